@@ -1,0 +1,34 @@
+.DEFAULT_GOAL := help
+PYTHON ?= .venv/bin/python
+MEMORY := DATABASE_URL=sqlite:///:memory:
+# The variables that docs/operations.md asks of a deployment.
+PRODUCTION := BASE_URL=https://api.example.com AUTH_URL=https://auth.example.com REDIS_URL=redis://localhost:6379/0 \
+	WEB_CONCURRENCY=4 DATABASE_URL=postgres://service@localhost/service EMAIL_URL=smtp+tls://user@mail.example.com \
+	SECRET_KEY=$$($(PYTHON) -c 'import secrets; print(secrets.token_urlsafe(64))')
+
+.PHONY: help setup run test check format
+
+help: ## List what there is to run
+	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+setup: ## Make the virtual environment with everything for development
+	python3 -m venv .venv
+	.venv/bin/pip install --quiet --requirement config/requirements/develop.txt
+
+run: ## Serve the service and the demo application on this machine
+	$(PYTHON) manage.py quickstart
+
+test: ## Run the tests that this machine can run
+	$(PYTHON) -m pytest
+
+check: ## Everything that is checked before the tests run
+	$(PYTHON) -m ruff format --check .
+	$(PYTHON) -m ruff check .
+	$(MEMORY) $(PYTHON) -m mypy
+	$(dir $(PYTHON))lint-imports
+	$(MEMORY) $(PYTHON) manage.py makemigrations --check --dry-run
+	$(PRODUCTION) $(PYTHON) manage.py check --deploy --fail-level WARNING
+
+format: ## Format the code and mend what can be mended by itself
+	$(PYTHON) -m ruff check --fix .
+	$(PYTHON) -m ruff format .

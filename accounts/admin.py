@@ -1,0 +1,133 @@
+"""People in the administration. No page shows a password's digest or a session."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from django import forms
+from django.contrib import admin, messages
+from django.contrib.auth.forms import SetPasswordMixin
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.utils.translation import gettext_lazy as _
+from django.utils.translation import ngettext
+
+from accounts import avatars, verification
+from accounts.forms import PasswordField
+from accounts.models import NICKNAME_MAX_LENGTH, User
+from accounts.passwords import refuse_control_characters
+from accounts.sessions import end_sessions
+
+PRIVILEGES = ("is_staff", "is_superuser", "groups", "user_permissions")
+
+
+class NicknameMixin(forms.ModelForm):  # type: ignore[type-arg]
+    nickname = forms.CharField(
+        label=_("Nickname"), required=False, max_length=NICKNAME_MAX_LENGTH, validators=[refuse_control_characters]
+    )
+
+
+class NewPersonForm(SetPasswordMixin, NicknameMixin):
+    password1 = PasswordField(_("Password"), "new-password")
+    password2 = PasswordField(_("Password again"), "new-password")
+    is_verified = forms.BooleanField(
+        label=_("The address is confirmed"),
+        required=False,
+        initial=True,
+        help_text=_("Untick to have the person confirm it with a code by mail at the first sign-in."),
+    )
+
+    class Meta:
+        model = User
+        fields = ("email", "nickname")
+
+    def clean(self) -> dict[str, Any] | None:
+        self.validate_passwords()
+        return super().clean()
+
+    def _post_clean(self) -> None:
+        super()._post_clean()  # type: ignore[misc]
+        self.validate_password_for_user(self.instance)
+
+    def save(self, commit: bool = True) -> User:
+        self.instance.set_password(self.cleaned_data["password1"])
+        return super().save(commit)
+
+
+class PersonForm(NicknameMixin):
+    class Meta:
+        model = User
+        fields = ("nickname", "is_active", *PRIVILEGES)
+
+
+@admin.register(User)
+class UserAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
+    list_display = ("email", "nickname", "is_verified", "is_active", "is_staff", "created_at")
+    list_filter = ("is_active", "is_staff")
+    search_fields = ("=email", "email", "nickname", "=id")
+    ordering = ("email",)
+    actions: ClassVar[list[str]] = ["confirm_addresses"]
+    filter_horizontal = ("groups", "user_permissions")
+    readonly_fields = ("id", "email", "email_verified_at", "created_at", "last_login")
+    fieldsets = (
+        (None, {"fields": ("id", "email", "email_verified_at", "nickname", "is_active")}),
+        (_("Administration"), {"fields": PRIVILEGES}),
+        (_("Dates"), {"fields": ("created_at", "last_login")}),
+    )
+    add_fieldsets = ((None, {"fields": ("email", "nickname", "password1", "password2", "is_verified")}),)
+
+    @admin.display(description=_("address confirmed"), boolean=True)
+    def is_verified(self, person: User) -> bool:
+        return person.email_verified_at is not None
+
+    # Who may do what ---------------------------------------------------------------------------------------------
+
+    def has_change_permission(self, request: HttpRequest, obj: User | None = None) -> bool:
+        return self._may_touch(request, obj) and super().has_change_permission(request, obj)
+
+    def has_delete_permission(self, request: HttpRequest, obj: User | None = None) -> bool:
+        return self._may_touch(request, obj) and super().has_delete_permission(request, obj)
+
+    @staticmethod
+    def _may_touch(request: HttpRequest, person: User | None) -> bool:
+        """Another administrator's account is a superuser's business: nobody climbs by way of it."""
+        return request.user.is_superuser or person is None or not (person.is_staff or person.is_superuser)  # type: ignore[union-attr]
+
+    def get_readonly_fields(self, request: HttpRequest, obj: User | None = None) -> Any:
+        if obj is None:
+            return ()
+        privileges = () if request.user.is_superuser else PRIVILEGES  # type: ignore[union-attr]
+        return (*self.readonly_fields, *privileges)
+
+    # Adding and changing -----------------------------------------------------------------------------------------
+
+    def get_fieldsets(self, request: HttpRequest, obj: User | None = None) -> Any:
+        return self.add_fieldsets if obj is None else self.fieldsets
+
+    def get_form(self, request: HttpRequest, obj: User | None = None, change: bool = False, **kwargs: Any) -> Any:
+        kwargs["form"] = PersonForm if obj else NewPersonForm
+        return super().get_form(request, obj, change, **kwargs)
+
+    def save_model(self, request: HttpRequest, obj: User, form: Any, change: bool) -> None:
+        super().save_model(request, obj, form, change)
+        if not change and form.cleaned_data["is_verified"]:
+            verification.mark_verified(obj)
+        if not obj.is_active:
+            end_sessions(obj)
+
+    def delete_model(self, request: HttpRequest, obj: User) -> None:
+        avatars.delete_file(obj.avatar)
+        super().delete_model(request, obj)
+
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[User]) -> None:
+        for name in queryset.values_list("avatar", flat=True):
+            avatars.delete_file(name)
+        super().delete_queryset(request, queryset)
+
+    @admin.action(description=_("Count the address as confirmed"), permissions=["change"])
+    def confirm_addresses(self, request: HttpRequest, queryset: QuerySet[User]) -> None:
+        people = [person for person in queryset if self.has_change_permission(request, person)]
+        for person in people:
+            verification.mark_verified(person)
+        text = ngettext("%(count)d address is confirmed.", "%(count)d addresses are confirmed.", len(people))
+        self.message_user(request, text % {"count": len(people)}, messages.SUCCESS)

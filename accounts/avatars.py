@@ -1,0 +1,126 @@
+"""Pictures of people: what they upload, made safe, and what is drawn for them when they upload nothing.
+
+Specification 2.4; D16. Every picture is a square PNG made here; no byte of an upload is served as it came.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import threading
+import uuid
+from typing import Any
+
+from django.conf import settings
+from django.core.exceptions import ValidationError
+from django.core.files.base import ContentFile, File
+from django.core.files.storage import default_storage
+from django.db import transaction
+from django.urls import reverse
+from django.utils.translation import gettext as _
+from PIL import Image, ImageOps
+
+from accounts.initials import drawn_avatar
+from accounts.models import User
+from accounts.uploads import UPLOAD_MAX_BYTES
+
+SIZE_PIXELS = 256
+UPLOAD_MAX_PIXELS = 25_000_000
+ACCEPTED_FORMATS = ("JPEG", "PNG", "GIF", "WEBP")
+ACCEPTED_TYPES = ("image/jpeg", "image/png", "image/gif", "image/webp")
+
+# A decoded picture takes up to 100 MB, so one is decoded at a time.
+_one_at_a_time = threading.Lock()
+
+
+def avatar_url(user: User) -> str:
+    """The `avatar` claim: an absolute address at BASE_URL that changes when the picture does. Specification 2.4; D16."""
+    path = reverse("avatar", kwargs={"sub": user.pk, "version": version(user)})
+    return f"{settings.BASE_URL}{path}"
+
+
+def version(user: User) -> str:
+    """Stands for what the picture shows. Says nothing about the person but that it changed."""
+    shown = f"{user.pk}|{user.avatar}|{'' if user.avatar else user.nickname}"
+    return hashlib.sha256(shown.encode()).hexdigest()[:12]
+
+
+def png(user: User) -> bytes:
+    """The picture to serve: the uploaded one, or one drawn from the nickname, never from the e-mail address."""
+    if user.avatar:
+        try:
+            with default_storage.open(user.avatar) as file:
+                return bytes(file.read())
+        except FileNotFoundError:  # lost with the disk; the claim still has to answer a picture
+            pass
+    return drawn_avatar(user.pk, user.nickname, SIZE_PIXELS)
+
+
+def set_picture(user: User, picture: bytes) -> None:
+    """Keep a picture that `reencode` made, in place of the one before."""
+    name = default_storage.save(f"avatars/{uuid.uuid4().hex}.png", ContentFile(picture))
+    try:
+        _replace(user, name)
+    except BaseException:
+        default_storage.delete(name)
+        raise
+
+
+def remove_picture(user: User) -> None:
+    _replace(user, "")
+
+
+def delete_file(name: str) -> None:
+    """Drop a stored picture once the database no longer names it."""
+    if name:
+        transaction.on_commit(lambda: default_storage.delete(name))
+
+
+def _replace(user: User, name: str) -> None:
+    with transaction.atomic():
+        # Re-read under a lock: of two uploads at once, each deletes the file the other one replaced.
+        before = User.objects.select_for_update().values_list("avatar", flat=True).get(pk=user.pk)
+        user.avatar = name
+        user.save(update_fields=["avatar"])
+        delete_file(before)
+
+
+def reencode(upload: File[Any], size: int = SIZE_PIXELS) -> bytes:
+    """A square PNG of `size` pixels cut from the middle of an uploaded picture, upright and without its metadata.
+
+    Raises ValidationError: when it is more than 5 MB or 25 megapixels, or not a JPEG, PNG, GIF or WebP picture.
+    """
+    if upload.size > UPLOAD_MAX_BYTES:
+        raise ValidationError(_("This picture is larger than 5 MB. Choose a smaller one."), code="too_large")
+    with _one_at_a_time:
+        try:
+            with Image.open(upload, formats=ACCEPTED_FORMATS) as picture:
+                if picture.width * picture.height > UPLOAD_MAX_PIXELS:
+                    raise _too_many_pixels()
+                return _square_png(picture, size)
+        except ValidationError:
+            raise
+        except Image.DecompressionBombError as error:
+            raise _too_many_pixels() from error
+        except Exception as error:  # whatever a decoder does with hostile bytes, this is not a picture we can read
+            raise ValidationError(
+                _("This file is not a picture that can be read. Choose a JPEG, PNG, GIF or WebP picture."),
+                code="not_a_picture",
+            ) from error
+
+
+def _square_png(picture: Image.Image, size: int) -> bytes:
+    picture.draft("RGB", (size, size))  # a JPEG is decoded small at once
+    upright: Image.Image = ImageOps.exif_transpose(picture)
+    has_pixels_to_mix = upright.mode in ("L", "RGB", "RGBA")
+    square = ImageOps.fit(upright if has_pixels_to_mix else upright.convert("RGBA"), (size, size))
+    # Pasted onto a new picture: of the old one only the pixels remain.
+    clean = Image.new("RGBA", (size, size))
+    clean.paste(square)
+    output = io.BytesIO()
+    clean.save(output, "PNG", optimize=True)
+    return output.getvalue()
+
+
+def _too_many_pixels() -> ValidationError:
+    return ValidationError(_("This picture has more than 25 megapixels. Choose a smaller one."), code="too_many_pixels")

@@ -1,0 +1,152 @@
+"""The library's forms with our fields: labels and attributes, upper bounds, and nothing a database can't hold."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from allauth.account.adapter import get_adapter
+from allauth.account.forms import (
+    ConfirmEmailVerificationCodeForm,
+    LoginForm,
+    ResetPasswordForm,
+    ResetPasswordKeyForm,
+)
+from django import forms
+from django.contrib.auth import password_validation
+from django.core.validators import MaxLengthValidator
+from django.http import HttpRequest
+from django.utils.translation import gettext_lazy as _
+
+from accounts import avatars, limits, verification
+from accounts.models import EMAIL_MAX_LENGTH, NICKNAME_MAX_LENGTH, User, normalise_email
+from accounts.passwords import PASSWORD_MAX_LENGTH, refuse_control_characters
+
+RESET_MAILS_PER_ACCOUNT = "5/h"
+
+
+class EmailField(forms.EmailField):
+    """An address in the one spelling under which addresses are kept."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            label=_("E-mail address"),
+            max_length=EMAIL_MAX_LENGTH,
+            widget=forms.EmailInput(
+                attrs={"autocomplete": "username", "autocapitalize": "none", "spellcheck": "false"}
+            ),
+            error_messages={"invalid": _("Type an e-mail address, like name@example.com.")},
+        )
+
+    def clean(self, value: Any) -> str:
+        return normalise_email(super().clean(value))
+
+
+class PasswordField(forms.CharField):
+    """A password as typed. Bounded without `maxlength`, with which browsers cut a pasted password short unseen."""
+
+    def __init__(self, label: Any, autocomplete: str, help_text: Any = "") -> None:
+        super().__init__(
+            label=label,
+            strip=False,
+            help_text=help_text,
+            widget=forms.PasswordInput(attrs={"autocomplete": autocomplete}),
+            validators=[MaxLengthValidator(PASSWORD_MAX_LENGTH), refuse_control_characters],
+        )
+
+
+class SignInForm(LoginForm):  # type: ignore[misc]
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields = {"login": EmailField(), "password": PasswordField(_("Password"), "current-password")}
+
+    @property
+    def seconds_to_wait(self) -> int:
+        """How long this browser must wait before it may try again; 0 when it need not."""
+        for error in self.non_field_errors().as_data():
+            if error.code == "throttled":
+                return int((error.params or {})["seconds"])
+        return 0
+
+
+class ResetRequestForm(ResetPasswordForm):  # type: ignore[misc]
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields = {"email": EmailField()}
+
+    def save(self, request: HttpRequest, **kwargs: Any) -> str:
+        """Mail a link, or word that there is no account: both take the same time, so neither can be told apart.
+
+        From the sixth request for one address within an hour nothing is sent, and nobody is told: the links in the
+        first five still work, so a stranger who asks again and again neither floods nor locks out the owner.
+        """
+        email: str = self.cleaned_data["email"]
+        if limits.count("reset_mail", email, rate=RESET_MAILS_PER_ACCOUNT):
+            return email
+        if self.users:
+            return str(super().save(request, **kwargs))
+        get_adapter().send_mail("account/email/unknown_account", email, {})
+        return email
+
+
+class NewPasswordForm(ResetPasswordKeyForm):  # type: ignore[misc]
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        rules = password_validation.password_validators_help_text_html()
+        self.fields = {
+            "password1": PasswordField(_("New password"), "new-password", rules),
+            "password2": PasswordField(_("New password again"), "new-password"),
+        }
+
+    def clean_password1(self) -> str:
+        return str(get_adapter().clean_password(self.cleaned_data["password1"], user=self.user))
+
+    def save(self) -> None:
+        """The link came by mail, so whoever holds it reads that mailbox: the address counts as verified."""
+        super().save()
+        verification.mark_verified(self.user)
+
+
+class CodeForm(ConfirmEmailVerificationCodeForm):  # type: ignore[misc]
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["code"] = forms.CharField(
+            label=_("Code from the mail"),
+            max_length=32,
+            widget=forms.TextInput(
+                attrs={"autocomplete": "one-time-code", "autocapitalize": "characters", "spellcheck": "false"}
+            ),
+        )
+
+
+class ProfileForm(forms.ModelForm):  # type: ignore[type-arg]
+    """What the person may say about themselves: a nickname and a picture."""
+
+    nickname = forms.CharField(
+        label=_("Nickname"),
+        required=False,
+        max_length=NICKNAME_MAX_LENGTH,
+        help_text=_("The name that applications show. Without one they show a name that says nothing about you."),
+        validators=[refuse_control_characters],
+        widget=forms.TextInput(attrs={"autocomplete": "nickname"}),
+    )
+    picture = forms.FileField(
+        label=_("Picture"),
+        required=False,
+        help_text=_("JPEG, PNG, GIF or WebP, at most 5 MB. The middle of it is shown as a square."),
+        widget=forms.FileInput(attrs={"accept": ",".join(avatars.ACCEPTED_TYPES)}),
+    )
+
+    class Meta:
+        model = User
+        fields = ("nickname",)
+
+    def clean_picture(self) -> bytes | None:
+        upload = self.cleaned_data["picture"]
+        return avatars.reencode(upload) if upload else None
+
+    def save(self, commit: bool = True) -> User:
+        person = super().save(commit=False)
+        person.save(update_fields=["nickname"])
+        if self.cleaned_data["picture"]:
+            avatars.set_picture(person, self.cleaned_data["picture"])
+        return person

@@ -1,0 +1,80 @@
+"""The picture of a person who has uploaded none: the nickname's initials on a colour of their own."""
+
+from __future__ import annotations
+
+import colorsys
+import functools
+import hashlib
+import io
+import unicodedata
+import uuid
+
+from PIL import Image, ImageDraw, ImageFont
+
+MINIMUM_CONTRAST = 4.5
+_WHITE = (255, 255, 255)
+
+Colour = tuple[int, int, int]
+
+
+def drawn_avatar(sub: uuid.UUID, nickname: str, size: int) -> bytes:
+    """A PNG of `size` pixels a side, the same every time for the same person and nickname."""
+    return _draw(initials(nickname), background(sub), size)
+
+
+def initials(nickname: str) -> str:
+    """One or two capital letters; empty when the nickname offers none that the built-in font can write."""
+    words = nickname.split()
+    ends = words[:1] + words[1:][-1:]
+    letters = [_first_letter(word) for word in ends]
+    return "".join(letters) if all(letters) else ""
+
+
+def background(sub: uuid.UUID) -> Colour:
+    """The person's colour: any hue, dark enough for white letters."""
+    hue = hashlib.sha256(sub.bytes).digest()[0] / 256
+    lightness = 0.5
+    while contrast_with_white(colour := _colour(hue, lightness)) < MINIMUM_CONTRAST:
+        lightness -= 0.02
+    return colour
+
+
+def contrast_with_white(colour: Colour) -> float:
+    """WCAG's contrast ratio."""
+    channels = (value / 255 for value in colour)
+    red, green, blue = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels)
+    return 1.05 / (0.2126 * red + 0.7152 * green + 0.0722 * blue + 0.05)
+
+
+def _colour(hue: float, lightness: float) -> Colour:
+    red, green, blue = (round(value * 255) for value in colorsys.hls_to_rgb(hue, lightness, 0.5))
+    return red, green, blue
+
+
+def _first_letter(word: str) -> str:
+    """The first letter or digit of a word without its accents; empty when the font, which has ASCII only, lacks it."""
+    for character in unicodedata.normalize("NFKD", word):
+        if character.isalnum():
+            return character.upper() if character.isascii() else ""
+    return ""
+
+
+@functools.lru_cache(maxsize=512)
+def _draw(text: str, colour: Colour, size: int) -> bytes:
+    picture = Image.new("RGB", (size, size), colour)
+    drawing = ImageDraw.Draw(picture)
+    if text:
+        font = ImageFont.load_default(size=size * (0.42 if len(text) == 2 else 0.5))
+        drawing.text((size / 2, size / 2 + size * 0.14), text, fill=_WHITE, font=font, anchor="ms")
+    else:
+        _draw_figure(drawing, size)
+    output = io.BytesIO()
+    picture.save(output, "PNG", optimize=True)
+    return output.getvalue()
+
+
+def _draw_figure(drawing: ImageDraw.ImageDraw, size: int) -> None:
+    """Head and shoulders of nobody in particular."""
+    middle, unit = size / 2, size / 100
+    drawing.ellipse((middle - 17 * unit, 20 * unit, middle + 17 * unit, 54 * unit), fill=_WHITE)
+    drawing.ellipse((middle - 32 * unit, 62 * unit, middle + 32 * unit, 138 * unit), fill=_WHITE)

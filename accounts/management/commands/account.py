@@ -1,0 +1,106 @@
+"""`manage.py account`: people's accounts, for the operator."""
+
+from __future__ import annotations
+
+import json
+import sys
+from argparse import ArgumentParser
+from typing import Any
+
+from django.contrib.auth.password_validation import validate_password
+from django.core.exceptions import ValidationError
+from django.core.management.base import BaseCommand, CommandError
+from django.db import IntegrityError, transaction
+
+from accounts.models import User, normalise_email
+from accounts.passwords import refuse_control_characters
+from accounts.sessions import end_sessions
+from accounts.verification import mark_verified
+
+
+class Command(BaseCommand):
+    help = "Create, activate or deactivate a person's account, or set its password."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+        create = actions.add_parser("create", help="make an account whose address counts as confirmed")
+        create.add_argument("--nickname", required=True, help="the name that applications show")
+        create.add_argument("--unverified", action="store_true", help="have the person confirm the address by mail")
+        set_password = actions.add_parser("set-password", help="set a password and sign the person out everywhere")
+        activate = actions.add_parser("activate", help="let a deactivated account in again")
+        deactivate = actions.add_parser("deactivate", help="keep an account out and sign it out everywhere")
+        for action in (create, set_password, activate, deactivate):
+            action.add_argument("email", metavar="EMAIL")
+            action.add_argument("--json", action="store_true", dest="as_json", help="answer in JSON")
+        for action in (create, set_password):
+            action.add_argument("--password-stdin", action="store_true", help="read the password from standard input")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        method = getattr(self, "_" + options["action"].replace("-", "_"))
+        with transaction.atomic():
+            user, sentence = method(options)
+        if options["as_json"]:
+            self.stdout.write(json.dumps({"sub": str(user.pk), "email": user.email, "nickname": user.nickname}))
+        else:
+            self.stdout.write(sentence)
+
+    def _create(self, options: dict[str, Any]) -> tuple[User, str]:
+        user = User(email=normalise_email(options["email"]), nickname=options["nickname"].strip())
+        user.set_password(_password(options, user))
+        try:
+            refuse_control_characters(user.nickname)
+            user.full_clean()
+            user.save(force_insert=True)
+        except ValidationError as error:
+            raise CommandError(_sentence(error)) from error
+        except IntegrityError as error:
+            raise CommandError("Somebody already uses this address.") from error
+        if not options["unverified"]:
+            mark_verified(user)
+        return user, f"{user.email} has an account now. Its user ID is {user.pk}."
+
+    def _set_password(self, options: dict[str, Any]) -> tuple[User, str]:
+        user = _person(options)
+        user.set_password(_password(options, user))
+        user.save(update_fields=["password"])
+        end_sessions(user)
+        return user, f"{user.email} has a new password and is signed out everywhere."
+
+    def _activate(self, options: dict[str, Any]) -> tuple[User, str]:
+        user = _person(options)
+        user.is_active = True
+        user.save(update_fields=["is_active"])
+        return user, f"{user.email} can sign in again."
+
+    def _deactivate(self, options: dict[str, Any]) -> tuple[User, str]:
+        user = _person(options)
+        user.is_active = False
+        user.save(update_fields=["is_active"])
+        end_sessions(user)
+        return user, f"{user.email} can't sign in any more and is signed out everywhere."
+
+
+def _person(options: dict[str, Any]) -> User:
+    email = normalise_email(options["email"])
+    try:
+        return User.objects.get(email=email)
+    except (User.DoesNotExist, ValueError) as error:
+        raise CommandError(f"There is no account with the address {email!r}.") from error
+
+
+def _password(options: dict[str, Any], user: User) -> str:
+    """The first line of standard input, checked against the rules for passwords."""
+    if not options["password_stdin"]:
+        raise CommandError("Give the password on standard input, with --password-stdin.")
+    password = sys.stdin.readline().rstrip("\r\n")
+    if not password:
+        raise CommandError("The password on standard input is empty.")
+    try:
+        validate_password(password, user)
+    except ValidationError as error:
+        raise CommandError(_sentence(error)) from error
+    return password
+
+
+def _sentence(error: ValidationError) -> str:
+    return " ".join(error.messages)

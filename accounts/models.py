@@ -1,0 +1,105 @@
+"""Who is the person: the account of record and the browsers that are signed in to it."""
+
+from __future__ import annotations
+
+import unicodedata
+import uuid
+from typing import Any, ClassVar
+
+from django.contrib.auth.models import AbstractBaseUser, BaseUserManager, PermissionsMixin
+from django.contrib.sessions.base_session import AbstractBaseSession, BaseSessionManager
+from django.db import models
+from django.db.models.functions import Lower
+from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
+
+NICKNAME_MAX_LENGTH = 60
+EMAIL_MAX_LENGTH = 254
+
+
+def normalise_email(email: str) -> str:
+    """The one spelling under which an address is stored and looked up: NFKC, lower case, trimmed."""
+    return unicodedata.normalize("NFKC", email).strip().lower()
+
+
+class UserManager(BaseUserManager["User"]):
+    def get_by_natural_key(self, username: str | None) -> User:
+        return self.get(email=normalise_email(username or ""))
+
+    def create_user(self, email: str, password: str | None = None, **fields: Any) -> User:
+        """A saved account whose address is not verified unless `email_verified_at` says so."""
+        user = self.model(email=normalise_email(email), **fields)
+        user.set_password(password)
+        user.save(using=self._db)
+        return user
+
+    def create_superuser(self, email: str, password: str | None = None, **fields: Any) -> User:
+        """An administrator made by an operator, so the address counts as verified (contract, operator's interface)."""
+        fields = {"is_staff": True, "is_superuser": True, "email_verified_at": timezone.now(), **fields}
+        return self.create_user(email, password, **fields)
+
+
+class User(AbstractBaseUser, PermissionsMixin):
+    """A person. The primary key is the `sub` claim: random, never reused, the same for every application.
+
+    Specification 2.4; D16.
+    """
+
+    id = models.UUIDField(_("user ID"), primary_key=True, default=uuid.uuid4, editable=False)
+    email = models.EmailField(_("e-mail address"), max_length=EMAIL_MAX_LENGTH)
+    email_verified_at = models.DateTimeField(_("address confirmed at"), null=True, blank=True)
+    nickname = models.CharField(_("nickname"), max_length=NICKNAME_MAX_LENGTH, blank=True)
+    avatar = models.CharField(_("picture"), max_length=100, blank=True, editable=False)
+    is_active = models.BooleanField(_("active"), default=True)
+    is_staff = models.BooleanField(_("administrator"), default=False)
+    created_at = models.DateTimeField(_("created at"), default=timezone.now, editable=False)
+
+    USERNAME_FIELD = "email"
+    EMAIL_FIELD = "email"
+    REQUIRED_FIELDS: ClassVar[list[str]] = ["nickname"]
+
+    objects: ClassVar[UserManager] = UserManager()
+
+    class Meta:
+        verbose_name = _("person")
+        verbose_name_plural = _("people")
+        constraints = [
+            models.UniqueConstraint(
+                fields=["email"],
+                name="accounts_user_email",
+                violation_error_message=_("Somebody already uses this address."),
+            ),
+            models.CheckConstraint(condition=models.Q(email=Lower("email")), name="accounts_user_email_lower_case"),
+        ]
+
+    def __str__(self) -> str:
+        return self.email
+
+    def clean(self) -> None:
+        super().clean()
+        self.email = normalise_email(self.email)
+
+    @property
+    def display_name(self) -> str:
+        """The nickname, or a name that reveals nothing when there is none. Never the e-mail address (D16)."""
+        return self.nickname.strip() or f"Member {self.id.hex[:6]}"
+
+
+class Session(AbstractBaseSession):
+    """A browser's session. The key column holds the digest of the key the browser keeps (D15)."""
+
+    session_key = models.CharField(_("digest of the session key"), max_length=64, primary_key=True)
+    user = models.ForeignKey(User, on_delete=models.CASCADE, null=True, related_name="sessions")
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+
+    objects: ClassVar[BaseSessionManager[Session]] = BaseSessionManager()  # type: ignore[assignment]
+
+    class Meta(AbstractBaseSession.Meta):
+        verbose_name = _("browser session")
+        verbose_name_plural = _("browser sessions")
+
+    @classmethod
+    def get_session_store_class(cls) -> type:
+        from accounts.sessions import SessionStore
+
+        return SessionStore

@@ -1,0 +1,56 @@
+"""Where a request comes from, as far as that can be believed."""
+
+from __future__ import annotations
+
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+
+from django.conf import settings
+from django.http import HttpRequest
+
+UNKNOWN = "unknown"
+IPV6_PREFIX_BITS = 64
+
+
+def client_address(request: HttpRequest) -> str:
+    """The network address that limits and the log count by. D21.
+
+    It is the peer's, unless the peer is a trusted proxy; then the right-most address of `X-Forwarded-For` that is not
+    one. IPv6 counts by its /64. `"unknown"` when there is no address at all (a Unix socket).
+    """
+    address = _parse(request.META.get("REMOTE_ADDR", ""))
+    if address is None:
+        return UNKNOWN
+    for hop in reversed(request.META.get("HTTP_X_FORWARDED_FOR", "").split(",")):
+        if not _is_trusted(address):
+            break
+        claimed = _parse(hop)
+        if claimed is None:
+            break
+        address = claimed
+    return _counted(address)
+
+
+def _is_trusted(address: IPv4Address | IPv6Address) -> bool:
+    return any(address in network for network in settings.TRUSTED_PROXIES)
+
+
+def _counted(address: IPv4Address | IPv6Address) -> str:
+    if isinstance(address, IPv6Address):
+        return str(ip_network((address, IPV6_PREFIX_BITS), strict=False))
+    return str(address)
+
+
+def _parse(text: str) -> IPv4Address | IPv6Address | None:
+    """An address, with or without port and brackets. An IPv4 address inside IPv6 is that IPv4 address."""
+    text = text.strip()
+    if text.startswith("["):
+        text = text[1:].partition("]")[0]
+    elif text.count(":") == 1:
+        text = text.partition(":")[0]
+    try:
+        address = ip_address(text.partition("%")[0])
+    except ValueError:
+        return None
+    if isinstance(address, IPv6Address) and address.ipv4_mapped:
+        return address.ipv4_mapped
+    return address

@@ -1,0 +1,113 @@
+"""Where a person goes on to after signing in, and who sent them. Only paths of our own count.
+
+The way back travels as `next`; where a flow would lose it (password reset, a code typed wrong three times) the session
+keeps it as well. Nothing here knows what lies at the path.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+import unicodedata
+from dataclasses import dataclass
+from urllib.parse import urlencode
+
+from django.contrib.auth import REDIRECT_FIELD_NAME
+from django.core import signing
+from django.http import HttpRequest
+from django.urls import reverse
+from django.utils.http import url_has_allowed_host_and_scheme
+
+CAPTION_FIELD_NAME = "for"
+CAPTION_AGE_SECONDS = 24 * 3600
+SESSION_KEY = "return_to"
+RETURN_AGE_SECONDS = 3600
+
+_SALT = "accounts.returning"
+
+
+@dataclass(frozen=True)
+class Caption:
+    """Who asked for the sign-in, as the sign-in page shows it."""
+
+    name: str
+    host: str = ""
+    logo: str = ""
+
+    @property
+    def initial(self) -> str:
+        """What stands in the logo's place when there is none."""
+        return self.name[:1].upper()
+
+
+def is_own_path(url: str) -> bool:
+    """Whether `url` is a path of this service and can't lead anywhere else."""
+    return (
+        url.startswith("/")
+        and url_has_allowed_host_and_scheme(url, allowed_hosts=None)
+        and not any(unicodedata.category(character) == "Cc" for character in url)
+    )
+
+
+def requested(request: HttpRequest) -> str:
+    """The safe `next` of a request; empty when there is none."""
+    url = request.POST.get(REDIRECT_FIELD_NAME) or request.GET.get(REDIRECT_FIELD_NAME) or ""
+    return url if is_own_path(url) else ""
+
+
+def sign_in_url(return_to: str, *, name: str = "", host: str = "", logo: str = "") -> str:
+    """The sign-in page that leads back to `return_to`, captioned "to continue to NAME" when there is a name."""
+    return _address("account_login", return_to, _signed_caption(return_to, name, host, logo))
+
+
+def switch_account_url(return_to: str, *, name: str = "", host: str = "", logo: str = "") -> str:
+    """The sign-out page that leads on to `sign_in_url` of the same arguments ("not you?")."""
+    return _address("account_logout", return_to, _signed_caption(return_to, name, host, logo))
+
+
+def caption(request: HttpRequest) -> Caption | None:
+    """Who sent the person to this page, if `sign_in_url` said so for this very way back."""
+    signed = request.GET.get(CAPTION_FIELD_NAME)
+    if not signed:
+        return None
+    try:
+        name, host, logo, return_digest = signing.loads(signed, salt=_SALT, max_age=CAPTION_AGE_SECONDS)
+    except (signing.BadSignature, ValueError):
+        return None
+    return Caption(name, host, logo) if return_digest == _digest(requested(request)) else None
+
+
+def onward_from_sign_out(request: HttpRequest) -> str:
+    """The sign-in page with the way back and the caption that the sign-out page was given, or the way remembered."""
+    return _address("account_login", requested(request) or remembered(request), request.GET.get(CAPTION_FIELD_NAME, ""))
+
+
+def remember(request: HttpRequest, url: str) -> None:
+    """Keep the way back for this browser's next sign-in, for an hour."""
+    if is_own_path(url):
+        request.session[SESSION_KEY] = [url, int(time.time())]
+
+
+def remembered(request: HttpRequest) -> str:
+    """What `remember` kept; empty when there is nothing, or nothing recent."""
+    url, kept_at = request.session.get(SESSION_KEY) or ("", 0)
+    return url if time.time() - kept_at < RETURN_AGE_SECONDS and is_own_path(url) else ""
+
+
+def forget(request: HttpRequest) -> None:
+    request.session.pop(SESSION_KEY, None)
+
+
+def _address(route: str, return_to: str, signed_caption: str) -> str:
+    query = {REDIRECT_FIELD_NAME: return_to, CAPTION_FIELD_NAME: signed_caption}
+    query = {field: value for field, value in query.items() if value}
+    return f"{reverse(route)}?{urlencode(query)}" if query else reverse(route)
+
+
+def _signed_caption(return_to: str, name: str, host: str, logo: str) -> str:
+    """Bound to the way back: a caption can't be moved onto a link that leads somewhere else."""
+    return signing.dumps([name, host, logo, _digest(return_to)], salt=_SALT, compress=True) if name else ""
+
+
+def _digest(return_to: str) -> str:
+    return hashlib.sha256(return_to.encode("utf-8", "surrogatepass")).hexdigest()[:32]

@@ -1,0 +1,123 @@
+"""Browser sessions in the database, of which a copy of the database opens none (D15).
+
+A row is filed under the digest of the key that the browser keeps, and its payload is encrypted under that same key:
+reset keys, confirmation codes and pending requests pass through a session and must not be readable in a dump either.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import os
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from asgiref.sync import sync_to_async
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from django.contrib.auth import SESSION_KEY
+from django.contrib.sessions.backends.db import SessionStore as DatabaseSessionStore
+from django.utils import timezone
+
+if TYPE_CHECKING:
+    from accounts.models import Session, User
+
+_NONCE_BYTES = 12
+
+
+def digest(session_key: str) -> str:
+    """What the database files a session under."""
+    return hashlib.sha256(session_key.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def end_sessions(user: User, *, except_key: str | None = None) -> None:
+    """Sign the person out everywhere, except in the browser that holds `except_key`."""
+    sessions = user.sessions.all()
+    if except_key:
+        sessions = sessions.exclude(session_key=digest(except_key))
+    sessions.delete()
+
+
+class SessionStore(DatabaseSessionStore):
+    """`person` is who was signed in when the session was loaded; the same statement reads both."""
+
+    person: User | None = None
+
+    @classmethod
+    def get_model_class(cls) -> type[Session]:
+        from accounts.models import Session  # the model names this class in turn
+
+        return Session
+
+    def _get_session_from_db(self) -> Session | None:
+        row = (
+            self.get_model_class()
+            .objects.select_related("user")
+            .filter(session_key=digest(self.session_key or ""), expire_date__gt=timezone.now())
+            .first()
+        )
+        if row is None:
+            self._session_key = None
+            return None
+        self.person = row.user
+        return row
+
+    async def _aget_session_from_db(self) -> Session | None:
+        return await sync_to_async(self._get_session_from_db)()
+
+    def exists(self, session_key: str) -> bool:
+        return super().exists(digest(session_key))
+
+    async def aexists(self, session_key: str) -> bool:
+        return await super().aexists(digest(session_key))
+
+    def create_model_instance(self, data: dict[str, Any]) -> Session:
+        key = self._get_or_create_session_key()
+        return self._row(key, data, self.get_expiry_date())
+
+    async def acreate_model_instance(self, data: dict[str, Any]) -> Session:
+        key = await self._aget_or_create_session_key()
+        return self._row(key, data, await self.aget_expiry_date())
+
+    def _row(self, key: str, data: dict[str, Any], expires_at: datetime) -> Session:
+        return self.get_model_class()(
+            session_key=digest(key),
+            session_data=self.encode(data),
+            expire_date=expires_at,
+            user_id=data.get(SESSION_KEY),
+        )
+
+    def delete(self, session_key: str | None = None) -> None:
+        key = session_key or self.session_key
+        if key is not None:
+            self.get_model_class().objects.filter(session_key=digest(key)).delete()
+
+    async def adelete(self, session_key: str | None = None) -> None:
+        await sync_to_async(self.delete)(session_key)
+
+    def flush(self) -> None:
+        super().flush()
+        self.person = None
+
+    async def aflush(self) -> None:
+        await super().aflush()
+        self.person = None
+
+    def encode(self, session_dict: dict[str, Any]) -> str:
+        nonce = os.urandom(_NONCE_BYTES)
+        sealed = self._cipher().encrypt(nonce, super().encode(session_dict).encode(), None)
+        return base64.b64encode(nonce + sealed).decode()
+
+    def decode(self, session_data: str | bytes) -> dict[str, Any]:
+        """The payload; empty for a row that this browser's key does not open."""
+        try:
+            sealed = base64.b64decode(session_data)
+            payload = self._cipher().decrypt(sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:], None)
+        except (InvalidTag, ValueError):
+            return {}
+        return super().decode(payload.decode())
+
+    def _cipher(self) -> AESGCM:
+        """Keyed by the browser's key, which the database does not hold. Its digest, the row's key, leads nowhere."""
+        return AESGCM(hmac.digest(b"accounts.sessions payload", (self.session_key or "").encode(), "sha256"))

@@ -1,0 +1,245 @@
+"""What people see of their account. The flows are allauth's; where each leads, and what it says, is decided here."""
+
+from __future__ import annotations
+
+import uuid
+from http import HTTPStatus
+from typing import Any, cast
+
+from allauth.account import views as library
+from allauth.account.decorators import verified_email_required
+from django.contrib import messages
+from django.contrib.auth import REDIRECT_FIELD_NAME
+from django.contrib.auth.decorators import login_required
+from django.http import Http404, HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+from django.shortcuts import redirect, render
+from django.template.response import SimpleTemplateResponse
+from django.urls import NoReverseMatch, reverse
+from django.utils.cache import get_conditional_response
+from django.utils.decorators import method_decorator
+from django.utils.translation import gettext as _
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_POST, require_safe
+from django.views.generic.edit import UpdateView
+
+from accounts import avatars, returning
+from accounts.forms import ProfileForm, ResetRequestForm, SignInForm
+from accounts.models import User
+
+AVATAR_AGE_SECONDS = 30 * 24 * 3600
+RETRY_AFTER_SECONDS = 60
+
+
+# Signing in and out --------------------------------------------------------------------------------------------------
+
+
+class SignInView(library.LoginView):  # type: ignore[misc]
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        context: dict[str, Any] = super().get_context_data(**kwargs)
+        return context | _way_back(self.request) | {"caption": returning.caption(self.request)}
+
+    def get_initial(self) -> dict[str, Any]:
+        return {"login": self.request.POST.get("login", "")}
+
+    def form_valid(self, form: SignInForm) -> HttpResponse:
+        # A step after the password (a code by mail) may lose `next`; the browser's session does not.
+        returning.remember(self.request, returning.requested(self.request))
+        return cast(HttpResponse, super().form_valid(form))
+
+    def form_invalid(self, form: SignInForm) -> HttpResponse:
+        response = cast(HttpResponse, super().form_invalid(form))
+        if seconds := form.seconds_to_wait:
+            response.status_code = HTTPStatus.TOO_MANY_REQUESTS
+            response["Retry-After"] = str(seconds)
+        return response
+
+
+class SignOutView(library.LogoutView):  # type: ignore[misc]
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        context: dict[str, Any] = super().get_context_data(**kwargs)
+        return context | _way_back(self.request) | {"person": person_context(cast(User, self.request.user))}
+
+    def get_redirect_url(self) -> str:
+        return returning.onward_from_sign_out(self.request)
+
+
+class ConfirmAddressView(library.ConfirmEmailVerificationCodeView):  # type: ignore[misc]
+    """The page that takes the code from the mail."""
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        # Past the library's own method, which wants a page of e-mail addresses that is not offered here.
+        context = super(library.ConfirmEmailVerificationCodeView, self).get_context_data(**kwargs)
+        return (
+            context
+            | _way_back(self.request)
+            | {
+                "verify_form": context["form"] if self._action == "verify" else self._get_verify_form_class()(),
+                "email": self._process.email,
+                "can_resend": self._process.can_resend,
+                "cancel_url": None if self.stage else reverse("profile"),
+            }
+        )
+
+
+@never_cache
+def confirm_address(request: HttpRequest) -> HttpResponseBase:
+    """The code page; for somebody signed in who asked for no code, the profile, where one can be asked for."""
+    try:
+        return ConfirmAddressView.as_view()(request)
+    except NoReverseMatch:  # the library's page of e-mail addresses, which is not offered here
+        return redirect("profile")
+
+
+@require_POST
+@verified_email_required
+def send_code(request: HttpRequest) -> HttpResponse:
+    """Mails a code to the signed-in person's address and leads to the code page; straight on when it is confirmed."""
+    return redirect(returning.requested(request) or "profile")
+
+
+# Password reset ------------------------------------------------------------------------------------------------------
+
+
+class PasswordResetView(library.PasswordResetView):  # type: ignore[misc]
+    """Asks for the address. Where the person was going is kept for the sign-in at the end, not followed at once."""
+
+    def get_initial(self) -> dict[str, Any]:
+        return {"email": self.request.POST.get("email", "")}
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        context: dict[str, Any] = super().get_context_data(**kwargs)
+        return context | _way_back(self.request)
+
+    def form_valid(self, form: ResetRequestForm) -> HttpResponse:
+        if way_back := returning.requested(self.request):
+            returning.remember(self.request, way_back)
+        return cast(HttpResponse, super().form_valid(form))
+
+    def get_success_url(self) -> str:
+        return reverse("account_reset_password_done")
+
+
+class PasswordResetFromKeyView(library.PasswordResetFromKeyView):  # type: ignore[misc]
+    """The page that the mailed link opens."""
+
+    def logout(self) -> None:
+        """Somebody else's link, opened while signed in, signs nobody out: only a new password posted with it does."""
+        if self.request.method == "POST":
+            super().logout()
+
+
+# Profile -------------------------------------------------------------------------------------------------------------
+
+
+@method_decorator([login_required, never_cache], name="dispatch")
+class ProfileView(UpdateView):  # type: ignore[type-arg]
+    form_class = ProfileForm
+    template_name = "accounts/profile.html"
+
+    def get_object(self, queryset: Any = None) -> User:
+        """The person as stored, apart from `request.user`, which a form that fails must not change."""
+        return User.objects.get(pk=self.request.user.pk)
+
+    def get_initial(self) -> dict[str, Any]:
+        return {"nickname": self.request.POST["nickname"]} if "nickname" in self.request.POST else {}
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        person = cast(User, self.request.user)
+        return super().get_context_data(**kwargs) | {
+            "person": person_context(person),
+            "email_confirmed": person.email_verified_at is not None,
+            "has_picture": bool(person.avatar),
+        }
+
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        if "remove_picture" in request.POST:
+            avatars.remove_picture(self.get_object())
+            messages.success(request, _("Your picture is removed."))
+            return redirect("profile")
+        return super().post(request, *args, **kwargs)
+
+    def form_valid(self, form: ProfileForm) -> HttpResponse:
+        form.save()
+        messages.success(self.request, _("Your profile is saved."))
+        return redirect("profile")
+
+
+def person_context(person: User) -> dict[str, str]:
+    """What pages show of a person."""
+    return {"display_name": person.display_name, "email": person.email, "avatar_url": avatars.avatar_url(person)}
+
+
+def _way_back(request: HttpRequest) -> dict[str, str]:
+    """`next` for the page's forms and links, in place of the library's unchecked one."""
+    return {"redirect_field_name": REDIRECT_FIELD_NAME, "redirect_field_value": returning.requested(request)}
+
+
+# When a request is refused -------------------------------------------------------------------------------------------
+
+
+def stale_form(request: HttpRequest) -> HttpResponseBase | None:
+    """The page of ours that a form with an old or missing CSRF token came from, drawn afresh; None for other pages.
+
+    What was typed is kept, passwords excepted. Somebody who has signed in meanwhile in another tab goes straight on.
+    """
+    match = request.resolver_match
+    if match is None or not match.func.__module__.startswith(("accounts.", "allauth.")):
+        return None
+    messages.warning(request, _("This page was open for too long or in too many windows. Please try again."))
+    request.method = "GET"
+    try:
+        response = match.func(request, *match.args, **match.kwargs)
+        if isinstance(response, SimpleTemplateResponse):
+            response.render()
+    finally:
+        request.method = "POST"
+    if response.status_code == HTTPStatus.OK:
+        response.status_code = HTTPStatus.FORBIDDEN
+    return response if response.status_code != HTTPStatus.METHOD_NOT_ALLOWED else redirect("profile")
+
+
+def too_many_requests(request: HttpRequest) -> HttpResponse:
+    """Where the library's own limits end. D21."""
+    response = render(
+        request,
+        "error.html",
+        {
+            "status": HTTPStatus.TOO_MANY_REQUESTS.value,
+            "title": _("Too many requests"),
+            "message": _("Too many requests came from your network in a short time."),
+            "advice": _("Wait a minute, then try again."),
+        },
+        status=HTTPStatus.TOO_MANY_REQUESTS,
+    )
+    response["Retry-After"] = str(RETRY_AFTER_SECONDS)
+    return response
+
+
+# Pictures ------------------------------------------------------------------------------------------------------------
+
+
+@require_safe
+def avatar(request: HttpRequest, sub: uuid.UUID, version: str) -> HttpResponseBase:
+    """The picture behind the `avatar` claim, for anybody and any cache. Specification 2.4; D16.
+
+    An old version's address shows the present picture, but not for long. It asks for no session and sets no cookie.
+    """
+    person = User.objects.only("avatar", "nickname").filter(pk=sub, is_active=True).first()
+    if person is None:
+        raise Http404
+    current = avatars.version(person)
+    etag = f'"{current}"'
+    response = get_conditional_response(request, etag=etag)
+    if response is None:
+        response = HttpResponse(avatars.png(person), content_type="image/png")
+    age = AVATAR_AGE_SECONDS if version == current else RETRY_AFTER_SECONDS
+    response.headers.update(
+        {
+            "ETag": etag,
+            "Cache-Control": f"public, max-age={age}",
+            "X-Content-Type-Options": "nosniff",
+            "Cross-Origin-Resource-Policy": "cross-origin",
+        }
+    )
+    return response

@@ -1,0 +1,85 @@
+"""What must not be deployed. `manage.py check --deploy` fails on the errors; `docs/operations.md` names the way out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from ipaddress import ip_address
+from typing import Any
+from urllib.parse import urlsplit
+
+from django.apps import AppConfig
+from django.conf import settings
+from django.core.checks import CheckMessage, Error, Tags, Warning, register
+
+from config import environment
+
+Apps = Sequence[AppConfig] | None
+
+
+@register(Tags.security, deploy=True)
+def addresses_are_https(app_configs: Apps, **kwargs: Any) -> list[CheckMessage]:
+    """Cookies, passwords and tokens pass these addresses; only this machine may be reached without encryption."""
+    return [
+        Error(f"{name} is http on a host that is not this machine.", hint="Use an https address.", id=number)
+        for name, number in (("AUTH_URL", "config.E001"), ("BASE_URL", "config.E002"))
+        if getattr(settings, name).startswith("http://") and not environment.is_loopback(getattr(settings, name))
+    ]
+
+
+@register(Tags.security, deploy=True)
+def secret_key_is_chosen(app_configs: Apps, **kwargs: Any) -> list[CheckMessage]:
+    """A generated key lies in the checkout, differs on each machine and goes with it."""
+    if not settings.IS_SECRET_KEY_GENERATED:
+        return []
+    return [Error("SECRET_KEY is not set.", hint="Set it to at least 50 random characters.", id="config.E003")]
+
+
+@register(Tags.security, deploy=True)
+def debug_is_off(app_configs: Apps, **kwargs: Any) -> list[CheckMessage]:
+    """Django's own word on it is a warning; here its pages would show codes and tokens."""
+    return [Error("DEBUG is on.", hint="Unset it.", id="config.E004")] if settings.DEBUG else []
+
+
+@register(Tags.security, deploy=True)
+def letters_reach_people(app_configs: Apps, **kwargs: Any) -> list[CheckMessage]:
+    """Without a mail server nobody can reset a password."""
+    if settings.IS_EMAIL_SET:
+        return []
+    return [Error("EMAIL_URL is not set: letters go to files.", hint="Name a mail server.", id="config.E005")]
+
+
+@register(Tags.security, deploy=True)
+def database_suits_the_workers(app_configs: Apps, **kwargs: Any) -> list[CheckMessage]:
+    if settings.WEB_CONCURRENCY == 1 or not settings.DATABASES["default"]["ENGINE"].endswith("sqlite3"):
+        return []
+    return [
+        Warning(
+            "Several workers share one SQLite file, which takes one writer at a time.",
+            hint="Use PostgreSQL, or one worker.",
+            id="config.W001",
+        )
+    ]
+
+
+@register(Tags.security)
+def workers_agree_on_limits(app_configs: Apps, **kwargs: Any) -> list[CheckMessage]:
+    """The server refuses to start like this; the check says so before. D21."""
+    if settings.WEB_CONCURRENCY == 1 or settings.REDIS_URL:
+        return []
+    return [Error("WEB_CONCURRENCY is above 1 without REDIS_URL.", hint="Set REDIS_URL.", id="config.E006")]
+
+
+@register(Tags.security)
+def sign_in_host_is_a_name(app_configs: Apps, **kwargs: Any) -> list[CheckMessage]:
+    """A passkey belongs to a host name; on an address browsers refuse to make one."""
+    try:
+        ip_address(urlsplit(settings.AUTH_URL).hostname or "")
+    except ValueError:
+        return []
+    return [
+        Warning(
+            "AUTH_URL is an IP address, where no passkey can exist.",
+            hint="Use a name; on this machine, localhost.",
+            id="config.W002",
+        )
+    ]

@@ -1,0 +1,132 @@
+"""One JSON object a line on standard error, each with the reference of the request it belongs to.
+
+What may hold a credential never gets here: addresses are logged as route patterns, exceptions as their type, frames and
+first line, and the loggers of libraries that print paths, queries, codes or tokens are silenced (D15).
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import logging
+import re
+import sys
+import traceback
+from contextvars import ContextVar
+from pathlib import Path
+from typing import Any, TextIO
+
+reference: ContextVar[str] = ContextVar("reference", default="")
+
+TEXT_MAX_LENGTH = 300
+_OWN_ATTRIBUTES = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+_QUOTED = re.compile(r"""(['"])(?![a-z_.]+\1).*?\1""")
+_ROOT = Path(__file__).resolve().parent.parent
+
+
+class JsonFormatter(logging.Formatter):
+    """The record as one line of JSON. Extras that are plain values become members; objects are left out."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        line: dict[str, Any] = {
+            "time": datetime.datetime.fromtimestamp(record.created, datetime.UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+            "reference": reference.get(),
+        }
+        for name, value in vars(record).items():
+            if name not in _OWN_ATTRIBUTES and isinstance(value, str | int | float | bool | None):
+                line[name] = value
+        if isinstance(record.exc_info, tuple) and record.exc_info[1] is not None:
+            line["exception"] = describe(record.exc_info[1])
+        return json.dumps(line, ensure_ascii=False, separators=(",", ":"))
+
+
+def describe(exception: BaseException) -> list[dict[str, Any]]:
+    """The exception and what led to it, latest first, without the values it was about."""
+    chain: list[dict[str, Any]] = []
+    seen: set[int] = set()
+    link: BaseException | None = exception
+    while link is not None and id(link) not in seen:
+        seen.add(id(link))
+        frames = traceback.extract_tb(link.__traceback__)
+        chain.append(
+            {
+                "type": f"{type(link).__module__}.{type(link).__qualname__}",
+                "text": _without_values(str(link)),
+                "frames": [f"{_short(frame.filename)}:{frame.lineno} {frame.name}" for frame in frames],
+            }
+        )
+        link = link.__cause__ or (None if link.__suppress_context__ else link.__context__)
+    return chain
+
+
+def _without_values(text: str) -> str:
+    """The first line, with quoted values blanked: PostgreSQL's DETAIL lines and Python's own messages quote input."""
+    return _QUOTED.sub(r"\1…\1", text.partition("\n")[0])[:TEXT_MAX_LENGTH]
+
+
+def _short(filename: str) -> str:
+    path = Path(filename)
+    if path.is_relative_to(_ROOT):
+        return str(path.relative_to(_ROOT))
+    return filename.rpartition("site-packages/")[2]
+
+
+class GunicornFilter(logging.Filter):
+    """Keeps the request line and headers, which gunicorn quotes when it refuses a request, out of its log."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        message = str(record.msg)
+        if message.startswith("Invalid request from"):
+            record.msg, record.args = "A malformed request was refused before it reached the application.", None
+            record.levelno, record.levelname = logging.INFO, "INFO"
+        elif message.startswith("Error handling request"):
+            record.msg, record.args = "The server could not answer a request.", None
+        return True
+
+
+class StandardError(logging.StreamHandler[TextIO]):
+    """Writes to what `sys.stderr` is at the moment, so that a captured or reopened stream is honoured."""
+
+    def __init__(self) -> None:
+        logging.Handler.__init__(self)
+
+    @property
+    def stream(self) -> TextIO:
+        return sys.stderr
+
+    @stream.setter
+    def stream(self, _value: TextIO) -> None:
+        raise AttributeError("The stream is always standard error.")
+
+
+_SILENT: dict[str, Any] = {"handlers": ["nowhere"], "level": "CRITICAL", "propagate": False}
+
+SETTINGS: dict[str, Any] = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"json": {"()": "config.logs.JsonFormatter"}},
+    "filters": {"gunicorn": {"()": "config.logs.GunicornFilter"}},
+    "handlers": {
+        "nowhere": {"class": "logging.NullHandler"},
+        "stderr": {"class": "config.logs.StandardError", "formatter": "json", "filters": ["gunicorn"]},
+    },
+    "root": {"handlers": ["stderr"], "level": "WARNING"},
+    "loggers": {
+        "config": {"level": "INFO"},
+        "oauth_bridge": {"level": "INFO"},
+        "accounts": {"level": "INFO"},
+        "gunicorn.error": {"level": "INFO", "handlers": [], "propagate": True},
+        "django": {"handlers": [], "level": "WARNING", "propagate": True},
+        # These print paths, queries, hosts, codes or tokens. What happened is in our own lines.
+        "django.request": _SILENT,
+        "django.security": _SILENT,
+        "django.server": _SILENT,
+        "django.db.backends": _SILENT,
+        "gunicorn.access": _SILENT,
+        "oauthlib": _SILENT,
+        "oauth2_provider": _SILENT,
+    },
+}

@@ -1,0 +1,250 @@
+"""Every setting of the service, read from the environment. `docs/operations.md` explains each variable."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from django.utils.translation import gettext_lazy as _
+
+from config import environment as env
+from config import logs
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+VAR_DIR = BASE_DIR / "var"
+
+# Where the service is ------------------------------------------------------------------------------------------------
+
+SERVICE_NAME = env.text("SERVICE_NAME", default="Delegated Sign-In")
+BASE_URL = env.origin("BASE_URL", default="http://localhost:8000")
+AUTH_URL = env.origin("AUTH_URL", default=BASE_URL)
+IS_HTTPS = AUTH_URL.startswith("https://")
+ALLOWED_HOSTS = env.hosts("ALLOWED_HOSTS", default=env.hosts_of(BASE_URL, AUTH_URL))
+TRUSTED_PROXIES = env.networks("TRUSTED_PROXIES")
+
+# For config/gunicorn.py.
+BIND = env.bind("BIND", default="127.0.0.1:8000")
+WEB_CONCURRENCY = env.number("WEB_CONCURRENCY", default=1, largest=64)
+
+DEBUG = env.flag("DEBUG", default=False)
+SECRET_KEY = env.secret_key("SECRET_KEY", VAR_DIR / "secret-key")
+IS_SECRET_KEY_GENERATED = not env.is_set("SECRET_KEY")
+
+# What it is made of --------------------------------------------------------------------------------------------------
+
+INSTALLED_APPS = [
+    "config.apps.WiringConfig",
+    "config.apps.AdminConfig",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "django.forms",
+    "accounts",
+    "allauth",
+    "allauth.account",
+    "oauth2_provider",
+    "oauth_bridge",
+]
+
+MIDDLEWARE = [
+    "config.middleware.RequestLogMiddleware",
+    "config.middleware.SecurityHeadersMiddleware",
+    "config.middleware.OriginMiddleware",
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.locale.LocaleMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "accounts.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "allauth.account.middleware.AccountMiddleware",
+]
+
+ROOT_URLCONF = "config.urls"
+WSGI_APPLICATION = "config.wsgi.application"
+APPEND_SLASH = False
+
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+                "config.context.service",
+            ],
+        },
+    }
+]
+FORM_RENDERER = "django.forms.renderers.TemplatesSetting"
+
+# Where it keeps things -----------------------------------------------------------------------------------------------
+
+DATABASES = {"default": env.database("DATABASE_URL", VAR_DIR / "db.sqlite3")}
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+REDIS_URL = env.redis("REDIS_URL")
+CACHES = {"default": env.cache(REDIS_URL)}
+
+# EMAIL_BACKEND, EMAIL_HOST and the others.
+vars().update(env.email("EMAIL_URL", VAR_DIR / "mail"))
+IS_EMAIL_SET = env.is_set("EMAIL_URL")
+EMAIL_TIMEOUT = 10
+DEFAULT_FROM_EMAIL = env.sender("DEFAULT_FROM_EMAIL", SERVICE_NAME, AUTH_URL)
+SERVER_EMAIL = DEFAULT_FROM_EMAIL
+
+MEDIA_ROOT = env.folder("MEDIA_ROOT", VAR_DIR / "media")
+MEDIA_URL = ""
+
+STATIC_URL = "/static/"
+STATICFILES_DIRS = [BASE_DIR / "static"]
+WHITENOISE_USE_FINDERS = True
+WHITENOISE_MAX_AGE = 300
+
+# Limits (D21) --------------------------------------------------------------------------------------------------------
+
+RATES = env.rates(
+    "RATE_LIMITS",
+    RATE_TOKEN="600/m",
+    RATE_TOKEN_FAILURES="20/m",
+    RATE_USERINFO="6000/m",
+    RATE_USERINFO_FAILURES="60/m",
+    RATE_AUTHORIZE="120/m",
+    RATE_SIGN_IN_ACCOUNT="10/15m",
+    RATE_SIGN_IN_ADDRESS="50/15m",
+)
+RATELIMIT_FAIL_OPEN = True
+
+# Who may come in -----------------------------------------------------------------------------------------------------
+
+AUTH_USER_MODEL = "accounts.User"
+AUTHENTICATION_BACKENDS = ["allauth.account.auth_backends.AuthenticationBackend"]
+LOGIN_URL = "account_login"
+LOGIN_REDIRECT_URL = "profile"
+LOGOUT_REDIRECT_URL = "account_login"
+PASSWORD_RESET_TIMEOUT = 3600
+PASSWORD_HASHERS = ["django.contrib.auth.hashers.Argon2PasswordHasher"]
+AUTH_PASSWORD_VALIDATORS = [
+    {
+        "NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator",
+        "OPTIONS": {"user_attributes": ["email", "nickname"]},
+    },
+    {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 12}},
+    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+    {"NAME": "accounts.passwords.PlainTextValidator"},
+]
+
+# A browser that has signed in to an account before is not locked out of it by the failures of strangers (D21).
+KNOWN_BROWSER_COOKIE_NAME = "__Host-known" if IS_HTTPS else "delegated_known"
+KNOWN_BROWSER_AGE_SECONDS = 180 * 24 * 3600
+
+# Uploads go to a temporary file, and nothing beyond their limit is written.
+FILE_UPLOAD_HANDLERS = ["accounts.uploads.BoundedUploadHandler"]
+DATA_UPLOAD_MAX_NUMBER_FILES = 2
+
+SESSION_ENGINE = "accounts.sessions"
+SESSION_COOKIE_NAME = "__Host-session" if IS_HTTPS else "delegated_session"
+SESSION_COOKIE_AGE = 60 * 60 * 24 * 14
+SESSION_COOKIE_SECURE = IS_HTTPS
+SESSION_COOKIE_SAMESITE = "Lax"
+CSRF_COOKIE_NAME = "__Host-csrf" if IS_HTTPS else "delegated_csrf"
+CSRF_COOKIE_SECURE = IS_HTTPS
+CSRF_COOKIE_HTTPONLY = True
+CSRF_COOKIE_SAMESITE = "Lax"
+CSRF_FAILURE_VIEW = "oauth_bridge.views.csrf_failure"
+LANGUAGE_COOKIE_NAME = "delegated_language"
+CSRF_TRUSTED_ORIGINS = [AUTH_URL]
+MESSAGE_STORAGE = "django.contrib.messages.storage.session.SessionStorage"
+
+# Headers that config.middleware does not set.
+SECURE_CONTENT_TYPE_NOSNIFF = True
+SECURE_HSTS_SECONDS = 60 * 60 * 24 * 365 if IS_HTTPS else 0
+SECURE_REFERRER_POLICY = None
+# An application may open the sign-in in a pop-up window; a policy here would cut the window off from it for good.
+SECURE_CROSS_ORIGIN_OPENER_POLICY = None
+
+SILENCED_SYSTEM_CHECKS = [
+    "security.W002",  # Framing is forbidden by config.middleware.SecurityHeadersMiddleware.
+    "security.W005",  # HSTS for subdomains is the domain owner's decision, not that of one host in it.
+    "security.W008",  # The proxy redirects http to https; the service itself never sees which one it was.
+    "security.W021",  # Preloading binds the whole domain: as W005.
+    "security.W022",  # Referrer-Policy differs by kind of answer, so config.middleware sets it (D20).
+]
+
+# Language and time ---------------------------------------------------------------------------------------------------
+
+LANGUAGE_CODE = "en"
+LANGUAGES = [("en", _("English"))]
+USE_I18N = True
+USE_TZ = True
+TIME_ZONE = "UTC"
+
+LOGGING = logs.SETTINGS
+
+# Sign-in pages (allauth): what differs from its defaults -------------------------------------------------------------
+
+ACCOUNT_ADAPTER = "accounts.adapter.AccountAdapter"
+ACCOUNT_FORMS = {
+    "login": "accounts.forms.SignInForm",
+    "reset_password": "accounts.forms.ResetRequestForm",
+    "reset_password_from_key": "accounts.forms.NewPasswordForm",
+    "confirm_email_verification_code": "accounts.forms.CodeForm",
+}
+ACCOUNT_USER_MODEL_USERNAME_FIELD = None
+ACCOUNT_LOGIN_METHODS = {"email"}
+ACCOUNT_SIGNUP_FIELDS = ["email*", "password1*"]
+ACCOUNT_EMAIL_VERIFICATION = "mandatory"
+ACCOUNT_EMAIL_VERIFICATION_BY_CODE_ENABLED = True
+ACCOUNT_EMAIL_VERIFICATION_BY_CODE_TIMEOUT = 1800
+ACCOUNT_EMAIL_VERIFICATION_BY_CODE_MAX_ATTEMPTS = 3
+ACCOUNT_EMAIL_VERIFICATION_SUPPORTS_RESEND = True
+ACCOUNT_EMAIL_VERIFICATION_SUPPORTS_CHANGE = False
+ACCOUNT_CHANGE_EMAIL = True
+ACCOUNT_EMAIL_NOTIFICATIONS = True
+ACCOUNT_REAUTHENTICATION_REQUIRED = True
+ACCOUNT_REAUTHENTICATION_TIMEOUT = 300
+ACCOUNT_PREVENT_ENUMERATION = True
+ACCOUNT_LOGIN_TIMEOUT = 3600
+ACCOUNT_LOGIN_ON_PASSWORD_RESET = True
+ACCOUNT_LOGOUT_ON_GET = False
+ACCOUNT_SESSION_REMEMBER = True
+ACCOUNT_EMAIL_SUBJECT_PREFIX = ""
+ACCOUNT_EMAIL_UNKNOWN_ACCOUNTS = True
+# Written out, because `False` would also free the codes sent by e-mail. accounts.throttling counts sign-ins (D21).
+ACCOUNT_RATE_LIMITS = {
+    "login": None,
+    "login_failed": "5/5m/key",
+    "signup": None,
+    "request_login_code": None,
+    "change_phone": None,
+    "verify_phone": None,
+    "change_password": "5/m/user" if RATES else None,
+    "manage_email": "10/m/user" if RATES else None,
+    "reauthenticate": "10/m/user" if RATES else None,
+    "reset_password": "20/m/ip" if RATES else None,
+    "reset_password_from_key": "20/m/ip" if RATES else None,
+    "confirm_email": "1/10s/key" if RATES else None,
+}
+
+# The toolkit ---------------------------------------------------------------------------------------------------------
+
+OAUTH2_PROVIDER_APPLICATION_MODEL = "oauth_bridge.Application"
+OAUTH2_PROVIDER_GRANT_MODEL = "oauth_bridge.AuthorizationCode"
+OAUTH2_PROVIDER_ACCESS_TOKEN_MODEL = "oauth_bridge.AccessToken"
+OAUTH2_PROVIDER_REFRESH_TOKEN_MODEL = "oauth_bridge.RefreshToken"
+OAUTH2_PROVIDER_ID_TOKEN_MODEL = "oauth_bridge.IDToken"
+OAUTH2_PROVIDER = {
+    "OAUTH2_SERVER_CLASS": "oauth_bridge.server.Server",
+    "OAUTH2_BACKEND_CLASS": "oauth_bridge.server.Core",
+    "OAUTH2_VALIDATOR_CLASS": "oauth_bridge.validator.Validator",
+    "SCOPES": {"profile": _("See your user ID, nickname, e-mail address and picture")},
+    "DEFAULT_SCOPES": ["profile"],
+    "ACCESS_TOKEN_EXPIRE_SECONDS": 3600,
+    "AUTHORIZATION_CODE_EXPIRE_SECONDS": 600,
+    "ALLOWED_REDIRECT_URI_SCHEMES": ["https", "http"],
+    "PKCE_REQUIRED": False,
+}

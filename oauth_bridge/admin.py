@@ -1,0 +1,168 @@
+"""Applications in Django admin. Nobody sees a secret twice, and nobody sees a code or a token at all (D15)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+from django.conf import settings
+from django.contrib import admin, messages
+from django.core import signing
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path, reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext
+
+from oauth_bridge import applications, logos
+from oauth_bridge.models import Application
+
+SECRET_COOKIE = "new_client_secret"
+SECRET_COOKIE_SECONDS = 120
+
+
+class ApplicationForm(forms.ModelForm):  # type: ignore[type-arg]
+    homepage = forms.URLField(
+        label=gettext_lazy("Homepage"),
+        required=False,
+        assume_scheme="https",
+        help_text=gettext_lazy("People see its host on the sign-in and consent pages."),
+    )
+    new_logo = forms.FileField(
+        label=gettext_lazy("Logo"),
+        required=False,
+        widget=forms.FileInput(attrs={"accept": "image/png,image/jpeg,image/webp,image/gif"}),
+        help_text=gettext_lazy("PNG, JPEG, WebP or GIF. It is cut to a square and stored as PNG."),
+    )
+
+    class Meta:
+        model = Application
+        fields = ["name", "homepage", "redirect_uris", "client_type", "is_trusted", "is_enabled"]
+        help_texts = {
+            "redirect_uris": gettext_lazy(
+                "One a line, each exactly as the application sends it: https, or http on this machine "
+                "(localhost, 127.0.0.1, [::1]), or a scheme like com.example.app:/callback."
+            ),
+            "client_type": gettext_lazy("Public: it runs where no secret can be kept, and must use PKCE."),
+            "is_trusted": gettext_lazy("People are signed in to it without being asked. For your own only."),
+            "is_enabled": gettext_lazy("Switched off, its codes and access tokens are refused at once."),
+        }
+
+    def clean_new_logo(self) -> Any:
+        upload = self.cleaned_data["new_logo"]
+        if upload:
+            logos.store(self.instance, upload)
+        return upload
+
+
+@admin.register(Application)
+class ApplicationAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
+    form = ApplicationForm
+    list_display = ["name", "client_id", "homepage_host", "client_type", "is_trusted", "is_enabled", "created"]
+    list_filter = ["is_enabled", "is_trusted", "client_type"]
+    search_fields = ["name", "client_id", "homepage", "redirect_uris"]
+    actions = ["disable", "enable"]
+    readonly_fields = ["client_id", "created", "updated"]
+    fieldsets = [
+        (None, {"fields": ["name", "homepage", "redirect_uris", "new_logo"]}),
+        (gettext_lazy("What it may do"), {"fields": ["client_type", "is_trusted", "is_enabled"]}),
+        (gettext_lazy("Registration"), {"fields": ["client_id", "created", "updated"]}),
+    ]
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Application | None = None) -> list[str]:
+        """The kind is settled when the application is made: it decides whether there is a secret."""
+        return ["client_id", "created", "updated", *(["client_type"] if obj else [])]
+
+    def get_fieldsets(self, request: HttpRequest, obj: Application | None = None) -> Any:
+        return self.fieldsets if obj else self.fieldsets[:2]
+
+    def get_urls(self) -> list[URLPattern]:
+        secret = path(
+            "<int:pk>/secret/", self.admin_site.admin_view(self.secret_view), name="oauth_bridge_application_secret"
+        )
+        return [secret, *super().get_urls()]
+
+    def response_add(
+        self, request: HttpRequest, obj: Application, post_url_continue: str | None = None
+    ) -> HttpResponse:
+        if obj.client_type == Application.CLIENT_PUBLIC:
+            return super().response_add(request, obj, post_url_continue)
+        return self._to_secret_page(obj, applications.rotate_secret(obj))
+
+    def secret_view(self, request: HttpRequest, pk: int) -> HttpResponse:
+        """A secret that was made a moment ago, once; a post makes a new one.
+
+        It comes from a signed cookie of this path only, set by the answer that made it and dropped by the one that
+        shows it, so that it is never stored here, not even for a minute (D15).
+        """
+        application = self.get_object(request, str(pk))
+        if application is None:
+            return self._get_obj_does_not_exist_redirect(request, self.opts, str(pk))  # type: ignore[attr-defined,no-any-return]
+        if not self.has_change_permission(request, application):
+            return HttpResponse(status=403)
+        if request.method == "POST":
+            self.log_change(request, application, _("Client secret replaced."))
+            return self._to_secret_page(application, applications.rotate_secret(application))
+        context = {
+            **self.admin_site.each_context(request),
+            "title": _("Client secret"),
+            "opts": self.opts,
+            "application": application,
+            "client_id": application.client_id,
+            "client_secret": _secret_of(request, application),
+            "redirect_uris": application.callback_addresses,
+        }
+        response = TemplateResponse(request, "admin/oauth_bridge/application/secret.html", context)
+        response.delete_cookie(SECRET_COOKIE, path=request.path)
+        return response
+
+    @admin.action(description=gettext_lazy("Switch off"), permissions=["change"])
+    def disable(self, request: HttpRequest, chosen: QuerySet[Application]) -> None:
+        self._switch(request, chosen, False)
+
+    @admin.action(description=gettext_lazy("Switch on"), permissions=["change"])
+    def enable(self, request: HttpRequest, chosen: QuerySet[Application]) -> None:
+        self._switch(request, chosen, True)
+
+    def delete_model(self, request: HttpRequest, obj: Application) -> None:
+        applications.delete(obj)
+
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Application]) -> None:
+        for application in queryset:
+            applications.delete(application)
+
+    def _switch(self, request: HttpRequest, chosen: QuerySet[Application], is_enabled: bool) -> None:
+        for application in chosen:
+            applications.set_enabled(application, is_enabled)
+            self.log_change(request, application, _("Switched on.") if is_enabled else _("Switched off."))
+        count = len(chosen)
+        self.message_user(
+            request, ngettext("%d application changed.", "%d applications changed.", count) % count, messages.SUCCESS
+        )
+
+    def _to_secret_page(self, application: Application, secret: str) -> HttpResponse:
+        url = reverse("admin:oauth_bridge_application_secret", args=[application.pk])
+        response = HttpResponseRedirect(url, status=303)
+        response.set_signed_cookie(
+            SECRET_COOKIE,
+            secret,
+            salt=_salt(application),
+            max_age=SECRET_COOKIE_SECONDS,
+            path=url,
+            secure=settings.IS_HTTPS,
+            httponly=True,
+            samesite="Strict",
+        )
+        return response
+
+
+def _salt(application: Application) -> str:
+    return f"oauth_bridge.admin.secret.{application.pk}"
+
+
+def _secret_of(request: HttpRequest, application: Application) -> str | None:
+    try:
+        return request.get_signed_cookie(SECRET_COOKIE, salt=_salt(application), max_age=SECRET_COOKIE_SECONDS)
+    except (KeyError, signing.BadSignature):
+        return None

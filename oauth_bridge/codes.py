@@ -1,0 +1,230 @@
+"""Codes and tokens: issue, redeem, recognise a replay, revoke. The only writer of their rows.
+
+Specification 2.2, 2.3, 3; D8, D13, D14, D15. Times are aware datetimes; lifetimes are in seconds. The hot statements
+are written by hand because building them costs more than running them; `now` is always a parameter, so that one clock,
+the application's, decides.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, NamedTuple
+from uuid import UUID
+
+from django.contrib.auth import get_user_model
+from django.db import connection, transaction
+from django.utils import timezone
+
+from oauth_bridge.faults import Fault, Refused
+from oauth_bridge.models import AccessToken, Application, AuthorizationCode
+
+if TYPE_CHECKING:
+    from accounts.models import User
+
+CODE_LIFETIME_SECONDS = 600
+TOKEN_LIFETIME_SECONDS = 3600
+
+Person = get_user_model()
+CODES = AuthorizationCode._meta.db_table
+TOKENS = AccessToken._meta.db_table
+APPLICATIONS = Application._meta.db_table
+PEOPLE = Person._meta.db_table
+
+ISSUE = f"""
+    INSERT INTO {CODES} (digest, attempt, application_id, user_id, redirect_uri, scope, code_challenge,
+                         issued_at, expires_at)
+    VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s)
+    ON CONFLICT (attempt) DO UPDATE
+       SET digest = excluded.digest, issued_at = excluded.issued_at, expires_at = excluded.expires_at
+     WHERE {CODES}.redeemed_at IS NULL
+       AND {CODES}.user_id = excluded.user_id AND {CODES}.application_id = excluded.application_id
+ RETURNING id
+"""  # noqa: S608 - table names only
+
+FIND = f"""
+    SELECT c.id, c.digest, c.application_id, c.user_id, c.redirect_uri, c.scope, c.code_challenge, c.expires_at,
+           c.redeemed_at, c.token_digest, u.is_active AS person_is_active
+      FROM {CODES} c JOIN {PEOPLE} u ON u.id = c.user_id
+     WHERE c.digest = %s
+"""  # noqa: S608
+
+SPEND = f"""
+    UPDATE {CODES} SET redeemed_at = %s, token_digest = %s
+     WHERE digest = %s AND redeemed_at IS NULL AND expires_at > %s
+"""  # noqa: S608
+
+STORE = f"""
+    INSERT INTO {TOKENS} (digest, application_id, user_id, scope, issued_at, expires_at)
+"""
+
+SPEND_AND_STORE = f"""
+    WITH spent AS ({SPEND} RETURNING application_id, user_id, scope)
+    {STORE} SELECT %s, application_id, user_id, scope, %s, %s FROM spent RETURNING id
+"""  # noqa: S608
+
+READ = f"""
+    SELECT u.id, u.nickname, u.email, u.email_verified_at, u.avatar,
+           t.application_id AS token_application_id, t.scope AS token_scope
+      FROM {TOKENS} t JOIN {PEOPLE} u ON u.id = t.user_id JOIN {APPLICATIONS} a ON a.id = t.application_id
+     WHERE t.digest = %s AND t.expires_at > %s AND t.revoked_at IS NULL AND u.is_active AND a.is_enabled
+"""  # noqa: S608
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """What a person has allowed: the code that is issued stands for exactly this."""
+
+    id: UUID
+    application: Application
+    redirect_uri: str
+    scope: str
+    code_challenge: str
+
+
+class Bearer(NamedTuple):
+    """Whom an access token stands for, and what it may be used for."""
+
+    person: User
+    application_id: int
+    scopes: list[str]
+
+
+class AlreadyRedeemed(Exception):
+    """The attempt's code has been redeemed, so no other one is issued for it (D8)."""
+
+
+def new_credential() -> str:
+    """256 random bits in 43 URL-safe characters."""
+    return secrets.token_urlsafe(32)
+
+
+def digest_of(credential: str) -> bytes:
+    """What is stored of a credential: enough to recognise it, useless to anybody who reads it (D15)."""
+    return hashlib.sha256(credential.encode()).digest()
+
+
+def issue(attempt: Attempt, person: User) -> str:
+    """A fresh code for the attempt; one that was issued for it before and not redeemed is void from now on.
+
+    D8, D14. Lifetime: 600 seconds.
+    Raises AlreadyRedeemed: the attempt has led to a token already.
+    """
+    code = new_credential()
+    now = timezone.now()
+    row = _write(
+        ISSUE,
+        digest_of(code),
+        attempt.id,
+        attempt.application.pk,
+        person.pk,
+        attempt.redirect_uri,
+        attempt.scope,
+        attempt.code_challenge,
+        now,
+        now + timedelta(seconds=CODE_LIFETIME_SECONDS),
+    )
+    if row is None:
+        raise AlreadyRedeemed
+    return code
+
+
+def void(attempt_id: UUID) -> None:
+    """Forget the attempt's code when it has not been redeemed: the person refused after all (D8)."""
+    AuthorizationCode.objects.filter(attempt=attempt_id, redeemed_at=None).delete()
+
+
+def find(code: str) -> AuthorizationCode | None:
+    """The code's row with `person_is_active`, whatever state it is in."""
+    return next(iter(AuthorizationCode.objects.raw(FIND, [digest_of(code)])), None)
+
+
+def redeem(row: AuthorizationCode, token: str) -> bool:
+    """Spend the code and store the token in one step; False when somebody else has spent it first.
+
+    Specification 3.1, 3.2; D13, D14. Lifetime of the token: 3,600 seconds.
+    """
+    now = timezone.now()
+    # By digest, not by row: a second post of the consent page may have given the row another code meanwhile (D8).
+    spent = bytes(row.digest)
+    digest = digest_of(token)
+    expires_at = now + timedelta(seconds=TOKEN_LIFETIME_SECONDS)
+    if connection.vendor == "postgresql":
+        return _write(SPEND_AND_STORE, now, digest, spent, now, digest, now, expires_at) is not None
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(SPEND, _adapted(now, digest, spent, now))
+        if not cursor.rowcount:
+            return False
+        values = (digest, row.application_id, row.user_id, row.scope, now, expires_at)
+        cursor.execute(f"{STORE} VALUES (%s, %s, %s, %s, %s, %s)", _adapted(*values))
+    return True
+
+
+def revoke_issued_from(row: AuthorizationCode) -> None:
+    """End the token that was issued from a code. RFC 6749 §4.1.2; D13."""
+    AccessToken.objects.filter(digest=row.token_digest, revoked_at=None).update(revoked_at=timezone.now())
+
+
+def revoke_all(person: User, application: Application) -> None:
+    """End everything the application holds for the person: its tokens and codes that are still to be redeemed."""
+    AuthorizationCode.objects.filter(user=person, application=application, redeemed_at=None).delete()
+    AccessToken.objects.filter(user=person, application=application, revoked_at=None).update(revoked_at=timezone.now())
+
+
+def read(token: str) -> Bearer:
+    """Whom the token stands for. One statement.
+
+    Specification 3.3; D14, D17.
+    Raises Refused: the token is unknown, expired or revoked, or its person or application is switched off.
+    """
+    now = timezone.now()
+    digest = digest_of(token)
+    person: Any = next(iter(Person.objects.raw(READ, _adapted(digest, now))), None)
+    if person is not None:
+        return Bearer(person, person.token_application_id, person.token_scope.split())
+    row = AccessToken.objects.filter(digest=digest).first()
+    if row is None:
+        raise Refused(Fault.TOKEN_UNKNOWN)
+    raise Refused(Fault.TOKEN_EXPIRED if row.expires_at <= now else Fault.TOKEN_REVOKED)
+
+
+def purge(batch: int) -> int:
+    """Delete at most `batch` codes and `batch` tokens that are past use, and say how many went.
+
+    A spent code is kept as long as the token it led to can live, so that a replay can still revoke that token (D13).
+    """
+    now = timezone.now()
+    an_hour_ago = now - timedelta(seconds=TOKEN_LIFETIME_SECONDS)
+    gone = 0
+    for model, before in ((AuthorizationCode, an_hour_ago), (AccessToken, now)):
+        ids = list(
+            model._default_manager.filter(expires_at__lte=before)
+            .order_by("expires_at")
+            .values_list("pk", flat=True)[:batch]
+        )
+        gone += model._default_manager.filter(pk__in=ids).delete()[0]
+    return gone
+
+
+def _write(sql: str, *values: object) -> Any:
+    with connection.cursor() as cursor:
+        cursor.execute(sql, _adapted(*values))
+        return cursor.fetchone()
+
+
+def _adapted(*values: object) -> list[Any]:
+    """The values as this database takes them: SQLite wants its own spelling of times and UUIDs."""
+    if connection.vendor == "postgresql":
+        return list(values)
+    operations = connection.ops
+    adapted: list[Any] = []
+    for value in values:
+        if isinstance(value, datetime):
+            adapted.append(operations.adapt_datetimefield_value(value))
+        elif isinstance(value, UUID):
+            adapted.append(value.hex)
+        else:
+            adapted.append(value)
+    return adapted

@@ -1,0 +1,51 @@
+"""The person's page of applications that may sign in without asking, each with a way to end that. D7."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import render
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_http_methods
+
+from oauth_bridge import codes
+from oauth_bridge.logos import logo_url
+from oauth_bridge.models import Consent
+
+if TYPE_CHECKING:
+    from accounts.models import User
+
+
+@login_required
+@require_http_methods(["GET", "HEAD", "POST"])
+def applications(request: HttpRequest) -> HttpResponse:
+    """Remembered consents, newest first; a post with the number of one ends it and what the application holds."""
+    person = cast("User", request.user)
+    remembered = Consent.objects.filter(user=person, expires_at__gt=timezone.now()).select_related("application")
+    if request.method == "POST":
+        chosen = remembered.filter(pk=_number(request.POST.get("consent", ""))).first()
+        if chosen:
+            codes.revoke_all(chosen.user, chosen.application)
+            chosen.delete()
+            messages.success(request, _("%(name)s will ask again.") % {"name": chosen.application.name})
+        return HttpResponseRedirect(request.path, status=303)
+    shown = [
+        {
+            "consent": consent.pk,
+            "name": consent.application.name,
+            "host": consent.application.homepage_host,
+            "logo": logo_url(consent.application),
+            "given_at": consent.given_at,
+            "expires_at": consent.expires_at,
+        }
+        for consent in remembered.order_by("-given_at")
+    ]
+    return render(request, "oauth_bridge/applications.html", {"applications": shown})
+
+
+def _number(text: str) -> int:
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else 0

@@ -1,0 +1,129 @@
+"""The three ways a failure is told: JSON to machines, a page to people, a redirect to a verified callback.
+
+Specification 7; D4, D6, D19, D20. The sentences are in `faults`.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from http import HTTPStatus
+from urllib.parse import quote
+
+from django.db import InterfaceError, OperationalError
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import render
+from django.utils.translation import gettext as _
+
+from oauth_bridge.faults import Fault, Refused
+
+logger = logging.getLogger("oauth_bridge")
+
+MACHINE_PREFIX = "/oauth/"
+PAGE_PATHS = ("/oauth/authorize",)
+RETRY_AFTER_SECONDS = "5"
+DATABASE_AWAY = (OperationalError, InterfaceError)
+
+
+def wants_page(request: HttpRequest) -> bool:
+    """Whether a person looks at the answer: `Accept` names text/html and the path is one of pages (D4, D19)."""
+    machine = request.path.startswith(MACHINE_PREFIX) and request.path not in PAGE_PATHS
+    return not machine and any(
+        accepted.main_type == "text" and accepted.sub_type == "html" for accepted in request.accepted_types
+    )
+
+
+def answer(request: HttpRequest, refused: Refused, **page: object) -> HttpResponse:
+    """The refusal as a page or as JSON, with its headers."""
+    if wants_page(request):
+        response = _page(request, refused, **page)
+    else:
+        response = as_json(refused.fault.status, refused.fault.error, refused.description)
+    for name, value in refused.headers.items():
+        response[name] = value
+    return response
+
+
+def as_json(status: int, error: str, description: str) -> JsonResponse:
+    return JsonResponse({"error": error, "error_description": description}, status=status)
+
+
+def callback(redirect_uri: str, *, status: int = 302, **parameters: str | None) -> HttpResponse:
+    """A redirect to a verified callback address. Values are percent-encoded already; None is left out. D6, D20."""
+    response = HttpResponse(status=status)
+    response["Location"] = callback_url(redirect_uri, **parameters)
+    response["Referrer-Policy"] = "no-referrer"
+    return response
+
+
+def callback_url(redirect_uri: str, **parameters: str | None) -> str:
+    pairs = "&".join(f"{name}={value}" for name, value in parameters.items() if value is not None)
+    return f"{redirect_uri}{'&' if '?' in redirect_uri else '?'}{pairs}"
+
+
+def callback_refusal(redirect_uri: str, refused: Refused, state: str | None, status: int = 302) -> HttpResponse:
+    """The refusal as RFC 6749 §4.1.2.1 sends it back to the application."""
+    description = quote(refused.description, safe="")
+    return callback(redirect_uri, status=status, error=refused.fault.error, error_description=description, state=state)
+
+
+# The handlers that config.urls and the settings name -----------------------------------------------------------------
+
+
+def bad_request(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
+    return answer(request, Refused(Fault.BAD_REQUEST))
+
+
+def forbidden(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
+    return answer(request, Refused(Fault.FORBIDDEN))
+
+
+def not_found(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
+    """404, naming the right path when a slash at the end is all that is wrong (D2)."""
+    bare = request.path.rstrip("/")
+    known = bare in ("/oauth/authorize", "/oauth/token", "/oauth/userinfo")
+    hint = f"Use {bare} without the slash at the end." if known else "Check the address."
+    return answer(request, Refused(Fault.NOT_FOUND, hint=hint))
+
+
+def server_error(request: HttpRequest) -> HttpResponse:
+    """503 while the database is away, otherwise 500 with the reference under which the log has the details."""
+    exception = sys.exc_info()[1]
+    reference = getattr(request, "reference", "-")
+    if isinstance(exception, DATABASE_AWAY):
+        logger.error("database away", extra={"reference": reference, "kind": type(exception).__name__})
+        return answer(request, Refused(Fault.AWAY, {"Retry-After": RETRY_AFTER_SECONDS}))
+    logger.error("unhandled exception", exc_info=exception, extra={"reference": reference})
+    return answer(request, Refused(Fault.SERVER_ERROR, reference=reference))
+
+
+def unknown_path(request: HttpRequest, path: str) -> HttpResponse:
+    raise Http404
+
+
+def _page(request: HttpRequest, refused: Refused, **context: object) -> HttpResponse:
+    status = refused.fault.status
+    title, advice = PAGE_WORDS.get(status, (HTTPStatus(status).phrase, ""))
+    context = {
+        "status": status,
+        "title": _(title),
+        "message": refused.description,
+        "advice": _(advice) if advice else "",
+        "reference": getattr(request, "reference", ""),
+        **context,
+    }
+    return render(request, "error.html", context, status=status)
+
+
+PAGE_WORDS = {
+    400: ("This sign-in can't go on", "Go back to the application and try again. If it stays so, tell its operator."),
+    403: ("Not allowed", "Sign in with another account, or go back."),
+    404: ("Page not found", "Check the address, or go back to where you came from."),
+    405: ("Not possible here", "Go back and use the buttons of the page."),
+    429: ("Too many requests", "Wait a moment, then try again."),
+    500: (
+        "Something went wrong",
+        "It is our fault. Try again in a moment; if it stays so, tell us the reference below.",
+    ),
+    503: ("Back in a moment", "Nothing is lost. Try again in a few seconds."),
+}

@@ -1,0 +1,151 @@
+"""Every failure this service explains: one row each, with its status, its `error` and its public sentence.
+
+Specification 7; D19. A sentence says what is wrong and what to do, in the characters RFC 6749 §5.2 allows
+(no quotation mark, no backslash, ASCII only). What a stranger may not learn is never in a sentence.
+"""
+
+from __future__ import annotations
+
+import re
+from enum import Enum
+
+NOT_ALLOWED = re.compile(r"[^\x20-\x21\x23-\x5B\x5D-\x7E]")
+
+
+class Fault(Enum):
+    """One kind of failure: HTTP status, `error`, `error_description`."""
+
+    def __init__(self, status: int, error: str, sentence: str) -> None:
+        self.status = status
+        self.error = error
+        self.sentence = sentence
+
+    # Any operation
+    BAD_REQUEST = 400, "invalid_request", "The request is malformed and could not be read. Check it and send it again."
+    CSRF = 403, "access_denied", "The form was out of date or came from elsewhere. Open the page again and repeat it."
+    FORBIDDEN = 403, "access_denied", "You may not do this."
+    NOT_FOUND = 404, "not_found", "There is nothing at this path. {hint}"
+    METHOD = 405, "method_not_allowed", "This path does not take {method}. Use {allow}."
+    RATE_LIMITED = 429, "rate_limited", "Too many requests. Wait {seconds} seconds and try again."
+    SERVER_ERROR = 500, "server_error", "Something went wrong on our side. Quote the reference {reference} to support."
+    AWAY = 503, "temporarily_unavailable", "The service cannot reach its database. Try again in a few seconds."
+    SPECULATIVE = 503, "temporarily_unavailable", "This page is not served in advance. Open it when it is wanted."
+
+    # Parameters
+    MISSING = 400, "invalid_request", "The parameter {name} is missing. Send it once, with a value."
+    REPEATED = 400, "invalid_request", "The parameter {name} is there more than once. Send it once."
+    MALFORMED = 400, "invalid_request", "The parameter {name} holds characters that cannot be part of it. Check it."
+    MEDIA_TYPE = (
+        400,
+        "invalid_request",
+        "The body is {given}. Send the parameters as application/x-www-form-urlencoded.",
+    )
+    IN_URL = 400, "invalid_request", "The URL holds parameters. Send them in the request body, never in the URL."
+    TOO_LARGE = 413, "invalid_request", "The request body is too large. At most {limit} bytes are read."
+
+    # Authorize: before client and callback address hold
+    CLIENT_UNKNOWN = (
+        400,
+        "invalid_request",
+        "No application with this client_id is registered. Check the client_id in the link.",
+    )
+    CLIENT_DISABLED = 400, "unauthorized_client", "The application is switched off. Ask its operator about it."
+    REDIRECT_URI_MISMATCH = (
+        400,
+        "invalid_request",
+        "The redirect_uri is not one that is registered for this application. It must be equal in every character.",
+    )
+    REQUEST_DAMAGED = (
+        400,
+        "invalid_request",
+        "This link is damaged or was not made here. Go back to the application and sign in again.",
+    )
+
+    # Authorize: sent back to the callback
+    RESPONSE_TYPE = 400, "unsupported_response_type", "The response_type is not supported. Send response_type=code."
+    REFUSED = 403, "access_denied", "The person refused the authorization."
+    CHALLENGE_NEEDED = (
+        400,
+        "invalid_request",
+        "This application has no secret, so code_challenge is required. Send one with code_challenge_method=S256.",
+    )
+    CHALLENGE_METHOD = 400, "invalid_request", "The code_challenge_method is not supported. Send S256."
+    CHALLENGE_MALFORMED = (
+        400,
+        "invalid_request",
+        "The code_challenge must be the 43 characters of a base64url SHA-256 digest without padding.",
+    )
+
+    # Token
+    GRANT_TYPE = 400, "unsupported_grant_type", "The grant_type is not supported. Send grant_type=authorization_code."
+    TWO_AUTHENTICATIONS = (
+        400,
+        "invalid_request",
+        "The client authenticates twice. Use the Authorization header or client_secret in the body, not both.",
+    )
+    CLIENT_DIFFERS = 400, "invalid_request", "The client_id in the body is not the one in the Authorization header."
+    CLIENT_NOT_AUTHENTICATED = (
+        401,
+        "invalid_client",
+        "The application could not be authenticated. Check client_id and client_secret.",
+    )
+    CODE_UNKNOWN = 400, "invalid_grant", "The code is not known. Send it exactly as it came to the callback address."
+    CODE_OF_ANOTHER = 400, "invalid_grant", "The code was issued to another application. Use that client_id."
+    CODE_EXPIRED = 400, "invalid_grant", "The code is older than 10 minutes. Start the sign-in again."
+    CODE_SPENT = (
+        400,
+        "invalid_grant",
+        "The code was already used {age} seconds ago, and its access token has been revoked. Start the sign-in again.",
+    )
+    CODE_RACED = (
+        400,
+        "invalid_grant",
+        "The code was used by another request at the same moment. Use the access token that request received.",
+    )
+    CODE_PERSON_AWAY = 400, "invalid_grant", "The account that the code stands for is no longer active."
+    CODE_REDIRECT_URI = 400, "invalid_grant", "The redirect_uri is not the one the code was issued for."
+    VERIFIER_MISSING = (
+        400,
+        "invalid_grant",
+        "The code was requested with a code_challenge, so code_verifier is required. Send the one it was made from.",
+    )
+    VERIFIER_WRONG = 400, "invalid_grant", "The code_verifier does not match the code_challenge."
+    VERIFIER_UNASKED = (
+        400,
+        "invalid_grant",
+        "A code_verifier was sent, but the code was requested without a code_challenge. Send both or neither.",
+    )
+
+    # User info
+    TOKEN_MISSING = (
+        401,
+        "invalid_token",
+        "No access token was sent. Send it in the Authorization header as Bearer followed by the token.",
+    )
+    TOKEN_MALFORMED = 401, "invalid_token", "The Authorization header must be Bearer, one space, and the access token."
+    TOKEN_UNKNOWN = 401, "invalid_token", "The access token is not known. Start the sign-in again."
+    TOKEN_EXPIRED = 401, "invalid_token", "The access token is older than 1 hour. Start the sign-in again."
+    TOKEN_REVOKED = 401, "invalid_token", "The access token has been revoked. Start the sign-in again."
+    TOKEN_SCOPE = 403, "insufficient_scope", "The access token does not carry the right to read the profile."
+    NO_VERIFIED_EMAIL = 403, "access_denied", "The person has no confirmed e-mail address at the moment."
+
+    def says(self, **details: object) -> str:
+        """The public sentence with `details` filled in and anything RFC 6749 does not allow replaced by `?`."""
+        return NOT_ALLOWED.sub("?", self.sentence.format(**details)).strip()
+
+
+class Refused(Exception):
+    """The request ends here. `fault` is what is said; `headers` go with it.
+
+    No detail of the request is kept in the exception, so none can reach a log by way of a traceback.
+    """
+
+    def __init__(self, fault: Fault, headers: dict[str, str] | None = None, **details: object) -> None:
+        super().__init__(fault.name)
+        self.fault = fault
+        self.headers = headers or {}
+        self.description = fault.says(**details)
+
+
+class NotVerified(Refused):
+    """Client or callback address does not hold, so nothing may be redirected anywhere (D3, D4)."""

@@ -1,0 +1,32 @@
+"""`manage.py purge`: delete what is past use, in batches, safe beside live traffic. Contract, operator's interface."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+from django.utils import timezone
+
+from accounts.models import Session
+from oauth_bridge import codes
+from oauth_bridge.models import Consent
+
+
+class Command(BaseCommand):
+    help = "Delete codes, access tokens, consents and browser sessions that are past use, in batches."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--batch", type=int, default=1000, help="rows a statement deletes at most (default 1000)")
+
+    def handle(self, *args: Any, batch: int, **options: Any) -> None:
+        if batch < 1:
+            raise CommandError("--batch must be at least 1.")
+        total = 0
+        while gone := codes.purge(batch):
+            total += gone
+        for model, field in ((Consent, "expires_at"), (Session, "expire_date")):
+            past = model._default_manager.filter(**{f"{field}__lte": timezone.now()}).order_by(field)
+            while keys := list(past.values_list("pk", flat=True)[:batch]):
+                total += model._default_manager.filter(pk__in=keys).delete()[0]
+        self.stdout.write(f"{total} rows deleted.")

@@ -1,0 +1,237 @@
+"""`manage.py quickstart`: the service and an application that uses it, on this machine, in one step."""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, NoReturn
+from urllib.parse import urlsplit
+
+from django.conf import settings
+from django.core.management import call_command
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.db import DatabaseError, connections
+
+from accounts.models import User
+from accounts.verification import mark_verified
+from oauth_bridge import applications
+from oauth_bridge.models import Application
+
+LOOPBACK = ("localhost", "127.0.0.1", "::1")
+DEMO_NAME = "Demo application"
+DEMO_PACKAGES = ("authlib", "flask", "requests")
+START_SECONDS = 60.0
+STOP_SECONDS = 15.0
+
+
+class Command(BaseCommand):
+    help = "Migrate, make a demo account, administrator and application, serve both, and say what to open."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--port", type=int, default=8000, help="port of the service (default 8000)")
+        parser.add_argument("--demo-port", type=int, default=8001, help="port of the demo application (default 8001)")
+
+    def handle(self, *args: Any, port: int, demo_port: int, **options: Any) -> None:
+        check_surroundings(port, demo_port)
+        # The provider on a name and the application on an address: different sites to a browser, as in real life.
+        service_url, demo_url = f"http://localhost:{port}", f"http://127.0.0.1:{demo_port}"
+        try:
+            call_command("migrate", interactive=False, verbosity=0)
+            password, admin_password = demo_account("demo@example.org", "Dana Demo"), demo_administrator()
+            application, secret = demo_application(demo_url)
+        except (DatabaseError, OSError) as error:
+            raise CommandError(f"The database can't be prepared: {str(error).partition(chr(10))[0]}.") from None
+        connections.close_all()
+
+        signal.signal(signal.SIGTERM, end)
+        signal.signal(signal.SIGHUP, end)
+        log = settings.VAR_DIR / "quickstart.log"
+        with ExitStack() as running:
+            try:
+                output = running.enter_context(log.open("ab"))
+                processes = {
+                    "service": running.enter_context(process(serve_command(), serve_variables(port), output)),
+                    "demo application": running.enter_context(
+                        process(demo_command(), demo_variables(service_url, demo_port, application, secret), output)
+                    ),
+                }
+                wait_for(f"http://127.0.0.1:{port}/health/ready", "service", processes, log)
+                wait_for(demo_url, "demo application", processes, log)
+                self.stdout.write(
+                    f"""
+{settings.SERVICE_NAME} is running, with an application that uses it.
+
+  Open            {demo_url}
+  and sign in as  demo@example.org, password {password}
+
+  Administration  {service_url}/admin/
+                  admin@example.org, password {admin_password}
+  Application     {application.name}, client_id {application.client_id}
+                  client_secret {secret}
+  Log             {log}
+  Letters         {getattr(settings, "EMAIL_FILE_PATH", "") or "by EMAIL_URL"}
+
+Each run sets new passwords and a new secret. Ctrl-C ends both.
+"""
+                )
+                self.stdout.flush()
+                while True:
+                    check_alive(processes, log)
+                    time.sleep(0.5)
+            except KeyboardInterrupt:
+                self.stdout.write("\nEnding both.")
+            except OSError as error:
+                raise CommandError(f"{error.filename or 'A file'} can't be used: {error.strerror}.") from None
+
+
+def check_surroundings(port: int, demo_port: int) -> None:
+    """Everything that can be wrong before anything is touched. Raises CommandError: with the sentence to show."""
+    for origin in (settings.AUTH_URL, settings.BASE_URL):
+        if urlsplit(origin).hostname not in LOOPBACK:
+            raise CommandError(f"quickstart is for this machine only, but the service is set up as {origin}.")
+    missing = [name for name in DEMO_PACKAGES if find_spec(name) is None]
+    if missing:
+        raise CommandError(
+            f"The demo application needs {', '.join(missing)}: pip install -r config/requirements/quickstart.txt."
+        )
+    if port == demo_port:
+        raise CommandError("--port and --demo-port must differ.")
+    for option, number, hosts in (("--port", port, ("127.0.0.1", "::1")), ("--demo-port", demo_port, ("127.0.0.1",))):
+        if not 1 <= number <= 65535:
+            raise CommandError(f"{option} must be from 1 to 65535.")
+        for host in hosts:
+            check_free(host, number, option)
+
+
+def check_free(host: str, port: int, option: str) -> None:
+    """Also for the other loopback address, where browsers may look first for `localhost`."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        probe = socket.socket(family)
+    except OSError:
+        return
+    with probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except PermissionError:
+            raise CommandError(f"Port {port} needs an administrator's rights; choose another by {option}.") from None
+        except OSError as error:
+            if error.errno == errno.EADDRINUSE or family == socket.AF_INET:
+                raise CommandError(
+                    f"Port {port} can't be used ({error.strerror}); end what uses it or choose another by {option}."
+                ) from None
+
+
+def demo_account(email: str, nickname: str, **fields: bool) -> str:
+    """Makes the account or sets it right, and returns its new password."""
+    password = secrets.token_urlsafe(12)
+    person = User.objects.filter(email=email).first() or User.objects.create_user(email, nickname=nickname)
+    person.is_active = True
+    for name, value in fields.items():
+        setattr(person, name, value)
+    person.set_password(password)
+    person.save()
+    mark_verified(person)
+    return password
+
+
+def demo_administrator() -> str:
+    return demo_account("admin@example.org", "Ada Administrator", is_staff=True, is_superuser=True)
+
+
+def demo_application(demo_url: str) -> tuple[Application, str]:
+    """The demo's registration with a new secret, at the address it has this time."""
+    callback = f"{demo_url}/callback"
+    application = Application.objects.filter(name=DEMO_NAME).first()
+    if application is None:
+        return applications.create(name=DEMO_NAME, redirect_uris=[callback], homepage=demo_url)
+    application.redirect_uris, application.homepage, application.is_enabled = callback, demo_url, True
+    application.save()
+    return application, applications.rotate_secret(application)
+
+
+def serve_command() -> list[str]:
+    return [sys.executable, "-m", "gunicorn", "-c", str(settings.BASE_DIR / "config" / "gunicorn.py"), "config.wsgi"]
+
+
+def serve_variables(port: int) -> dict[str, str]:
+    origin = f"http://localhost:{port}"
+    return {
+        "BASE_URL": origin,
+        "AUTH_URL": origin,
+        "BIND": f"127.0.0.1:{port}",
+        "WEB_CONCURRENCY": "1",
+        "ALLOWED_HOSTS": "",
+        "GUNICORN_CMD_ARGS": "",
+    }
+
+
+def demo_command() -> list[str]:
+    return [sys.executable, str(settings.BASE_DIR / "docs" / "demo_application.py")]
+
+
+def demo_variables(service_url: str, demo_port: int, application: Application, secret: str) -> dict[str, str]:
+    return {
+        "BASE_URL": service_url,
+        "AUTH_URL": service_url,
+        "PORT": str(demo_port),
+        "CLIENT_ID": application.client_id,
+        "CLIENT_SECRET": secret,
+    }
+
+
+@contextmanager
+def process(command: list[str], variables: dict[str, str], output: Any) -> Iterator[subprocess.Popen[bytes]]:
+    """A process of its own session, so that Ctrl-C reaches it through us alone; ended on the way out."""
+    child = subprocess.Popen(
+        command,
+        env={**os.environ, **variables},
+        stdin=subprocess.DEVNULL,
+        stdout=output,
+        stderr=output,
+        start_new_session=True,
+    )
+    try:
+        yield child
+    finally:
+        child.terminate()
+        try:
+            child.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            os.killpg(child.pid, signal.SIGKILL)
+            child.wait()
+
+
+def wait_for(url: str, name: str, processes: dict[str, subprocess.Popen[bytes]], log: Path) -> None:
+    deadline = time.monotonic() + START_SECONDS
+    while time.monotonic() < deadline:
+        check_alive(processes, log)
+        try:
+            with urllib.request.urlopen(url, timeout=2):  # noqa: S310  (an address made above)
+                return
+        except (urllib.error.URLError, OSError):
+            time.sleep(0.1)
+    raise CommandError(f"The {name} did not answer within {START_SECONDS:.0f} seconds; the reason is in {log}.")
+
+
+def check_alive(processes: dict[str, subprocess.Popen[bytes]], log: Path) -> None:
+    for name, child in processes.items():
+        if child.poll() is not None:
+            raise CommandError(f"The {name} ended by itself (exit code {child.returncode}); the reason is in {log}.")
+
+
+def end(_number: int, _frame: object) -> NoReturn:
+    raise KeyboardInterrupt

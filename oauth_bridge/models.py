@@ -1,0 +1,166 @@
+"""What the bridge keeps: applications, digests of their secrets, codes and tokens, and remembered consents.
+
+Codes, tokens and secrets exist here as SHA-256 digests only (D15). The tables are lean on purpose: the toolkit's
+columns for grants this service does not offer are left out, and every index has a reader.
+"""
+
+from __future__ import annotations
+
+import uuid
+from typing import ClassVar
+from urllib.parse import urlsplit
+
+from django.conf import settings
+from django.core.exceptions import ValidationError
+from django.core.validators import URLValidator
+from django.db import models
+from django.http import HttpRequest
+from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
+from oauth2_provider.models import AbstractApplication
+
+from oauth_bridge.redirect_uris import lines_of, validate_all
+
+NAME_MAX_LENGTH = 80
+
+
+def new_client_id() -> str:
+    return uuid.uuid4().hex
+
+
+class Application(AbstractApplication):
+    """A registered third party, the OAuth client. Specification 2.1."""
+
+    client_id = models.CharField(_("client ID"), max_length=255, unique=True, default=new_client_id, editable=False)
+    name = models.CharField(_("name"), max_length=NAME_MAX_LENGTH)
+    homepage = models.URLField(_("homepage"), blank=True, validators=[URLValidator(["https", "http"])])
+    logo = models.CharField(_("logo"), max_length=100, blank=True, editable=False)
+    redirect_uris = models.TextField(_("callback addresses"), help_text=_("One address a line."))
+    client_type = models.CharField(
+        _("kind"),
+        max_length=32,
+        choices=AbstractApplication.CLIENT_TYPES,
+        default=AbstractApplication.CLIENT_CONFIDENTIAL,
+    )
+    is_trusted = models.BooleanField(_("trusted"), default=False)
+    is_enabled = models.BooleanField(_("enabled"), default=True)
+
+    # Parts of the toolkit's model that this service does not offer, or keeps elsewhere.
+    user = None
+    client_secret = None
+    hash_client_secret = None  # type: ignore[assignment]
+    skip_authorization = None  # type: ignore[assignment]
+    post_logout_redirect_uris = None  # type: ignore[assignment]
+    allowed_origins = None  # type: ignore[assignment]
+    registration_source = None  # type: ignore[assignment]
+    cimd_expires_at = None
+    secret_digest: bytes | None  # beside the row when the validator looks for a client
+    authorization_grant_type = AbstractApplication.GRANT_AUTHORIZATION_CODE
+    algorithm = AbstractApplication.NO_ALGORITHM
+
+    class Meta:
+        swappable = "OAUTH2_PROVIDER_APPLICATION_MODEL"
+        verbose_name = _("application")
+        verbose_name_plural = _("applications")
+        ordering = ["name", "id"]
+
+    @property
+    def callback_addresses(self) -> list[str]:
+        """The registered redirect_uris, each exactly as it must be sent (D3)."""
+        return lines_of(self.redirect_uris)
+
+    @property
+    def homepage_host(self) -> str:
+        return urlsplit(self.homepage).netloc
+
+    def clean(self) -> None:
+        """Raises ValidationError: a callback address can't be registered; or text that no database column takes."""
+        addresses = lines_of(self.redirect_uris)
+        try:
+            validate_all(addresses)
+        except ValidationError as problems:
+            raise ValidationError({"redirect_uris": problems.messages}) from None
+        self.redirect_uris = "\n".join(addresses)
+
+    def is_usable(self, request: HttpRequest) -> bool:
+        """Whether an administrator has left the application switched on (D17)."""
+        return self.is_enabled
+
+
+class ApplicationSecret(models.Model):
+    """The digest of a client secret. The secret itself is shown once and never stored (D15)."""
+
+    application = models.ForeignKey(Application, on_delete=models.CASCADE, related_name="secrets")
+    digest = models.BinaryField(max_length=32, editable=False)
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+
+
+class AuthorizationCode(models.Model):
+    """A one-time code, remembered after it was redeemed so that a replay is recognised (D13, D14).
+
+    `attempt` is the consent page (or the direct answer) it came from: an attempt has one live code at most (D8).
+    """
+
+    digest = models.BinaryField(max_length=32, unique=True, editable=False)
+    attempt = models.UUIDField(unique=True, editable=False)
+    application = models.ForeignKey(Application, on_delete=models.CASCADE, related_name="+")
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    redirect_uri = models.TextField()
+    scope = models.TextField()
+    code_challenge = models.CharField(max_length=64, blank=True)
+    issued_at = models.DateTimeField()
+    expires_at = models.DateTimeField(db_index=True)
+    redeemed_at = models.DateTimeField(null=True)
+    token_digest = models.BinaryField(max_length=32, null=True, editable=False)
+
+    person_is_active: bool  # beside the row when `codes.find` read it
+
+    class Meta:
+        swappable = "OAUTH2_PROVIDER_GRANT_MODEL"
+
+
+class AccessToken(models.Model):
+    """A bearer credential, valid for 3,600 seconds. Specification 2.3; D14."""
+
+    digest = models.BinaryField(max_length=32, unique=True, editable=False)
+    application = models.ForeignKey(Application, on_delete=models.CASCADE, related_name="+")
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    scope = models.TextField()
+    issued_at = models.DateTimeField()
+    expires_at = models.DateTimeField(db_index=True)
+    revoked_at = models.DateTimeField(null=True)
+
+    class Meta:
+        swappable = "OAUTH2_PROVIDER_ACCESS_TOKEN_MODEL"
+
+
+class RefreshToken(models.Model):
+    """Stands where the toolkit wants a model. No refresh token exists (D11)."""
+
+    class Meta:
+        swappable = "OAUTH2_PROVIDER_REFRESH_TOKEN_MODEL"
+
+
+class IDToken(models.Model):
+    """Stands where the toolkit wants a model. No identity token exists yet (D11)."""
+
+    class Meta:
+        swappable = "OAUTH2_PROVIDER_ID_TOKEN_MODEL"
+
+
+class Consent(models.Model):
+    """A person's "don't ask again for this application" (D7).
+
+    `fingerprint` is that of the name, homepage and addresses the person agreed to; another one ends the consent.
+    """
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    application = models.ForeignKey(Application, on_delete=models.CASCADE, related_name="+")
+    fingerprint = models.CharField(max_length=64)
+    given_at = models.DateTimeField()
+    expires_at = models.DateTimeField()
+
+    class Meta:
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.UniqueConstraint(fields=["user", "application"], name="oauth_bridge_consent_once"),
+        ]

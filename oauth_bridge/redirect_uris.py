@@ -1,0 +1,81 @@
+"""Which callback addresses may be registered. D3, D4; RFC 6749 §3.1.2; RFC 8252 §7."""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import unquote, urlsplit
+
+from django.core.exceptions import ValidationError
+from django.utils.translation import gettext as _
+
+MAX_LENGTH = 2000
+MAX_COUNT = 50
+LOOPBACK_HOSTS = ("localhost", "127.0.0.1", "::1")
+REVERSE_DOMAIN_SCHEME = re.compile(r"[a-z][a-z0-9-]*(\.[a-z0-9-]+)+")
+VISIBLE_ASCII = re.compile(r"[\x21-\x7e]+")
+NEVER = set('<>"{}|\\^`')
+
+
+def lines_of(text: str) -> list[str]:
+    """The addresses of a text field, one a line, blank lines left out."""
+    return [line.strip() for line in text.splitlines() if line.strip()]
+
+
+def validate_all(uris: list[str]) -> None:
+    """Raises ValidationError: one message for each address that can't be registered, naming it."""
+    problems = []
+    if not uris:
+        problems.append(_("Enter at least one callback address."))
+    if len(uris) > MAX_COUNT:
+        problems.append(_("Enter at most %(count)d callback addresses.") % {"count": MAX_COUNT})
+    for uri in dict.fromkeys(uris):
+        if uris.count(uri) > 1:
+            problems.append(_("%(uri)s: it is there more than once.") % {"uri": uri})
+        if problem := problem_of(uri):
+            problems.append(_("%(uri)s: %(problem)s") % {"uri": uri[:200], "problem": problem})
+    if problems:
+        raise ValidationError(problems)
+
+
+def problem_of(uri: str) -> str | None:
+    """What keeps the address from being registered, as half a sentence; None when nothing does."""
+    if len(uri) > MAX_LENGTH:
+        return _("it is longer than %(limit)d characters.") % {"limit": MAX_LENGTH}
+    if not VISIBLE_ASCII.fullmatch(uri):
+        return _("it holds spaces, control or non-ASCII characters; write them percent-encoded, a host in punycode.")
+    if found := NEVER & set(uri):
+        return _("it holds %(character)s, which no address may hold.") % {"character": min(found)}
+    if "*" in uri:
+        return _("wildcards are not possible; register every address in full.")
+    if "#" in uri:
+        return _("a fragment (#…) is not possible; it would never reach your server.")
+    try:
+        parts = urlsplit(uri)
+        port = parts.port
+    except ValueError:
+        return _("host or port can't be read.")
+    if ".." in unquote(parts.path).split("/"):
+        return _("“..” in the path is not possible; write the path it leads to.")
+    if parts.scheme not in ("https", "http"):
+        return _problem_of_private_scheme(uri, parts.scheme)
+    if not uri.startswith(f"{parts.scheme}://") or not parts.hostname:
+        return _("it has no host; write https://host/path.")
+    if "@" in parts.netloc:
+        return _("a user name or password in the address is not possible.")
+    if parts.netloc != parts.netloc.lower():
+        return _("write the host in lower case, as browsers send it.")
+    if port == 0 or parts.netloc.endswith(":"):
+        return _("the port can't be used.")
+    if parts.scheme == "http" and parts.hostname not in LOOPBACK_HOSTS:
+        return _("http is possible on this machine only (localhost, 127.0.0.1, [::1]); use https.")
+    return None
+
+
+def _problem_of_private_scheme(uri: str, scheme: str) -> str | None:
+    if not scheme:
+        return _("it has no scheme; write https://host/path.")
+    if not REVERSE_DOMAIN_SCHEME.fullmatch(scheme) or not uri.startswith(f"{scheme}:"):
+        return _("use https, or a scheme of your own in the form com.example.app (lower case).")
+    if not uri.startswith(f"{scheme}:/"):
+        return _("write a path after the scheme, as in com.example.app:/callback.")
+    return None

@@ -1,0 +1,14 @@
+"""The paths of the bridge. None ends in a slash, and nothing redirects to add one (D2)."""
+
+from django.urls import path, re_path
+
+from oauth_bridge import connections, logos, views
+
+urlpatterns = [
+    path("oauth/authorize", views.AuthorizeView.as_view(), name="authorize"),
+    path("oauth/token", views.TokenView.as_view(), name="token"),
+    path("oauth/userinfo", views.UserinfoView.as_view(), name="userinfo"),
+    re_path(r"^(?P<path>oauth(/.*)?)$", views.unknown_path),
+    path("accounts/applications", connections.applications, name="connected_applications"),
+    path("logos/<str:name>", logos.logo, name="logo"),
+]

@@ -1,0 +1,184 @@
+"""The answers to the library's questions: the one subclass of the toolkit's validator.
+
+Each override says whose clause it keeps. What is wrong is raised with the sentence of `faults`, so the library's own
+wording never reaches anybody.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from typing import Any, NoReturn
+
+from django.utils import timezone
+from django.utils.crypto import constant_time_compare
+from oauth2_provider.oauth2_validators import OAuth2Validator
+from oauthlib.common import Request
+
+from oauth_bridge import codes, throttling
+from oauth_bridge.claims import PROFILE_SCOPE
+from oauth_bridge.faults import Fault, NotVerified, Refused
+from oauth_bridge.models import Application, ApplicationSecret
+
+logger = logging.getLogger("oauth_bridge")
+
+CHALLENGE = re.compile(r"[A-Za-z0-9_-]{43}")
+NO_DIGEST = bytes(32)
+
+FIND_CLIENT = f"""
+    SELECT a.id, a.client_id, a.name, a.client_type, a.is_enabled, s.digest AS secret_digest
+      FROM {Application._meta.db_table} a LEFT JOIN {ApplicationSecret._meta.db_table} s ON s.application_id = a.id
+     WHERE a.client_id = %s
+"""  # noqa: S608 - table names only
+
+
+class Validator(OAuth2Validator):
+    # -- Authorize -------------------------------------------------------------------------------------------------
+
+    def validate_client_id(self, client_id: str, request: Request, *args: Any, **kwargs: Any) -> bool:
+        """D3: the client comes first. RFC 6749 §4.1.2.1: its absence is never reported by a redirect."""
+        request.client = Application.objects.filter(client_id=client_id).first()
+        if request.client is None:
+            raise NotVerified(Fault.CLIENT_UNKNOWN)
+        if not request.client.is_usable(request):
+            raise NotVerified(Fault.CLIENT_DISABLED)
+        return True
+
+    def validate_redirect_uri(self, client_id: str, redirect_uri: str, request: Request, *a: Any, **kw: Any) -> bool:
+        """D3, specification 5.4: equal to a registered address, byte for byte; no exception for loopback ports."""
+        if redirect_uri not in request.client.callback_addresses:
+            raise NotVerified(Fault.REDIRECT_URI_MISMATCH)
+        return True
+
+    def check_authorization_request(self, request: Request) -> dict[str, Any]:
+        """D9, RFC 7636 §4.4.1: what the library would let pass or report under another name."""
+        if request.response_type is None:
+            raise Refused(Fault.MISSING, name="response_type")
+        if request.response_type != "code":
+            raise Refused(Fault.RESPONSE_TYPE)
+        if request.code_challenge is None:
+            if self.is_pkce_required(request.client_id, request):
+                raise Refused(Fault.CHALLENGE_NEEDED)
+            if request.code_challenge_method is not None:
+                raise Refused(Fault.MISSING, name="code_challenge")
+        elif request.code_challenge_method != "S256":
+            raise Refused(Fault.CHALLENGE_METHOD)
+        elif not CHALLENGE.fullmatch(request.code_challenge):
+            raise Refused(Fault.CHALLENGE_MALFORMED)
+        return {}
+
+    def is_pkce_required(self, client_id: str, request: Request) -> bool:
+        """D9: required for public clients, optional for confidential ones."""
+        return bool(request.client.client_type == Application.CLIENT_PUBLIC)
+
+    def validate_scopes(self, client_id: str, scopes: Any, client: Any, request: Request, *a: Any, **kw: Any) -> bool:
+        """D18: unknown scopes are ignored; what is left of none at all is the profile."""
+        request.scopes = [PROFILE_SCOPE]
+        return True
+
+    # -- Token -----------------------------------------------------------------------------------------------------
+
+    def client_authentication_required(self, request: Request, *args: Any, **kwargs: Any) -> bool:
+        """D12, specification 5.3. A public client has no secret to send (D9)."""
+        self._find_client(request)
+        return request.client is None or request.client.client_type == Application.CLIENT_CONFIDENTIAL
+
+    def authenticate_client(self, request: Request, *args: Any, **kwargs: Any) -> bool:
+        """D12, D15: by digest and constant-time compare; an unknown client costs what a wrong secret costs."""
+        digest = codes.digest_of(request.client_secret or "")
+        known = [constant_time_compare(digest, stored) for stored in request.secret_digests or [NO_DIGEST]]
+        if not any(known) or request.client is None or not request.client.is_usable(request):
+            self._fail_authentication(request)
+        throttling.token(request.client.pk)
+        return True
+
+    def authenticate_client_id(self, client_id: str, request: Request, *args: Any, **kwargs: Any) -> bool:
+        """D9: a public client names itself and proves itself by its `code_verifier`."""
+        if request.client_secret or not request.client.is_usable(request):
+            self._fail_authentication(request)
+        throttling.token(request.client.pk)
+        return True
+
+    def validate_code(
+        self, client_id: str, code: str, client: Any, request: Request, *args: Any, **kwargs: Any
+    ) -> bool:
+        """D13, D14, D17, specification 3: whose code it is first, then whether it can still be redeemed."""
+        row = codes.find(code)
+        if row is None:
+            raise Refused(Fault.CODE_UNKNOWN)
+        if row.application_id != client.pk:
+            raise Refused(Fault.CODE_OF_ANOTHER)
+        if row.redeemed_at is not None:
+            self._refuse_spent(row, request)
+        if row.expires_at <= timezone.now():
+            raise Refused(Fault.CODE_EXPIRED)
+        if not row.person_is_active:
+            raise Refused(Fault.CODE_PERSON_AWAY)
+        if row.code_challenge and not request.code_verifier:
+            raise Refused(Fault.VERIFIER_MISSING)
+        if request.code_verifier and not row.code_challenge:
+            raise Refused(Fault.VERIFIER_UNASKED)
+        request.code_row = row
+        request.user = row.user_id
+        request.scopes = row.scope.split()
+        return True
+
+    def get_code_challenge(self, code: str, request: Request) -> str | None:
+        return request.code_row.code_challenge or None
+
+    def get_code_challenge_method(self, code: str, request: Request) -> str:
+        return "S256"
+
+    def get_default_redirect_uri(self, client_id: str, request: Request, *args: Any, **kwargs: Any) -> str:
+        """D10: the token operation does not ask for it; at authorize it is required (D3)."""
+        row = getattr(request, "code_row", None)
+        if row is None:
+            raise NotVerified(Fault.MISSING, name="redirect_uri")
+        return str(row.redirect_uri)
+
+    def confirm_redirect_uri(
+        self, client_id: str, code: str, redirect_uri: str, client: Any, request: Request, *args: Any, **kwargs: Any
+    ) -> bool:
+        """D10: when it is sent it must be the one the code was issued for. RFC 6749 §4.1.3."""
+        if redirect_uri != request.code_row.redirect_uri:
+            raise Refused(Fault.CODE_REDIRECT_URI)
+        return True
+
+    def save_bearer_token(self, token: dict[str, Any], request: Request, *args: Any, **kwargs: Any) -> None:
+        """D13: spends the code and stores the token in one step, so a lost race leaves nothing behind."""
+        if not codes.redeem(request.code_row, token["access_token"]):
+            raise Refused(Fault.CODE_RACED)
+
+    def invalidate_authorization_code(self, client_id: str, code: str, request: Request, *args: Any, **kw: Any) -> None:
+        """Nothing is left to do: `save_bearer_token` has spent it."""
+
+    # -- Within ----------------------------------------------------------------------------------------------------
+
+    def _find_client(self, request: Request) -> None:
+        rows = list(Application.objects.raw(FIND_CLIENT, [request.client_id]))
+        request.client = rows[0] if rows else None
+        request.secret_digests = [bytes(row.secret_digest) for row in rows if row.secret_digest is not None]
+
+    def _fail_authentication(self, request: Request) -> NoReturn:
+        throttling.token_failure(request.headers["address"], request.client_id)
+        raise Refused(Fault.CLIENT_NOT_AUTHENTICATED)
+
+    def _refuse_spent(self, row: Any, request: Request) -> NoReturn:
+        """A redemption that began before the code was spent has lost a race; a later one is a replay.
+
+        Only a replay revokes: it is the second use of RFC 6749 §4.1.2, while simultaneous calls are one use sent twice.
+        """
+        age = timezone.now() - row.redeemed_at
+        if row.redeemed_at > request.headers["received_at"]:
+            raise Refused(Fault.CODE_RACED)
+        codes.revoke_issued_from(row)
+        logger.warning(
+            "code replayed, token revoked",
+            extra={
+                "client_id": request.client_id,
+                "code_row": row.pk,
+                "age_seconds": round(age.total_seconds(), 1),
+                "address": request.headers["address"],
+            },
+        )
+        raise Refused(Fault.CODE_SPENT, age=f"{age.total_seconds():.1f}")

@@ -1,0 +1,240 @@
+"""Authorize, token and user info in protocol order: HTTP in, the rooms below asked, HTTP out. Specification 4."""
+
+from __future__ import annotations
+
+import functools
+import json
+import logging
+from collections.abc import Callable
+from typing import Any, cast
+from uuid import UUID
+
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect, JsonResponse
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.decorators import method_decorator
+from django.views.decorators.csrf import csrf_exempt, requires_csrf_token
+from django.views.generic import View
+from oauth2_provider.exceptions import OAuthToolkitError
+from oauth2_provider.views.mixins import OAuthLibMixin
+
+from accounts.views import stale_form
+from oauth_bridge import claims, codes, consent, credentials, errors, pages, parameters, throttling
+from oauth_bridge.consent import PendingRequest
+from oauth_bridge.faults import Fault, NotVerified, Refused
+
+logger = logging.getLogger("oauth_bridge")
+
+KNOWN_METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
+
+Answer = Callable[..., HttpResponse]
+
+# What the library still says in words of its own, and the sentence this service has for it.
+LIBRARY_FAULTS = {"unsupported_grant_type": Fault.GRANT_TYPE, "invalid_grant": Fault.VERIFIER_WRONG}
+
+
+def explained(view: Answer) -> Answer:
+    """A view whose refusals are answered as the table of faults says, as a page or as JSON (D19)."""
+
+    @functools.wraps(view)
+    def wrapper(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        try:
+            return view(request, *args, **kwargs)
+        except Refused as refused:
+            return errors.answer(request, refused)
+
+    return wrapper
+
+
+class BridgeView(OAuthLibMixin, View):
+    """What the three operations share: refusals are explained, also for a method that is not taken."""
+
+    @method_decorator(explained)
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        allowed = [name.upper() for name in ("get", "head", "post") if hasattr(self, name)]
+        if request.method not in allowed:
+            allow = ", ".join(allowed)
+            method = request.method if request.method in KNOWN_METHODS else "this method"
+            raise Refused(Fault.METHOD, {"Allow": allow}, method=method, allow=allow)
+        return cast(HttpResponse, super().dispatch(request, *args, **kwargs))
+
+
+class AuthorizeView(BridgeView):
+    """Client, callback address, everything else, sign-in, consent: in this order. Specification 4.1, 4.2; D3 to D9."""
+
+    def get(self, request: HttpRequest) -> HttpResponse:
+        _refuse_speculation(request)
+        throttling.authorize(request)
+        query = parameters.of_query(request)
+        pending = self._pending(query.text("request")) if query.text("request") else self._read(query)
+        try:
+            application, scope = self._verify(request, pending, query)
+        except NotVerified:
+            raise
+        except Refused as refused:
+            return errors.callback_refusal(pending.redirect_uri, refused, pending.state)
+        if request.method == "HEAD":
+            return HttpResponse()
+        if not request.user.is_authenticated:
+            return HttpResponseRedirect(pages.sign_in_url(pending, application))
+        if request.user.email_verified_at is None:
+            return pages.address_not_confirmed(request, application, pending)
+        if application.is_trusted or consent.is_remembered(request.user, application):
+            # After a form of ours a page comes first: browsers apply its form-action to every hop (browsers.md R1).
+            return self._allow(request, pending, application, scope, by_page=bool(query.text("request")))
+        return pages.consent(request, application, pending, notice=bool(query.text("notice")))
+
+    head = get
+
+    def post(self, request: HttpRequest) -> HttpResponse:
+        """The answer of a consent page: the signed blob and the decision are read, and neither is believed alone."""
+        throttling.authorize(request)
+        pending = self._pending(request.POST.get("pending", ""))
+        if not request.user.is_authenticated or not pending.is_answerable(request):
+            return HttpResponseRedirect(pages.authorize_path(pending, notice=True), status=303)
+        try:
+            application, scope = self._verify(request, pending)
+        except NotVerified:
+            raise
+        except Refused as refused:
+            return errors.callback_refusal(pending.redirect_uri, refused, pending.state, status=303)
+        decision = request.POST.get("decision")
+        if decision == "refuse":
+            codes.void(UUID(pending.attempt))
+            return pages.lead_back(request, application, pending, error=Refused(Fault.REFUSED))
+        if decision != "allow" or request.user.email_verified_at is None:
+            return HttpResponseRedirect(pages.authorize_path(pending), status=303)
+        if request.POST.get("remember"):
+            consent.remember(request.user, application)
+        return self._allow(request, pending, application, scope)
+
+    def _read(self, query: parameters.Parameters) -> PendingRequest:
+        for name in ("client_id", "redirect_uri"):
+            if name in query.repeated():
+                raise NotVerified(Fault.REPEATED, name=name)
+        if not query.text("client_id"):
+            raise NotVerified(Fault.MISSING, name="client_id")
+        return PendingRequest.from_query(query)
+
+    def _pending(self, blob: str) -> PendingRequest:
+        try:
+            return PendingRequest.unseal(blob)
+        except consent.Damaged:
+            raise NotVerified(Fault.REQUEST_DAMAGED) from None
+
+    def _verify(self, request: HttpRequest, pending: PendingRequest, query: parameters.Parameters | None = None) -> Any:
+        """The application and the scope, as the toolkit finds them.
+
+        Raises NotVerified: client or callback address does not hold. Raises Refused: anything else does not.
+        """
+        request.oauth_parameters = pending.parameters  # type: ignore[attr-defined]
+        repeated = query.repeated() if query else []
+        try:
+            scopes, found = self.validate_authorization_request(request)  # type: ignore[no-untyped-call]
+        except NotVerified:
+            raise
+        except Refused:
+            if repeated:
+                raise Refused(Fault.REPEATED, name=repeated[0]) from None
+            raise
+        except OAuthToolkitError:
+            raise NotVerified(Fault.REDIRECT_URI_MISMATCH) from None
+        if repeated:
+            raise Refused(Fault.REPEATED, name=repeated[0])
+        return found["request"].client, " ".join(scopes)
+
+    def _allow(
+        self, request: HttpRequest, pending: PendingRequest, application: Any, scope: str, *, by_page: bool = False
+    ) -> HttpResponse:
+        attempt = codes.Attempt(
+            id=UUID(pending.attempt),
+            application=application,
+            redirect_uri=pending.redirect_uri,
+            scope=scope,
+            code_challenge=pending.parameters.get("code_challenge", ""),
+        )
+        try:
+            code = codes.issue(attempt, request.user)  # type: ignore[arg-type]
+        except codes.AlreadyRedeemed:
+            return pages.already_signed_in(request, application, pending)
+        return pages.lead_back(request, application, pending, code=code, by_page=by_page)
+
+
+@method_decorator(csrf_exempt, name="dispatch")
+class TokenView(BridgeView):
+    """A code for an access token. Specification 4.3; D10 to D14."""
+
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        response = super().dispatch(request, *args, **kwargs)
+        response["Cache-Control"] = "no-store"
+        response["Pragma"] = "no-cache"
+        return response
+
+    def post(self, request: HttpRequest) -> HttpResponse:
+        request.received_at = timezone.now()  # type: ignore[attr-defined]
+        form = parameters.of_form(request)
+        request.oauth_parameters, challenge = credentials.authenticating(request, form)  # type: ignore[attr-defined]
+        try:
+            token = self._exchange(request)
+        except Refused as refused:
+            if refused.fault is Fault.CLIENT_NOT_AUTHENTICATED and challenge:
+                refused.headers["WWW-Authenticate"] = challenge
+            raise
+        return JsonResponse({name: token[name] for name in ("access_token", "token_type", "expires_in")})
+
+    def _exchange(self, request: HttpRequest) -> dict[str, Any]:
+        for name in ("grant_type", "client_id"):
+            if name not in request.oauth_parameters:  # type: ignore[attr-defined]
+                raise Refused(Fault.MISSING, name=name)
+        form = request.oauth_parameters  # type: ignore[attr-defined]
+        if form["grant_type"] == "authorization_code" and "code" not in form:
+            raise Refused(Fault.MISSING, name="code")
+        _uri, _headers, body, status = self.create_token_response(request)  # type: ignore[no-untyped-call]
+        answer: dict[str, Any] = json.loads(body)
+        if status != 200:
+            raise Refused(LIBRARY_FAULTS.get(answer.get("error", ""), Fault.BAD_REQUEST))
+        return answer
+
+
+class UserinfoView(BridgeView):
+    """The profile of the person the token stands for. Specification 4.4; D16 to D18; RFC 6750."""
+
+    def get(self, request: HttpRequest) -> HttpResponse:
+        try:
+            bearer = codes.read(credentials.bearer_token(request))
+            throttling.userinfo(bearer.application_id)
+            if claims.PROFILE_SCOPE not in bearer.scopes:
+                raise Refused(Fault.TOKEN_SCOPE)
+            members = claims.claims_of(bearer.person)
+        except Refused as refused:
+            if refused.fault.status == 401:
+                throttling.userinfo_failure(request)
+            raise credentials.challenged(refused) from None
+        return JsonResponse(members, json_dumps_params={"ensure_ascii": False})
+
+    head = get
+
+
+@csrf_exempt
+@explained
+def unknown_path(request: HttpRequest, path: str) -> HttpResponse:
+    return errors.not_found(request)
+
+
+@requires_csrf_token
+def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponseBase:
+    """An old form is shown again, fresh; only what can't be shown again ends in 403 (browsers.md R7)."""
+    if request.path == reverse("authorize"):
+        try:
+            pending = PendingRequest.unseal(request.POST.get("pending", ""))
+        except consent.Damaged:
+            return errors.answer(request, Refused(Fault.CSRF))
+        return HttpResponseRedirect(pages.authorize_path(pending, notice=True), status=303)
+    return stale_form(request) or errors.answer(request, Refused(Fault.CSRF))
+
+
+def _refuse_speculation(request: HttpRequest) -> None:
+    """D8: what is fetched before anybody asked never reaches a session. After a 204 a real click would do nothing."""
+    speculative = "prefetch" in request.headers.get("Sec-Purpose", "").lower()
+    if speculative or request.headers.get("Sec-Fetch-Dest", "document") not in ("document", ""):
+        raise NotVerified(Fault.SPECULATIVE, {"Retry-After": "1"})

@@ -1,0 +1,182 @@
+"""What every test can ask for. The database of the run is DATABASE_URL's (SQLite in a file when there is none)."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.conf import settings
+from django.db import connection
+from redis import Redis
+from redis.exceptions import ConnectionError
+
+from tests import factories
+from tests.driver import OAuthDriver
+from tests.factories import PASSWORD, ApplicationFactory, PersonFactory, Registered
+from tests.server import Server, environment, free_port, running, serve, stop
+
+Launch = Callable[..., Server]
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "contract(*sentences): the sentences of the contract that the test holds")
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
+    """With REQUIRE_ALL set, what can't run is a failure: that machine is meant to have everything."""
+    outcome: Any = yield
+    report = outcome.get_result()
+    if report.failed:
+        for server in running:
+            lines = [line for line in server.log.splitlines() if '"level":"info"' not in line]
+            report.sections.append((f"log of {server.base_url}", "\n".join(lines[-5:])))
+    if os.environ.get("REQUIRE_ALL") and report.skipped and not hasattr(report, "wasxfail"):
+        report.outcome = "failed"
+        report.longrepr = f"skipped, but REQUIRE_ALL is set: {report.longrepr}"
+
+
+# The database ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="session")
+def django_db_modify_db_settings(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """SQLite in a file, so that the server under test sees the same rows."""
+    if connection.vendor == "sqlite":
+        connection.settings_dict["TEST"]["NAME"] = str(tmp_path_factory.mktemp("database") / "test.sqlite3")
+    settings.MEDIA_ROOT = tmp_path_factory.mktemp("media")
+
+
+@pytest.fixture
+def committed(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
+    """Rows are written for good, as another process reads them. Names are unique, so nothing is cleaned up."""
+    with django_db_blocker.unblock():
+        yield
+
+
+@pytest.fixture
+def rewind() -> Callable[..., None]:
+    """`rewind(row, seconds)` makes a row older, so that no test sleeps."""
+    return factories.rewind
+
+
+# The service ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="session")
+def provider(django_db_setup: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """One server for all tests that need nothing special of it; its limits are off."""
+    with serve(tmp_path_factory.mktemp("provider")) as server:
+        yield server
+
+
+@pytest.fixture
+def launch(committed: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Launch]:
+    """`launch(VARIABLE=value, …)` starts a server of the test's own."""
+    with ExitStack() as stack:
+
+        def start(**changes: str) -> Server:
+            running: AbstractContextManager[Server] = serve(tmp_path_factory.mktemp("server"), **changes)
+            return stack.enter_context(running)
+
+        yield start
+
+
+@pytest.fixture
+def manage(committed: None, tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """`manage("application", "list", VARIABLE=value)` runs a command of manage.py in a process of its own."""
+    return lambda *arguments, stdin="", **changes: run_manage(tmp_path, *arguments, stdin=stdin, **changes)
+
+
+def run_manage(folder: Path, *arguments: str, stdin: str = "", **changes: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "manage.py", *arguments],
+        cwd=Path(__file__).resolve().parent.parent,
+        env=environment(folder, **changes),
+        input=stdin,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+@pytest.fixture
+def driver(provider: Server, committed: None) -> OAuthDriver:
+    return OAuthDriver(provider.base_url, provider.auth_url)
+
+
+@pytest.fixture
+def another_driver(provider: Server, committed: None) -> OAuthDriver:
+    """Another browser."""
+    return OAuthDriver(provider.base_url, provider.auth_url)
+
+
+@pytest.fixture
+def alice(committed: None) -> Any:
+    return PersonFactory()
+
+
+@pytest.fixture
+def mallory(committed: None) -> Any:
+    return PersonFactory(nickname="Mallory", email=f"mallory-{time.time_ns()}@example.net")
+
+
+@pytest.fixture
+def application(committed: None) -> Registered:
+    return ApplicationFactory()
+
+
+@pytest.fixture
+def signed_in(driver: OAuthDriver, alice: Any) -> OAuthDriver:
+    """Alice's browser, in which she has signed in."""
+    return driver.signed_in(alice.email, PASSWORD)
+
+
+# What a laptop may not have -------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def postgresql(committed: None) -> None:
+    if connection.vendor != "postgresql":
+        pytest.skip("needs PostgreSQL: set DATABASE_URL to one")
+
+
+@pytest.fixture
+def redis_server(tmp_path: Path) -> Iterator[Any]:
+    """A Redis of the test's own, which it may stop."""
+    program = shutil.which("redis-server")
+    if program is None:
+        pytest.skip("needs redis-server")
+    port = free_port()
+    process = subprocess.Popen(
+        [program, "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--dir", str(tmp_path)],
+        stdout=subprocess.DEVNULL,
+    )
+    client = Redis(port=port)
+    for _ in range(100):
+        try:
+            if client.ping():
+                break
+        except ConnectionError:
+            time.sleep(0.05)
+    yield OwnRedis(f"redis://127.0.0.1:{port}/0", process)
+    stop(process)
+
+
+class OwnRedis:
+    def __init__(self, url: str, process: subprocess.Popen[bytes]) -> None:
+        self.url = url
+        self.process = process
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait()

@@ -1,0 +1,129 @@
+"""Specification 2: the fields of codes, tokens and profiles."""
+
+from __future__ import annotations
+
+import io
+import uuid
+from typing import Any
+
+import requests
+from PIL import Image
+
+from tests.driver import OAuthDriver, Page
+from tests.factories import PASSWORD, ApplicationFactory, CodeFactory, PersonFactory, Registered, TokenFactory
+from tests.matrix import contract
+from tests.server import Server
+
+
+@contract("2.1/client_id", "2.1/client_secret", "2.1/redirect_uri", "2.2/delivery")
+def test_the_code_is_delivered_as_a_query_parameter_of_the_registered_address(driver: OAuthDriver, alice: Any) -> None:
+    application = ApplicationFactory(redirect_uris="https://client.example/back?tenant=7&x=%20y")
+    callback = driver.authorize(driver.authorization_url(application, state="s"), alice.email, PASSWORD)
+    code = callback.parameters["code"]
+    assert callback.url == f"https://client.example/back?tenant=7&x=%20y&code={code}&state=s"
+    assert application.client_secret not in callback.url
+    assert driver.exchange(application, code).status_code == 200
+
+
+@contract("2.3/access_token", "2.3/token_type", "2.3/expires_in", "4.3/body", "D11.three", "D14.token")
+def test_the_token_answer_has_exactly_three_members(driver: OAuthDriver, application: Registered) -> None:
+    body = driver.exchange(application, CodeFactory(application=application).raw).json()
+    assert set(body) == {"access_token", "token_type", "expires_in"}
+    assert isinstance(body["access_token"], str)
+    assert len(body["access_token"]) >= 43
+    assert body["token_type"] == "Bearer"
+    assert body["expires_in"] == 3600
+    assert type(body["expires_in"]) is int
+
+
+@contract("D11.refresh", "D11.three")
+def test_no_refresh_token_exists(driver: OAuthDriver, application: Registered, alice: Any) -> None:
+    link = driver.authorization_url(application, scope="openid profile email offline_access", access_type="offline")
+    callback = driver.authorize(link, alice.email, PASSWORD)
+    body = driver.exchange(application, callback.parameters["code"], scope="offline_access").json()
+    assert set(body) == {"access_token", "token_type", "expires_in"}
+
+
+@contract("2.4/sub", "2.4/nickname", "2.4/email", "2.4/avatar", "D16.strings", "4.4/body")
+def test_the_profile_has_exactly_four_members_all_strings(driver: OAuthDriver, alice: Any) -> None:
+    profile = driver.userinfo(TokenFactory(user=alice).raw).json()
+    assert set(profile) == {"sub", "nickname", "email", "avatar"}
+    assert all(isinstance(value, str) and value for value in profile.values())
+    assert profile["nickname"] == alice.nickname
+    assert profile["email"] == alice.email
+
+
+@contract("D16.sub", "2.4/sub")
+def test_sub_is_a_random_uuid_and_the_same_for_every_application(driver: OAuthDriver, alice: Any) -> None:
+    profiles = [driver.userinfo(TokenFactory(user=alice).raw).json() for _ in range(2)]
+    assert uuid.UUID(profiles[0]["sub"]).version == 4
+    assert profiles[0]["sub"] == profiles[1]["sub"]
+    assert driver.userinfo(TokenFactory().raw).json()["sub"] != profiles[0]["sub"]
+
+
+@contract("D16.nickname", "2.4/nickname")
+def test_without_a_nickname_the_fallback_reveals_nothing_of_the_address(driver: OAuthDriver) -> None:
+    for nickname in ("", "   "):
+        person = PersonFactory(nickname=nickname, email=f"secretive-{uuid.uuid4().hex}@private.example")
+        shown = driver.userinfo(TokenFactory(user=person).raw).json()["nickname"]
+        assert shown.strip()
+        local, _, domain = person.email.partition("@")
+        assert local not in shown
+        assert "secretive" not in shown
+        assert domain not in shown
+
+
+@contract("D16.email", "2.4/email")
+def test_an_address_that_is_not_verified_never_leaves(driver: OAuthDriver) -> None:
+    person = PersonFactory(email_verified_at=None)
+    answer = driver.userinfo(TokenFactory(user=person).raw)
+    assert answer.status_code == 403
+    assert person.email not in answer.text
+
+
+@contract("D16.avatar", "2.4/avatar")
+def test_the_avatar_is_an_absolute_url_at_the_api_address_that_answers_an_image(
+    driver: OAuthDriver, provider: Server, alice: Any
+) -> None:
+    url = driver.userinfo(TokenFactory(user=alice).raw).json()["avatar"]
+    assert url.startswith(f"{provider.base_url}/")
+    assert alice.email not in url
+    answer = requests.get(url, timeout=10)
+    assert answer.status_code == 200
+    assert answer.headers["Content-Type"] == "image/png"
+    picture = Image.open(io.BytesIO(answer.content))
+    assert picture.format == "PNG"
+    assert picture.width == picture.height >= 64
+    assert "Set-Cookie" not in answer.headers
+
+
+@contract("D16.avatar")
+def test_an_uploaded_picture_is_re_encoded_and_loses_what_it_carried(
+    signed_in: OAuthDriver, provider: Server, alice: Any
+) -> None:
+    upload = io.BytesIO()
+    exif = Image.Exif()
+    exif[0x010E] = "where Alice lives"
+    Image.new("RGB", (640, 480), "teal").save(upload, "JPEG", exif=exif, comment=b"where Alice lives")
+    before = signed_in.userinfo(TokenFactory(user=alice).raw).json()["avatar"]
+
+    form = next(form for form in _forms(signed_in, "/accounts/profile") if "picture" in form.types)
+    answer = signed_in.browser.post(
+        form.action,
+        data={name: value for name, value in form.fields.items() if name != "picture"},
+        files={"picture": ("me.jpg", upload.getvalue(), "image/jpeg")},
+        allow_redirects=False,
+        timeout=10,
+    )
+    assert answer.status_code in (302, 303), answer.text
+    after = signed_in.userinfo(TokenFactory(user=alice).raw).json()["avatar"]
+    assert after != before
+    content = requests.get(after, timeout=10).content
+    assert b"where Alice lives" not in content
+    colour = Image.open(io.BytesIO(content)).convert("RGB").getpixel((50, 50))
+    assert isinstance(colour, tuple)
+    assert all(abs(got - meant) < 8 for got, meant in zip(colour, (0, 128, 128), strict=True))
+
+
+def _forms(driver: OAuthDriver, path: str) -> Any:
+    return Page(driver.open(path)).forms

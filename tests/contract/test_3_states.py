@@ -1,0 +1,184 @@
+"""Specification 3: what ends a code and a token."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from oauth_bridge.models import AccessToken
+from tests.driver import OAuthDriver, error_of
+from tests.factories import PASSWORD, ApplicationFactory, CodeFactory, Registered, TokenFactory
+from tests.matrix import contract
+from tests.server import Server
+
+Rewind = Callable[..., None]
+
+
+@contract("3.1", "2.2/use", "8/code", "D13.replay")
+def test_a_code_is_redeemed_once_only(driver: OAuthDriver, application: Registered) -> None:
+    code = CodeFactory(application=application).raw
+    assert driver.exchange(application, code).status_code == 200
+    error_of(driver.exchange(application, code), 400, "invalid_grant")
+
+
+@contract("3.2", "2.2/validity", "8/code", "D14.code")
+def test_a_code_lives_ten_minutes(driver: OAuthDriver, application: Registered, rewind: Rewind) -> None:
+    young, old = CodeFactory(application=application), CodeFactory(application=application)
+    rewind(young.row, 590)
+    rewind(old.row, 600)
+    assert driver.exchange(application, young.raw).status_code == 200
+    assert "10 minutes" in error_of(driver.exchange(application, old.raw), 400, "invalid_grant")
+
+
+@contract("3.3", "8/token", "7/401", "D14.token")
+def test_a_token_lives_one_hour(driver: OAuthDriver, rewind: Rewind) -> None:
+    young, old = TokenFactory(), TokenFactory()
+    rewind(young.row, 3590)
+    rewind(old.row, 3600)
+    assert driver.userinfo(young.raw).status_code == 200
+    error_of(driver.userinfo(old.raw), 401, "invalid_token")
+
+
+@contract("3.3", "D14.token")
+def test_a_token_that_was_exchanged_counts_from_its_own_issue(
+    driver: OAuthDriver, application: Registered, rewind: Rewind
+) -> None:
+    code = CodeFactory(application=application)
+    rewind(code.row, 590)
+    token = driver.exchange(application, code.raw).json()["access_token"]
+    row = AccessToken.objects.get(application=application.row)
+    assert 3599 <= (row.expires_at - row.issued_at).total_seconds() <= 3601
+    rewind(row, 3595)
+    assert driver.userinfo(token).status_code == 200
+    rewind(row, 5)
+    assert driver.userinfo(token).status_code == 401
+
+
+@contract("3.4", "4.2/error", "7/callback", "D6.refusal")
+def test_a_refusal_carries_access_denied_instead_of_a_code(
+    driver: OAuthDriver, application: Registered, alice: Any
+) -> None:
+    link = driver.authorization_url(application, state="xyz")
+    refused = driver.authorize(link, alice.email, PASSWORD, "refuse").parameters
+    assert set(refused) == {"error", "error_description", "state"}
+    assert refused["error"] == "access_denied"
+    assert refused["state"] == "xyz"
+
+
+@contract("D13.replay", "3.1")
+def test_a_replay_revokes_the_token_that_was_issued_from_the_code(driver: OAuthDriver, application: Registered) -> None:
+    code = CodeFactory(application=application).raw
+    token = driver.exchange(application, code).json()["access_token"]
+    assert driver.userinfo(token).status_code == 200
+    assert "already" in error_of(driver.exchange(application, code), 400, "invalid_grant")
+    error_of(driver.userinfo(token), 401, "invalid_token")
+
+
+@contract("D13.replay")
+def test_a_replay_revokes_no_other_token(driver: OAuthDriver, application: Registered, alice: Any) -> None:
+    codes = [CodeFactory(application=application, user=alice).raw for _ in range(2)]
+    tokens = [driver.exchange(application, code).json()["access_token"] for code in codes]
+    driver.exchange(application, codes[0])
+    assert [driver.userinfo(token).status_code for token in tokens] == [401, 200]
+
+
+@contract("D13.replay")
+def test_a_code_that_expired_after_it_was_spent_still_revokes(
+    driver: OAuthDriver, application: Registered, rewind: Rewind
+) -> None:
+    code = CodeFactory(application=application)
+    token = driver.exchange(application, code.raw).json()["access_token"]
+    rewind(code.row, 599)
+    error_of(driver.exchange(application, code.raw), 400, "invalid_grant")
+    assert driver.userinfo(token).status_code == 401
+
+
+@contract("D13.replay")
+def test_mallory_revokes_nothing_with_a_code_she_has_seen(driver: OAuthDriver, application: Registered) -> None:
+    code = CodeFactory(application=application).raw
+    token = driver.exchange(application, code).json()["access_token"]
+    hers = ApplicationFactory()
+    error_of(driver.exchange(hers, code), 400, "invalid_grant")
+    error_of(driver.exchange(application, code, client_secret="guess"), 401, "invalid_client")
+    assert driver.userinfo(token).status_code == 200
+
+
+@contract("D13.recorded")
+def test_a_replay_is_recorded_with_its_age_and_address(
+    driver: OAuthDriver, provider: Server, application: Registered, rewind: Rewind
+) -> None:
+    code = CodeFactory(application=application)
+    driver.exchange(application, code.raw)
+    rewind(code.row, 120)
+    driver.exchange(application, code.raw)
+    assert provider.logged(application.client_id)
+    line = next(line for line in provider.log.splitlines() if application.client_id in line)
+    assert '"address":"127.0.0.1"' in line
+    assert '"age_seconds":120.' in line or '"age_seconds":121.' in line
+    assert code.raw not in provider.log
+
+
+@contract("D13.unspent")
+def test_a_failed_client_authentication_does_not_spend_the_code(driver: OAuthDriver, application: Registered) -> None:
+    code = CodeFactory(application=application).raw
+    error_of(driver.exchange(application, code, client_secret="wrong"), 401, "invalid_client")
+    error_of(driver.exchange(application, code, client_secret=None), 401, "invalid_client")
+    error_of(driver.exchange(ApplicationFactory(), code), 400, "invalid_grant")
+    assert driver.exchange(application, code).status_code == 200
+
+
+@contract("D13.unspent")
+def test_a_wrong_grant_type_does_not_spend_the_code(driver: OAuthDriver, application: Registered) -> None:
+    code = CodeFactory(application=application).raw
+    for grant_type in ("password", "client_credentials", "refresh_token", "Authorization_Code"):
+        error_of(driver.exchange(application, code, grant_type=grant_type), 400, "unsupported_grant_type")
+    assert driver.exchange(application, code).status_code == 200
+
+
+@contract("D17.person")
+def test_a_deactivated_person_makes_codes_and_tokens_useless_at_once(
+    driver: OAuthDriver, application: Registered, alice: Any
+) -> None:
+    code = CodeFactory(application=application, user=alice).raw
+    token = TokenFactory(application=application, user=alice).raw
+    alice.is_active = False
+    alice.save()
+    error_of(driver.exchange(application, code), 400, "invalid_grant")
+    error_of(driver.userinfo(token), 401, "invalid_token")
+
+
+@contract("D17.person")
+def test_a_deactivated_person_is_signed_out_at_once(
+    signed_in: OAuthDriver, application: Registered, alice: Any
+) -> None:
+    consent_page = signed_in.open(signed_in.authorization_url(application))
+    alice.is_active = False
+    alice.save()
+    answer = signed_in.decide(consent_page)
+    assert "code=" not in answer.headers.get("Location", "")
+    assert signed_in.get("/accounts/profile").status_code == 302
+
+
+@contract("D17.application")
+def test_a_disabled_application_makes_codes_and_tokens_useless_at_once(
+    driver: OAuthDriver, application: Registered, alice: Any
+) -> None:
+    code = CodeFactory(application=application, user=alice).raw
+    token = TokenFactory(application=application, user=alice).raw
+    application.row.is_enabled = False
+    application.row.save()
+    assert driver.exchange(application, code).status_code in (400, 401)
+    error_of(driver.userinfo(token), 401, "invalid_token")
+    error_of(driver.call("GET", driver.authorization_url(application, at="")), 400, "unauthorized_client")
+
+
+@contract("D17.application", "D8.leads-on")
+def test_an_application_disabled_while_the_person_reads_gets_no_code(
+    signed_in: OAuthDriver, application: Registered
+) -> None:
+    consent_page = signed_in.open(signed_in.authorization_url(application))
+    application.row.is_enabled = False
+    application.row.save()
+    answer = signed_in.decide(consent_page)
+    assert answer.status_code == 400
+    assert "Location" not in answer.headers

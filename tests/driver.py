@@ -1,0 +1,279 @@
+"""A browser and an application in one, over HTTP only: nothing here is imported from the service.
+
+Every answer is handed back as it came; redirects are followed inside the provider only, so a callback is never called.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import secrets
+from dataclasses import dataclass, field
+from html.parser import HTMLParser
+from typing import Any, Protocol
+from urllib.parse import parse_qsl, quote, urlencode, urljoin, urlsplit
+
+import requests
+
+TIMEOUT_SECONDS = 30
+HTML = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
+# RFC 6749 §5.2: no quotation mark, no backslash, ASCII only.
+DESCRIPTION = re.compile(r"[\x20-\x21\x23-\x5B\x5D-\x7E]+")
+
+
+class Application(Protocol):
+    @property
+    def client_id(self) -> str: ...
+    @property
+    def client_secret(self) -> str: ...
+    @property
+    def redirect_uri(self) -> str: ...
+
+
+@dataclass
+class Form:
+    action: str
+    method: str
+    fields: dict[str, str] = field(default_factory=dict)
+    types: dict[str, str] = field(default_factory=dict)
+    checked: set[str] = field(default_factory=set)
+    buttons: list[tuple[str, str]] = field(default_factory=list)
+
+    def of_type(self, *types: str) -> str | None:
+        return next((name for name, kind in self.types.items() if kind in types), None)
+
+
+class Page(HTMLParser):
+    """What a person could do on a page: its forms, links and where it leads by itself."""
+
+    def __init__(self, response: requests.Response) -> None:
+        super().__init__()
+        self.url = response.url
+        self.forms: list[Form] = []
+        self.links: list[str] = []
+        self.refresh: str | None = None
+        self.words: list[str] = []
+        self._form: Form | None = None
+        self.feed(response.text)
+
+    @property
+    def text(self) -> str:
+        return " ".join(" ".join(self.words).split())
+
+    @property
+    def sign_in(self) -> Form | None:
+        return next((form for form in self.forms if form.of_type("password")), None)
+
+    @property
+    def consent(self) -> Form | None:
+        return next((form for form in self.forms if "pending" in form.fields), None)
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        given = {name: value or "" for name, value in attributes}
+        if tag == "form":
+            self._form = Form(urljoin(self.url, given.get("action", self.url)), given.get("method", "get").lower())
+            self.forms.append(self._form)
+        elif tag == "a" and "href" in given:
+            self.links.append(urljoin(self.url, given["href"]))
+        elif tag == "meta" and given.get("http-equiv", "").lower() == "refresh":
+            self.refresh = given["content"].partition("url=")[2]
+        elif tag in ("input", "button") and self._form and given.get("name"):
+            self._control(tag, given, self._form)
+
+    def _control(self, tag: str, given: dict[str, str], form: Form) -> None:
+        name, kind = given["name"], given.get("type", "text" if tag == "input" else "submit").lower()
+        if kind == "submit":
+            form.buttons.append((name, given.get("value", "")))
+            return
+        form.types[name] = kind
+        if kind == "checkbox":
+            if "checked" in given:
+                form.checked.add(name)
+        else:
+            form.fields[name] = given.get("value", "")
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag == "form":
+            self._form = None
+
+    def handle_data(self, data: str) -> None:
+        self.words.append(data)
+
+
+@dataclass(frozen=True)
+class Callback:
+    """Where the application's callback address would have been called, and with what."""
+
+    url: str
+
+    @property
+    def address(self) -> str:
+        return self.url.partition("?")[0]
+
+    @property
+    def parameters(self) -> dict[str, str]:
+        return dict(parse_qsl(urlsplit(self.url).query, keep_blank_values=True, encoding="utf-8", errors="replace"))
+
+    def raw(self, name: str) -> str | None:
+        """The parameter as it stands in the address, percent-encoded."""
+        pairs = (pair.partition("=") for pair in urlsplit(self.url).query.split("&"))
+        return next((value for key, _, value in pairs if key == name), None)
+
+
+class OAuthDriver:
+    """One browser (with its cookies) at a provider, and the calls of an application's backend."""
+
+    def __init__(self, base_url: str, auth_url: str | None = None) -> None:
+        self.base_url = base_url
+        self.auth_url = auth_url or base_url
+        self.browser = requests.Session()
+        self.browser.headers.update(HTML)
+        self.backend = requests.Session()
+
+    # The browser ----------------------------------------------------------------------------------------------------
+
+    def authorization_url(self, application: Application, *, at: str | None = None, **changes: str | None) -> str:
+        """A link to the authorization page; a change of None leaves the parameter out."""
+        parameters: dict[str, str | None] = {
+            "client_id": application.client_id,
+            "redirect_uri": application.redirect_uri,
+            "response_type": "code",
+            "state": secrets.token_urlsafe(8),
+            **changes,
+        }
+        sent = {name: value for name, value in parameters.items() if value is not None}
+        return f"{at or self.auth_url}/oauth/authorize?{urlencode(sent, quote_via=quote)}"
+
+    def get(self, url: str, **options: Any) -> requests.Response:
+        return self.browser.get(self._at_pages(url), allow_redirects=False, timeout=TIMEOUT_SECONDS, **options)
+
+    def open(self, url: str, **options: Any) -> requests.Response:
+        """The page the browser ends on, or the redirect that would leave the provider."""
+        return self.follow(self.get(url, **options))
+
+    def follow(self, response: requests.Response) -> requests.Response:
+        for _ in range(10):
+            location = response.headers.get("Location")
+            if location is None or not self._is_ours(urljoin(response.url, location)):
+                return response
+            response = self.get(urljoin(response.url, location))
+        raise AssertionError(f"Redirects without end at {response.url}")
+
+    def submit(
+        self, form: Form, *, button: tuple[str, str] | None = None, follow: bool = True, **fields: str | None
+    ) -> requests.Response:
+        """Posts the form as a browser would; a field of None is left out."""
+        values = {**form.fields, **dict.fromkeys(form.checked, "on"), **dict([button] if button else []), **fields}
+        response = self.browser.post(
+            form.action,
+            data={name: value for name, value in values.items() if value is not None},
+            headers={"Origin": "{0.scheme}://{0.netloc}".format(urlsplit(form.action))},
+            allow_redirects=False,
+            timeout=TIMEOUT_SECONDS,
+        )
+        return self.follow(response) if follow else response
+
+    def sign_in(self, response: requests.Response, email: str, password: str) -> requests.Response:
+        """Fills in the sign-in page that `response` is."""
+        form = Page(response).sign_in
+        assert form, f"No sign-in form at {response.url} ({response.status_code})"
+        login = form.of_type("email", "text")
+        secret = form.of_type("password")
+        assert login
+        assert secret
+        return self.submit(form, **{login: email, secret: password})
+
+    def signed_in(self, email: str, password: str) -> OAuthDriver:
+        self.sign_in(self.open("/accounts/sign-in"), email, password)
+        return self
+
+    def decide(
+        self, response: requests.Response, decision: str = "allow", *, remember: bool = False, follow: bool = True
+    ) -> requests.Response:
+        """Presses a button of the consent page that `response` is."""
+        form = Page(response).consent
+        assert form, f"No consent form at {response.url} ({response.status_code}): {Page(response).text[:300]}"
+        more = {"remember": "on"} if remember else {}
+        return self.submit(form, button=("decision", decision), follow=follow, **more)
+
+    def consent_page(self, application: Application, email: str, password: str, **changes: str | None) -> Any:
+        """The consent page for a request, signing in on the way where that is asked."""
+        response = self.open(self.authorization_url(application, **changes))
+        if Page(response).sign_in:
+            response = self.sign_in(response, email, password)
+        return response
+
+    def authorize(
+        self, url: str, email: str, password: str, decision: str = "allow", *, remember: bool = False
+    ) -> Callback:
+        """All a person does at the provider, from the link of an application to its callback."""
+        response = self.open(url)
+        if response.ok and Page(response).sign_in:
+            response = self.sign_in(response, email, password)
+        if response.ok and Page(response).consent:
+            response = self.decide(response, decision, remember=remember)
+        return self.callback(response)
+
+    def callback(self, response: requests.Response) -> Callback:
+        """The callback the answer leads to, by redirect or by a page that goes on by itself."""
+        location = response.headers.get("Location") or Page(response).refresh
+        assert location, f"{response.status_code} at {response.url} leads nowhere: {Page(response).text[:300]}"
+        assert not self._is_ours(location), f"{location} is not a callback"
+        return Callback(location)
+
+    # The application's backend ----------------------------------------------------------------------------------------
+
+    def exchange(
+        self, application: Application, code: str, *, headers: dict[str, str] | None = None, **changes: str | None
+    ) -> requests.Response:
+        """POST /oauth/token; a change of None leaves the parameter out."""
+        parameters: dict[str, str | None] = {
+            "grant_type": "authorization_code",
+            "code": code,
+            "client_id": application.client_id,
+            "client_secret": application.client_secret,
+            **changes,
+        }
+        sent = {name: value for name, value in parameters.items() if value is not None}
+        return self.post_token(urlencode(sent), headers=headers)
+
+    def post_token(self, body: str | bytes, *, headers: dict[str, str] | None = None) -> requests.Response:
+        return self.call(
+            "POST",
+            "/oauth/token",
+            data=body,
+            headers={"Content-Type": "application/x-www-form-urlencoded", **(headers or {})},
+        )
+
+    def userinfo(self, token: str, **headers: str) -> requests.Response:
+        return self.call("GET", "/oauth/userinfo", headers={"Authorization": f"Bearer {token}", **headers})
+
+    def call(self, method: str, path: str, **options: Any) -> requests.Response:
+        return self.backend.request(
+            method, f"{self.base_url}{path}", allow_redirects=False, timeout=TIMEOUT_SECONDS, **options
+        )
+
+    # ------------------------------------------------------------------------------------------------------------------
+
+    def _at_pages(self, url: str) -> str:
+        return url if "://" in url else f"{self.auth_url}{url}"
+
+    def _is_ours(self, url: str) -> bool:
+        origin = "{0.scheme}://{0.netloc}".format(urlsplit(url))
+        return origin in (self.base_url, self.auth_url)
+
+
+def error_of(response: requests.Response, status: int, error: str) -> str:
+    """Asserts all that every JSON failure has in common, and hands back its description. Specification 7; D19, D20."""
+    assert response.status_code == status, f"{response.status_code}: {response.text[:400]}"
+    assert response.headers["Content-Type"].partition(";")[0] == "application/json"
+    body = json.loads(response.content.decode("utf-8"))
+    assert set(body) == {"error", "error_description"}, body
+    assert body["error"] == error, body
+    description = body["error_description"]
+    assert isinstance(description, str)
+    assert DESCRIPTION.fullmatch(description), description
+    assert description.endswith((".", "?")), description
+    assert response.headers["Cache-Control"] == "no-store"
+    assert response.headers["Referrer-Policy"] == "no-referrer"
+    return description

@@ -1,0 +1,54 @@
+"""Which test holds which sentence of the contract. `python -m tests.matrix` prints the table."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.contract.sentences import SENTENCES
+
+TESTS = Path(__file__).resolve().parent
+
+
+def contract(*sentences: str) -> pytest.MarkDecorator:
+    """Says which sentences of `tests.contract.sentences` the test holds."""
+    return pytest.mark.contract(*sentences)
+
+
+def marked() -> Iterator[tuple[str, str]]:
+    """Pairs of a sentence's id and the test that names it, read from the source so that no run is needed."""
+    for path in sorted(TESTS.rglob("test_*.py")):
+        place = path.relative_to(TESTS.parent).as_posix()
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
+                for sentence in _named(node):
+                    yield sentence, f"{place}::{node.name}"
+
+
+def _named(function: ast.FunctionDef) -> Iterator[str]:
+    for decorator in function.decorator_list:
+        if isinstance(decorator, ast.Call) and isinstance(decorator.func, ast.Name) and decorator.func.id == "contract":
+            yield from (each.value for each in decorator.args if isinstance(each, ast.Constant))
+
+
+def holders() -> dict[str, list[str]]:
+    """Every known sentence with the tests that hold it, in the order of the contract."""
+    found: dict[str, list[str]] = {sentence: [] for sentence in SENTENCES}
+    for sentence, test in marked():
+        found.setdefault(sentence, []).append(test)
+    return found
+
+
+def table() -> str:
+    rows = ["| sentence | what it says | tests |", "|---|---|---|"]
+    for sentence, tests in holders().items():
+        said = SENTENCES.get(sentence, "unknown").replace("|", "\\|")
+        rows.append(f"| {sentence} | {said} | {'<br>'.join(f'`{test}`' for test in tests) or '**none**'} |")
+    return "\n".join(rows)
+
+
+if __name__ == "__main__":
+    print(table())  # noqa: T201 - the command's output

@@ -1,0 +1,137 @@
+"""The service as it is deployed: a real gunicorn on a loopback port, with its log in a file."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote, urlsplit
+
+import requests
+from django.db import connection
+
+ROOT = Path(__file__).resolve().parent.parent
+running: list[Server] = []
+START_SECONDS = 30
+STOP_SECONDS = 10
+OURS = (
+    *("DATABASE_URL", "REDIS_URL", "SECRET_KEY", "DEBUG", "ALLOWED_HOSTS", "BASE_URL", "AUTH_URL", "EMAIL_URL"),
+    *("DEFAULT_FROM_EMAIL", "MEDIA_ROOT", "TRUSTED_PROXIES", "RATE_LIMITS", "SERVICE_NAME", "BIND", "WEB_CONCURRENCY"),
+)
+
+
+@dataclass
+class Server:
+    base_url: str
+    auth_url: str
+    folder: Path
+    process: subprocess.Popen[bytes]
+    secret_key: str
+
+    @property
+    def log(self) -> str:
+        return (self.folder / "log").read_text(encoding="utf-8", errors="replace")
+
+    def logged(self, text: str, *, seconds: float = 3) -> bool:
+        """Whether the log comes to hold the text: a line is written after its answer was sent."""
+        end = time.monotonic() + seconds
+        while text not in self.log:
+            if time.monotonic() > end:
+                return False
+            time.sleep(0.02)
+        return True
+
+    def mails(self) -> list[str]:
+        letters = sorted((self.folder / "mail").glob("*"), key=lambda path: path.stat().st_mtime_ns)
+        return [letter.read_text(encoding="utf-8") for letter in letters]
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def database_url() -> str:
+    """The test database as an environment variable names it."""
+    name = str(connection.settings_dict["NAME"])
+    if connection.vendor == "sqlite":
+        return f"sqlite:///{quote(name)}"
+    given = urlsplit(os.environ["DATABASE_URL"])
+    return given._replace(path=f"/{quote(name)}").geturl()
+
+
+def environment(folder: Path, **changes: str) -> dict[str, str]:
+    """A whole environment for the service or one of its commands, with nothing left over from the machine's."""
+    inherited = {name: value for name, value in os.environ.items() if name not in OURS and not name.startswith("RATE_")}
+    for name in ("mail", "media"):
+        (folder / name).mkdir(parents=True, exist_ok=True)
+    return {
+        **inherited,
+        "DATABASE_URL": database_url(),
+        "EMAIL_URL": f"filemail://{folder / 'mail'}",
+        "MEDIA_ROOT": str(folder / "media"),
+        "SECRET_KEY": secrets.token_urlsafe(50),
+        "PYTHONWARNINGS": "ignore",
+        **({"REDIS_URL": os.environ["REDIS_URL"]} if os.environ.get("REDIS_URL") else {}),
+        **{name: value for name, value in changes.items() if value},
+    }
+
+
+@contextmanager
+def serve(folder: Path, **changes: str) -> Iterator[Server]:
+    """A server that ends with the block. BASE_URL and AUTH_URL may hold {port}."""
+    port = free_port()
+    base_url = changes.pop("BASE_URL", "http://localhost:{port}").format(port=port)
+    auth_url = changes.pop("AUTH_URL", base_url).format(port=port)
+    defaults = {"RATE_LIMITS": "off", "BIND": f"127.0.0.1:{port}", "BASE_URL": base_url, "AUTH_URL": auth_url}
+    env = environment(folder, **{**defaults, **changes})
+    with (folder / "log").open("wb") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "gunicorn", "-c", "config/gunicorn.py", "config.wsgi"],
+            cwd=ROOT,
+            env=env,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+        )
+    server = Server(base_url, auth_url, folder, process, env["SECRET_KEY"])
+    running.append(server)
+    try:
+        _wait_for(server, f"http://127.0.0.1:{port}/health/live")
+        yield server
+    finally:
+        running.remove(server)
+        stop(process)
+
+
+def stop(process: subprocess.Popen[bytes]) -> None:
+    """SIGQUIT: at once, without waiting for connections that are kept open."""
+    if process.poll() is None:
+        process.send_signal(signal.SIGQUIT)
+        try:
+            process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def _wait_for(server: Server, url: str) -> None:
+    end = time.monotonic() + START_SECONDS
+    host = urlsplit(server.auth_url).netloc
+    while time.monotonic() < end:
+        if server.process.poll() is not None:
+            break
+        try:
+            if requests.get(url, headers={"Host": host}, timeout=5).ok:
+                return
+        except requests.ConnectionError:
+            time.sleep(0.05)
+    raise AssertionError(f"The server did not start:\n{server.log}")

@@ -1,0 +1,154 @@
+"""Applications in Django admin: registered with their own messages, secret shown once, nothing else to see. D15."""
+
+import io
+import re
+
+import pytest
+from django.urls import reverse
+from django.utils import timezone
+from PIL import Image
+
+from oauth_bridge import codes
+from oauth_bridge.models import Application, ApplicationSecret
+
+ADD = "/admin/oauth_bridge/application/add/"
+FORM = {
+    "name": "Reading List",
+    "homepage": "https://reading.example",
+    "redirect_uris": "https://reading.example/callback\r\nhttp://localhost:3000/cb",
+    "client_type": "confidential",
+    "is_enabled": "on",
+}
+
+
+@pytest.fixture
+def administrator(db, client, django_user_model):
+    person = django_user_model.objects.create_superuser("admin@example.com", "a long enough one", nickname="Admin")
+    client.force_login(person)
+    return client
+
+
+@pytest.fixture
+def registered(administrator):
+    answer = administrator.post(ADD, FORM)
+    return administrator, answer, Application.objects.get()
+
+
+def secret_on(page):
+    found = re.search(r">\s*([A-Za-z0-9_-]{43})\s*<", page.content.decode())
+    return found[1] if found else None
+
+
+def test_registering_leads_to_a_page_that_shows_the_secret_once(registered):
+    browser, answer, application = registered
+    assert answer.status_code == 303
+    page = browser.get(answer["Location"])
+    secret = secret_on(page)
+    assert secret
+    assert codes.digest_of(secret) == bytes(ApplicationSecret.objects.get(application=application).digest)
+    assert "no-store" in page["Cache-Control"]
+    assert secret_on(browser.get(answer["Location"])) is None
+
+
+def test_the_secret_is_nowhere_else(registered):
+    browser, answer, application = registered
+    secret = secret_on(browser.get(answer["Location"]))
+    change = reverse("admin:oauth_bridge_application_change", args=[application.pk])
+    for path in (change, "/admin/oauth_bridge/application/", change.replace("change", "history")):
+        assert secret not in browser.get(path).content.decode()
+    assert secret not in answer["Location"]
+
+
+def test_the_secret_of_one_application_is_not_shown_on_the_page_of_another(registered):
+    browser, answer, application = registered
+    other = Application.objects.create(name="Other", redirect_uris="https://other.example/")
+    cookie = answer.cookies["new_client_secret"]
+    page = reverse("admin:oauth_bridge_application_secret", args=[other.pk])
+    browser.cookies["new_client_secret"] = cookie.value
+    assert secret_on(browser.get(page)) is None
+    assert cookie["path"] == reverse("admin:oauth_bridge_application_secret", args=[application.pk])
+    assert cookie["httponly"]
+    assert cookie["samesite"] == "Strict"
+
+
+def test_a_new_secret_ends_the_one_before(registered):
+    browser, answer, application = registered
+    first = secret_on(browser.get(answer["Location"]))
+    again = browser.post(answer["Location"])
+    second = secret_on(browser.get(again["Location"]))
+    assert second
+    assert second != first
+    assert [bytes(row.digest) for row in application.secrets.all()] == [codes.digest_of(second)]
+
+
+def test_a_public_application_has_no_secret(administrator):
+    administrator.post(ADD, {**FORM, "client_type": "public"})
+    assert Application.objects.get().client_type == "public"
+    assert not ApplicationSecret.objects.exists()
+
+
+def test_every_bad_address_is_named_and_what_was_typed_stays(administrator):
+    page = administrator.post(ADD, {**FORM, "redirect_uris": "http://a.example/\nhttps://b.example/#x"}).content.decode()
+    assert "http://a.example/: http is possible on this machine only" in page
+    assert "https://b.example/#x: a fragment" in page
+    assert "Reading List" in page
+    assert not Application.objects.exists()
+
+
+@pytest.mark.parametrize("field", ["name", "homepage", "redirect_uris"])
+def test_a_nul_is_an_error_of_its_field(administrator, field):
+    answer = administrator.post(ADD, {**FORM, field: FORM[field] + "\x00"})
+    assert answer.status_code == 200
+    assert not Application.objects.exists()
+
+
+def test_a_logo_is_stored_anew_and_served_as_png(administrator, settings, tmp_path):
+    settings.MEDIA_ROOT = tmp_path
+    picture = io.BytesIO()
+    Image.new("RGB", (300, 200), "teal").save(picture, "JPEG")
+    picture.seek(0)
+    picture.name = "logo.jpg"
+    administrator.post(ADD, {**FORM, "new_logo": picture})
+    application = Application.objects.get()
+    answer = administrator.get(reverse("logo", args=[application.logo]))
+    assert answer["Content-Type"] == "image/png"
+    assert "immutable" in answer["Cache-Control"]
+    assert Image.open(io.BytesIO(b"".join(answer.streaming_content))).size[0] == 256
+
+
+def test_a_file_that_is_no_picture_is_a_clear_error(administrator):
+    upload = io.BytesIO(b"<svg onload=alert(1)>")
+    upload.name = "logo.png"
+    page = administrator.post(ADD, {**FORM, "new_logo": upload})
+    assert page.status_code == 200
+    assert "picture" in page.content.decode().lower() or "image" in page.content.decode().lower()
+    assert not Application.objects.exists()
+
+
+def test_switching_off_and_on_is_recorded(registered):
+    browser, _answer, application = registered
+    for action, state in (("disable", False), ("enable", True)):
+        browser.post("/admin/oauth_bridge/application/", {"action": action, "_selected_action": [application.pk]})
+        application.refresh_from_db()
+        assert application.is_enabled is state
+    history = browser.get(reverse("admin:oauth_bridge_application_history", args=[application.pk])).content.decode()
+    assert "Switched off." in history
+    assert "Switched on." in history
+
+
+def test_a_person_without_the_right_is_kept_out(registered, django_user_model, client):
+    _browser, answer, _application = registered
+    mallory = django_user_model.objects.create_user(
+        "mallory@example.com", nickname="Mallory", email_verified_at=timezone.now(), is_staff=True
+    )
+    client.force_login(mallory)
+    assert client.post(answer["Location"]).status_code == 403
+    assert client.get(ADD).status_code == 403
+    assert ApplicationSecret.objects.count() == 1
+
+
+def test_no_table_of_credentials_is_in_the_admin(administrator):
+    index = administrator.get("/admin/").content.decode()
+    assert "Application" in index
+    for hidden in ("token", "Token", "ecret", "ession", "code"):
+        assert f"/{hidden}" not in re.sub(r"<(link|script)[^>]*>", "", index)

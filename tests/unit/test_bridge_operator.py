@@ -1,0 +1,106 @@
+"""`manage.py application` and `manage.py purge`. Contract, operator's interface."""
+
+import io
+import json
+from datetime import timedelta
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.utils import timezone
+
+from oauth_bridge import codes
+from oauth_bridge.models import AccessToken, Application, ApplicationSecret, AuthorizationCode
+
+URI = "https://app.example/callback"
+
+
+def run(*arguments):
+    out = io.StringIO()
+    call_command(*arguments, stdout=out)
+    return out.getvalue()
+
+
+@pytest.fixture
+def created(db):
+    return json.loads(run("application", "create", "Reading List", "--redirect-uri", URI, "--json"))
+
+
+def test_create_prints_what_the_application_needs_and_stores_a_digest_only(created):
+    assert set(created) == {"client_id", "client_secret", "name", "redirect_uris"}
+    assert created["redirect_uris"] == [URI]
+    secret = ApplicationSecret.objects.get(application__client_id=created["client_id"])
+    assert bytes(secret.digest) == codes.digest_of(created["client_secret"])
+    assert len(created["client_secret"]) >= 43
+
+
+def test_a_trusted_application_is_marked_as_such(db):
+    created = json.loads(run("application", "create", "Ours", "--redirect-uri", URI, "--trusted", "--json"))
+    assert Application.objects.get(client_id=created["client_id"]).is_trusted
+
+
+def test_a_bad_address_makes_no_application_and_says_why(db):
+    with pytest.raises(CommandError, match="https"):
+        run("application", "create", "Bad", "--redirect-uri", "http://app.example/")
+    assert not Application.objects.exists()
+
+
+@pytest.mark.parametrize("action", ["show", "rotate-secret", "disable", "enable", "delete"])
+def test_an_unknown_client_id_is_named_in_the_error(db, action):
+    with pytest.raises(CommandError, match="no application with the client_id nobody"):
+        run("application", action, "nobody")
+
+
+def test_rotate_secret_ends_the_one_before(created):
+    rotated = json.loads(run("application", "rotate-secret", created["client_id"], "--json"))
+    assert rotated["client_secret"] != created["client_secret"]
+    (secret,) = ApplicationSecret.objects.all()
+    assert bytes(secret.digest) == codes.digest_of(rotated["client_secret"])
+
+
+def test_no_command_but_those_that_make_a_secret_prints_one(created):
+    for action in ("list", "show"):
+        arguments = [created["client_id"]] if action == "show" else []
+        text = run("application", action, *arguments, "--json")
+        assert created["client_secret"] not in text
+        assert "secret" not in text
+
+
+def test_disable_and_enable_say_what_is_now(created):
+    assert json.loads(run("application", "disable", created["client_id"], "--json"))["enabled"] is False
+    assert json.loads(run("application", "enable", created["client_id"], "--json"))["enabled"] is True
+
+
+def test_delete_takes_everything_the_application_holds(created, django_user_model):
+    application = Application.objects.get(client_id=created["client_id"])
+    person = django_user_model.objects.create_user("alice@example.com", nickname="Alice")
+    now = timezone.now()
+    AccessToken.objects.create(
+        digest=bytes(32), application=application, user=person, scope="profile", issued_at=now, expires_at=now
+    )
+    assert "deleted" in run("application", "delete", created["client_id"])
+    assert not Application.objects.exists()
+    assert not AccessToken.objects.exists()
+
+
+def test_purge_deletes_what_is_past_use_and_nothing_else(created, django_user_model):
+    application = Application.objects.get(client_id=created["client_id"])
+    person = django_user_model.objects.create_user("alice@example.com", nickname="Alice")
+    now = timezone.now()
+    for number, age in enumerate((timedelta(0), timedelta(minutes=30), timedelta(hours=2))):
+        common = {"digest": bytes([number]) * 32, "application": application, "user": person, "scope": "profile"}
+        AccessToken.objects.create(**common, issued_at=now, expires_at=now + timedelta(minutes=1) - age)
+        AuthorizationCode.objects.create(
+            **common,
+            attempt=f"0000000000000000000000000000000{number}",
+            redirect_uri=URI,
+            issued_at=now,
+            expires_at=now + timedelta(minutes=1) - age,
+        )
+    assert run("purge", "--batch", "1").startswith("3 rows")
+    assert AccessToken.objects.count() == 1
+    assert AuthorizationCode.objects.count() == 2
+
+
+def test_purge_wants_a_sensible_batch(db):
+    with pytest.raises(CommandError, match="at least 1"):
+        run("purge", "--batch", "0")

@@ -1,0 +1,46 @@
+"""Parameters are read once each, byte for byte. D5, D12."""
+
+import pytest
+
+from oauth_bridge.faults import Fault, Refused
+from oauth_bridge.parameters import Parameters
+
+
+@pytest.mark.parametrize(
+    ("sent", "kept"),
+    [
+        (b"state=abc", "abc"),
+        (b"state=", ""),
+        (b"state", ""),
+        (b"state=a+b", "a%20b"),
+        (b"state=%20a%20", "%20a%20"),
+        (b"state=%ff%00", "%FF%00"),
+        (b"state=%zz", "%25zz"),
+        ("state=é".encode(), "%C3%A9"),
+        (b"state=a%3Db%26c", "a%3Db%26c"),
+        (b"other=1", None),
+    ],
+)
+def test_a_value_is_given_back_byte_for_byte(sent, kept):
+    assert Parameters(sent).percent_encoded("state") == kept
+
+
+def test_a_parameter_without_a_value_counts_as_omitted():
+    assert Parameters(b"code=&client_id=a").texts() == {"client_id": "a"}
+
+
+@pytest.mark.parametrize(
+    ("body", "fault"),
+    [
+        (b"code=a&code=a", Fault.REPEATED),
+        (b"x=1&x=", Fault.REPEATED),
+        (b"code=%ff", Fault.MALFORMED),
+        (b"code=%00", Fault.MALFORMED),
+        (b"co%00de=a", Fault.MALFORMED),
+        (b"code=a%0Ab", Fault.MALFORMED),
+    ],
+)
+def test_what_cannot_be_read_in_one_way_only_is_refused(body, fault):
+    with pytest.raises(Refused) as caught:
+        Parameters(body).texts()
+    assert caught.value.fault is fault

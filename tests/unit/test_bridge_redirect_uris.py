@@ -1,0 +1,85 @@
+"""Which callback addresses may be registered, and what is said of the others. D3; issue of callback addresses in admin."""
+
+import pytest
+from django.core.exceptions import ValidationError
+
+from oauth_bridge.redirect_uris import lines_of, problem_of, validate_all
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "https://app.example/callback",
+        "https://app.example",
+        "https://app.example:8443/cb?tenant=7&x=%2F",
+        "https://xn--bcher-kva.example/cb",
+        "http://localhost:3000/cb",
+        "http://127.0.0.1:9201/",
+        "http://[::1]:9201/cb",
+        "com.example.app:/callback",
+        "com.example.app://signed-in/back",
+    ],
+)
+def test_an_address_that_browsers_can_return_to_is_registered(uri):
+    assert problem_of(uri) is None
+
+
+@pytest.mark.parametrize(
+    ("uri", "part"),
+    [
+        ("http://app.example/cb", "http is possible on this machine only"),
+        ("http://127.0.0.2/cb", "http is possible on this machine only"),
+        ("http://localhost.example/cb", "http is possible on this machine only"),
+        ("https://app.example/cb#top", "fragment"),
+        ("https://app.example/cb#", "fragment"),
+        ("https://*.app.example/cb", "wildcards"),
+        ("https://app.example/*", "wildcards"),
+        ("https://user@app.example/cb", "user name"),
+        ("https://user:pass@app.example/cb", "user name"),
+        ("https://app.example/a/../cb", "path"),
+        ("https://app.example/%2e%2e/cb", "path"),
+        ("https://app.example/%2E./cb", "path"),
+        ("https://app.example/c b", "spaces"),
+        ("https://app.example/cb\tx", "spaces"),
+        ("https://app.example/\x00", "spaces"),
+        ("https://bücher.example/cb", "punycode"),
+        ("https://app.example\\@evil.example", "which no address may hold"),
+        ("https://App.example/cb", "lower case"),
+        ("HTTPS://app.example/cb", "host"),
+        ("https:///cb", "no host"),
+        ("https:app.example", "no host"),
+        ("https://app.example:0/cb", "port"),
+        ("https://app.example:99999/cb", "port"),
+        ("https://app.example:/cb", "port"),
+        ("https://[::1/cb", "can't be read"),
+        ("javascript:alert(1)", "use https"),
+        ("data:text/html,x", "use https"),
+        ("file:///etc/passwd", "use https"),
+        ("myapp:/cb", "use https"),
+        ("com.example.app:callback", "path after the scheme"),
+        ("/callback", "no scheme"),
+        ("app.example/callback", "no scheme"),
+        ("https://app.example/" + "a" * 2000, "longer than"),
+    ],
+)
+def test_any_other_address_is_refused_with_a_reason_of_its_own(uri, part):
+    assert part in (problem_of(uri) or "")
+
+
+def test_every_bad_line_gets_its_own_message():
+    with pytest.raises(ValidationError) as caught:
+        validate_all(["http://a.example/", "https://ok.example/", "https://ok.example/", "ftp://b.example/"])
+    messages = caught.value.messages
+    assert len(messages) == 3
+    assert messages[0].startswith("http://a.example/:")
+    assert "more than once" in messages[1]
+    assert messages[2].startswith("ftp://b.example/:")
+
+
+def test_an_application_without_an_address_is_refused():
+    with pytest.raises(ValidationError, match="at least one"):
+        validate_all([])
+
+
+def test_lines_are_read_without_what_surrounds_them():
+    assert lines_of(" https://a.example/ \r\n\n https://b.example/\n") == ["https://a.example/", "https://b.example/"]

@@ -1,0 +1,114 @@
+"""The cache while Redis is away, silent, and back (D21)."""
+
+from __future__ import annotations
+
+import logging
+import socket
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from config import cache as module
+from config.cache import Breaker, FailOpenRedisCache
+
+
+@pytest.fixture
+def away() -> FailOpenRedisCache:
+    """A port where nothing listens."""
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = probe.getsockname()[1]
+    return FailOpenRedisCache(f"redis://127.0.0.1:{port}/0", {})
+
+
+@pytest.fixture
+def silent() -> Iterator[FailOpenRedisCache]:
+    """A port that takes connections and never answers."""
+    with socket.create_server(("127.0.0.1", 0), backlog=64) as listener:
+        yield FailOpenRedisCache(f"redis://127.0.0.1:{listener.getsockname()[1]}/0", {})
+
+
+OPERATIONS: list[tuple[Callable[[FailOpenRedisCache], Any], Any]] = [
+    (lambda cache: cache.add("key", 1, 60), True),
+    (lambda cache: cache.get("key"), None),
+    (lambda cache: cache.get("key", 7), 7),
+    (lambda cache: cache.set("key", 1), None),
+    (lambda cache: cache.touch("key"), False),
+    (lambda cache: cache.delete("key"), False),
+    (lambda cache: cache.get_many(["key"]), {}),
+    (lambda cache: cache.has_key("key"), False),
+    (lambda cache: cache.incr("key"), 1),
+    (lambda cache: cache.incr("key", 5), 5),
+    (lambda cache: cache.set_many({"key": 1}), ["key"]),
+    (lambda cache: cache.delete_many(["key"]), None),
+    (lambda cache: cache.clear(), None),
+    (lambda cache: cache.is_answering(), False),
+    (lambda cache: cache.get_or_set("key", 3), 3),
+]
+
+
+@pytest.mark.parametrize(("operation", "answer"), OPERATIONS)
+def test_no_operation_fails_while_redis_is_away(
+    away: FailOpenRedisCache, operation: Callable[[FailOpenRedisCache], Any], answer: Any
+) -> None:
+    assert operation(away) == answer
+
+
+def test_every_operation_that_reaches_redis_is_covered() -> None:
+    from django.core.cache.backends.redis import RedisCache
+
+    reaching = {name for name in vars(RedisCache) if not name.startswith("_")} - {"get_backend_timeout"}
+    assert reaching <= set(vars(FailOpenRedisCache))
+
+
+def test_a_silent_redis_costs_one_time_out_a_second(silent: FailOpenRedisCache) -> None:
+    started = time.perf_counter()
+    for _ in range(1000):
+        assert silent.add("key", 1, 60)
+    assert time.perf_counter() - started < 3 * module.SOCKET_TIMEOUT_SECONDS
+
+
+def test_the_outage_is_logged_once_in_ten_seconds(
+    away: FailOpenRedisCache, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [1000.0]
+    monkeypatch.setattr("config.cache.time.monotonic", lambda: now[0])
+    with caplog.at_level(logging.INFO, logger="config.cache"):
+        for _ in range(19):
+            away.get("key")
+            now[0] += 0.5
+        assert len(caplog.records) == 1
+        now[0] += 2
+        away.get("key")
+    assert [record.message for record in caplog.records] == ["Redis is away: limits are not counted."] * 2
+
+
+def test_one_caller_a_second_tries_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [1000.0]
+    monkeypatch.setattr("config.cache.time.monotonic", lambda: now[0])
+    breaker = Breaker()
+    assert breaker.may_try()
+    breaker.failed(OSError())
+    assert not breaker.may_try()
+    now[0] += 1.1
+    assert [breaker.may_try(), breaker.may_try()] == [True, False]
+    breaker.succeeded()
+    assert [breaker.may_try(), breaker.may_try()] == [True, True]
+
+
+def test_caches_of_one_server_learn_from_each_other(away: FailOpenRedisCache) -> None:
+    away.get("key")
+    another = FailOpenRedisCache(away._servers[0], {})
+    assert not another.breaker.may_try()
+
+
+def test_counting_works_and_survives_a_stop_of_redis(redis_server: Any) -> None:
+    cache = FailOpenRedisCache(redis_server.url, {})
+    assert cache.is_answering()
+    assert cache.add("key", 1, 60)
+    assert not cache.add("key", 1, 60)
+    assert cache.incr("key") == 2
+    redis_server.kill()
+    assert cache.add("key", 1, 60)
+    assert cache.incr("key") == 1

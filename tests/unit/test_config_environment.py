@@ -1,0 +1,312 @@
+"""Every variable of the operator's interface: what it takes, and the one sentence that stops a start."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+import subprocess
+import sys
+from ipaddress import ip_network
+from pathlib import Path
+
+import pytest
+from django.core.exceptions import ImproperlyConfigured
+
+from config import environment as env
+
+ROOT = Path(__file__).resolve().parents[2]
+
+MALFORMED = [
+    ("BASE_URL", "https://api.example.com/"),
+    ("BASE_URL", "https://api.example.com/v1"),
+    ("BASE_URL", "ftp://api.example.com"),
+    ("BASE_URL", "api.example.com"),
+    ("BASE_URL", "https://user:pw@api.example.com"),
+    ("BASE_URL", "https://api.example.com?x=1"),
+    ("BASE_URL", "https://api.example.com:99999"),
+    ("BASE_URL", "https://api.example.com:"),
+    ("BASE_URL", "https://ap i.example.com"),
+    ("BASE_URL", "https://1.2.3.999"),
+    ("AUTH_URL", "https://"),
+    ("AUTH_URL", "https://auth.example.com#top"),
+    ("ALLOWED_HOSTS", "https://api.example.com"),
+    ("ALLOWED_HOSTS", "*"),
+    ("ALLOWED_HOSTS", "api.example.com:443"),
+    ("TRUSTED_PROXIES", "10.0.0.1/8"),
+    ("TRUSTED_PROXIES", "proxy.example.com"),
+    ("BIND", "8000"),
+    ("BIND", "127.0.0.1"),
+    ("BIND", "127.0.0.1:0"),
+    ("BIND", "unix:/run/service.sock"),
+    ("BIND", "127.0.0.1:8000/path"),
+    ("WEB_CONCURRENCY", "0"),
+    ("WEB_CONCURRENCY", "two"),
+    ("WEB_CONCURRENCY", "²"),
+    ("DEBUG", "perhaps"),
+    ("DATABASE_URL", "mysql://user:hidden@host/name"),
+    ("DATABASE_URL", "postgres://user:hidden@host:port/name"),
+    ("DATABASE_URL", "postgres://user:hidden@host"),
+    ("DATABASE_URL", "sqlite://host/name"),
+    ("DATABASE_URL", "db.sqlite3"),
+    ("REDIS_URL", "http://localhost:6379"),
+    ("REDIS_URL", "redis://localhost:6379/zero"),
+    ("REDIS_URL", "redis://"),
+    ("EMAIL_URL", "pop3://mail.example.com"),
+    ("EMAIL_URL", "smtp://"),
+    ("EMAIL_URL", "smtp://mail.example.com:many"),
+    ("EMAIL_URL", "filemail://"),
+    ("EMAIL_URL", "smtp://mail.example.com?EMAIL_USE_TLS=True"),
+    ("DEFAULT_FROM_EMAIL", "nobody"),
+    ("DEFAULT_FROM_EMAIL", "Service <no-reply@>"),
+    ("MEDIA_ROOT", "media"),
+    ("SERVICE_NAME", "x" * 81),
+    ("SERVICE_NAME", "two\nlines"),
+    ("RATE_LIMITS", "true"),
+    ("RATE_TOKEN", "600"),
+    ("RATE_TOKEN", "0/m"),
+    ("RATE_TOKEN", "600/minute"),
+    ("RATE_SIGN_IN_ACCOUNT", "10/15"),
+    ("RATE_TOKENS", "600/m"),
+]
+
+
+def start(*command: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    kept = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
+    return subprocess.run(
+        [sys.executable, *command],
+        cwd=ROOT,
+        env={**kept, "DATABASE_URL": "sqlite:///:memory:", **variables},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def settings_with(monkeypatch: pytest.MonkeyPatch, **variables: str) -> dict[str, object]:
+    """What the settings file makes of the variables, in a namespace of its own."""
+    for name in list(os.environ):
+        if name in READ_VARIABLES or name.startswith("RATE_"):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("DATABASE_URL", "sqlite:///:memory:")
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    path = ROOT / "config" / "settings.py"
+    namespace: dict[str, object] = {"__file__": str(path), "__name__": "settings_of_a_test"}
+    exec(compile(path.read_text(), str(path), "exec"), namespace)
+    return namespace
+
+
+def variables_read() -> set[str]:
+    text = (ROOT / "config" / "settings.py").read_text()
+    direct = re.findall(r'env\.\w+\(\s*"([A-Z_]+)"', text)
+    return set(direct) | set(re.findall(r"^    (RATE_[A-Z_]+)=", text, re.MULTILINE))
+
+
+READ_VARIABLES = variables_read()
+
+
+@pytest.mark.parametrize(("name", "value"), MALFORMED)
+def test_a_malformed_value_is_refused_by_a_sentence_naming_its_variable(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str
+) -> None:
+    with pytest.raises(ImproperlyConfigured) as refusal:
+        settings_with(monkeypatch, **{name: value})
+    sentence = str(refusal.value)
+    assert sentence.startswith(name)
+    assert sentence.endswith(".")
+    assert "\n" not in sentence
+    assert "hidden" not in sentence
+
+
+def test_every_variable_has_a_malformed_value_above() -> None:
+    free_text = {"SECRET_KEY"}
+    rates = {name for name in READ_VARIABLES if name.startswith("RATE_")}
+    assert READ_VARIABLES - free_text - rates == {name for name, _ in MALFORMED} - rates - {"RATE_TOKENS"}
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("BASE_URL", "https://api.example.com/"), ("DATABASE_URL", "mysql://u:hidden@h/n")]
+)
+@pytest.mark.parametrize(
+    "command",
+    [("manage.py", "check"), ("manage.py", "migrate"), ("-m", "gunicorn", "-c", "config/gunicorn.py", "config.wsgi")],
+    ids=lambda command: command[-1],
+)
+def test_the_start_ends_with_the_sentence_alone(name: str, value: str, command: tuple[str, ...]) -> None:
+    ended = start(*command, **{name: value})
+    assert ended.returncode == 1
+    assert ended.stderr.startswith(f"{name} must be ")
+    assert ended.stderr.count("\n") == 1
+    assert ended.stdout == ""
+
+
+def test_a_folder_that_cannot_be_made_stops_the_start(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    ended = start("manage.py", "check", DATABASE_URL=f"sqlite:///{tmp_path}/file/db.sqlite3")
+    assert ended.returncode == 1
+    assert ended.stderr == f"DATABASE_URL: the folder of {tmp_path}/file/db.sqlite3 cannot be made (File exists).\n"
+
+
+@pytest.mark.parametrize(
+    ("value", "origin"),
+    [
+        ("https://auth.example.com", "https://auth.example.com"),
+        ("HTTPS://Auth.Example.COM", "https://auth.example.com"),
+        ("https://auth.example.com:443", "https://auth.example.com"),
+        ("http://auth.example.com:443", "http://auth.example.com:443"),
+        ("http://localhost:8000", "http://localhost:8000"),
+        ("http://[::1]:8000", "http://[::1]:8000"),
+        ("http://127.0.0.1:80", "http://127.0.0.1"),
+    ],
+)
+def test_an_origin_is_spelled_as_browsers_spell_it(monkeypatch: pytest.MonkeyPatch, value: str, origin: str) -> None:
+    monkeypatch.setenv("AUTH_URL", value)
+    assert env.origin("AUTH_URL", "http://unused") == origin
+
+
+def test_an_empty_variable_counts_as_unset(monkeypatch: pytest.MonkeyPatch) -> None:
+    empty = settings_with(monkeypatch, **dict.fromkeys(READ_VARIABLES - {"DATABASE_URL"}, ""))
+    unset = settings_with(monkeypatch)
+    assert {name: empty[name] for name in ("BASE_URL", "RATES", "BIND", "DEBUG", "REDIS_URL")} == {
+        "BASE_URL": "http://localhost:8000",
+        "RATES": unset["RATES"],
+        "BIND": "127.0.0.1:8000",
+        "DEBUG": False,
+        "REDIS_URL": "",
+    }
+
+
+def test_hosts_come_from_the_two_origins(monkeypatch: pytest.MonkeyPatch) -> None:
+    two = settings_with(monkeypatch, BASE_URL="https://api.example.com", AUTH_URL="https://auth.example.com:8443")
+    assert two["ALLOWED_HOSTS"] == ["api.example.com", "auth.example.com"]
+    assert two["CSRF_TRUSTED_ORIGINS"] == ["https://auth.example.com:8443"]
+
+
+def test_a_loopback_origin_allows_every_name_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    here = settings_with(monkeypatch, BASE_URL="http://127.0.0.1:9000")
+    assert here["ALLOWED_HOSTS"] == ["127.0.0.1", "[::1]", "localhost"]
+    assert here["AUTH_URL"] == "http://127.0.0.1:9000"
+
+
+def test_listed_hosts_replace_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    listed = settings_with(monkeypatch, ALLOWED_HOSTS="Api.example.com, .internal.example, [::1], 10.0.0.7")
+    assert listed["ALLOWED_HOSTS"] == ["api.example.com", ".internal.example", "[::1]", "10.0.0.7"]
+
+
+def test_proxies_are_networks(monkeypatch: pytest.MonkeyPatch) -> None:
+    listed = settings_with(monkeypatch, TRUSTED_PROXIES="127.0.0.1, 10.0.0.0/8,2001:db8::/32")
+    assert listed["TRUSTED_PROXIES"] == [ip_network("127.0.0.1"), ip_network("10.0.0.0/8"), ip_network("2001:db8::/32")]
+
+
+@pytest.mark.parametrize("url", ["https://auth.example.com", "http://localhost:8000"])
+def test_cookies_are_secure_exactly_when_the_pages_are_https(monkeypatch: pytest.MonkeyPatch, url: str) -> None:
+    found = settings_with(monkeypatch, AUTH_URL=url, BASE_URL="https://api.example.com")
+    is_https = url.startswith("https")
+    for name in ("SESSION_COOKIE", "CSRF_COOKIE", "KNOWN_BROWSER_COOKIE"):
+        assert str(found[f"{name}_NAME"]).startswith("__Host-") is is_https
+    assert found["SESSION_COOKIE_SECURE"] is found["CSRF_COOKIE_SECURE"] is is_https
+    assert bool(found["SECURE_HSTS_SECONDS"]) is is_https
+
+
+def test_postgresql_prepares_its_statements(monkeypatch: pytest.MonkeyPatch) -> None:
+    url = "postgres://service:p%40ss@db.example.com:5433/service?sslmode=require"
+    entry = settings_with(monkeypatch, DATABASE_URL=url)["DATABASES"]["default"]  # type: ignore[index]
+    assert (entry["ENGINE"], entry["PASSWORD"], entry["PORT"]) == ("django.db.backends.postgresql", "p@ss", 5433)
+    assert (entry["CONN_MAX_AGE"], entry["CONN_HEALTH_CHECKS"]) == (None, True)
+    assert entry["OPTIONS"] == {
+        "server_side_binding": True,
+        "prepare_threshold": 5,
+        "connect_timeout": 5,
+        "sslmode": "require",
+    }
+
+
+def test_postgresql_is_reached_by_socket(monkeypatch: pytest.MonkeyPatch) -> None:
+    entry = settings_with(monkeypatch, DATABASE_URL="postgres:////run/postgresql/service")["DATABASES"]["default"]  # type: ignore[index]
+    assert (entry["HOST"], entry["NAME"]) == ("/run/postgresql", "service")
+
+
+@pytest.mark.parametrize(
+    ("url", "name"),
+    [
+        ("sqlite:///:memory:", ":memory:"),
+        ("sqlite://:memory:", ":memory:"),
+        ("sqlite:////tmp/with%20space+plus.sqlite3", "/tmp/with space+plus.sqlite3"),
+    ],
+)
+def test_sqlite_waits_for_its_turn_to_write(monkeypatch: pytest.MonkeyPatch, url: str, name: str) -> None:
+    entry = settings_with(monkeypatch, DATABASE_URL=url)["DATABASES"]["default"]  # type: ignore[index]
+    assert entry["NAME"] == name
+    assert entry["OPTIONS"]["transaction_mode"] == "IMMEDIATE"
+    assert entry["OPTIONS"]["timeout"] == 10
+    assert "journal_mode=WAL" in entry["OPTIONS"]["init_command"]
+
+
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        ("smtp://mail.example.com", {"EMAIL_HOST": "mail.example.com", "EMAIL_PORT": 25, "EMAIL_USE_TLS": False}),
+        ("smtp+tls://u:p%40@mail.example.com", {"EMAIL_PORT": 587, "EMAIL_USE_TLS": True, "EMAIL_HOST_PASSWORD": "p@"}),
+        ("smtp+ssl://mail.example.com:4650", {"EMAIL_PORT": 4650, "EMAIL_USE_SSL": True}),
+        ("consolemail://", {"EMAIL_BACKEND": "django.core.mail.backends.console.EmailBackend"}),
+        ("filemail:///var/letters", {"EMAIL_FILE_PATH": "/var/letters"}),
+        ("filemail:////var/letters", {"EMAIL_FILE_PATH": "/var/letters"}),
+    ],
+)
+def test_letters_go_where_the_url_says(
+    monkeypatch: pytest.MonkeyPatch, url: str, expected: dict[str, object]
+) -> None:
+    found = settings_with(monkeypatch, EMAIL_URL=url)
+    assert {name: found[name] for name in expected} == expected
+
+
+def test_letters_go_to_files_by_default_and_never_to_the_log(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = settings_with(monkeypatch)
+    assert found["EMAIL_BACKEND"] == "django.core.mail.backends.filebased.EmailBackend"
+    assert found["EMAIL_FILE_PATH"] == str(ROOT / "var" / "mail")
+
+
+def test_letters_come_from_the_host_of_the_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = settings_with(monkeypatch, AUTH_URL="https://auth.example.com", SERVICE_NAME="Example Sign-In")
+    assert found["DEFAULT_FROM_EMAIL"] == "Example Sign-In <no-reply@auth.example.com>"
+
+
+def test_limits_have_the_defaults_of_the_contract(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert settings_with(monkeypatch, RATE_USERINFO="5/10s")["RATES"] == {
+        "token": "600/m",
+        "token_failures": "20/m",
+        "userinfo": "5/10s",
+        "userinfo_failures": "60/m",
+        "authorize": "120/m",
+        "sign_in_account": "10/15m",
+        "sign_in_address": "50/15m",
+    }
+
+
+def test_rate_limits_off_leaves_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert settings_with(monkeypatch, RATE_LIMITS="off")["RATES"] == {}
+
+
+def test_a_generated_key_is_kept_and_is_the_owners_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SECRET_KEY", raising=False)
+    path = tmp_path / "var" / "secret-key"
+    key = env.secret_key("SECRET_KEY", path)
+    assert len(key) >= 64
+    assert env.secret_key("SECRET_KEY", path) == key
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert [entry.name for entry in path.parent.iterdir()] == ["secret-key"]
+
+
+def test_a_key_that_cannot_be_kept_stops_the_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SECRET_KEY", raising=False)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ImproperlyConfigured, match=r"^SECRET_KEY is not set, and a generated key cannot be kept in "):
+        env.secret_key("SECRET_KEY", tmp_path / "file" / "secret-key")
+
+
+def test_the_operations_guide_lists_exactly_the_variables_that_are_read() -> None:
+    guide = (ROOT / "docs" / "operations.md").read_text()
+    listed = set(re.findall(r"^\| `([A-Z_]+)` \|", guide, re.MULTILINE))
+    assert listed == READ_VARIABLES

@@ -1,0 +1,54 @@
+"""What a load balancer is told."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.db import OperationalError
+from django.test import Client
+
+from config import health
+
+
+def test_live_needs_nothing(client: Client) -> None:
+    """No database fixture: a statement would fail the test."""
+    response = client.get("/health/live")
+    assert (response.status_code, response.json()) == (200, {"status": "ok"})
+    assert not response.cookies
+
+
+@pytest.mark.django_db
+def test_ready_when_the_database_is_migrated(client: Client) -> None:
+    response = client.get("/health/ready")
+    assert response.status_code == 200
+    assert response.json()["database"] == "ok"
+
+
+@pytest.mark.django_db
+def test_not_ready_before_migrations(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(health.MigrationExecutor, "migration_plan", lambda *_: ["one"])
+    response = client.get("/health/ready")
+    assert (response.status_code, response.json()["database"]) == (503, "migrations pending")
+
+
+def test_not_ready_without_a_database(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse() -> None:
+        raise OperationalError("connection refused")
+
+    monkeypatch.setattr(health.connection, "ensure_connection", refuse)
+    response = client.get("/health/ready")
+    assert (response.status_code, response.json()["database"]) == (503, "unavailable")
+
+
+@pytest.mark.django_db
+def test_redis_is_told_of_but_does_not_decide(client: Client, settings: Any) -> None:
+    settings.REDIS_URL = "redis://127.0.0.1:1/0"
+    settings.CACHES = {"default": {"BACKEND": "config.cache.FailOpenRedisCache", "LOCATION": settings.REDIS_URL}}
+    response = client.get("/health/ready")
+    assert (response.status_code, response.json()["redis"]) == (200, "unavailable")
+
+
+@pytest.mark.parametrize("path", ["/health/live", "/health/ready"])
+def test_health_is_read_only(client: Client, path: str) -> None:
+    assert client.post(path).status_code == 405

@@ -1,0 +1,93 @@
+"""What a line of the log holds, and what it never does (D15)."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from typing import Any
+
+import pytest
+
+from config import logs
+
+
+def formatted(**attributes: Any) -> dict[str, Any]:
+    record = logging.makeLogRecord({"name": "oauth_bridge", "levelname": "ERROR", "msg": "it broke", **attributes})
+    text = logs.JsonFormatter().format(record)
+    assert "\n" not in text
+    line: dict[str, Any] = json.loads(text)
+    return line
+
+
+def test_a_line_names_its_request() -> None:
+    token = logs.reference.set("abc123")
+    line = formatted(client_id="x", attempt=2)
+    logs.reference.reset(token)
+    assert line["reference"] == "abc123"
+    assert (line["level"], line["message"], line["client_id"], line["attempt"]) == ("error", "it broke", "x", 2)
+
+
+def test_objects_are_not_written() -> None:
+    assert "request" not in formatted(request=object(), extra={"code": "x"})
+
+
+def test_an_exception_is_told_without_the_values_it_was_about() -> None:
+    try:
+        try:
+            int("hidden-token")
+        except ValueError as error:
+            raise RuntimeError("duplicate key\nDETAIL:  Key (digest)=(hidden) exists.") from error
+    except RuntimeError:
+        line = formatted(exc_info=sys.exc_info())
+    outer, inner = line["exception"]
+    assert (outer["type"], outer["text"]) == ("builtins.RuntimeError", "duplicate key")
+    assert (inner["type"], inner["text"]) == ("builtins.ValueError", "invalid literal for int() with base 10: '…'")
+    assert outer["frames"][0].startswith("tests/unit/test_config_logs.py:")
+    assert "hidden" not in json.dumps(line)
+
+
+def test_names_of_constraints_are_kept() -> None:
+    error = ValueError('violates unique constraint "accounts_user_email" for value "Alice1"')
+    text = formatted(exc_info=(ValueError, error, None))["exception"][0]["text"]
+    assert text == 'violates unique constraint "accounts_user_email" for value "…"'
+
+
+@pytest.mark.parametrize(
+    "message",
+    ["Invalid request from ip=::1: Invalid HTTP request line: 'GET /?code=hidden'", "Error handling request GET /x"],
+)
+def test_gunicorn_does_not_quote_the_request(message: str) -> None:
+    record = logging.makeLogRecord({"name": "gunicorn.error", "msg": message})
+    assert logs.GunicornFilter().filter(record)
+    assert "hidden" not in record.getMessage()
+    assert "/x" not in record.getMessage()
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "django.request",
+        "django.server",
+        "django.security.csrf",
+        "django.security.DisallowedHost",
+        "django.db.backends",
+        "oauthlib.oauth2.rfc6749.endpoints.token",
+        "oauth2_provider.views.base",
+        "gunicorn.access",
+    ],
+)
+def test_loggers_that_print_addresses_codes_or_tokens_are_silent(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    logger = logging.getLogger(name)
+    for level in (logging.DEBUG, logging.WARNING, logging.CRITICAL):
+        logger.log(level, "hidden", exc_info=ValueError("hidden"))
+    assert "hidden" not in "".join(capsys.readouterr())
+
+
+def test_our_own_loggers_write_json_on_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
+    logging.getLogger("oauth_bridge.codes").info("a code was replayed", extra={"age_seconds": 3})
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert json.loads(err)["age_seconds"] == 3

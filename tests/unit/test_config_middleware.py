@@ -1,0 +1,222 @@
+"""The line in the log, the headers of every answer, and the origin it is given at."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from django.test import RequestFactory
+from django.urls import resolve
+
+from config import logs
+from config.middleware import OriginMiddleware, RequestLogMiddleware, SecurityHeadersMiddleware
+
+API, PAGES = "https://api.example.com", "https://auth.example.com"
+View = Callable[[HttpRequest], HttpResponse]
+
+
+def page(request: HttpRequest) -> HttpResponse:
+    return HttpResponse("<!doctype html>")
+
+
+@pytest.fixture
+def two_origins(settings: Any) -> None:
+    settings.BASE_URL, settings.AUTH_URL = API, PAGES
+    settings.ALLOWED_HOSTS = ["api.example.com", "auth.example.com"]
+
+
+def directives(response: HttpResponse) -> dict[str, str]:
+    policy = response["Content-Security-Policy"].split("; ")
+    return {name: sources for name, _, sources in (directive.partition(" ") for directive in policy)}
+
+
+# Headers --------------------------------------------------------------------------------------------------------------
+
+
+def test_a_page_takes_nothing_from_elsewhere(rf: RequestFactory) -> None:
+    response = SecurityHeadersMiddleware(page)(rf.get("/"))
+    assert directives(response) == {
+        "default-src": "'none'",
+        "script-src": "'self'",
+        "style-src": "'self'",
+        "img-src": "'self'",
+        "connect-src": "'self'",
+        "font-src": "'self'",
+        "form-action": "'self'",
+        "base-uri": "'none'",
+        "frame-ancestors": "'none'",
+    }
+    assert response["Cache-Control"] == "no-store"
+    assert response["Referrer-Policy"] == "same-origin"
+    assert response["X-Frame-Options"] == "DENY"
+    assert response["X-Content-Type-Options"] == "nosniff"
+    assert "publickey-credentials" not in response["Permissions-Policy"]
+
+
+def test_pictures_of_the_api_host_are_shown_on_pages(rf: RequestFactory, two_origins: None) -> None:
+    assert directives(SecurityHeadersMiddleware(page)(rf.get("/")))["img-src"] == f"'self' {API}"
+
+
+def test_a_view_says_only_the_directives_that_differ(rf: RequestFactory) -> None:
+    def consent(request: HttpRequest) -> HttpResponse:
+        return HttpResponse(headers={"Content-Security-Policy": "form-action 'self' https:; img-src 'none'"})
+
+    policy = directives(SecurityHeadersMiddleware(consent)(rf.get("/")))
+    assert policy["form-action"] == "'self' https:"
+    assert policy["img-src"] == "'none'"
+    assert policy["script-src"] == "'self'"
+
+
+def test_what_a_view_sets_is_kept(rf: RequestFactory) -> None:
+    def picture(request: HttpRequest) -> HttpResponse:
+        return HttpResponse(b"", "image/png", headers={"Cache-Control": "public", "Referrer-Policy": "origin"})
+
+    response = SecurityHeadersMiddleware(picture)(rf.get("/"))
+    assert response["Cache-Control"] == "public"
+    assert response["Referrer-Policy"] == "origin"
+
+
+@pytest.mark.parametrize(
+    "view",
+    [lambda request: JsonResponse({}), lambda request: HttpResponse(status=302, headers={"Location": "/"})],
+    ids=["data", "redirect"],
+)
+def test_data_and_redirects_tell_nobody_where_they_were(rf: RequestFactory, view: View) -> None:
+    response = SecurityHeadersMiddleware(view)(rf.get("/"))
+    assert response["Referrer-Policy"] == "no-referrer"
+    assert response["Content-Security-Policy"] == "default-src 'none'; frame-ancestors 'none'"
+    assert response["Cache-Control"] == "no-store"
+
+
+# Origins --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("url", "is_secure"), [(PAGES, True), ("http://localhost:8000", False)])
+def test_a_request_is_secure_exactly_when_the_pages_are_https(
+    rf: RequestFactory, settings: Any, url: str, is_secure: bool
+) -> None:
+    settings.BASE_URL = settings.AUTH_URL = url
+    seen: list[bool] = []
+
+    def view(request: HttpRequest) -> HttpResponse:
+        seen.append(request.is_secure())
+        return HttpResponse()
+
+    for forwarded in ("http", "https"):
+        OriginMiddleware(view)(rf.get("/", headers={"X-Forwarded-Proto": forwarded}, secure=not is_secure))
+    assert seen == [is_secure, is_secure]
+
+
+@pytest.mark.parametrize("method", ["get", "head"])
+@pytest.mark.parametrize(
+    "target",
+    [
+        "/",
+        "/oauth/authorize?client_id=1&state=%20a%22%C3%A9%2B+%7e",
+        "/accounts/sign-in?next=/oauth/authorize%3Fstate%3D%2525",
+        "/accounts/password/reset/key/abc-def",
+        "/admin/",
+        "/admin/oauth_bridge/application/?q=%E2%82%AC",
+    ],
+)
+def test_pages_are_found_at_the_page_address_with_their_query_untouched(
+    rf: RequestFactory, two_origins: None, method: str, target: str
+) -> None:
+    path, _, query = target.partition("?")
+    request = getattr(rf, method)(path, headers={"Host": "api.example.com"}, QUERY_STRING=query)
+    response = OriginMiddleware(page)(request)
+    assert response.status_code == 302
+    assert response["Location"] == PAGES + target
+
+
+def test_a_state_of_raw_bytes_survives_the_move(rf: RequestFactory, two_origins: None) -> None:
+    raw = "state=é ".encode().decode("latin-1")
+    request = rf.get("/oauth/authorize", headers={"Host": "api.example.com"}, QUERY_STRING=raw)
+    assert OriginMiddleware(page)(request)["Location"] == f"{PAGES}/oauth/authorize?state=%C3%A9%20"
+
+
+def test_a_long_state_survives_the_move(rf: RequestFactory, two_origins: None) -> None:
+    query = "state=" + "%00" * 8192
+    request = rf.get("/oauth/authorize", headers={"Host": "api.example.com"}, QUERY_STRING=query)
+    assert OriginMiddleware(page)(request)["Location"].endswith(query)
+
+
+def test_the_move_cannot_leave_the_service(rf: RequestFactory, two_origins: None) -> None:
+    request = rf.get("/accounts//mallory.example/..%0d%0aX: y", headers={"Host": "api.example.com"})
+    location = OriginMiddleware(page)(request)["Location"]
+    assert location.startswith(f"{PAGES}/accounts//mallory.example/")
+    assert "\n" not in location
+
+
+@pytest.mark.parametrize("path", ["/oauth/authorize", "/accounts/sign-in", "/admin/login/"])
+def test_nothing_is_posted_to_pages_at_the_api_address(rf: RequestFactory, two_origins: None, path: str) -> None:
+    with pytest.raises(Http404):
+        OriginMiddleware(page)(rf.post(path, headers={"Host": "api.example.com"}))
+
+
+@pytest.mark.parametrize(
+    "path", ["/oauth/token", "/oauth/userinfo", "/avatars/1/2.png", "/logos/1.png", "/static/a.css", "/health/live"]
+)
+def test_the_api_address_serves_machines_without_cookies(rf: RequestFactory, two_origins: None, path: str) -> None:
+    def view(request: HttpRequest) -> HttpResponse:
+        response = HttpResponse(f"{request.COOKIES}")
+        response.set_cookie("session", "x")
+        return response
+
+    rf.cookies["session"] = "sent"
+    response = OriginMiddleware(view)(rf.get(path, headers={"Host": "API.example.com:443"}))
+    assert response.content == b"{}"
+    assert not response.cookies
+
+
+def test_one_origin_serves_everything(rf: RequestFactory, settings: Any) -> None:
+    settings.BASE_URL = settings.AUTH_URL = PAGES
+    settings.ALLOWED_HOSTS = ["auth.example.com"]
+    request = rf.get("/accounts/sign-in", headers={"Host": "auth.example.com"})
+    assert OriginMiddleware(page)(request).status_code == 200
+
+
+# The log --------------------------------------------------------------------------------------------------------------
+
+
+def test_a_request_is_logged_by_its_route_and_never_by_its_address(
+    rf: RequestFactory, caplog: pytest.LogCaptureFixture
+) -> None:
+    def view(request: HttpRequest) -> HttpResponse:
+        request.resolver_match = resolve("/oauth/token")
+        return HttpResponse(status=400)
+
+    with caplog.at_level(logging.INFO, logger="config.access"):
+        RequestLogMiddleware(view)(rf.post("/oauth/token?code=hidden", REMOTE_ADDR="192.0.2.1"))
+    (record,) = caplog.records
+    line = json.loads(logs.JsonFormatter().format(record))
+    assert (line["method"], line["route"], line["status"]) == ("POST", "/oauth/token", 400)
+    assert line["address"] == "192.0.2.1"
+    assert line["duration_ms"] >= 0
+    assert "hidden" not in json.dumps(line)
+
+
+def test_an_unknown_address_and_method_are_not_repeated(rf: RequestFactory, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, logger="config.access"):
+        RequestLogMiddleware(page)(rf.generic("HIDDEN", "/hidden"))
+    line = json.loads(logs.JsonFormatter().format(caplog.records[0]))
+    assert (line["method"], line["route"]) == ("other", None)
+
+
+def test_each_request_has_a_reference_of_our_own(rf: RequestFactory) -> None:
+    seen: list[tuple[str, str]] = []
+
+    def view(request: HttpRequest) -> HttpResponse:
+        seen.append((request.reference, logs.reference.get()))  # type: ignore[attr-defined]
+        return HttpResponse()
+
+    for _ in range(2):
+        RequestLogMiddleware(view)(rf.get("/", headers={"X-Request-Id": "mallory"}))
+    (first, in_log), (second, _) = seen
+    assert first == in_log != second
+    assert len(first) == 12
+    assert logs.reference.get() == ""
