@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 from django import forms
 from django.contrib import admin, messages
@@ -27,7 +27,7 @@ class NicknameMixin(forms.ModelForm):  # type: ignore[type-arg]
     )
 
 
-class NewPersonForm(SetPasswordMixin, NicknameMixin):
+class NewPersonForm(SetPasswordMixin, NicknameMixin):  # type: ignore[type-arg]
     password1 = PasswordField(_("Password"), "new-password")
     password2 = PasswordField(_("Password again"), "new-password")
     is_verified = forms.BooleanField(
@@ -51,7 +51,8 @@ class NewPersonForm(SetPasswordMixin, NicknameMixin):
 
     def save(self, commit: bool = True) -> User:
         self.instance.set_password(self.cleaned_data["password1"])
-        return super().save(commit)
+        person: User = super().save(commit)
+        return person
 
 
 class PersonForm(NicknameMixin):
@@ -66,7 +67,7 @@ class UserAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
     list_filter = ("is_active", "is_staff")
     search_fields = ("=email", "email", "nickname", "=id")
     ordering = ("email",)
-    actions: ClassVar[list[str]] = ["confirm_addresses"]
+    actions = ("confirm_addresses",)
     filter_horizontal = ("groups", "user_permissions")
     readonly_fields = ("id", "email", "email_verified_at", "created_at", "last_login")
     fieldsets = (
@@ -91,12 +92,12 @@ class UserAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
     @staticmethod
     def _may_touch(request: HttpRequest, person: User | None) -> bool:
         """Another administrator's account is a superuser's business: nobody climbs by way of it."""
-        return request.user.is_superuser or person is None or not (person.is_staff or person.is_superuser)  # type: ignore[union-attr]
+        return request.user.is_superuser or person is None or not (person.is_staff or person.is_superuser)
 
     def get_readonly_fields(self, request: HttpRequest, obj: User | None = None) -> Any:
         if obj is None:
             return ()
-        privileges = () if request.user.is_superuser else PRIVILEGES  # type: ignore[union-attr]
+        privileges = () if request.user.is_superuser else PRIVILEGES
         return (*self.readonly_fields, *privileges)
 
     # Adding and changing -----------------------------------------------------------------------------------------

@@ -18,11 +18,7 @@ from accounts import returning
 class AdminSite(admin.AdminSite):
     """Has no password form of its own, so no second place to guess at passwords."""
 
-    @property
-    def site_header(self) -> str:  # type: ignore[override]
-        return str(settings.SERVICE_NAME)
-
-    site_title = site_header  # type: ignore[assignment]
+    site_header = site_title = settings.SERVICE_NAME
 
     def login(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         """To our sign-in page and back. Raises PermissionDenied: for somebody signed in who is not an administrator."""
@@ -33,9 +29,13 @@ class AdminSite(admin.AdminSite):
             raise PermissionDenied
         return redirect(returning.sign_in_url(way_back, name=_("the administration")))
 
-    def logout(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+    def logout(  # type: ignore[override]
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
         return redirect("account_logout")
 
-    def password_change(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+    def password_change(  # type: ignore[override]
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
         """By mail, as everybody: the address is told, and every other browser is signed out."""
         return redirect("account_reset_password")

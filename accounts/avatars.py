@@ -34,7 +34,7 @@ _one_at_a_time = threading.Lock()
 
 
 def avatar_url(user: User) -> str:
-    """The `avatar` claim: an absolute address at BASE_URL that changes when the picture does. Specification 2.4; D16."""
+    """The `avatar` claim: an address at BASE_URL that changes when the picture does. Specification 2.4; D16."""
     path = reverse("avatar", kwargs={"sub": user.pk, "version": version(user)})
     return f"{settings.BASE_URL}{path}"
 

@@ -54,7 +54,7 @@ class PasswordField(forms.CharField):
         )
 
 
-class SignInForm(LoginForm):  # type: ignore[misc]
+class SignInForm(LoginForm):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.fields = {"login": EmailField(), "password": PasswordField(_("Password"), "current-password")}
@@ -68,7 +68,7 @@ class SignInForm(LoginForm):  # type: ignore[misc]
         return 0
 
 
-class ResetRequestForm(ResetPasswordForm):  # type: ignore[misc]
+class ResetRequestForm(ResetPasswordForm):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.fields = {"email": EmailField()}
@@ -88,7 +88,7 @@ class ResetRequestForm(ResetPasswordForm):  # type: ignore[misc]
         return email
 
 
-class NewPasswordForm(ResetPasswordKeyForm):  # type: ignore[misc]
+class NewPasswordForm(ResetPasswordKeyForm):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         rules = password_validation.password_validators_help_text_html()
@@ -106,7 +106,7 @@ class NewPasswordForm(ResetPasswordKeyForm):  # type: ignore[misc]
         verification.mark_verified(self.user)
 
 
-class CodeForm(ConfirmEmailVerificationCodeForm):  # type: ignore[misc]
+class CodeForm(ConfirmEmailVerificationCodeForm):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.fields["code"] = forms.CharField(
@@ -145,7 +145,7 @@ class ProfileForm(forms.ModelForm):  # type: ignore[type-arg]
         return avatars.reencode(upload) if upload else None
 
     def save(self, commit: bool = True) -> User:
-        person = super().save(commit=False)
+        person: User = super().save(commit=False)
         person.save(update_fields=["nickname"])
         if self.cleaned_data["picture"]:
             avatars.set_picture(person, self.cleaned_data["picture"])

@@ -7,6 +7,7 @@ from typing import cast
 from asgiref.sync import sync_to_async
 from django.conf import settings
 from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY, load_backend, middleware
+from django.contrib.auth.backends import ModelBackend
 from django.contrib.auth.models import AnonymousUser
 from django.http import HttpRequest
 from django.utils.crypto import constant_time_compare
@@ -30,7 +31,7 @@ class AuthenticationMiddleware(middleware.AuthenticationMiddleware):
                 known.append(signed_in_person(request) or AnonymousUser())
             return known[0]
 
-        request.user = SimpleLazyObject(user)  # type: ignore[assignment]
+        request.user = SimpleLazyObject(user)
         request.auser = sync_to_async(user)  # type: ignore[assignment]
 
 
@@ -41,7 +42,7 @@ def signed_in_person(request: HttpRequest) -> User | None:
     person = session.person
     if person is None or str(person.pk) != person_id or backend_path not in settings.AUTHENTICATION_BACKENDS:
         return None
-    if not load_backend(backend_path).user_can_authenticate(person):
+    if not cast(ModelBackend, load_backend(backend_path)).user_can_authenticate(person):
         return None
     if not _is_current(session, person):
         session.flush()

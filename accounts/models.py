@@ -94,7 +94,7 @@ class Session(AbstractBaseSession):
 
     objects: ClassVar[BaseSessionManager[Session]] = BaseSessionManager()  # type: ignore[assignment]
 
-    class Meta(AbstractBaseSession.Meta):
+    class Meta(AbstractBaseSession.Meta):  # type: ignore[name-defined]
         verbose_name = _("browser session")
         verbose_name_plural = _("browser sessions")
 

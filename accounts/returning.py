@@ -16,12 +16,13 @@ from django.contrib.auth import REDIRECT_FIELD_NAME
 from django.core import signing
 from django.http import HttpRequest
 from django.urls import reverse
-from django.utils.http import url_has_allowed_host_and_scheme
+from django.utils.http import MAX_URL_REDIRECT_LENGTH, url_has_allowed_host_and_scheme
 
 CAPTION_FIELD_NAME = "for"
 CAPTION_AGE_SECONDS = 24 * 3600
 SESSION_KEY = "return_to"
 RETURN_AGE_SECONDS = 3600
+URL_MAX_LENGTH = MAX_URL_REDIRECT_LENGTH - 1024  # the rest is room for our own address before it
 
 _SALT = "accounts.returning"
 
@@ -41,10 +42,14 @@ class Caption:
 
 
 def is_own_path(url: str) -> bool:
-    """Whether `url` is a path of this service and can't lead anywhere else."""
+    """Whether `url` is a path of this service and can't lead anywhere else.
+
+    Only the path is Django's to judge: it refuses what is longer than 2,048 characters, which a query may well be.
+    """
     return (
         url.startswith("/")
-        and url_has_allowed_host_and_scheme(url, allowed_hosts=None)
+        and len(url) <= URL_MAX_LENGTH
+        and url_has_allowed_host_and_scheme(url.partition("?")[0], allowed_hosts=None)
         and not any(unicodedata.category(character) == "Cc" for character in url)
     )
 

@@ -73,11 +73,11 @@ class SessionStore(DatabaseSessionStore):
         return await super().aexists(digest(session_key))
 
     def create_model_instance(self, data: dict[str, Any]) -> Session:
-        key = self._get_or_create_session_key()
+        key: str = self._get_or_create_session_key()  # type: ignore[attr-defined]
         return self._row(key, data, self.get_expiry_date())
 
     async def acreate_model_instance(self, data: dict[str, Any]) -> Session:
-        key = await self._aget_or_create_session_key()
+        key: str = await self._aget_or_create_session_key()  # type: ignore[attr-defined]
         return self._row(key, data, await self.aget_expiry_date())
 
     def _row(self, key: str, data: dict[str, Any], expires_at: datetime) -> Session:

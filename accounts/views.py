@@ -34,7 +34,7 @@ RETRY_AFTER_SECONDS = 60
 # Signing in and out --------------------------------------------------------------------------------------------------
 
 
-class SignInView(library.LoginView):  # type: ignore[misc]
+class SignInView(library.LoginView):
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         context: dict[str, Any] = super().get_context_data(**kwargs)
         return context | _way_back(self.request) | {"caption": returning.caption(self.request)}
@@ -55,7 +55,7 @@ class SignInView(library.LoginView):  # type: ignore[misc]
         return response
 
 
-class SignOutView(library.LogoutView):  # type: ignore[misc]
+class SignOutView(library.LogoutView):
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         context: dict[str, Any] = super().get_context_data(**kwargs)
         return context | _way_back(self.request) | {"person": person_context(cast(User, self.request.user))}
@@ -64,12 +64,12 @@ class SignOutView(library.LogoutView):  # type: ignore[misc]
         return returning.onward_from_sign_out(self.request)
 
 
-class ConfirmAddressView(library.ConfirmEmailVerificationCodeView):  # type: ignore[misc]
+class ConfirmAddressView(library.ConfirmEmailVerificationCodeView):
     """The page that takes the code from the mail."""
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         # Past the library's own method, which wants a page of e-mail addresses that is not offered here.
-        context = super(library.ConfirmEmailVerificationCodeView, self).get_context_data(**kwargs)
+        context: dict[str, Any] = super(library.ConfirmEmailVerificationCodeView, self).get_context_data(**kwargs)
         return (
             context
             | _way_back(self.request)
@@ -86,13 +86,13 @@ class ConfirmAddressView(library.ConfirmEmailVerificationCodeView):  # type: ign
 def confirm_address(request: HttpRequest) -> HttpResponseBase:
     """The code page; for somebody signed in who asked for no code, the profile, where one can be asked for."""
     try:
-        return ConfirmAddressView.as_view()(request)
+        return cast(HttpResponseBase, ConfirmAddressView.as_view()(request))
     except NoReverseMatch:  # the library's page of e-mail addresses, which is not offered here
         return redirect("profile")
 
 
 @require_POST
-@verified_email_required
+@verified_email_required  # type: ignore[untyped-decorator]
 def send_code(request: HttpRequest) -> HttpResponse:
     """Mails a code to the signed-in person's address and leads to the code page; straight on when it is confirmed."""
     return redirect(returning.requested(request) or "profile")
@@ -101,7 +101,7 @@ def send_code(request: HttpRequest) -> HttpResponse:
 # Password reset ------------------------------------------------------------------------------------------------------
 
 
-class PasswordResetView(library.PasswordResetView):  # type: ignore[misc]
+class PasswordResetView(library.PasswordResetView):
     """Asks for the address. Where the person was going is kept for the sign-in at the end, not followed at once."""
 
     def get_initial(self) -> dict[str, Any]:
@@ -120,7 +120,7 @@ class PasswordResetView(library.PasswordResetView):  # type: ignore[misc]
         return reverse("account_reset_password_done")
 
 
-class PasswordResetFromKeyView(library.PasswordResetFromKeyView):  # type: ignore[misc]
+class PasswordResetFromKeyView(library.PasswordResetFromKeyView):
     """The page that the mailed link opens."""
 
     def logout(self) -> None:
@@ -139,7 +139,7 @@ class ProfileView(UpdateView):  # type: ignore[type-arg]
 
     def get_object(self, queryset: Any = None) -> User:
         """The person as stored, apart from `request.user`, which a form that fails must not change."""
-        return User.objects.get(pk=self.request.user.pk)
+        return User.objects.get(pk=cast(User, self.request.user).pk)
 
     def get_initial(self) -> dict[str, Any]:
         return {"nickname": self.request.POST["nickname"]} if "nickname" in self.request.POST else {}
@@ -187,6 +187,7 @@ def stale_form(request: HttpRequest) -> HttpResponseBase | None:
     if match is None or not match.func.__module__.startswith(("accounts.", "allauth.")):
         return None
     messages.warning(request, _("This page was open for too long or in too many windows. Please try again."))
+    request.POST.keys()  # Django reads the form once, and only while the method says POST
     request.method = "GET"
     try:
         response = match.func(request, *match.args, **match.kwargs)
@@ -234,12 +235,12 @@ def avatar(request: HttpRequest, sub: uuid.UUID, version: str) -> HttpResponseBa
     if response is None:
         response = HttpResponse(avatars.png(person), content_type="image/png")
     age = AVATAR_AGE_SECONDS if version == current else RETRY_AFTER_SECONDS
-    response.headers.update(
-        {
-            "ETag": etag,
-            "Cache-Control": f"public, max-age={age}",
-            "X-Content-Type-Options": "nosniff",
-            "Cross-Origin-Resource-Policy": "cross-origin",
-        }
-    )
+    headers = {
+        "ETag": etag,
+        "Cache-Control": f"public, max-age={age}",
+        "X-Content-Type-Options": "nosniff",
+        "Cross-Origin-Resource-Policy": "cross-origin",
+    }
+    for name, value in headers.items():
+        response[name] = value
     return response

@@ -20,7 +20,8 @@ reference: ContextVar[str] = ContextVar("reference", default="")
 
 TEXT_MAX_LENGTH = 300
 _OWN_ATTRIBUTES = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
-_QUOTED = re.compile(r"""(['"])(?![a-z_.]+\1).*?\1""")
+_QUOTED = re.compile(r"""(['"])(.*?)\1""")
+_IDENTIFIER = re.compile(r"[a-z_.]+")
 _ROOT = Path(__file__).resolve().parent.parent
 
 
@@ -64,7 +65,11 @@ def describe(exception: BaseException) -> list[dict[str, Any]]:
 
 def _without_values(text: str) -> str:
     """The first line, with quoted values blanked: PostgreSQL's DETAIL lines and Python's own messages quote input."""
-    return _QUOTED.sub(r"\1…\1", text.partition("\n")[0])[:TEXT_MAX_LENGTH]
+
+    def blanked(quoted: re.Match[str]) -> str:
+        return quoted[0] if _IDENTIFIER.fullmatch(quoted[2]) else f"{quoted[1]}…{quoted[1]}"
+
+    return _QUOTED.sub(blanked, text.partition("\n")[0])[:TEXT_MAX_LENGTH]
 
 
 def _short(filename: str) -> str:

@@ -59,6 +59,7 @@ class ApplicationForm(forms.ModelForm):  # type: ignore[type-arg]
 @admin.register(Application)
 class ApplicationAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
     form = ApplicationForm
+    view_on_site = False
     list_display = ["name", "client_id", "homepage_host", "client_type", "is_trusted", "is_enabled", "created"]
     list_filter = ["is_enabled", "is_trusted", "client_type"]
     search_fields = ["name", "client_id", "homepage", "redirect_uris"]

@@ -35,6 +35,7 @@ def wants_page(request: HttpRequest) -> bool:
 
 def answer(request: HttpRequest, refused: Refused, **page: object) -> HttpResponse:
     """The refusal as a page or as JSON, with its headers."""
+    logger.info("refused", extra={"fault": refused.fault.name, "status": refused.fault.status})
     if wants_page(request):
         response = _page(request, refused, **page)
     else:
@@ -63,6 +64,7 @@ def callback_url(redirect_uri: str, **parameters: str | None) -> str:
 
 def callback_refusal(redirect_uri: str, refused: Refused, state: str | None, status: int = 302) -> HttpResponse:
     """The refusal as RFC 6749 §4.1.2.1 sends it back to the application."""
+    logger.info("refused at the callback", extra={"fault": refused.fault.name})
     description = quote(refused.description, safe="")
     return callback(redirect_uri, status=status, error=refused.fault.error, error_description=description, state=state)
 
@@ -82,7 +84,7 @@ def not_found(request: HttpRequest, exception: Exception | None = None) -> HttpR
     """404, naming the right path when a slash at the end is all that is wrong (D2)."""
     bare = request.path.rstrip("/")
     known = bare in ("/oauth/authorize", "/oauth/token", "/oauth/userinfo")
-    hint = f"Use {bare} without the slash at the end." if known else "Check the address."
+    hint = f"Use {bare} without the slash at the end." if known else "Compare it with the documentation."
     return answer(request, Refused(Fault.NOT_FOUND, hint=hint))
 
 

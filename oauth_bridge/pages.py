@@ -27,9 +27,13 @@ def authorize_path(pending: PendingRequest, *, notice: bool = False) -> str:
 
 
 def sign_in_url(pending: PendingRequest, application: Application) -> str:
-    return returning.sign_in_url(
-        authorize_path(pending), name=application.name, host=application.homepage_host, logo=logo_url(application)
-    )
+    """The sign-in page that says who asks and leads back to the request."""
+    return returning.sign_in_url(authorize_path(pending), **_caption(application))
+
+
+def switch_account_url(pending: PendingRequest, application: Application) -> str:
+    """Where "not you?" posts to: signed out, the person goes on at the same sign-in page."""
+    return returning.switch_account_url(authorize_path(pending), **_caption(application))
 
 
 def consent(request: HttpRequest, application: Application, pending: PendingRequest, *, notice: bool) -> HttpResponse:
@@ -49,8 +53,8 @@ def consent(request: HttpRequest, application: Application, pending: PendingRequ
         ],
         "destination": consents.destination(pending.redirect_uri),
         "pending": pending.bind(request).seal(),
-        "switch_account_url": reverse("account_logout"),
-        "switch_next": sign_in_url(pending, application),
+        "switch_account_url": switch_account_url(pending, application),
+        "switch_next": authorize_path(pending),
         "notice": _("This page was out of date. Please confirm once more.") if notice else "",
     }
     response = render(request, "oauth_bridge/consent.html", context)
@@ -107,7 +111,11 @@ def address_not_confirmed(request: HttpRequest, application: Application, pendin
         message=_("%(name)s asks for your e-mail address, and only a confirmed one is ever sent.")
         % {"name": application.name},
         advice=_("Sign in once more: we will send a code to your address. Type it in, and you come back here."),
-        sign_out_next=sign_in_url(pending, application),
+        post_action={
+            "url": switch_account_url(pending, application),
+            "label": _("Sign in once more"),
+            "next": authorize_path(pending),
+        },
         status=403,
     )
 
@@ -120,7 +128,7 @@ def _stopped(
     message: str,
     advice: str,
     actions: list[tuple[str, str]] | None = None,
-    sign_out_next: str = "",
+    post_action: dict[str, str] | None = None,
     status: int = 200,
 ) -> HttpResponse:
     links = [{"url": url, "label": label} for url, label in actions or []]
@@ -132,10 +140,13 @@ def _stopped(
         "message": message,
         "advice": advice,
         "actions": links,
-        "post_action": sign_out_next
-        and {"url": reverse("account_logout"), "label": _("Sign in once more"), "next": sign_out_next},
+        "post_action": post_action,
     }
     return render(request, "oauth_bridge/stopped.html", context, status=status)
+
+
+def _caption(application: Application) -> dict[str, str]:
+    return {"name": application.name, "host": application.homepage_host, "logo": logo_url(application)}
 
 
 def _shown(application: Application) -> dict[str, str]:

@@ -13,7 +13,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpRespons
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.decorators import method_decorator
-from django.views.decorators.csrf import csrf_exempt, requires_csrf_token
+from django.views.decorators.csrf import csrf_exempt, csrf_protect, requires_csrf_token
 from django.views.generic import View
 from oauth2_provider.exceptions import OAuthToolkitError
 from oauth2_provider.views.mixins import OAuthLibMixin
@@ -59,6 +59,7 @@ class BridgeView(OAuthLibMixin, View):
         return cast(HttpResponse, super().dispatch(request, *args, **kwargs))
 
 
+@method_decorator(csrf_exempt, name="dispatch")
 class AuthorizeView(BridgeView):
     """Client, callback address, everything else, sign-in, consent: in this order. Specification 4.1, 4.2; D3 to D9."""
 
@@ -69,8 +70,8 @@ class AuthorizeView(BridgeView):
         pending = self._pending(query.text("request")) if query.text("request") else self._read(query)
         try:
             application, scope = self._verify(request, pending, query)
-        except NotVerified:
-            raise
+        except NotVerified as refused:
+            return errors.answer(request, refused, sent_address=pending.parameters.get("redirect_uri", ""))
         except Refused as refused:
             return errors.callback_refusal(pending.redirect_uri, refused, pending.state)
         if request.method == "HEAD":
@@ -86,6 +87,8 @@ class AuthorizeView(BridgeView):
 
     head = get
 
+    # Checked here and not before, so that a method this path does not take is told so.
+    @method_decorator(csrf_protect)
     def post(self, request: HttpRequest) -> HttpResponse:
         """The answer of a consent page: the signed blob and the decision are read, and neither is believed alone."""
         throttling.authorize(request)
@@ -196,6 +199,7 @@ class TokenView(BridgeView):
         return answer
 
 
+@method_decorator(csrf_exempt, name="dispatch")
 class UserinfoView(BridgeView):
     """The profile of the person the token stands for. Specification 4.4; D16 to D18; RFC 6750."""
 

@@ -73,7 +73,7 @@ class Page(HTMLParser):
         if tag == "form":
             self._form = Form(urljoin(self.url, given.get("action", self.url)), given.get("method", "get").lower())
             self.forms.append(self._form)
-        elif tag == "a" and "href" in given:
+        elif tag == "a" and not given.get("href", "#").startswith("#"):
             self.links.append(urljoin(self.url, given["href"]))
         elif tag == "meta" and given.get("http-equiv", "").lower() == "refresh":
             self.refresh = given["content"].partition("url=")[2]
@@ -142,7 +142,7 @@ class OAuthDriver:
             **changes,
         }
         sent = {name: value for name, value in parameters.items() if value is not None}
-        return f"{at or self.auth_url}/oauth/authorize?{urlencode(sent, quote_via=quote)}"
+        return f"{self.auth_url if at is None else at}/oauth/authorize?{urlencode(sent, quote_via=quote)}"
 
     def get(self, url: str, **options: Any) -> requests.Response:
         return self.browser.get(self._at_pages(url), allow_redirects=False, timeout=TIMEOUT_SECONDS, **options)

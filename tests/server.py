@@ -87,7 +87,7 @@ def environment(folder: Path, **changes: str) -> dict[str, str]:
 
 
 @contextmanager
-def serve(folder: Path, **changes: str) -> Iterator[Server]:
+def serve(folder: Path, *, wsgi: str = "config.wsgi", **changes: str) -> Iterator[Server]:
     """A server that ends with the block. BASE_URL and AUTH_URL may hold {port}."""
     port = free_port()
     base_url = changes.pop("BASE_URL", "http://localhost:{port}").format(port=port)
@@ -96,7 +96,7 @@ def serve(folder: Path, **changes: str) -> Iterator[Server]:
     env = environment(folder, **{**defaults, **changes})
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(
-            [sys.executable, "-m", "gunicorn", "-c", "config/gunicorn.py", "config.wsgi"],
+            [sys.executable, "-m", "gunicorn", "-c", "config/gunicorn.py", wsgi],
             cwd=ROOT,
             env=env,
             stdout=log,

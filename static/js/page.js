@@ -61,6 +61,12 @@ document.querySelectorAll("[data-reveal]").forEach((button) => {
   button.addEventListener("click", () => ("revealed" in input.dataset ? conceal(input) : reveal(input, button)));
 });
 
+// A logo that can't be loaded gives way to the initial below it.
+document.querySelectorAll(".logo img").forEach((logo) => {
+  if (logo.complete && !logo.naturalWidth) logo.remove();
+  else logo.addEventListener("error", () => logo.remove());
+});
+
 const select = (element) => {
   const range = document.createRange();
   range.selectNodeContents(element);

@@ -88,7 +88,9 @@ def test_a_public_application_has_no_secret(administrator):
 
 
 def test_every_bad_address_is_named_and_what_was_typed_stays(administrator):
-    page = administrator.post(ADD, {**FORM, "redirect_uris": "http://a.example/\nhttps://b.example/#x"}).content.decode()
+    page = administrator.post(
+        ADD, {**FORM, "redirect_uris": "http://a.example/\nhttps://b.example/#x"}
+    ).content.decode()
     assert "http://a.example/: http is possible on this machine only" in page
     assert "https://b.example/#x: a fragment" in page
     assert "Reading List" in page

@@ -255,9 +255,7 @@ def test_sqlite_waits_for_its_turn_to_write(monkeypatch: pytest.MonkeyPatch, url
         ("filemail:////var/letters", {"EMAIL_FILE_PATH": "/var/letters"}),
     ],
 )
-def test_letters_go_where_the_url_says(
-    monkeypatch: pytest.MonkeyPatch, url: str, expected: dict[str, object]
-) -> None:
+def test_letters_go_where_the_url_says(monkeypatch: pytest.MonkeyPatch, url: str, expected: dict[str, object]) -> None:
     found = settings_with(monkeypatch, EMAIL_URL=url)
     assert {name: found[name] for name in expected} == expected
 

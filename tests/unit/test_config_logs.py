@@ -77,9 +77,7 @@ def test_gunicorn_does_not_quote_the_request(message: str) -> None:
         "gunicorn.access",
     ],
 )
-def test_loggers_that_print_addresses_codes_or_tokens_are_silent(
-    name: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_loggers_that_print_addresses_codes_or_tokens_are_silent(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     logger = logging.getLogger(name)
     for level in (logging.DEBUG, logging.WARNING, logging.CRITICAL):
         logger.log(level, "hidden", exc_info=ValueError("hidden"))

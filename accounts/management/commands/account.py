@@ -10,7 +10,7 @@ from typing import Any
 from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError
-from django.db import IntegrityError, transaction
+from django.db import DataError, IntegrityError, transaction
 
 from accounts.models import User, normalise_email
 from accounts.passwords import refuse_control_characters
@@ -84,7 +84,7 @@ def _person(options: dict[str, Any]) -> User:
     email = normalise_email(options["email"])
     try:
         return User.objects.get(email=email)
-    except (User.DoesNotExist, ValueError) as error:
+    except (User.DoesNotExist, DataError) as error:
         raise CommandError(f"There is no account with the address {email!r}.") from error
 
 

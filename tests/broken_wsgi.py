@@ -1,0 +1,17 @@
+"""The service with a fault in it, to see what it says of one. Served by a test only."""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+from config.wsgi import application  # noqa: F401
+from oauth_bridge import codes
+
+
+def fail(*_values: object) -> NoReturn:
+    raise RuntimeError("a detail that 'nobody' outside may read")
+
+
+codes.find = fail
+codes.read = fail
+codes.issue = fail

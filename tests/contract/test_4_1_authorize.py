@@ -1,0 +1,274 @@
+"""Specification 4.1: the authorization request, from the link to the answer of the person."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from typing import Any
+
+import pytest
+
+from oauth_bridge.models import Application, AuthorizationCode
+from tests.driver import OAuthDriver, Page, error_of
+from tests.factories import PASSWORD, ApplicationFactory, PersonFactory, Registered
+from tests.matrix import contract
+
+VERIFIER = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"
+CHALLENGE = base64.urlsafe_b64encode(hashlib.sha256(VERIFIER.encode()).digest()).rstrip(b"=").decode()
+S256 = {"code_challenge": CHALLENGE, "code_challenge_method": "S256"}
+JSON = {"Accept": "*/*"}
+
+UNVERIFIED: list[dict[str, str | None]] = [
+    {"client_id": None},
+    {"client_id": ""},
+    {"client_id": "unknown"},
+    {"client_id": "un\x00known"},
+    {"client_id": "x" * 100_0},
+    {"redirect_uri": None},
+    {"redirect_uri": ""},
+    {"redirect_uri": "https://evil.example/"},
+    {"redirect_uri": "https://client.example/callback/"},
+    {"client_id": "unknown", "response_type": "token"},
+    {"redirect_uri": "https://evil.example/", "response_type": None},
+]
+
+
+# Client and redirect_uri ----------------------------------------------------------------------------------------------
+
+
+@contract("4.1/client_id", "4.1/redirect_uri", "D3.nothing-before", "D4.json", "7/400", "5.4", "2.1/redirect_uri")
+@pytest.mark.parametrize("changes", UNVERIFIED, ids=str)
+def test_an_unverified_request_is_a_400_in_json_for_programs(
+    driver: OAuthDriver, application: Registered, changes: dict[str, str | None]
+) -> None:
+    link = driver.authorization_url(application, **changes)
+    for accept in ("*/*", "application/json", "text/plain"):
+        answer = driver.get(link, headers={"Accept": accept})
+        error_of(answer, 400, "invalid_request")
+        assert "Location" not in answer.headers
+
+
+@contract("D4.page", "D3.nothing-before", "D19.page")
+@pytest.mark.parametrize("changes", UNVERIFIED[:8], ids=str)
+def test_an_unverified_request_is_a_400_page_for_people(
+    driver: OAuthDriver, application: Registered, changes: dict[str, str | None]
+) -> None:
+    answer = driver.get(driver.authorization_url(application, **changes))
+    assert answer.status_code == 400
+    assert answer.headers["Content-Type"].startswith("text/html")
+    assert "Location" not in answer.headers
+    page = Page(answer)
+    assert page.refresh is None
+    assert not any("evil.example" in link for link in page.links)
+
+
+@contract("D4.json")
+def test_without_an_accept_header_the_answer_is_json(driver: OAuthDriver, application: Registered) -> None:
+    link = driver.authorization_url(application, client_id="unknown")
+    error_of(driver.get(link, headers={"Accept": None}), 400, "invalid_request")
+
+
+@contract("D3.nothing-before", "D12.repeated")
+@pytest.mark.parametrize("name", ["client_id", "redirect_uri"])
+def test_a_repeated_client_or_address_is_never_redirected(
+    signed_in: OAuthDriver, application: Registered, name: str
+) -> None:
+    value = getattr(application, name)
+    for extra in (value, "https://evil.example/"):
+        answer = signed_in.get(f"{signed_in.authorization_url(application)}&{name}={extra}", headers=JSON)
+        assert name in error_of(answer, 400, "invalid_request")
+
+
+@contract("D3.order", "D4.later")
+def test_the_rest_is_checked_before_anybody_is_asked_to_sign_in(driver: OAuthDriver, application: Registered) -> None:
+    answer = driver.get(driver.authorization_url(application, response_type="token", state="s p"))
+    callback = driver.callback(answer)
+    assert callback.address == application.redirect_uri
+    assert callback.parameters["error"] == "unsupported_response_type"
+    assert callback.parameters["state"] == "s p"
+
+
+@contract("4.1/response_type", "D4.later", "D19/unsupported")
+@pytest.mark.parametrize(
+    ("changes", "error"),
+    [
+        ({"response_type": None}, "invalid_request"),
+        ({"response_type": ""}, "invalid_request"),
+        ({"response_type": "token"}, "unsupported_response_type"),
+        ({"response_type": "code token"}, "unsupported_response_type"),
+        ({"response_type": "id_token"}, "unsupported_response_type"),
+        ({"response_type": "Code"}, "unsupported_response_type"),
+    ],
+    ids=str,
+)
+def test_a_later_fault_goes_to_the_callback(
+    signed_in: OAuthDriver, application: Registered, changes: dict[str, str | None], error: str
+) -> None:
+    answer = signed_in.get(signed_in.authorization_url(application, state="s", **changes))
+    assert answer.status_code in (302, 303)
+    assert answer.headers["Cache-Control"] == "no-store"
+    assert answer.headers["Referrer-Policy"] == "no-referrer"
+    callback = signed_in.callback(answer)
+    assert callback.address == application.redirect_uri
+    assert set(callback.parameters) == {"error", "error_description", "state"}
+    assert callback.parameters["error"] == error
+    assert callback.parameters["state"] == "s"
+    assert callback.parameters["error_description"].isascii()
+
+
+@contract("D12.repeated", "D4.later")
+@pytest.mark.parametrize("name", ["response_type", "state", "scope", "code_challenge"])
+def test_a_repeated_parameter_is_reported_at_the_callback(
+    signed_in: OAuthDriver, application: Registered, name: str
+) -> None:
+    link = f"{signed_in.authorization_url(application, state='s', scope='profile', **S256)}&{name}=code"
+    parameters = signed_in.callback(signed_in.get(link)).parameters
+    assert parameters["error"] == "invalid_request"
+    assert name in parameters["error_description"]
+
+
+@contract("5.5", "4.1/state", "D5.absent")
+def test_state_is_not_required_and_then_absent(driver: OAuthDriver, application: Registered, alice: Any) -> None:
+    callback = driver.authorize(driver.authorization_url(application, state=None), alice.email, PASSWORD)
+    assert set(callback.parameters) == {"code"}
+
+
+@contract("D2.post")
+def test_other_methods_are_refused(driver: OAuthDriver, application: Registered) -> None:
+    for method in ("PUT", "DELETE", "PATCH"):
+        answer = driver.call(method, driver.authorization_url(application, at=""))
+        error_of(answer, 405, "method_not_allowed")
+        assert answer.headers["Allow"] == "GET, HEAD, POST"
+
+
+# PKCE -----------------------------------------------------------------------------------------------------------------
+
+
+@contract("D9.s256")
+def test_a_challenge_is_enforced(driver: OAuthDriver, application: Registered, alice: Any) -> None:
+    callback = driver.authorize(driver.authorization_url(application, **S256), alice.email, PASSWORD)
+    code = callback.parameters["code"]
+    for verifier in (None, "", "x" * 43, VERIFIER[:-1], CHALLENGE):
+        error_of(driver.exchange(application, code, code_verifier=verifier), 400, "invalid_grant")
+    assert driver.exchange(application, code, code_verifier=VERIFIER).status_code == 200
+
+
+@contract("D9.plain")
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"code_challenge": VERIFIER, "code_challenge_method": "plain"},
+        {"code_challenge": VERIFIER, "code_challenge_method": None},
+        {"code_challenge": CHALLENGE, "code_challenge_method": "s256"},
+        {"code_challenge": CHALLENGE[:-1], "code_challenge_method": "S256"},
+        {"code_challenge": f"{CHALLENGE}=", "code_challenge_method": "S256"},
+        {"code_challenge": None, "code_challenge_method": "S256"},
+        {"code_challenge": "", "code_challenge_method": "S256"},
+    ],
+    ids=str,
+)
+def test_a_challenge_that_is_not_s256_is_refused(
+    driver: OAuthDriver, application: Registered, changes: dict[str, str | None]
+) -> None:
+    parameters = driver.callback(driver.get(driver.authorization_url(application, **changes))).parameters
+    assert parameters["error"] == "invalid_request"
+    assert "code_challenge" in parameters["error_description"]
+
+
+@contract("D9.public")
+def test_a_public_client_must_send_a_challenge_and_needs_no_secret(driver: OAuthDriver, alice: Any) -> None:
+    public = ApplicationFactory(client_type=Application.CLIENT_PUBLIC)
+    refused = driver.callback(driver.get(driver.authorization_url(public))).parameters
+    assert refused["error"] == "invalid_request"
+    callback = driver.authorize(driver.authorization_url(public, **S256), alice.email, PASSWORD)
+    code = callback.parameters["code"]
+    error_of(driver.exchange(public, code, client_secret=None), 400, "invalid_grant")
+    answer = driver.exchange(public, code, client_secret=None, code_verifier=VERIFIER)
+    assert answer.status_code == 200
+
+
+@contract("D9.confidential", "D9.unasked")
+def test_a_confidential_client_may_do_without_but_then_sends_no_verifier(
+    driver: OAuthDriver, application: Registered, alice: Any
+) -> None:
+    callback = driver.authorize(driver.authorization_url(application), alice.email, PASSWORD)
+    code = callback.parameters["code"]
+    error_of(driver.exchange(application, code, code_verifier=VERIFIER), 400, "invalid_grant")
+    assert driver.exchange(application, code).status_code == 200
+
+
+# Scope ----------------------------------------------------------------------------------------------------------------
+
+
+@contract("D18.none", "D18.unknown")
+@pytest.mark.parametrize("scope", [None, "", "profile", "openid profile email", "unknown", 'a"b \\ \x00', "x" * 2000])
+def test_any_scope_leads_to_the_four_members(
+    driver: OAuthDriver, application: Registered, alice: Any, scope: str | None
+) -> None:
+    callback = driver.authorize(driver.authorization_url(application, scope=scope), alice.email, PASSWORD)
+    token = driver.exchange(application, callback.parameters["code"]).json()["access_token"]
+    assert set(driver.userinfo(token).json()) == {"sub", "nickname", "email", "avatar"}
+
+
+# What must never issue a code -----------------------------------------------------------------------------------------
+
+
+def codes_of(application: Registered) -> int:
+    return AuthorizationCode.objects.filter(application=application.row).count()
+
+
+@contract("D8.head")
+def test_head_never_issues_a_code(signed_in: OAuthDriver) -> None:
+    trusted = ApplicationFactory(is_trusted=True)
+    answer = signed_in.browser.head(signed_in.authorization_url(trusted), allow_redirects=False, timeout=10)
+    assert answer.status_code in (200, 405)
+    assert "Location" not in answer.headers
+    assert codes_of(trusted) == 0
+
+
+@contract("D8.speculative", "D20.no-store")
+@pytest.mark.parametrize("purpose", ["prefetch", "prefetch;prerender", "Prefetch; anonymous-client-ip"])
+def test_a_speculative_request_gets_503_and_no_code(signed_in: OAuthDriver, purpose: str) -> None:
+    trusted = ApplicationFactory(is_trusted=True)
+    answer = signed_in.get(signed_in.authorization_url(trusted), headers={"Sec-Purpose": purpose})
+    assert answer.status_code == 503
+    assert answer.headers["Cache-Control"] == "no-store"
+    assert int(answer.headers["Retry-After"]) >= 1
+    assert codes_of(trusted) == 0
+
+
+@contract("D8.speculative")
+def test_an_image_or_frame_that_points_here_gets_no_code(signed_in: OAuthDriver) -> None:
+    trusted = ApplicationFactory(is_trusted=True)
+    for destination in ("image", "iframe", "empty"):
+        answer = signed_in.get(signed_in.authorization_url(trusted), headers={"Sec-Fetch-Dest": destination})
+        assert "Location" not in answer.headers
+    assert codes_of(trusted) == 0
+
+
+@contract("D16.unverified", "D16.email")
+def test_without_a_confirmed_address_nobody_completes_an_authorization(
+    driver: OAuthDriver, application: Registered
+) -> None:
+    person = PersonFactory(email_verified_at=None)
+    answer = driver.consent_page(application, person.email, PASSWORD)
+    assert "confirm" in Page(answer).text.lower() or "code" in Page(answer).text.lower()
+    assert "Location" not in answer.headers
+    assert Page(answer).consent is None
+    assert codes_of(application) == 0
+    again = driver.open(driver.authorization_url(application))
+    assert Page(again).consent is None
+    assert codes_of(application) == 0
+
+
+@contract("D16.unverified")
+def test_an_address_that_lost_its_confirmation_stops_the_person_who_is_signed_in(
+    signed_in: OAuthDriver, application: Registered, alice: Any
+) -> None:
+    consent_page = signed_in.open(signed_in.authorization_url(application))
+    alice.email_verified_at = None
+    alice.save()
+    answer = signed_in.decide(consent_page)
+    assert "not confirmed" in Page(answer).text
+    assert Page(answer).forms, "the page offers a way on"
+    assert codes_of(application) == 0

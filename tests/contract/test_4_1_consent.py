@@ -1,0 +1,337 @@
+"""Specification 4.1, D7 and D8: what is asked, what is remembered, and that no page is a dead end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from accounts.models import Session
+from oauth_bridge.models import AuthorizationCode, Consent
+from tests.driver import OAuthDriver, Page, error_of
+from tests.factories import PASSWORD, ApplicationFactory, Registered
+from tests.matrix import contract
+
+
+def is_asked(driver: OAuthDriver, application: Registered, **changes: str | None) -> bool:
+    return Page(driver.open(driver.authorization_url(application, **changes))).consent is not None
+
+
+def remember(driver: OAuthDriver, application: Registered) -> None:
+    driver.decide(driver.open(driver.authorization_url(application)), remember=True)
+    assert not is_asked(driver, application)
+
+
+# Asking and remembering -----------------------------------------------------------------------------------------------
+
+
+@contract("D7.asked", "1.2")
+def test_consent_is_asked_every_time(signed_in: OAuthDriver, application: Registered) -> None:
+    for _ in range(3):
+        page = signed_in.open(signed_in.authorization_url(application))
+        signed_in.callback(signed_in.decide(page))
+
+
+@contract("D7.remembered")
+def test_the_box_is_unticked_and_when_ticked_the_person_is_not_asked_again(
+    signed_in: OAuthDriver, application: Registered
+) -> None:
+    page = signed_in.open(signed_in.authorization_url(application))
+    form = Page(page).consent
+    assert form
+    assert form.types["remember"] == "checkbox"
+    assert form.checked == set()
+    signed_in.decide(page, remember=True)
+
+    answer = signed_in.get(signed_in.authorization_url(application))
+    assert answer.status_code == 302
+    code = signed_in.callback(answer).parameters["code"]
+    assert signed_in.exchange(application, code).status_code == 200
+
+
+@contract("D7.remembered")
+def test_a_refusal_is_never_remembered(signed_in: OAuthDriver, application: Registered) -> None:
+    signed_in.decide(signed_in.open(signed_in.authorization_url(application)), "refuse", remember=True)
+    assert is_asked(signed_in, application)
+
+
+@contract("D7.remembered")
+def test_what_alice_remembers_counts_for_her_and_for_that_application_only(
+    signed_in: OAuthDriver, another_driver: OAuthDriver, application: Registered, mallory: Any
+) -> None:
+    remember(signed_in, application)
+    assert is_asked(signed_in, ApplicationFactory())
+    another_driver.signed_in(mallory.email, PASSWORD)
+    assert is_asked(another_driver, application)
+
+
+@contract("D7.changed")
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("name", "Photo Printer Pro"),
+        ("homepage", "https://other.example/"),
+        ("redirect_uris", "https://client.example/callback\nhttps://other.example/callback"),
+    ],
+)
+def test_a_remembered_consent_ends_when_the_application_changes(
+    signed_in: OAuthDriver, application: Registered, field: str, value: str
+) -> None:
+    remember(signed_in, application)
+    setattr(application.row, field, value)
+    application.row.save()
+    assert is_asked(signed_in, application)
+
+
+@contract("D7.revoked")
+def test_a_remembered_consent_ends_when_the_person_revokes_it(
+    signed_in: OAuthDriver, another_driver: OAuthDriver, application: Registered, mallory: Any
+) -> None:
+    answer = signed_in.decide(signed_in.open(signed_in.authorization_url(application)), remember=True)
+    code = signed_in.callback(answer).parameters["code"]
+    token = signed_in.exchange(application, code).json()["access_token"]
+
+    page = Page(signed_in.open("/accounts/applications"))
+    assert application.row.name in page.text
+    form = next(form for form in page.forms if ("consent") in dict(form.buttons))
+
+    another_driver.signed_in(mallory.email, PASSWORD)
+    hers = Page(another_driver.open("/accounts/applications"))
+    assert application.row.name not in hers.text
+    form_of_hers = Page(another_driver.open("/accounts/profile")).forms[0]
+    form_of_hers.action = form.action
+    another_driver.submit(form_of_hers, button=form.buttons[0])
+    assert not is_asked(signed_in, application)
+
+    signed_in.submit(form, button=form.buttons[0])
+    assert is_asked(signed_in, application)
+    assert signed_in.userinfo(token).status_code == 401
+
+
+@contract("D7.aged")
+def test_a_remembered_consent_ends_after_180_days(
+    signed_in: OAuthDriver, application: Registered, rewind: Callable[..., None]
+) -> None:
+    remember(signed_in, application)
+    row = Consent.objects.get(application=application.row)
+    rewind(row, timedelta(days=179, hours=23).total_seconds())
+    assert not is_asked(signed_in, application)
+    rewind(row, timedelta(hours=1).total_seconds())
+    assert is_asked(signed_in, application)
+
+
+@contract("D7.trusted")
+def test_a_trusted_application_is_not_asked_for_when_the_person_is_signed_in(signed_in: OAuthDriver) -> None:
+    trusted = ApplicationFactory(is_trusted=True)
+    answer = signed_in.get(signed_in.authorization_url(trusted, state="s"))
+    assert answer.status_code == 302
+    callback = signed_in.callback(answer)
+    assert callback.address == trusted.redirect_uri
+    assert signed_in.exchange(trusted, callback.parameters["code"]).status_code == 200
+
+
+@contract("D7.trusted", "D20.referrer", "D20.no-store")
+def test_after_a_password_a_trusted_application_is_reached_by_a_page_of_our_own(
+    driver: OAuthDriver, alice: Any
+) -> None:
+    trusted = ApplicationFactory(is_trusted=True)
+    answer = driver.consent_page(trusted, alice.email, PASSWORD, state='a&b"c')
+    assert answer.status_code == 200
+    assert answer.headers["Cache-Control"] == "no-store"
+    assert answer.headers["Referrer-Policy"] == "no-referrer"
+    assert "form-action 'none'" in answer.headers["Content-Security-Policy"]
+    page = Page(answer)
+    assert f"Continuing to {trusted.row.name}" in page.text
+    assert page.refresh in page.links
+    callback = driver.callback(answer)
+    assert callback.parameters["state"] == 'a&b"c'
+    assert driver.exchange(trusted, callback.parameters["code"]).status_code == 200
+
+
+@contract("D7.remembered")
+def test_after_a_password_a_remembered_consent_goes_on_by_a_page_of_our_own(
+    signed_in: OAuthDriver, another_driver: OAuthDriver, application: Registered, alice: Any
+) -> None:
+    remember(signed_in, application)
+    answer = another_driver.consent_page(application, alice.email, PASSWORD)
+    assert answer.status_code == 200
+    assert Page(answer).refresh
+    assert another_driver.callback(answer).address == application.redirect_uri
+
+
+@contract("D7.client")
+@pytest.mark.parametrize(
+    "extra",
+    [
+        {"prompt": "none"},
+        {"approval_prompt": "auto"},
+        {"skip_authorization": "true"},
+        {"trusted": "1"},
+        {"decision": "allow"},
+        {"allow": "true"},
+        {"is_trusted": "on", "remember": "on"},
+    ],
+    ids=str,
+)
+def test_a_client_cannot_skip_consent_by_a_parameter(
+    signed_in: OAuthDriver, application: Registered, extra: dict[str, str]
+) -> None:
+    answer = signed_in.open(signed_in.authorization_url(application, **extra))
+    assert "code=" not in answer.headers.get("Location", "")
+    assert AuthorizationCode.objects.filter(application=application.row).count() == 0
+
+
+@contract("D7.client")
+def test_a_consent_by_get_does_nothing(signed_in: OAuthDriver, application: Registered) -> None:
+    form = Page(signed_in.open(signed_in.authorization_url(application))).consent
+    assert form
+    for extra in ("", f"&pending={form.fields['pending']}", f"&request={form.fields['pending']}"):
+        link = f"{signed_in.authorization_url(application)}&decision=allow{extra}"
+        assert "code=" not in signed_in.get(link).headers.get("Location", "")
+    assert AuthorizationCode.objects.filter(application=application.row).count() == 0
+
+
+# One attempt, one code ------------------------------------------------------------------------------------------------
+
+
+@contract("D8.second-post", "D8.one")
+def test_a_second_post_of_the_same_page_gives_a_code_that_works_and_voids_the_first(
+    signed_in: OAuthDriver, application: Registered
+) -> None:
+    page = signed_in.open(signed_in.authorization_url(application, state="s"))
+    first = signed_in.callback(signed_in.decide(page)).parameters["code"]
+    second = signed_in.callback(signed_in.decide(page)).parameters
+    assert second["state"] == "s"
+    assert AuthorizationCode.objects.filter(application=application.row).count() == 1
+    error_of(signed_in.exchange(application, first), 400, "invalid_grant")
+    assert signed_in.exchange(application, second["code"]).status_code == 200
+
+
+@contract("D8.one", "D8.leads-on")
+def test_after_the_code_was_redeemed_the_page_says_so_and_leads_on(
+    signed_in: OAuthDriver, application: Registered
+) -> None:
+    page = signed_in.open(signed_in.authorization_url(application))
+    code = signed_in.callback(signed_in.decide(page)).parameters["code"]
+    token = signed_in.exchange(application, code).json()["access_token"]
+    answer = signed_in.decide(page)
+    assert answer.status_code == 200
+    assert "You already signed in" in Page(answer).text
+    again = next(link for link in Page(answer).links if "/oauth/authorize" in link)
+    fresh = signed_in.callback(signed_in.decide(signed_in.open(again))).parameters["code"]
+    assert signed_in.exchange(application, fresh).status_code == 200
+    assert signed_in.userinfo(token).status_code == 200
+
+
+@contract("D8.one")
+def test_allow_then_refuse_leaves_no_code_that_works(signed_in: OAuthDriver, application: Registered) -> None:
+    page = signed_in.open(signed_in.authorization_url(application))
+    code = signed_in.callback(signed_in.decide(page)).parameters["code"]
+    assert signed_in.callback(signed_in.decide(page, "refuse")).parameters["error"] == "access_denied"
+    error_of(signed_in.exchange(application, code), 400, "invalid_grant")
+
+
+@contract("D8.leads-on")
+def test_refuse_then_back_then_allow_works(signed_in: OAuthDriver, application: Registered) -> None:
+    page = signed_in.open(signed_in.authorization_url(application))
+    signed_in.decide(page, "refuse")
+    code = signed_in.callback(signed_in.decide(page)).parameters["code"]
+    assert signed_in.exchange(application, code).status_code == 200
+
+
+@contract("D8.leads-on")
+def test_a_reload_of_the_consent_page_asks_again(signed_in: OAuthDriver, application: Registered) -> None:
+    page = signed_in.open(signed_in.authorization_url(application))
+    again = signed_in.open(page.url)
+    code = signed_in.callback(signed_in.decide(again)).parameters["code"]
+    assert signed_in.exchange(application, code).status_code == 200
+
+
+# Tabs and old pages ---------------------------------------------------------------------------------------------------
+
+
+@contract("D8.leads-on", "D5.state")
+def test_two_tabs_keep_their_own_requests(signed_in: OAuthDriver, application: Registered) -> None:
+    other = ApplicationFactory(redirect_uris="https://other.example/cb")
+    one = signed_in.open(signed_in.authorization_url(application, state="one"))
+    two = signed_in.open(signed_in.authorization_url(other, state="two"))
+    first = signed_in.callback(signed_in.decide(one))
+    second = signed_in.callback(signed_in.decide(two))
+    assert (first.address, first.parameters["state"]) == (application.redirect_uri, "one")
+    assert (second.address, second.parameters["state"]) == (other.redirect_uri, "two")
+    assert signed_in.exchange(application, first.parameters["code"]).status_code == 200
+    assert signed_in.exchange(other, second.parameters["code"]).status_code == 200
+
+
+@contract("D8.leads-on")
+def test_a_sign_in_page_of_another_tab_still_works_after_a_sign_in(
+    driver: OAuthDriver, application: Registered, alice: Any
+) -> None:
+    one = driver.open(driver.authorization_url(application, state="one"))
+    two = driver.open(driver.authorization_url(application, state="two"))
+    driver.callback(driver.decide(driver.sign_in(one, alice.email, PASSWORD)))
+    answer = driver.sign_in(two, alice.email, PASSWORD)
+    if Page(answer).sign_in:
+        answer = driver.sign_in(answer, alice.email, PASSWORD)
+    assert driver.callback(driver.decide(answer)).parameters["state"] == "two"
+
+
+@contract("D8.leads-on", "D5.pending")
+def test_signed_out_in_another_tab_the_page_leads_on_by_the_sign_in(
+    signed_in: OAuthDriver, application: Registered, alice: Any
+) -> None:
+    page = signed_in.open(signed_in.authorization_url(application, state="kept"))
+    Session.objects.filter(user=alice).delete()
+    answer = signed_in.decide(page)
+    assert Page(answer).sign_in
+    answer = signed_in.sign_in(answer, alice.email, PASSWORD)
+    callback = signed_in.callback(signed_in.decide(answer))
+    assert callback.parameters["state"] == "kept"
+    assert signed_in.exchange(application, callback.parameters["code"]).status_code == 200
+
+
+@contract("D8.leads-on")
+def test_a_session_that_expired_leads_on_by_the_sign_in(
+    signed_in: OAuthDriver, application: Registered, alice: Any
+) -> None:
+    page = signed_in.open(signed_in.authorization_url(application))
+    Session.objects.filter(user=alice).update(expire_date=timezone.now())
+    assert Page(signed_in.decide(page)).sign_in
+
+
+@contract("D8.leads-on", "D19/forbidden")
+def test_an_old_csrf_token_shows_the_page_again(signed_in: OAuthDriver, application: Registered) -> None:
+    page = signed_in.open(signed_in.authorization_url(application, state="s"))
+    form = Page(page).consent
+    assert form
+    answer = signed_in.submit(form, button=("decision", "allow"), csrfmiddlewaretoken="x" * 64)
+    callback = signed_in.callback(signed_in.decide(answer))
+    assert callback.parameters["state"] == "s"
+
+
+@contract("D8.leads-on")
+def test_a_post_without_a_decision_shows_the_page_again(signed_in: OAuthDriver, application: Registered) -> None:
+    form = Page(signed_in.open(signed_in.authorization_url(application))).consent
+    assert form
+    assert Page(signed_in.submit(form)).consent
+    assert Page(signed_in.submit(form, button=("decision", "perhaps"))).consent
+    assert AuthorizationCode.objects.filter(application=application.row).count() == 0
+
+
+@contract("D8.leads-on")
+def test_not_you_leads_to_the_sign_in_of_another_person_and_back(
+    signed_in: OAuthDriver, application: Registered, mallory: Any
+) -> None:
+    page = Page(signed_in.open(signed_in.authorization_url(application, state="s")))
+    switch = next(form for form in page.forms if "/accounts/sign-out" in form.action)
+    answer = signed_in.submit(switch)
+    if not Page(answer).sign_in:
+        confirm = next(form for form in Page(answer).forms if "csrfmiddlewaretoken" in form.fields)
+        answer = signed_in.submit(confirm)
+    assert f"Sign in to continue to {application.row.name}" in Page(answer).text
+    answer = signed_in.sign_in(answer, mallory.email, PASSWORD)
+    assert mallory.email in Page(answer).text
+    assert signed_in.callback(signed_in.decide(answer)).parameters["state"] == "s"

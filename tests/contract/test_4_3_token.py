@@ -1,0 +1,284 @@
+"""Specification 4.3: a code for an access token."""
+
+from __future__ import annotations
+
+import base64
+from urllib.parse import quote, urlencode
+
+import pytest
+
+from oauth_bridge.models import AccessToken
+from tests.driver import OAuthDriver, error_of
+from tests.factories import ApplicationFactory, CodeFactory, Registered
+from tests.matrix import contract
+
+
+def basic(client_id: str, secret: str) -> dict[str, str]:
+    pair = f"{quote(client_id, safe='')}:{quote(secret, safe='')}"
+    return {"Authorization": f"Basic {base64.b64encode(pair.encode()).decode()}"}
+
+
+@contract("4.3", "4.3/body", "5.3", "D20.no-store", "D20.pragma", "D20.referrer")
+def test_a_code_is_exchanged_for_a_token(driver: OAuthDriver, application: Registered) -> None:
+    answer = driver.exchange(application, CodeFactory(application=application).raw)
+    assert answer.status_code == 200
+    assert answer.headers["Content-Type"] == "application/json"
+    assert answer.headers["Cache-Control"] == "no-store"
+    assert answer.headers["Pragma"] == "no-cache"
+    assert answer.headers["Referrer-Policy"] == "no-referrer"
+    assert "Set-Cookie" not in answer.headers
+    assert driver.userinfo(answer.json()["access_token"]).status_code == 200
+
+
+@contract("4.3/grant_type", "4.3/code", "4.3/client_id", "7/400", "D19/invalid_request")
+@pytest.mark.parametrize("name", ["grant_type", "code", "client_id"])
+@pytest.mark.parametrize("value", [None, ""])
+def test_a_missing_parameter_is_named(
+    driver: OAuthDriver, application: Registered, name: str, value: str | None
+) -> None:
+    code = CodeFactory(application=application).raw
+    answer = driver.exchange(application, **{"code": code, name: value})
+    assert name in error_of(answer, 400, "invalid_request")
+    assert answer.headers["Pragma"] == "no-cache"
+    assert driver.exchange(application, code).status_code == 200
+
+
+@contract("4.3/client_secret", "D19/invalid_client", "D19.stranger")
+def test_unknown_client_wrong_secret_and_missing_secret_are_told_in_the_same_words(
+    driver: OAuthDriver, application: Registered
+) -> None:
+    code = CodeFactory(application=application).raw
+    sentences = {
+        error_of(driver.exchange(application, code, **changes), 401, "invalid_client")
+        for changes in (
+            {"client_secret": "wrong"},
+            {"client_secret": None},
+            {"client_secret": ""},
+            {"client_secret": application.client_secret[:-1]},
+            {"client_secret": application.client_secret + "="},
+            {"client_id": "unknown"},
+            {"client_id": application.client_id.upper()},
+            {"client_id": ApplicationFactory().client_id},
+        )
+    }
+    assert len(sentences) == 1
+
+
+@contract("D19.stranger")
+def test_a_stranger_learns_nothing_of_a_code(driver: OAuthDriver, application: Registered) -> None:
+    live = CodeFactory(application=application).raw
+    sentences = {
+        error_of(driver.exchange(application, code, client_secret="wrong"), 401, "invalid_client")
+        for code in (live, "unknown", "x" * 500)
+    }
+    assert len(sentences) == 1
+
+
+@contract("D19/unsupported", "4.3/grant_type")
+@pytest.mark.parametrize("grant_type", ["password", "client_credentials", "refresh_token", "implicit", "CODE", "ü"])
+def test_other_grants_do_not_exist(driver: OAuthDriver, application: Registered, grant_type: str) -> None:
+    more = {"username": "a", "password": "b", "refresh_token": "c", "device_code": "d"}
+    answer = driver.exchange(application, "x", grant_type=grant_type, **more)
+    error_of(answer, 400, "unsupported_grant_type")
+
+
+@contract("D19/unsupported")
+def test_the_device_grant_does_not_exist(driver: OAuthDriver, application: Registered) -> None:
+    grant_type = "urn:ietf:params:oauth:grant-type:device_code"
+    error_of(driver.exchange(application, "x", grant_type=grant_type), 400, "unsupported_grant_type")
+
+
+@contract("D12.basic", "D19/invalid_client")
+def test_http_basic_is_accepted(driver: OAuthDriver, application: Registered) -> None:
+    without = {"client_id": None, "client_secret": None}
+    right = basic(application.client_id, application.client_secret)
+    code = CodeFactory(application=application).raw
+    wrong = driver.exchange(application, code, headers=basic(application.client_id, "wrong"), **without)
+    error_of(wrong, 401, "invalid_client")
+    assert wrong.headers["WWW-Authenticate"].startswith("Basic ")
+    assert driver.exchange(application, code, headers=right, **without).status_code == 200
+
+    code = CodeFactory(application=application).raw
+    assert driver.exchange(application, code, headers=right, client_secret=None).status_code == 200
+    lower = {"Authorization": right["Authorization"].replace("Basic", "basic")}
+    code = CodeFactory(application=application).raw
+    assert driver.exchange(application, code, headers=lower, **without).status_code == 200
+
+
+@contract("D12.basic", "D19/invalid_client")
+@pytest.mark.parametrize(
+    "value", ["Basic", "Basic ", "Basic !!!", "Basic YQ==", "Basic /w==", "Basic OgA6", "Basic Og=="]
+)
+def test_a_basic_header_that_cannot_be_read_is_a_failed_authentication(
+    driver: OAuthDriver, application: Registered, value: str
+) -> None:
+    answer = driver.exchange(application, "x", headers={"Authorization": value}, client_id=None, client_secret=None)
+    error_of(answer, 401, "invalid_client")
+    assert answer.headers["WWW-Authenticate"].startswith("Basic ")
+
+
+@contract("D19/invalid_client")
+def test_without_basic_no_challenge_is_given(driver: OAuthDriver, application: Registered) -> None:
+    assert "WWW-Authenticate" not in driver.exchange(application, "x", client_secret="wrong").headers
+
+
+@contract("D12.both")
+def test_two_authentications_at_once_are_refused(driver: OAuthDriver, application: Registered) -> None:
+    code = CodeFactory(application=application).raw
+    header = basic(application.client_id, application.client_secret)
+    error_of(driver.exchange(application, code, headers=header), 400, "invalid_request")
+    other = ApplicationFactory().client_id
+    answer = driver.exchange(application, code, headers=header, client_id=other, client_secret=None)
+    error_of(answer, 400, "invalid_request")
+    assert driver.exchange(application, code).status_code == 200
+
+
+@contract("D12.url", "2.1/client_secret")
+def test_parameters_in_the_url_are_refused(driver: OAuthDriver, application: Registered) -> None:
+    code = CodeFactory(application=application).raw
+    everything = {
+        "grant_type": "authorization_code",
+        "code": code,
+        "client_id": application.client_id,
+        "client_secret": application.client_secret,
+    }
+    form = {"Content-Type": "application/x-www-form-urlencoded"}
+    for query, body in (
+        (everything, ""),
+        ({"client_secret": application.client_secret}, urlencode(everything)),
+        ({"x": "y"}, urlencode(everything)),
+    ):
+        answer = driver.call("POST", f"/oauth/token?{urlencode(query)}", data=body, headers=form)
+        description = error_of(answer, 400, "invalid_request")
+        assert "URL" in description
+        assert application.client_secret not in answer.text
+    assert driver.exchange(application, code).status_code == 200
+
+
+@contract("D12.repeated")
+@pytest.mark.parametrize("name", ["grant_type", "code", "client_id", "client_secret", "redirect_uri", "x"])
+def test_a_repeated_parameter_is_refused_and_named(driver: OAuthDriver, application: Registered, name: str) -> None:
+    code = CodeFactory(application=application).raw
+    pairs = [
+        ("grant_type", "authorization_code"),
+        ("code", code),
+        ("client_id", application.client_id),
+        ("client_secret", application.client_secret),
+        ("redirect_uri", application.redirect_uri),
+        ("x", "y"),
+    ]
+    body = urlencode([*pairs, (name, dict(pairs)[name])])
+    assert name in error_of(driver.post_token(body), 400, "invalid_request").split()
+    assert driver.exchange(application, code).status_code == 200
+
+
+@contract("D12.media-type", "4.3")
+@pytest.mark.parametrize(
+    "media_type",
+    [
+        "application/json",
+        "text/plain",
+        "multipart/form-data; boundary=x",
+        "application/x-www-form-urlencodedx",
+        "",
+        "é",
+    ],
+)
+def test_another_media_type_is_refused_and_the_right_one_named(
+    driver: OAuthDriver, application: Registered, media_type: str
+) -> None:
+    code = CodeFactory(application=application)
+    body = urlencode({"grant_type": "authorization_code", "code": code.raw, "client_id": application.client_id})
+    answer = driver.post_token(body, headers={"Content-Type": media_type.encode("latin-1")})  # type: ignore[dict-item]
+    description = error_of(answer, 400, "invalid_request")
+    assert "application/x-www-form-urlencoded" in description
+    assert media_type.partition(";")[0] in description or media_type in ("", "é")
+
+
+@contract("D12.media-type", "4.3")
+@pytest.mark.parametrize(
+    "media_type",
+    [
+        "application/x-www-form-urlencoded;charset=UTF-8",
+        "Application/X-WWW-Form-URLEncoded",
+        "application/x-www-form-urlencoded; x=y",
+    ],
+)
+def test_parameters_of_the_media_type_make_no_difference(
+    driver: OAuthDriver, application: Registered, media_type: str
+) -> None:
+    code = CodeFactory(application=application).raw
+    assert driver.exchange(application, code, headers={"Content-Type": media_type}).status_code == 200
+
+
+@contract("D10.absent")
+def test_the_callback_address_is_not_needed_also_with_two_registered(driver: OAuthDriver) -> None:
+    application = ApplicationFactory(redirect_uris="https://client.example/callback\nhttps://client.example/two")
+    code = CodeFactory(application=application).raw
+    assert driver.exchange(application, code).status_code == 200
+
+
+@contract("D10.equal", "D19/invalid_grant")
+def test_a_callback_address_that_is_sent_must_be_that_of_the_code(driver: OAuthDriver) -> None:
+    application = ApplicationFactory(redirect_uris="https://client.example/callback\nhttps://client.example/two")
+    code = CodeFactory(application=application).raw
+    for address in (
+        "https://client.example/two",
+        "https://client.example/callback/",
+        "https://CLIENT.example/callback",
+        "x",
+    ):
+        answer = driver.exchange(application, code, redirect_uri=address)
+        assert "redirect_uri" in error_of(answer, 400, "invalid_grant")
+    assert driver.exchange(application, code, redirect_uri="https://client.example/callback").status_code == 200
+
+
+@contract("D19/invalid_grant", "2.2/use")
+def test_each_kind_of_bad_code_has_its_own_sentence(driver: OAuthDriver, application: Registered) -> None:
+    from tests.factories import rewind
+
+    expired = CodeFactory(application=application)
+    rewind(expired.row, 601)
+    spent = CodeFactory(application=application).raw
+    driver.exchange(application, spent)
+    challenged = CodeFactory(application=application, code_challenge="E" * 43).raw
+    elsewhere = CodeFactory(application=application).raw
+    sentences = [
+        error_of(driver.exchange(application, "unknown"), 400, "invalid_grant"),
+        error_of(driver.exchange(application, expired.raw), 400, "invalid_grant"),
+        error_of(driver.exchange(application, spent), 400, "invalid_grant"),
+        error_of(driver.exchange(application, CodeFactory().raw), 400, "invalid_grant"),
+        error_of(driver.exchange(application, elsewhere, redirect_uri="https://x.example/"), 400, "invalid_grant"),
+        error_of(driver.exchange(application, challenged), 400, "invalid_grant"),
+        error_of(driver.exchange(application, challenged, code_verifier="v" * 43), 400, "invalid_grant"),
+        error_of(driver.exchange(application, elsewhere, code_verifier="v" * 43), 400, "invalid_grant"),
+    ]
+    assert len(set(sentences)) == len(sentences), sentences
+
+
+@contract("D19/invalid_grant", "7/400")
+@pytest.mark.parametrize("code", ["x", "x" * 10_000, "é☃", "' OR 1=1 --", "%00", "a b", "../../x", '"quoted\\"'])
+def test_a_code_that_was_never_issued_is_refused(driver: OAuthDriver, application: Registered, code: str) -> None:
+    error_of(driver.exchange(application, code), 400, "invalid_grant")
+
+
+@contract("D19/method_not_allowed", "D19.json")
+@pytest.mark.parametrize("method", ["GET", "HEAD", "PUT", "PATCH", "DELETE", "OPTIONS", "PROPFIND"])
+def test_other_methods_are_not_allowed(driver: OAuthDriver, method: str) -> None:
+    answer = driver.call(method, "/oauth/token")
+    assert answer.status_code == 405
+    assert answer.headers["Allow"] == "POST"
+    if method != "HEAD":
+        error_of(answer, 405, "method_not_allowed")
+
+
+@contract("D13.no-row", "D13.unspent")
+def test_a_failed_exchange_leaves_no_row(driver: OAuthDriver, application: Registered) -> None:
+    code = CodeFactory(application=application).raw
+    driver.exchange(application, code, client_secret="wrong")
+    driver.exchange(application, code, redirect_uri="https://x.example/")
+    driver.exchange(application, "unknown")
+    assert not AccessToken.objects.filter(application=application.row).exists()
+    driver.exchange(application, code)
+    driver.exchange(application, code)
+    assert AccessToken.objects.filter(application=application.row).count() == 1

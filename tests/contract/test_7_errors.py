@@ -1,0 +1,166 @@
+"""Specification 7: what a failure says, to programs and to people."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pytest
+
+from tests.conftest import Launch
+from tests.driver import HTML, OAuthDriver, Page, error_of
+from tests.factories import CodeFactory, Registered, TokenFactory
+from tests.matrix import contract
+
+MACHINE_PATHS = [
+    "/oauth/token",
+    "/oauth/userinfo",
+    "/oauth",
+    "/oauth/",
+    "/oauth/unknown",
+    "/oauth/token/x",
+    "/oauth//token",
+]
+
+
+@contract("7/body", "D19.json")
+@pytest.mark.parametrize("accept", ["*/*", HTML["Accept"], "text/html", "image/png", "application/json", ""])
+@pytest.mark.parametrize("path", MACHINE_PATHS)
+def test_a_machine_path_always_answers_in_json(driver: OAuthDriver, path: str, accept: str) -> None:
+    for method in ("GET", "POST", "DELETE"):
+        answer = driver.call(method, path, headers={"Accept": accept})
+        assert answer.status_code in (400, 401, 404, 405)
+        error_of(answer, answer.status_code, answer.json()["error"])
+
+
+@contract("7/404", "D19/not_found", "D2.slash")
+def test_an_unknown_path_is_a_404_as_json_or_as_a_page(driver: OAuthDriver) -> None:
+    error_of(driver.call("GET", "/oauth/unknown"), 404, "not_found")
+    error_of(driver.call("GET", "/unknown"), 404, "not_found")
+    page = driver.get("/unknown")
+    assert page.status_code == 404
+    assert page.headers["Content-Type"].startswith("text/html")
+    assert "Page not found" in Page(page).text
+    for path in ("/accounts", "/accounts/", "/accounts/sign-in/", "/accounts/unknown", "/avatars/x", "/logos/x"):
+        assert driver.get(path).status_code == 404, path
+        assert driver.call("POST", path).status_code == 404, path
+
+
+@contract("7/400", "D19/invalid_request")
+@pytest.mark.parametrize("name", ["client_id", "redirect_uri", "response_type", "scope", "code_challenge"])
+@pytest.mark.parametrize("value", ["%00", "a%00b", "%ff%fe", "%C3%28", "x" * 20_000], ids=lambda value: value[:8])
+def test_odd_bytes_at_authorize_are_never_a_500(
+    driver: OAuthDriver, application: Registered, name: str, value: str
+) -> None:
+    link = f"{driver.authorization_url(application, **{name: None})}&{name}={value}"
+    answer = driver.get(link, headers={"Accept": "*/*"})
+    assert answer.status_code in (302, 400)
+    if answer.status_code == 400:
+        error_of(answer, 400, "invalid_request")
+
+
+@contract("7/400", "D19/invalid_request", "D19/invalid_grant")
+@pytest.mark.parametrize("name", ["grant_type", "code", "client_id", "client_secret", "redirect_uri", "code_verifier"])
+@pytest.mark.parametrize(
+    "value", ["%00", "a%00b", "%ff", "%C3%28", "%0d%0a", "x" * 20_000], ids=lambda value: value[:8]
+)
+def test_odd_bytes_at_the_token_operation_are_never_a_500(
+    driver: OAuthDriver, application: Registered, name: str, value: str
+) -> None:
+    code = CodeFactory(application=application).raw
+    pairs = {
+        "grant_type": "authorization_code",
+        "code": code,
+        "client_id": application.client_id,
+        "client_secret": application.client_secret,
+        name: value,
+    }
+    answer = driver.post_token("&".join(f"{key}={each}" for key, each in pairs.items()))
+    assert answer.status_code in (400, 401)
+    error_of(answer, answer.status_code, answer.json()["error"])
+    assert driver.exchange(application, code).status_code == 200
+
+
+@contract("D19.large", "7/400")
+def test_a_large_body_is_refused_in_json(driver: OAuthDriver, application: Registered) -> None:
+    answer = driver.exchange(application, "x" * 100_000)
+    assert answer.status_code in (400, 413)
+    error_of(answer, answer.status_code, "invalid_request")
+    many = "&".join(f"a{number}=b" for number in range(5000))
+    error_of(driver.post_token(many), 400, "invalid_request")
+    big = driver.post_token("a=" + "b" * 3_000_000)
+    error_of(big, 413, "invalid_request")
+
+
+@contract("D19/forbidden", "7/403", "D19.page")
+def test_a_form_from_elsewhere_is_a_403_page(signed_in: OAuthDriver) -> None:
+    url = f"{signed_in.auth_url}/oauth/authorize"
+    forged = signed_in.browser.post(url, data={"decision": "allow"}, allow_redirects=False, timeout=10)
+    assert forged.status_code in (400, 403)
+    assert forged.headers["Content-Type"].startswith("text/html")
+    answer = signed_in.call("POST", "/oauth/authorize", data={"decision": "allow"})
+    error_of(answer, 403, "access_denied")
+
+
+@contract("D19/forbidden")
+def test_a_sign_out_from_elsewhere_signs_nobody_out(signed_in: OAuthDriver) -> None:
+    answer = signed_in.browser.post(
+        f"{signed_in.auth_url}/accounts/sign-out",
+        headers={"Origin": "https://evil.example"},
+        allow_redirects=False,
+        timeout=10,
+    )
+    assert "Location" not in answer.headers or answer.status_code == 403 or signed_in.get("/accounts/profile").ok
+    assert signed_in.get("/accounts/profile").status_code == 200
+
+
+@contract("D19.page", "D20.framing")
+def test_error_pages_are_pages_with_a_reference(driver: OAuthDriver) -> None:
+    answer = driver.get("/oauth/authorize")
+    assert answer.status_code == 400
+    assert re.search(r"Reference \w{6,}", Page(answer).text)
+    assert answer.headers["X-Frame-Options"] == "DENY"
+
+
+@contract("7/500", "D19/server_error")
+def test_a_fault_of_ours_is_a_500_with_a_reference_that_is_in_the_log(
+    launch: Launch, application: Registered, alice: Any
+) -> None:
+    server = launch(wsgi="tests.broken_wsgi")
+    driver = OAuthDriver(server.base_url, server.auth_url)
+    for answer in (driver.exchange(application, "x"), driver.userinfo(TokenFactory().raw)):
+        description = error_of(answer, 500, "server_error")
+        assert "detail" not in answer.text
+        assert "RuntimeError" not in answer.text
+        reference = re.search(r"reference (\w{6,})", description)
+        assert reference
+        assert server.logged(reference[1])
+        line = next(line for line in server.log.splitlines() if reference[1] in line and '"level":"error"' in line)
+        assert "RuntimeError" in json.dumps(json.loads(line))
+
+
+@contract("7/500", "D19/server_error", "D19.page")
+def test_a_fault_of_ours_is_a_page_for_people(launch: Launch, alice: Any) -> None:
+    from tests.factories import PASSWORD, ApplicationFactory
+
+    server = launch(wsgi="tests.broken_wsgi")
+    driver = OAuthDriver(server.base_url, server.auth_url).signed_in(alice.email, PASSWORD)
+    answer = driver.get(driver.authorization_url(ApplicationFactory(is_trusted=True)))
+    assert answer.status_code == 500
+    assert answer.headers["Content-Type"].startswith("text/html")
+    assert "Something went wrong" in Page(answer).text
+    assert "RuntimeError" not in answer.text
+    reference = re.search(r"Reference (\w{6,})", Page(answer).text)
+    assert reference
+    assert server.logged(reference[1])
+
+
+@contract("D19.sentence")
+def test_what_was_sent_never_breaks_out_of_the_description(driver: OAuthDriver, application: Registered) -> None:
+    nasty = '"\\\r\n☃<script>'
+    for changes in ({"code": nasty}, {"grant_type": '"\\<script>☃'}, {nasty: "a"}):
+        answer = driver.exchange(application, **{"code": "x", **changes})
+        assert "<script>" not in error_of(answer, 400, answer.json()["error"])
+    answer = driver.post_token(f"a=b&{'%22%5C%E2%98%83'}=1&{'%22%5C%E2%98%83'}=2")
+    error_of(answer, 400, "invalid_request")

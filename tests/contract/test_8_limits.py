@@ -1,0 +1,215 @@
+"""Specification 8 and D21: how often is too often. Each test comes from addresses of its own."""
+
+from __future__ import annotations
+
+import random
+import secrets
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+import requests
+
+from tests.conftest import Launch
+from tests.driver import OAuthDriver, Page, error_of
+from tests.factories import PASSWORD, ApplicationFactory, CodeFactory, PersonFactory, Registered, TokenFactory
+from tests.matrix import contract
+from tests.server import Server, serve
+
+RATES = {
+    "RATE_TOKEN": "3/h",
+    "RATE_TOKEN_FAILURES": "3/h",
+    "RATE_USERINFO": "3/h",
+    "RATE_USERINFO_FAILURES": "3/h",
+    "RATE_AUTHORIZE": "12/h",
+    "RATE_SIGN_IN_ACCOUNT": "3/h",
+    "RATE_SIGN_IN_ADDRESS": "5/h",
+}
+
+
+@pytest.fixture(scope="module")
+def limited(django_db_setup: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server with small limits, behind a proxy that says where a request comes from."""
+    with serve(tmp_path_factory.mktemp("limited"), RATE_LIMITS="on", TRUSTED_PROXIES="127.0.0.1", **RATES) as server:
+        yield server
+
+
+@pytest.fixture
+def client(limited: Server, committed: None) -> OAuthDriver:
+    driver = OAuthDriver(limited.base_url, limited.auth_url)
+    moved(driver, address())
+    return driver
+
+
+def moved(driver: OAuthDriver, forwarded: str) -> None:
+    """From now on the driver's requests come from there."""
+    for session in (driver.browser, driver.backend):
+        session.headers["X-Forwarded-For"] = forwarded
+
+
+def address() -> str:
+    return f"10.{random.randrange(256)}.{random.randrange(256)}.{random.randrange(1, 255)}"
+
+
+def registered() -> Registered:
+    """Not numbered from 1 upwards: a Redis that is used for several runs would remember the number."""
+    return ApplicationFactory(id=random.randrange(10**6, 2 * 10**9))
+
+
+def too_many(response: requests.Response) -> int:
+    error_of(response, 429, "rate_limited")
+    return retry_after(response)
+
+
+def retry_after(response: requests.Response) -> int:
+    seconds = response.headers["Retry-After"]
+    assert seconds.isdecimal()
+    assert 1 <= int(seconds) <= 3600
+    return int(seconds)
+
+
+@contract("D21.token", "7/429", "8/rate", "D19/rate_limited")
+def test_the_exchanges_of_one_application_are_limited(client: OAuthDriver) -> None:
+    application, other = registered(), registered()
+    for _ in range(3):
+        assert client.exchange(application, CodeFactory(application=application).raw).status_code == 200
+    code = CodeFactory(application=application).raw
+    too_many(client.exchange(application, code))
+    moved(client, address())
+    too_many(client.exchange(application, code))
+    assert client.exchange(other, CodeFactory(application=other).raw).status_code == 200
+
+
+@contract("D21.token")
+def test_a_stranger_cannot_use_up_the_exchanges_of_an_application(client: OAuthDriver) -> None:
+    application = registered()
+    for _ in range(4):
+        client.exchange(application, "x", client_secret="wrong")
+    moved(client, address())
+    assert client.exchange(application, CodeFactory(application=application).raw).status_code == 200
+
+
+@contract("D21.token-failures", "D19/rate_limited", "8/rate")
+def test_failed_authentications_are_limited_by_address_and_application(client: OAuthDriver) -> None:
+    application, other = registered(), registered()
+    for _ in range(3):
+        error_of(client.exchange(application, "x", client_secret="wrong"), 401, "invalid_client")
+    too_many(client.exchange(application, "x", client_secret="wrong"))
+    error_of(client.exchange(other, "x", client_secret="wrong"), 401, "invalid_client")
+    moved(client, address())
+    error_of(client.exchange(application, "x", client_secret="wrong"), 401, "invalid_client")
+
+
+@contract("D21.userinfo", "8/rate")
+def test_the_profiles_one_application_reads_are_limited(client: OAuthDriver, alice: Any) -> None:
+    application = registered()
+    tokens = [TokenFactory(application=application).raw for _ in range(4)]
+    for token in tokens[:3]:
+        assert client.userinfo(token).status_code == 200
+    too_many(client.userinfo(tokens[3]))
+    assert client.userinfo(TokenFactory(application=registered()).raw).status_code == 200
+
+
+@contract("D21.userinfo-failures", "8/rate")
+def test_bad_tokens_are_limited_by_address(client: OAuthDriver) -> None:
+    for _ in range(3):
+        error_of(client.userinfo("bad"), 401, "invalid_token")
+    too_many(client.userinfo("bad"))
+    moved(client, address())
+    error_of(client.userinfo("bad"), 401, "invalid_token")
+
+
+@contract("D21.authorize", "8/rate", "D19.page")
+def test_authorization_requests_are_limited_by_address(client: OAuthDriver) -> None:
+    url = client.authorization_url(registered())
+    for _ in range(12):
+        assert client.get(url).status_code == 302
+    too_many(client.get(url, headers={"Accept": "*/*"}))
+    page = client.get(url)
+    assert page.status_code == 429
+    assert page.headers["Content-Type"].startswith("text/html")
+    retry_after(page)
+    moved(client, address())
+    assert client.get(url).status_code == 302
+
+
+@contract("D21.sign-in-account", "8/rate")
+def test_failed_sign_ins_to_one_account_are_limited_from_everywhere(client: OAuthDriver, alice: Any) -> None:
+    for _ in range(3):
+        moved(client, address())
+        assert Page(client.sign_in(client.open("/accounts/sign-in"), alice.email, "wrong")).sign_in
+    moved(client, address())
+    answer = client.sign_in(client.open("/accounts/sign-in"), alice.email, "wrong")
+    assert answer.status_code == 429
+    retry_after(answer)
+    assert client.signed_in(PersonFactory().email, PASSWORD).get("/accounts/profile").status_code == 200
+
+
+@contract("D21.sign-in-address", "8/rate")
+def test_failed_sign_ins_from_one_address_are_limited(client: OAuthDriver) -> None:
+    answers = []
+    for _ in range(6):
+        page = client.open("/accounts/sign-in")
+        answers.append(client.sign_in(page, f"{secrets.token_hex(8)}@example.com", "wrong").status_code)
+    assert answers[:5] == [200] * 5
+    assert answers[5] == 429
+    moved(client, address())
+    page = client.open("/accounts/sign-in")
+    assert client.sign_in(page, f"{secrets.token_hex(8)}@example.com", "wrong").status_code == 200
+
+
+@contract("D21.proxy")
+def test_behind_a_proxy_the_right_most_untrusted_address_counts(client: OAuthDriver) -> None:
+    mine = address()
+    for lie in ("1.2.3.4", "5.6.7.8, 127.0.0.1", "nonsense"):
+        moved(client, f"{lie}, {mine}, 127.0.0.1")
+        error_of(client.userinfo("bad"), 401, "invalid_token")
+    moved(client, f"9.9.9.9, {mine}")
+    too_many(client.userinfo("bad"))
+
+
+@contract("D21.ipv6")
+def test_ipv6_counts_by_its_64(client: OAuthDriver) -> None:
+    network = f"2001:db8:{random.randrange(65536):x}:{random.randrange(65536):x}"
+    for host in ("::1", "::2", ":aaaa:bbbb:cccc:dddd"):
+        moved(client, f"{network}{host}")
+        error_of(client.userinfo("bad"), 401, "invalid_token")
+    moved(client, f"{network}::3")
+    too_many(client.userinfo("bad"))
+    moved(client, f"2001:db9:{random.randrange(65536):x}::3")
+    error_of(client.userinfo("bad"), 401, "invalid_token")
+
+
+@contract("D21.proxy")
+def test_without_a_trusted_proxy_nothing_is_believed_of_the_header(launch: Launch) -> None:
+    server = launch(RATE_LIMITS="on", RATE_USERINFO_FAILURES="3/h", REDIS_URL="")
+    driver = OAuthDriver(server.base_url)
+    statuses = []
+    for _ in range(5):
+        moved(driver, address())
+        statuses.append(driver.userinfo("bad").status_code)
+    assert statuses == [401, 401, 401, 429, 429]
+
+
+@contract("D21.off")
+def test_with_limits_off_nothing_is_counted(driver: OAuthDriver, application: Registered) -> None:
+    for _ in range(70):
+        assert driver.userinfo("bad").status_code == 401
+    for _ in range(25):
+        assert driver.exchange(application, "x", client_secret="wrong").status_code == 401
+    url = driver.authorization_url(application)
+    assert {driver.get(url).status_code for _ in range(125)} == {302}
+
+
+@contract("D21.redis")
+def test_all_workers_count_together_in_redis(launch: Launch, redis_server: Any) -> None:
+    server = launch(RATE_LIMITS="on", RATE_USERINFO_FAILURES="10/h", REDIS_URL=redis_server.url, WEB_CONCURRENCY="4")
+    headers = {"Authorization": "Bearer bad", "Connection": "close"}
+
+    def ask(_: int) -> int:
+        return requests.get(f"{server.base_url}/oauth/userinfo", headers=headers, timeout=30).status_code
+
+    with ThreadPoolExecutor(8) as pool:
+        statuses = sorted(pool.map(ask, range(40)))
+    assert statuses == [401] * 10 + [429] * 30

@@ -1,0 +1,205 @@
+"""People in the administration."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.contrib import admin
+from django.contrib.auth.models import Permission
+from django.core.files.base import ContentFile
+from django.core.files.storage import default_storage
+from django.test import Client
+
+from accounts.models import Session, User
+from tests.factories import PASSWORD, PersonFactory
+
+pytestmark = pytest.mark.django_db
+
+PEOPLE = "/admin/accounts/user/"
+NEW = {"email": "New@Example.com", "nickname": "New", "password1": PASSWORD, "password2": PASSWORD, "is_verified": "on"}
+
+
+@pytest.fixture
+def root() -> Any:
+    return PersonFactory(is_staff=True, is_superuser=True, nickname="Root")
+
+
+@pytest.fixture
+def office(root: User) -> Client:
+    browser = Client()
+    browser.force_login(root)
+    return browser
+
+
+@pytest.fixture
+def helper() -> Any:
+    """Staff that may change people, and nothing more."""
+    person = PersonFactory(is_staff=True, nickname="Helper")
+    person.user_permissions.set(Permission.objects.filter(content_type__app_label="accounts"))
+    return person
+
+
+def change(browser: Client, person: User, **fields: str) -> Any:
+    return browser.post(f"{PEOPLE}{person.pk}/change/", {"nickname": person.nickname, "is_active": "on", **fields})
+
+
+# The door -------------------------------------------------------------------------------------------------------------
+
+
+def test_the_administration_is_entered_by_our_own_page(client: Client, root: User) -> None:
+    page = client.get("/admin/", follow=True)
+    assert page.redirect_chain[-1][0].startswith("/accounts/sign-in?next=%2Fadmin%2F")
+    response = client.post(
+        page.redirect_chain[-1][0],
+        {"login": root.email, "password": PASSWORD, "next": page.context["redirect_field_value"]},
+    )
+    assert response["Location"] == "/admin/"
+
+
+def test_the_administration_takes_no_password_itself(client: Client, root: User) -> None:
+    response = client.post("/admin/login/", {"username": root.email, "password": PASSWORD})
+    assert response["Location"].startswith("/accounts/sign-in")
+    assert not Session.objects.exists()
+
+
+@pytest.mark.parametrize("path", ["/admin/login/", "/admin/login/?next=/admin/"])
+def test_somebody_else_is_told_no(client: Client, path: str) -> None:
+    client.force_login(PersonFactory(nickname="Mallory"))
+    assert client.get("/admin/")["Location"].startswith("/admin/login/")
+    assert client.get(path).status_code == 403
+
+
+def test_the_door_leads_nowhere_else(office: Client) -> None:
+    assert office.get("/admin/login/?next=https://mallory.example/")["Location"] == "/admin/"
+
+
+def test_sessions_and_the_librarys_tables_are_not_shown() -> None:
+    shown = {model._meta.label for model in admin.site._registry}
+    assert not {
+        label for label in shown if "Session" in label or "EmailAddress" in label or label.startswith("account.")
+    }
+
+
+# People ---------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("query", ["alice-needle", "Needle Nick", "{sub}"])
+def test_people_are_found(office: Client, query: str) -> None:
+    alice = PersonFactory(email="alice-needle@example.com", nickname="Needle Nick")
+    PersonFactory()
+    page = office.get(PEOPLE, {"q": query.format(sub=alice.pk)})
+    assert [person.pk for person in page.context["cl"].result_list] == [alice.pk]
+
+
+@pytest.mark.parametrize("query", ["\x00", "%", "x" * 3000, "not-a-uuid"])
+def test_no_search_breaks_the_page(office: Client, query: str) -> None:
+    assert office.get(PEOPLE, {"q": query}).status_code in (200, 302)
+
+
+def test_no_page_shows_a_digest(office: Client) -> None:
+    alice = PersonFactory()
+    for path in (PEOPLE, f"{PEOPLE}{alice.pk}/change/", f"{PEOPLE}add/", f"{PEOPLE}{alice.pk}/history/"):
+        page = office.get(path)
+        assert page.status_code == 200
+        assert b"argon2" not in page.content
+        assert alice.password.encode() not in page.content
+
+
+def test_an_account_made_here_counts_as_confirmed(office: Client) -> None:
+    assert office.post(f"{PEOPLE}add/", NEW).status_code == 302
+    user = User.objects.get(email="new@example.com")
+    assert user.email_verified_at is not None
+    response = Client().post("/accounts/sign-in", {"login": user.email, "password": PASSWORD})
+    assert response["Location"] == "/accounts/profile"
+
+
+def test_an_account_made_here_may_have_to_confirm(office: Client) -> None:
+    office.post(f"{PEOPLE}add/", {**NEW, "is_verified": ""})
+    assert User.objects.get(email="new@example.com").email_verified_at is None
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("password2", "something else"),
+        ("password1", "short"),
+        ("email", "no address"),
+        ("email", ""),
+        ("email", "a\x00@example.com"),
+        ("nickname", "a\x00b"),
+        ("nickname", "a\u202eb"),
+    ],
+)
+def test_a_wrong_field_is_named(office: Client, field: str, value: str) -> None:
+    page = office.post(f"{PEOPLE}add/", {**NEW, field: value})
+    assert page.status_code == 200
+    assert page.context["adminform"].form.errors
+    assert User.objects.count() == 1
+
+
+def test_a_taken_address_is_named_whatever_its_case(office: Client) -> None:
+    PersonFactory(email="new@example.com")
+    page = office.post(f"{PEOPLE}add/", NEW)
+    assert "Somebody already uses this address." in str(page.context["adminform"].form.errors)
+
+
+def test_the_address_and_the_digest_can_not_be_changed_here(office: Client) -> None:
+    alice = PersonFactory()
+    before = (alice.email, alice.password, alice.pk)
+    response = change(office, alice, email="other@example.com", password="x", id="x", nickname="Zoe")
+    assert response.status_code == 302
+    alice.refresh_from_db()
+    assert (alice.email, alice.password, alice.pk) == before
+    assert alice.nickname == "Zoe"
+
+
+def test_addresses_are_confirmed_by_an_action(office: Client) -> None:
+    people = PersonFactory.create_batch(2, email_verified_at=None)
+    office.post(PEOPLE, {"action": "confirm_addresses", "_selected_action": [str(person.pk) for person in people]})
+    assert not User.objects.filter(email_verified_at=None).exists()
+
+
+def test_deactivating_signs_the_person_out(office: Client) -> None:
+    alice, browser = PersonFactory(), Client()
+    browser.force_login(alice)
+    change(office, alice, is_active="")
+    assert not Session.objects.filter(user=alice).exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_deleting_a_person_deletes_the_picture(office: Client, settings: Any, tmp_path: Path) -> None:
+    settings.MEDIA_ROOT = tmp_path
+    for address in ("{sub}/delete/", ""):
+        alice = PersonFactory(avatar=default_storage.save("avatars/a.png", ContentFile(b"png")))
+        form = {"action": "delete_selected", "_selected_action": str(alice.pk), "post": "yes"}
+        office.post(PEOPLE + address.format(sub=alice.pk), form)
+        assert not User.objects.filter(pk=alice.pk).exists()
+        assert not default_storage.exists(alice.avatar)
+
+
+# Mallory on the staff -------------------------------------------------------------------------------------------------
+
+
+def test_staff_can_not_promote_anybody(client: Client, helper: User) -> None:
+    client.force_login(helper)
+    alice = PersonFactory()
+    assert change(client, alice, is_staff="on", is_superuser="on").status_code == 302
+    assert change(client, helper, is_superuser="on").status_code == 403
+    assert not User.objects.filter(is_superuser=True).exists()
+    assert User.objects.filter(is_staff=True).count() == 1
+
+
+def test_staff_can_not_touch_an_administrator(client: Client, helper: User, root: User) -> None:
+    client.force_login(helper)
+    assert change(client, root, is_active="").status_code == 403
+    assert client.post(f"{PEOPLE}{root.pk}/delete/", {"post": "yes"}).status_code == 403
+    form = {"action": "delete_selected", "_selected_action": str(root.pk), "post": "yes"}
+    client.post(PEOPLE, form)
+    assert User.objects.get(pk=root.pk).is_active
+
+
+def test_an_administrators_own_password_is_changed_by_mail(office: Client) -> None:
+    assert office.get("/admin/password_change/")["Location"] == "/accounts/password/reset"
+    assert office.post("/admin/logout/")["Location"] == "/accounts/sign-out"

@@ -1,0 +1,356 @@
+"""The profile page and pictures: what a person uploads, and what is drawn otherwise."""
+
+from __future__ import annotations
+
+import io
+import uuid
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.exceptions import ValidationError
+from django.core.files.storage import default_storage
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from PIL import ExifTags, Image, PngImagePlugin
+
+from accounts import avatars, initials
+from accounts.models import User
+from accounts.uploads import UPLOAD_MAX_BYTES
+from tests.factories import PersonFactory
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def alice(settings: Any, tmp_path: Path) -> Any:
+    settings.MEDIA_ROOT = tmp_path
+    return PersonFactory()
+
+
+@pytest.fixture
+def browser(alice: User) -> Client:
+    client = Client()
+    client.force_login(alice)
+    return client
+
+
+def picture(kind: str = "PNG", size: tuple[int, int] = (40, 30), mode: str = "RGB", **options: Any) -> bytes:
+    output = io.BytesIO()
+    Image.new(mode, size, "red" if mode != "P" else 1).save(output, kind, **options)
+    return output.getvalue()
+
+
+def upload(content: bytes, name: str = "me.png") -> SimpleUploadedFile:
+    return SimpleUploadedFile(name, content)
+
+
+def opened(png: bytes) -> Image.Image:
+    image = Image.open(io.BytesIO(png))
+    image.load()
+    return image
+
+
+def path_of(person: User) -> str:
+    return avatars.avatar_url(person).removeprefix("http://localhost:8000")
+
+
+# Profile --------------------------------------------------------------------------------------------------------------
+
+
+def test_the_profile_is_for_people_signed_in(client: Client) -> None:
+    assert client.get("/accounts/profile")["Location"] == "/accounts/sign-in?next=/accounts/profile"
+
+
+def test_a_nickname_is_changed(browser: Client, alice: User) -> None:
+    assert browser.post("/accounts/profile", {"nickname": "  Ali  "})["Location"] == "/accounts/profile"
+    alice.refresh_from_db()
+    assert alice.nickname == "Ali"
+
+
+def test_a_nickname_may_be_empty_and_the_address_is_not_shown_instead(browser: Client, alice: User) -> None:
+    browser.post("/accounts/profile", {"nickname": ""})
+    alice.refresh_from_db()
+    assert alice.email.partition("@")[0] not in alice.display_name
+
+
+@pytest.mark.parametrize("nickname", ["a\x00b", "a\x1bb", "a\nb", "a\u202eb", "a\u2028b", "x" * 61])
+def test_a_nickname_that_would_garble_pages_is_refused(browser: Client, alice: User, nickname: str) -> None:
+    response = browser.post("/accounts/profile", {"nickname": nickname})
+    assert response.status_code == 200
+    assert response.context["form"].errors["nickname"]
+    assert response.context["person"]["display_name"] == alice.nickname
+
+
+@pytest.mark.parametrize("nickname", ["李小龍", "علي", "👩‍👩‍👧 family", "O'Brien & <Söhne>"])
+def test_a_nickname_may_be_in_any_script(browser: Client, alice: User, nickname: str) -> None:
+    browser.post("/accounts/profile", {"nickname": nickname})
+    alice.refresh_from_db()
+    assert alice.nickname == nickname
+
+
+def test_nobody_promotes_or_confirms_themselves(browser: Client, alice: User) -> None:
+    before = {**User.objects.values().get(pk=alice.pk), "nickname": "Ali"}
+    form = {
+        "nickname": "Ali",
+        "email": "root@example.com",
+        "is_staff": "on",
+        "is_superuser": "on",
+        "id": str(uuid.uuid4()),
+    }
+    browser.post("/accounts/profile", form)
+    assert User.objects.values().get(pk=alice.pk) == before
+
+
+def test_a_picture_is_uploaded_and_removed(browser: Client, alice: User) -> None:
+    drawn = path_of(alice)
+    browser.post("/accounts/profile", {"nickname": "Ali", "picture": upload(picture())})
+    alice.refresh_from_db()
+    file = alice.avatar
+    assert default_storage.exists(file)
+    assert path_of(alice) != drawn
+    assert opened(browser.get(path_of(alice)).content).getpixel((128, 128)) == (255, 0, 0, 255)
+    browser.post("/accounts/profile", {"remove_picture": "1"})
+    alice.refresh_from_db()
+    assert alice.avatar == ""
+    assert alice.nickname == "Ali"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_old_picture_is_deleted(browser: Client, alice: User) -> None:
+    files = []
+    for _ in range(2):
+        browser.post("/accounts/profile", {"nickname": "Ali", "picture": upload(picture())})
+        alice.refresh_from_db()
+        files.append(alice.avatar)
+    assert not default_storage.exists(files[0])
+    assert default_storage.exists(files[1])
+    browser.post("/accounts/profile", {"remove_picture": "1"})
+    assert not default_storage.exists(files[1])
+
+
+def test_a_file_that_is_no_picture_is_refused_and_nothing_is_lost(browser: Client, alice: User) -> None:
+    browser.post("/accounts/profile", {"nickname": "Ali", "picture": upload(picture())})
+    alice.refresh_from_db()
+    response = browser.post("/accounts/profile", {"nickname": "New", "picture": upload(b"%PDF-1.7 no picture")})
+    assert response.status_code == 200
+    assert "not a picture" in str(response.context["form"].errors["picture"])
+    assert response.context["form"]["nickname"].value() == "New"
+    before = alice.avatar
+    alice.refresh_from_db()
+    assert (alice.avatar, alice.nickname) == (before, "Ali")
+    assert default_storage.exists(before)
+
+
+def test_a_file_of_more_than_5_mb_is_refused_and_the_rest_of_the_form_kept(browser: Client) -> None:
+    huge = upload(picture() + b"\0" * UPLOAD_MAX_BYTES)
+    response = browser.post("/accounts/profile", {"picture": huge, "nickname": "Typed"})
+    assert "larger than 5 MB" in str(response.context["form"].errors["picture"])
+    assert response.context["form"]["nickname"].value() == "Typed"
+
+
+def test_ten_files_in_one_form_are_refused(browser: Client) -> None:
+    files = {f"file{number}": upload(picture()) for number in range(10)}
+    assert browser.post("/accounts/profile", files).status_code == 400
+
+
+# Re-encoding ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["JPEG", "PNG", "GIF", "WEBP"])
+@pytest.mark.parametrize("size", [(1, 1), (40, 30), (30, 900), (256, 256), (1200, 800)])
+def test_every_accepted_picture_becomes_a_square_png(kind: str, size: tuple[int, int]) -> None:
+    result = opened(avatars.reencode(upload(picture(kind, size))))
+    assert (result.format, result.size) == ("PNG", (256, 256))
+
+
+@pytest.mark.parametrize("mode", ["1", "L", "LA", "P", "RGB", "RGBA", "I;16"])
+def test_every_kind_of_pixel_is_understood(mode: str) -> None:
+    output = io.BytesIO()
+    Image.new(mode, (30, 40)).save(output, "PNG")
+    assert opened(avatars.reencode(upload(output.getvalue()), 64)).size == (64, 64)
+
+
+def test_a_cmyk_photo_is_understood() -> None:
+    output = io.BytesIO()
+    Image.new("CMYK", (30, 40)).save(output, "JPEG")
+    assert opened(avatars.reencode(upload(output.getvalue()))).mode == "RGBA"
+
+
+def test_a_photo_stands_upright() -> None:
+    photo = Image.new("RGB", (64, 32), "red")
+    photo.paste("blue", (32, 0, 64, 32))
+    exif = Image.Exif()
+    exif[ExifTags.Base.Orientation] = 6  # to be shown turned right by a quarter
+    output = io.BytesIO()
+    photo.save(output, "PNG", exif=exif)
+    result = opened(avatars.reencode(upload(output.getvalue())))
+    assert result.getpixel((128, 10)) == (255, 0, 0, 255)
+    assert result.getpixel((128, 245)) == (0, 0, 255, 255)
+
+
+def test_metadata_is_gone() -> None:
+    exif = Image.Exif()
+    exif[ExifTags.Base.Artist] = "SECRET-PLACE"
+    texts = PngImagePlugin.PngInfo()
+    texts.add_text("Comment", "SECRET-PLACE")
+    for source in (
+        picture("JPEG", exif=exif, comment=b"SECRET-PLACE", icc_profile=b"SECRET-PLACE"),
+        picture("PNG", pnginfo=texts, exif=exif, icc_profile=b"SECRET-PLACE"),
+        picture("WEBP", exif=exif, xmp=b"SECRET-PLACE"),
+    ):
+        assert b"SECRET-PLACE" in source
+        result = avatars.reencode(upload(source))
+        assert b"SECRET-PLACE" not in result
+        assert opened(result).info == {}
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"no picture",
+        b"<svg xmlns='http://www.w3.org/2000/svg'><script>alert(1)</script></svg>",
+        b"GIF89a",
+        picture()[:40],
+        picture("BMP"),
+        picture("TIFF"),
+        picture("ICO", (32, 32)),
+    ],
+)
+def test_anything_else_is_refused_with_a_sentence(content: bytes) -> None:
+    with pytest.raises(ValidationError, match="not a picture that can be read"):
+        avatars.reencode(upload(content))
+
+
+def test_a_picture_bomb_is_refused_unopened(monkeypatch: pytest.MonkeyPatch) -> None:
+    bomb = picture("PNG", (5001, 5001), "1")
+    monkeypatch.setattr(Image.Image, "load", lambda *_: pytest.fail("decoded"))
+    with pytest.raises(ValidationError, match="25 megapixels"):
+        avatars.reencode(upload(bomb))
+
+
+def test_a_bomb_that_the_library_stops_is_refused_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 100)
+    with pytest.raises(ValidationError, match="25 megapixels"):
+        avatars.reencode(upload(picture()))
+
+
+# Drawn pictures -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("nickname", "letters"),
+    [
+        ("Alice", "A"),
+        ("alice liddell", "AL"),
+        ("Alice de la Cruz", "AC"),
+        ("Ärger Östlich", "AO"),
+        ("(Alice) 2nd", "A2"),
+        ("李小龍", ""),
+        ("Alice 李", ""),
+        ("علي", ""),
+        ("👻", ""),
+        ("", ""),
+        ("   ", ""),
+    ],
+)
+def test_initials_come_from_the_nickname(nickname: str, letters: str) -> None:
+    assert initials.initials(nickname) == letters
+
+
+def test_white_letters_can_be_read_on_every_colour() -> None:
+    colours = {initials.background(uuid.uuid4()) for _ in range(500)}
+    assert len(colours) > 100
+    assert all(initials.contrast_with_white(colour) >= 4.5 for colour in colours)
+
+
+@pytest.mark.parametrize("nickname", ["", "Alice", "WW MM", "李"])
+def test_a_drawn_picture_is_a_png_of_256_pixels(nickname: str) -> None:
+    sub = uuid.uuid4()
+    drawn = initials.drawn_avatar(sub, nickname, 256)
+    assert opened(drawn).size == (256, 256)
+    assert drawn == initials.drawn_avatar(sub, nickname, 256)
+
+
+def test_a_drawn_picture_says_nothing_of_the_address(alice: User) -> None:
+    before = (avatars.png(alice), avatars.version(alice))
+    alice.email = "zoe@example.org"
+    assert (avatars.png(alice), avatars.version(alice)) == before
+    alice.nickname = ""
+    assert avatars.png(alice) == initials.drawn_avatar(alice.pk, "", 256)
+
+
+# Serving --------------------------------------------------------------------------------------------------------------
+
+
+def test_the_picture_is_for_anybody_and_any_cache(client: Client, alice: User) -> None:
+    with CaptureQueriesContext(connection) as statements:
+        response = client.get(path_of(alice))
+    assert response.status_code == 200
+    assert response["Content-Type"] == "image/png"
+    assert response["Cache-Control"] == "public, max-age=2592000"
+    assert response["X-Content-Type-Options"] == "nosniff"
+    assert not response.cookies
+    assert len(statements) == 1
+    assert opened(response.content).size == (256, 256)
+
+
+def test_no_session_is_read_for_a_picture(browser: Client, alice: User) -> None:
+    with CaptureQueriesContext(connection) as statements:
+        response = browser.get(path_of(alice))
+    assert len(statements) == 1
+    assert not response.cookies
+    assert "Cookie" not in response.get("Vary", "")
+
+
+def test_the_address_is_absolute_and_at_base_url(alice: User, settings: Any) -> None:
+    settings.BASE_URL = "https://api.example"
+    assert avatars.avatar_url(alice).startswith(f"https://api.example/avatars/{alice.pk}/")
+
+
+def test_an_unchanged_picture_is_not_sent_again(client: Client, alice: User) -> None:
+    etag = client.get(path_of(alice))["ETag"]
+    again = client.get(path_of(alice), headers={"if-none-match": etag})
+    assert (again.status_code, again.content) == (304, b"")
+    assert again["ETag"] == etag
+
+
+def test_a_changed_nickname_changes_the_address_and_the_old_one_still_answers(client: Client, alice: User) -> None:
+    old = path_of(alice)
+    User.objects.filter(pk=alice.pk).update(nickname="Zoe")
+    alice.refresh_from_db()
+    assert path_of(alice) != old
+    response = client.get(old)
+    assert response.content == client.get(path_of(alice)).content
+    assert response["Cache-Control"] == "public, max-age=60"
+
+
+def test_a_picture_lost_from_the_disk_is_drawn(client: Client, alice: User) -> None:
+    avatars.set_picture(alice, avatars.reencode(upload(picture())))
+    default_storage.delete(alice.avatar)
+    assert client.get(path_of(alice)).content == initials.drawn_avatar(alice.pk, alice.nickname, 256)
+
+
+def test_a_picture_can_only_be_read(client: Client, alice: User) -> None:
+    assert client.head(path_of(alice)).status_code == 200
+    assert client.post(path_of(alice)).status_code == 405
+
+
+@pytest.mark.parametrize("change", [{"is_active": False}, None])
+def test_a_deactivated_or_deleted_person_has_no_picture(
+    client: Client, alice: User, change: dict[str, Any] | None
+) -> None:
+    path = path_of(alice)
+    if change:
+        User.objects.filter(pk=alice.pk).update(**change)
+    else:
+        alice.delete()
+    assert client.get(path).status_code == 404
+
+
+@pytest.mark.parametrize("path", ["x/y.png", "{sub}/..png", "{sub}/../x.png", "{sub}/%00.png", "{sub}", "{sub}/a.jpg"])
+def test_no_other_path_answers_a_picture(client: Client, alice: User, path: str) -> None:
+    assert client.get(f"/avatars/{path.format(sub=alice.pk)}").status_code == 404
