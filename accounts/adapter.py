@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from smtplib import SMTPException
 from typing import Any, cast
-from urllib.parse import quote
 
 from allauth.account.adapter import DefaultAccountAdapter
 from django.conf import settings
@@ -109,7 +108,7 @@ class AccountAdapter(DefaultAccountAdapter):
     def get_reset_password_from_key_url(self, key: str) -> str:
         """At AUTH_URL, whatever host the request named. D1."""
         person, _dash, token = key.partition("-")
-        path = reverse("account_reset_password_from_key", kwargs={"uidb36": person, "key": quote(token)})
+        path = reverse("account_reset_password_from_key", kwargs={"uidb36": person, "key": token})
         return f"{settings.AUTH_URL}{path}"
 
     def send_password_reset_mail(self, user: AbstractBaseUser, email: str, context: dict[str, Any]) -> None:

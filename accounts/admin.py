@@ -7,6 +7,8 @@ from typing import Any
 from django import forms
 from django.contrib import admin, messages
 from django.contrib.auth.forms import SetPasswordMixin
+from django.contrib.auth.models import Permission
+from django.contrib.contenttypes.models import ContentType
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
@@ -18,7 +20,7 @@ from accounts.models import NICKNAME_MAX_LENGTH, User
 from accounts.passwords import refuse_control_characters
 from accounts.sessions import end_sessions
 
-PRIVILEGES = ("is_staff", "is_superuser", "groups", "user_permissions")
+PRIVILEGES = ("is_staff", "is_superuser", "user_permissions")
 
 
 class NicknameMixin(forms.ModelForm):  # type: ignore[type-arg]
@@ -68,7 +70,7 @@ class UserAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
     search_fields = ("=email", "email", "nickname", "=id")
     ordering = ("email",)
     actions = ("confirm_addresses",)
-    filter_horizontal = ("groups", "user_permissions")
+    filter_horizontal = ("user_permissions",)
     readonly_fields = ("id", "email", "email_verified_at", "created_at", "last_login")
     fieldsets = (
         (None, {"fields": ("id", "email", "email_verified_at", "nickname", "is_active")}),
@@ -108,6 +110,12 @@ class UserAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
     def get_form(self, request: HttpRequest, obj: User | None = None, change: bool = False, **kwargs: Any) -> Any:
         kwargs["form"] = PersonForm if obj else NewPersonForm
         return super().get_form(request, obj, change, **kwargs)
+
+    def formfield_for_manytomany(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
+        """Offers the permissions for what the administration shows, and no others."""
+        shown = ContentType.objects.get_for_models(*self.admin_site._registry)
+        kwargs["queryset"] = Permission.objects.filter(content_type__in=shown.values()).select_related("content_type")
+        return super().formfield_for_manytomany(db_field, request, **kwargs)
 
     def save_model(self, request: HttpRequest, obj: User, form: Any, change: bool) -> None:
         super().save_model(request, obj, form, change)

@@ -10,7 +10,6 @@ from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
-from django.utils.translation import gettext as _
 
 from accounts import returning
 
@@ -27,7 +26,7 @@ class AdminSite(admin.AdminSite):
             return redirect(way_back)
         if request.user.is_authenticated:
             raise PermissionDenied
-        return redirect(returning.sign_in_url(way_back, name=_("the administration")))
+        return redirect(returning.sign_in_url(way_back))
 
     def logout(  # type: ignore[override]
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None

@@ -92,7 +92,14 @@ class NewPasswordForm(ResetPasswordKeyForm):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         rules = password_validation.password_validators_help_text_html()
+        # Tells a password manager whose password it is; what comes back is not read.
+        account = forms.CharField(
+            required=False,
+            initial=self.user.email if self.user else "",
+            widget=forms.HiddenInput(attrs={"autocomplete": "username"}),
+        )
         self.fields = {
+            "account": account,
             "password1": PasswordField(_("New password"), "new-password", rules),
             "password2": PasswordField(_("New password again"), "new-password"),
         }

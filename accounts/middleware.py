@@ -31,8 +31,8 @@ class AuthenticationMiddleware(middleware.AuthenticationMiddleware):
                 known.append(signed_in_person(request) or AnonymousUser())
             return known[0]
 
-        request.user = SimpleLazyObject(user)
-        request.auser = sync_to_async(user)  # type: ignore[assignment]
+        request.user = cast(User, SimpleLazyObject(user))
+        request.auser = sync_to_async(user)
 
 
 def signed_in_person(request: HttpRequest) -> User | None:

@@ -13,6 +13,8 @@ from django.db.models.functions import Lower
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
+from accounts.sessions import SessionStore
+
 NICKNAME_MAX_LENGTH = 60
 EMAIL_MAX_LENGTH = 254
 
@@ -100,6 +102,4 @@ class Session(AbstractBaseSession):
 
     @classmethod
     def get_session_store_class(cls) -> type:
-        from accounts.sessions import SessionStore
-
         return SessionStore

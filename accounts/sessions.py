@@ -11,11 +11,12 @@ import hashlib
 import hmac
 import os
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from asgiref.sync import sync_to_async
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from django.apps import apps
 from django.contrib.auth import SESSION_KEY
 from django.contrib.sessions.backends.db import SessionStore as DatabaseSessionStore
 from django.utils import timezone
@@ -43,12 +44,11 @@ class SessionStore(DatabaseSessionStore):
     """`person` is who was signed in when the session was loaded; the same statement reads both."""
 
     person: User | None = None
+    _begun: tuple[str, datetime] | None = None  # a key, and when its row was created
 
     @classmethod
     def get_model_class(cls) -> type[Session]:
-        from accounts.models import Session  # the model names this class in turn
-
-        return Session
+        return cast("type[Session]", apps.get_model("accounts", "Session"))
 
     def _get_session_from_db(self) -> Session | None:
         row = (
@@ -61,6 +61,7 @@ class SessionStore(DatabaseSessionStore):
             self._session_key = None
             return None
         self.person = row.user
+        self._begun = (self.session_key or "", row.created_at)
         return row
 
     async def _aget_session_from_db(self) -> Session | None:
@@ -81,11 +82,14 @@ class SessionStore(DatabaseSessionStore):
         return self._row(key, data, await self.aget_expiry_date())
 
     def _row(self, key: str, data: dict[str, Any], expires_at: datetime) -> Session:
+        if self._begun is None or self._begun[0] != key:
+            self._begun = (key, timezone.now())
         return self.get_model_class()(
             session_key=digest(key),
             session_data=self.encode(data),
             expire_date=expires_at,
             user_id=data.get(SESSION_KEY),
+            created_at=self._begun[1],
         )
 
     def delete(self, session_key: str | None = None) -> None:

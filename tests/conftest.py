@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from django.conf import settings
 from django.db import connection
+from django.test.utils import setup_databases, teardown_databases
 from redis import Redis
 from redis.exceptions import ConnectionError
 
@@ -53,6 +54,19 @@ def django_db_modify_db_settings(tmp_path_factory: pytest.TempPathFactory) -> No
     if connection.vendor == "sqlite":
         connection.settings_dict["TEST"]["NAME"] = str(tmp_path_factory.mktemp("database") / "test.sqlite3")
     settings.MEDIA_ROOT = tmp_path_factory.mktemp("media")
+
+
+@pytest.fixture(scope="session")
+def django_db_setup(
+    django_test_environment: None, django_db_blocker: Any, django_db_modify_db_settings: None
+) -> Iterator[None]:
+    """Always a test database. pytest-django makes none when no test of the run asks for `db`, and the tests over HTTP,
+    which don't, would then write into the database that DATABASE_URL names."""
+    with django_db_blocker.unblock():
+        configured = setup_databases(verbosity=0, interactive=False)
+    yield
+    with django_db_blocker.unblock():
+        teardown_databases(configured, verbosity=0)
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 
 from oauth_bridge.models import AccessToken
 from tests.driver import OAuthDriver, error_of
-from tests.factories import ApplicationFactory, CodeFactory, Registered
+from tests.factories import ApplicationFactory, CodeFactory, Registered, rewind
 from tests.matrix import contract
 
 
@@ -235,8 +235,6 @@ def test_a_callback_address_that_is_sent_must_be_that_of_the_code(driver: OAuthD
 
 @contract("D19/invalid_grant", "2.2/use")
 def test_each_kind_of_bad_code_has_its_own_sentence(driver: OAuthDriver, application: Registered) -> None:
-    from tests.factories import rewind
-
     expired = CodeFactory(application=application)
     rewind(expired.row, 601)
     spent = CodeFactory(application=application).raw

@@ -203,3 +203,10 @@ def test_staff_can_not_touch_an_administrator(client: Client, helper: User, root
 def test_an_administrators_own_password_is_changed_by_mail(office: Client) -> None:
     assert office.get("/admin/password_change/")["Location"] == "/accounts/password/reset"
     assert office.post("/admin/logout/")["Location"] == "/accounts/sign-out"
+
+
+def test_only_permissions_for_what_is_shown_are_offered(office: Client, helper: User) -> None:
+    page = office.get(f"{PEOPLE}{helper.pk}/change/")
+    offered = {str(label) for _value, label in page.context["adminform"].form.fields["user_permissions"].choices}
+    assert any("person" in label for label in offered)
+    assert not any("session" in label or "email address" in label or "token" in label for label in offered)

@@ -124,6 +124,17 @@ def test_a_backend_that_is_no_longer_configured_signs_nobody_in(browser: Client,
     assert not is_signed_in(browser)
 
 
+def test_a_session_remembers_when_it_began(browser: Client) -> None:
+    began = timezone.now() - timedelta(days=3)
+    Session.objects.update(created_at=began)
+    session = browser.session
+    session["anything"] = 1
+    session.save()
+    assert Session.objects.get().created_at == began
+    session.cycle_key()
+    assert Session.objects.get().created_at > began
+
+
 def test_an_expired_session_is_over(browser: Client) -> None:
     Session.objects.update(expire_date=timezone.now() - timedelta(seconds=1))
     assert not is_signed_in(browser)

@@ -60,6 +60,7 @@ class Command(BaseCommand):
         log = settings.VAR_DIR / "quickstart.log"
         with ExitStack() as running:
             try:
+                log.parent.mkdir(parents=True, exist_ok=True)
                 output = running.enter_context(log.open("ab"))
                 processes = {
                     "service": running.enter_context(process(serve_command(), serve_variables(port), output)),
@@ -195,14 +196,13 @@ def demo_variables(service_url: str, demo_port: int, application: Application, s
 
 @contextmanager
 def process(command: list[str], variables: dict[str, str], output: Any) -> Iterator[subprocess.Popen[bytes]]:
-    """A process of its own session, so that Ctrl-C reaches it through us alone; ended on the way out."""
+    """A process beside this one, ended on the way out."""
     child = subprocess.Popen(
         command,
         env={**os.environ, **variables},
         stdin=subprocess.DEVNULL,
         stdout=output,
         stderr=output,
-        start_new_session=True,
     )
     try:
         yield child
@@ -211,7 +211,7 @@ def process(command: list[str], variables: dict[str, str], output: Any) -> Itera
         try:
             child.wait(STOP_SECONDS)
         except subprocess.TimeoutExpired:
-            os.killpg(child.pid, signal.SIGKILL)
+            child.kill()
             child.wait()
 
 

@@ -1,0 +1,159 @@
+"""The consent form, filled in by somebody else or with something else. D5, D8."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from oauth_bridge.models import AuthorizationCode
+from tests.driver import Form, OAuthDriver, Page
+from tests.factories import PASSWORD, ApplicationFactory, Registered
+from tests.matrix import contract
+
+ALLOW = ("decision", "allow")
+
+
+def consent_form(driver: OAuthDriver, application: Registered, **changes: str | None) -> Form:
+    form = Page(driver.open(driver.authorization_url(application, **changes))).consent
+    assert form
+    return form
+
+
+def codes_of(*applications: Registered) -> int:
+    return AuthorizationCode.objects.filter(application__in=[each.row for each in applications]).count()
+
+
+@contract("D5.hidden", "D5.pending")
+@pytest.mark.parametrize("damage", ["", "x", "first", "last", "middle", "swap", "longer", "case"])
+def test_an_altered_pending_request_leads_nowhere(signed_in: OAuthDriver, application: Registered, damage: str) -> None:
+    form = consent_form(signed_in, application)
+    pending = form.fields["pending"]
+    head, _, tail = pending.partition(":")
+    altered = {
+        "first": f"{'A' if pending[0] != 'A' else 'B'}{pending[1:]}",
+        "last": f"{pending[:-2]}{'A' if pending[-2] != 'A' else 'B'}{pending[-1]}",
+        "middle": f"{head[: len(head) // 2]}{tail}",
+        "swap": f"{tail}:{head}",
+        "longer": f"{pending}A",
+        "case": pending.swapcase(),
+    }.get(damage, damage)
+    answer = signed_in.submit(form, button=ALLOW, pending=altered)
+    assert answer.status_code == 400
+    assert "Location" not in answer.headers
+    assert codes_of(application) == 0
+
+
+@contract("D5.hidden")
+def test_added_fields_change_nothing(signed_in: OAuthDriver, application: Registered) -> None:
+    hers = ApplicationFactory(redirect_uris="https://mallory.example/cb")
+    form = consent_form(signed_in, application, state="mine")
+    answer = signed_in.submit(
+        form,
+        button=ALLOW,
+        redirect_uri=hers.redirect_uri,
+        client_id=hers.client_id,
+        state="hers",
+        scope="everything",
+        user=str(hers.row.pk),
+        next="https://mallory.example/",
+    )
+    callback = signed_in.callback(answer)
+    assert callback.address == application.redirect_uri
+    assert callback.parameters["state"] == "mine"
+    assert codes_of(hers) == 0
+
+
+@contract("D5.hidden", "D6.refusal")
+def test_a_refusal_is_never_sent_to_an_address_of_the_form(signed_in: OAuthDriver, application: Registered) -> None:
+    form = consent_form(signed_in, application)
+    answer = signed_in.submit(form, button=("decision", "refuse"), redirect_uri="https://mallory.example/cb")
+    assert signed_in.callback(answer).address == application.redirect_uri
+
+
+@contract("D5.pending")
+def test_the_page_of_mallory_is_worth_nothing_in_the_browser_of_alice(
+    signed_in: OAuthDriver, another_driver: OAuthDriver, application: Registered, mallory: Any
+) -> None:
+    hers = consent_form(another_driver.signed_in(mallory.email, PASSWORD), application)
+    mine = consent_form(signed_in, application)
+    answer = signed_in.submit(mine, button=ALLOW, pending=hers.fields["pending"])
+    assert "code=" not in answer.headers.get("Location", "")
+    assert Page(answer).consent, "Alice is asked for herself"
+    assert codes_of(application) == 0
+
+
+@contract("D5.pending")
+def test_a_page_of_another_browser_of_the_same_person_is_asked_again(
+    signed_in: OAuthDriver, another_driver: OAuthDriver, application: Registered, alice: Any
+) -> None:
+    elsewhere = consent_form(another_driver.signed_in(alice.email, PASSWORD), application)
+    mine = consent_form(signed_in, application)
+    answer = signed_in.submit(mine, button=ALLOW, pending=elsewhere.fields["pending"])
+    assert Page(answer).consent
+    assert codes_of(application) == 0
+
+
+@contract("D5.pending")
+def test_a_page_of_before_the_account_was_switched_counts_for_nobody(
+    signed_in: OAuthDriver, application: Registered, mallory: Any
+) -> None:
+    form = consent_form(signed_in, application)
+    sign_out = next(each for each in Page(signed_in.open("/accounts/profile")).forms if "sign-out" in each.action)
+    signed_in.submit(sign_out)
+    signed_in.signed_in(mallory.email, PASSWORD)
+    fresh = consent_form(signed_in, application)
+    answer = signed_in.submit(form, button=ALLOW, csrfmiddlewaretoken=fresh.fields["csrfmiddlewaretoken"])
+    assert "code=" not in answer.headers.get("Location", "")
+    assert codes_of(application) == 0
+
+
+@contract("D5.pending")
+def test_what_a_link_carries_is_not_what_a_page_carries(
+    driver: OAuthDriver, signed_in: OAuthDriver, application: Registered, another_driver: OAuthDriver
+) -> None:
+    """The request inside a sign-in link was signed for anybody; a post of it must not count as a consent."""
+    to_sign_in = another_driver.get(another_driver.authorization_url(application))
+    onward = parse_qs(urlsplit(to_sign_in.headers["Location"]).query)["next"][0]
+    blob = parse_qs(urlsplit(onward).query)["request"][0]
+    form = consent_form(signed_in, application)
+    answer = signed_in.submit(form, button=ALLOW, pending=blob)
+    assert "code=" not in answer.headers.get("Location", "")
+    assert codes_of(application) == 0
+
+
+@contract("D5.pending")
+def test_without_a_session_a_page_leads_to_the_sign_in(
+    signed_in: OAuthDriver, another_driver: OAuthDriver, application: Registered
+) -> None:
+    form = consent_form(signed_in, application)
+    strangers = Page(another_driver.open("/accounts/sign-in")).sign_in
+    assert strangers
+    token = strangers.fields["csrfmiddlewaretoken"]
+    answer = another_driver.submit(form, button=ALLOW, csrfmiddlewaretoken=token)
+    assert Page(answer).sign_in
+    assert codes_of(application) == 0
+
+
+@contract("D5.pending", "D19/forbidden")
+@pytest.mark.parametrize("origin", ["https://evil.example", "null"])
+def test_a_post_from_another_site_gives_no_code(signed_in: OAuthDriver, application: Registered, origin: str) -> None:
+    form = consent_form(signed_in, application)
+    answer = signed_in.browser.post(
+        form.action,
+        data={**form.fields, "decision": "allow"},
+        headers={"Origin": origin},
+        allow_redirects=False,
+        timeout=10,
+    )
+    assert "code=" not in answer.headers.get("Location", "")
+    assert codes_of(application) == 0
+    assert answer.status_code != 403, "R13: the form again, not a bare 403"
+    assert Page(signed_in.follow(answer)).consent
+
+
+@contract("D5.hidden")
+def test_the_page_says_nothing_in_clear_of_what_it_was_asked(signed_in: OAuthDriver, application: Registered) -> None:
+    form = consent_form(signed_in, application, state="a-state-nobody-needs")
+    assert set(form.fields) == {"csrfmiddlewaretoken", "pending"}

@@ -1,0 +1,141 @@
+"""What every kind of answer tells the browser. D20; house.md, Pages."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import requests
+
+from oauth_bridge.models import AuthorizationCode
+from tests.driver import OAuthDriver, Page
+from tests.factories import PASSWORD, ApplicationFactory, CodeFactory, Registered, TokenFactory
+from tests.matrix import contract
+
+
+def policy(response: requests.Response) -> dict[str, list[str]]:
+    directives = (part.split() for part in response.headers["Content-Security-Policy"].split(";"))
+    return {name: sources for name, *sources in directives}
+
+
+def check_page(response: requests.Response, *, form_action: list[str], referrer: str = "same-origin") -> None:
+    assert response.headers["Content-Type"].startswith("text/html")
+    assert response.headers["Cache-Control"] == "no-store" or "no-store" in response.headers["Cache-Control"]
+    assert response.headers["Referrer-Policy"] == referrer
+    assert response.headers["X-Frame-Options"] == "DENY"
+    assert response.headers["X-Content-Type-Options"] == "nosniff"
+    rules = policy(response)
+    assert rules["default-src"] == ["'none'"]
+    assert rules["script-src"] == ["'self'"]
+    assert rules["style-src"] == ["'self'"]
+    assert rules["form-action"] == form_action
+    assert rules["base-uri"] == ["'none'"]
+    assert rules["frame-ancestors"] == ["'none'"]
+    assert "report-uri" not in rules
+    assert "report-to" not in rules
+    assert not any("unsafe" in source or "*" in source for sources in rules.values() for source in sources)
+    permissions = response.headers.get("Permissions-Policy", "")
+    assert "publickey-credentials" not in permissions
+    assert "Access-Control-Allow-Origin" not in response.headers
+
+
+@contract("D20.no-store", "D20.referrer", "D20.framing")
+def test_the_sign_in_page(driver: OAuthDriver, application: Registered, alice: Any) -> None:
+    page = driver.open(driver.authorization_url(application))
+    check_page(page, form_action=["'self'"])
+    check_page(driver.sign_in(page, alice.email, "wrong"), form_action=["'self'"])
+
+
+@contract("D20.no-store", "D20.referrer", "D20.framing")
+@pytest.mark.parametrize(
+    ("address", "sources"),
+    [
+        ("https://client.example/cb", ["'self'", "https:"]),
+        ("http://127.0.0.1:8181/cb", ["'self'", "https:", "http:"]),
+        ("http://[::1]:8181/cb", ["'self'", "https:", "http:"]),
+        ("com.example.app:/cb", ["'self'", "com.example.app:"]),
+    ],
+)
+def test_the_consent_page(signed_in: OAuthDriver, address: str, sources: list[str]) -> None:
+    application = ApplicationFactory(redirect_uris=address)
+    check_page(signed_in.open(signed_in.authorization_url(application)), form_action=sources)
+
+
+@contract("D20.no-store", "D20.referrer", "D20.framing")
+@pytest.mark.parametrize("path", ["/accounts/profile", "/accounts/applications", "/accounts/sign-out"])
+def test_pages_of_the_person(signed_in: OAuthDriver, path: str) -> None:
+    check_page(signed_in.open(path), form_action=["'self'"])
+
+
+@contract("D20.no-store", "D20.framing")
+@pytest.mark.parametrize("path", ["/accounts/password/reset", "/oauth/authorize", "/unknown"])
+def test_pages_for_strangers(driver: OAuthDriver, path: str) -> None:
+    check_page(driver.open(path), form_action=["'self'"])
+
+
+@contract("D20.no-store", "D20.referrer", "D20.framing")
+def test_the_continuing_page(driver: OAuthDriver, alice: Any) -> None:
+    answer = driver.consent_page(ApplicationFactory(is_trusted=True), alice.email, PASSWORD)
+    check_page(answer, form_action=["'none'"], referrer="no-referrer")
+
+
+@contract("D20.no-store", "D20.referrer")
+def test_redirects_with_a_credential_or_a_fault(signed_in: OAuthDriver, application: Registered) -> None:
+    trusted = ApplicationFactory(is_trusted=True)
+    page = signed_in.open(signed_in.authorization_url(application))
+    for answer in (
+        signed_in.get(signed_in.authorization_url(trusted)),
+        signed_in.get(signed_in.authorization_url(trusted, response_type="x")),
+        signed_in.decide(page, follow=False),
+        signed_in.decide(page, "refuse", follow=False),
+    ):
+        assert answer.status_code in (302, 303)
+        assert answer.headers["Cache-Control"] == "no-store"
+        assert answer.headers["Referrer-Policy"] == "no-referrer"
+
+
+@contract("D20.no-store", "D20.pragma", "D20.referrer", "D20.framing")
+def test_machine_answers(driver: OAuthDriver, application: Registered) -> None:
+    answers = [
+        driver.exchange(application, CodeFactory(application=application).raw),
+        driver.exchange(application, "x"),
+        driver.exchange(application, "x", client_secret="wrong"),
+        driver.userinfo(TokenFactory().raw),
+        driver.userinfo("bad"),
+        driver.call("GET", "/oauth/unknown"),
+    ]
+    for answer in answers:
+        assert answer.headers["Cache-Control"] == "no-store"
+        assert answer.headers["Referrer-Policy"] == "no-referrer"
+        assert answer.headers["X-Content-Type-Options"] == "nosniff"
+        assert policy(answer) == {"default-src": ["'none'"], "frame-ancestors": ["'none'"]}
+        assert "Set-Cookie" not in answer.headers
+    assert all(answer.headers["Pragma"] == "no-cache" for answer in answers[:3])
+
+
+@contract("D8.head", "D8.speculative")
+def test_nothing_speculative_leaves_a_row(signed_in: OAuthDriver) -> None:
+    trusted = ApplicationFactory(is_trusted=True)
+    url = signed_in.authorization_url(trusted)
+    signed_in.browser.head(url, allow_redirects=False, timeout=10)
+    for purpose in ("prefetch", "prefetch;prerender"):
+        signed_in.get(url, headers={"Sec-Purpose": purpose, "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"})
+    assert AuthorizationCode.objects.filter(application=trusted.row).count() == 0
+    signed_in.get(url, headers={"Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"})
+    assert AuthorizationCode.objects.filter(application=trusted.row).count() == 1
+
+
+@contract("O.cookies")
+def test_the_session_key_changes_with_the_sign_in(driver: OAuthDriver, alice: Any) -> None:
+    driver.open("/accounts/sign-in")
+    before = set(driver.browser.cookies.get_dict().values())
+    driver.signed_in(alice.email, PASSWORD)
+    after = driver.browser.cookies.get_dict()
+    assert not before & {value for name, value in after.items() if "session" in name}
+
+
+@contract("D20.framing")
+def test_an_unknown_post_page_has_the_headers_too(signed_in: OAuthDriver) -> None:
+    answer = signed_in.browser.post(f"{signed_in.auth_url}/oauth/authorize", allow_redirects=False, timeout=10)
+    assert Page(answer).forms == []
+    check_page(answer, form_action=["'self'"])

@@ -1,0 +1,173 @@
+"""What Mallory tries: with an account, an application and an address of her own, but never with Alice's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import parse_qs, quote, urlsplit
+
+import pytest
+import requests
+
+from oauth_bridge.models import AccessToken, AuthorizationCode
+from tests.driver import OAuthDriver, Page, error_of
+from tests.factories import PASSWORD, ApplicationFactory, CodeFactory, PersonFactory, Registered, TokenFactory
+from tests.matrix import contract
+from tests.server import Server
+
+
+@contract("5.3", "D13.unspent")
+def test_she_cannot_redeem_the_code_of_another_application(driver: OAuthDriver, application: Registered) -> None:
+    code = CodeFactory(application=application).raw
+    hers = ApplicationFactory()
+    error_of(driver.exchange(hers, code), 400, "invalid_grant")
+    error_of(driver.exchange(hers, code, client_id=application.client_id), 401, "invalid_client")
+    error_of(driver.exchange(application, code, client_secret=hers.client_secret), 401, "invalid_client")
+    assert not AccessToken.objects.filter(application__in=[hers.row, application.row]).exists()
+    assert driver.exchange(application, code).status_code == 200
+
+
+@contract("D9.s256", "D9.unasked")
+def test_she_cannot_use_a_code_without_its_verifier_nor_smuggle_one_in(
+    driver: OAuthDriver, application: Registered
+) -> None:
+    challenged = CodeFactory(application=application, code_challenge="E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM").raw
+    error_of(driver.exchange(application, challenged), 400, "invalid_grant")
+    plain = CodeFactory(application=application).raw
+    error_of(driver.exchange(application, plain, code_verifier="a" * 43), 400, "invalid_grant")
+
+
+@contract("D17.header")
+def test_she_cannot_read_alice_with_her_own_token(driver: OAuthDriver, mallory: Any, alice: Any) -> None:
+    token = TokenFactory(user=mallory).raw
+    for path in (f"/oauth/userinfo?sub={alice.pk}", f"/oauth/userinfo/{alice.pk}"):
+        answer = driver.call("GET", path, headers={"Authorization": f"Bearer {token}"})
+        assert str(alice.pk) not in answer.text
+        assert alice.email not in answer.text
+
+
+@contract("D3.nothing-before")
+@pytest.mark.parametrize(
+    "target",
+    [
+        "https://evil.example/",
+        "//evil.example/",
+        "/\\evil.example/",
+        "/\t/evil.example/",
+        "https:evil.example",
+        "javascript:alert(1)",
+        "http://localhost.evil.example/",
+        "///evil.example",
+        "\x00/accounts/profile",
+    ],
+)
+def test_she_cannot_lead_a_person_away_after_the_sign_in(driver: OAuthDriver, alice: Any, target: str) -> None:
+    for path in ("/accounts/sign-in", "/accounts/sign-out", "/accounts/password/reset"):
+        page = driver.open(f"{path}?next={quote(target, safe='')}")
+        assert page.status_code in (200, 400), path
+    page = driver.open(f"/accounts/sign-in?next={quote(target, safe='')}")
+    form = Page(page).sign_in
+    if form:
+        fields = {form.of_type("email", "text") or "": alice.email, form.of_type("password") or "": PASSWORD}
+        for more in ({}, {"next": target}):
+            answer = driver.submit(form, follow=False, **fields, **more)
+            location = answer.headers.get("Location", "/")
+            assert urlsplit(location).netloc in ("", urlsplit(driver.auth_url).netloc)
+            assert location.startswith(("/", driver.auth_url))
+            assert "evil" not in urlsplit(location).netloc
+
+
+@contract("D3.order")
+def test_she_cannot_caption_a_sign_in_that_leads_elsewhere(driver: OAuthDriver, application: Registered) -> None:
+    to_sign_in = driver.get(driver.authorization_url(application)).headers["Location"]
+    assert application.row.name in Page(driver.open(to_sign_in)).text
+    caption = parse_qs(urlsplit(to_sign_in).query)
+    forged = "/accounts/sign-in?" + "&".join(
+        f"{name}={quote('/accounts/profile' if name == 'next' else values[0], safe='')}"
+        for name, values in caption.items()
+    )
+    assert application.row.name not in Page(driver.open(forged)).text
+
+
+@contract("D7.revoked")
+def test_she_cannot_end_the_consent_of_alice_by_a_link(signed_in: OAuthDriver, application: Registered) -> None:
+    signed_in.decide(signed_in.open(signed_in.authorization_url(application)), remember=True)
+    signed_in.get("/accounts/applications?consent=1")
+    answer = signed_in.browser.post(
+        f"{signed_in.auth_url}/accounts/applications",
+        data={"consent": "1"},
+        headers={"Origin": "https://evil.example"},
+        allow_redirects=False,
+        timeout=10,
+    )
+    assert answer.status_code in (302, 303, 403)
+    assert signed_in.get(signed_in.authorization_url(application)).status_code == 302
+
+
+@contract("D15.dump")
+def test_she_cannot_enter_the_admin(driver: OAuthDriver, application: Registered, mallory: Any) -> None:
+    driver.signed_in(mallory.email, PASSWORD)
+    pk = application.row.pk
+    for path in ("", "oauth_bridge/application/", f"oauth_bridge/application/{pk}/secret/", "accounts/user/", "login/"):
+        answer = driver.open(f"/admin/{path}")
+        assert application.client_id not in answer.text, path
+        assert answer.status_code in (200, 403, 404), path
+        assert "Site administration" not in answer.text
+
+
+@contract("D15.dump")
+def test_she_cannot_make_a_secret_of_anothers_application(
+    driver: OAuthDriver, another_driver: OAuthDriver, application: Registered, mallory: Any
+) -> None:
+    staff = PersonFactory(is_staff=True)
+    for person in (staff, mallory):
+        browser = OAuthDriver(driver.base_url, driver.auth_url).signed_in(person.email, PASSWORD)
+        token = Page(browser.open("/accounts/profile")).forms[0].fields["csrfmiddlewaretoken"]
+        answer = browser.browser.post(
+            f"{driver.auth_url}/admin/oauth_bridge/application/{application.row.pk}/secret/",
+            data={"csrfmiddlewaretoken": token},
+            allow_redirects=False,
+            timeout=10,
+        )
+        assert answer.status_code in (302, 403, 404)
+        assert "secret" not in answer.headers.get("Location", "").rpartition("?")[0]
+    code = CodeFactory(application=application).raw
+    assert driver.exchange(application, code).status_code == 200
+
+
+@contract("D16.avatar")
+@pytest.mark.parametrize(
+    "path", ["/avatars/../../etc/passwd", "/avatars/%2e%2e/%2e%2e/config/settings.py", "/logos/..%2f..%2fx"]
+)
+def test_she_cannot_read_files_through_pictures(driver: OAuthDriver, path: str) -> None:
+    request = requests.Request("GET", driver.base_url).prepare()
+    request.url = f"{driver.base_url}{path}"
+    assert driver.backend.send(request, timeout=10).status_code == 404
+
+
+@contract("D17.person")
+def test_a_reset_password_ends_the_sessions_of_whoever_had_the_old_one(
+    signed_in: OAuthDriver, provider: Server, another_driver: OAuthDriver, alice: Any
+) -> None:
+    another_driver.submit(Page(another_driver.open("/accounts/password/reset")).forms[0], email=alice.email)
+    letter = next(letter for letter in reversed(provider.mails()) if alice.email in letter)
+    url = next(word for word in letter.split() if "/accounts/password/reset/" in word)
+    form = next(form for form in Page(another_driver.open(url)).forms if form.of_type("password"))
+    new = {name: "a wholly different password" for name, kind in form.types.items() if kind == "password"}
+    another_driver.submit(form, **new)
+    assert signed_in.get("/accounts/profile").status_code == 302
+    assert Page(another_driver.open(url)).sign_in is None or not Page(another_driver.open(url)).sign_in
+
+
+@contract("D8.one")
+def test_a_stolen_code_of_an_older_post_is_worth_nothing(
+    signed_in: OAuthDriver, application: Registered, rewind: Callable[..., None]
+) -> None:
+    page = signed_in.open(signed_in.authorization_url(application))
+    stolen = signed_in.callback(signed_in.decide(page)).parameters["code"]
+    fresh = signed_in.callback(signed_in.decide(page)).parameters["code"]
+    error_of(signed_in.exchange(application, stolen), 400, "invalid_grant")
+    token = signed_in.exchange(application, fresh).json()["access_token"]
+    error_of(signed_in.exchange(application, stolen), 400, "invalid_grant")
+    assert signed_in.userinfo(token).status_code == 200
+    assert AuthorizationCode.objects.filter(application=application.row).count() == 1

@@ -1,0 +1,139 @@
+"""Near misses of a registered callback address: nothing is ever redirected to one. D3."""
+
+from __future__ import annotations
+
+from urllib.parse import quote_from_bytes
+
+import pytest
+
+from oauth_bridge.models import AuthorizationCode
+from tests.driver import OAuthDriver, Page, error_of
+from tests.factories import ApplicationFactory, Registered
+from tests.matrix import contract
+
+REGISTERED = "https://client.example/cb/Back?x=1"
+LOOPBACK = "http://127.0.0.1:8181/cb"
+
+NEAR_MISSES: list[tuple[str, bytes]] = [
+    (REGISTERED, miss)
+    for miss in (
+        b"https://client.example/cb/Back?x=1/",
+        b"https://client.example/cb/Back/?x=1",
+        b"https://client.example/cb/Back",
+        b"https://client.example/cb/Back?",
+        b"https://client.example/cb/Back?x=1&y=2",
+        b"https://client.example/cb/Back?x=1&",
+        b"https://client.example/cb/Back?x=2",
+        b"https://client.example/cb/back?x=1",
+        b"HTTPS://client.example/cb/Back?x=1",
+        b"https://CLIENT.example/cb/Back?x=1",
+        b"https://client.example:443/cb/Back?x=1",
+        b"https://client.example:8443/cb/Back?x=1",
+        b"https://client.example./cb/Back?x=1",
+        b"http://client.example/cb/Back?x=1",
+        b"https://client.example/cb/%42ack?x=1",
+        b"https://client.example/cb/./Back?x=1",
+        b"https://client.example/cb/x/../Back?x=1",
+        b"https://client.example/cb/%2e%2e/cb/Back?x=1",
+        b"https://client.example//cb/Back?x=1",
+        b"https://client.example/cb/Back?x=1#",
+        b"https://client.example/cb/Back?x=1#fragment",
+        b"https://user@client.example/cb/Back?x=1",
+        b"https://client.example@evil.example/cb/Back?x=1",
+        b"https://client.example\\@evil.example/cb/Back?x=1",
+        b"https://client.example.evil.example/cb/Back?x=1",
+        b"https://sub.client.example/cb/Back?x=1",
+        b"https://evil.example/https://client.example/cb/Back?x=1",
+        b"//client.example/cb/Back?x=1",
+        b"/cb/Back?x=1",
+        b" https://client.example/cb/Back?x=1",
+        b"https://client.example/cb/Back?x=1 ",
+        b"https://client.example/cb/Back?x=1\n",
+        b"https://client.example/cb/Back?x=1\r\nX-Evil: 1",
+        b"https://client.example/cb/Back?x=1\x00",
+        b"https://client.example/cb/Back?x=1\t",
+        b"https://client.example/cb/Back?x=1\xff",
+        "https://client.example/cb/Back?x=１".encode(),
+        "https://clıent.example/cb/Back?x=1".encode(),
+        b"https://client.example/cb/Back;y?x=1",
+        b"https://client.example/cb/Back?x=1 https://client.example/cb/Back?x=1",
+        b"javascript:alert(1)//https://client.example/cb/Back?x=1",
+        b"data:text/html,https://client.example/cb/Back?x=1",
+    )
+] + [
+    (LOOPBACK, miss)
+    for miss in (
+        b"http://127.0.0.1:8182/cb",
+        b"http://127.0.0.1/cb",
+        b"http://127.0.0.1:99999/cb",
+        b"http://localhost:8181/cb",
+        b"http://[::1]:8181/cb",
+        b"http://127.0.0.1:08181/cb",
+        b"http://127.1:8181/cb",
+        b"http://2130706433:8181/cb",
+        b"https://127.0.0.1:8181/cb",
+    )
+]
+
+
+def named(value: object) -> str:
+    return repr(value)[-40:] if isinstance(value, bytes) else ""
+
+
+def link(driver: OAuthDriver, application: Registered, miss: bytes) -> str:
+    return f"{driver.authorization_url(application, redirect_uri=None)}&redirect_uri={quote_from_bytes(miss, safe='')}"
+
+
+@contract("D3.exact", "5.4", "2.1/redirect_uri", "D3.nothing-before", "4.1/redirect_uri")
+@pytest.mark.parametrize(("registered", "miss"), NEAR_MISSES, ids=named)
+def test_a_near_miss_is_never_redirected_to_by_a_stranger(driver: OAuthDriver, registered: str, miss: bytes) -> None:
+    application = ApplicationFactory(redirect_uris=registered)
+    answer = driver.get(link(driver, application, miss))
+    assert answer.status_code == 400
+    assert "Location" not in answer.headers
+    assert Page(answer).refresh is None
+    error_of(driver.get(link(driver, application, miss), headers={"Accept": "*/*"}), 400, "invalid_request")
+
+
+@contract("D3.exact", "D7.trusted")
+def test_a_near_miss_is_never_redirected_to_when_signed_in(signed_in: OAuthDriver) -> None:
+    trusted = {
+        address: ApplicationFactory(redirect_uris=address, is_trusted=True) for address in (REGISTERED, LOOPBACK)
+    }
+    for registered, miss in NEAR_MISSES:
+        for changes in ("", "&response_type=token", "&prompt=none"):
+            answer = signed_in.get(link(signed_in, trusted[registered], miss) + changes)
+            assert answer.status_code == 400, miss
+            assert "Location" not in answer.headers, miss
+            assert not any("evil" in url for url in Page(answer).links), miss
+    issued = AuthorizationCode.objects.filter(application__in=[each.row for each in trusted.values()])
+    assert issued.count() == 0
+
+
+@contract("D3.exact")
+def test_the_registered_address_itself_is_redirected_to(signed_in: OAuthDriver) -> None:
+    for registered in (REGISTERED, LOOPBACK):
+        trusted = ApplicationFactory(redirect_uris=registered, is_trusted=True)
+        answer = signed_in.get(link(signed_in, trusted, registered.encode()))
+        assert signed_in.callback(answer).url.startswith(registered)
+
+
+@contract("D3.exact")
+def test_the_address_of_another_application_is_a_miss_too(signed_in: OAuthDriver) -> None:
+    hers = ApplicationFactory(redirect_uris="https://mallory.example/cb", is_trusted=True)
+    mine = ApplicationFactory(redirect_uris=REGISTERED, is_trusted=True)
+    answer = signed_in.get(signed_in.authorization_url(mine, redirect_uri=hers.redirect_uri))
+    assert answer.status_code == 400
+    assert "Location" not in answer.headers
+
+
+@contract("D3.exact")
+def test_an_address_that_was_taken_off_the_list_is_no_longer_served(signed_in: OAuthDriver) -> None:
+    application = ApplicationFactory(redirect_uris="https://old.example/cb\nhttps://new.example/cb")
+    page = signed_in.open(signed_in.authorization_url(application))
+    application.row.redirect_uris = "https://new.example/cb"
+    application.row.save()
+    for decision in ("allow", "refuse"):
+        answer = signed_in.decide(page, decision)
+        assert answer.status_code == 400
+        assert "Location" not in answer.headers

@@ -1,0 +1,146 @@
+"""After whole flows neither the database nor the log holds anything that could be used. D15."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from django.db import connection
+
+from accounts.models import Session
+from oauth_bridge.models import AccessToken, ApplicationSecret, AuthorizationCode
+from tests.conftest import Launch
+from tests.driver import OAuthDriver, Page
+from tests.factories import PASSWORD, ApplicationFactory, PersonFactory, Registered
+from tests.matrix import contract
+
+STATE = "state-that-nobody-may-keep-71f3"
+WRONG_PASSWORD = "wrong-password-that-nobody-may-keep"
+NEW_PASSWORD = "new-password-that-nobody-may-keep"
+
+
+def dump() -> str:
+    """Every row of every table as text, with binary columns as hexadecimal and as they are."""
+    parts: list[str] = []
+    with connection.cursor() as cursor:
+        for table in connection.introspection.table_names(cursor):
+            cursor.execute(f'SELECT * FROM "{table}"')
+            for row in cursor.fetchall():
+                for value in row:
+                    raw = bytes(value) if isinstance(value, bytes | memoryview) else str(value).encode()
+                    parts += [raw.decode("latin-1"), raw.hex() if isinstance(value, bytes | memoryview) else ""]
+    return "\n".join(parts)
+
+
+def reset_password(driver: OAuthDriver, server: Any, email: str) -> str:
+    """Goes through the reset by letter, and returns the key of its link."""
+    driver.submit(Page(driver.open("/accounts/password/reset")).forms[0], email=email)
+    link = re.search(r"https?://\S+/accounts/password/reset/\S+", server.mails()[-1])
+    assert link
+    page = driver.open(link[0])
+    form = next(form for form in Page(page).forms if form.of_type("password"))
+    passwords = {name: NEW_PASSWORD for name, kind in form.types.items() if kind == "password"}
+    driver.submit(form, **passwords)
+    return link[0].rsplit("/", 1)[1].partition("-")[2]
+
+
+@contract("D15.digests", "D15.dump")
+def test_neither_database_nor_log_holds_anything_that_can_be_used(launch: Launch) -> None:
+    server = launch()
+    alice, application = PersonFactory(), ApplicationFactory()
+    driver = OAuthDriver(server.base_url, server.auth_url)
+    found: dict[str, str] = {"state": STATE, "password": PASSWORD, "client secret": application.client_secret}
+    found |= {"wrong password": WRONG_PASSWORD, "new password": NEW_PASSWORD, "secret key": server.secret_key}
+
+    link = driver.authorization_url(application, state=STATE)
+    driver.sign_in(driver.open(link), alice.email, WRONG_PASSWORD)
+    found |= flow(driver, application, link, alice.email)
+    driver.exchange(application, found["code"])
+    driver.exchange(application, found["code"], client_secret="wrong-secret-that-nobody-may-keep")
+    driver.userinfo("bad-token-that-nobody-may-keep")
+    driver.call("GET", f"/oauth/userinfo?access_token={found['token']}")
+    driver.call("POST", f"/oauth/token?code={found['code']}&client_secret={application.client_secret}")
+    driver.get(f"/oauth/authorize?state={STATE}&code={found['code']}")
+    driver.get(f"/unknown/{found['code']}?{found['token']}")
+    driver.get("/accounts/sign-in", headers={"Referer": f"{link}&code={found['code']}"})
+    found["sessions"] = next(value for name, value in driver.browser.cookies.items() if "session" in name)
+    stranger = OAuthDriver(server.base_url, server.auth_url)
+    found["reset key"] = reset_password(stranger, server, alice.email)
+    found |= {"wrong secret": "wrong-secret-that-nobody-may-keep", "bad token": "bad-token-that-nobody-may-keep"}
+
+    database, log = dump(), server.log
+    assert application.client_id in database, "the dump reads the tables"
+    assert '"route":"/oauth/token"' in log, "the log is written"
+    for name, value in found.items():
+        assert len(value) > 10, name
+        assert value not in database, f"the {name} is in the database"
+        assert value not in log, f"the {name} is in the log"
+        assert value.encode().hex() not in database, f"the {name} is in the database"
+    assert alice.email not in log
+
+
+def flow(driver: OAuthDriver, application: Registered, link: str, email: str) -> dict[str, str]:
+    code = driver.authorize(link, email, PASSWORD).parameters["code"]
+    token = driver.exchange(application, code).json()["access_token"]
+    assert driver.userinfo(token).status_code == 200
+    return {"code": code, "token": token}
+
+
+@contract("D15.dump")
+def test_the_log_names_routes_and_never_queries(launch: Launch, application: Registered) -> None:
+    server = launch()
+    driver = OAuthDriver(server.base_url, server.auth_url)
+    driver.get(driver.authorization_url(application, state=STATE))
+    assert server.logged('"route":"/oauth/authorize"')
+    assert "client_id=" not in server.log
+    assert "?" not in "".join(line for line in server.log.splitlines() if '"route"' in line)
+
+
+@contract("D15.digests")
+def test_what_the_database_holds_of_a_credential_is_no_credential(
+    driver: OAuthDriver, application: Registered, alice: Any
+) -> None:
+    code = driver.authorize(driver.authorization_url(application), alice.email, PASSWORD).parameters["code"]
+    stored = bytes(AuthorizationCode.objects.get(application=application.row).digest)
+    for guess in (stored.hex(), stored.hex().upper()):
+        assert driver.exchange(application, guess).status_code == 400
+    secret = bytes(ApplicationSecret.objects.get(application=application.row).digest).hex()
+    assert driver.exchange(application, code, client_secret=secret).status_code == 401
+    token = driver.exchange(application, code).json()["access_token"]
+    digest = bytes(AccessToken.objects.get(application=application.row).digest).hex()
+    assert driver.userinfo(token).status_code == 200
+    assert driver.userinfo(digest).status_code == 401
+
+
+@contract("D15.digests")
+def test_a_session_row_opens_no_session(signed_in: OAuthDriver, another_driver: OAuthDriver, alice: Any) -> None:
+    name = next(name for name in signed_in.browser.cookies.keys() if "session" in name)  # noqa: SIM118
+    row = Session.objects.get(user=alice)
+    another_driver.browser.cookies.set(name, row.session_key, domain="localhost.local", path="/")
+    assert another_driver.get("/accounts/profile").status_code == 302
+
+
+@contract("D15.dump")
+def test_the_admin_shows_no_credential(driver: OAuthDriver, application: Registered) -> None:
+    staff = PersonFactory(is_staff=True, is_superuser=True)
+    driver.signed_in(staff.email, PASSWORD)
+    secret = application.row.secrets.get()
+    pages = [
+        "/admin/",
+        "/admin/oauth_bridge/application/",
+        f"/admin/oauth_bridge/application/{application.row.pk}/change/",
+        f"/admin/oauth_bridge/application/{application.row.pk}/secret/",
+        f"/admin/oauth_bridge/application/{application.row.pk}/history/",
+        "/admin/accounts/user/",
+        f"/admin/accounts/user/{staff.pk}/change/",
+    ]
+    for path in pages:
+        answer = driver.get(path)
+        assert answer.status_code == 200, path
+        assert application.client_secret not in answer.text
+        assert bytes(secret.digest).hex() not in answer.text
+        assert "argon2$argon2id$v=19$" not in answer.text
+    for model in ("accesstoken", "authorizationcode", "applicationsecret", "consent"):
+        assert driver.get(f"/admin/oauth_bridge/{model}/").status_code == 404
+    assert driver.get("/admin/accounts/session/").status_code == 404
+    assert driver.get("/admin/account/emailaddress/").status_code == 404

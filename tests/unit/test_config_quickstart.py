@@ -1,0 +1,168 @@
+"""`manage.py quickstart`: the service and its demo application as two processes, and every way it can say no."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+import requests
+
+from tests.server import ROOT, free_port
+
+needs_demo = pytest.mark.skipif(
+    not all(map(find_spec, ("authlib", "flask"))), reason="needs config/requirements/quickstart.txt"
+)
+
+
+class Quickstart:
+    """A run of the command in the background, on ports and a database of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.port, self.demo_port = free_port(), free_port()
+
+    def command(self, *changes: str) -> list[str]:
+        ports = ["--port", str(self.port), "--demo-port", str(self.demo_port)]
+        return [sys.executable, "manage.py", "quickstart", *ports, *changes]
+
+    def environment(self, **changes: str) -> dict[str, str]:
+        kept = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
+        database = f"sqlite:///{self.folder}/db.sqlite3"
+        return {**kept, "DATABASE_URL": database, "EMAIL_URL": f"filemail://{self.folder}/mail", **changes}
+
+    def refused(self, *arguments: str, **changes: str) -> str:
+        """The sentence it ends with, where it must end at once."""
+        ended = subprocess.run(
+            self.command(*arguments),
+            cwd=ROOT,
+            env=self.environment(**changes),
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert ended.returncode == 1
+        assert ended.stdout == ""
+        assert ended.stderr.count("\n") == 1, ended.stderr
+        return ended.stderr.removeprefix("CommandError: ").strip()
+
+    def start(self) -> str:
+        """What it prints once both processes answer."""
+        self.output = self.folder / "output"
+        with self.output.open("w") as output:
+            self.process = subprocess.Popen(
+                self.command(), cwd=ROOT, env=self.environment(), stdout=output, stderr=output
+            )
+        for _ in range(600):
+            text = self.output.read_text()
+            if "Ctrl-C" in text:
+                return text
+            assert self.process.poll() is None, text
+            time.sleep(0.1)
+        raise AssertionError("quickstart did not come up")
+
+    def stop(self) -> int:
+        self.process.send_signal(signal.SIGINT)
+        return self.process.wait(40)
+
+
+@pytest.fixture
+def quickstart(tmp_path: Path) -> Iterator[Quickstart]:
+    run = Quickstart(tmp_path)
+    yield run
+    if hasattr(run, "process") and run.process.poll() is None:
+        run.process.terminate()
+        run.process.wait(40)
+
+
+def is_open(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+@needs_demo
+def test_both_answer_and_ctrl_c_ends_both(quickstart: Quickstart) -> None:
+    first = quickstart.start()
+    assert f"http://127.0.0.1:{quickstart.demo_port}\n" in first
+    assert "Sign in" in requests.get(f"http://127.0.0.1:{quickstart.demo_port}", timeout=10).text
+    way = requests.get(f"http://127.0.0.1:{quickstart.demo_port}/sign-in", timeout=10)
+    assert way.status_code == 200
+    assert way.url.startswith(f"http://localhost:{quickstart.port}/")
+    assert quickstart.stop() == 0
+    assert not is_open(quickstart.port)
+    assert not is_open(quickstart.demo_port)
+
+
+@needs_demo
+def test_it_runs_again_with_new_credentials(quickstart: Quickstart) -> None:
+    credentials = []
+    for _ in range(2):
+        text = quickstart.start()
+        credentials.append(re.findall(r"(?:password|client_secret) (\S+)", text))
+        assert quickstart.stop() == 0
+    first, second = credentials
+    assert len(first) == len(second) == 3
+    assert not set(first) & set(second)
+
+
+@needs_demo
+def test_when_one_ends_the_other_is_ended_and_it_says_so(quickstart: Quickstart) -> None:
+    quickstart.start()
+    (demo,) = [child for child in children(quickstart.process.pid) if "demo_application" in command_line(child)]
+    os.kill(demo, signal.SIGKILL)
+    assert quickstart.process.wait(40) == 1
+    assert "The demo application ended by itself" in quickstart.output.read_text()
+    assert not is_open(quickstart.port)
+
+
+def children(pid: int) -> list[int]:
+    path = Path(f"/proc/{pid}/task/{pid}/children")
+    if not path.exists():
+        pytest.skip("needs Linux's /proc to see the processes")
+    return [int(child) for child in path.read_text().split()]
+
+
+def command_line(pid: int) -> str:
+    return Path(f"/proc/{pid}/cmdline").read_text()
+
+
+@pytest.mark.parametrize("which", ["port", "demo_port"])
+def test_a_port_in_use_is_named_before_anything_is_touched(quickstart: Quickstart, which: str) -> None:
+    port = getattr(quickstart, which)
+    with socket.create_server(("127.0.0.1", port)):
+        sentence = quickstart.refused()
+    assert sentence.startswith(f"Port {port} can't be used")
+    assert f"--{which.replace('_', '-')}" in sentence
+    assert list(quickstart.folder.iterdir()) == []
+
+
+def test_the_two_ports_differ(quickstart: Quickstart) -> None:
+    assert quickstart.refused("--demo-port", str(quickstart.port)) == "--port and --demo-port must differ."
+
+
+def test_it_is_for_this_machine_only(quickstart: Quickstart) -> None:
+    sentence = quickstart.refused(AUTH_URL="https://auth.example.com")
+    assert sentence == "quickstart is for this machine only, but the service is set up as https://auth.example.com."
+
+
+def test_a_database_that_cannot_be_made_is_a_sentence(quickstart: Quickstart) -> None:
+    (quickstart.folder / "db.sqlite3").mkdir()
+    assert quickstart.refused().startswith("The database can't be prepared: unable to open database file.")
+
+
+def test_a_port_only_the_administrator_may_use(quickstart: Quickstart) -> None:
+    assert quickstart.refused("--port", "0") == "--port must be from 1 to 65535."
+
+
+def test_the_reference_integration_is_at_most_80_lines() -> None:
+    lines = (ROOT / "docs" / "demo_application.py").read_text().splitlines()
+    assert len(lines) <= 80
