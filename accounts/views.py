@@ -20,7 +20,7 @@ from django.utils.cache import get_conditional_response
 from django.utils.decorators import method_decorator
 from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_POST, require_safe
+from django.views.decorators.http import require_safe
 from django.views.generic.edit import UpdateView
 
 from accounts import avatars, returning
@@ -91,11 +91,19 @@ def confirm_address(request: HttpRequest) -> HttpResponseBase:
         return redirect("profile")
 
 
-@require_POST
-@verified_email_required  # type: ignore[untyped-decorator]
 def send_code(request: HttpRequest) -> HttpResponse:
-    """Mails a code to the signed-in person's address and leads to the code page; straight on when it is confirmed."""
+    """Mails a code to the signed-in person's address and leads to the code page; straight on when it is confirmed.
+
+    The library comes back here with a GET once the code was typed, so `next` is in the query of the form's address.
+    """
+    return cast(HttpResponse, _mail_code(request)) if request.method == "POST" else _go_on(request)
+
+
+def _go_on(request: HttpRequest) -> HttpResponse:
     return redirect(returning.requested(request) or "profile")
+
+
+_mail_code = verified_email_required(_go_on)
 
 
 # Password reset ------------------------------------------------------------------------------------------------------

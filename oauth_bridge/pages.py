@@ -110,11 +110,10 @@ def address_not_confirmed(request: HttpRequest, application: Application, pendin
         heading=_("Your e-mail address is not confirmed"),
         message=_("%(name)s asks for your e-mail address, and only a confirmed one is ever sent.")
         % {"name": application.name},
-        advice=_("Sign in once more: we will send a code to your address. Type it in, and you come back here."),
+        advice=_("We can mail you a code. Type it in, and you come back here to go on."),
         post_action={
-            "url": switch_account_url(pending, application),
-            "label": _("Sign in once more"),
-            "next": authorize_path(pending),
+            "url": f"{reverse('send_code')}?{urlencode({'next': authorize_path(pending)})}",
+            "label": _("Send me a code"),
         },
         status=403,
     )

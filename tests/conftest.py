@@ -20,9 +20,10 @@ from redis import Redis
 from redis.exceptions import ConnectionError
 
 from tests import factories
-from tests.driver import OAuthDriver
+from tests.driver import SEEN, OAuthDriver
+from tests.dump import database_text
 from tests.factories import PASSWORD, ApplicationFactory, PersonFactory, Registered
-from tests.server import Server, environment, free_port, running, serve, stop
+from tests.server import Server, environment, free_port, running, serve
 
 Launch = Callable[..., Server]
 
@@ -86,10 +87,18 @@ def rewind() -> Callable[..., None]:
 
 
 @pytest.fixture(scope="session")
-def provider(django_db_setup: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """One server for all tests that need nothing special of it; its limits are off."""
+def provider(
+    django_db_setup: None, django_db_blocker: Any, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Server]:
+    """One server for all tests that need nothing special of it; its limits are off.
+
+    At the end its log and the database are searched for every credential that passed through the drivers (D15).
+    """
     with serve(tmp_path_factory.mktemp("provider")) as server:
         yield server
+        with django_db_blocker.unblock():
+            kept = f"{database_text()}\n{server.log}"
+    assert [credential for credential in SEEN if credential in kept] == []
 
 
 @pytest.fixture
@@ -164,33 +173,37 @@ def postgresql(committed: None) -> None:
         pytest.skip("needs PostgreSQL: set DATABASE_URL to one")
 
 
-@pytest.fixture
-def redis_server(tmp_path: Path) -> Iterator[Any]:
-    """A Redis of the test's own, which it may stop."""
-    program = shutil.which("redis-server")
-    if program is None:
-        pytest.skip("needs redis-server")
-    port = free_port()
-    process = subprocess.Popen(
-        [program, "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--dir", str(tmp_path)],
-        stdout=subprocess.DEVNULL,
-    )
-    client = Redis(port=port)
-    for _ in range(100):
-        try:
-            if client.ping():
-                break
-        except ConnectionError:
-            time.sleep(0.05)
-    yield OwnRedis(f"redis://127.0.0.1:{port}/0", process)
-    stop(process)
-
-
 class OwnRedis:
-    def __init__(self, url: str, process: subprocess.Popen[bytes]) -> None:
-        self.url = url
-        self.process = process
+    """A Redis of the test's own, which it may stop and start."""
+
+    def __init__(self, program: str, folder: Path) -> None:
+        self.port = free_port()
+        self.command = [program, "--port", str(self.port), "--bind", "127.0.0.1", "--save", "", "--dir", str(folder)]
+        self.url = f"redis://127.0.0.1:{self.port}/0"
+        self.start()
+
+    def start(self) -> None:
+        self.process = subprocess.Popen(self.command, stdout=subprocess.DEVNULL)
+        with Redis(port=self.port) as client:
+            for _ in range(200):
+                try:
+                    client.ping()
+                except ConnectionError:
+                    time.sleep(0.05)
+                else:
+                    return
+        raise AssertionError("Redis did not start")
 
     def kill(self) -> None:
         self.process.kill()
         self.process.wait()
+
+
+@pytest.fixture
+def redis_server(tmp_path: Path) -> Iterator[OwnRedis]:
+    program = shutil.which("redis-server")
+    if program is None:
+        pytest.skip("needs redis-server")
+    own = OwnRedis(program, tmp_path)
+    yield own
+    own.kill()

@@ -16,6 +16,9 @@ from urllib.parse import parse_qsl, quote, urlencode, urljoin, urlsplit
 import requests
 
 TIMEOUT_SECONDS = 30
+# Every code, state and token that passed: none may be found in the database or the log when all is over.
+SEEN: set[str] = set()
+SEEN_MIN_LENGTH = 20
 HTML = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
 # RFC 6749 §5.2: no quotation mark, no backslash, ASCII only.
 DESCRIPTION = re.compile(r"[\x20-\x21\x23-\x5B\x5D-\x7E]+")
@@ -219,7 +222,9 @@ class OAuthDriver:
         location = response.headers.get("Location") or Page(response).refresh
         assert location, f"{response.status_code} at {response.url} leads nowhere: {Page(response).text[:300]}"
         assert not self._is_ours(location), f"{location} is not a callback"
-        return Callback(location)
+        callback = Callback(location)
+        noted(*(callback.parameters.get(name, "") for name in ("code", "state")))
+        return callback
 
     # The application's backend ----------------------------------------------------------------------------------------
 
@@ -235,7 +240,11 @@ class OAuthDriver:
             **changes,
         }
         sent = {name: value for name, value in parameters.items() if value is not None}
-        return self.post_token(urlencode(sent), headers=headers)
+        noted(application.client_secret, code)
+        answer = self.post_token(urlencode(sent), headers=headers)
+        if answer.ok:
+            noted(answer.json()["access_token"])
+        return answer
 
     def post_token(self, body: str | bytes, *, headers: dict[str, str] | None = None) -> requests.Response:
         return self.call(
@@ -261,6 +270,10 @@ class OAuthDriver:
     def _is_ours(self, url: str) -> bool:
         origin = "{0.scheme}://{0.netloc}".format(urlsplit(url))
         return origin in (self.base_url, self.auth_url)
+
+
+def noted(*credentials: str) -> None:
+    SEEN.update(each for each in credentials if len(each) >= SEEN_MIN_LENGTH)
 
 
 def error_of(response: requests.Response, status: int, error: str) -> str:

@@ -101,6 +101,7 @@ def serve(folder: Path, *, wsgi: str = "config.wsgi", **changes: str) -> Iterato
             env=env,
             stdout=log,
             stderr=subprocess.STDOUT,
+            start_new_session=True,
         )
     server = Server(base_url, auth_url, folder, process, env["SECRET_KEY"])
     running.append(server)
@@ -119,7 +120,7 @@ def stop(process: subprocess.Popen[bytes]) -> None:
         try:
             process.wait(STOP_SECONDS)
         except subprocess.TimeoutExpired:
-            process.kill()
+            os.killpg(process.pid, signal.SIGKILL)
             process.wait()
 
 
@@ -132,6 +133,6 @@ def _wait_for(server: Server, url: str) -> None:
         try:
             if requests.get(url, headers={"Host": host}, timeout=5).ok:
                 return
-        except requests.ConnectionError:
+        except (requests.ConnectionError, requests.Timeout):
             time.sleep(0.05)
     raise AssertionError(f"The server did not start:\n{server.log}")

@@ -5,31 +5,17 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from django.db import connection
-
 from accounts.models import Session
 from oauth_bridge.models import AccessToken, ApplicationSecret, AuthorizationCode
 from tests.conftest import Launch
 from tests.driver import OAuthDriver, Page
+from tests.dump import database_text
 from tests.factories import PASSWORD, ApplicationFactory, PersonFactory, Registered
 from tests.matrix import contract
 
 STATE = "state-that-nobody-may-keep-71f3"
 WRONG_PASSWORD = "wrong-password-that-nobody-may-keep"
 NEW_PASSWORD = "new-password-that-nobody-may-keep"
-
-
-def dump() -> str:
-    """Every row of every table as text, with binary columns as hexadecimal and as they are."""
-    parts: list[str] = []
-    with connection.cursor() as cursor:
-        for table in connection.introspection.table_names(cursor):
-            cursor.execute(f'SELECT * FROM "{table}"')
-            for row in cursor.fetchall():
-                for value in row:
-                    raw = bytes(value) if isinstance(value, bytes | memoryview) else str(value).encode()
-                    parts += [raw.decode("latin-1"), raw.hex() if isinstance(value, bytes | memoryview) else ""]
-    return "\n".join(parts)
 
 
 def reset_password(driver: OAuthDriver, server: Any, email: str) -> str:
@@ -68,7 +54,7 @@ def test_neither_database_nor_log_holds_anything_that_can_be_used(launch: Launch
     found["reset key"] = reset_password(stranger, server, alice.email)
     found |= {"wrong secret": "wrong-secret-that-nobody-may-keep", "bad token": "bad-token-that-nobody-may-keep"}
 
-    database, log = dump(), server.log
+    database, log = database_text(), server.log
     assert application.client_id in database, "the dump reads the tables"
     assert '"route":"/oauth/token"' in log, "the log is written"
     for name, value in found.items():

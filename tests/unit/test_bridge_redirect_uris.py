@@ -1,4 +1,4 @@
-"""Which callback addresses may be registered, and what is said of the others. D3; issue of callback addresses in admin."""
+"""Which callback addresses may be registered, and what is said of the others. D3; RFC 6749 §3.1.2."""
 
 import pytest
 from django.core.exceptions import ValidationError

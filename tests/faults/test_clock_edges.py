@@ -1,0 +1,139 @@
+"""The second at which a thing ends, on a clock that stands still. D7, D14; browsers.md R7."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+import time_machine
+from django.test import Client
+from django.utils import timezone
+
+from oauth_bridge.models import AccessToken, Consent
+from tests.factories import ApplicationFactory, CodeFactory, Issued, PersonFactory, Registered, TokenFactory
+from tests.matrix import contract
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def start() -> datetime:
+    return timezone.now().replace(microsecond=0)
+
+
+@pytest.fixture
+def registered(db: None) -> Registered:
+    return ApplicationFactory()
+
+
+def redeem(application: Registered, code: Issued) -> Any:
+    return Client().post(
+        "/oauth/token",
+        "&".join(
+            (
+                f"grant_type=authorization_code&code={code.raw}",
+                f"client_id={application.client_id}&client_secret={application.secret}",
+            )
+        ),
+        content_type="application/x-www-form-urlencoded",
+    )
+
+
+def read(token: str) -> Any:
+    return Client().get("/oauth/userinfo", headers={"authorization": f"Bearer {token}"})
+
+
+@contract("D14.code", "3.2", "2.2/validity", "8/code")
+@pytest.mark.parametrize(
+    ("age", "status"), [(0, 200), (599, 200), (599.999, 200), (600, 400), (600.001, 400), (601, 400)]
+)
+def test_a_code_is_dead_at_its_600th_second(registered: Registered, start: datetime, age: float, status: int) -> None:
+    code = CodeFactory(application=registered, issued_at=start)
+    with time_machine.travel(start + timedelta(seconds=age), tick=False):
+        assert redeem(registered, code).status_code == status
+
+
+@contract("D14.token", "3.3", "2.3/access_token", "8/token")
+@pytest.mark.parametrize(
+    ("age", "status"), [(0, 200), (3599, 200), (3599.999, 200), (3600, 401), (3600.001, 401), (3601, 401)]
+)
+def test_a_token_is_dead_at_its_3600th_second(db: None, start: datetime, age: float, status: int) -> None:
+    token = TokenFactory(issued_at=start)
+    with time_machine.travel(start + timedelta(seconds=age), tick=False):
+        assert read(token.raw).status_code == status
+
+
+@contract("D14.token")
+def test_a_token_that_was_exchanged_ends_3600_seconds_after_the_exchange(
+    registered: Registered, start: datetime
+) -> None:
+    code = CodeFactory(application=registered, issued_at=start)
+    with time_machine.travel(start + timedelta(seconds=599), tick=False) as clock:
+        token = redeem(registered, code).json()["access_token"]
+        clock.shift(timedelta(seconds=3599))
+        assert read(token).status_code == 200
+        clock.shift(timedelta(seconds=1))
+        assert read(token).status_code == 401
+
+
+@contract("D13.replay", "D13.recorded")
+@pytest.mark.parametrize("later", [0.001, 1, 599, 601, 3598])
+def test_a_replay_revokes_as_long_as_the_token_lives(registered: Registered, start: datetime, later: float) -> None:
+    code = CodeFactory(application=registered, issued_at=start)
+    with time_machine.travel(start, tick=False) as clock:
+        token = redeem(registered, code).json()["access_token"]
+        clock.shift(timedelta(seconds=later))
+        assert redeem(registered, code).json()["error"] == "invalid_grant"
+        assert read(token).status_code == 401
+    assert AccessToken.objects.get(application=registered.row).revoked_at is not None
+
+
+def consent_page(client: Client, application: Registered) -> str:
+    query = {"client_id": application.client_id, "redirect_uri": application.redirect_uri, "response_type": "code"}
+    return client.get("/oauth/authorize", query, headers={"accept": "text/html"}).content.decode()
+
+
+def answer(client: Client, page: str, **more: str) -> Any:
+    pending = re.search(r'name="pending" value="([^"]+)"', page)
+    assert pending
+    return client.post("/oauth/authorize", {"pending": pending[1], "decision": "allow", **more})
+
+
+@contract("D5.pending", "D8.leads-on")
+@pytest.mark.parametrize(
+    ("age", "is_answered"), [(0, True), (3599, True), (3600, False), (7200, False), (86_400, False)]
+)
+def test_a_consent_page_is_believed_for_an_hour_and_then_asks_again(
+    registered: Registered, start: datetime, age: int, is_answered: bool
+) -> None:
+    client = Client()
+    with time_machine.travel(start, tick=False) as clock:
+        client.force_login(PersonFactory())
+        page = consent_page(client, registered)
+        clock.shift(timedelta(seconds=age))
+        response = answer(client, page)
+        assert response.status_code in (302, 303)
+        assert response["Location"].startswith(registered.redirect_uri) is is_answered
+        if not is_answered:
+            again = client.get(response["Location"], headers={"accept": "text/html"}).content.decode()
+            assert answer(client, again)["Location"].startswith(registered.redirect_uri)
+
+
+@contract("D7.aged")
+@pytest.mark.parametrize(
+    ("days", "seconds", "is_remembered"), [(0, 0, True), (180, -1, True), (180, 0, False), (181, 0, False)]
+)
+def test_a_remembered_consent_ends_at_its_180th_day(
+    registered: Registered, start: datetime, days: int, seconds: int, is_remembered: bool
+) -> None:
+    client, person = Client(), PersonFactory()
+    with time_machine.travel(start, tick=False) as clock:
+        client.force_login(person)
+        answer(client, consent_page(client, registered), remember="on")
+        consent = Consent.objects.get(user=person)
+        assert consent.expires_at - consent.given_at == timedelta(days=180)
+        clock.shift(timedelta(days=days, seconds=seconds))
+        client.force_login(person)
+        assert (consent_page(client, registered) == "") is is_remembered

@@ -1,0 +1,117 @@
+"""Bytes that no honest client sends. Nothing of it is a 500, and the server goes on."""
+
+from __future__ import annotations
+
+import socket
+from urllib.parse import urlsplit
+
+import pytest
+
+from tests.driver import OAuthDriver, error_of
+from tests.factories import CodeFactory, Registered, TokenFactory
+from tests.matrix import contract
+from tests.server import Server
+
+FORM = b"Content-Type: application/x-www-form-urlencoded\r\n"
+
+
+def send(server: Server, data: bytes) -> bytes:
+    """The bytes on a connection of their own; what came back, empty when the server hung up."""
+    port = urlsplit(server.base_url).port
+    with socket.create_connection(("127.0.0.1", port), timeout=15) as connection:
+        try:
+            connection.sendall(data)
+            connection.shutdown(socket.SHUT_WR)
+            received = b""
+            while part := connection.recv(65536):
+                received += part
+        except ConnectionError:
+            return b""
+        return received
+
+
+def status_of(answer: bytes) -> int:
+    return int(answer.split(b" ", 2)[1]) if answer.startswith(b"HTTP/") else 0
+
+
+def request(line: bytes, headers: bytes = b"", body: bytes = b"") -> bytes:
+    return b"%b HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n%b\r\n%b" % (line, headers, body)
+
+
+REQUESTS = {
+    "empty": b"\r\n\r\n",
+    "garbage": bytes(range(256)),
+    "tls hello": b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
+    "unknown method": request(b"BREW /oauth/token"),
+    "long method": request(b"G" * 500 + b" /oauth/token"),
+    "path with nul": request(b"GET /oauth/%00"),
+    "path of bad utf-8": request(b"GET /oauth/%ff%fe"),
+    "raw high bytes in the path": request(b"GET /oauth/\xff\xfe?\xc3\x28=\xff"),
+    "avatar with nul": request(b"GET /avatars/%00/1.png"),
+    "absolute address": request(b"GET http://evil.example/oauth/userinfo"),
+    "query of percent signs": request(b"GET /oauth/authorize?%%%&%zz=%&=&&&==;"),
+    "40 kB of query": request(b"GET /oauth/authorize?state=" + b"a" * 40_000),
+    "40 kB of header": request(b"GET /oauth/userinfo", b"X: " + b"a" * 40_000 + b"\r\n"),
+    "200 headers": request(b"GET /oauth/userinfo", b"".join(b"X-%d: 1\r\n" % n for n in range(200))),
+    "30 kB of token": request(b"GET /oauth/userinfo", b"Authorization: Bearer " + b"a" * 30_000 + b"\r\n"),
+    "token of odd bytes": request(b"GET /oauth/userinfo", b"Authorization: Bearer \xff\xfe\xc3\r\n"),
+    "two authorizations": request(b"GET /oauth/userinfo", b"Authorization: Bearer a\r\nAuthorization: Bearer b\r\n"),
+    "two hosts": request(b"GET /oauth/userinfo", b"Host: evil.example\r\n"),
+    "negative length": request(b"POST /oauth/token", FORM + b"Content-Length: -1\r\n", b"a=b"),
+    "length of words": request(b"POST /oauth/token", FORM + b"Content-Length: many\r\n", b"a=b"),
+    "length too large": request(b"POST /oauth/token", FORM + b"Content-Length: 50\r\n", b"a=b"),
+    "length of no end": request(b"POST /oauth/token", FORM + b"Content-Length: 99999999999999\r\n", b"a=b"),
+    "broken chunks": request(b"POST /oauth/token", FORM + b"Transfer-Encoding: chunked\r\n", b"zz\r\nabc"),
+    "chunks and a length": request(
+        b"POST /oauth/token", FORM + b"Transfer-Encoding: chunked\r\nContent-Length: 3\r\n", b"3\r\na=b\r\n0\r\n\r\n"
+    ),
+    "cookies of odd bytes": request(b"GET /accounts/profile", b'Cookie: delegated_session=\xff";\x01; =; a==\r\n'),
+    "session of a path": request(b"GET /accounts/profile", b"Cookie: delegated_session=../../etc/passwd\r\n"),
+    "odd accept": request(b"GET /oauth/authorize", b"Accept: text/html;q=\xff,;;,*/*/*;=\r\n"),
+    "odd language": request(b"GET /accounts/sign-in", b"Accept-Language: " + b"x-" * 4000 + b"\r\n"),
+    "odd forwarded": request(b"GET /oauth/userinfo", b"X-Forwarded-For: " + b"," * 5000 + b"\xff\r\n"),
+    "expectation": request(b"POST /oauth/token", FORM + b"Expect: 200-maybe\r\nContent-Length: 3\r\n", b"a=b"),
+    "json of depth": request(
+        b"POST /oauth/token", b"Content-Type: application/json\r\nContent-Length: 20000\r\n", b"[" * 20_000
+    ),
+    "multipart without end": request(
+        b"POST /accounts/profile",
+        b"Content-Type: multipart/form-data; boundary=x\r\nContent-Length: 9\r\n",
+        b"--x\r\nabcd",
+    ),
+}
+
+
+@contract("D19/invalid_request", "7/400")
+@pytest.mark.parametrize("name", REQUESTS)
+def test_hostile_bytes_are_refused_and_the_server_goes_on(driver: OAuthDriver, provider: Server, name: str) -> None:
+    status = status_of(send(provider, REQUESTS[name]))
+    assert status == 0 or 200 <= status < 500 or status == 501, f"{name}: {status}"
+    assert driver.userinfo(TokenFactory().raw).status_code == 200
+
+
+@contract("D12.media-type", "4.3")
+def test_a_chunked_body_is_read_like_any_other(driver: OAuthDriver, provider: Server, application: Registered) -> None:
+    code = CodeFactory(application=application).raw
+    body = (
+        f"grant_type=authorization_code&code={code}&client_id={application.client_id}"
+        f"&client_secret={application.client_secret}"
+    ).encode()
+    chunks = b"%x\r\n%b\r\n0\r\n\r\n" % (len(body), body)
+    answer = send(provider, request(b"POST /oauth/token", FORM + b"Transfer-Encoding: chunked\r\n", chunks))
+    assert status_of(answer) == 200
+
+
+@contract("D19.large")
+def test_a_chunked_body_of_a_megabyte_is_not_read_to_the_end(provider: Server, driver: OAuthDriver) -> None:
+    chunk = b"10000\r\n%b\r\n" % (b"a" * 65536)
+    answer = send(provider, request(b"POST /oauth/token", FORM + b"Transfer-Encoding: chunked\r\n", chunk * 16))
+    assert status_of(answer) in (0, 400, 413)
+    error_of(driver.userinfo("x"), 401, "invalid_token")
+
+
+@contract("D5.state")
+def test_a_state_of_4_kb_fits_where_the_server_refuses_more(driver: OAuthDriver, application: Registered) -> None:
+    answer = driver.get(driver.authorization_url(application, state="☃" * 1365))
+    assert answer.status_code == 302
+    assert driver.get(answer.headers["Location"]).status_code == 200

@@ -1,0 +1,71 @@
+"""Pages that stop a sign-in lead on again. D8, D16."""
+
+import re
+from html import unescape
+
+import pytest
+from django.utils import timezone
+
+from oauth_bridge import applications
+from oauth_bridge.models import AuthorizationCode
+
+CALLBACK = "https://reading.example/callback"
+PAGE = {"HTTP_ACCEPT": "text/html"}
+
+
+@pytest.fixture
+def application(db):
+    return applications.create(name="Reading List", redirect_uris=[CALLBACK], homepage="https://reading.example")[0]
+
+
+@pytest.fixture
+def link(application):
+    return f"/oauth/authorize?client_id={application.client_id}&redirect_uri={CALLBACK}&response_type=code&state=s"
+
+
+@pytest.fixture
+def alice(db, django_user_model):
+    return django_user_model.objects.create_user(
+        "alice@example.com", "a long enough one", nickname="Alice", email_verified_at=timezone.now()
+    )
+
+
+def hidden(page, name):
+    return unescape(re.search(f'name="{name}" value="([^"]*)"', page.content.decode())[1])
+
+
+def test_a_person_with_an_unconfirmed_address_is_mailed_a_code_and_comes_back(client, alice, link, mailoutbox):
+    alice.email_verified_at = None
+    alice.save()
+    client.force_login(alice)
+    stopped = client.get(link, **PAGE)
+    assert stopped.status_code == 403
+    assert "not confirmed" in stopped.content.decode()
+    assert not AuthorizationCode.objects.exists()
+
+    send = unescape(re.search(r'action="(/accounts/confirm-email/send[^"]+)"', stopped.content.decode())[1])
+    typed = client.post(send, follow=True)
+    code = re.search(r"^\s*([A-Z0-9]{3,}-?[A-Z0-9]{3,})\s*$", mailoutbox[0].body, re.MULTILINE)[1]
+    page = client.post(typed.redirect_chain[-1][0], {"code": code}, follow=True, **PAGE)
+    assert "wants to know who you are" in page.content.decode()
+
+
+def test_a_page_that_has_done_its_work_offers_to_sign_in_again(client, alice, link):
+    client.force_login(alice)
+    consent = client.get(link, **PAGE)
+    post = {"pending": hidden(consent, "pending"), "decision": "allow"}
+    client.post("/oauth/authorize", post)
+    AuthorizationCode.objects.update(redeemed_at=timezone.now())
+    done = client.post("/oauth/authorize", post, **PAGE)
+    assert done.status_code == 200
+    assert "You already signed in to Reading List" in done.content.decode()
+    again = unescape(re.search(r'href="(/oauth/authorize\?[^"]+)"', done.content.decode())[1])
+    assert "wants to know who you are" in client.get(again, **PAGE).content.decode()
+
+
+def test_the_page_of_a_bad_address_shows_what_was_sent_and_nothing_of_what_is_registered(client, link):
+    page = client.get(link.replace("callback&", "callbacks%3Cb%3E&"), **PAGE)
+    text = page.content.decode()
+    assert page.status_code == 400
+    assert "https://reading.example/callbacks&lt;b&gt;" in text
+    assert f"{CALLBACK}<" not in text
