@@ -1,9 +1,30 @@
 """What gunicorn serves: `gunicorn -c config/gunicorn.py config.wsgi`."""
 
 import os
+import re
+from collections.abc import Iterable
+from wsgiref.types import StartResponse, WSGIEnvironment
 
 from django.core.wsgi import get_wsgi_application
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 
-application = get_wsgi_application()
+# The one parameter of a media type that means anything here.
+BOUNDARY = re.compile(r';\s*boundary=("?)([\w\'()+,./:=? -]{1,70})\1\s*(?=;|$)', re.ASCII | re.IGNORECASE)
+EXTENDED_PARAMETER = re.compile(r";[^;,=]*\*[^;,=]*=[^;,]*")
+
+serve = get_wsgi_application()
+
+
+def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+    """Django, without the headers' say in how a request is decoded: everything is UTF-8.
+
+    Django decodes by the `charset` a client names, and in `Content-Type` and `Accept` by that of an extended parameter
+    (RFC 2231). An unknown one fails before any middleware or error page of ours can answer.
+    """
+    if content_type := environ.get("CONTENT_TYPE"):
+        boundary = BOUNDARY.search(content_type)
+        environ["CONTENT_TYPE"] = content_type.partition(";")[0] + (boundary[0] if boundary else "")
+    if "*" in environ.get("HTTP_ACCEPT", ""):
+        environ["HTTP_ACCEPT"] = EXTENDED_PARAMETER.sub("", environ["HTTP_ACCEPT"])
+    return serve(environ, start_response)

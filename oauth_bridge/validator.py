@@ -37,7 +37,11 @@ class Validator(OAuth2Validator):
 
     def validate_client_id(self, client_id: str, request: Request, *args: Any, **kwargs: Any) -> bool:
         """D3: the client comes first. RFC 6749 §4.1.2.1: its absence is never reported by a redirect."""
-        request.client = Application.objects.filter(client_id=client_id).first()
+        # What can't be an identifier is not looked up: PostgreSQL takes no NUL.
+        found = (
+            Application.objects.filter(client_id=client_id) if client_id.isprintable() else Application.objects.none()
+        )
+        request.client = found.first()
         if request.client is None:
             raise NotVerified(Fault.CLIENT_UNKNOWN)
         if not request.client.is_usable(request):
@@ -167,6 +171,8 @@ class Validator(OAuth2Validator):
         """A redemption that began before the code was spent has lost a race; a later one is a replay.
 
         Only a replay revokes: it is the second use of RFC 6749 §4.1.2, while simultaneous calls are one use sent twice.
+        A call that waited for a thread until the winner was done looks like a replay and is treated as one: when in
+        doubt, the token ends.
         """
         age = timezone.now() - row.redeemed_at
         if row.redeemed_at > request.headers["received_at"]:

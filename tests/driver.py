@@ -272,8 +272,8 @@ class OAuthDriver:
         return origin in (self.base_url, self.auth_url)
 
 
-def noted(*credentials: str) -> None:
-    SEEN.update(each for each in credentials if len(each) >= SEEN_MIN_LENGTH)
+def noted(*credentials: str | None) -> None:
+    SEEN.update(each for each in credentials if each and len(each) >= SEEN_MIN_LENGTH)
 
 
 def error_of(response: requests.Response, status: int, error: str) -> str:

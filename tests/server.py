@@ -82,7 +82,7 @@ def environment(folder: Path, **changes: str) -> dict[str, str]:
         "SECRET_KEY": secrets.token_urlsafe(50),
         "PYTHONWARNINGS": "ignore",
         **({"REDIS_URL": os.environ["REDIS_URL"]} if os.environ.get("REDIS_URL") else {}),
-        **{name: value for name, value in changes.items() if value},
+        **changes,
     }
 
 
@@ -114,9 +114,9 @@ def serve(folder: Path, *, wsgi: str = "config.wsgi", **changes: str) -> Iterato
 
 
 def stop(process: subprocess.Popen[bytes]) -> None:
-    """SIGQUIT: at once, without waiting for connections that are kept open."""
+    """As a machine stops it: SIGTERM, and the whole group when that takes too long."""
     if process.poll() is None:
-        process.send_signal(signal.SIGQUIT)
+        process.terminate()
         try:
             process.wait(STOP_SECONDS)
         except subprocess.TimeoutExpired:

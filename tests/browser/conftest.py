@@ -1,0 +1,137 @@
+"""A real Chromium, the provider at http://localhost and an application at http://127.0.0.1: different sites to a browser."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import threading
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, sync_playwright
+
+from tests.driver import OAuthDriver
+from tests.factories import ApplicationFactory, Registered
+
+PATIENCE_MS = 10_000
+Open = Callable[..., BrowserContext]
+
+
+class Client:
+    """An application's web server: it keeps what its callback was called with. /forward goes on to another origin."""
+
+    def __init__(self) -> None:
+        self.calls: list[dict[str, str]] = []
+        self.landed = 0
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
+        self.port = self.server.server_address[1]
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    @property
+    def callback(self) -> str:
+        return f"http://127.0.0.1:{self.port}/callback"
+
+    @property
+    def forward(self) -> str:
+        return f"http://127.0.0.1:{self.port}/forward"
+
+    @property
+    def last(self) -> dict[str, str]:
+        return self.calls[-1]
+
+    def close(self) -> None:
+        self.server.shutdown()
+        self.server.server_close()
+
+    def _handler(client) -> type[BaseHTTPRequestHandler]:  # noqa: N805
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                parts = urlsplit(self.path)
+                if parts.path in ("/callback", "/forward"):
+                    client.calls.append({name: values[0] for name, values in parse_qs(parts.query).items()})
+                if parts.path == "/forward":
+                    self.send_response(302)
+                    self.send_header("Location", f"http://localhost:{client.port}/landing")
+                    self.end_headers()
+                    return
+                client.landed += parts.path == "/landing"
+                self.send_response(200)
+                self.send_header("Content-Type", "text/html")
+                self.end_headers()
+                self.wfile.write(b"<!doctype html><title>Client</title><link rel=icon href=data:,><h1>Back</h1>")
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        return Handler
+
+
+@pytest.fixture
+def client_server() -> Iterator[Client]:
+    client = Client()
+    yield client
+    client.close()
+
+
+@pytest.fixture
+def web_application(committed: None, client_server: Client) -> Registered:
+    application: Registered = ApplicationFactory(redirect_uris=f"{client_server.callback}\n{client_server.forward}")
+    return application
+
+
+@pytest.fixture(scope="package")
+def chromium() -> Iterator[Browser]:
+    program = shutil.which("chromium")
+    if program is None:
+        pytest.skip("needs Chromium")
+    # Playwright keeps an event loop in this thread; Django would refuse the database beside one.
+    os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "1"
+    arguments = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program, args=arguments)
+        yield browser
+        browser.close()
+    del os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"]
+
+
+@pytest.fixture
+def open_browser(chromium: Browser) -> Iterator[Open]:
+    """`open_browser(viewport=…, java_script_enabled=…)` is a new person at a new browser; a CSP complaint is a failure."""
+    contexts: list[BrowserContext] = []
+    complaints: list[str] = []
+
+    def heard(message: ConsoleMessage) -> None:
+        if "Content Security Policy" in message.text:
+            complaints.append(message.text)
+
+    def start(**options: Any) -> BrowserContext:
+        context = chromium.new_context(**options)
+        context.set_default_timeout(PATIENCE_MS)
+        context.on("console", heard)
+        context.on("weberror", lambda error: complaints.append(str(error.error)))
+        contexts.append(context)
+        return context
+
+    yield start
+    for context in contexts:
+        context.close()
+    assert complaints == []
+
+
+@pytest.fixture
+def page(open_browser: Open) -> Page:
+    return open_browser().new_page()
+
+
+@pytest.fixture
+def link(driver: OAuthDriver) -> Callable[..., str]:
+    return driver.authorization_url
+
+
+def sign_in(page: Page, email: str, password: str) -> None:
+    page.get_by_label("E-mail address").fill(email)
+    page.get_by_label("Password", exact=True).fill(password)
+    page.get_by_role("button", name="Sign in", exact=True).click()

@@ -1,0 +1,151 @@
+"""Every page: nothing that axe objects to, in light and dark, and nothing that is cut off at 320 px."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Page
+
+from accounts.models import NICKNAME_MAX_LENGTH
+from oauth_bridge.models import NAME_MAX_LENGTH
+from tests.browser.conftest import Open, sign_in
+from tests.driver import OAuthDriver
+from tests.factories import PASSWORD, ApplicationFactory, ConsentFactory, PersonFactory, Registered
+from tests.matrix import contract
+from tests.server import Server
+
+LONG_HOST = f"{'very-long-label-of-a-host-name-' * 2}.{'w' * 60}.example"
+
+
+class Visitor:
+    """Walks through every page there is, as people who have the longest names."""
+
+    def __init__(self, page: Page, provider: Server, driver: OAuthDriver) -> None:
+        self.page = page
+        self.provider = provider
+        self.link: Callable[..., str] = driver.authorization_url
+        self.alice = PersonFactory(
+            nickname="W" * NICKNAME_MAX_LENGTH, email=f"{'w' * 40}-{PersonFactory.build().email[6:]}"
+        )
+        self.application: Registered = ApplicationFactory(
+            name="M" * NAME_MAX_LENGTH,
+            homepage=f"https://{LONG_HOST}/",
+            redirect_uris=f"https://{LONG_HOST}/{'p' * 200}",
+        )
+        self.device: Registered = ApplicationFactory(redirect_uris="com.example.app:/callback", is_trusted=True)
+
+    def everything(self) -> Iterator[str]:
+        """Opens one page after the other and names it."""
+        yield from self._as_a_stranger()
+        yield from self._unconfirmed()
+        yield from self._as_alice()
+
+    def _open(self, path: str) -> None:
+        self.page.goto(path if "://" in path else f"{self.provider.auth_url}{path}")
+
+    def _as_a_stranger(self) -> Iterator[str]:
+        for name, path in {
+            "400": self.link(self.application, client_id="x" * 200),
+            "404": f"/{'unknown' * 30}",
+            "sign-in": "/accounts/sign-in",
+            "password reset": "/accounts/password/reset",
+            "dead reset link": "/accounts/password/reset/bad-key",
+        }.items():
+            self._open(path)
+            yield name
+        self._open("/accounts/password/reset")
+        self.page.get_by_label("E-mail address").fill(self.alice.email)
+        self.page.locator("form button[type=submit]").last.click()
+        yield "password reset, sent"
+        link = re.search(r"https?://\S+/accounts/password/reset/\S+", self.provider.mails()[-1])
+        assert link
+        self._open(link[0])
+        yield "password reset, new password"
+        self._open(self.link(self.application))
+        yield "sign-in for an application"
+        sign_in(self.page, self.alice.email, "wrong")
+        yield "sign-in with an error"
+
+    def _unconfirmed(self) -> Iterator[str]:
+        person = PersonFactory(email_verified_at=None)
+        self._open(self.link(self.application))
+        sign_in(self.page, person.email, PASSWORD)
+        yield "address not confirmed"
+        self.page.context.clear_cookies()
+
+    def _as_alice(self) -> Iterator[str]:
+        self._open(self.link(self.application))
+        sign_in(self.page, self.alice.email, PASSWORD)
+        yield "consent"
+        self.page.locator("details summary").first.click()
+        yield "consent, address unfolded"
+        ConsentFactory(user=self.alice, application=self.application.row, fingerprint="x")
+        for name, path in {
+            "profile": "/accounts/profile",
+            "applications": "/accounts/applications",
+            "sign-out": "/accounts/sign-out",
+        }.items():
+            self._open(path)
+            yield name
+        self._open("/accounts/profile")
+        self.page.get_by_label("Nickname").fill("")
+        self.page.get_by_label("Nickname").evaluate("field => { field.removeAttribute('maxlength'); }")
+        self.page.get_by_label("Nickname").fill("n" * 300)
+        self.page.get_by_role("button", name="Save").click()
+        yield "profile with an error"
+        self.page.context.clear_cookies()
+        self._open(self.link(self.device))
+        sign_in(self.page, self.alice.email, PASSWORD)
+        yield "continuing"
+
+
+@pytest.fixture
+def visit(provider: Server, driver: OAuthDriver) -> Callable[[Page], Visitor]:
+    return lambda page: Visitor(page, provider, driver)
+
+
+def violations(page: Page) -> list[str]:
+    found: list[dict[str, Any]] = Axe().run(page).response["violations"]
+    return [f"{each['id']}: {node['html'][:200]}" for each in found for node in each["nodes"]]
+
+
+@contract("D19.page")
+@pytest.mark.parametrize("colours", ["light", "dark"])
+def test_axe_finds_nothing_on_any_page(open_browser: Open, visit: Callable[[Page], Visitor], colours: str) -> None:
+    page = open_browser(color_scheme=colours).new_page()
+    found = {name: bad for name in visit(page).everything() if (bad := violations(page))}
+    assert found == {}
+
+
+@contract("D19.page")
+@pytest.mark.parametrize(
+    "screen",
+    [
+        {"viewport": {"width": 320, "height": 640}},
+        {"viewport": {"width": 320, "height": 200}, "device_scale_factor": 4},
+    ],
+    ids=["320 px", "400 percent"],
+)
+def test_no_page_is_cut_off_at_320_px(
+    open_browser: Open, visit: Callable[[Page], Visitor], screen: dict[str, Any]
+) -> None:
+    page = open_browser(**screen).new_page()
+    wide = {}
+    for name in visit(page).everything():
+        width = page.evaluate("document.documentElement.scrollWidth")
+        if width > page.evaluate("window.innerWidth"):
+            wide[name] = width
+    assert wide == {}
+
+
+@contract("D19.page")
+def test_pages_say_their_language_and_one_heading(open_browser: Open, visit: Callable[[Page], Visitor]) -> None:
+    page = open_browser(locale="en-GB").new_page()
+    for name in visit(page).everything():
+        assert page.evaluate("document.documentElement.lang").startswith("en"), name
+        assert page.locator("h1").count() == 1, name
+        assert page.title(), name

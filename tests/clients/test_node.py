@@ -1,0 +1,115 @@
+"""openid-client and passport-oauth2 do the whole flow unchanged, where Node is present. Specification 1."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.driver import OAuthDriver
+from tests.factories import PASSWORD, Registered
+from tests.matrix import contract
+from tests.server import Server
+
+SOURCES = Path(__file__).resolve().parent / "node"
+INSTALL_SECONDS = 120
+PROGRAMS = [("openid_client.mjs", "post"), ("openid_client.mjs", "basic"), ("passport_oauth2.mjs", "post")]
+
+
+@pytest.fixture(scope="session")
+def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The programs with their libraries, installed as the lock says, outside the checkout."""
+    if not (shutil.which("node") and shutil.which("npm")):
+        pytest.skip("needs Node and npm")
+    folder = tmp_path_factory.mktemp("node") / "clients"
+    shutil.copytree(SOURCES, folder)
+    command = ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"]
+    result = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=INSTALL_SECONDS, check=False)
+    if result.returncode != 0:
+        pytest.skip(f"npm can't install the client libraries: {result.stderr.strip().splitlines()[-1:]}")
+    return folder
+
+
+class Program:
+    """A client that says where to send the browser, takes the callback, and tells what came of it."""
+
+    def __init__(self, folder: Path, name: str, provider: Server, application: Registered, authentication: str) -> None:
+        self.process = subprocess.Popen(
+            ["node", name],
+            cwd=folder,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env={
+                **os.environ,
+                "BASE_URL": provider.base_url,
+                "AUTH_URL": provider.auth_url,
+                "CLIENT_ID": application.client_id,
+                "CLIENT_SECRET": application.client_secret,
+                "REDIRECT_URI": application.redirect_uri,
+                "CLIENT_AUTH": authentication,
+            },
+        )
+
+    def url(self) -> str:
+        return str(self._line()["url"])
+
+    def outcome(self, callback: str) -> dict[str, Any]:
+        assert self.process.stdin
+        self.process.stdin.write(f"{callback}\n")
+        self.process.stdin.flush()
+        outcome = self._line()
+        assert self.process.wait(30) == 0
+        return outcome
+
+    def _line(self) -> dict[str, Any]:
+        assert self.process.stdout
+        answer: dict[str, Any] = json.loads(self.process.stdout.readline())
+        return answer
+
+
+@contract("1.4", "1.5", "5.2", "4.3", "4.4", "D9.s256", "D12.basic")
+@pytest.mark.parametrize(("name", "authentication"), PROGRAMS)
+def test_the_whole_flow(
+    programs: Path,
+    provider: Server,
+    driver: OAuthDriver,
+    application: Registered,
+    alice: Any,
+    name: str,
+    authentication: str,
+) -> None:
+    program = Program(programs, name, provider, application, authentication)
+    callback = driver.authorize(program.url(), alice.email, PASSWORD)
+    outcome = program.outcome(callback.url)
+    assert outcome["type"].lower() == "bearer"
+    assert outcome["expires_in"] == 3600
+    assert outcome["profile"] == {
+        "sub": str(alice.pk),
+        "nickname": alice.nickname,
+        "email": alice.email,
+        "avatar": outcome["profile"]["avatar"],
+    }
+
+
+@contract("3.4", "4.2/error", "7/callback")
+@pytest.mark.parametrize(("name", "authentication"), PROGRAMS[1:])
+def test_a_refusal_is_understood(
+    programs: Path,
+    provider: Server,
+    driver: OAuthDriver,
+    application: Registered,
+    alice: Any,
+    name: str,
+    authentication: str,
+) -> None:
+    program = Program(programs, name, provider, application, authentication)
+    callback = driver.authorize(program.url(), alice.email, PASSWORD, "refuse")
+    outcome = program.outcome(callback.url)
+    assert "profile" not in outcome
+    assert "access_denied" in json.dumps(outcome) or "refused" in json.dumps(outcome)

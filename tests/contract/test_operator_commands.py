@@ -1,0 +1,249 @@
+"""The operator's interface: the commands of manage.py."""
+
+from __future__ import annotations
+
+import json
+import re
+import secrets
+import subprocess
+import uuid
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from accounts.models import Session, User
+from oauth_bridge.models import AccessToken, AuthorizationCode, Consent
+from tests.driver import OAuthDriver, Page, error_of
+from tests.factories import PASSWORD, CodeFactory, ConsentFactory, Registered, TokenFactory, rewind
+from tests.matrix import contract
+
+Manage = Callable[..., subprocess.CompletedProcess[str]]
+
+
+def answered(result: subprocess.CompletedProcess[str]) -> Any:
+    assert result.returncode == 0, result.stderr
+    return json.loads(result.stdout)
+
+
+class Made:
+    """An application as the command line made it."""
+
+    def __init__(self, answer: dict[str, Any]) -> None:
+        self.client_id = answer["client_id"]
+        self.client_secret = answer["client_secret"]
+        self.redirect_uri = answer["redirect_uris"][0]
+
+
+# Applications ---------------------------------------------------------------------------------------------------------
+
+
+@contract("O.application.create", "D15.entropy")
+def test_application_create_prints_what_a_developer_needs(manage: Manage, driver: OAuthDriver, alice: Any) -> None:
+    uris = ["https://client.example/a", "http://127.0.0.1:9000/b"]
+    flags = [part for uri in uris for part in ("--redirect-uri", uri)]
+    answer = answered(manage("application", "create", "Printer ☃", *flags, "--json"))
+    assert set(answer) == {"client_id", "client_secret", "name", "redirect_uris"}
+    assert answer["name"] == "Printer ☃"
+    assert answer["redirect_uris"] == uris
+    assert re.fullmatch(r"[A-Za-z0-9_-]{43,}", answer["client_secret"])
+    made = Made(answer)
+    code = driver.authorize(driver.authorization_url(made), alice.email, PASSWORD).parameters["code"]
+    assert driver.exchange(made, code).status_code == 200
+
+
+@contract("O.application.create", "D15.entropy")
+def test_no_two_applications_get_the_same_secret(manage: Manage) -> None:
+    two = [
+        answered(manage("application", "create", "A", "--redirect-uri", "https://a.example/", "--json")) for _ in "12"
+    ]
+    assert two[0]["client_secret"] != two[1]["client_secret"]
+    assert two[0]["client_id"] != two[1]["client_id"]
+
+
+@contract("O.application.create")
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "",
+        "https://a.example/#x",
+        "http://a.example/",
+        "javascript:alert(1)",
+        "https://*.a.example/",
+        "https://u@a.example/",
+    ],
+)
+def test_a_callback_address_that_cannot_be_registered_is_explained(manage: Manage, uri: str) -> None:
+    result = manage("application", "create", "A", "--redirect-uri", uri, "--json")
+    assert result.returncode != 0
+    assert "Traceback" not in result.stderr
+    assert result.stderr.strip()
+    assert result.stdout.strip() == ""
+
+
+@contract("O.application.trusted", "D7.trusted")
+def test_a_trusted_application_has_no_consent_page(manage: Manage, signed_in: OAuthDriver) -> None:
+    uri = "https://trusted.example/cb"
+    made = Made(answered(manage("application", "create", "T", "--redirect-uri", uri, "--trusted", "--json")))
+    assert signed_in.callback(signed_in.get(signed_in.authorization_url(made))).address == uri
+
+
+@contract("O.application.list", "O.application.show", "D15.digests")
+def test_list_and_show_tell_everything_but_the_secret(manage: Manage, application: Registered) -> None:
+    listed = answered(manage("application", "list", "--json"))
+    assert application.client_id in [one["client_id"] for one in listed]
+    shown = answered(manage("application", "show", application.client_id, "--json"))
+    assert shown["name"] == application.row.name
+    assert shown["redirect_uris"] == application.row.callback_addresses
+    assert "client_secret" not in shown
+    for result in (manage("application", "list"), manage("application", "show", application.client_id)):
+        assert result.returncode == 0
+        assert application.client_id in result.stdout
+        assert application.client_secret not in result.stdout
+
+
+@contract("O.application.rotate-secret")
+def test_a_rotated_secret_works_and_the_old_one_does_not(
+    manage: Manage, driver: OAuthDriver, application: Registered
+) -> None:
+    answer = answered(manage("application", "rotate-secret", application.client_id, "--json"))
+    code = CodeFactory(application=application).raw
+    error_of(driver.exchange(application, code), 401, "invalid_client")
+    assert driver.exchange(application, code, client_secret=answer["client_secret"]).status_code == 200
+
+
+@contract("O.application.disable", "D17.application")
+def test_a_disabled_application_is_refused_until_it_is_enabled(
+    manage: Manage, driver: OAuthDriver, application: Registered
+) -> None:
+    token = TokenFactory(application=application).raw
+    assert driver.userinfo(token).status_code == 200
+    answered(manage("application", "disable", application.client_id, "--json"))
+    error_of(driver.userinfo(token), 401, "invalid_token")
+    answered(manage("application", "enable", application.client_id, "--json"))
+    assert driver.userinfo(token).status_code == 200
+
+
+@contract("O.application.delete")
+def test_a_deleted_application_is_gone_with_what_it_holds(
+    manage: Manage, driver: OAuthDriver, application: Registered
+) -> None:
+    token = TokenFactory(application=application).raw
+    answered(manage("application", "delete", application.client_id, "--json"))
+    error_of(driver.userinfo(token), 401, "invalid_token")
+    error_of(driver.exchange(application, "x"), 401, "invalid_client")
+    assert not AccessToken.objects.filter(application_id=application.row.pk).exists()
+
+
+@contract("O.application.show")
+@pytest.mark.parametrize("action", ["show", "rotate-secret", "disable", "enable", "delete"])
+def test_an_unknown_client_id_is_a_sentence(manage: Manage, action: str) -> None:
+    result = manage("application", action, "unknown", "--json")
+    assert result.returncode != 0
+    assert "unknown" in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+# Accounts -------------------------------------------------------------------------------------------------------------
+
+
+@contract("O.account.create", "O.account.verified", "D16.email")
+def test_account_create_makes_a_person_who_can_sign_in(
+    manage: Manage, driver: OAuthDriver, application: Registered
+) -> None:
+    email = f"Made-{uuid.uuid4().hex}@Example.com"
+    answer = answered(
+        manage("account", "create", email, "--nickname", "Ål", "--password-stdin", "--json", stdin=f"{PASSWORD}\n")
+    )
+    assert set(answer) == {"sub", "email", "nickname"}
+    assert answer["email"] == email.lower()
+    assert answer["nickname"] == "Ål"
+    callback = driver.authorize(driver.authorization_url(application), email, PASSWORD)
+    token = driver.exchange(application, callback.parameters["code"]).json()["access_token"]
+    profile = driver.userinfo(token).json()
+    assert (profile["sub"], profile["email"], profile["nickname"]) == (answer["sub"], answer["email"], "Ål")
+
+
+@contract("O.account.create")
+def test_account_create_explains_what_is_wrong(manage: Manage, alice: Any) -> None:
+    for email, password in ((alice.email.upper(), PASSWORD), ("no-address", PASSWORD), ("new@example.com", "")):
+        result = manage("account", "create", email, "--nickname", "N", "--password-stdin", stdin=password)
+        assert result.returncode != 0
+        assert result.stderr.strip()
+        assert "Traceback" not in result.stderr
+        assert PASSWORD not in result.stderr
+
+
+@contract("O.account.set-password")
+def test_a_password_that_was_set_works_and_the_old_one_does_not(
+    manage: Manage, signed_in: OAuthDriver, another_driver: OAuthDriver, alice: Any
+) -> None:
+    new = "quite another long password"
+    answered(manage("account", "set-password", alice.email, "--password-stdin", "--json", stdin=f"{new}\n"))
+    assert signed_in.get("/accounts/profile").status_code == 302
+    assert Page(another_driver.sign_in(another_driver.open("/accounts/sign-in"), alice.email, PASSWORD)).sign_in
+    assert another_driver.signed_in(alice.email, new).get("/accounts/profile").status_code == 200
+
+
+@contract("O.account.deactivate", "D17.person")
+def test_a_deactivated_account_is_refused_until_it_is_activated(
+    manage: Manage, signed_in: OAuthDriver, alice: Any
+) -> None:
+    token = TokenFactory(user=alice).raw
+    answered(manage("account", "deactivate", alice.email, "--json"))
+    error_of(signed_in.userinfo(token), 401, "invalid_token")
+    assert signed_in.get("/accounts/profile").status_code == 302
+    answered(manage("account", "activate", alice.email, "--json"))
+    assert signed_in.userinfo(token).status_code == 200
+
+
+@contract("O.account.verified")
+def test_createsuperuser_counts_as_verified(manage: Manage, driver: OAuthDriver, application: Registered) -> None:
+    email = f"root-{uuid.uuid4().hex}@example.com"
+    result = manage(
+        *("createsuperuser", "--noinput", "--email", email, "--nickname", "Root"), DJANGO_SUPERUSER_PASSWORD=PASSWORD
+    )
+    assert result.returncode == 0, result.stderr
+    assert User.objects.get(email=email).email_verified_at is not None
+    assert "code" in driver.authorize(driver.authorization_url(application), email, PASSWORD).parameters
+
+
+# Purge ----------------------------------------------------------------------------------------------------------------
+
+
+@contract("O.purge")
+def test_purge_deletes_what_is_past_use_and_nothing_else(
+    manage: Manage, driver: OAuthDriver, application: Registered, alice: Any
+) -> None:
+    given = {"application": application, "user": alice}
+    live_code, live_token = CodeFactory(**given), TokenFactory(**given)
+    spent = CodeFactory(**given)
+    token_of_spent = driver.exchange(application, spent.raw).json()["access_token"]
+    rewind(spent.row, 700)
+    old = [CodeFactory(**given).row for _ in range(5)] + [TokenFactory(**given).row for _ in range(5)]
+    for row in old:
+        rewind(row, 2 * 24 * 3600)
+    consent = ConsentFactory(user=alice, application=application.row, fingerprint="x")
+    rewind(consent, timedelta(days=181).total_seconds())
+    session = Session.objects.create(session_key=secrets.token_hex(32), session_data="", expire_date=timezone.now())
+
+    result = manage("purge", "--batch", "2")
+    assert result.returncode == 0, result.stderr
+    assert AuthorizationCode.objects.filter(application=application.row).count() == 2
+    assert AccessToken.objects.filter(application=application.row).count() == 2
+    assert not Consent.objects.filter(pk=consent.pk).exists()
+    assert not Session.objects.filter(pk=session.pk).exists()
+    assert driver.exchange(application, live_code.raw).status_code == 200
+    assert driver.userinfo(live_token.raw).status_code == 200
+
+    # A code that was spent is kept while its token lives, so a replay after the purge still revokes.
+    driver.exchange(application, spent.raw)
+    assert driver.userinfo(token_of_spent).status_code == 401
+
+
+@contract("O.purge")
+def test_purge_without_anything_to_do_succeeds(manage: Manage) -> None:
+    manage("purge")
+    assert manage("purge").returncode == 0

@@ -1,0 +1,47 @@
+"""The tables of docs/contract.md, made from the code they describe. `python -m tests.documents` writes them."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+from tests.contract.sentences import SENTENCES
+from tests.matrix import holders
+
+ROOT = Path(__file__).resolve().parent.parent
+CONTRACT = ROOT / "docs" / "contract.md"
+
+
+def errors() -> str:
+    """One row a failure: status, `error`, sentence. Read from the source: the table needs no settings."""
+    rows = ["| status | `error` | `error_description` |", "|---|---|---|"]
+    source = ast.parse((ROOT / "oauth_bridge" / "faults.py").read_text(encoding="utf-8"))
+    table = next(node for node in source.body if isinstance(node, ast.ClassDef) and node.name == "Fault")
+    for node in table.body:
+        if isinstance(node, ast.Assign):
+            status, error, sentence = ast.literal_eval(node.value)
+            rows.append(f"| {status} | `{error}` | {sentence} |")
+    return "\n".join(rows)
+
+
+def sentences() -> str:
+    """One row a sentence of the contract, with the tests that hold it."""
+    rows = ["| sentence | what it says | tests |", "|---|---|---|"]
+    for sentence, tests in holders().items():
+        held = "<br>".join(f"`{test.removeprefix('tests/')}`" for test in tests)
+        rows.append(f"| {sentence} | {SENTENCES.get(sentence, 'unknown').replace('|', '&#124;')} | {held} |")
+    return "\n".join(rows)
+
+
+def contract() -> str:
+    """docs/contract.md as it ought to be."""
+    text = CONTRACT.read_text(encoding="utf-8")
+    for name, made in (("errors", errors()), ("sentences", sentences())):
+        region = re.compile(f"<!-- {name} -->.*<!-- /{name} -->", re.DOTALL)
+        text = region.sub(lambda _, name=name, made=made: f"<!-- {name} -->\n{made}\n<!-- /{name} -->", text)
+    return text
+
+
+if __name__ == "__main__":
+    CONTRACT.write_text(contract(), encoding="utf-8")

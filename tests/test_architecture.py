@@ -1,0 +1,201 @@
+"""The habits of the house that a program can hold: sizes, words, arrows, templates, addresses."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+from django.template.loader import get_template
+from django.urls import URLPattern, URLResolver, get_resolver
+
+ROOT = Path(__file__).resolve().parent.parent
+ROOMS = ("config", "accounts", "oauth_bridge")
+SOURCES = sorted(path for room in ROOMS for path in (ROOT / room).rglob("*.py") if "migrations" not in path.parts)
+TEMPLATES = sorted((ROOT / "templates").rglob("*.*"))
+STYLES = sorted((ROOT / "static").rglob("*.css"))
+FILE_LINES, FUNCTION_LINES, TEMPLATE_LINES, TEST_LINES = 320, 50, 120, 400
+ALLAUTH_MAY_BE_USED_BY = {"adapter", "forms", "urls", "views", "admin", "verification"}
+PLAIN_COLOUR = re.compile(r"#[0-9a-fA-F]{3,8}\b|\brgba?\(|\bhsla?\(")
+# Every page the library's views can show with our settings: none of its own templates may come through.
+LIBRARY_TEMPLATES = [
+    *(
+        f"account/{name}.html"
+        for name in (
+            "login",
+            "logout",
+            "signup_closed",
+            "account_inactive",
+            "confirm_email_verification_code",
+            "reauthenticate",
+            "password_reset",
+            "password_reset_done",
+            "password_reset_from_key",
+            "password_reset_from_key_done",
+        )
+    ),
+]
+
+
+def place(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def lines_of(path: Path) -> list[str]:
+    return path.read_text(encoding="utf-8").splitlines()
+
+
+def imports_of(path: Path) -> set[str]:
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names |= {node.module} | {f"{node.module}.{alias.name}" for alias in node.names}
+    return names
+
+
+def uses(names: set[str], package: str) -> bool:
+    return any(name == package or name.startswith(f"{package}.") for name in names)
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=place)
+def test_files_and_functions_are_small(path: Path) -> None:
+    assert len(lines_of(path)) <= FILE_LINES
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.FunctionDef):
+            assert (node.end_lineno or 0) - node.lineno < FUNCTION_LINES, node.name
+
+
+def test_templates_and_tests_are_small() -> None:
+    assert [place(path) for path in TEMPLATES if len(lines_of(path)) > TEMPLATE_LINES] == []
+    tests = (ROOT / "tests").rglob("*.py")
+    assert [place(path) for path in tests if len(lines_of(path)) > TEST_LINES] == []
+
+
+def test_each_module_says_what_it_is_for() -> None:
+    silent = [
+        place(path)
+        for path in SOURCES
+        if path.name not in ("__init__.py", "apps.py")
+        and not ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
+    ]
+    assert silent == []
+
+
+def test_the_arrows_point_one_way() -> None:
+    wrong = []
+    for path in SOURCES:
+        names, room = imports_of(path), path.relative_to(ROOT).parts[0]
+        forbidden = {"accounts": ("oauth_bridge", "oauth2_provider", "oauthlib", "config"), "oauth_bridge": ("config",)}
+        wrong += [f"{place(path)}: {each}" for each in forbidden.get(room, ()) if uses(names, each)]
+        if room != "oauth_bridge":
+            wrong += [f"{place(path)}: {each}" for each in ("oauth2_provider", "oauthlib") if uses(names, each)]
+    assert wrong == []
+
+
+def test_allauth_is_known_in_six_files_and_never_by_its_insides() -> None:
+    wrong = []
+    for path in SOURCES:
+        names = imports_of(path)
+        if any(".internal" in name for name in names if name.startswith("allauth")):
+            wrong.append(place(path))
+        is_allowed = path.parent.name == "accounts" and path.stem in ALLAUTH_MAY_BE_USED_BY
+        if uses(names, "allauth") and not is_allowed:
+            wrong.append(place(path))
+    assert wrong == []
+
+
+def test_colours_are_literals_in_one_file_only() -> None:
+    wrong = []
+    for path in [*STYLES, *TEMPLATES]:
+        if path.name == "tokens.css" or path.suffix == ".txt":
+            continue
+        wrong += [f"{place(path)}: {found}" for found in PLAIN_COLOUR.findall(path.read_text(encoding="utf-8"))]
+    assert wrong == []
+
+
+def test_templates_hold_no_style_no_script_and_no_other_host() -> None:
+    wrong = []
+    for path in TEMPLATES:
+        text = path.read_text(encoding="utf-8")
+        own_script = re.sub(r"<script src=\"\{% static '[^']+' %\}\"[^>]*></script>", "", text)
+        for word in (" style=", "<style", "<script", "http://", "https://", " onclick=", "javascript:"):
+            if word in own_script:
+                wrong.append(f"{place(path)}: {word}")
+    assert wrong == []
+
+
+def test_pages_extend_one_base_and_name_their_blocks() -> None:
+    wrong = []
+    for path in (path for path in TEMPLATES if path.suffix == ".html"):
+        text = path.read_text(encoding="utf-8")
+        if not path.name.startswith("_") and path.name != "base.html" and not text.startswith("{% extends"):
+            wrong.append(f"{place(path)}: {{% extends %}} comes first")
+        if re.search(r"\{% endblock %\}", text):
+            wrong.append(f"{place(path)}: an endblock without a name")
+    assert wrong == []
+
+
+def test_no_template_of_the_library_comes_through() -> None:
+    views = [getattr(pattern.callback, "view_class", None) for pattern in patterns(get_resolver().url_patterns)]
+    used = {getattr(view, "template_name", None) for view in views if view and uses({view.__module__}, "allauth")}
+    names = {*LIBRARY_TEMPLATES, *(name for name in used if name)}
+    foreign = [name for name in sorted(names) if not Path(get_template(name).origin.name).is_relative_to(ROOT)]  # type: ignore[union-attr]
+    assert foreign == []
+
+
+def patterns(given: list[URLPattern | URLResolver]) -> list[URLPattern]:
+    flat: list[URLPattern] = []
+    for each in given:
+        flat += patterns(each.url_patterns) if isinstance(each, URLResolver) else [each]
+    return flat
+
+
+def named(patterns: list[URLPattern | URLResolver], prefix: str = "") -> dict[str, str]:
+    """Route by name of every address of ours; Django's admin keeps its own."""
+    found: dict[str, str] = {}
+    for pattern in patterns:
+        route = prefix + str(pattern.pattern)
+        if isinstance(pattern, URLResolver):
+            if not route.startswith("admin/"):
+                found |= named(pattern.url_patterns, route)
+        elif pattern.name:
+            found[pattern.name] = route
+    return found
+
+
+def test_no_address_ends_in_a_slash() -> None:
+    routes = named(get_resolver().url_patterns)
+    assert routes["authorize"] == "oauth/authorize"
+    assert [route for route in routes.values() if route.rstrip("$").endswith("/")] == []
+
+
+def test_every_name_a_template_uses_resolves() -> None:
+    routes = named(get_resolver().url_patterns)
+    wrong = []
+    for path in TEMPLATES:
+        for name in re.findall(r"\{% url '([^']+)'", path.read_text(encoding="utf-8")):
+            if name not in routes and not name.startswith("admin:"):
+                wrong.append(f"{place(path)}: {name}")
+    assert wrong == []
+
+
+def test_every_variable_is_in_the_operations_manual_and_the_other_way_round() -> None:
+    settings = (ROOT / "config" / "settings.py").read_text(encoding="utf-8")
+    read = set(re.findall(r"env\.\w+\(\s*\"([A-Z_]+)\"", settings)) | set(re.findall(r"(RATE_[A-Z_]+)=", settings))
+    manual = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
+    assert [name for name in sorted(read) if f"`{name}`" not in manual] == []
+    told = set(re.findall(r"^\| `([A-Z_]+)` \|", manual, re.MULTILINE))
+    assert sorted(told - read) == []
+
+
+def test_nothing_names_the_machine_it_was_written_on() -> None:
+    words = re.compile(rf"{re.escape(str(ROOT))}/|--(extra-)?index-url", re.IGNORECASE)
+    kept = [*SOURCES, *TEMPLATES, *(ROOT / "docs").rglob("*"), *(ROOT / "config" / "requirements").glob("*")]
+    kept += [path for path in (ROOT / "tests").rglob("*") if path.suffix in (".py", ".json", ".mjs")]
+    kept += [path for name in ("README.md", "CHANGELOG.md", "Makefile", ".ci/run") if (path := ROOT / name).exists()]
+    own = Path(__file__)
+    found = [place(path) for path in kept if path.is_file() and path != own and words.search(path.read_text("utf-8"))]
+    assert found == []
