@@ -1,4 +1,4 @@
-"""A real Chromium, the provider at http://localhost and an application at http://127.0.0.1: different sites to a browser."""
+"""A real Chromium; the provider at http://localhost, an application at http://127.0.0.1: two sites to a browser."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Client:
         self.server.shutdown()
         self.server.server_close()
 
-    def _handler(client) -> type[BaseHTTPRequestHandler]:  # noqa: N805
+    def _handler(client) -> type[BaseHTTPRequestHandler]:
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 parts = urlsplit(self.path)
@@ -99,7 +99,7 @@ def chromium() -> Iterator[Browser]:
 
 @pytest.fixture
 def open_browser(chromium: Browser) -> Iterator[Open]:
-    """`open_browser(viewport=…, java_script_enabled=…)` is a new person at a new browser; a CSP complaint is a failure."""
+    """`open_browser(viewport=…, java_script_enabled=…)` is a new browser; a CSP complaint is a failure."""
     contexts: list[BrowserContext] = []
     complaints: list[str] = []
 

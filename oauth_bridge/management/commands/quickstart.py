@@ -36,6 +36,23 @@ START_SECONDS = 60.0
 STOP_SECONDS = 15.0
 
 
+WELCOME = """
+{name} is running, with an application that uses it.
+
+  Open            {demo_url}
+  and sign in as  demo@example.org, password {password}
+
+  Administration  {service_url}/admin/
+                  admin@example.org, password {admin_password}
+  Application     {application.name}, client_id {application.client_id}
+                  client_secret {secret}
+  Log             {log}
+  Letters         {letters}
+
+Each run sets new passwords and a new secret. Ctrl-C ends both.
+"""
+
+
 class Command(BaseCommand):
     help = "Migrate, make a demo account, administrator and application, serve both, and say what to open."
 
@@ -55,38 +72,42 @@ class Command(BaseCommand):
             raise CommandError(f"The database can't be prepared: {str(error).partition(chr(10))[0]}.") from None
         connections.close_all()
 
+        log = settings.VAR_DIR / "quickstart.log"
+        commands = {
+            "service": (serve_command(), serve_variables(port)),
+            "demo application": (demo_command(), demo_variables(service_url, demo_port, application, secret)),
+        }
+        addresses = {"service": f"http://127.0.0.1:{port}/health/ready", "demo application": demo_url}
+        welcome = WELCOME.format(
+            name=settings.SERVICE_NAME,
+            demo_url=demo_url,
+            service_url=service_url,
+            password=password,
+            admin_password=admin_password,
+            application=application,
+            secret=secret,
+            log=log,
+            letters=getattr(settings, "EMAIL_FILE_PATH", "") or "by EMAIL_URL",
+        )
+        self.run_both(commands, addresses, log, welcome)
+
+    def run_both(
+        self, commands: dict[str, tuple[list[str], dict[str, str]]], addresses: dict[str, str], log: Path, welcome: str
+    ) -> None:
+        """Serves until Ctrl-C. Raises CommandError: one of the two has ended, or a file can't be used."""
         signal.signal(signal.SIGTERM, end)
         signal.signal(signal.SIGHUP, end)
-        log = settings.VAR_DIR / "quickstart.log"
         with ExitStack() as running:
             try:
                 log.parent.mkdir(parents=True, exist_ok=True)
                 output = running.enter_context(log.open("ab"))
                 processes = {
-                    "service": running.enter_context(process(serve_command(), serve_variables(port), output)),
-                    "demo application": running.enter_context(
-                        process(demo_command(), demo_variables(service_url, demo_port, application, secret), output)
-                    ),
+                    name: running.enter_context(process(command, variables, output))
+                    for name, (command, variables) in commands.items()
                 }
-                wait_for(f"http://127.0.0.1:{port}/health/ready", "service", processes, log)
-                wait_for(demo_url, "demo application", processes, log)
-                self.stdout.write(
-                    f"""
-{settings.SERVICE_NAME} is running, with an application that uses it.
-
-  Open            {demo_url}
-  and sign in as  demo@example.org, password {password}
-
-  Administration  {service_url}/admin/
-                  admin@example.org, password {admin_password}
-  Application     {application.name}, client_id {application.client_id}
-                  client_secret {secret}
-  Log             {log}
-  Letters         {getattr(settings, "EMAIL_FILE_PATH", "") or "by EMAIL_URL"}
-
-Each run sets new passwords and a new secret. Ctrl-C ends both.
-"""
-                )
+                for name, address in addresses.items():
+                    wait_for(address, name, processes, log)
+                self.stdout.write(welcome)
                 self.stdout.flush()
                 while True:
                     check_alive(processes, log)
