@@ -37,10 +37,9 @@ ISSUE = f"""
     INSERT INTO {CODES} (digest, attempt, application_id, user_id, redirect_uri, scope, code_challenge,
                          issued_at, expires_at)
     VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s)
-    ON CONFLICT (attempt) DO UPDATE
+    ON CONFLICT (attempt, user_id) DO UPDATE
        SET digest = excluded.digest, issued_at = excluded.issued_at, expires_at = excluded.expires_at
-     WHERE {CODES}.redeemed_at IS NULL
-       AND {CODES}.user_id = excluded.user_id AND {CODES}.application_id = excluded.application_id
+     WHERE {CODES}.redeemed_at IS NULL AND {CODES}.application_id = excluded.application_id
  RETURNING id
 """  # noqa: S608 - table names only
 
@@ -131,9 +130,9 @@ def issue(attempt: Attempt, person: User) -> str:
     return code
 
 
-def void(attempt_id: UUID) -> None:
-    """Forget the attempt's code when it has not been redeemed: the person refused after all (D8)."""
-    AuthorizationCode.objects.filter(attempt=attempt_id, redeemed_at=None).delete()
+def void(attempt_id: UUID, person: User) -> None:
+    """Forget the code of the person's attempt when it has not been redeemed: the person refused after all (D8)."""
+    AuthorizationCode.objects.filter(attempt=attempt_id, user=person, redeemed_at=None).delete()
 
 
 def find(code: str) -> AuthorizationCode | None:

@@ -98,11 +98,11 @@ class ApplicationSecret(models.Model):
 class AuthorizationCode(models.Model):
     """A one-time code, remembered after it was redeemed so that a replay is recognised (D13, D14).
 
-    `attempt` is the consent page (or the direct answer) it came from: an attempt has one live code at most (D8).
+    `attempt` is the consent page (or the direct answer) it came from; one of a person has one live code at most (D8).
     """
 
     digest = models.BinaryField(max_length=32, unique=True, editable=False)
-    attempt = models.UUIDField(unique=True, editable=False)
+    attempt = models.UUIDField(editable=False)
     application = models.ForeignKey(Application, on_delete=models.CASCADE, related_name="+")
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
     redirect_uri = models.TextField()
@@ -117,6 +117,9 @@ class AuthorizationCode(models.Model):
 
     class Meta:
         swappable = "OAUTH2_PROVIDER_GRANT_MODEL"
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.UniqueConstraint(fields=["attempt", "user"], name="oauth_bridge_one_code_an_attempt"),
+        ]
 
 
 class AccessToken(models.Model):

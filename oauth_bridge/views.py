@@ -80,10 +80,12 @@ class AuthorizeView(BridgeView):
             return HttpResponseRedirect(pages.sign_in_url(pending, application))
         if request.user.email_verified_at is None:
             return pages.address_not_confirmed(request, application, pending)
-        if application.is_trusted or consent.is_remembered(request.user, application):
+        # Whoever was shown a page and answered it too late, or as somebody else, is shown one again: never a short cut.
+        must_ask = bool(query.text("notice"))
+        if not must_ask and (application.is_trusted or consent.is_remembered(request.user, application)):
             # After a form of ours a page comes first: browsers apply its form-action to every hop (browsers.md R1).
             return self._allow(request, pending, application, scope, by_page=bool(query.text("request")))
-        return pages.consent(request, application, pending, notice=bool(query.text("notice")))
+        return pages.consent(request, application, pending, notice=must_ask)
 
     head = get
 
@@ -93,8 +95,6 @@ class AuthorizeView(BridgeView):
         """The answer of a consent page: the signed blob and the decision are read, and neither is believed alone."""
         throttling.authorize(request)
         pending = self._pending(request.POST.get("pending", ""))
-        if not request.user.is_authenticated or not pending.is_answerable(request):
-            return HttpResponseRedirect(pages.authorize_path(pending, notice=True), status=303)
         try:
             application, scope = self._verify(request, pending)
         except NotVerified:
@@ -102,9 +102,12 @@ class AuthorizeView(BridgeView):
         except Refused as refused:
             return errors.callback_refusal(pending.redirect_uri, refused, pending.state, status=303)
         decision = request.POST.get("decision")
-        if decision == "refuse":
-            codes.void(UUID(pending.attempt))
+        if decision == "refuse":  # believed of an old page too: it gives nothing away
+            if request.user.is_authenticated:
+                codes.void(UUID(pending.attempt), request.user)
             return pages.lead_back(request, application, pending, error=Refused(Fault.REFUSED))
+        if not request.user.is_authenticated or not pending.is_answerable(request):
+            return HttpResponseRedirect(pages.authorize_path(pending, notice=True), status=303)
         if decision != "allow" or request.user.email_verified_at is None:
             return HttpResponseRedirect(pages.authorize_path(pending), status=303)
         if request.POST.get("remember"):

@@ -2,11 +2,12 @@
 
 import re
 from html import unescape
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from django.utils import timezone
 
-from oauth_bridge import applications
+from oauth_bridge import applications, consent
 from oauth_bridge.models import AuthorizationCode
 
 CALLBACK = "https://reading.example/callback"
@@ -52,8 +53,8 @@ def test_a_person_with_an_unconfirmed_address_is_mailed_a_code_and_comes_back(cl
 
 def test_a_page_that_has_done_its_work_offers_to_sign_in_again(client, alice, link):
     client.force_login(alice)
-    consent = client.get(link, **PAGE)
-    post = {"pending": hidden(consent, "pending"), "decision": "allow"}
+    page = client.get(link, **PAGE)
+    post = {"pending": hidden(page, "pending"), "decision": "allow"}
     client.post("/oauth/authorize", post)
     AuthorizationCode.objects.update(redeemed_at=timezone.now())
     done = client.post("/oauth/authorize", post, **PAGE)
@@ -69,3 +70,37 @@ def test_the_page_of_a_bad_address_shows_what_was_sent_and_nothing_of_what_is_re
     assert page.status_code == 400
     assert "https://reading.example/callbacks&lt;b&gt;" in text
     assert f"{CALLBACK}<" not in text
+
+
+def test_a_late_answer_never_takes_the_short_cut_of_whoever_is_signed_in_now(
+    client, alice, link, application, django_user_model
+):
+    """The page was Alice's; Bob, who has remembered the application, is signed in when it is posted."""
+    bob = django_user_model.objects.create_user(
+        "bob@example.com", "a long enough one", nickname="Bob", email_verified_at=timezone.now()
+    )
+    consent.remember(bob, application)
+    client.force_login(alice)
+    pending = hidden(client.get(link, **PAGE), "pending")
+    client.force_login(bob)
+    allowed = client.post("/oauth/authorize", {"pending": pending, "decision": "allow"}, follow=True, **PAGE)
+    assert "wants to know who you are" in allowed.content.decode()
+    refused = client.post("/oauth/authorize", {"pending": pending, "decision": "refuse"}, **PAGE)
+    assert refused["Location"].startswith(f"{CALLBACK}?error=access_denied")
+    assert not AuthorizationCode.objects.exists()
+
+
+def test_one_link_followed_by_two_people_is_an_attempt_of_each(client, alice, link, django_user_model):
+    mallory = django_user_model.objects.create_user(
+        "mallory@example.com", "a long enough one", nickname="Mallory", email_verified_at=timezone.now()
+    )
+    shared = client.get(link, **PAGE)["Location"]
+    shared = parse_qs(urlsplit(shared).query)["next"][0]
+    client.force_login(alice)
+    post = {"pending": hidden(client.get(shared, **PAGE), "pending"), "decision": "allow"}
+    assert "code=" in client.post("/oauth/authorize", post)["Location"]
+    client.force_login(mallory)
+    for decision, expected in (("refuse", "error=access_denied"), ("allow", "code=")):
+        post = {"pending": hidden(client.get(shared, **PAGE), "pending"), "decision": decision}
+        assert expected in client.post("/oauth/authorize", post)["Location"]
+    assert {row.user for row in AuthorizationCode.objects.all()} == {alice, mallory}
