@@ -15,10 +15,11 @@ from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
 from accounts import avatars, verification
+from accounts.admin_site import ModelAdmin
 from accounts.forms import PasswordField
 from accounts.models import NICKNAME_MAX_LENGTH, User
-from accounts.passwords import refuse_control_characters
 from accounts.sessions import end_sessions
+from accounts.text import refuse_control_characters
 
 PRIVILEGES = ("is_staff", "is_superuser", "user_permissions")
 
@@ -64,7 +65,7 @@ class PersonForm(NicknameMixin):
 
 
 @admin.register(User)
-class UserAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
+class UserAdmin(ModelAdmin):
     list_display = ("email", "nickname", "is_verified", "is_active", "is_staff", "created_at")
     list_filter = ("is_active", "is_staff")
     search_fields = ("=email", "email", "nickname", "=id")

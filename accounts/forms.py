@@ -19,7 +19,8 @@ from django.utils.translation import gettext_lazy as _
 
 from accounts import avatars, limits, verification
 from accounts.models import EMAIL_MAX_LENGTH, NICKNAME_MAX_LENGTH, User, normalise_email
-from accounts.passwords import PASSWORD_MAX_LENGTH, refuse_control_characters
+from accounts.passwords import PASSWORD_MAX_LENGTH
+from accounts.text import refuse_control_characters
 
 RESET_MAILS_PER_ACCOUNT = "5/h"
 
@@ -153,7 +154,8 @@ class ProfileForm(forms.ModelForm):  # type: ignore[type-arg]
 
     def save(self, commit: bool = True) -> User:
         person: User = super().save(commit=False)
-        person.save(update_fields=["nickname"])
+        if "nickname" in self.data:  # a form without the field says nothing about it
+            person.save(update_fields=["nickname"])
         if self.cleaned_data["picture"]:
             avatars.set_picture(person, self.cleaned_data["picture"])
         return person

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import unicodedata
-
 from django.core.exceptions import ValidationError
 from django.utils.translation import gettext as _
+
+from accounts.text import refuse_control_characters
 
 PASSWORD_MAX_LENGTH = 1024
 
@@ -23,13 +23,3 @@ class PlainTextValidator:
 
     def get_help_text(self) -> str:
         return _("Your password can have up to %(count)d characters, spaces included.") % {"count": PASSWORD_MAX_LENGTH}
-
-
-def refuse_control_characters(text: str) -> None:
-    """Raises ValidationError: for what a database can't hold or a page would garble (NUL, escapes, text direction)."""
-    if any(unicodedata.category(character) in _CATEGORIES or character in _DIRECTIONS for character in text):
-        raise ValidationError(_("This holds characters that can't be used here."), code="control_characters")
-
-
-_CATEGORIES = frozenset({"Cc", "Cs", "Zl", "Zp"})
-_DIRECTIONS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")

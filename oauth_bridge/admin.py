@@ -8,6 +8,7 @@ from django import forms
 from django.conf import settings
 from django.contrib import admin, messages
 from django.core import signing
+from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
@@ -15,6 +16,7 @@ from django.urls import URLPattern, path, reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
+from accounts.admin_site import ModelAdmin
 from oauth_bridge import applications, logos
 from oauth_bridge.models import Application
 
@@ -57,7 +59,7 @@ class ApplicationForm(forms.ModelForm):  # type: ignore[type-arg]
 
 
 @admin.register(Application)
-class ApplicationAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
+class ApplicationAdmin(ModelAdmin):
     form = ApplicationForm
     view_on_site = False
     list_display = ["name", "client_id", "homepage_host", "client_type", "is_trusted", "is_enabled", "created"]
@@ -100,9 +102,11 @@ class ApplicationAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         application = self.get_object(request, str(pk))
         if application is None:
             return self._get_obj_does_not_exist_redirect(request, self.opts, str(pk))  # type: ignore[attr-defined,no-any-return]
-        if not self.has_change_permission(request, application):
-            return HttpResponse(status=403)
+        if not (self.has_view_or_change_permission(request, application) or self.has_add_permission(request)):
+            raise PermissionDenied
         if request.method == "POST":
+            if not self.has_change_permission(request, application):
+                raise PermissionDenied
             self.log_change(request, application, _("Client secret replaced."))
             return self._to_secret_page(application, applications.rotate_secret(application))
         context = {

@@ -105,7 +105,8 @@ def unknown_path(request: HttpRequest, path: str) -> HttpResponse:
 
 def _page(request: HttpRequest, refused: Refused, **context: object) -> HttpResponse:
     status = refused.fault.status
-    title, advice = PAGE_WORDS.get(status, (HTTPStatus(status).phrase, ""))
+    words = PAGE_WORDS | SIGN_IN_WORDS if request.path in PAGE_PATHS else PAGE_WORDS
+    title, advice = words.get(status, (HTTPStatus(status).phrase, ""))
     context = {
         "status": status,
         "title": _(title),
@@ -118,7 +119,7 @@ def _page(request: HttpRequest, refused: Refused, **context: object) -> HttpResp
 
 
 PAGE_WORDS = {
-    400: ("This sign-in can't go on", "Go back to the application and try again. If it stays so, tell its operator."),
+    400: ("This can't be read", "Go back and try again."),
     403: ("Not allowed", "Sign in with another account, or go back."),
     404: ("Page not found", "Check the address, or go back to where you came from."),
     405: ("Not possible here", "Go back and use the buttons of the page."),
@@ -128,4 +129,7 @@ PAGE_WORDS = {
         "It is our fault. Try again in a moment; if it stays so, tell us the reference below.",
     ),
     503: ("Back in a moment", "Nothing is lost. Try again in a few seconds."),
+}
+SIGN_IN_WORDS = {
+    400: ("This sign-in can't go on", "Go back to the application and try again. If it stays so, tell its operator."),
 }

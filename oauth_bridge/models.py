@@ -19,6 +19,7 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 from oauth2_provider.models import AbstractApplication
 
+from accounts.text import refuse_control_characters
 from oauth_bridge.redirect_uris import lines_of, validate_all
 
 NAME_MAX_LENGTH = 80
@@ -32,7 +33,7 @@ class Application(AbstractApplication):
     """A registered third party, the OAuth client. Specification 2.1."""
 
     client_id = models.CharField(_("client ID"), max_length=255, unique=True, default=new_client_id, editable=False)
-    name = models.CharField(_("name"), max_length=NAME_MAX_LENGTH)
+    name = models.CharField(_("name"), max_length=NAME_MAX_LENGTH, validators=[refuse_control_characters])
     homepage = models.URLField(_("homepage"), blank=True, validators=[URLValidator(["https", "http"])])
     logo = models.CharField(_("logo"), max_length=100, blank=True, editable=False)
     redirect_uris = models.TextField(_("callback addresses"), help_text=_("One address a line."))

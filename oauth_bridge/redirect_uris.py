@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from urllib.parse import unquote, urlsplit
+from ipaddress import ip_address
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 from django.core.exceptions import ValidationError
 from django.utils.translation import gettext as _
@@ -13,6 +14,9 @@ MAX_COUNT = 50
 LOOPBACK_HOSTS = ("localhost", "127.0.0.1", "::1")
 REVERSE_DOMAIN_SCHEME = re.compile(r"[a-z][a-z0-9-]*(\.[a-z0-9-]+)+")
 VISIBLE_ASCII = re.compile(r"[\x21-\x7e]+")
+BROKEN_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
+HOST_NAME = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?<!-)(\.(?!-)[a-z0-9_-]{1,63}(?<!-))*")
+OURS = {"code", "state", "error", "error_description"}
 NEVER = set('<>"{}|\\^`')
 
 
@@ -49,11 +53,15 @@ def problem_of(uri: str) -> str | None:
         return _("wildcards are not possible; register every address in full.")
     if "#" in uri:
         return _("a fragment (#…) is not possible; it would never reach your server.")
+    if BROKEN_ESCAPE.search(uri):
+        return _("a % must be followed by two hexadecimal digits.")
     try:
         parts = urlsplit(uri)
         port = parts.port
     except ValueError:
         return _("host or port can't be read.")
+    if taken := OURS & {name for name, _value in parse_qsl(parts.query, keep_blank_values=True)}:
+        return _("its query holds “%(name)s”, which is what the callback brings.") % {"name": min(taken)}
     if ".." in unquote(parts.path).split("/"):
         return _("“..” in the path is not possible; write the path it leads to.")
     if parts.scheme not in ("https", "http"):
@@ -64,11 +72,28 @@ def problem_of(uri: str) -> str | None:
         return _("a user name or password in the address is not possible.")
     if parts.netloc != parts.netloc.lower():
         return _("write the host in lower case, as browsers send it.")
+    if not _is_host(parts.hostname, parts.netloc):
+        return _("the host is not a name, an IPv4 or a bracketed IPv6 address written in full.")
     if port == 0 or parts.netloc.endswith(":"):
         return _("the port can't be used.")
     if parts.scheme == "http" and parts.hostname not in LOOPBACK_HOSTS:
         return _("http is possible on this machine only (localhost, 127.0.0.1, [::1]); use https.")
     return None
+
+
+def _is_host(host: str, netloc: str) -> bool:
+    """A name, or an address in its one full spelling: browsers read 127.1, too, but people don't."""
+    if netloc.startswith("["):
+        try:
+            return ip_address(host).version == 6
+        except ValueError:
+            return False
+    if host.rpartition(".")[2].isdigit():
+        try:
+            return str(ip_address(host)) == host
+        except ValueError:
+            return False
+    return HOST_NAME.fullmatch(host) is not None
 
 
 def _problem_of_private_scheme(uri: str, scheme: str) -> str | None:

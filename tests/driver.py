@@ -240,10 +240,9 @@ class OAuthDriver:
             **changes,
         }
         sent = {name: value for name, value in parameters.items() if value is not None}
-        noted(application.client_secret, code)
         answer = self.post_token(urlencode(sent), headers=headers)
         if answer.ok:
-            noted(answer.json()["access_token"])
+            noted(code, sent.get("client_secret"), answer.json()["access_token"])
         return answer
 
     def post_token(self, body: str | bytes, *, headers: dict[str, str] | None = None) -> requests.Response:

@@ -21,7 +21,6 @@ from django.db import connection
 ROOT = Path(__file__).resolve().parent.parent
 running: list[Server] = []
 START_SECONDS = 30
-STOP_SECONDS = 10
 OURS = (
     *("DATABASE_URL", "REDIS_URL", "SECRET_KEY", "DEBUG", "ALLOWED_HOSTS", "BASE_URL", "AUTH_URL", "EMAIL_URL"),
     *("DEFAULT_FROM_EMAIL", "MEDIA_ROOT", "TRUSTED_PROXIES", "RATE_LIMITS", "SERVICE_NAME", "BIND", "WEB_CONCURRENCY"),
@@ -114,14 +113,10 @@ def serve(folder: Path, *, wsgi: str = "config.wsgi", **changes: str) -> Iterato
 
 
 def stop(process: subprocess.Popen[bytes]) -> None:
-    """As a machine stops it: SIGTERM, and the whole group when that takes too long."""
+    """The master with its workers, at once: every line of the log is flushed, and nothing is under way any more."""
     if process.poll() is None:
-        process.terminate()
-        try:
-            process.wait(STOP_SECONDS)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
 
 
 def _wait_for(server: Server, url: str) -> None:

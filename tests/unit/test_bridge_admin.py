@@ -4,6 +4,7 @@ import io
 import re
 
 import pytest
+from django.contrib.auth.models import Permission
 from django.urls import reverse
 from django.utils import timezone
 from PIL import Image
@@ -154,3 +155,39 @@ def test_no_table_of_credentials_is_in_the_admin(administrator):
     assert "Application" in index
     for hidden in ("token", "Token", "ecret", "ession", "code"):
         assert f"/{hidden}" not in re.sub(r"<(link|script)[^>]*>", "", index)
+
+
+@pytest.mark.parametrize(
+    "lookup",
+    [
+        "/admin/accounts/user/?password__startswith=argon2",
+        "/admin/accounts/user/?password__regex=(",
+        "/admin/accounts/user/?sessions__session_key__startswith=a",
+        "/admin/accounts/user/?nickname__exact=x",
+        "/admin/oauth_bridge/application/?secrets__digest__isnull=0",
+        "/admin/oauth_bridge/application/?client_type=%00",
+    ],
+)
+def test_a_list_answers_no_question_that_its_page_does_not_offer(administrator, lookup):
+    assert administrator.get(lookup).status_code in (302, 400)
+
+
+@pytest.mark.parametrize("offered", ["application/?is_enabled__exact=1", "application/?client_type__exact=public&q=x"])
+def test_the_filters_of_a_list_work(registered, offered):
+    assert registered[0].get(f"/admin/oauth_bridge/{offered}").status_code == 200
+
+
+def test_who_may_only_register_still_sees_the_secret(db, client, django_user_model):
+    person = django_user_model.objects.create_user(
+        "registrar@example.com", nickname="Registrar", email_verified_at=timezone.now(), is_staff=True
+    )
+    person.user_permissions.add(Permission.objects.get(codename="add_application"))
+    client.force_login(person)
+    answer = client.post(ADD, FORM)
+    assert secret_on(client.get(answer["Location"]))
+    assert client.post(answer["Location"]).status_code == 403
+
+
+def test_a_name_cannot_turn_the_text_of_a_page_around(administrator):
+    administrator.post(ADD, {**FORM, "name": "Bank\u202egro.live"})
+    assert not Application.objects.exists()

@@ -13,8 +13,8 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import DataError, IntegrityError, transaction
 
 from accounts.models import User, normalise_email
-from accounts.passwords import refuse_control_characters
 from accounts.sessions import end_sessions
+from accounts.text import refuse_control_characters
 from accounts.verification import mark_verified
 
 
