@@ -10,12 +10,19 @@ def main() -> None:
     from django.conf import settings
     from django.core.exceptions import ImproperlyConfigured
     from django.core.management import execute_from_command_line
+    from django.db import InterfaceError, OperationalError, ProgrammingError
 
     try:
         _ = settings.INSTALLED_APPS
     except ImproperlyConfigured as error:
         sys.exit(str(error))
-    execute_from_command_line(sys.argv)
+    if not " ".join(sys.argv).isprintable():
+        sys.exit("An argument holds bytes or control characters that can't be part of a text.")
+    try:
+        execute_from_command_line(sys.argv)
+    except (OperationalError, InterfaceError, ProgrammingError) as error:
+        reason = str(error).partition("\n")[0]
+        sys.exit(f"The database can't be used: {reason}. Is it there, and has `manage.py migrate` been run?")
 
 
 if __name__ == "__main__":

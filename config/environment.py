@@ -17,6 +17,8 @@ from urllib.parse import SplitResult, unquote, urlsplit
 
 import environ
 from django.core.exceptions import ImproperlyConfigured
+from psycopg import ProgrammingError
+from psycopg.conninfo import make_conninfo
 
 LOOPBACK_NAMES = ("localhost", "127.0.0.1", "[::1]")
 
@@ -30,7 +32,12 @@ DEFAULT_EMAIL_PORTS = {"smtp": 25, "smtp+tls": 587, "smtp+ssl": 465}
 
 
 def _value(name: str) -> str:
-    return os.environ.get(name, "").strip()
+    value = os.environ.get(name, "").strip()
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise _stop(name, "text in UTF-8") from None
+    return value
 
 
 def _stop(name: str, must: str) -> ImproperlyConfigured:
@@ -177,6 +184,10 @@ def database(name: str, default: Path) -> dict[str, Any]:
     entry: dict[str, Any] = environ.Env.db_url_config(value)
     if not entry["NAME"]:
         raise _stop(name, must)
+    try:
+        make_conninfo(**entry.get("OPTIONS", {}))
+    except ProgrammingError as error:
+        raise _stop(name, f"{must}, with options that PostgreSQL knows ({error})") from None
     return {
         **entry,
         "OPTIONS": {
@@ -195,6 +206,8 @@ def database(name: str, default: Path) -> dict[str, Any]:
 def _sqlite(name: str, path: str) -> dict[str, Any]:
     """A writer waits for its turn at BEGIN, where the time-out counts, and readers never wait for it."""
     if path != ":memory:":
+        if Path(path).is_dir():
+            raise _stop(name, f"a file, and {path} is a folder")
         try:
             Path(path).parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -218,7 +231,7 @@ def redis(name: str) -> str:
         return ""
     parts = _split(name, value, must)
     place = parts.path if parts.scheme == "unix" else parts.hostname
-    if parts.scheme not in ("redis", "rediss", "unix") or not place:
+    if parts.scheme not in ("redis", "rediss", "unix") or not place or parts.query:
         raise _stop(name, must)
     if parts.scheme != "unix" and not re.fullmatch(r"(/[0-9]*)?", parts.path):
         raise _stop(name, must)

@@ -110,21 +110,20 @@ class SecurityHeadersMiddleware:
 class OriginMiddleware:
     """Answers at the configured origins only, whatever the headers say. D1.
 
-    A request is secure exactly when `AUTH_URL` is https. At the API's own host there are no cookies, and pages for
-    people are found at `AUTH_URL`.
+    A request is secure exactly when `AUTH_URL` is https. Pages for people, and cookies, exist at the host of it only:
+    anywhere else a page is found there and the rest is answered without cookies.
     """
 
     PEOPLE = ("/oauth/authorize", "/accounts", "/admin")
 
     def __init__(self, get_response: type_of_handler) -> None:
         self.get_response = get_response
-        self.scheme = urlsplit(settings.AUTH_URL).scheme
-        api = urlsplit(settings.BASE_URL).netloc
-        self.api_host = api if api != urlsplit(settings.AUTH_URL).netloc else None
+        pages = urlsplit(settings.AUTH_URL)
+        self.scheme, self.pages_host = pages.scheme, pages.netloc
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         request.META["wsgi.url_scheme"] = self.scheme
-        if self.api_host is None or not self._is_at_api(request):
+        if self._is_at_pages(request):
             return self.get_response(request)
         request.COOKIES = {}
         if self._is_for_people(request.path_info):
@@ -134,10 +133,10 @@ class OriginMiddleware:
             response.cookies.clear()
         return response
 
-    def _is_at_api(self, request: HttpRequest) -> bool:
+    def _is_at_pages(self, request: HttpRequest) -> bool:
         host = request.get_host().lower()
         default_port = ":443" if self.scheme == "https" else ":80"
-        return host.removesuffix(default_port) == self.api_host
+        return host.removesuffix(default_port) == self.pages_host
 
     def _is_for_people(self, path: str) -> bool:
         return path == "/" or any(path == prefix or path.startswith(f"{prefix}/") for prefix in self.PEOPLE)

@@ -54,7 +54,7 @@ def opened(png: bytes) -> Image.Image:
 
 
 def path_of(person: User) -> str:
-    return avatars.avatar_url(person).removeprefix("http://localhost:8000")
+    return avatars.avatar_url(person).removeprefix("http://testserver")
 
 
 # Profile --------------------------------------------------------------------------------------------------------------

@@ -308,3 +308,18 @@ def test_the_operations_guide_lists_exactly_the_variables_that_are_read() -> Non
     guide = (ROOT / "docs" / "operations.md").read_text()
     listed = set(re.findall(r"^\| `([A-Z_]+)` \|", guide, re.MULTILINE))
     assert listed == READ_VARIABLES
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("REDIS_URL", "redis://127.0.0.1:6379/0?bogus=1"),
+        ("DATABASE_URL", "postgres://service@127.0.0.1/service?bogus=1"),
+        ("DATABASE_URL", "sqlite:////tmp"),
+    ],
+)
+def test_an_option_nobody_knows_stops_the_start(name: str, value: str) -> None:
+    done = start("manage.py", "check", **{name: value})
+    assert done.returncode != 0
+    assert name in done.stderr
+    assert "Traceback" not in done.stderr

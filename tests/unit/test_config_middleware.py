@@ -6,6 +6,7 @@ import json
 import logging
 from collections.abc import Callable
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
@@ -100,6 +101,7 @@ def test_a_request_is_secure_exactly_when_the_pages_are_https(
     rf: RequestFactory, settings: Any, url: str, is_secure: bool
 ) -> None:
     settings.BASE_URL = settings.AUTH_URL = url
+    settings.ALLOWED_HOSTS = ["auth.example.com", "localhost"]
     seen: list[bool] = []
 
     def view(request: HttpRequest) -> HttpResponse:
@@ -107,7 +109,7 @@ def test_a_request_is_secure_exactly_when_the_pages_are_https(
         return HttpResponse()
 
     for forwarded in ("http", "https"):
-        OriginMiddleware(view)(rf.get("/", headers={"X-Forwarded-Proto": forwarded}, secure=not is_secure))
+        OriginMiddleware(view)(rf.get("/", headers={"Host": urlsplit(url).netloc, "X-Forwarded-Proto": forwarded}))
     assert seen == [is_secure, is_secure]
 
 
@@ -178,6 +180,15 @@ def test_one_origin_serves_everything(rf: RequestFactory, settings: Any) -> None
     settings.ALLOWED_HOSTS = ["auth.example.com"]
     request = rf.get("/accounts/sign-in", headers={"Host": "auth.example.com"})
     assert OriginMiddleware(page)(request).status_code == 200
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1:8000", "[::1]:8000", "localhost", "localhost.:8000", "localhost:08000"])
+def test_other_spellings_of_the_page_address_lead_to_it(rf: RequestFactory, settings: Any, host: str) -> None:
+    settings.BASE_URL = settings.AUTH_URL = "http://localhost:8000"
+    settings.ALLOWED_HOSTS = ["localhost", "127.0.0.1", "[::1]"]
+    answer = OriginMiddleware(page)(rf.get("/accounts/sign-in", headers={"Host": host}))
+    assert answer["Location"] == "http://localhost:8000/accounts/sign-in"
+    assert not answer.cookies
 
 
 # The log --------------------------------------------------------------------------------------------------------------

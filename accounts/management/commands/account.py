@@ -92,6 +92,8 @@ def _password(options: dict[str, Any], user: User) -> str:
     """The first line of standard input, checked against the rules for passwords."""
     if not options["password_stdin"]:
         raise CommandError("Give the password on standard input, with --password-stdin.")
+    if sys.stdin is None:
+        raise CommandError("Standard input is closed: the password is read from it.")
     password = sys.stdin.readline().rstrip("\r\n")
     if not password:
         raise CommandError("The password on standard input is empty.")

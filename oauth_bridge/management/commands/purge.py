@@ -12,6 +12,8 @@ from accounts.models import Session
 from oauth_bridge import codes
 from oauth_bridge.models import Consent
 
+LARGEST_BATCH = 10_000
+
 
 class Command(BaseCommand):
     help = "Delete codes, access tokens, consents and browser sessions that are past use, in batches."
@@ -20,8 +22,8 @@ class Command(BaseCommand):
         parser.add_argument("--batch", type=int, default=1000, help="rows a statement deletes at most (default 1000)")
 
     def handle(self, *args: Any, batch: int, **options: Any) -> None:
-        if batch < 1:
-            raise CommandError("--batch must be at least 1.")
+        if not 1 <= batch <= LARGEST_BATCH:
+            raise CommandError(f"--batch must be at least 1 and at most {LARGEST_BATCH}.")
         total = 0
         while gone := codes.purge(batch):
             total += gone
