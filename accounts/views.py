@@ -23,7 +23,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 from django.views.generic.edit import UpdateView
 
-from accounts import avatars, returning
+from accounts import avatars, returning, verification
 from accounts.forms import ProfileForm, ResetRequestForm, SignInForm
 from accounts.models import User
 
@@ -96,7 +96,11 @@ def send_code(request: HttpRequest) -> HttpResponse:
 
     The library comes back here with a GET once the code was typed, so `next` is in the query of the form's address.
     """
-    return cast(HttpResponse, _mail_code(request)) if request.method == "POST" else _go_on(request)
+    if request.method != "POST":
+        return _go_on(request)
+    if request.user.is_authenticated:
+        verification.align(request.user)
+    return cast(HttpResponse, _mail_code(request))
 
 
 def _go_on(request: HttpRequest) -> HttpResponse:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import socket
+import struct
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -53,6 +55,19 @@ gunicorn.http.wsgi.SERVER = "delegated-sign-in"
 # config.middleware writes the access log: gunicorn's would hold the query.
 accesslog = None
 logconfig_dict = settings.LOGGING
+
+
+# Without a limit a client that stops in the middle of a request keeps its thread for good. One that trickles keeps it
+# all the same: a proxy that buffers, as docs/operations.md sets up, holds those off.
+SILENCE_SECONDS = 10
+
+
+def when_ready(server: Arbiter) -> None:
+    """Ends connections that fall silent while a request is read or answered; sockets inherit it of their listener."""
+    limit = struct.pack("ll", SILENCE_SECONDS, 0)
+    for listener in server.LISTENERS:
+        listener.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, limit)
+        listener.sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
 
 
 def on_starting(server: Arbiter) -> None:

@@ -17,7 +17,7 @@ urlpatterns = [
     path("health/ready", health.ready),
 ]
 
-handler400 = "oauth_bridge.errors.bad_request"
+handler400 = "oauth_bridge.views.bad_request"
 handler403 = "oauth_bridge.errors.forbidden"
 handler404 = "oauth_bridge.errors.not_found"
 handler429 = "accounts.views.too_many_requests"

@@ -10,7 +10,7 @@ import sys
 from http import HTTPStatus
 from urllib.parse import quote
 
-from django.db import InterfaceError, OperationalError
+from django.db import InterfaceError, InternalError, OperationalError
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 from django.utils.translation import gettext as _
@@ -22,7 +22,8 @@ logger = logging.getLogger("oauth_bridge")
 MACHINE_PREFIX = "/oauth/"
 PAGE_PATHS = ("/oauth/authorize",)
 RETRY_AFTER_SECONDS = "5"
-DATABASE_AWAY = (OperationalError, InterfaceError)
+# InternalError is what a standby that takes no writes answers.
+DATABASE_AWAY = (OperationalError, InterfaceError, InternalError)
 
 
 def wants_page(request: HttpRequest) -> bool:
@@ -70,10 +71,6 @@ def callback_refusal(redirect_uri: str, refused: Refused, state: str | None, sta
 
 
 # The handlers that config.urls and the settings name -----------------------------------------------------------------
-
-
-def bad_request(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
-    return answer(request, Refused(Fault.BAD_REQUEST))
 
 
 def forbidden(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import functools
 import json
 import logging
+import re
 from collections.abc import Callable
 from typing import Any, cast
 from uuid import UUID
 
+from django.contrib.sessions.exceptions import SessionInterrupted
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect, JsonResponse
 from django.urls import reverse
 from django.utils import timezone
@@ -240,8 +242,18 @@ def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponseBase:
     return stale_form(request) or errors.answer(request, Refused(Fault.CSRF))
 
 
+def bad_request(request: HttpRequest, exception: Exception | None = None) -> HttpResponseBase:
+    """400; but where another tab signed out in the middle of a request, what an old form gets."""
+    if isinstance(exception, SessionInterrupted):
+        if request.method == "POST":
+            return csrf_failure(request)
+        return HttpResponseRedirect(request.get_full_path())
+    return errors.answer(request, Refused(Fault.BAD_REQUEST))
+
+
 def _refuse_speculation(request: HttpRequest) -> None:
     """D8: what is fetched before anybody asked never reaches a session. After a 204 a real click would do nothing."""
-    speculative = "prefetch" in request.headers.get("Sec-Purpose", "").lower()
-    if speculative or request.headers.get("Sec-Fetch-Dest", "document") not in ("document", ""):
+    purposes = " ".join(request.headers.get(name, "") for name in ("Sec-Purpose", "Purpose", "X-Purpose", "X-Moz"))
+    is_speculative = re.search("prefetch|prerender|preview", purposes, re.IGNORECASE)
+    if is_speculative or request.headers.get("Sec-Fetch-Dest", "document") not in ("document", ""):
         raise NotVerified(Fault.SPECULATIVE, {"Retry-After": "1"})

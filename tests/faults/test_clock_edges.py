@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from datetime import datetime, timedelta
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 import time_machine
+from django.conf import settings
 from django.test import Client
 from django.utils import timezone
 
@@ -28,8 +30,12 @@ def registered(db: None) -> Registered:
     return ApplicationFactory()
 
 
+def browser() -> Client:
+    return Client(headers={"host": urlsplit(settings.AUTH_URL).netloc})
+
+
 def redeem(application: Registered, code: Issued) -> Any:
-    return Client().post(
+    return browser().post(
         "/oauth/token",
         "&".join(
             (
@@ -42,7 +48,7 @@ def redeem(application: Registered, code: Issued) -> Any:
 
 
 def read(token: str) -> Any:
-    return Client().get("/oauth/userinfo", headers={"authorization": f"Bearer {token}"})
+    return browser().get("/oauth/userinfo", headers={"authorization": f"Bearer {token}"})
 
 
 @contract("D14.code", "3.2", "2.2/validity", "8/code")
@@ -108,7 +114,7 @@ def answer(client: Client, page: str, **more: str) -> Any:
 def test_a_consent_page_is_believed_for_an_hour_and_then_asks_again(
     registered: Registered, start: datetime, age: int, is_answered: bool
 ) -> None:
-    client = Client()
+    client = browser()
     with time_machine.travel(start, tick=False) as clock:
         client.force_login(PersonFactory())
         page = consent_page(client, registered)
@@ -128,7 +134,7 @@ def test_a_consent_page_is_believed_for_an_hour_and_then_asks_again(
 def test_a_remembered_consent_ends_at_its_180th_day(
     registered: Registered, start: datetime, days: int, seconds: int, is_remembered: bool
 ) -> None:
-    client, person = Client(), PersonFactory()
+    client, person = browser(), PersonFactory()
     with time_machine.travel(start, tick=False) as clock:
         client.force_login(person)
         answer(client, consent_page(client, registered), remember="on")

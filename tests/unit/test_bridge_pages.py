@@ -5,6 +5,7 @@ from html import unescape
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
+from django.contrib.sessions.exceptions import SessionInterrupted
 from django.utils import timezone
 
 from oauth_bridge import applications, consent
@@ -104,3 +105,25 @@ def test_one_link_followed_by_two_people_is_an_attempt_of_each(client, alice, li
         post = {"pending": hidden(client.get(shared, **PAGE), "pending"), "decision": decision}
         assert expected in client.post("/oauth/authorize", post)["Location"]
     assert {row.user for row in AuthorizationCode.objects.all()} == {alice, mallory}
+
+
+@pytest.mark.parametrize("purpose", ["Sec-Purpose", "Purpose", "X-Purpose", "X-Moz"])
+def test_no_kind_of_speculation_gets_a_code(client, alice, link, application, purpose):
+    consent.remember(alice, application)
+    client.force_login(alice)
+    answer = client.get(link, headers={purpose: "prefetch;prerender"})
+    assert answer.status_code == 503
+    assert not AuthorizationCode.objects.exists()
+
+
+def test_a_post_that_another_tab_signed_out_under_leads_on(client, alice, link, monkeypatch):
+    client.force_login(alice)
+    pending = hidden(client.get(link, **PAGE), "pending")
+
+    def interrupted(*arguments):
+        raise SessionInterrupted
+
+    monkeypatch.setattr("oauth_bridge.views.codes.issue", interrupted)
+    answer = client.post("/oauth/authorize", {"pending": pending, "decision": "allow"}, **PAGE)
+    assert answer.status_code == 303
+    assert answer["Location"].startswith("/oauth/authorize?request=")
