@@ -72,6 +72,12 @@ def django_db_setup(
         teardown_databases(configured, verbosity=0)
 
 
+@pytest.fixture(autouse=True)
+def at_the_pages(settings: Any) -> None:
+    """Django's test client stands for a browser at the service's own address (D1). Servers have addresses of their own."""
+    settings.BASE_URL = settings.AUTH_URL = "http://testserver"
+
+
 @pytest.fixture
 def committed(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
     """Rows are written for good, as another process reads them. Names are unique, so nothing is cleaned up."""

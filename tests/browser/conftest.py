@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Locator, Page, sync_playwright
 
 from tests.driver import OAuthDriver
 from tests.factories import ApplicationFactory, Registered
@@ -134,4 +134,10 @@ def link(driver: OAuthDriver) -> Callable[..., str]:
 def sign_in(page: Page, email: str, password: str) -> None:
     page.get_by_label("E-mail address").fill(email)
     page.get_by_label("Password", exact=True).fill(password)
-    page.get_by_role("button", name="Sign in", exact=True).click()
+    press(page, page.get_by_role("button", name="Sign in", exact=True))
+
+
+def press(page: Page, button: Locator) -> None:
+    """Clicks and waits for the page that comes of it."""
+    with page.expect_navigation():
+        button.click()

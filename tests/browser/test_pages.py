@@ -12,7 +12,7 @@ from playwright.sync_api import Page
 
 from accounts.models import NICKNAME_MAX_LENGTH
 from oauth_bridge.models import NAME_MAX_LENGTH
-from tests.browser.conftest import Open, sign_in
+from tests.browser.conftest import Open, press, sign_in
 from tests.driver import OAuthDriver
 from tests.factories import PASSWORD, ApplicationFactory, ConsentFactory, PersonFactory, Registered
 from tests.matrix import contract
@@ -59,7 +59,7 @@ class Visitor:
             yield name
         self._open("/accounts/password/reset")
         self.page.get_by_label("E-mail address").fill(self.alice.email)
-        self.page.locator("form button[type=submit]").last.click()
+        press(self.page, self.page.locator("form button[type=submit]").last)
         yield "password reset, sent"
         link = re.search(r"https?://\S+/accounts/password/reset/\S+", self.provider.mails()[-1])
         assert link
@@ -95,7 +95,7 @@ class Visitor:
         self.page.get_by_label("Nickname").fill("")
         self.page.get_by_label("Nickname").evaluate("field => { field.removeAttribute('maxlength'); }")
         self.page.get_by_label("Nickname").fill("n" * 300)
-        self.page.get_by_role("button", name="Save").click()
+        press(self.page, self.page.get_by_role("button", name="Save"))
         yield "profile with an error"
         self.page.context.clear_cookies()
         self._open(self.link(self.device))

@@ -156,7 +156,7 @@ def test_it_is_for_this_machine_only(quickstart: Quickstart) -> None:
 
 def test_a_database_that_cannot_be_made_is_a_sentence(quickstart: Quickstart) -> None:
     (quickstart.folder / "db.sqlite3").mkdir()
-    assert quickstart.refused().startswith("The database can't be prepared: unable to open database file.")
+    assert quickstart.refused().startswith("DATABASE_URL must be a file")
 
 
 def test_a_port_only_the_administrator_may_use(quickstart: Quickstart) -> None:
