@@ -119,11 +119,11 @@ class OriginMiddleware:
     def __init__(self, get_response: type_of_handler) -> None:
         self.get_response = get_response
         pages = urlsplit(settings.AUTH_URL)
-        self.scheme, self.pages_host = pages.scheme, pages.netloc
+        self.scheme, self.pages_host = pages.scheme, pages.netloc if settings.ORIGINS_ARE_SET else None
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         request.META["wsgi.url_scheme"] = self.scheme
-        if self._is_at_pages(request):
+        if self.pages_host is None or self._is_at_pages(request):
             return self.get_response(request)
         request.COOKIES = {}
         if self._is_for_people(request.path_info):

@@ -15,14 +15,16 @@ VAR_DIR = BASE_DIR / "var"
 # Where the service is ------------------------------------------------------------------------------------------------
 
 SERVICE_NAME = env.text("SERVICE_NAME", default="Delegated Sign-In")
-BASE_URL = env.origin("BASE_URL", default="http://localhost:8000")
+BIND = env.bind("BIND", default="127.0.0.1:8000")
+BASE_URL = env.origin("BASE_URL", default=f"http://localhost:{BIND.rpartition(':')[2]}")
 AUTH_URL = env.origin("AUTH_URL", default=BASE_URL)
+# While nobody has said where the service is, on a machine of one's own, every name of that machine will do.
+ORIGINS_ARE_SET = env.is_set("BASE_URL") or env.is_set("AUTH_URL")
 IS_HTTPS = AUTH_URL.startswith("https://")
 ALLOWED_HOSTS = env.hosts("ALLOWED_HOSTS", default=env.hosts_of(BASE_URL, AUTH_URL))
 TRUSTED_PROXIES = env.networks("TRUSTED_PROXIES")
 
 # For config/gunicorn.py.
-BIND = env.bind("BIND", default="127.0.0.1:8000")
 WEB_CONCURRENCY = env.number("WEB_CONCURRENCY", default=1, largest=64)
 
 DEBUG = env.flag("DEBUG", default=False)

@@ -23,6 +23,7 @@ MACHINE_PREFIX = "/oauth/"
 PAGE_PATHS = ("/oauth/authorize",)
 RETRY_AFTER_SECONDS = "5"
 # InternalError is what a standby that takes no writes answers.
+RETRYABLE = (429, 500, 503)
 DATABASE_AWAY = (OperationalError, InterfaceError, InternalError)
 
 
@@ -110,6 +111,7 @@ def _page(request: HttpRequest, refused: Refused, **context: object) -> HttpResp
         "message": refused.description,
         "advice": _(advice) if advice else "",
         "reference": getattr(request, "reference", ""),
+        "retry_url": request.get_full_path() if status in RETRYABLE and request.method == "GET" else "",
         **context,
     }
     return render(request, "error.html", context, status=status)

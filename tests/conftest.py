@@ -74,8 +74,9 @@ def django_db_setup(
 
 @pytest.fixture(autouse=True)
 def at_the_pages(settings: Any) -> None:
-    """Django's test client stands for a browser at the service's own address (D1). Servers have addresses of their own."""
+    """Django's test client is a browser at the service's own address (D1). Servers have addresses of their own."""
     settings.BASE_URL = settings.AUTH_URL = "http://testserver"
+    settings.ORIGINS_ARE_SET = True
 
 
 @pytest.fixture

@@ -28,6 +28,7 @@ def page(request: HttpRequest) -> HttpResponse:
 def two_origins(settings: Any) -> None:
     settings.BASE_URL, settings.AUTH_URL = API, PAGES
     settings.ALLOWED_HOSTS = ["api.example.com", "auth.example.com"]
+    settings.ORIGINS_ARE_SET = True
 
 
 def directives(response: HttpResponse) -> dict[str, str]:
@@ -186,6 +187,9 @@ def test_one_origin_serves_everything(rf: RequestFactory, settings: Any) -> None
 def test_other_spellings_of_the_page_address_lead_to_it(rf: RequestFactory, settings: Any, host: str) -> None:
     settings.BASE_URL = settings.AUTH_URL = "http://localhost:8000"
     settings.ALLOWED_HOSTS = ["localhost", "127.0.0.1", "[::1]"]
+    settings.ORIGINS_ARE_SET = False
+    assert OriginMiddleware(page)(rf.get("/accounts/sign-in", headers={"Host": host})).status_code == 200
+    settings.ORIGINS_ARE_SET = True
     answer = OriginMiddleware(page)(rf.get("/accounts/sign-in", headers={"Host": host}))
     assert answer["Location"] == "http://localhost:8000/accounts/sign-in"
     assert not answer.cookies
