@@ -16,8 +16,10 @@ def main() -> None:
         _ = settings.INSTALLED_APPS
     except ImproperlyConfigured as error:
         sys.exit(str(error))
-    if not " ".join(sys.argv).isprintable():
-        sys.exit("An argument holds bytes or control characters that can't be part of a text.")
+    try:
+        " ".join(sys.argv).encode()
+    except UnicodeEncodeError:
+        sys.exit("An argument holds bytes that are not UTF-8.")
     try:
         execute_from_command_line(sys.argv)
     except (OperationalError, InterfaceError, ProgrammingError) as error:

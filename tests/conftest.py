@@ -69,7 +69,18 @@ def django_db_setup(
         configured = setup_databases(verbosity=0, interactive=False)
     yield
     with django_db_blocker.unblock():
+        end_other_sessions()
         teardown_databases(configured, verbosity=0)
+
+
+def end_other_sessions() -> None:
+    """PostgreSQL drops no database that a server which was stopped a moment ago still seems to use."""
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
+                " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+            )
 
 
 @pytest.fixture(autouse=True)
