@@ -113,6 +113,21 @@ class FailOpenRedisCache(RedisCache):
     def incr(self, key: str, delta: int = 1, version: int | None = None) -> int:
         return self._or(delta, lambda: RedisCache.incr(self, key, delta, version))
 
+    def count_in_window(self, key: str, seconds: int) -> int:
+        """One more event under `key`, which is forgotten `seconds` after the first: how many there are, 0 when away.
+
+        One round trip, where `add` and `incr` of Django's cache are three. For `accounts.limits.count_request`.
+        """
+
+        def call() -> int:
+            client = self._cache.get_client(None, write=True)  # type: ignore[attr-defined]
+            pipeline = client.pipeline(transaction=False)
+            pipeline.incr(key)
+            pipeline.expire(key, seconds, nx=True)
+            return int(pipeline.execute()[0])
+
+        return self._or(0, call)
+
     def set_many(
         self, data: Mapping[str, Any], timeout: float | None = DEFAULT_TIMEOUT, version: int | None = None
     ) -> list[str]:

@@ -25,6 +25,11 @@ logger = logging.getLogger("oauth_bridge")
 CHALLENGE = re.compile(r"[A-Za-z0-9_-]{43}")
 NO_DIGEST = bytes(32)
 
+FIND_APPLICATION = f"""
+    SELECT {", ".join(field.column for field in Application._meta.concrete_fields)}
+      FROM {Application._meta.db_table} WHERE client_id = %s
+"""  # noqa: S608 - names of tables and columns only
+
 FIND_CLIENT = f"""
     SELECT a.id, a.client_id, a.name, a.client_type, a.is_enabled, s.digest AS secret_digest
       FROM {Application._meta.db_table} a LEFT JOIN {ApplicationSecret._meta.db_table} s ON s.application_id = a.id
@@ -38,10 +43,8 @@ class Validator(OAuth2Validator):
     def validate_client_id(self, client_id: str, request: Request, *args: Any, **kwargs: Any) -> bool:
         """D3: the client comes first. RFC 6749 §4.1.2.1: its absence is never reported by a redirect."""
         # What can't be an identifier is not looked up: PostgreSQL takes no NUL.
-        found = (
-            Application.objects.filter(client_id=client_id) if client_id.isprintable() else Application.objects.none()
-        )
-        request.client = found.first()
+        found = Application.objects.raw(FIND_APPLICATION, [client_id]) if client_id.isprintable() else []
+        request.client = next(iter(found), None)
         if request.client is None:
             raise NotVerified(Fault.CLIENT_UNKNOWN)
         if not request.client.is_usable(request):

@@ -1,0 +1,57 @@
+"""How many statements each operation costs. A new one is a decision, never an accident."""
+
+from urllib.parse import urlencode
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from oauth_bridge import applications, codes
+
+CALLBACK = "https://reading.example/callback"
+
+
+@pytest.fixture
+def alice(db, django_user_model):
+    return django_user_model.objects.create_user(
+        "alice@example.com", nickname="Alice", email_verified_at=timezone.now()
+    )
+
+
+def statements(call):
+    """Without BEGIN and COMMIT, of which SQLite needs a pair at the token operation."""
+    with CaptureQueriesContext(connection) as captured:
+        answer = call()
+    sent = [query["sql"].split()[0] for query in captured.captured_queries]
+    return answer, [verb for verb in sent if verb not in ("BEGIN", "COMMIT", "SAVEPOINT", "RELEASE")]
+
+
+def test_a_sign_in_of_a_signed_in_browser_costs_three_three_and_one(client, alice):
+    application, secret = applications.create(name="Ours", redirect_uris=[CALLBACK], is_trusted=True)
+    client.force_login(alice)
+    query = {"client_id": application.client_id, "redirect_uri": CALLBACK, "response_type": "code"}
+    answer, sent = statements(lambda: client.get("/oauth/authorize", query))
+    assert sent == ["SELECT", "SELECT", "INSERT"]
+
+    body = {
+        "grant_type": "authorization_code",
+        "code": answer["Location"].partition("code=")[2],
+        "client_id": application.client_id,
+        "client_secret": secret,
+    }
+    post = {"data": urlencode(body), "content_type": "application/x-www-form-urlencoded"}
+    answer, sent = statements(lambda: client.post("/oauth/token", **post))
+    one_step = ["WITH"] if connection.vendor == "postgresql" else ["UPDATE", "INSERT"]
+    assert sent == ["SELECT", "SELECT", *one_step]
+
+    bearer = {"Authorization": f"Bearer {answer.json()['access_token']}"}
+    answer, sent = statements(lambda: client.get("/oauth/userinfo", headers=bearer))
+    assert answer.status_code == 200
+    assert sent == ["SELECT"]
+
+
+def test_a_bad_token_costs_two_and_none_costs_nothing(client, db):
+    bearer = {"Authorization": f"Bearer {codes.new_credential()}"}
+    assert len(statements(lambda: client.get("/oauth/userinfo", headers=bearer))[1]) == 2
+    assert statements(lambda: client.get("/oauth/userinfo"))[1] == []
