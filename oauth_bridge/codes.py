@@ -7,6 +7,7 @@ the application's, decides.
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import secrets
 from dataclasses import dataclass
@@ -52,7 +53,10 @@ FIND = f"""
 
 SPEND = f"""
     UPDATE {CODES} SET redeemed_at = %s, token_digest = %s
-     WHERE digest = %s AND redeemed_at IS NULL AND expires_at > %s
+     WHERE digest = %s AND redeemed_at IS NULL AND expires_at > %s AND application_id = %s AND code_challenge = %s
+       AND redirect_uri = coalesce(%s, redirect_uri)
+       AND EXISTS (SELECT 1 FROM {PEOPLE} u WHERE u.id = user_id AND u.is_active)
+ RETURNING application_id, user_id, scope
 """  # noqa: S608
 
 STORE = f"""
@@ -60,7 +64,7 @@ STORE = f"""
 """
 
 SPEND_AND_STORE = f"""
-    WITH spent AS ({SPEND} RETURNING application_id, user_id, scope)
+    WITH spent AS ({SPEND})
     {STORE} SELECT %s, application_id, user_id, scope, %s, %s FROM spent RETURNING id
 """  # noqa: S608
 
@@ -140,25 +144,35 @@ def find(code: str) -> AuthorizationCode | None:
     return next(iter(AuthorizationCode.objects.raw(FIND, [digest_of(code)])), None)
 
 
-def redeem(row: AuthorizationCode, token: str) -> bool:
-    """Spend the code and store the token in one step; False when somebody else has spent it first.
+def redeem(presented: dict[str, str], application_id: int, token: str) -> bool:
+    """Spend the code of the form and store the token in one step; False when any of it does not hold.
 
-    Specification 3.1, 3.2; D13, D14. Lifetime of the token: 3,600 seconds.
+    `presented` holds `code`, and `code_verifier` and `redirect_uri` where they were sent. Why it is False is for
+    `find` to say: what is wrong must not cost those for whom everything is right.
+
+    Specification 3.1, 3.2; D10, D13, D14; RFC 7636 §4.6. Lifetime of the token: 3,600 seconds.
     """
     now = timezone.now()
-    # By digest, not by row: a second post of the consent page may have given the row another code meanwhile (D8).
-    spent = bytes(row.digest)
+    spent = digest_of(presented["code"])
+    challenge = challenge_of(presented.get("code_verifier", ""))
     digest = digest_of(token)
     expires_at = now + timedelta(seconds=TOKEN_LIFETIME_SECONDS)
+    spend = (now, digest, spent, now, application_id, challenge, presented.get("redirect_uri"))
     if connection.vendor == "postgresql":
-        return _write(SPEND_AND_STORE, now, digest, spent, now, digest, now, expires_at) is not None
-    with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute(SPEND, _adapted(now, digest, spent, now))
-        if not cursor.rowcount:
+        return _write(SPEND_AND_STORE, *spend, digest, now, expires_at) is not None
+    with transaction.atomic():
+        row = _write(SPEND, *spend)
+        if row is None:
             return False
-        values = (digest, row.application_id, row.user_id, row.scope, now, expires_at)
-        cursor.execute(f"{STORE} VALUES (%s, %s, %s, %s, %s, %s)", _adapted(*values))
+        _write(f"{STORE} VALUES (%s, %s, %s, %s, %s, %s) RETURNING id", digest, *row, now, expires_at)
     return True
+
+
+def challenge_of(verifier: str) -> str:
+    """The S256 challenge of a verifier (RFC 7636 §4.2); none for none."""
+    if not verifier:
+        return ""
+    return base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).rstrip(b"=").decode()
 
 
 def revoke_issued_from(row: AuthorizationCode) -> None:

@@ -55,7 +55,6 @@ class Application(AbstractApplication):
     allowed_origins = None  # type: ignore[assignment]
     registration_source = None  # type: ignore[assignment]
     cimd_expires_at = None
-    secret_digest: bytes | None  # beside the row when the validator looks for a client
     authorization_grant_type = AbstractApplication.GRANT_AUTHORIZATION_CODE
     algorithm = AbstractApplication.NO_ALGORITHM
 

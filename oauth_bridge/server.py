@@ -13,7 +13,6 @@ from oauthlib.common import urlencode
 from oauthlib.oauth2 import AuthorizationCodeGrant, AuthorizationEndpoint, BearerToken, TokenEndpoint
 from oauthlib.oauth2.rfc6749.grant_types.authorization_code import code_challenge_method_s256
 
-from accounts.network import client_address
 from oauth_bridge import codes
 
 
@@ -46,6 +45,5 @@ class Core(OAuthLibCore):
     def _extract_params(self, request: HttpRequest) -> tuple[str, str, str, dict[str, Any]]:
         encoded = urlencode(list(request.oauth_parameters.items()))  # type: ignore[attr-defined]
         if request.method == "POST" and request.path == "/oauth/token":
-            call = {"received_at": request.received_at, "address": client_address(request)}  # type: ignore[attr-defined]
-            return "/oauth/token", "POST", encoded, call
+            return "/oauth/token", "POST", encoded, request.oauth_call  # type: ignore[attr-defined]
         return f"/oauth/authorize?{encoded}", "GET", "", {}

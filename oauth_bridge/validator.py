@@ -11,30 +11,22 @@ import re
 from typing import Any, NoReturn
 
 from django.utils import timezone
-from django.utils.crypto import constant_time_compare
 from oauth2_provider.oauth2_validators import OAuth2Validator
 from oauthlib.common import Request
 
-from oauth_bridge import codes, throttling
+from oauth_bridge import codes
 from oauth_bridge.claims import PROFILE_SCOPE
 from oauth_bridge.faults import Fault, NotVerified, Refused
-from oauth_bridge.models import Application, ApplicationSecret
+from oauth_bridge.models import Application
 
 logger = logging.getLogger("oauth_bridge")
 
 CHALLENGE = re.compile(r"[A-Za-z0-9_-]{43}")
-NO_DIGEST = bytes(32)
 
 FIND_APPLICATION = f"""
     SELECT {", ".join(field.column for field in Application._meta.concrete_fields)}
       FROM {Application._meta.db_table} WHERE client_id = %s
 """  # noqa: S608 - names of tables and columns only
-
-FIND_CLIENT = f"""
-    SELECT a.id, a.client_id, a.name, a.client_type, a.is_enabled, s.digest AS secret_digest
-      FROM {Application._meta.db_table} a LEFT JOIN {ApplicationSecret._meta.db_table} s ON s.application_id = a.id
-     WHERE a.client_id = %s
-"""  # noqa: S608 - table names only
 
 
 class Validator(OAuth2Validator):
@@ -86,24 +78,15 @@ class Validator(OAuth2Validator):
     # -- Token -----------------------------------------------------------------------------------------------------
 
     def client_authentication_required(self, request: Request, *args: Any, **kwargs: Any) -> bool:
-        """D12, specification 5.3. A public client has no secret to send (D9)."""
-        self._find_client(request)
-        return request.client is None or request.client.client_type == Application.CLIENT_CONFIDENTIAL
-
-    def authenticate_client(self, request: Request, *args: Any, **kwargs: Any) -> bool:
-        """D12, D15: by digest and constant-time compare; an unknown client costs what a wrong secret costs."""
-        digest = codes.digest_of(request.client_secret or "")
-        known = [constant_time_compare(digest, stored) for stored in request.secret_digests or [NO_DIGEST]]
-        if not any(known) or request.client is None or not request.client.is_usable(request):
-            self._fail_authentication(request)
-        throttling.token(request.client.pk)
-        return True
+        """No longer: `clients.authenticate` has seen to it."""
+        return False
 
     def authenticate_client_id(self, client_id: str, request: Request, *args: Any, **kwargs: Any) -> bool:
-        """D9: a public client names itself and proves itself by its `code_verifier`."""
-        if request.client_secret or not request.client.is_usable(request):
-            self._fail_authentication(request)
-        throttling.token(request.client.pk)
+        request.client = request.headers["client"]
+        return True
+
+    def validate_grant_type(self, client_id: str, grant_type: str, client: Any, request: Request, *a: Any) -> bool:
+        """The library knows one grant only (`server`), and every application may use it."""
         return True
 
     def validate_code(
@@ -153,22 +136,13 @@ class Validator(OAuth2Validator):
 
     def save_bearer_token(self, token: dict[str, Any], request: Request, *args: Any, **kwargs: Any) -> None:
         """D13: spends the code and stores the token in one step, so a lost race leaves nothing behind."""
-        if not codes.redeem(request.code_row, token["access_token"]):
+        if not codes.redeem(request.headers["presented"], request.client.pk, token["access_token"]):
             raise Refused(Fault.CODE_RACED)
 
     def invalidate_authorization_code(self, client_id: str, code: str, request: Request, *args: Any, **kw: Any) -> None:
         """Nothing is left to do: `save_bearer_token` has spent it."""
 
     # -- Within ----------------------------------------------------------------------------------------------------
-
-    def _find_client(self, request: Request) -> None:
-        rows = list(Application.objects.raw(FIND_CLIENT, [request.client_id]))
-        request.client = rows[0] if rows else None
-        request.secret_digests = [bytes(row.secret_digest) for row in rows if row.secret_digest is not None]
-
-    def _fail_authentication(self, request: Request) -> NoReturn:
-        throttling.token_failure(request.headers["address"], request.client_id)
-        raise Refused(Fault.CLIENT_NOT_AUTHENTICATED)
 
     def _refuse_spent(self, row: Any, request: Request) -> NoReturn:
         """A redemption that began before the code was spent has lost a race; a later one is a replay.
