@@ -190,6 +190,7 @@ def database(name: str, default: Path) -> dict[str, Any]:
         raise _stop(name, f"{must}, with options that PostgreSQL knows ({error})") from None
     return {
         **entry,
+        "ENGINE": "config.postgresql",
         "OPTIONS": {
             # Both or neither: Django's default cursor binds on the client, and then nothing is ever prepared.
             "server_side_binding": True,

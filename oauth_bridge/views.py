@@ -8,7 +8,7 @@ import logging
 import re
 from collections.abc import Callable
 from datetime import datetime
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 from uuid import UUID
 
 from django.contrib.sessions.exceptions import SessionInterrupted
@@ -31,39 +31,39 @@ logger = logging.getLogger("oauth_bridge")
 
 KNOWN_METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 
-Answer = Callable[..., HttpResponse]
-
 # What the library still says in words of its own, and the sentence this service has for it.
 LIBRARY_FAULTS = {"unsupported_grant_type": Fault.GRANT_TYPE, "invalid_grant": Fault.VERIFIER_WRONG}
 
 
-def explained(view: Answer) -> Answer:
-    """A view whose refusals are answered as the table of faults says, as a page or as JSON (D19)."""
-
-    @functools.wraps(view)
-    def wrapper(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        try:
-            return view(request, *args, **kwargs)
-        except Refused as refused:
-            return errors.answer(request, refused)
-
-    return wrapper
-
-
 class BridgeView(OAuthLibMixin, View):
-    """What the three operations share: refusals are explained, also for a method that is not taken."""
+    """What the three operations share: refusals are explained, as a page or as JSON (D19), and so is a wrong method."""
 
-    @method_decorator(explained)
-    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        allowed = [name.upper() for name in ("get", "head", "post") if hasattr(self, name)]
-        if request.method not in allowed:
-            allow = ", ".join(allowed)
-            method = request.method if request.method in KNOWN_METHODS else "this method"
-            raise Refused(Fault.METHOD, {"Allow": allow}, method=method, allow=allow)
-        return cast(HttpResponse, super().dispatch(request, *args, **kwargs))
+    http_method_names = ["get", "head", "post"]
+    headers: ClassVar[dict[str, str]] = {}
+
+    @classmethod
+    def as_view(cls, **initkwargs: Any) -> Callable[..., HttpResponse]:
+        view = super().as_view(**initkwargs)
+
+        @csrf_exempt
+        @functools.wraps(view)
+        def explained(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+            try:
+                response = view(request, *args, **kwargs)
+            except Refused as refused:
+                response = errors.answer(request, refused)
+            for name, value in cls.headers.items():
+                response[name] = value
+            return cast(HttpResponse, response)
+
+        return explained
+
+    def http_method_not_allowed(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        allow = ", ".join(name.upper() for name in self.http_method_names if hasattr(self, name))
+        method = request.method if request.method in KNOWN_METHODS else "this method"
+        raise Refused(Fault.METHOD, {"Allow": allow}, method=method, allow=allow)
 
 
-@method_decorator(csrf_exempt, name="dispatch")
 class AuthorizeView(BridgeView):
     """Client, callback address, everything else, sign-in, consent: in this order. Specification 4.1, 4.2; D3 to D9."""
 
@@ -170,15 +170,10 @@ class AuthorizeView(BridgeView):
         return pages.lead_back(request, application, pending, code=code, by_page=by_page)
 
 
-@method_decorator(csrf_exempt, name="dispatch")
 class TokenView(BridgeView):
     """A code for an access token. Specification 4.3; D10 to D14."""
 
-    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        response = super().dispatch(request, *args, **kwargs)
-        response["Cache-Control"] = "no-store"
-        response["Pragma"] = "no-cache"
-        return response
+    headers = {"Cache-Control": "no-store", "Pragma": "no-cache"}
 
     def post(self, request: HttpRequest) -> HttpResponse:
         received_at = timezone.now()
@@ -212,7 +207,6 @@ class TokenView(BridgeView):
         return answer["access_token"]
 
 
-@method_decorator(csrf_exempt, name="dispatch")
 class UserinfoView(BridgeView):
     """The profile of the person the token stands for. Specification 4.4; D16 to D18; RFC 6750."""
 
@@ -233,7 +227,6 @@ class UserinfoView(BridgeView):
 
 
 @csrf_exempt
-@explained
 def unknown_path(request: HttpRequest, path: str) -> HttpResponse:
     return errors.not_found(request)
 

@@ -1,0 +1,48 @@
+"""A connection that the database has closed is noticed before a request fails by it, without a question each time."""
+
+from __future__ import annotations
+
+import pytest
+from django.db import connection, connections
+from django.test.utils import CaptureQueriesContext
+
+
+@pytest.fixture
+def idle(postgresql):
+    """A connection between two requests, and the number of its server process."""
+    own = connection.copy()
+    own.ensure_connection()
+    with own.cursor() as cursor:
+        cursor.execute("SELECT pg_backend_pid()")
+        process_id = cursor.fetchone()[0]
+    yield own, process_id
+    own.close()
+
+
+def test_a_quiet_connection_is_usable_without_a_statement(idle):
+    own, _ = idle
+    with CaptureQueriesContext(own) as captured:
+        assert own.is_usable()
+    assert captured.captured_queries == []
+
+
+def test_a_connection_that_the_server_ended_is_not_usable(idle):
+    own, process_id = idle
+    with connections["default"].cursor() as cursor:
+        cursor.execute("SELECT pg_terminate_backend(%s, 5000)", [process_id])
+    assert not own.is_usable()
+
+
+def test_a_connection_that_we_ended_is_not_usable(idle):
+    own, _ = idle
+    own.connection.close()
+    assert not own.is_usable()
+
+
+def test_a_notice_of_the_server_is_no_reason_to_give_up_a_connection(idle):
+    own, _ = idle
+    with own.cursor() as cursor:
+        cursor.execute("LISTEN news")
+    with connections["default"].cursor() as cursor:
+        cursor.execute("SELECT pg_notify('news', 'something')")
+    assert own.is_usable()
