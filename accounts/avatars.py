@@ -16,7 +16,6 @@ from django.core.exceptions import ValidationError
 from django.core.files.base import ContentFile, File
 from django.core.files.storage import default_storage
 from django.db import transaction
-from django.urls import reverse
 from django.utils.translation import gettext as _
 from PIL import Image, ImageOps
 
@@ -35,8 +34,8 @@ _one_at_a_time = threading.Lock()
 
 def avatar_url(user: User) -> str:
     """The `avatar` claim: an address at BASE_URL that changes when the picture does. Specification 2.4; D16."""
-    path = reverse("avatar", kwargs={"sub": user.pk, "version": version(user)})
-    return f"{settings.BASE_URL}{path}"
+    # Not `reverse`, which costs more than the rest of the four claims.
+    return f"{settings.BASE_URL}/avatars/{user.pk}/{version(user)}.png"
 
 
 def version(user: User) -> str:

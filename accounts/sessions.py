@@ -23,6 +23,8 @@ from django.contrib.sessions.backends.db import SessionStore as DatabaseSessionS
 from django.db import connection
 from django.utils import timezone
 
+from accounts.rows import Rows
+
 if TYPE_CHECKING:
     from accounts.models import Session, User
 
@@ -43,17 +45,18 @@ def end_sessions(user: User, *, except_key: str | None = None) -> None:
 
 
 @functools.cache
-def _session_and_person() -> str:
+def _session_and_person() -> tuple[str, Rows[User]]:
     """One statement for both, written by hand: building it costs several times what running it does.
 
     Where nobody is signed in, the columns of the person are empty.
     """
-    person, session = apps.get_model("accounts", "User")._meta, apps.get_model("accounts", "Session")._meta
-    columns = ", ".join(f"u.{field.column}" for field in person.concrete_fields)
+    person, session = apps.get_model("accounts", "User"), apps.get_model("accounts", "Session")
+    people = Rows(person)
     return (
-        f"SELECT {columns}, s.session_data AS session_payload"  # noqa: S608 - names of tables and columns only
-        f" FROM {session.db_table} s LEFT JOIN {person.db_table} u ON u.id = s.user_id"
-        " WHERE s.session_key = %s AND s.expire_date > %s"
+        f"SELECT {people.columns('u')}, s.session_data"  # noqa: S608 - names of tables and columns only
+        f" FROM {session._meta.db_table} s LEFT JOIN {person._meta.db_table} u ON u.id = s.user_id"
+        " WHERE s.session_key = %s AND s.expire_date > %s",
+        people,
     )
 
 
@@ -68,14 +71,17 @@ class SessionStore(DatabaseSessionStore):
         return cast("type[Session]", apps.get_model("accounts", "Session"))
 
     def load(self) -> dict[str, Any]:
+        statement, people = _session_and_person()
         now = connection.ops.adapt_datetimefield_value(timezone.now())
-        people = apps.get_model("accounts", "User").objects
-        row: Any = next(iter(people.raw(_session_and_person(), [digest(self.session_key or ""), now])), None)
+        with connection.cursor() as cursor:
+            cursor.execute(statement, [digest(self.session_key or ""), now])
+            row = cursor.fetchone()
         if row is None:
             self._session_key = None
             return {}
-        self.person = row if row.pk else None
-        return self.decode(row.session_payload)
+        person = people.instance(row[:-1])
+        self.person = person if person.pk else None
+        return self.decode(row[-1])
 
     async def aload(self) -> dict[str, Any]:
         return await sync_to_async(self.load)()

@@ -198,9 +198,8 @@ def database(name: str, default: Path) -> dict[str, Any]:
             "connect_timeout": 5,
             **entry.get("OPTIONS", {}),
         },
-        # A connection lives as long as its thread; after a restart of the database the next request opens a new one.
-        "CONN_MAX_AGE": None,
-        "CONN_HEALTH_CHECKS": True,
+        # As long as its thread lives; after a restart of the database the next request opens a new one.
+        **{"CONN_MAX_AGE": None, "CONN_HEALTH_CHECKS": True},
     }
 
 

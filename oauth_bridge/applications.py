@@ -2,10 +2,27 @@
 
 from __future__ import annotations
 
-from django.db import transaction
+from django.db import connection, transaction
 
+from accounts.rows import Rows
 from oauth_bridge import codes
 from oauth_bridge.models import AccessToken, Application, ApplicationSecret, AuthorizationCode
+
+APPLICATIONS = Rows(Application)
+
+FIND = f"""
+    SELECT {APPLICATIONS.columns("a")} FROM {Application._meta.db_table} a WHERE a.client_id = %s
+"""  # noqa: S608 - names of tables and columns only
+
+
+def find(client_id: str) -> Application | None:
+    """The application a request names, whatever state it is in. One statement."""
+    if not client_id.isprintable():  # PostgreSQL takes no NUL
+        return None
+    with connection.cursor() as cursor:
+        cursor.execute(FIND, [client_id])
+        row = cursor.fetchone()
+    return None if row is None else APPLICATIONS.instance(row)
 
 
 @transaction.atomic

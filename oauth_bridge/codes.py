@@ -19,6 +19,7 @@ from django.contrib.auth import get_user_model
 from django.db import connection, transaction
 from django.utils import timezone
 
+from accounts.rows import Rows
 from oauth_bridge.faults import Fault, Refused
 from oauth_bridge.models import AccessToken, Application, AuthorizationCode
 
@@ -68,9 +69,10 @@ SPEND_AND_STORE = f"""
     {STORE} SELECT %s, application_id, user_id, scope, %s, %s FROM spent RETURNING id
 """  # noqa: S608
 
+BEARERS = Rows(Person, "id", "nickname", "email", "email_verified_at", "avatar")
+
 READ = f"""
-    SELECT u.id, u.nickname, u.email, u.email_verified_at, u.avatar,
-           t.application_id AS token_application_id, t.scope AS token_scope
+    SELECT {BEARERS.columns("u")}, t.application_id, t.scope
       FROM {TOKENS} t JOIN {PEOPLE} u ON u.id = t.user_id JOIN {APPLICATIONS} a ON a.id = t.application_id
      WHERE t.digest = %s AND t.expires_at > %s AND t.revoked_at IS NULL AND u.is_active AND a.is_enabled
 """  # noqa: S608
@@ -117,7 +119,7 @@ def issue(attempt: Attempt, person: User) -> str:
     """
     code = new_credential()
     now = timezone.now()
-    row = _write(
+    row = _one(
         ISSUE,
         digest_of(code),
         attempt.id,
@@ -159,12 +161,12 @@ def redeem(presented: dict[str, str], application_id: int, token: str) -> bool:
     expires_at = now + timedelta(seconds=TOKEN_LIFETIME_SECONDS)
     spend = (now, digest, spent, now, application_id, challenge, presented.get("redirect_uri"))
     if connection.vendor == "postgresql":
-        return _write(SPEND_AND_STORE, *spend, digest, now, expires_at) is not None
+        return _one(SPEND_AND_STORE, *spend, digest, now, expires_at) is not None
     with transaction.atomic():
-        row = _write(SPEND, *spend)
+        row = _one(SPEND, *spend)
         if row is None:
             return False
-        _write(f"{STORE} VALUES (%s, %s, %s, %s, %s, %s) RETURNING id", digest, *row, now, expires_at)
+        _one(f"{STORE} VALUES (%s, %s, %s, %s, %s, %s) RETURNING id", digest, *row, now, expires_at)
     return True
 
 
@@ -194,9 +196,10 @@ def read(token: str) -> Bearer:
     """
     now = timezone.now()
     digest = digest_of(token)
-    person: Any = next(iter(Person.objects.raw(READ, _adapted(digest, now))), None)
-    if person is not None:
-        return Bearer(person, person.token_application_id, person.token_scope.split())
+    found = _one(READ, digest, now)
+    if found is not None:
+        *person, application_id, scope = found
+        return Bearer(BEARERS.instance(person), application_id, scope.split())
     row = AccessToken.objects.filter(digest=digest).first()
     if row is None:
         raise Refused(Fault.TOKEN_UNKNOWN)
@@ -221,7 +224,8 @@ def purge(batch: int) -> int:
     return gone
 
 
-def _write(sql: str, *values: object) -> Any:
+def _one(sql: str, *values: object) -> Any:
+    """The first row of the statement, None when there is none."""
     with connection.cursor() as cursor:
         cursor.execute(sql, _adapted(*values))
         return cursor.fetchone()

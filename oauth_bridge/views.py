@@ -23,7 +23,19 @@ from oauth2_provider.views.mixins import OAuthLibMixin
 
 from accounts.network import client_address
 from accounts.views import stale_form
-from oauth_bridge import claims, clients, codes, consent, credentials, errors, pages, parameters, throttling
+from oauth_bridge import (
+    applications,
+    claims,
+    clients,
+    codes,
+    consent,
+    credentials,
+    errors,
+    pages,
+    parameters,
+    throttling,
+    validator,
+)
 from oauth_bridge.consent import PendingRequest
 from oauth_bridge.faults import Fault, NotVerified, Refused
 
@@ -133,12 +145,15 @@ class AuthorizeView(BridgeView):
             raise NotVerified(Fault.REQUEST_DAMAGED) from None
 
     def _verify(self, request: HttpRequest, pending: PendingRequest, query: parameters.Parameters | None = None) -> Any:
-        """The application and the scope, as the toolkit finds them.
+        """The application and the scope. Where anything does not hold, the library goes through it and says what.
 
         Raises NotVerified: client or callback address does not hold. Raises Refused: anything else does not.
         """
-        request.oauth_parameters = pending.parameters  # type: ignore[attr-defined]
         repeated = query.repeated() if query else []
+        application = applications.find(pending.parameters["client_id"])
+        if not repeated and validator.holds(application, pending.parameters):
+            return application, claims.PROFILE_SCOPE
+        request.oauth_parameters = pending.parameters  # type: ignore[attr-defined]
         try:
             scopes, found = self.validate_authorization_request(request)  # type: ignore[no-untyped-call]
         except NotVerified:
