@@ -48,15 +48,19 @@ INSTALLED_APPS = [
     "oauth_bridge",
 ]
 
-MIDDLEWARE = [
+# What the paths of machines pass (config.wsgi): no cookie is read there, and none is set.
+MACHINE_MIDDLEWARE = [
     "config.middleware.RequestLogMiddleware",
     "config.middleware.SecurityHeadersMiddleware",
     "config.middleware.OriginMiddleware",
     "django.middleware.security.SecurityMiddleware",
+    "django.middleware.common.CommonMiddleware",
+]
+MIDDLEWARE = [
+    *MACHINE_MIDDLEWARE,
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.locale.LocaleMiddleware",
-    "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "accounts.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",

@@ -5,6 +5,8 @@ import re
 from collections.abc import Iterable
 from wsgiref.types import StartResponse, WSGIEnvironment
 
+from django.conf import settings
+from django.core.handlers.wsgi import WSGIHandler
 from django.core.wsgi import get_wsgi_application
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
@@ -13,7 +15,22 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 BOUNDARY = re.compile(r';\s*boundary=("?)([\w\'()+,./:=? -]{1,70})\1\s*(?=;|$)', re.ASCII | re.IGNORECASE)
 EXTENDED_PARAMETER = re.compile(r";[^;,=]*\*[^;,=]*=[^;,]*")
 
-serve = get_wsgi_application()
+MACHINE_PATHS = ("/oauth/token", "/oauth/userinfo")
+
+
+class MachineHandler(WSGIHandler):
+    """Django with `MACHINE_MIDDLEWARE`: without sessions, languages, messages and files, which only pages need."""
+
+    def load_middleware(self, is_async: bool = False) -> None:
+        whole, settings.MIDDLEWARE = settings.MIDDLEWARE, settings.MACHINE_MIDDLEWARE
+        try:
+            super().load_middleware(is_async)
+        finally:
+            settings.MIDDLEWARE = whole
+
+
+pages = get_wsgi_application()
+machines = MachineHandler()
 
 
 def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
@@ -27,4 +44,5 @@ def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iter
         environ["CONTENT_TYPE"] = content_type.partition(";")[0] + (boundary[0] if boundary else "")
     if "*" in environ.get("HTTP_ACCEPT", ""):
         environ["HTTP_ACCEPT"] = EXTENDED_PARAMETER.sub("", environ["HTTP_ACCEPT"])
-    return serve(environ, start_response)
+    handler = machines if environ.get("PATH_INFO") in MACHINE_PATHS else pages
+    return handler(environ, start_response)
