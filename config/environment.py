@@ -198,8 +198,8 @@ def database(name: str, default: Path) -> dict[str, Any]:
             "connect_timeout": 5,
             **entry.get("OPTIONS", {}),
         },
-        # As long as its thread lives; after a restart of the database the next request opens a new one.
-        **{"CONN_MAX_AGE": None, "CONN_HEALTH_CHECKS": True},
+        "CONN_MAX_AGE": None,  # as long as its thread lives
+        "CONN_HEALTH_CHECKS": True,  # and again after a restart of the database
     }
 
 

@@ -29,7 +29,7 @@ finally:
 wsgi_app = "config.wsgi"
 bind = settings.BIND
 workers = settings.WEB_CONCURRENCY
-worker_class = "gthread"
+worker_class = "config.worker.Worker"
 threads = 8
 
 # Every worker opens its own database and Redis connections: none may be shared across a fork.
@@ -55,6 +55,7 @@ gunicorn.http.wsgi.SERVER = "delegated-sign-in"
 # config.middleware writes the access log: gunicorn's would hold the query.
 accesslog = None
 logconfig_dict = settings.LOGGING
+logger_class = "config.worker.Logger"
 
 
 # Without a limit a client that stops in the middle of a request keeps its thread for good. One that trickles keeps it

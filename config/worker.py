@@ -1,0 +1,93 @@
+"""The gunicorn worker: its main loop answers what is quick, its threads whatever may take time.
+
+A request to one of the three operations that has arrived whole is answered by the loop that noticed it. Handing it to a
+thread costs a quarter more: two wake-ups, and threads that wait for each other between any two lines of Python. Slow
+clients, uploads, passwords and pages go to the threads, so none of them holds up anybody else.
+"""
+
+from __future__ import annotations
+
+import re
+import socket
+import time
+from concurrent.futures import Future
+from typing import Any
+
+from gunicorn import glogging
+from gunicorn.workers.gthread import _DEFER, TConn, ThreadWorker
+
+# What a thread would have to wait for is not peeked at: at most this much is looked through.
+PEEKED_BYTES = 8192
+QUICK = re.compile(rb"(?:GET /oauth/userinfo|GET /oauth/authorize\?\S*|POST /oauth/token) HTTP/1\.1\r\n", re.ASCII)
+BODY = re.compile(rb"\r\n(?:content-length|transfer-encoding)([^\r]*)", re.IGNORECASE)
+LENGTH = re.compile(rb":[ \t]*(\d+)[ \t]*", re.ASCII)
+
+# When the database or Redis is slow, requests wait side by side in the threads instead of one behind the other.
+SLOW_SECONDS = 0.1
+THREADS_FOR_SECONDS = 5.0
+
+
+class Logger(glogging.Logger):
+    def access(self, resp: Any, req: Any, environ: Any, request_time: Any) -> None:
+        """Nothing: the log has its line already. gunicorn would put one together even when it goes nowhere."""
+
+
+class Worker(ThreadWorker):
+    """`gthread` with the one difference above."""
+
+    _threads_until = 0.0
+
+    def enqueue_req(self, conn: TConn) -> None:
+        """A connection was accepted, or there is something to read on it."""
+        if not self.alive or time.monotonic() < self._threads_until:
+            super().enqueue_req(conn)
+            return
+        arrived = self._arrived(conn)
+        if arrived is None and not conn.initialized:
+            self._finish(conn, _DEFER)  # the loop waits for its first bytes, no thread does
+        elif arrived is None or not is_quick(arrived):
+            super().enqueue_req(conn)
+        else:
+            started = time.monotonic()
+            conn.data_ready = True
+            if keep := self.handle(conn):
+                self._finish(conn, keep)
+            else:
+                self.nr_conns -= 1
+                conn.close()  # all that was sent has been read, so there is nothing to linger for
+            if time.monotonic() - started > SLOW_SECONDS:
+                self._threads_until = time.monotonic() + THREADS_FOR_SECONDS
+
+    def finish_request(self, conn: TConn, fs: Future[Any]) -> None:
+        """A thread closes what ends: for two seconds that waits for the client to close too, which the loop can't."""
+        if self.alive and not fs.cancelled() and fs.exception() is None and not fs.result():
+            self.nr_conns -= 1
+            self.tpool.submit(conn.close, graceful=True)
+        else:
+            super().finish_request(conn, fs)
+
+    def _arrived(self, conn: TConn) -> bytes | None:
+        """What can be read without waiting, left where it is; None when that is nothing, or not for us to say."""
+        if conn.initialized and conn.parser.unreader.buf.getvalue():
+            return b""  # the next request was read along with the last one
+        try:
+            return bytes(conn.sock.recv(PEEKED_BYTES, socket.MSG_PEEK | socket.MSG_DONTWAIT))
+        except BlockingIOError:
+            return None
+        except OSError:
+            return b""
+
+    def _finish(self, conn: TConn, result: Any) -> None:
+        finished: Future[Any] = Future()
+        finished.set_result(result)
+        self.finish_request(conn, finished)
+
+
+def is_quick(arrived: bytes) -> bool:
+    """Whether this is a whole request to one of the three operations: reading it can't make anybody wait."""
+    head, end, body = arrived.partition(b"\r\n\r\n")
+    if not end or not QUICK.match(arrived):
+        return False
+    # Anything but one plain Content-Length is for a thread to find out: it may wait for what never comes.
+    lengths = [LENGTH.fullmatch(announced) for announced in BODY.findall(head)]
+    return not lengths or (len(lengths) == 1 and lengths[0] is not None and len(body) >= int(lengths[0][1]))
