@@ -1,10 +1,12 @@
-"""Model instances from statements that are written by hand: what `Manager.raw` gives, at a fifth of its price."""
+"""Statements written by hand: what goes in, and model instances from what comes out, at a fifth of `raw`'s price."""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
+from datetime import datetime
 from typing import Any, Generic, TypeVar
+from uuid import UUID
 
 from django.db import connection
 from django.db.models import Model
@@ -49,3 +51,19 @@ class Rows(Generic[M]):
 
 def _converted(convert: Callable[..., Any], column: Any, value: Any) -> Any:
     return convert(value, column, connection)
+
+
+def adapted(*values: object) -> list[Any]:
+    """The values as this database takes them: SQLite wants its own spelling of times and UUIDs."""
+    if connection.vendor == "postgresql":
+        return list(values)
+    operations = connection.ops
+    taken: list[Any] = []
+    for value in values:
+        if isinstance(value, datetime):
+            taken.append(operations.adapt_datetimefield_value(value))
+        elif isinstance(value, UUID):
+            taken.append(value.hex)
+        else:
+            taken.append(value)
+    return taken

@@ -2,27 +2,37 @@
 
 from __future__ import annotations
 
-from django.db import connection, transaction
+from uuid import UUID
 
-from accounts.rows import Rows
+from django.db import connection, transaction
+from django.utils import timezone
+
+from accounts.rows import Rows, adapted
 from oauth_bridge import codes
-from oauth_bridge.models import AccessToken, Application, ApplicationSecret, AuthorizationCode
+from oauth_bridge.models import AccessToken, Application, ApplicationSecret, AuthorizationCode, Consent
 
 APPLICATIONS = Rows(Application)
 
 FIND = f"""
-    SELECT {APPLICATIONS.columns("a")} FROM {Application._meta.db_table} a WHERE a.client_id = %s
+    SELECT {APPLICATIONS.columns("a")}, c.fingerprint
+      FROM {Application._meta.db_table} a
+      LEFT JOIN {Consent._meta.db_table} c ON c.application_id = a.id AND c.user_id = %s AND c.expires_at > %s
+     WHERE a.client_id = %s
 """  # noqa: S608 - names of tables and columns only
 
 
-def find(client_id: str) -> Application | None:
-    """The application a request names, whatever state it is in. One statement."""
+def find(client_id: str, person_id: UUID | None = None) -> Application | None:
+    """The application a request names, whatever state it is in, with what the person has agreed to. One statement."""
     if not client_id.isprintable():  # PostgreSQL takes no NUL
         return None
     with connection.cursor() as cursor:
-        cursor.execute(FIND, [client_id])
+        cursor.execute(FIND, adapted(person_id, timezone.now(), client_id))
         row = cursor.fetchone()
-    return None if row is None else APPLICATIONS.instance(row)
+    if row is None:
+        return None
+    application = APPLICATIONS.instance(row[:-1])
+    application.agreed_fingerprint = row[-1]
+    return application
 
 
 @transaction.atomic

@@ -11,7 +11,7 @@ import base64
 import hashlib
 import secrets
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import UUID
 
@@ -19,7 +19,7 @@ from django.contrib.auth import get_user_model
 from django.db import connection, transaction
 from django.utils import timezone
 
-from accounts.rows import Rows
+from accounts.rows import Rows, adapted
 from oauth_bridge.faults import Fault, Refused
 from oauth_bridge.models import AccessToken, Application, AuthorizationCode
 
@@ -227,21 +227,5 @@ def purge(batch: int) -> int:
 def _one(sql: str, *values: object) -> Any:
     """The first row of the statement, None when there is none."""
     with connection.cursor() as cursor:
-        cursor.execute(sql, _adapted(*values))
+        cursor.execute(sql, adapted(*values))
         return cursor.fetchone()
-
-
-def _adapted(*values: object) -> list[Any]:
-    """The values as this database takes them: SQLite wants its own spelling of times and UUIDs."""
-    if connection.vendor == "postgresql":
-        return list(values)
-    operations = connection.ops
-    adapted: list[Any] = []
-    for value in values:
-        if isinstance(value, datetime):
-            adapted.append(operations.adapt_datetimefield_value(value))
-        elif isinstance(value, UUID):
-            adapted.append(value.hex)
-        else:
-            adapted.append(value)
-    return adapted

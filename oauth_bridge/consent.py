@@ -108,11 +108,9 @@ def fingerprint(application: Application) -> str:
     return hashlib.sha256(json.dumps(agreed).encode()).hexdigest()
 
 
-def is_remembered(person: User, application: Application) -> bool:
-    """Whether the person has ticked "don't ask again" and nothing has ended that since (D7)."""
-    return Consent.objects.filter(
-        user=person, application=application, fingerprint=fingerprint(application), expires_at__gt=timezone.now()
-    ).exists()
+def is_remembered(application: Application) -> bool:
+    """Whether the person `applications.find` was told of has ticked "don't ask again", and that holds still (D7)."""
+    return application.agreed_fingerprint == fingerprint(application)
 
 
 def remember(person: User, application: Application) -> None:

@@ -55,6 +55,7 @@ class Application(AbstractApplication):
     allowed_origins = None  # type: ignore[assignment]
     registration_source = None  # type: ignore[assignment]
     cimd_expires_at = None
+    agreed_fingerprint: str | None  # beside the row when `applications.find` read it
     authorization_grant_type = AbstractApplication.GRANT_AUTHORIZATION_CODE
     algorithm = AbstractApplication.NO_ALGORITHM
 

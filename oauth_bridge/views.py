@@ -98,7 +98,7 @@ class AuthorizeView(BridgeView):
             return pages.address_not_confirmed(request, application, pending)
         # Whoever was shown a page and answered it too late, or as somebody else, is shown one again: never a short cut.
         must_ask = bool(query.text("notice"))
-        if not must_ask and (application.is_trusted or consent.is_remembered(request.user, application)):
+        if not must_ask and (application.is_trusted or consent.is_remembered(application)):
             # After a form of ours a page comes first: browsers apply its form-action to every hop (browsers.md R1).
             return self._allow(request, pending, application, scope, by_page=bool(query.text("request")))
         return pages.consent(request, application, pending, notice=must_ask)
@@ -150,7 +150,7 @@ class AuthorizeView(BridgeView):
         Raises NotVerified: client or callback address does not hold. Raises Refused: anything else does not.
         """
         repeated = query.repeated() if query else []
-        application = applications.find(pending.parameters["client_id"])
+        application = applications.find(pending.parameters["client_id"], request.user.pk)
         if not repeated and validator.holds(application, pending.parameters):
             return application, claims.PROFILE_SCOPE
         request.oauth_parameters = pending.parameters  # type: ignore[attr-defined]

@@ -7,7 +7,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from oauth_bridge import applications, codes
+from oauth_bridge import applications, codes, consent
 
 CALLBACK = "https://reading.example/callback"
 
@@ -49,6 +49,16 @@ def test_a_sign_in_of_a_signed_in_browser_costs_three_two_and_one(client, alice)
     answer, sent = statements(lambda: client.get("/oauth/userinfo", headers=bearer))
     assert answer.status_code == 200
     assert sent == ["SELECT"]
+
+
+def test_a_remembered_consent_costs_no_statement_more(client, alice):
+    application, _ = applications.create(name="Theirs", redirect_uris=[CALLBACK])
+    consent.remember(alice, application)
+    client.force_login(alice)
+    query = {"client_id": application.client_id, "redirect_uri": CALLBACK, "response_type": "code"}
+    answer, sent = statements(lambda: client.get("/oauth/authorize", query))
+    assert "code=" in answer["Location"]
+    assert sent == ["SELECT", "SELECT", "INSERT"]
 
 
 def test_a_bad_token_costs_two_and_none_costs_nothing(client, db):
