@@ -6,7 +6,7 @@ PRODUCTION := BASE_URL=https://api.example.com AUTH_URL=https://auth.example.com
 	WEB_CONCURRENCY=4 DATABASE_URL=postgres://service@localhost/service EMAIL_URL=smtp+tls://user@mail.example.com \
 	SECRET_KEY=$$($(PYTHON) -c 'import secrets; print(secrets.token_urlsafe(64))')
 
-.PHONY: help setup run test check format
+.PHONY: help setup run test bench check format
 
 help: ## List what there is to run
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -20,6 +20,9 @@ run: ## Serve the service and the demo application on this machine
 
 test: ## Run the tests that this machine can run
 	$(PYTHON) -m pytest
+
+bench: ## Measure what each operation costs, against a bare Django view
+	$(PYTHON) -m tests.bench
 
 check: ## Everything that is checked before the tests run
 	$(PYTHON) -m ruff format --check .

@@ -1,0 +1,239 @@
+"""Throw-away PostgreSQL, Redis, floor and service in a temporary folder; all of it ends with the block."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import secrets
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import django
+import psycopg
+from django.conf import settings
+from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY, get_user_model
+from django.core.management import call_command
+from django.db import connections
+from django.utils import timezone
+from redis import Redis, RedisError
+
+from accounts.sessions import SessionStore
+from tests.bench.targets import CALLBACK, Floor, Service
+from tests.server import OURS, ROOT, free_port, serve
+
+FLOOR_TOKENS = 10_000
+PEOPLE = 32
+DOMAIN = "bench.invalid"
+START_SECONDS = 60
+# Limits are on, and out of reach: what counting costs is counted.
+RATES = dict.fromkeys(
+    ("RATE_TOKEN", "RATE_TOKEN_FAILURES", "RATE_USERINFO", "RATE_USERINFO_FAILURES", "RATE_AUTHORIZE"), "1000000/m"
+)
+FLOOR_ROWS = f"""
+    CREATE TABLE person (
+        id bigint PRIMARY KEY, sub text NOT NULL, nickname text NOT NULL, email text NOT NULL, avatar text NOT NULL);
+    CREATE TABLE token (digest bytea PRIMARY KEY, person_id bigint NOT NULL, expires_at timestamptz NOT NULL);
+    INSERT INTO person SELECT n, 'u' || n, 'Bench ' || n, 'bench' || n || '@bench.invalid',
+        'https://img.bench.invalid/' || n || '.png' FROM generate_series(1, {FLOOR_TOKENS}) n;
+    INSERT INTO token SELECT sha256(convert_to('floor-token-' || n, 'UTF8')), n, now() + interval '1 year'
+        FROM generate_series(1, {FLOOR_TOKENS}) n;
+    ANALYZE;
+"""
+
+
+class Missing(Exception):
+    """This machine lacks a program the benchmark needs."""
+
+
+@dataclass(frozen=True)
+class Stack:
+    """The servers, a service database (the one of `connection`), and who may sign in there."""
+
+    folder: Path
+    postgresql: subprocess.Popen[bytes]
+    postgresql_port: int
+    redis: subprocess.Popen[bytes]
+    client_id: str
+    client_secret: str
+    cookies: list[str]
+
+    def roots(self, server: int) -> dict[str, int]:
+        return {"server": server, "postgresql": self.postgresql.pid, "redis": self.redis.pid}
+
+    def execute(self, sql: str, *, database: str = "postgres") -> None:
+        with psycopg.connect(dsn(self.postgresql_port, database), autocommit=True) as connection:
+            connection.execute(sql)
+
+
+def dsn(port: int, database: str) -> str:
+    return f"postgres://postgres@127.0.0.1:{port}/{database}"
+
+
+@contextmanager
+def stack() -> Iterator[Stack]:
+    """PostgreSQL with a migrated database of one trusted application and PEOPLE, and Redis.
+
+    Raises Missing: there is no PostgreSQL or no Redis to start.
+    """
+    with ExitStack() as opened:
+        folder = Path(opened.enter_context(tempfile.TemporaryDirectory(prefix="bench-")))
+        folder.chmod(0o755)
+        postgresql_port, redis_port = free_port(), free_port()
+        postgresql = opened.enter_context(_postgresql(folder, postgresql_port))
+        redis = opened.enter_context(_redis(folder, redis_port))
+        _configure(folder, dsn(postgresql_port, "service"), f"redis://127.0.0.1:{redis_port}/0")
+        with psycopg.connect(dsn(postgresql_port, "postgres"), autocommit=True) as connection:
+            connection.execute("CREATE DATABASE service")
+        client_id, client_secret, cookies = _seed()
+        yield Stack(folder, postgresql, postgresql_port, redis, client_id, client_secret, cookies)
+
+
+@contextmanager
+def service(given: Stack, name: str = "service") -> Iterator[Service]:
+    """The service as shipped with two workers, on the database that `connection` names."""
+    folder = given.folder / f"served-{name}"
+    folder.mkdir()
+    key = os.environ["SECRET_KEY"]
+    with serve(folder, RATE_LIMITS="on", WEB_CONCURRENCY="2", SECRET_KEY=key, **RATES) as server:
+        port = int(server.base_url.rpartition(":")[2])
+        roots = given.roots(server.process.pid)
+        yield Service(name, port, roots, given.client_id, given.client_secret, given.cookies)
+
+
+@contextmanager
+def floor(given: Stack) -> Iterator[Floor]:
+    given.execute("CREATE DATABASE floor")
+    given.execute(FLOOR_ROWS, database="floor")
+    port = free_port()
+    command = [sys.executable, "-m", "gunicorn", "--workers=2", f"--bind=127.0.0.1:{port}", "tests.bench.floor"]
+    env = {**os.environ, "FLOOR_DSN": dsn(given.postgresql_port, "floor")}
+    env.pop("DJANGO_SETTINGS_MODULE", None)
+    with _started("floor", command, given.folder, lambda: _is_open(port), env=env) as process:
+        yield Floor("floor", port, given.roots(process.pid), FLOOR_TOKENS)
+
+
+def _configure(folder: Path, database_url: str, redis_url: str) -> None:
+    """Django in this process, with none of the machine's own variables."""
+    for name in [name for name in os.environ if name in OURS or name.startswith("RATE_")]:
+        del os.environ[name]
+    os.environ |= {"DATABASE_URL": database_url, "REDIS_URL": redis_url, "SECRET_KEY": secrets.token_urlsafe(50)}
+    os.environ |= {"MEDIA_ROOT": str(folder), "EMAIL_URL": f"filemail://{folder}"}
+    os.environ["DJANGO_SETTINGS_MODULE"] = "config.settings"
+    django.setup()
+
+
+def _seed() -> tuple[str, str, list[str]]:
+    call_command("migrate", verbosity=0)
+    output = io.StringIO()
+    options = ["--redirect-uri", CALLBACK, "--trusted", "--json"]
+    call_command("application", "create", "Bench", *options, stdout=output)
+    application = json.loads(output.getvalue())
+    people = get_user_model().objects
+    cookies = [
+        signed_in(people.create_user(f"{n}@{DOMAIN}", nickname=f"Bench {n}", email_verified_at=timezone.now()))
+        for n in range(PEOPLE)
+    ]
+    connections.close_all()
+    return application["client_id"], application["client_secret"], cookies
+
+
+def signed_in(person: Any) -> str:
+    """The cookie of a new browser in which the person has signed in."""
+    session = SessionStore()
+    session[SESSION_KEY] = str(person.pk)
+    session[BACKEND_SESSION_KEY] = settings.AUTHENTICATION_BACKENDS[0]
+    session[HASH_SESSION_KEY] = person.get_session_auth_hash()
+    session.create()
+    return f"{settings.SESSION_COOKIE_NAME}={session.session_key}"
+
+
+@contextmanager
+def _postgresql(folder: Path, port: int) -> Iterator[subprocess.Popen[bytes]]:
+    """As PostgreSQL ships: every commit reaches the disk."""
+    installed = sorted(
+        Path("/usr/lib/postgresql").glob("*/bin/postgres"), key=lambda path: int(path.parts[-3].partition(".")[0])
+    )
+    postgres = str(installed[-1]) if installed else shutil.which("postgres")
+    if postgres is None:
+        raise Missing("PostgreSQL is not installed: no `postgres` in /usr/lib/postgresql/*/bin or on the PATH.")
+    home = folder / "postgresql"
+    home.mkdir()
+    owner: list[str] = []
+    if os.geteuid() == 0:  # which PostgreSQL refuses to run as
+        shutil.chown(home, "postgres", "postgres")
+        owner = ["setpriv", "--reuid=postgres", "--regid=postgres", "--init-groups"]
+    options = ["--username=postgres", "--auth=trust", "--encoding=UTF8", "--locale=C.UTF-8", "--no-sync"]
+    initdb = [*owner, str(Path(postgres).with_name("initdb")), f"--pgdata={home / 'data'}", *options]
+    subprocess.run(initdb, check=True, stdout=subprocess.DEVNULL, cwd=home, timeout=START_SECONDS)
+    listen = ["-p", str(port), "-k", str(home), "-c", "listen_addresses=127.0.0.1"]
+
+    def is_ready() -> bool:
+        try:
+            psycopg.connect(dsn(port, "postgres")).close()
+        except psycopg.OperationalError:
+            return False
+        return True
+
+    command = [*owner, postgres, "-D", str(home / "data"), *listen]
+    with _started("PostgreSQL", command, folder, is_ready, cwd=home) as process:
+        yield process
+
+
+@contextmanager
+def _redis(folder: Path, port: int) -> Iterator[subprocess.Popen[bytes]]:
+    program = shutil.which("redis-server")
+    if program is None:
+        raise Missing("Redis is not installed: no `redis-server` on the PATH.")
+
+    def is_ready() -> bool:
+        try:
+            with Redis(port=port) as client:
+                return bool(client.ping())
+        except RedisError:
+            return False
+
+    command = [program, "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--dir", str(folder)]
+    with _started("Redis", command, folder, is_ready) as process:
+        yield process
+
+
+@contextmanager
+def _started(
+    name: str, command: list[str], folder: Path, is_ready: Callable[[], bool], **options: Any
+) -> Iterator[subprocess.Popen[bytes]]:
+    """A server that is ready for its clients, in a session of its own so that Ctrl-C reaches us first."""
+    log = folder / f"{name}.log"
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            command, stdout=output, stderr=output, start_new_session=True, **{"cwd": ROOT, **options}
+        )
+    try:
+        end = time.monotonic() + START_SECONDS
+        while not is_ready():
+            if process.poll() is not None or time.monotonic() > end:
+                raise RuntimeError(f"{name} did not start:\n{log.read_text(errors='replace')}")
+            time.sleep(0.05)
+        yield process
+    finally:
+        process.send_signal(signal.SIGINT)  # of PostgreSQL: disconnect everybody, then end
+        try:
+            process.wait(20)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+def _is_open(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
