@@ -1,9 +1,10 @@
-"""`python -m tests.bench`: the ratio table. Exits with 1 when an operation failed, never because one was slow."""
+"""`python -m tests.bench`: the ratio table; `… load`: rows. Exits with 1 when an operation failed, not for slowness."""
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import signal
 import sys
 from collections import Counter
@@ -11,7 +12,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from tests.bench import phases, report, stack
+import django
+
+from tests.bench import phases, report, rows, stack
 
 
 def compare(rounds: int, operations: int, racing: int) -> tuple[list[phases.Measured], Counter[int]]:
@@ -28,13 +31,24 @@ def compare(rounds: int, operations: int, racing: int) -> tuple[list[phases.Meas
         return measured, phases.race(service, racing)
 
 
+def load(people: int, tokens: int, codes: int, *, dead: bool) -> None:
+    """Raises NotHere: the database is not one to fill."""
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
+    django.setup()
+    rows.fill(people, tokens, codes, dead=dead, say=say)
+    rows.settle()
+
+
 def main() -> int:
     arguments = parsed()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
+        if arguments.command == "load":
+            load(arguments.people, arguments.tokens, arguments.codes, dead=arguments.dead)
+            return 0
         measured, winners = compare(arguments.rounds, arguments.operations, arguments.race)
-    except stack.Missing as missing:
-        sys.exit(str(missing))
+    except (stack.Missing, rows.NotHere) as reason:
+        sys.exit(str(reason))
     except KeyboardInterrupt:
         return 130
     sys.stdout.write(f"{report.ratio_table(measured)}\n\n{report.remarks(measured, winners)}\n")
@@ -55,6 +69,11 @@ def parsed() -> argparse.Namespace:
     )
     parser.add_argument("--race", type=number(0, 1000), default=20, help="codes that ten calls redeem at once")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every figure of every round there")
+    commands = parser.add_subparsers(dest="command")
+    filling = commands.add_parser("load", help="fill the database of DATABASE_URL, in which nobody may live")
+    for name, default in (("people", 1_000_000), ("tokens", 10_000_000), ("codes", 10_000_000)):
+        filling.add_argument(f"--{name}", type=number(1, 100_000_000), default=default, help=f"default {default:,}")
+    filling.add_argument("--dead", action="store_true", help="tokens and codes past use, for `manage.py purge`")
     return parser.parse_args()
 
 

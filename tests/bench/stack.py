@@ -29,12 +29,12 @@ from django.utils import timezone
 from redis import Redis, RedisError
 
 from accounts.sessions import SessionStore
+from tests.bench.rows import DOMAIN
 from tests.bench.targets import CALLBACK, Floor, Service
 from tests.server import OURS, ROOT, free_port, serve
 
 FLOOR_TOKENS = 10_000
 PEOPLE = 32
-DOMAIN = "bench.invalid"
 START_SECONDS = 60
 # Limits are on, and out of reach: what counting costs is counted.
 RATES = dict.fromkeys(

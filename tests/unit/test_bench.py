@@ -1,0 +1,87 @@
+"""The benchmark measures what it says, its rows are what the service reads, and it fills no database somebody uses."""
+
+from __future__ import annotations
+
+import hashlib
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.db import connection
+
+from oauth_bridge import codes
+from oauth_bridge.faults import Fault, Refused
+from oauth_bridge.models import AccessToken, AuthorizationCode
+from tests.bench import rows
+from tests.factories import PersonFactory
+from tests.server import ROOT, environment
+
+
+@pytest.fixture
+def nobody(db: Any, postgresql: None, django_user_model: Any) -> None:
+    """What tests over HTTP have left in this database is out of sight for the test."""
+    for model in (AuthorizationCode, AccessToken, django_user_model):
+        model.objects.all().delete()
+    with connection.cursor() as cursor:
+        cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")  # no table is altered while checks of it are pending
+
+
+def constraints_and_indexes() -> set[str]:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT conname || pg_get_constraintdef(oid) FROM pg_constraint WHERE contype <> 'n'")
+        found = {name for (name,) in cursor.fetchall()}
+        cursor.execute("SELECT indexdef FROM pg_indexes WHERE schemaname = current_schema()")
+        return found | {name for (name,) in cursor.fetchall()}
+
+
+def test_loaded_rows_are_what_the_service_reads_and_nothing_else_changes(nobody: None) -> None:
+    before = constraints_and_indexes()
+    for _ in range(2):
+        rows.fill(people=10, tokens=100, codes=50, say=lambda text: None)
+    assert constraints_and_indexes() == before
+    assert AccessToken.objects.count() == 200
+    for number in (1, 100, 101, 200):
+        bearer = codes.read(rows.token(number))
+        assert bearer.person.pk == rows.person_id(1 + number * 7919 % 10)
+        assert bearer.scopes == ["profile"]
+    spent, fresh = codes.find(rows.code(1)), codes.find(rows.code(10))
+    assert spent is not None
+    assert spent.redeemed_at is not None
+    assert bytes(spent.token_digest or b"") == hashlib.sha256(rows.token(1).encode()).digest()
+    assert fresh is not None
+    assert fresh.redeemed_at is None
+
+
+def test_dead_rows_are_refused_and_purged(nobody: None) -> None:
+    rows.fill(people=10, tokens=100, codes=100, dead=True, say=lambda text: None)
+    with pytest.raises(Refused) as refused:
+        codes.read(rows.token(7))
+    assert refused.value.fault is Fault.TOKEN_EXPIRED
+    assert codes.purge(1000) == 200
+
+
+def test_a_database_in_which_somebody_lives_is_not_filled(nobody: None) -> None:
+    PersonFactory(email="alice@example.com")
+    with pytest.raises(rows.NotHere, match="Somebody lives in this database"):
+        rows.fill(people=10, tokens=10, codes=10, say=lambda text: None)
+    assert AccessToken.objects.count() == 0
+
+
+def test_another_database_than_postgresql_is_not_filled(db: Any, tmp_path: Path) -> None:
+    ended = bench(tmp_path, "load", DATABASE_URL=f"sqlite:///{tmp_path}/db.sqlite3")
+    assert ended.returncode == 1
+    assert ended.stderr == "Rows are made by PostgreSQL itself: set DATABASE_URL to one. This is another database.\n"
+
+
+def bench(folder: Path, *arguments: str, **changes: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "tests.bench", *arguments],
+        cwd=ROOT,
+        env=environment(folder, **changes),
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
