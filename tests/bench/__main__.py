@@ -1,4 +1,7 @@
-"""`python -m tests.bench`: the ratio table; `… load`: rows. Exits with 1 when an operation failed, not for slowness."""
+"""`python -m tests.bench`: the ratio table; `… growth`: on full tables; `… load`: rows.
+
+Exits with 1 when an operation failed, never because one was slow.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from typing import Any
 
 import django
 
-from tests.bench import phases, report, rows, stack
+from tests.bench import growth, phases, plot, report, rows, stack
 
 
 def compare(rounds: int, operations: int, racing: int) -> tuple[list[phases.Measured], Counter[int]]:
@@ -46,35 +49,55 @@ def main() -> int:
         if arguments.command == "load":
             load(arguments.people, arguments.tokens, arguments.codes, dead=arguments.dead)
             return 0
-        measured, winners = compare(arguments.rounds, arguments.operations, arguments.race)
+        return measure(arguments)
     except (stack.Missing, rows.NotHere) as reason:
         sys.exit(str(reason))
     except KeyboardInterrupt:
         return 130
-    sys.stdout.write(f"{report.ratio_table(measured)}\n\n{report.remarks(measured, winners)}\n")
+
+
+def measure(arguments: argparse.Namespace) -> int:
+    winners: Counter[int] = Counter()
+    if arguments.command == "growth":
+        measured = growth.measure(arguments.sizes, arguments.rounds, arguments.operations, say)
+        table = growth.table(measured, arguments.sizes)
+        if arguments.plot:
+            arguments.plot.write_text(plot.svg(measured, arguments.sizes), encoding="utf-8")
+    else:
+        measured, winners = compare(arguments.rounds, arguments.operations, arguments.race)
+        table = report.ratio_table(measured)
+    sys.stdout.write(f"{table}\n\n{report.remarks(measured, winners)}\n")
     if arguments.json:
-        found: dict[str, Any] = {"measured": [asdict(each) for each in measured], "race": winners}
+        found = {"measured": [asdict(each) for each in measured], "race": winners}
         arguments.json.write_text(json.dumps(found, indent=1), encoding="utf-8")
     return int(report.has_failed(measured, winners))
 
 
 def parsed() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
-    parser.add_argument("--rounds", type=number(1, 100), default=3, help="service and floor in turn (default 3)")
+    add_measuring(parser)
+    parser.add_argument("--race", type=number(0, 1000), default=20, help="codes that ten calls redeem at once")
+    commands = parser.add_subparsers(dest="command")
+    growing = commands.add_parser("growth", help="empty and full databases in turn")
+    add_measuring(growing)
+    growing.add_argument("--sizes", type=number(0, 100_000_000), nargs="+", default=[0, 100_000, 10_000_000])
+    growing.add_argument("--plot", type=Path, metavar="FILE", help="draw the table there, as SVG")
+    filling = commands.add_parser("load", help="fill the database of DATABASE_URL, in which nobody may live")
+    for name, default in (("people", 1_000_000), ("tokens", 10_000_000), ("codes", 10_000_000)):
+        filling.add_argument(f"--{name}", type=number(1, 100_000_000), default=default, help=f"default {default:,}")
+    filling.add_argument("--dead", action="store_true", help="tokens and codes past use, for `manage.py purge`")
+    return parser.parse_args()
+
+
+def add_measuring(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--rounds", type=number(1, 100), default=3, help="all that is compared, in turn (default 3)")
     parser.add_argument(
         "--operations",
         type=number(1, 100_000),
         default=2000,
         help="codes and tokens a round; twice as many user infos, half as many whole flows (default 2000)",
     )
-    parser.add_argument("--race", type=number(0, 1000), default=20, help="codes that ten calls redeem at once")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every figure of every round there")
-    commands = parser.add_subparsers(dest="command")
-    filling = commands.add_parser("load", help="fill the database of DATABASE_URL, in which nobody may live")
-    for name, default in (("people", 1_000_000), ("tokens", 10_000_000), ("codes", 10_000_000)):
-        filling.add_argument(f"--{name}", type=number(1, 100_000_000), default=default, help=f"default {default:,}")
-    filling.add_argument("--dead", action="store_true", help="tokens and codes past use, for `manage.py purge`")
-    return parser.parse_args()
 
 
 def number(smallest: int, largest: int) -> Any:

@@ -10,18 +10,18 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from http.client import HTTPConnection, HTTPException
 from multiprocessing.connection import Connection
 from typing import Any
 
 from tests.bench.cpu import Snapshot
 from tests.bench.targets import Failed, Floor, Service, Target
-from tests.bench.wire import Line
 
 CLIENTS = 4
 RACERS = 10
 PHASE_SECONDS = 120
 
-Operation = Callable[[Line, int], Any]
+Operation = Callable[[HTTPConnection, int], Any]
 _fork = multiprocessing.get_context("fork")
 
 
@@ -64,7 +64,7 @@ def drive(target: Target, phase: str, number: int, operation: Operation, count: 
     clients = []
     for _ in range(CLIENTS):
         here, there = _fork.Pipe(duplex=False)
-        process = _fork.Process(target=_client, args=(target.port, operation, counter, count, there), daemon=True)
+        process = _fork.Process(target=_client, args=(target, operation, counter, count, there), daemon=True)
         process.start()
         there.close()
         clients.append((process, here))
@@ -112,26 +112,32 @@ def of_floor(floor: Floor, number: int, operations: int) -> Measured:
 def race(service: Service, codes: int) -> Counter[int]:
     """How many codes had how many winners when RACERS redeemed each at once. It must be one."""
     winners: Counter[int] = Counter()
-    lines = [Line(service.port) for _ in range(RACERS)]
+    lines = [service.line() for _ in range(RACERS)]
     for number in range(codes):
-        message = service.redemption(service.authorize(lines[0], number))
+        code = service.authorize(lines[0], number)
         for line in lines:
-            line.send(message)
-        winners[[line.receive().status for line in lines].count(200)] += 1
+            service.redeem(line, code)
+        winners[[_status(line) for line in lines].count(200)] += 1
     for line in lines:
         line.close()
     return winners
+
+
+def _status(line: HTTPConnection) -> int:
+    with line.getresponse() as answer:
+        answer.read()
+        return answer.status
 
 
 def percentile(ordered: list[float], percent: float) -> float:
     return ordered[max(0, math.ceil(len(ordered) * percent / 100) - 1)] if ordered else math.nan
 
 
-def _client(port: int, operation: Operation, counter: Any, count: int, answer: Connection) -> None:
+def _client(target: Target, operation: Operation, counter: Any, count: int, answer: Connection) -> None:
     """A process of its own. The next number is taken from all clients' counter, so that none idles at the end."""
     for name in (signal.SIGINT, signal.SIGTERM):
         signal.signal(name, signal.SIG_DFL)
-    share, line = Share(began=time.monotonic()), Line(port)
+    share, line = Share(began=time.monotonic()), target.line()
     while time.monotonic() < share.began + PHASE_SECONDS:
         with counter.get_lock():
             number, counter.value = counter.value, counter.value + 1
@@ -140,7 +146,7 @@ def _client(port: int, operation: Operation, counter: Any, count: int, answer: C
         started = time.perf_counter()
         try:
             result = operation(line, number)
-        except (Failed, OSError) as error:
+        except (Failed, OSError, HTTPException) as error:
             share.failures[str(error) if isinstance(error, Failed) else type(error).__name__] += 1
             line.close()
             continue

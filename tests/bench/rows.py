@@ -63,6 +63,9 @@ ADD_CODES = f"""
 """
 
 
+Say = Callable[[str], None]
+
+
 class NotHere(Exception):
     """This database is not one to fill."""
 
@@ -89,7 +92,7 @@ def refuse_strangers() -> None:
             raise NotHere(f"Somebody lives in this database: a person whose address does not end in @{DOMAIN}.")
 
 
-def fill(people: int, tokens: int, codes: int, *, dead: bool = False, say: Callable[[str], None]) -> None:
+def fill(people: int, tokens: int = 0, codes: int = 0, *, dead: bool = False, say: Say = lambda text: None) -> None:
     """At least so many people, and so many more tokens and codes of theirs; `dead` ones are there to be purged.
 
     Each table is one transaction: what is interrupted leaves nothing behind.
@@ -159,7 +162,7 @@ def _applications() -> list[int]:
 
 
 @contextmanager
-def _timed(table: str, say: Callable[[str], None]) -> Iterator[None]:
+def _timed(table: str, say: Say) -> Iterator[None]:
     started = time.monotonic()
     yield
     with connection.cursor() as cursor:

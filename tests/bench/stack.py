@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,12 +24,11 @@ import psycopg
 from django.conf import settings
 from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY, get_user_model
 from django.core.management import call_command
-from django.db import connections
-from django.utils import timezone
+from django.db import connection
 from redis import Redis, RedisError
 
 from accounts.sessions import SessionStore
-from tests.bench.rows import DOMAIN
+from tests.bench import rows
 from tests.bench.targets import CALLBACK, Floor, Service
 from tests.server import OURS, ROOT, free_port, serve
 
@@ -71,13 +70,14 @@ class Stack:
     def roots(self, server: int) -> dict[str, int]:
         return {"server": server, "postgresql": self.postgresql.pid, "redis": self.redis.pid}
 
-    def execute(self, sql: str, *, database: str = "postgres") -> None:
-        with psycopg.connect(dsn(self.postgresql_port, database), autocommit=True) as connection:
-            connection.execute(sql)
-
 
 def dsn(port: int, database: str) -> str:
     return f"postgres://postgres@127.0.0.1:{port}/{database}"
+
+
+def execute(port: int, sql: str, *, database: str = "postgres") -> None:
+    with psycopg.connect(dsn(port, database), autocommit=True) as maintenance:
+        maintenance.execute(sql)
 
 
 @contextmanager
@@ -93,10 +93,15 @@ def stack() -> Iterator[Stack]:
         postgresql = opened.enter_context(_postgresql(folder, postgresql_port))
         redis = opened.enter_context(_redis(folder, redis_port))
         _configure(folder, dsn(postgresql_port, "service"), f"redis://127.0.0.1:{redis_port}/0")
-        with psycopg.connect(dsn(postgresql_port, "postgres"), autocommit=True) as connection:
-            connection.execute("CREATE DATABASE service")
+        execute(postgresql_port, "CREATE DATABASE service")
         client_id, client_secret, cookies = _seed()
         yield Stack(folder, postgresql, postgresql_port, redis, client_id, client_secret, cookies)
+
+
+def use(database: str) -> None:
+    """From now on this process, and a service it starts, work on another database."""
+    connection.close()
+    connection.settings_dict["NAME"] = database
 
 
 @contextmanager
@@ -113,8 +118,8 @@ def service(given: Stack, name: str = "service") -> Iterator[Service]:
 
 @contextmanager
 def floor(given: Stack) -> Iterator[Floor]:
-    given.execute("CREATE DATABASE floor")
-    given.execute(FLOOR_ROWS, database="floor")
+    execute(given.postgresql_port, "CREATE DATABASE floor")
+    execute(given.postgresql_port, FLOOR_ROWS, database="floor")
     port = free_port()
     command = [sys.executable, "-m", "gunicorn", "--workers=2", f"--bind=127.0.0.1:{port}", "tests.bench.floor"]
     env = {**os.environ, "FLOOR_DSN": dsn(given.postgresql_port, "floor")}
@@ -136,26 +141,26 @@ def _configure(folder: Path, database_url: str, redis_url: str) -> None:
 def _seed() -> tuple[str, str, list[str]]:
     call_command("migrate", verbosity=0)
     output = io.StringIO()
-    options = ["--redirect-uri", CALLBACK, "--trusted", "--json"]
-    call_command("application", "create", "Bench", *options, stdout=output)
+    call_command("application", "create", "Bench", f"--redirect-uri={CALLBACK}", "--trusted", "--json", stdout=output)
     application = json.loads(output.getvalue())
-    people = get_user_model().objects
-    cookies = [
-        signed_in(people.create_user(f"{n}@{DOMAIN}", nickname=f"Bench {n}", email_verified_at=timezone.now()))
-        for n in range(PEOPLE)
-    ]
-    connections.close_all()
+    rows.fill(people=PEOPLE)
+    cookies = signed_in(range(1, PEOPLE + 1))
+    connection.close()
     return application["client_id"], application["client_secret"], cookies
 
 
-def signed_in(person: Any) -> str:
-    """The cookie of a new browser in which the person has signed in."""
-    session = SessionStore()
-    session[SESSION_KEY] = str(person.pk)
-    session[BACKEND_SESSION_KEY] = settings.AUTHENTICATION_BACKENDS[0]
-    session[HASH_SESSION_KEY] = person.get_session_auth_hash()
-    session.create()
-    return f"{settings.SESSION_COOKIE_NAME}={session.session_key}"
+def signed_in(numbers: Iterable[int]) -> list[str]:
+    """The cookies of new browsers in which the people with these numbers have signed in."""
+    cookies = []
+    for number in numbers:
+        person = get_user_model().objects.get(pk=rows.person_id(number))
+        session = SessionStore()
+        session[SESSION_KEY] = str(person.pk)
+        session[BACKEND_SESSION_KEY] = settings.AUTHENTICATION_BACKENDS[0]
+        session[HASH_SESSION_KEY] = person.get_session_auth_hash()
+        session.create()
+        cookies.append(f"{settings.SESSION_COOKIE_NAME}={session.session_key}")
+    return cookies
 
 
 @contextmanager
@@ -176,11 +181,11 @@ def _postgresql(folder: Path, port: int) -> Iterator[subprocess.Popen[bytes]]:
     options = ["--username=postgres", "--auth=trust", "--encoding=UTF8", "--locale=C.UTF-8", "--no-sync"]
     initdb = [*owner, str(Path(postgres).with_name("initdb")), f"--pgdata={home / 'data'}", *options]
     subprocess.run(initdb, check=True, stdout=subprocess.DEVNULL, cwd=home, timeout=START_SECONDS)
-    listen = ["-p", str(port), "-k", str(home), "-c", "listen_addresses=127.0.0.1"]
+    listen = ["-p", str(port), "-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories="]
 
     def is_ready() -> bool:
         try:
-            psycopg.connect(dsn(port, "postgres")).close()
+            execute(port, "SELECT 1")
         except psycopg.OperationalError:
             return False
         return True

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import secrets
 from dataclasses import dataclass, field
+from http.client import HTTPConnection
 from urllib.parse import parse_qs, urlencode
-
-from tests.bench.wire import Answer, Line
 
 CALLBACK = "http://127.0.0.1:9999/callback"
 MEMBERS = {"sub", "nickname", "email", "avatar"}
+FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 
 
 class Failed(Exception):
@@ -23,81 +23,73 @@ class Target:
     port: int
     roots: dict[str, int]  # process ids: "server", "postgresql", "redis"
 
-    @property
-    def host(self) -> str:
-        return f"localhost:{self.port}"
+    def line(self) -> HTTPConnection:
+        """A connection that is kept, and opened again where the server closes it after each answer."""
+        return HTTPConnection("127.0.0.1", self.port, timeout=60)
 
-    def message(self, start: str, *headers: str, body: str = "") -> bytes:
-        lines = [f"{start} HTTP/1.1", f"Host: {self.host}", "User-Agent: bench", *headers]
-        return ("\r\n".join(lines) + f"\r\n\r\n{body}").encode()
+    def send(self, line: HTTPConnection, method: str, path: str, headers: dict[str, str], body: str = "") -> None:
+        line.request(method, path, body or None, {"Host": f"localhost:{self.port}", **headers})
 
-    def profile(self, path: str, line: Line, token: str) -> None:
-        answer = line.ask(self.message(f"GET {path}", f"Authorization: Bearer {token}"))
-        if not json_of(answer, "userinfo").keys() >= MEMBERS:
-            raise Failed("userinfo: a member is missing")
+    def profile(self, line: HTTPConnection, path: str, token: str) -> None:
+        self.send(line, "GET", path, {"Authorization": f"Bearer {token}"})
+        if not success(line, "user info").keys() >= MEMBERS:
+            raise Failed("user info: a member is missing")
 
 
 @dataclass(frozen=True)
 class Floor(Target):
     tokens: int
 
-    def select(self, line: Line, number: int) -> None:
-        self.profile("/select", line, f"floor-token-{1 + number % self.tokens}")
+    def select(self, line: HTTPConnection, number: int) -> None:
+        self.profile(line, "/select", f"floor-token-{1 + number % self.tokens}")
 
 
 @dataclass(frozen=True)
 class Service(Target):
-    """Each method is one operation of a browser that is signed in, or of the application's backend."""
+    """Each method is an operation of a browser that is signed in, or of the application's backend."""
 
     client_id: str
     client_secret: str = field(repr=False)
     cookies: list[str] = field(repr=False)
 
-    def authorize(self, line: Line, number: int) -> str:
+    def authorize(self, line: HTTPConnection, number: int) -> str:
         """The code that the callback is given."""
         state = secrets.token_hex(12)
-        query = urlencode(
-            {"response_type": "code", "client_id": self.client_id, "redirect_uri": CALLBACK, "state": state}
-        )
+        request = {"response_type": "code", "client_id": self.client_id, "redirect_uri": CALLBACK, "state": state}
         cookie = self.cookies[number % len(self.cookies)]
-        answer = line.ask(self.message(f"GET /oauth/authorize?{query}", f"Cookie: {cookie}"))
-        address, _, sent = answer.location.partition("?")
+        self.send(line, "GET", f"/oauth/authorize?{urlencode(request)}", {"Cookie": cookie})
+        answer = line.getresponse()
+        answer.read()
+        address, _, query = answer.headers.get("Location", "").partition("?")
         if answer.status != 302 or address != CALLBACK:
             raise Failed(f"authorize: {answer.status}, and no redirect to the application")
-        members = parse_qs(sent)
+        members = parse_qs(query)
         if members.get("state") != [state] or "code" not in members:
             raise Failed("authorize: another state, or no code")
         return members["code"][0]
 
-    def redemption(self, code: str) -> bytes:
-        form = urlencode(
-            {
-                "grant_type": "authorization_code",
-                "code": code,
-                "redirect_uri": CALLBACK,
-                "client_id": self.client_id,
-                "client_secret": self.client_secret,
-            }
-        )
-        kind = "Content-Type: application/x-www-form-urlencoded"
-        return self.message("POST /oauth/token", kind, f"Content-Length: {len(form)}", body=form)
+    def redeem(self, line: HTTPConnection, code: str) -> None:
+        """Sends the call and awaits no answer."""
+        grant = {"grant_type": "authorization_code", "code": code, "redirect_uri": CALLBACK}
+        client = {"client_id": self.client_id, "client_secret": self.client_secret}
+        self.send(line, "POST", "/oauth/token", FORM, urlencode(grant | client))
 
-    def token(self, line: Line, code: str) -> str:
-        answer = json_of(line.ask(self.redemption(code)), "token")
-        if answer.get("token_type") != "Bearer":
-            raise Failed("token: another type of token")
-        return answer["access_token"]
+    def token(self, line: HTTPConnection, code: str) -> str:
+        self.redeem(line, code)
+        return success(line, "token")["access_token"]
 
-    def userinfo(self, line: Line, token: str) -> None:
-        self.profile("/oauth/userinfo", line, token)
+    def userinfo(self, line: HTTPConnection, token: str) -> None:
+        self.profile(line, "/oauth/userinfo", token)
 
-    def flow(self, line: Line, number: int) -> None:
+    def flow(self, line: HTTPConnection, number: int) -> None:
         self.userinfo(line, self.token(line, self.authorize(line, number)))
 
 
-def json_of(answer: Answer, operation: str) -> dict[str, str]:
-    """Raises Failed: the answer is no success."""
+def success(line: HTTPConnection, operation: str) -> dict[str, str]:
+    """Raises Failed: the answer is another one."""
+    answer = line.getresponse()
+    body = answer.read()
     if answer.status != 200:
         raise Failed(f"{operation}: {answer.status}")
-    members: dict[str, str] = json.loads(answer.body)
+    members: dict[str, str] = json.loads(body)
     return members

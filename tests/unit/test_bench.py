@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import json
+import os
+import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 from django.db import connection
@@ -39,7 +45,7 @@ def constraints_and_indexes() -> set[str]:
 def test_loaded_rows_are_what_the_service_reads_and_nothing_else_changes(nobody: None) -> None:
     before = constraints_and_indexes()
     for _ in range(2):
-        rows.fill(people=10, tokens=100, codes=50, say=lambda text: None)
+        rows.fill(people=10, tokens=100, codes=50)
     assert constraints_and_indexes() == before
     assert AccessToken.objects.count() == 200
     for number in (1, 100, 101, 200):
@@ -55,7 +61,7 @@ def test_loaded_rows_are_what_the_service_reads_and_nothing_else_changes(nobody:
 
 
 def test_dead_rows_are_refused_and_purged(nobody: None) -> None:
-    rows.fill(people=10, tokens=100, codes=100, dead=True, say=lambda text: None)
+    rows.fill(people=10, tokens=100, codes=100, dead=True)
     with pytest.raises(Refused) as refused:
         codes.read(rows.token(7))
     assert refused.value.fault is Fault.TOKEN_EXPIRED
@@ -65,7 +71,7 @@ def test_dead_rows_are_refused_and_purged(nobody: None) -> None:
 def test_a_database_in_which_somebody_lives_is_not_filled(nobody: None) -> None:
     PersonFactory(email="alice@example.com")
     with pytest.raises(rows.NotHere, match="Somebody lives in this database"):
-        rows.fill(people=10, tokens=10, codes=10, say=lambda text: None)
+        rows.fill(people=10, tokens=10, codes=10)
     assert AccessToken.objects.count() == 0
 
 
@@ -75,8 +81,56 @@ def test_another_database_than_postgresql_is_not_filled(db: Any, tmp_path: Path)
     assert ended.stderr == "Rows are made by PostgreSQL itself: set DATABASE_URL to one. This is another database.\n"
 
 
+def test_every_operation_is_measured_beside_the_floor(postgresql: None, tmp_path: Path) -> None:
+    ended = bench(tmp_path, "--rounds=1", "--operations=20", "--race=3", f"--json={tmp_path}/figures")
+    assert ended.returncode == 0, ended.stderr
+    assert "0 failed" in ended.stdout
+    figures = json.loads((tmp_path / "figures").read_text())
+    done = {each["phase"]: each["done"] for each in figures["measured"]}
+    assert done == {"authorize": 20, "token": 20, "userinfo": 40, "flow": 10, "select": 40}
+    assert sum(each["cpu"]["server"] for each in figures["measured"]) > 0
+    assert figures["race"] == {"1": 3}
+
+
+def test_a_full_database_is_measured_beside_an_empty_one(postgresql: None, tmp_path: Path) -> None:
+    sizes = ["--sizes", "0", "1000"]
+    ended = bench(tmp_path, "growth", "--rounds=1", "--operations=8", *sizes, f"--plot={tmp_path}/plot.svg")
+    assert ended.returncode == 0, ended.stderr
+    assert "0 failed" in ended.stdout
+    assert {row.split()[0] for row in ended.stdout.splitlines()[2:7]} == {
+        "authorize",
+        "token",
+        "userinfo",
+        "flow",
+        "any",
+    }
+    assert ElementTree.parse(tmp_path / "plot.svg").getroot().get("aria-label")
+
+
+def test_ctrl_c_ends_all_that_was_started(postgresql: None, tmp_path: Path) -> None:
+    before = {path.name for path in Path("/proc").glob("[0-9]*")}
+    command = [sys.executable, "-m", "tests.bench", "--rounds=1", "--operations=5000"]
+    with subprocess.Popen(command, cwd=ROOT, env=environment(tmp_path), stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr
+        needed(process.stderr.readline())  # "Warming up": all of it has been started
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) == 130
+    assert [pid for pid in left_by_a_benchmark() if pid not in before] == []
+
+
+def left_by_a_benchmark() -> list[str]:
+    """Processes whose working directory has gone with the benchmark's folder, and servers of it."""
+    left = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            is_in_lost_folder = re.search(r"/bench-\w+/?.* \(deleted\)$", os.readlink(folder / "cwd"))
+            if is_in_lost_folder or b"FLOOR_DSN" in (folder / "environ").read_bytes():
+                left.append(folder.name)
+    return left
+
+
 def bench(folder: Path, *arguments: str, **changes: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
+    ended = subprocess.run(
         [sys.executable, "-m", "tests.bench", *arguments],
         cwd=ROOT,
         env=environment(folder, **changes),
@@ -85,3 +139,10 @@ def bench(folder: Path, *arguments: str, **changes: str) -> subprocess.Completed
         timeout=300,
         check=False,
     )
+    needed(ended.stderr)
+    return ended
+
+
+def needed(said: str) -> None:
+    if "is not installed" in said:
+        pytest.skip(said)
