@@ -54,6 +54,7 @@ def grown(given: stack.Stack, size: int, say: Callable[[str], None]) -> stack.St
     people = max(SIGNED_IN, size // 10)
     rows.fill(people, size, size, say=say)
     rows.settle()
+    stack.execute(given.postgresql_port, "CHECKPOINT")  # what the load has left to write is not measured
     cookies = stack.signed_in(1 + n * (people // SIGNED_IN) for n in range(SIGNED_IN))
     connection.close()
     return replace(given, cookies=cookies)

@@ -32,6 +32,7 @@ class Measured:
     target: str
     phase: str
     round: int
+    asked: int
     done: int
     failures: dict[str, int]
     per_second: float
@@ -80,6 +81,7 @@ def drive(target: Target, phase: str, number: int, operation: Operation, count: 
         target=target.name,
         phase=phase,
         round=number,
+        asked=count,
         done=done,
         failures=dict(sum((share.failures for share in shares), Counter())),
         per_second=done / seconds,

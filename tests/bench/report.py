@@ -11,6 +11,10 @@ from tests.bench.phases import Measured
 PHASES = ("authorize", "token", "userinfo", "flow")
 MUST = {"authorize": 4.0, "token": 3.5, "userinfo": 2.0, "flow": 9.5}
 GOAL = {"authorize": 3.0, "token": 2.4, "userinfo": 1.6, "flow": 7.0}
+HEAD = (
+    "|ratio to the floor|must|goal||CPU ms||||ms|ms|",
+    "operation|min / median / max|≤|≤||sum|server|PostgreSQL|Redis|p50|p99|a second",
+)
 # More of the machine than this in other hands, and the ratios are not to be trusted.
 CALM = 0.06
 
@@ -22,23 +26,7 @@ def ratios(measured: list[Measured], target: str, phase: str) -> list[float]:
 
 
 def ratio_table(measured: list[Measured]) -> str:
-    rows = [
-        ("", "ratio to the floor", "must", "goal", "", "CPU ms", "", "", "", "ms", "ms", ""),
-        (
-            "operation",
-            "min / median / max",
-            "≤",
-            "≤",
-            "",
-            "sum",
-            "server",
-            "PostgreSQL",
-            "Redis",
-            "p50",
-            "p99",
-            "a second",
-        ),
-    ]
+    rows = [tuple(line.split("|")) for line in HEAD]
     for phase in ("select", *PHASES):
         if rounds := [each for each in measured if each.phase == phase]:
             rows.append(_row(rounds, ratios(measured, rounds[0].target, phase)))
@@ -81,6 +69,8 @@ def remarks(measured: list[Measured], winners: Counter[int]) -> str:
     done = sum(each.done for each in measured)
     lines = [f"{done} operations, {failures.total()} failed."]
     lines += [f"  {number} × {kind}" for kind, number in failures.most_common(5)]
+    if left := sum(each.asked - each.done - sum(each.failures.values()) for each in measured):
+        lines.append(f"{left} were left when the time of their phase was over.")
     if winners:
         told = ", ".join(f"{codes} had {count}" for count, codes in sorted(winners.items()))
         lines.append(f"Codes that ten calls redeemed at once, by how many got a token: {told}. It must be 1.")
