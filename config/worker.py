@@ -14,6 +14,7 @@ from concurrent.futures import Future
 from typing import Any
 
 from gunicorn import glogging
+from gunicorn.util import close_graceful
 from gunicorn.workers.gthread import _DEFER, TConn, ThreadWorker
 
 # What a thread would have to wait for is not peeked at: at most this much is looked through.
@@ -25,6 +26,8 @@ LENGTH = re.compile(rb":[ \t]*(\d+)[ \t]*", re.ASCII)
 # When the database or Redis is slow, requests wait side by side in the threads instead of one behind the other.
 SLOW_SECONDS = 0.1
 THREADS_FOR_SECONDS = 5.0
+# For what a client is still sending when it has its answer: a connection closed under it loses the answer.
+LINGER_SECONDS = 0.3
 
 
 class Logger(glogging.Logger):
@@ -39,30 +42,30 @@ class Worker(ThreadWorker):
 
     def enqueue_req(self, conn: TConn) -> None:
         """A connection was accepted, or there is something to read on it."""
-        if not self.alive or time.monotonic() < self._threads_until:
-            super().enqueue_req(conn)
-            return
         arrived = self._arrived(conn)
-        if arrived is None and not conn.initialized:
+        if arrived is None and not conn.initialized and self.alive:
             self._finish(conn, _DEFER)  # the loop waits for its first bytes, no thread does
-        elif arrived is None or not is_quick(arrived):
+        elif arrived is None or not is_quick(arrived) or time.monotonic() < self._threads_until:
             super().enqueue_req(conn)
         else:
-            started = time.monotonic()
-            conn.data_ready = True
-            if keep := self.handle(conn):
-                self._finish(conn, keep)
-            else:
-                self.nr_conns -= 1
-                conn.close()  # all that was sent has been read, so there is nothing to linger for
-            if time.monotonic() - started > SLOW_SECONDS:
-                self._threads_until = time.monotonic() + THREADS_FOR_SECONDS
+            self._answer(conn)
+
+    def _answer(self, conn: TConn) -> None:
+        started = time.monotonic()
+        conn.data_ready = True
+        if keep := self.handle(conn):
+            self._finish(conn, keep)
+        else:
+            self.nr_conns -= 1
+            conn.close()  # all that was sent has been read, so there is nothing to linger for
+        if time.monotonic() - started > SLOW_SECONDS:
+            self._threads_until = time.monotonic() + THREADS_FOR_SECONDS
 
     def finish_request(self, conn: TConn, fs: Future[Any]) -> None:
-        """A thread closes what ends: for two seconds that waits for the client to close too, which the loop can't."""
+        """What ends is closed by a thread, which waits a moment for the client to close too; the loop can't wait."""
         if self.alive and not fs.cancelled() and fs.exception() is None and not fs.result():
             self.nr_conns -= 1
-            self.tpool.submit(conn.close, graceful=True)
+            self.tpool.submit(close_graceful, conn.sock, LINGER_SECONDS)
         else:
             super().finish_request(conn, fs)
 
