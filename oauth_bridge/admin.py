@@ -91,7 +91,7 @@ class ApplicationAdmin(ModelAdmin):
     ) -> HttpResponse:
         if obj.client_type == Application.CLIENT_PUBLIC:
             return super().response_add(request, obj, post_url_continue)
-        return self._to_secret_page(obj, applications.rotate_secret(obj))
+        return self._to_secret_page(obj, applications.rotate_secret(obj).secret)
 
     def secret_view(self, request: HttpRequest, pk: int) -> HttpResponse:
         """A secret that was made a moment ago, once; a post makes a new one.
@@ -108,7 +108,9 @@ class ApplicationAdmin(ModelAdmin):
             if not self.has_change_permission(request, application):
                 raise PermissionDenied
             self.log_change(request, application, _("Client secret replaced."))
-            return self._to_secret_page(application, applications.rotate_secret(application))
+            return self._to_secret_page(
+                application, applications.rotate_secret(application, applications.AT_ONCE).secret
+            )
         context = {
             **self.admin_site.each_context(request),
             "title": _("Client secret"),

@@ -1,15 +1,29 @@
-"""Registering an application and its secret: the only writer of those rows beside the admin form. D15."""
+"""Registering an application and its secrets: the only writer of those rows beside the admin form. D15.
+
+(When a secret was last used is noted by `clients`.)
+"""
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
+from typing import NamedTuple
 from uuid import UUID
 
 from django.db import connection, transaction
+from django.db.models import Q
 from django.utils import timezone
 
 from accounts.rows import Rows, adapted
 from oauth_bridge import codes
 from oauth_bridge.models import AccessToken, Application, ApplicationSecret, AuthorizationCode, Consent
+
+AT_ONCE = timedelta(0)
+DEFAULT_OVERLAP = timedelta(hours=24)
+LONGEST_OVERLAP = timedelta(days=30)
+# An expired secret is remembered for this long; of one application at most so many.
+EXPIRED_KEPT_FOR = timedelta(days=90)
+MOST_EXPIRED = 10
+MOST_WORKING = 10
 
 APPLICATIONS = Rows(Application)
 
@@ -48,16 +62,58 @@ def create(
     )
     application.full_clean()
     application.save()
-    return application, rotate_secret(application)
+    return application, rotate_secret(application).secret
+
+
+class Rotation(NamedTuple):
+    """The new client secret, which is nowhere kept, and the older ones that worked until now, latest first."""
+
+    secret: str
+    older: list[ApplicationSecret]
+
+
+class TooManySecrets(Exception):
+    """MOST_WORKING secrets of the application work already: another beside them would help nobody."""
 
 
 @transaction.atomic
-def rotate_secret(application: Application) -> str:
-    """A new secret of 256 random bits; the ones before it are refused from now on."""
+def rotate_secret(application: Application, overlap: timedelta = DEFAULT_OVERLAP) -> Rotation:
+    """A new secret of 256 random bits. The ones before it work for `overlap` at most; AT_ONCE, they are revoked.
+
+    Never longer than they would have without it.
+    Raises TooManySecrets: MOST_WORKING of them still work, and are to go on working.
+    """
+    # One rotation after the other, so that none overlooks the secret of another. Exchanges need not wait (no_key).
+    Application.objects.select_for_update(no_key=True).get(pk=application.pk)
+    now = timezone.now()
+    ends_at = now + overlap
+    older = list(application.secrets.filter(Q(expires_at=None) | Q(expires_at__gt=now), is_revoked=False))
+    if overlap and len(older) >= MOST_WORKING:
+        raise TooManySecrets
+    if not overlap:
+        application.secrets.update(is_revoked=True)
+    for row in older:
+        row.expires_at = min(row.expires_at or ends_at, ends_at)
+        row.save(update_fields=["expires_at"])
     secret = codes.new_credential()
-    application.secrets.all().delete()
-    ApplicationSecret.objects.create(application=application, digest=codes.digest_of(secret))
-    return secret
+    ApplicationSecret.objects.create(application=application, digest=codes.digest_of(secret), created_at=now)
+    _forget_expired(application, now)
+    return Rotation(secret, older)
+
+
+def _forget_expired(application: Application, now: datetime) -> None:
+    expired = application.secrets.filter(expires_at__lte=now).order_by("-expires_at", "-pk")
+    kept = expired.filter(expires_at__gt=now - EXPIRED_KEPT_FOR)[:MOST_EXPIRED]
+    expired.exclude(pk__in=list(kept.values_list("pk", flat=True))).delete()
+
+
+def purge_secrets(batch: int) -> int:
+    """Delete at most `batch` secrets that expired longer ago than they are remembered, and say how many went.
+
+    The table is small (at most MOST_WORKING and MOST_EXPIRED of an application), so no index serves this.
+    """
+    past = ApplicationSecret.objects.filter(expires_at__lte=timezone.now() - EXPIRED_KEPT_FOR)
+    return ApplicationSecret.objects.filter(pk__in=list(past.values_list("pk", flat=True)[:batch])).delete()[0]
 
 
 def set_enabled(application: Application, is_enabled: bool) -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, NoReturn
+import logging
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple, NoReturn
 
 from django.db import connection
+from django.utils import timezone
 from django.utils.crypto import constant_time_compare
 
 from oauth_bridge import throttling
@@ -12,13 +15,25 @@ from oauth_bridge.codes import digest_of
 from oauth_bridge.faults import Fault, Refused
 from oauth_bridge.models import Application, ApplicationSecret
 
+logger = logging.getLogger("oauth_bridge")
+
+USE_NOTED_EVERY = timedelta(minutes=1)
 NO_DIGEST = bytes(32)
+NOBODY = (None, None, None, None, None, None, None, None)
+
+APPLICATIONS = Application._meta.db_table
+SECRETS = ApplicationSecret._meta.db_table
 
 FIND = f"""
-    SELECT a.id, a.client_id, a.client_type, a.is_enabled, s.digest
-      FROM {Application._meta.db_table} a LEFT JOIN {ApplicationSecret._meta.db_table} s ON s.application_id = a.id
+    SELECT a.id, a.client_id, a.client_type, a.is_enabled,
+           s.id, s.digest, s.is_revoked OR s.expires_at <= %s, s.last_used_at > %s
+      FROM {APPLICATIONS} a LEFT JOIN {SECRETS} s ON s.application_id = a.id
      WHERE a.client_id = %s
 """  # noqa: S608 - table names only
+
+NOTE_USE = f"""
+    UPDATE {SECRETS} SET last_used_at = %s WHERE id = %s AND (last_used_at IS NULL OR last_used_at <= %s)
+"""  # noqa: S608
 
 
 class Client(NamedTuple):
@@ -33,24 +48,56 @@ class Client(NamedTuple):
 def authenticate(form: dict[str, str], address: str) -> Client:
     """The client that `client_id` and `client_secret` prove, counted against its limit. One statement.
 
-    By digest and constant-time compare; an unknown client costs what a wrong secret costs. A public client names itself
-    and proves itself by its `code_verifier` (D9).
-    Raises Refused: it does not exist, is switched off, or the secret is wrong; or one of the limits is reached.
+    And a second one when the use of the secret was last noted a minute ago or more.
+    By digest and constant-time compare with every secret that is remembered; an unknown client costs what a wrong
+    secret costs. A public client names itself and proves itself by its `code_verifier` (D9).
+    Raises Refused: it does not exist, is switched off, or the secret is wrong or expired; or one of the limits is
+    reached.
     """
     client_id, secret = form["client_id"], form.get("client_secret", "")
+    now = timezone.now()
+    adapted = connection.ops.adapt_datetimefield_value
     with connection.cursor() as cursor:
-        cursor.execute(FIND, [client_id])
-        rows = cursor.fetchall()
-    client = Client(*rows[0][:-1]) if rows else None
+        cursor.execute(FIND, [adapted(now), adapted(now - USE_NOTED_EVERY), client_id])
+        rows: list[tuple[Any, ...]] = cursor.fetchall()
+    client = Client(*rows[0][:4]) if rows else None
     digest = digest_of(secret)
-    matches = [constant_time_compare(digest, row[-1] or NO_DIGEST) for row in rows or [(NO_DIGEST,)]]
+    matching = [row[4:] for row in rows or [NOBODY] if constant_time_compare(digest, row[5] or NO_DIGEST)]
     if client is None or not client.is_enabled:
         _refuse(client_id, address)
     is_public = client.client_type == Application.CLIENT_PUBLIC
-    if secret if is_public else not any(matches):
+    if secret if is_public else not matching:
         _refuse(client_id, address)
+    for secret_id, _digest, is_expired, is_noted in matching:
+        if is_expired:
+            _refuse_expired(client_id, address, secret_id, now)
+        if not is_noted:
+            _note_use(secret_id, now)
     throttling.token(client.pk)
     return client
+
+
+def _note_use(secret_id: int, now: datetime) -> None:
+    """The condition is repeated in the statement, so that of any number of calls at once one writes."""
+    adapted = connection.ops.adapt_datetimefield_value
+    with connection.cursor() as cursor:
+        cursor.execute(NOTE_USE, [adapted(now), secret_id, adapted(now - USE_NOTED_EVERY)])
+
+
+def _refuse_expired(client_id: str, address: str, secret_id: int, now: datetime) -> NoReturn:
+    """Whoever sends it once held it, so a sentence of its own tells no stranger anything."""
+    throttling.token_failure(address, client_id)
+    expires_at = ApplicationSecret.objects.filter(pk=secret_id).values_list("expires_at", flat=True).first()
+    logger.warning(
+        "expired client secret used",
+        extra={
+            "client_id": client_id,
+            "secret_row": secret_id,
+            "expired_seconds": round((now - (expires_at or now)).total_seconds(), 1),
+            "address": address,
+        },
+    )
+    raise Refused(Fault.CLIENT_SECRET_EXPIRED)
 
 
 def _refuse(client_id: str, address: str) -> NoReturn:

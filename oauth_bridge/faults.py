@@ -89,6 +89,11 @@ class Fault(Enum):
         "invalid_client",
         "The application could not be authenticated. Check client_id and client_secret.",
     )
+    CLIENT_SECRET_EXPIRED = (
+        401,
+        "invalid_client",
+        "The client_secret has expired. Take the newer one of this application into use.",
+    )
     CODE_UNKNOWN = 400, "invalid_grant", "The code is not known. Send it exactly as it came to the callback address."
     CODE_OF_ANOTHER = 400, "invalid_grant", "The code was issued to another application. Use that client_id."
     CODE_EXPIRED = 400, "invalid_grant", "The code is older than 10 minutes. Start the sign-in again."

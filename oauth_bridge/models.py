@@ -89,11 +89,25 @@ class Application(AbstractApplication):
 
 
 class ApplicationSecret(models.Model):
-    """The digest of a client secret. The secret itself is shown once and never stored (D15)."""
+    """The digest of a client secret. The secret itself is shown once and never stored (D15).
+
+    An expired one is remembered for a while, so that its use is recognised. One that was revoked stays so whatever
+    the clock says; its `expires_at` is the time of that. `last_used_at` is right to the minute.
+    """
 
     application = models.ForeignKey(Application, on_delete=models.CASCADE, related_name="secrets")
     digest = models.BinaryField(max_length=32, editable=False)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
+    expires_at = models.DateTimeField(null=True, editable=False)  # null: no end
+    last_used_at = models.DateTimeField(null=True, editable=False)  # null: never
+    is_revoked = models.BooleanField(default=False, editable=False)
+
+    class Meta:
+        ordering = ["-id"]
+
+    @property
+    def works(self) -> bool:
+        return not self.is_revoked and (self.expires_at is None or self.expires_at > timezone.now())
 
 
 class AuthorizationCode(models.Model):

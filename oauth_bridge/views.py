@@ -196,7 +196,7 @@ class TokenView(BridgeView):
         try:
             token = self._exchange(request, form, received_at)
         except Refused as refused:
-            if refused.fault is Fault.CLIENT_NOT_AUTHENTICATED and challenge:
+            if refused.fault.error == "invalid_client" and challenge:
                 refused.headers["WWW-Authenticate"] = challenge
             raise
         return JsonResponse({"access_token": token, "token_type": "Bearer", "expires_in": codes.TOKEN_LIFETIME_SECONDS})

@@ -104,16 +104,6 @@ def test_list_and_show_tell_everything_but_the_secret(manage: Manage, applicatio
         assert application.client_secret not in result.stdout
 
 
-@contract("O.application.rotate-secret")
-def test_a_rotated_secret_works_and_the_old_one_does_not(
-    manage: Manage, driver: OAuthDriver, application: Registered
-) -> None:
-    answer = answered(manage("application", "rotate-secret", application.client_id, "--json"))
-    code = CodeFactory(application=application).raw
-    error_of(driver.exchange(application, code), 401, "invalid_client")
-    assert driver.exchange(application, code, client_secret=answer["client_secret"]).status_code == 200
-
-
 @contract("O.application.disable", "D17.application")
 def test_a_disabled_application_is_refused_until_it_is_enabled(
     manage: Manage, driver: OAuthDriver, application: Registered

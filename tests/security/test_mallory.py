@@ -9,9 +9,18 @@ from urllib.parse import parse_qs, quote, urlsplit
 import pytest
 import requests
 
+from oauth_bridge import applications
 from oauth_bridge.models import AccessToken, AuthorizationCode
 from tests.driver import OAuthDriver, Page, error_of
-from tests.factories import PASSWORD, ApplicationFactory, CodeFactory, PersonFactory, Registered, TokenFactory
+from tests.factories import (
+    PASSWORD,
+    ApplicationFactory,
+    CodeFactory,
+    PersonFactory,
+    Registered,
+    TokenFactory,
+    digest_of,
+)
 from tests.matrix import contract
 from tests.server import Server
 
@@ -25,6 +34,25 @@ def test_she_cannot_redeem_the_code_of_another_application(driver: OAuthDriver, 
     error_of(driver.exchange(application, code, client_secret=hers.client_secret), 401, "invalid_client")
     assert not AccessToken.objects.filter(application__in=[hers.row, application.row]).exists()
     assert driver.exchange(application, code).status_code == 200
+
+
+@contract("D19/expired-secret", "D19.stranger", "D13.unspent")
+def test_she_gets_nothing_for_a_secret_that_was_replaced(driver: OAuthDriver, application: Registered) -> None:
+    code = CodeFactory(application=application).raw
+    hers = ApplicationFactory()
+    new = applications.rotate_secret(application.row, applications.AT_ONCE).secret
+    generic = error_of(driver.exchange(application, code, client_secret="wrong"), 401, "invalid_client")
+    assert error_of(driver.exchange(application, code), 401, "invalid_client") != generic
+    # Nobody who has not held it learns that there is an old one, or whose.
+    for changes in (
+        {"client_secret": application.client_secret[:-1]},
+        {"client_secret": digest_of(application.client_secret).hex()},
+        {"client_id": hers.client_id},
+        {"client_id": "unknown"},
+    ):
+        assert error_of(driver.exchange(application, code, **changes), 401, "invalid_client") == generic
+    assert not AccessToken.objects.filter(application=application.row).exists()
+    assert driver.exchange(application, code, client_secret=new).status_code == 200
 
 
 @contract("D9.s256", "D9.unasked")

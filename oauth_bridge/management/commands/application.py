@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+import re
 from argparse import ArgumentParser
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError
 
 from oauth_bridge import applications
-from oauth_bridge.models import Application
+from oauth_bridge.models import Application, ApplicationSecret
+
+UNITS = {"m": "minutes", "h": "hours", "d": "days"}
+OVERLAP = re.compile("([0-9]{1,5})([mhd])")
 
 
 class Command(BaseCommand):
@@ -26,7 +31,7 @@ class Command(BaseCommand):
         every = [create, actions.add_parser("list", help="all applications")]
         for action, text in {
             "show": "one application",
-            "rotate-secret": "replace the secret and print the new one, once",
+            "rotate-secret": "make a new secret and print it, once; the old one keeps working for a while",
             "disable": "refuse its codes and tokens from now on",
             "enable": "take it back into use",
             "delete": "delete it with everything it holds",
@@ -34,6 +39,10 @@ class Command(BaseCommand):
             one = actions.add_parser(action, help=text)
             one.add_argument("client_id")
             every.append(one)
+            if action == "rotate-secret":
+                ends = one.add_mutually_exclusive_group()
+                ends.add_argument("--overlap", default="24h", help="how long the old one works: 30m, 24h, 7d (24h)")
+                ends.add_argument("--now", action="store_true", help="end every older one at once, for a leak")
         for action_parser in every:
             action_parser.add_argument("--json", action="store_true", dest="as_json", help="print JSON")
 
@@ -43,7 +52,7 @@ class Command(BaseCommand):
         elif action == "list":
             result = [_described(application) for application in Application.objects.all()]
         else:
-            result = self._act(action, options["client_id"])
+            result = self._act(action, options)
         self.stdout.write(json.dumps(result, ensure_ascii=False) if as_json else _plain(result))
 
     def _create(self, options: dict[str, Any]) -> dict[str, Any]:
@@ -58,21 +67,49 @@ class Command(BaseCommand):
             raise CommandError(" ".join(problems.messages)) from None
         return _with_secret(application, secret)
 
-    def _act(self, action: str, client_id: str) -> dict[str, Any]:
+    def _act(self, action: str, options: dict[str, Any]) -> dict[str, Any]:
+        client_id = options["client_id"]
         application = Application.objects.filter(client_id=client_id).first()
         if application is None:
             raise CommandError(f"There is no application with the client_id {client_id}. See `application list`.")
         if action == "rotate-secret":
-            if application.client_type == Application.CLIENT_PUBLIC:
-                raise CommandError("This application is public: it has no secret.")
-            return _with_secret(application, applications.rotate_secret(application))
+            return self._rotate(application, applications.AT_ONCE if options["now"] else _overlap(options["overlap"]))
         if action in ("enable", "disable"):
             applications.set_enabled(application, action == "enable")
         described = _described(application)
+        if action == "show":
+            described["secrets"] = [_described_secret(secret) for secret in application.secrets.all()]
         if action == "delete":
             applications.delete(application)
             described["deleted"] = True
         return described
+
+    def _rotate(self, application: Application, overlap: timedelta) -> dict[str, Any]:
+        if application.client_type == Application.CLIENT_PUBLIC:
+            raise CommandError("This application is public: it has no secret.")
+        try:
+            secret, older = applications.rotate_secret(application, overlap)
+        except applications.TooManySecrets:
+            raise CommandError(
+                f"{applications.MOST_WORKING} secrets of this application still work, which is the most there can be. "
+                "Wait until one has expired (see `application show`), or end them all with --now."
+            ) from None
+        return {
+            **_with_secret(application, secret),
+            "older_secrets": [_described_secret(secret) for secret in older],
+        }
+
+
+def _overlap(text: str) -> timedelta:
+    """Raises CommandError: it is no time, or none that an overlap can be."""
+    given = OVERLAP.fullmatch(text)
+    overlap = timedelta(**{UNITS[given[2]]: int(given[1])}) if given else applications.AT_ONCE
+    if not applications.AT_ONCE < overlap <= applications.LONGEST_OVERLAP:
+        raise CommandError(
+            "--overlap is a number and a unit, m, h or d, such as 24h, and at most 30d. "
+            "To end the older secrets at once, use --now."
+        )
+    return overlap
 
 
 def _with_secret(application: Application, secret: str) -> dict[str, Any]:
@@ -97,6 +134,17 @@ def _described(application: Application) -> dict[str, Any]:
     }
 
 
+def _described_secret(secret: ApplicationSecret) -> dict[str, Any]:
+    """`id` is what the log calls `secret_row`."""
+    return {
+        "id": secret.pk,
+        "created": secret.created_at.isoformat(),
+        "last_used": secret.last_used_at and secret.last_used_at.isoformat(),
+        "expires": secret.expires_at and secret.expires_at.isoformat(),
+        "works": secret.works,
+    }
+
+
 def _plain(result: Any) -> str:
     if isinstance(result, list):
         return "\n".join(
@@ -104,5 +152,20 @@ def _plain(result: Any) -> str:
         )
     lines = []
     for name, value in result.items():
-        lines.append(f"{name + ':':15} {', '.join(value) if isinstance(value, list) else value}")
+        if name in ("secrets", "older_secrets"):
+            lines += [f"{'secret ' + str(secret['id']) + ':':15} {_state(secret)}" for secret in value]
+        else:
+            lines.append(f"{name + ':':15} {', '.join(value) if isinstance(value, list) else value}")
     return "\n".join(lines)
+
+
+def _state(secret: dict[str, Any]) -> str:
+    expires, used = secret["expires"], secret["last_used"]
+    ends = f"works until {_time(expires)}" if secret["works"] and expires else "works"
+    if not secret["works"]:
+        ends = f"ended {_time(expires)}"
+    return f"{ends}; {f'last used {_time(used)}' if used else 'never used'}; made {_time(secret['created'])}"
+
+
+def _time(text: str) -> str:
+    return f"{datetime.fromisoformat(text).astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"

@@ -9,14 +9,14 @@ from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
 from accounts.models import Session
-from oauth_bridge import codes
+from oauth_bridge import applications, codes
 from oauth_bridge.models import Consent
 
 LARGEST_BATCH = 10_000
 
 
 class Command(BaseCommand):
-    help = "Delete codes, access tokens, consents and browser sessions that are past use, in batches."
+    help = "Delete codes, access tokens, expired secrets, consents and browser sessions that are past use, in batches."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--batch", type=int, default=1000, help="rows a statement deletes at most (default 1000)")
@@ -26,6 +26,8 @@ class Command(BaseCommand):
             raise CommandError(f"--batch must be at least 1 and at most {LARGEST_BATCH}.")
         total = 0
         while gone := codes.purge(batch):
+            total += gone
+        while gone := applications.purge_secrets(batch):
             total += gone
         for model, field in ((Consent, "expires_at"), (Session, "expire_date")):
             past = model._default_manager.filter(**{f"{field}__lte": timezone.now()}).order_by(field)

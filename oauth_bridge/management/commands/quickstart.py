@@ -182,7 +182,7 @@ def demo_application(demo_url: str) -> tuple[Application, str]:
         return applications.create(name=DEMO_NAME, redirect_uris=[callback], homepage=demo_url)
     application.redirect_uris, application.homepage, application.is_enabled = callback, demo_url, True
     application.save()
-    return application, applications.rotate_secret(application)
+    return application, applications.rotate_secret(application, applications.AT_ONCE).secret
 
 
 def serve_command() -> list[str]:

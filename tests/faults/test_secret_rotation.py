@@ -1,0 +1,181 @@
+"""Client secrets rotate under load: no exchange fails meanwhile, and a leaked one works nowhere from then on."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import requests
+from django.db import connection
+
+from oauth_bridge import clients
+from oauth_bridge.models import AccessToken
+from tests.conftest import Launch, run_alone
+from tests.driver import error_of
+from tests.factories import ApplicationFactory, CodeFactory, PersonFactory, Registered
+from tests.matrix import contract
+from tests.server import Server
+
+CALLERS = 6
+ROTATIONS = 5
+EXCHANGES_AFTER = 60
+
+
+class Deployment:
+    """An application that runs several times over, each instance with a connection and the secret it was given."""
+
+    def __init__(self, server: Server, application: Registered) -> None:
+        self.server = server
+        self.application = application
+        self.secrets = [application.client_secret] * CALLERS
+        self.answers: Counter[int] = Counter()
+        self.refusals: list[str] = []
+        self.is_over = threading.Event()
+        self.moved = threading.Condition()
+        self.person = PersonFactory()
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        with ThreadPoolExecutor(CALLERS) as pool:
+            callers = [pool.submit(self._exchange_on, number) for number in range(CALLERS)]
+            try:
+                yield
+            finally:
+                self.is_over.set()
+        for caller in callers:
+            caller.result()
+
+    def wait_for(self, exchanges: int) -> None:
+        """Until so many more were answered."""
+        with self.moved:
+            enough = self.answers.total() + exchanges
+            assert self.moved.wait_for(lambda: self.answers.total() >= enough, timeout=60)
+
+    def exchange(self, browser: requests.Session, secret: str) -> requests.Response:
+        form = {
+            "grant_type": "authorization_code",
+            "code": CodeFactory(application=self.application, user=self.person).raw,
+            "client_id": self.application.client_id,
+            "client_secret": secret,
+        }
+        return browser.post(f"{self.server.base_url}/oauth/token", data=form, timeout=60)
+
+    def _exchange_on(self, number: int) -> None:
+        try:
+            with requests.Session() as browser:
+                while not self.is_over.is_set():
+                    answer = self.exchange(browser, self.secrets[number])
+                    with self.moved:
+                        self.answers[answer.status_code] += 1
+                        if answer.status_code != 200:
+                            self.refusals.append(answer.text)
+                        self.moved.notify_all()
+        finally:
+            connection.close()
+
+
+def rotate(folder: Path, application: Registered, *options: str) -> dict[str, Any]:
+    result = run_alone(folder, "application", "rotate-secret", application.client_id, *options, "--json")
+    assert result.returncode == 0, result.stderr
+    answer: dict[str, Any] = json.loads(result.stdout)
+    return answer
+
+
+def check(server: Server, folder: Path) -> None:
+    application = ApplicationFactory()
+    deployment = Deployment(server, application)
+    with deployment.running():
+        deployment.wait_for(CALLERS)
+        for rotation in range(ROTATIONS):
+            new = rotate(folder, application, "--overlap", "1h")["client_secret"]
+            # Late: only when all have gone on with their old secret for a while, and one instance never.
+            deployment.wait_for(EXCHANGES_AFTER)
+            for number in range(1, CALLERS):
+                if (rotation + number) % 2:
+                    deployment.secrets[number] = new
+            deployment.wait_for(EXCHANGES_AFTER)
+    assert deployment.refusals == []
+    assert set(deployment.answers) == {200}
+    assert AccessToken.objects.filter(application=application.row).count() == deployment.answers.total()
+    assert len(set(deployment.secrets)) > 2, "several secrets were in use at once"
+    assert '"level":"error"' not in server.log
+
+
+@contract("O.application.rotate-secret")
+def test_no_exchange_of_four_processes_fails_while_secrets_rotate(
+    postgresql: None, redis_server: Any, launch: Launch, tmp_path: Path
+) -> None:
+    check(launch(REDIS_URL=redis_server.url, WEB_CONCURRENCY="4"), tmp_path)
+
+
+@contract("O.application.rotate-secret")
+def test_no_exchange_of_one_process_fails_while_secrets_rotate(launch: Launch, tmp_path: Path) -> None:
+    check(launch(), tmp_path)
+
+
+def check_now(server: Server, folder: Path) -> None:
+    """Many connections, so that every worker is asked; each has served the old secret a moment before."""
+    deployment = Deployment(server, ApplicationFactory())
+    application, browsers = deployment.application, [requests.Session() for _ in range(24)]
+    for browser in browsers:
+        assert deployment.exchange(browser, application.client_secret).status_code == 200
+    new = rotate(folder, application, "--now")["client_secret"]
+    for browser in browsers:
+        error_of(deployment.exchange(browser, application.client_secret), 401, "invalid_client")
+        assert deployment.exchange(browser, new).status_code == 200
+    assert server.logged("expired client secret used")
+
+
+@contract("O.application.rotate-now")
+def test_a_leaked_secret_works_in_none_of_four_processes_from_the_next_request_on(
+    postgresql: None, redis_server: Any, launch: Launch, tmp_path: Path
+) -> None:
+    check_now(launch(REDIS_URL=redis_server.url, WEB_CONCURRENCY="4"), tmp_path)
+
+
+@contract("O.application.rotate-now")
+def test_a_leaked_secret_works_nowhere_from_the_next_request_on(launch: Launch, tmp_path: Path) -> None:
+    check_now(launch(), tmp_path)
+
+
+@contract("O.application.rotate-secret")
+def test_rotations_at_the_same_moment_leave_one_secret_without_an_end(committed: None, tmp_path: Path) -> None:
+    application = ApplicationFactory()
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda _: rotate(tmp_path, application, "--overlap", "1h"), range(4)))
+    assert application.row.secrets.filter(expires_at=None).count() == 1
+    assert application.row.secrets.count() == 5
+
+
+@contract("O.application.secrets")
+def test_ten_uses_at_the_same_moment_are_noted_by_one_write(committed: None) -> None:
+    application = ApplicationFactory()
+    barrier, written = threading.Barrier(10), []
+
+    def counted(execute: Callable[..., Any], sql: str, params: Any, many: bool, context: dict[str, Any]) -> Any:
+        if "SET last_used_at" not in sql:
+            found = execute(sql, params, many, context)
+            barrier.wait(30)  # nobody writes until all have seen that nothing is noted yet
+            return found
+        result = execute(sql, params, many, context)
+        written.append(context["cursor"].rowcount)
+        return result
+
+    def use(_: int) -> clients.Client:
+        form = {"client_id": application.client_id, "client_secret": application.client_secret}
+        try:
+            with connection.execute_wrapper(counted):
+                return clients.authenticate(form, "192.0.2.1")
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(10) as pool:
+        assert {client.pk for client in pool.map(use, range(10))} == {application.row.pk}
+    assert sorted(written) == [0] * 9 + [1]
+    assert application.row.secrets.get().last_used_at is not None

@@ -1,0 +1,160 @@
+"""Rotating client secrets, noting their use, and forgetting them."""
+
+from __future__ import annotations
+
+import logging
+from datetime import UTC, datetime, timedelta
+
+import pytest
+import time_machine
+
+from oauth_bridge import applications, clients
+from oauth_bridge.faults import Fault, Refused
+from oauth_bridge.models import Application, ApplicationSecret
+
+pytestmark = pytest.mark.django_db
+
+START = datetime(2026, 11, 21, 12, tzinfo=UTC)
+MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
+
+
+@pytest.fixture
+def clock():
+    with time_machine.travel(START, tick=False) as clock:
+        yield clock
+
+
+@pytest.fixture
+def made(clock):
+    return applications.create(name="Reading List", redirect_uris=["https://reading.example/callback"])
+
+
+def fault_of(application, secret):
+    """What the secret is refused with, None when it is not."""
+    try:
+        clients.authenticate({"client_id": application.client_id, "client_secret": secret}, "192.0.2.1")
+    except Refused as refused:
+        return refused.fault
+    return None
+
+
+def test_a_secret_ends_at_the_very_moment_its_overlap_does(made, clock):
+    application, old = made
+    applications.rotate_secret(application, HOUR)
+    for after, fault in (
+        (timedelta(0), None),
+        (HOUR - timedelta(microseconds=1), None),
+        (HOUR, Fault.CLIENT_SECRET_EXPIRED),
+        (HOUR + timedelta(days=89), Fault.CLIENT_SECRET_EXPIRED),
+    ):
+        clock.move_to(START + after)
+        assert fault_of(application, old) is fault
+
+
+def test_a_secret_that_was_ended_at_once_stays_so_when_the_clock_steps_back(made, clock):
+    application, leaked = made
+    applications.rotate_secret(application, HOUR)
+    applications.rotate_secret(application, applications.AT_ONCE)
+    clock.move_to(START - MINUTE)
+    assert fault_of(application, leaked) is Fault.CLIENT_SECRET_EXPIRED
+    assert [secret.works for secret in application.secrets.all()] == [True, False, False]
+
+
+def test_one_that_has_expired_before_keeps_its_end(made, clock):
+    application, _ = made
+    applications.rotate_secret(application, HOUR)
+    clock.move_to(START + 2 * HOUR)
+    assert [row.pk for row in applications.rotate_secret(application, applications.AT_ONCE).older] == [
+        application.secrets.order_by("pk")[1].pk
+    ]
+    assert application.secrets.order_by("pk")[0].expires_at == START + HOUR
+
+
+def test_expired_ones_are_remembered_for_90_days_and_ten_of_an_application(made, clock):
+    application, _ = made
+    for number in range(12):
+        clock.move_to(START + number * MINUTE)
+        applications.rotate_secret(application, applications.AT_ONCE)
+    assert application.secrets.filter(is_revoked=True).count() == applications.MOST_EXPIRED
+    assert application.secrets.filter(is_revoked=True).earliest("expires_at").expires_at == START + 2 * MINUTE
+    clock.move_to(START + 11 * MINUTE + applications.EXPIRED_KEPT_FOR)
+    applications.rotate_secret(application)
+    assert [secret.works for secret in application.secrets.all()] == [True, True]
+
+
+def test_purge_forgets_a_secret_90_days_after_it_expired_and_none_that_works(made, clock):
+    application, first = made
+    applications.rotate_secret(application, HOUR)
+    clock.move_to(START + HOUR + 90 * DAY - timedelta(microseconds=1))
+    assert applications.purge_secrets(10) == 0
+    clock.move_to(START + HOUR + 90 * DAY)
+    assert applications.purge_secrets(10) == 1
+    assert applications.purge_secrets(10) == 0
+    assert fault_of(application, first) is Fault.CLIENT_NOT_AUTHENTICATED
+    assert application.secrets.get().works
+
+
+def test_purge_takes_no_more_than_a_batch(made, clock):
+    application, _ = made
+    for _ in range(3):
+        applications.rotate_secret(application, applications.AT_ONCE)
+    clock.move_to(START + 100 * DAY)
+    assert [applications.purge_secrets(2) for _ in range(3)] == [2, 1, 0]
+
+
+def test_the_use_of_a_secret_is_noted_once_a_minute(made, clock):
+    application, secret = made
+    assert application.secrets.get().last_used_at is None
+    for after, noted in ((0, 0), (1, 0), (59.999999, 0), (60, 60), (119, 60), (121, 121), (50, 121)):
+        clock.move_to(START + timedelta(seconds=after))
+        assert fault_of(application, secret) is None
+        assert application.secrets.get().last_used_at == START + timedelta(seconds=noted)
+
+
+def test_only_the_secret_that_was_sent_and_let_in_is_noted(made, clock):
+    application, old = made
+    new = applications.rotate_secret(application, HOUR).secret
+    fault_of(application, "wrong")
+    assert not ApplicationSecret.objects.exclude(last_used_at=None).exists()
+    fault_of(application, new)
+    assert [row.last_used_at for row in application.secrets.all()] == [START, None]
+    clock.move_to(START + HOUR)
+    assert fault_of(application, old) is Fault.CLIENT_SECRET_EXPIRED
+    assert [row.last_used_at for row in application.secrets.all()] == [START, None]
+
+
+def test_a_disabled_application_is_refused_in_the_common_words_and_notes_nothing(made, clock):
+    application, old = made
+    new = applications.rotate_secret(application, HOUR).secret
+    applications.set_enabled(application, False)
+    clock.move_to(START + HOUR)
+    assert {fault_of(application, secret) for secret in (old, new, "x")} == {Fault.CLIENT_NOT_AUTHENTICATED}
+    assert not ApplicationSecret.objects.exclude(last_used_at=None).exists()
+
+
+def test_the_record_of_an_expired_secret_holds_no_secret(made, clock, caplog):
+    application, old = made
+    row = applications.rotate_secret(application, HOUR).older[0]
+    clock.move_to(START + HOUR + timedelta(seconds=90))
+    with caplog.at_level(logging.WARNING, "oauth_bridge"):
+        fault_of(application, old)
+    (record,) = [record for record in caplog.records if record.getMessage() == "expired client secret used"]
+    assert (record.client_id, record.secret_row) == (application.client_id, row.pk)
+    assert (record.expired_seconds, record.address) == (90.0, "192.0.2.1")
+    assert old not in str(vars(record))
+
+
+def test_every_secret_of_the_application_is_compared(made, monkeypatch):
+    """Which of them it is, and whether it is the first, makes no difference to the time it takes."""
+    application, first = made
+    second = applications.rotate_secret(application).secret
+    compared = []
+    compare = clients.constant_time_compare
+    monkeypatch.setattr(clients, "constant_time_compare", lambda a, b: compared.append(1) or compare(a, b))
+    for secret in (first, second, "wrong"):
+        compared.clear()
+        fault_of(application, secret)
+        assert len(compared) == 2
+    compared.clear()
+    fault_of(Application(client_id="unknown"), "wrong")
+    assert len(compared) == 1
