@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 from django import forms
 from django.conf import settings
 from django.contrib import admin, messages
 from django.core import signing
-from django.core.exceptions import PermissionDenied
+from django.core.exceptions import PermissionDenied, ValidationError
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
@@ -58,6 +59,22 @@ class ApplicationForm(forms.ModelForm):  # type: ignore[type-arg]
         return upload
 
 
+class RotationForm(forms.Form):
+    """How long the older secrets go on working; that they end at once is to be confirmed."""
+
+    overlap = forms.TypedChoiceField(
+        coerce=lambda hours: timedelta(hours=int(hours)),
+        choices=[("1", "1 h"), ("24", "24 h"), ("168", "7 d"), ("0", "at once")],
+        error_messages={"required": gettext_lazy("Choose how long the older secrets go on working.")},
+    )
+    confirmed = forms.BooleanField(required=False)
+
+    def clean(self) -> dict[str, Any]:
+        if self.cleaned_data.get("overlap") == applications.AT_ONCE and not self.cleaned_data["confirmed"]:
+            raise ValidationError(_("Confirm that the older secrets are to end at once."))
+        return self.cleaned_data
+
+
 @admin.register(Application)
 class ApplicationAdmin(ModelAdmin):
     form = ApplicationForm
@@ -94,7 +111,7 @@ class ApplicationAdmin(ModelAdmin):
         return self._to_secret_page(obj, applications.rotate_secret(obj).secret)
 
     def secret_view(self, request: HttpRequest, pk: int) -> HttpResponse:
-        """A secret that was made a moment ago, once; a post makes a new one.
+        """A secret that was made a moment ago, once; what is known of the others; a post makes a new one.
 
         It comes from a signed cookie of this path only, set by the answer that made it and dropped by the one that
         shows it, so that it is never stored here, not even for a minute (D15).
@@ -104,25 +121,44 @@ class ApplicationAdmin(ModelAdmin):
             return self._get_obj_does_not_exist_redirect(request, self.opts, str(pk))  # type: ignore[attr-defined,no-any-return]
         if not (self.has_view_or_change_permission(request, application) or self.has_add_permission(request)):
             raise PermissionDenied
+        if application.client_type == Application.CLIENT_PUBLIC:
+            self.message_user(request, _("This application is public: it has no secret."), messages.WARNING)
+            return HttpResponseRedirect(reverse("admin:oauth_bridge_application_change", args=[pk]))
+        form = RotationForm(request.POST if request.method == "POST" else None)
         if request.method == "POST":
             if not self.has_change_permission(request, application):
                 raise PermissionDenied
-            self.log_change(request, application, _("Client secret replaced."))
-            return self._to_secret_page(
-                application, applications.rotate_secret(application, applications.AT_ONCE).secret
-            )
+            secret = self._rotate(request, application, form)
+            if secret:
+                return self._to_secret_page(application, secret)
         context = {
             **self.admin_site.each_context(request),
-            "title": _("Client secret"),
+            "title": _("Client secrets"),
             "opts": self.opts,
             "application": application,
-            "client_id": application.client_id,
+            "form": form,
             "client_secret": _secret_of(request, application),
-            "redirect_uris": application.callback_addresses,
+            "may_rotate": self.has_change_permission(request, application),
         }
         response = TemplateResponse(request, "admin/oauth_bridge/application/secret.html", context)
         response.delete_cookie(SECRET_COOKIE, path=request.path)
         return response
+
+    def _rotate(self, request: HttpRequest, application: Application, form: RotationForm) -> str:
+        """The new secret; none when the form is not in order, which then says why."""
+        if not form.is_valid():
+            return ""
+        overlap = form.cleaned_data["overlap"]
+        try:
+            secret = applications.rotate_secret(application, overlap).secret
+        except applications.TooManySecrets:
+            form.add_error(None, _("Too many secrets still work. Wait until one has expired, or end them all at once."))
+            return ""
+        said = _("New client secret; the older ones ended at once.")
+        if overlap:
+            said = _("New client secret; the older ones work for %d hours at most.") % (overlap // timedelta(hours=1))
+        self.log_change(request, application, said)
+        return secret
 
     @admin.action(description=gettext_lazy("Switch off"), permissions=["change"])
     def disable(self, request: HttpRequest, chosen: QuerySet[Application]) -> None:

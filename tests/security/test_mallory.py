@@ -153,7 +153,7 @@ def test_she_cannot_make_a_secret_of_anothers_application(
         token = Page(browser.open("/accounts/profile")).forms[0].fields["csrfmiddlewaretoken"]
         answer = browser.browser.post(
             f"{driver.auth_url}/admin/oauth_bridge/application/{application.row.pk}/secret/",
-            data={"csrfmiddlewaretoken": token},
+            data={"csrfmiddlewaretoken": token, "overlap": "0", "confirmed": "on"},
             allow_redirects=False,
             timeout=10,
         )

@@ -72,16 +72,6 @@ def test_the_secret_of_one_application_is_not_shown_on_the_page_of_another(regis
     assert cookie["samesite"] == "Strict"
 
 
-def test_a_new_secret_ends_the_one_before(registered):
-    browser, answer, application = registered
-    first = secret_on(browser.get(answer["Location"]))
-    again = browser.post(answer["Location"])
-    second = secret_on(browser.get(again["Location"]))
-    assert second
-    assert second != first
-    assert [bytes(row.digest) for row in application.secrets.all() if row.works] == [codes.digest_of(second)]
-
-
 def test_a_public_application_has_no_secret(administrator):
     administrator.post(ADD, {**FORM, "client_type": "public"})
     assert Application.objects.get().client_type == "public"
@@ -145,7 +135,8 @@ def test_a_person_without_the_right_is_kept_out(registered, django_user_model, c
         "mallory@example.com", nickname="Mallory", email_verified_at=timezone.now(), is_staff=True
     )
     client.force_login(mallory)
-    assert client.post(answer["Location"]).status_code == 403
+    for data in ({}, {"overlap": "24"}, {"overlap": "0", "confirmed": "on"}):
+        assert client.post(answer["Location"], data).status_code == 403
     assert client.get(ADD).status_code == 403
     assert ApplicationSecret.objects.count() == 1
 
@@ -185,7 +176,7 @@ def test_who_may_only_register_still_sees_the_secret(db, client, django_user_mod
     client.force_login(person)
     answer = client.post(ADD, FORM)
     assert secret_on(client.get(answer["Location"]))
-    assert client.post(answer["Location"]).status_code == 403
+    assert client.post(answer["Location"], {"overlap": "24"}).status_code == 403
 
 
 def test_a_name_cannot_turn_the_text_of_a_page_around(administrator):

@@ -1,0 +1,72 @@
+"""An administrator rotates a client secret in a real browser."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Page, expect
+
+from tests.browser.conftest import Open, press, sign_in
+from tests.driver import OAuthDriver
+from tests.factories import PASSWORD, CodeFactory, PersonFactory, Registered
+from tests.matrix import contract
+
+
+def at_the_application(page: Page, driver: OAuthDriver, application: Registered) -> Page:
+    administrator = PersonFactory(is_staff=True, is_superuser=True)
+    page.goto(f"{driver.auth_url}/accounts/sign-in")
+    sign_in(page, administrator.email, PASSWORD)
+    page.goto(f"{driver.auth_url}/admin/oauth_bridge/application/{application.row.pk}/change/")
+    return page
+
+
+def check(page: Page) -> None:
+    """Of what is ours: nothing that axe objects to, and nothing that is cut off."""
+    # Without `preload`, for which axe would write into the page the style sheets that Django's import.
+    answer = Axe().run(page, context=".credentials", options={"preload": False})
+    found: list[dict[str, Any]] = answer.response["violations"]
+    assert [f"{each['id']}: {node['html'][:200]}" for each in found for node in each["nodes"]] == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= page.evaluate("window.innerWidth")
+
+
+def status(driver: OAuthDriver, application: Registered, secret: str) -> int:
+    answer = driver.exchange(application, CodeFactory(application=application).raw, client_secret=secret)
+    return int(answer.status_code)
+
+
+@contract("O.application.rotate-secret", "O.application.rotate-now")
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"color_scheme": "light"},
+        {"color_scheme": "dark"},
+        {"viewport": {"width": 320, "height": 640}},
+    ],
+    ids=["light", "dark", "320 px"],
+)
+def test_a_secret_is_replaced_with_an_overlap_and_at_once(
+    open_browser: Open, driver: OAuthDriver, application: Registered, options: dict[str, Any]
+) -> None:
+    page = at_the_application(open_browser(**options).new_page(), driver, application)
+    check(page)
+    press(page, page.get_by_role("link", name="Client ID and new secret"))
+    check(page)
+    page.get_by_label("7 days").check()
+    press(page, page.get_by_role("button", name="Make a new secret"))
+    second = page.locator("#client-secret").inner_text()
+    check(page)
+    for secret in (application.client_secret, second):
+        assert status(driver, application, secret) == 200
+
+    press(page, page.get_by_role("link", name="I have saved it"))
+    press(page, page.get_by_role("link", name="Client ID and new secret"))
+    expect(page.locator("#client-secret")).to_have_count(0)
+    page.get_by_role("button", name="End all and make a new one").click()
+    assert status(driver, application, second) == 200, "nothing was confirmed"
+    page.get_by_label("I know that nobody can sign in").check()
+    press(page, page.get_by_role("button", name="End all and make a new one"))
+    third = page.locator("#client-secret").inner_text()
+    check(page)
+    assert [status(driver, application, each) for each in (application.client_secret, second, third)] == [401, 401, 200]
