@@ -10,6 +10,7 @@ from django.db import connection
 from django.utils import timezone
 from django.utils.crypto import constant_time_compare
 
+from accounts.rows import adapted
 from oauth_bridge import throttling
 from oauth_bridge.codes import digest_of
 from oauth_bridge.faults import Fault, Refused
@@ -56,9 +57,8 @@ def authenticate(form: dict[str, str], address: str) -> Client:
     """
     client_id, secret = form["client_id"], form.get("client_secret", "")
     now = timezone.now()
-    adapted = connection.ops.adapt_datetimefield_value
     with connection.cursor() as cursor:
-        cursor.execute(FIND, [adapted(now), adapted(now - USE_NOTED_EVERY), client_id])
+        cursor.execute(FIND, adapted(now, now - USE_NOTED_EVERY, client_id))
         rows: list[tuple[Any, ...]] = cursor.fetchall()
     client = Client(*rows[0][:4]) if rows else None
     digest = digest_of(secret)
@@ -79,9 +79,8 @@ def authenticate(form: dict[str, str], address: str) -> Client:
 
 def _note_use(secret_id: int, now: datetime) -> None:
     """The condition is repeated in the statement, so that of any number of calls at once one writes."""
-    adapted = connection.ops.adapt_datetimefield_value
     with connection.cursor() as cursor:
-        cursor.execute(NOTE_USE, [adapted(now), secret_id, adapted(now - USE_NOTED_EVERY)])
+        cursor.execute(NOTE_USE, adapted(now, secret_id, now - USE_NOTED_EVERY))
 
 
 def _refuse_expired(client_id: str, address: str, secret_id: int, now: datetime) -> NoReturn:

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 import time_machine
+from django.core.cache import cache
 
 from oauth_bridge import applications, clients
 from oauth_bridge.faults import Fault, Refused
@@ -142,6 +143,17 @@ def test_the_record_of_an_expired_secret_holds_no_secret(made, clock, caplog):
     assert (record.client_id, record.secret_row) == (application.client_id, row.pk)
     assert (record.expired_seconds, record.address) == (90.0, "192.0.2.1")
     assert old not in str(vars(record))
+
+
+def test_the_use_of_an_expired_secret_counts_as_a_failed_authentication(made, settings, caplog):
+    """And what the limit refuses is not recorded, so that nobody fills the log with it."""
+    cache.clear()
+    settings.RATES = {"token_failures": "2/m"}
+    application, old = made
+    new = applications.rotate_secret(application, applications.AT_ONCE).secret
+    assert [fault_of(application, old) for _ in range(3)] == [*[Fault.CLIENT_SECRET_EXPIRED] * 2, Fault.RATE_LIMITED]
+    assert len([record for record in caplog.records if record.getMessage() == "expired client secret used"]) == 2
+    assert fault_of(application, new) is None
 
 
 def test_every_secret_of_the_application_is_compared(made, monkeypatch):
