@@ -59,7 +59,9 @@ def main() -> int:
 def measure(arguments: argparse.Namespace) -> int:
     winners: Counter[int] = Counter()
     if arguments.command == "growth":
-        measured = growth.measure(arguments.sizes, arguments.rounds, arguments.operations, say)
+        measured = growth.measure(
+            arguments.sizes, arguments.rounds, arguments.operations, arguments.shared_buffers, say
+        )
         table = growth.table(measured, arguments.sizes)
         if arguments.plot:
             arguments.plot.write_text(plot.svg(measured, arguments.sizes), encoding="utf-8")
@@ -81,6 +83,12 @@ def parsed() -> argparse.Namespace:
     growing = commands.add_parser("growth", help="empty and full databases in turn")
     add_measuring(growing)
     growing.add_argument("--sizes", type=number(0, 100_000_000), nargs="+", default=[0, 100_000, 10_000_000])
+    growing.add_argument(
+        "--shared-buffers",
+        default=stack.SHIPPED_BUFFERS,
+        metavar="SIZE",
+        help="of PostgreSQL (default 128MB, as it ships)",
+    )
     growing.add_argument("--plot", type=Path, metavar="FILE", help="draw the table there, as SVG")
     filling = commands.add_parser("load", help="fill the database of DATABASE_URL, in which nobody may live")
     for name, default in (("people", 1_000_000), ("tokens", 10_000_000), ("codes", 10_000_000)):

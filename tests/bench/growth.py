@@ -1,13 +1,13 @@
 """Growth: the same operations on an empty database and on full ones. `python -m tests.bench growth`.
 
-All databases are in one PostgreSQL as shipped (128 MB of buffers: what is larger is read from the system's cache),
-each with a service of its own, and are measured in turn: what disturbs one of a round disturbs the others.
+All databases are in one PostgreSQL, each with a service of its own, and are measured in turn: what disturbs one of a
+round disturbs the others. What its buffers can't hold is read from the system's cache, at some cost of CPU.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 from http.client import HTTPConnection
@@ -27,10 +27,10 @@ ANY_TOKEN = "any token"
 OPERATIONS = (*report.PHASES, ANY_TOKEN)
 
 
-def measure(sizes: list[int], rounds: int, operations: int, say: Callable[[str], None]) -> list[Measured]:
+def measure(sizes: list[int], rounds: int, operations: int, shared_buffers: str, say: rows.Say) -> list[Measured]:
     """Sizes are rows of tokens and of codes; a tenth of that are people. The first size is what others are held to."""
     measured: list[Measured] = []
-    with stack.stack() as given, stack.floor(given) as floor, ExitStack() as served:
+    with stack.stack(shared_buffers) as given, stack.floor(given) as floor, ExitStack() as served:
         services = [served.enter_context(stack.service(grown(given, size, say), str(size))) for size in sizes]
         for number in range(rounds + 1):
             say(f"Round {number} of {rounds} …" if number else "Warming up …")
@@ -44,7 +44,7 @@ def measure(sizes: list[int], rounds: int, operations: int, say: Callable[[str],
     return measured
 
 
-def grown(given: stack.Stack, size: int, say: Callable[[str], None]) -> stack.Stack:
+def grown(given: stack.Stack, size: int, say: rows.Say) -> stack.Stack:
     """A copy of the database with so many rows, in which people from all over the table are signed in."""
     name = f"rows_{size}"
     stack.execute(given.postgresql_port, f"CREATE DATABASE {name} TEMPLATE service")

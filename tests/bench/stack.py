@@ -35,6 +35,7 @@ from tests.server import OURS, ROOT, free_port, serve
 FLOOR_TOKENS = 10_000
 PEOPLE = 32
 START_SECONDS = 60
+SHIPPED_BUFFERS = "128MB"
 # Limits are on, and out of reach: what counting costs is counted.
 RATES = dict.fromkeys(
     ("RATE_TOKEN", "RATE_TOKEN_FAILURES", "RATE_USERINFO", "RATE_USERINFO_FAILURES", "RATE_AUTHORIZE"), "1000000/m"
@@ -81,8 +82,8 @@ def execute(port: int, sql: str, *, database: str = "postgres") -> None:
 
 
 @contextmanager
-def stack() -> Iterator[Stack]:
-    """PostgreSQL with a migrated database of one trusted application and PEOPLE, and Redis.
+def stack(shared_buffers: str = SHIPPED_BUFFERS) -> Iterator[Stack]:
+    """PostgreSQL, in all else as it ships, with a migrated database of one trusted application and PEOPLE; and Redis.
 
     Raises Missing: there is no PostgreSQL or no Redis to start.
     """
@@ -90,7 +91,7 @@ def stack() -> Iterator[Stack]:
         folder = Path(opened.enter_context(tempfile.TemporaryDirectory(prefix="bench-")))
         folder.chmod(0o755)
         postgresql_port, redis_port = free_port(), free_port()
-        postgresql = opened.enter_context(_postgresql(folder, postgresql_port))
+        postgresql = opened.enter_context(_postgresql(folder, postgresql_port, shared_buffers))
         redis = opened.enter_context(_redis(folder, redis_port))
         _configure(folder, dsn(postgresql_port, "service"), f"redis://127.0.0.1:{redis_port}/0")
         execute(postgresql_port, "CREATE DATABASE service")
@@ -164,7 +165,7 @@ def signed_in(numbers: Iterable[int]) -> list[str]:
 
 
 @contextmanager
-def _postgresql(folder: Path, port: int) -> Iterator[subprocess.Popen[bytes]]:
+def _postgresql(folder: Path, port: int, shared_buffers: str) -> Iterator[subprocess.Popen[bytes]]:
     """As PostgreSQL ships: every commit reaches the disk."""
     installed = sorted(
         Path("/usr/lib/postgresql").glob("*/bin/postgres"), key=lambda path: int(path.parts[-3].partition(".")[0])
@@ -181,7 +182,16 @@ def _postgresql(folder: Path, port: int) -> Iterator[subprocess.Popen[bytes]]:
     options = ["--username=postgres", "--auth=trust", "--encoding=UTF8", "--locale=C.UTF-8", "--no-sync"]
     initdb = [*owner, str(Path(postgres).with_name("initdb")), f"--pgdata={home / 'data'}", *options]
     subprocess.run(initdb, check=True, stdout=subprocess.DEVNULL, cwd=home, timeout=START_SECONDS)
-    listen = ["-p", str(port), "-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories="]
+    listen = [
+        "-p",
+        str(port),
+        "-c",
+        "listen_addresses=127.0.0.1",
+        "-c",
+        "unix_socket_directories=",
+        "-c",
+        f"shared_buffers={shared_buffers}",
+    ]
 
     def is_ready() -> bool:
         try:
