@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import functools
 import logging
+from datetime import datetime
 
 from django.conf import settings
 from django.db import DatabaseError, connection
 from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
 from django.http import HttpRequest, JsonResponse
+from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from config.cache import is_redis_answering
+from oauth_bridge import purging
 
 logger = logging.getLogger(__name__)
 
@@ -25,10 +28,12 @@ def live(request: HttpRequest) -> JsonResponse:
 
 @require_safe
 def ready(request: HttpRequest) -> JsonResponse:
-    """200 when the database answers and is migrated, else 503. Redis is told of but never decides (D21)."""
-    parts = {"database": _database(), "redis": _redis()}
-    is_ready = parts["database"] == "ok"
-    return JsonResponse({"status": "ok" if is_ready else "unavailable", **parts}, status=200 if is_ready else 503)
+    """200 when the database answers and is migrated, else 503. Redis and purge are told of but never decide (D21)."""
+    database = _database()
+    is_ready = database == "ok"
+    status = "ok" if is_ready else "unavailable"
+    parts = {"database": database, "redis": _redis(), "purge": _purge() if is_ready else _told(None)}
+    return JsonResponse({"status": status, **parts}, status=200 if is_ready else 503)
 
 
 def _database() -> str:
@@ -51,3 +56,19 @@ def _redis() -> str:
     if not settings.REDIS_URL:
         return "not used"
     return "ok" if is_redis_answering() else "unavailable"
+
+
+def _purge() -> dict[str, str | int | None]:
+    """When `manage.py purge` last went through everything, and how many seconds ago."""
+    try:
+        return _told(purging.last_finished())
+    except DatabaseError:
+        logger.warning("The age of the last purge can't be read.", exc_info=True)
+        return _told(None)
+
+
+def _told(finished: datetime | None) -> dict[str, str | int | None]:
+    if finished is None:
+        return {"last_finished": None, "age_seconds": None}
+    age = timezone.now() - finished
+    return {"last_finished": finished.isoformat(timespec="seconds"), "age_seconds": max(int(age.total_seconds()), 0)}

@@ -107,15 +107,6 @@ def _forget_expired(application: Application, now: datetime) -> None:
     expired.exclude(pk__in=list(kept.values_list("pk", flat=True))).delete()
 
 
-def purge_secrets(batch: int) -> int:
-    """Delete at most `batch` secrets that expired longer ago than they are remembered, and say how many went.
-
-    The table is small (at most MOST_WORKING and MOST_EXPIRED of an application), so no index serves this.
-    """
-    past = ApplicationSecret.objects.filter(expires_at__lte=timezone.now() - EXPIRED_KEPT_FOR)
-    return ApplicationSecret.objects.filter(pk__in=list(past.values_list("pk", flat=True)[:batch])).delete()[0]
-
-
 def set_enabled(application: Application, is_enabled: bool) -> None:
     """Switch the application off or on; off, its codes and tokens are useless at once (D17)."""
     application.is_enabled = is_enabled

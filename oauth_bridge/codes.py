@@ -206,24 +206,6 @@ def read(token: str) -> Bearer:
     raise Refused(Fault.TOKEN_EXPIRED if row.expires_at <= now else Fault.TOKEN_REVOKED)
 
 
-def purge(batch: int) -> int:
-    """Delete at most `batch` codes and `batch` tokens that are past use, and say how many went.
-
-    A spent code is kept as long as the token it led to can live, so that a replay can still revoke that token (D13).
-    """
-    now = timezone.now()
-    an_hour_ago = now - timedelta(seconds=TOKEN_LIFETIME_SECONDS)
-    gone = 0
-    for model, before in ((AuthorizationCode, an_hour_ago), (AccessToken, now)):
-        ids = list(
-            model._default_manager.filter(expires_at__lte=before)
-            .order_by("expires_at")
-            .values_list("pk", flat=True)[:batch]
-        )
-        gone += model._default_manager.filter(pk__in=ids).delete()[0]
-    return gone
-
-
 def _one(sql: str, *values: object) -> Any:
     """The first row of the statement, None when there is none."""
     with connection.cursor() as cursor:

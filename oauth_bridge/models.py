@@ -124,7 +124,7 @@ class AuthorizationCode(models.Model):
     scope = models.TextField()
     code_challenge = models.CharField(max_length=64, blank=True)
     issued_at = models.DateTimeField()
-    expires_at = models.DateTimeField(db_index=True)
+    expires_at = models.DateTimeField()
     redeemed_at = models.DateTimeField(null=True)
     token_digest = models.BinaryField(max_length=32, null=True, editable=False)
 
@@ -145,7 +145,7 @@ class AccessToken(models.Model):
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
     scope = models.TextField()
     issued_at = models.DateTimeField()
-    expires_at = models.DateTimeField(db_index=True)
+    expires_at = models.DateTimeField()
     revoked_at = models.DateTimeField(null=True)
 
     class Meta:
@@ -182,3 +182,9 @@ class Consent(models.Model):
         constraints: ClassVar[list[models.BaseConstraint]] = [
             models.UniqueConstraint(fields=["user", "application"], name="oauth_bridge_consent_once"),
         ]
+
+
+class PurgeRun(models.Model):
+    """When `manage.py purge` last went through all tables; one row at most."""
+
+    finished_at = models.DateTimeField()

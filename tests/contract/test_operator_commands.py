@@ -223,7 +223,7 @@ def test_purge_deletes_what_is_past_use_and_nothing_else(
     rewind(consent, timedelta(days=181).total_seconds())
     session = Session.objects.create(session_key=secrets.token_hex(32), session_data="", expire_date=timezone.now())
 
-    result = manage("purge", "--batch", "2")
+    result = manage("purge")
     assert result.returncode == 0, result.stderr
     assert AuthorizationCode.objects.filter(application=application.row).count() == 2
     assert AccessToken.objects.filter(application=application.row).count() == 2

@@ -32,7 +32,6 @@ def manage(*arguments, **variables):
         ("account", "deactivate", b"\xff"),
         ("application", "list"),
         ("purge",),
-        ("purge", "--batch", "99999999999999999999999"),
     ],
 )
 def test_a_command_that_cannot_work_ends_in_one_sentence(arguments):

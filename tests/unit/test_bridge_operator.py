@@ -1,15 +1,14 @@
-"""`manage.py application` and `manage.py purge`. Contract, operator's interface."""
+"""`manage.py application`. Contract, operator's interface."""
 
 import io
 import json
-from datetime import timedelta
 
 import pytest
 from django.core.management import CommandError, call_command
 from django.utils import timezone
 
 from oauth_bridge import codes
-from oauth_bridge.models import AccessToken, Application, ApplicationSecret, AuthorizationCode
+from oauth_bridge.models import AccessToken, Application, ApplicationSecret
 
 URI = "https://app.example/callback"
 
@@ -74,27 +73,3 @@ def test_delete_takes_everything_the_application_holds(created, django_user_mode
     assert "deleted" in run("application", "delete", created["client_id"])
     assert not Application.objects.exists()
     assert not AccessToken.objects.exists()
-
-
-def test_purge_deletes_what_is_past_use_and_nothing_else(created, django_user_model):
-    application = Application.objects.get(client_id=created["client_id"])
-    person = django_user_model.objects.create_user("alice@example.com", nickname="Alice")
-    now = timezone.now()
-    for number, age in enumerate((timedelta(0), timedelta(minutes=30), timedelta(hours=2))):
-        common = {"digest": bytes([number]) * 32, "application": application, "user": person, "scope": "profile"}
-        AccessToken.objects.create(**common, issued_at=now, expires_at=now + timedelta(minutes=1) - age)
-        AuthorizationCode.objects.create(
-            **common,
-            attempt=f"0000000000000000000000000000000{number}",
-            redirect_uri=URI,
-            issued_at=now,
-            expires_at=now + timedelta(minutes=1) - age,
-        )
-    assert run("purge", "--batch", "1").startswith("3 rows")
-    assert AccessToken.objects.count() == 1
-    assert AuthorizationCode.objects.count() == 2
-
-
-def test_purge_wants_a_sensible_batch(db):
-    with pytest.raises(CommandError, match="at least 1"):
-        run("purge", "--batch", "0")

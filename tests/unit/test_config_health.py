@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from django.db import OperationalError
+from django.core.management import call_command
+from django.db import OperationalError, connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 
 from config import health
+from oauth_bridge.models import PurgeRun
 
 
 def test_live_needs_nothing(client: Client) -> None:
@@ -47,6 +51,34 @@ def test_redis_is_told_of_but_does_not_decide(client: Client, settings: Any) -> 
     settings.CACHES = {"default": {"BACKEND": "config.cache.FailOpenRedisCache", "LOCATION": settings.REDIS_URL}}
     response = client.get("/health/ready")
     assert (response.status_code, response.json()["redis"]) == (200, "unavailable")
+
+
+@pytest.mark.django_db
+def test_the_age_of_the_last_purge_is_told_but_does_not_decide(client: Client, time_machine: Any) -> None:
+    PurgeRun.objects.all().delete()
+    assert client.get("/health/ready").json()["purge"] == {"last_finished": None, "age_seconds": None}
+    time_machine.move_to(datetime(2026, 11, 21, 12, tzinfo=UTC), tick=False)
+    call_command("purge")
+    time_machine.shift(timedelta(days=30))
+    response = client.get("/health/ready")
+    assert (response.status_code, response.json()["status"]) == (200, "ok")
+    assert response.json()["purge"] == {"last_finished": "2026-11-21T12:00:00+00:00", "age_seconds": 30 * 24 * 3600}
+
+
+@pytest.mark.django_db
+def test_the_age_of_the_last_purge_costs_one_statement(client: Client) -> None:
+    call_command("purge")
+    with CaptureQueriesContext(connection) as asked:
+        client.get("/health/ready")
+    assert sum("purgerun" in query["sql"] for query in asked) == 1
+
+
+def test_without_a_database_no_age_is_asked_for(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No database fixture: a statement would fail the test."""
+    monkeypatch.setattr(health, "_database", lambda: "unavailable")
+    response = client.get("/health/ready")
+    assert response.status_code == 503
+    assert response.json()["purge"] == {"last_finished": None, "age_seconds": None}
 
 
 @pytest.mark.parametrize("path", ["/health/live", "/health/ready"])

@@ -1,0 +1,253 @@
+"""`manage.py purge` as a process: stopped, twice at once, beside live traffic, at a terminal and elsewhere."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+from django.db import connection, models, transaction
+from django.utils import timezone
+
+from oauth_bridge import purging
+from oauth_bridge.models import AccessToken, AuthorizationCode
+from tests.conftest import Launch
+from tests.factories import ApplicationFactory, CodeFactory, PersonFactory, Registered, TokenFactory
+from tests.matrix import contract
+from tests.server import ROOT, environment
+
+# Enough for a purge to take about a second.
+ROWS = 100_000 if connection.vendor == "postgresql" else 15_000
+TOKENS = AccessToken._meta.db_table
+PURGE = [sys.executable, "manage.py", "purge"]
+Start = Callable[..., subprocess.Popen[str]]
+
+
+@pytest.fixture
+def start(committed: None, tmp_path: Path) -> Iterator[Start]:
+    """`start()` is a purge of its own process, with its log in a pipe."""
+    started: list[subprocess.Popen[str]] = []
+
+    def run(**options: Any) -> subprocess.Popen[str]:
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
+        started.append(subprocess.Popen(PURGE, cwd=ROOT, env=environment(tmp_path), text=True, **pipes))
+        return started[-1]
+
+    yield run
+    for process in started:
+        process.kill()
+        process.wait()
+
+
+@pytest.fixture
+def graveyard(committed: None) -> Registered:
+    """An application whose tokens are dead, all ROWS of them, but one; nothing else in the database is past use."""
+    for _ in purging.batches(timezone.now()):
+        pass
+    application = ApplicationFactory()
+    bury(AccessToken, application)
+    TokenFactory(application=application)
+    return application
+
+
+def bury(model: type[models.Model], application: Registered, rows: int = ROWS) -> None:
+    """Dead rows, made inside the database."""
+    digest = "sha256(gen_random_uuid()::text::bytea)" if connection.vendor == "postgresql" else "randomblob(32)"
+    attempt = "gen_random_uuid()" if connection.vendor == "postgresql" else "lower(hex(randomblob(16)))"
+    person = PersonFactory().pk
+    long_ago = timezone.now() - timedelta(days=2)
+    names, values = "", ""
+    if model is AuthorizationCode:
+        names, values = ", attempt, redirect_uri, code_challenge", f", {attempt}, 'https://client.example/', ''"
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"INSERT INTO {model._meta.db_table}"
+            f" (digest, scope, application_id, user_id, issued_at, expires_at{names})"
+            " WITH RECURSIVE numbers(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < %s)"
+            f" SELECT {digest}, 'profile', %s, %s, %s, %s{values} FROM numbers",
+            [rows, application.row.pk, stored(person), stored(long_ago), stored(long_ago)],
+        )
+
+
+def stored(value: Any) -> Any:
+    if connection.vendor == "postgresql":
+        return value
+    return connection.ops.adapt_datetimefield_value(value) if isinstance(value, datetime) else value.hex
+
+
+def left(application: Registered) -> int:
+    return AccessToken.objects.filter(application=application.row).count()
+
+
+def lines_of(log: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in log.splitlines()]
+
+
+def deleted(lines: list[dict[str, Any]]) -> int:
+    return sum(line["rows"] for line in lines if "rows" in line)
+
+
+@contextmanager
+def nothing_deleted(table: str) -> Iterator[Callable[[int], None]]:
+    """Every DELETE waits until the block ends; `waiting(n)` returns once n of them do."""
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(f"LOCK TABLE {table} IN SHARE MODE")
+
+        def waiting(count: int) -> None:
+            end = time.monotonic() + 30
+            while True:
+                cursor.execute("SELECT count(*) FROM pg_locks WHERE relation = %s::regclass AND NOT granted", [table])
+                if cursor.fetchone()[0] >= count:
+                    return
+                assert time.monotonic() < end, "The purge did not come to this table"
+                time.sleep(0.02)
+
+        yield waiting
+
+
+# Stopped --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_purge_that_is_stopped_leaves_whole_batches_and_goes_on_when_run_again(
+    start: Start, graveyard: Registered, number: signal.Signals
+) -> None:
+    finished_before = purging.last_finished()
+    process = start()
+    assert process.stderr is not None
+    first = process.stderr.readline()
+    process.send_signal(number)
+    output, rest = process.communicate(timeout=60)
+    lines = lines_of(first + rest)
+    assert process.returncode == 128 + number
+    assert output == ""
+    assert lines[-1]["message"].startswith(f"Stopped by {number.name}. ")
+    assert 1 < left(graveyard) == ROWS + 1 - deleted(lines)
+    assert lines[-1]["total"] == deleted(lines)
+    assert purging.last_finished() == finished_before
+
+    process = start()
+    lines = lines_of(process.communicate(timeout=60)[1])
+    assert process.returncode == 0
+    assert lines[-1]["message"].startswith("The purge is finished after ")
+    assert left(graveyard) == 1
+    assert purging.last_finished() != finished_before
+
+
+def test_a_signal_in_the_middle_of_a_statement_waits_for_the_statement(
+    postgresql: None, start: Start, graveyard: Registered
+) -> None:
+    process = start()
+    assert process.stderr is not None
+    first = process.stderr.readline()
+    with nothing_deleted(TOKENS) as waiting:
+        waiting(1)
+        before = left(graveyard)
+        process.send_signal(signal.SIGTERM)
+    lines = lines_of(first + process.communicate(timeout=60)[1])
+    assert process.returncode == 143
+    assert 1 < left(graveyard) == before - lines[-2]["rows"] == ROWS + 1 - deleted(lines)
+
+
+# Not alone ------------------------------------------------------------------------------------------------------------
+
+
+def test_two_purges_at_once_delete_each_row_once(start: Start, graveyard: Registered) -> None:
+    if connection.vendor == "postgresql":
+        with nothing_deleted(TOKENS) as waiting:
+            both = [start(), start()]
+            waiting(2)
+    else:
+        both = [start(), start()]
+    logs = [lines_of(process.communicate(timeout=60)[1]) for process in both]
+    assert [process.returncode for process in both] == [0, 0]
+    assert deleted(logs[0]) + deleted(logs[1]) == ROWS
+    assert left(graveyard) == 1
+
+
+def test_a_row_that_somebody_holds_is_left_to_the_next_run(
+    postgresql: None, start: Start, graveyard: Registered
+) -> None:
+    rows = AccessToken.objects.filter(application=graveyard.row, expires_at__lt=timezone.now())
+    with transaction.atomic():
+        held = rows.select_for_update()[0]
+        process = start()
+        lines = lines_of(process.communicate(timeout=60)[1])
+        assert (process.returncode, deleted(lines)) == (0, ROWS - 1)
+        assert list(rows) == [held]
+    start().communicate(timeout=60)
+    assert left(graveyard) == 1
+
+
+@contract("O.purge")
+def test_a_purge_beside_live_redemptions_loses_nothing(launch: Launch, start: Start, graveyard: Registered) -> None:
+    bury(AuthorizationCode, graveyard, ROWS // 2)
+    server, application = launch(), ApplicationFactory()
+    codes = [CodeFactory(application=application).raw for _ in range(60)]
+    bury(AuthorizationCode, graveyard, ROWS // 2)
+    process = start()
+
+    def redeemed(code: str) -> str:
+        form = {"grant_type": "authorization_code", "code": code}
+        form |= {"client_id": application.client_id, "client_secret": application.client_secret}
+        return str(requests.post(f"{server.base_url}/oauth/token", data=form, timeout=60).json()["access_token"])
+
+    with ThreadPoolExecutor(4) as pool:
+        tokens = list(pool.map(redeemed, codes[:30]))
+        assert process.poll() is None, "The purge was over before it could disturb anybody"
+        tokens += pool.map(redeemed, codes[30:])
+    process.communicate(timeout=60)
+    assert process.returncode == 0
+    for token in tokens:
+        answer = requests.get(
+            f"{server.base_url}/oauth/userinfo", headers={"Authorization": f"Bearer {token}"}, timeout=60
+        )
+        assert answer.status_code == 200
+    spent = AuthorizationCode.objects.filter(application=application.row, redeemed_at__isnull=False)
+    assert spent.count() == left(application) == 60
+    assert not AuthorizationCode.objects.filter(application=graveyard.row).exists()
+    assert left(graveyard) == 1
+
+
+# What it shows --------------------------------------------------------------------------------------------------------
+
+
+def test_at_a_terminal_a_bar_is_drawn_and_nothing_logged(start: Start, graveyard: Registered) -> None:
+    ours, theirs = pty.openpty()
+    process = start(stdout=theirs, stderr=theirs)
+    os.close(theirs)
+    shown = b""
+    with suppress(OSError):  # the terminal is closed
+        while more := os.read(ours, 65536):
+            shown += more
+    os.close(ours)
+    *drawn, sentence = shown.decode().strip().splitlines()
+    assert process.wait(60) == 0
+    assert sentence.startswith("The purge is finished after ")
+    bars = [bar for bar in "".join(drawn).split("[") if bar]
+    assert len(bars) > 5
+    assert bars[-1] == f"{'#' * 30}] 100%  deleted rows: {ROWS:,}"
+    assert b"{" not in shown
+
+
+def test_elsewhere_each_batch_is_a_line_of_json(start: Start, graveyard: Registered) -> None:
+    output, log = start().communicate(timeout=60)
+    lines = lines_of(log)
+    assert output == ""
+    assert len(lines) > 5
+    assert all(line["message"] == "A batch was deleted." for line in lines[:-1])
+    assert {line["table"] for line in lines[:-1]} == {TOKENS}
+    assert deleted(lines) == lines[-1]["total"] == ROWS
+    assert [line["done"] for line in lines[:-1]] == sorted(line["done"] for line in lines[:-1])

@@ -1,0 +1,97 @@
+"""What a purge takes and leaves, and how much of a table a statement looks at. Contract, operator's interface; D13."""
+
+from __future__ import annotations
+
+import io
+import logging
+import secrets
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.core.management import call_command
+from django.db import connection, models
+from django.utils import timezone
+
+from accounts.models import Session
+from oauth_bridge import purging
+from oauth_bridge.models import AccessToken, AuthorizationCode, Consent
+from oauth_bridge.purging import WINDOWS, Windows
+from tests.factories import ApplicationFactory, CodeFactory, ConsentFactory, PersonFactory, TokenFactory
+
+pytestmark = pytest.mark.django_db
+NOW = timezone.now()
+
+
+@pytest.fixture
+def windows() -> Windows:
+    return WINDOWS[connection.vendor]
+
+
+def rows_that_end(seconds: float) -> list[models.Model]:
+    """One row a table, each at the end of its use so many seconds after NOW."""
+    end = NOW + timedelta(seconds=seconds)
+    person, application = PersonFactory(), ApplicationFactory()
+    return [
+        CodeFactory(application=application, user=person, issued_at=end - timedelta(seconds=600 + 3600)).row,
+        TokenFactory(application=application, user=person, issued_at=end - timedelta(seconds=3600)).row,
+        ConsentFactory(application=application.row, user=person, fingerprint="x", expires_at=end),
+        Session.objects.create(session_key=secrets.token_hex(32), session_data="", expire_date=end),
+    ]
+
+
+def is_there(row: models.Model) -> bool:
+    return type(row)._default_manager.filter(pk=row.pk).exists()
+
+
+def test_a_row_goes_at_the_second_its_use_ends_and_not_before() -> None:
+    dead, alive = rows_that_end(0), rows_that_end(1)
+    list(purging.batches(NOW))
+    assert [is_there(row) for row in dead] == [False] * 4
+    assert [is_there(row) for row in alive] == [True] * 4
+
+
+def test_a_spent_code_stays_while_its_token_can_live() -> None:
+    """Redeemed in the last second of its life, it is needed for a replay during the hour after that (D13)."""
+    code = CodeFactory(issued_at=NOW - timedelta(seconds=600 + 3599), redeemed_at=NOW - timedelta(seconds=3600))
+    list(purging.batches(NOW))
+    assert is_there(code.row)
+
+
+def test_windows_leave_no_row_out(monkeypatch: pytest.MonkeyPatch, windows: Windows) -> None:
+    monkeypatch.setitem(WINDOWS, connection.vendor, windows._replace(narrowest=1, widest=1))
+    list(purging.batches(NOW))
+    rows = [row for seconds in (-2, 60, -1, 60, -3) for row in rows_that_end(seconds)]
+    batches = list(purging.batches(NOW))
+    assert sum(batch.rows for batch in batches) == 12
+    assert sum(is_there(row) for row in rows) == 8
+    assert [batch.done for batch in batches] == sorted({batch.done for batch in batches})
+    assert batches[-1].done == 1
+
+
+def test_without_a_row_there_is_nothing_to_go_through(windows: Windows) -> None:
+    for model in (AuthorizationCode, AccessToken, Consent, Session):
+        model._default_manager.all().delete()
+    assert sum(batch.rows for batch in purging.batches(NOW)) == 0
+
+
+def test_a_slow_statement_is_followed_by_a_smaller_one_and_a_quick_one_by_a_larger(windows: Windows) -> None:
+    fitting = purging._fitting
+    width = windows.narrowest * 4
+    assert fitting(windows, width, purging.LONGEST_SECONDS * 2) == width // 2
+    assert fitting(windows, width, purging.LONGEST_SECONDS * 0.7) == width
+    assert fitting(windows, width, purging.LONGEST_SECONDS / 10) == width * 2
+    assert fitting(windows, windows.narrowest, purging.LONGEST_SECONDS * 2) == windows.narrowest
+    assert fitting(windows, windows.widest, 0) == windows.widest
+
+
+def test_without_a_terminal_the_result_is_in_the_log(caplog: Any) -> None:
+    list(purging.batches(timezone.now()))
+    TokenFactory(issued_at=timezone.now() - timedelta(days=2))
+    output = io.StringIO()
+    with caplog.at_level(logging.INFO):
+        call_command("purge", stdout=output)
+    (batch, end) = caplog.records
+    assert (batch.table, batch.rows, batch.total) == ("oauth_bridge_accesstoken", 1, 1)
+    assert end.getMessage().endswith(" Deleted rows: 1.")
+    assert output.getvalue() == ""
