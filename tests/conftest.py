@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -126,7 +127,7 @@ def launch(committed: None, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     """`launch(VARIABLE=value, …)` starts a server of the test's own."""
     with ExitStack() as stack:
 
-        def start(**changes: str) -> Server:
+        def start(**changes: Any) -> Server:
             running: AbstractContextManager[Server] = serve(tmp_path_factory.mktemp("server"), **changes)
             return stack.enter_context(running)
 
@@ -239,6 +240,13 @@ class OwnRedis:
     def kill(self) -> None:
         self.process.kill()
         self.process.wait()
+
+    def pause(self) -> None:
+        """Connections stay open and nothing is answered."""
+        self.process.send_signal(signal.SIGSTOP)
+
+    def go_on(self) -> None:
+        self.process.send_signal(signal.SIGCONT)
 
 
 @pytest.fixture

@@ -289,3 +289,17 @@ def error_of(response: requests.Response, status: int, error: str) -> str:
     assert response.headers["Cache-Control"] == "no-store"
     assert response.headers["Referrer-Policy"] == "no-referrer"
     return description
+
+
+def away_of(response: requests.Response) -> None:
+    """Asserts that a machine is told to come back, and when. D19."""
+    error_of(response, 503, "temporarily_unavailable")
+    assert int(response.headers["Retry-After"]) >= 1
+
+
+def away_page_of(response: requests.Response) -> None:
+    """Asserts the same for a person."""
+    assert response.status_code == 503
+    assert response.headers["Content-Type"].startswith("text/html")
+    assert int(response.headers["Retry-After"]) >= 1
+    assert "Back in a moment" in Page(response).text

@@ -9,12 +9,13 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote, urlsplit
 
+import pytest
 import requests
 from django.db import connection
 
@@ -48,6 +49,10 @@ class Server:
             time.sleep(0.02)
         return True
 
+    def workers(self) -> set[int]:
+        """The processes that answer."""
+        return children_of(self.process.pid)
+
     def mails(self) -> list[str]:
         letters = sorted((self.folder / "mail").glob("*"), key=lambda path: path.stat().st_mtime_ns)
         return [letter.read_text(encoding="utf-8") for letter in letters]
@@ -57,6 +62,13 @@ def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
+
+
+def children_of(pid: int) -> set[int]:
+    path = Path(f"/proc/{pid}/task/{pid}/children")
+    if not path.exists():
+        pytest.skip("needs Linux's /proc to see the processes")
+    return {int(child) for child in path.read_text(encoding="ascii").split()}
 
 
 def database_url() -> str:
@@ -86,21 +98,30 @@ def environment(folder: Path, **changes: str) -> dict[str, str]:
 
 
 @contextmanager
-def serve(folder: Path, *, wsgi: str = "config.wsgi", **changes: str) -> Iterator[Server]:
-    """A server that ends with the block. BASE_URL and AUTH_URL may hold {port}."""
-    port = free_port()
+def serve(
+    folder: Path,
+    *,
+    wsgi: str = "config.wsgi",
+    under: Sequence[str] = (),
+    port: int | None = None,
+    pass_fds: Sequence[int] = (),
+    **changes: str,
+) -> Iterator[Server]:
+    """A server that ends with the block, started by the command `under`. BASE_URL and AUTH_URL may hold {port}."""
+    port = port or free_port()
     base_url = changes.pop("BASE_URL", "http://localhost:{port}").format(port=port)
     auth_url = changes.pop("AUTH_URL", base_url).format(port=port)
     defaults = {"RATE_LIMITS": "off", "BIND": f"127.0.0.1:{port}", "BASE_URL": base_url, "AUTH_URL": auth_url}
     env = environment(folder, **{**defaults, **changes})
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(
-            [sys.executable, "-m", "gunicorn", "-c", "config/gunicorn.py", wsgi],
+            [*under, sys.executable, "-m", "gunicorn", "-c", "config/gunicorn.py", wsgi],
             cwd=ROOT,
             env=env,
             stdout=log,
             stderr=subprocess.STDOUT,
             start_new_session=True,
+            pass_fds=pass_fds,
         )
     server = Server(base_url, auth_url, folder, process, env["SECRET_KEY"])
     running.append(server)

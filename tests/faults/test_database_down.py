@@ -13,8 +13,10 @@ from urllib.parse import unquote, urlsplit
 import pytest
 
 from tests.conftest import Launch
-from tests.driver import OAuthDriver, Page, error_of
-from tests.factories import PASSWORD, CodeFactory, Registered, TokenFactory
+from tests.databases import Cluster
+from tests.driver import OAuthDriver, Page, away_of, away_page_of
+from tests.factories import PASSWORD, ApplicationFactory, CodeFactory, PersonFactory, Registered, TokenFactory
+from tests.load import Redemptions
 from tests.matrix import contract
 from tests.server import database_url
 
@@ -100,14 +102,7 @@ def test_without_the_database_503_is_said_and_afterwards_all_goes_on(
 
     cable.cut()
     for _ in range(2):
-        for answer in (driver.userinfo(token), driver.exchange(application, code)):
-            error_of(answer, 503, "temporarily_unavailable")
-            assert int(answer.headers["Retry-After"]) >= 1
-        page = driver.get(driver.authorization_url(application))
-        assert page.status_code == 503
-        assert page.headers["Content-Type"].startswith("text/html")
-        assert int(page.headers["Retry-After"]) >= 1
-        assert "Back in a moment" in Page(page).text
+        check_excuses(driver, application, code, token)
     assert driver.call("GET", "/health/live").status_code == 200
     assert driver.call("GET", "/health/ready").status_code == 503
 
@@ -116,3 +111,43 @@ def test_without_the_database_503_is_said_and_afterwards_all_goes_on(
     assert driver.exchange(application, code).status_code == 200
     assert Page(driver.open(driver.authorization_url(application))).consent
     assert driver.call("GET", "/health/ready").status_code == 200
+
+
+@contract("D19/temporarily_unavailable", "D19.page")
+def test_without_a_free_connection_503_is_said_and_afterwards_all_goes_on(
+    own_postgresql: Cluster, launch: Launch
+) -> None:
+    server = launch()
+    driver = OAuthDriver(server.base_url, server.auth_url)
+    application, alice = ApplicationFactory(), PersonFactory()
+    driver.signed_in(alice.email, PASSWORD)
+    token, code = TokenFactory(user=alice).raw, CodeFactory(application=application).raw
+    own_postgresql.leave_sessions(0)
+    check_excuses(driver, application, code, token)
+    own_postgresql.leave_sessions(-1)
+    assert driver.exchange(application, code).status_code == 200
+    assert Page(driver.open(driver.authorization_url(application))).consent
+
+
+@contract("D13.no-row", "D19/temporarily_unavailable")
+def test_with_too_few_connections_each_exchange_is_done_whole_or_not_at_all(
+    own_postgresql: Cluster, launch: Launch, redis_server: Any
+) -> None:
+    server = launch(WEB_CONCURRENCY="2", REDIS_URL=redis_server.url)
+    redemptions = Redemptions(server, ApplicationFactory(), 600)
+
+    def fault() -> None:
+        own_postgresql.leave_sessions(1)
+        redemptions.wait_until(lambda: redemptions.trouble.total() > 0)
+        own_postgresql.leave_sessions(-1)
+
+    redemptions.run_during(fault)
+    redemptions.check_books()
+    assert set(redemptions.trouble) == {"503 temporarily_unavailable"}
+
+
+def check_excuses(driver: OAuthDriver, application: Registered, code: str, token: str) -> None:
+    """503 with the time to come back, in the language of whoever asks."""
+    away_of(driver.userinfo(token))
+    away_of(driver.exchange(application, code))
+    away_page_of(driver.get(driver.authorization_url(application)))

@@ -5,9 +5,13 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from tests.conftest import Launch
+import pytest
+from redis import Redis
+
+from tests.conftest import Launch, OwnRedis
 from tests.driver import OAuthDriver, Page
-from tests.factories import PASSWORD, CodeFactory, Registered, TokenFactory
+from tests.factories import PASSWORD, ApplicationFactory, CodeFactory, Registered, TokenFactory
+from tests.load import Redemptions, statuses
 from tests.matrix import contract
 
 
@@ -50,3 +54,31 @@ def test_a_server_that_starts_without_its_redis_serves_and_counts_when_redis_com
         assert time.monotonic() < deadline, "limits are counted again"
         time.sleep(0.2)
     assert driver.userinfo(TokenFactory().raw).status_code == 200
+
+
+@contract("D21.away")
+@pytest.mark.parametrize("away", ["killed", "silent"])
+def test_no_exchange_fails_while_redis_is_away_and_comes_back(
+    away: str, launch: Launch, redis_server: OwnRedis
+) -> None:
+    server = launch(RATE_LIMITS="on", RATE_TOKEN="100000/m", WEB_CONCURRENCY="2", REDIS_URL=redis_server.url)
+    redemptions = Redemptions(server, ApplicationFactory(), 600)
+
+    def fault() -> None:
+        go_away, come_back = {
+            "killed": (redis_server.kill, redis_server.start),
+            "silent": (redis_server.pause, redis_server.go_on),
+        }[away]
+        seen = redemptions.done
+        go_away()
+        redemptions.wait_until(lambda: redemptions.done > seen + 150)
+        come_back()
+        counters.flushall()
+
+    with Redis(port=redis_server.port) as counters:
+        redemptions.run_during(fault)
+        assert redemptions.trouble == {}
+        assert redemptions.refused == 0
+        redemptions.check_books()
+        assert server.logged("Redis is away")
+        redemptions.wait_until(lambda: statuses(server, ["bad"]) == {401: 1} and bool(counters.keys("*userinfo*")))

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 import requests
 
-from tests.server import ROOT, free_port
+from tests.server import ROOT, children_of, free_port
 
 needs_demo = pytest.mark.skipif(
     not all(map(find_spec, ("authlib", "flask"))), reason="needs config/requirements/quickstart.txt"
@@ -117,18 +117,11 @@ def test_it_runs_again_with_new_credentials(quickstart: Quickstart) -> None:
 @needs_demo
 def test_when_one_ends_the_other_is_ended_and_it_says_so(quickstart: Quickstart) -> None:
     quickstart.start()
-    (demo,) = [child for child in children(quickstart.process.pid) if "demo_application" in command_line(child)]
+    (demo,) = [child for child in children_of(quickstart.process.pid) if "demo_application" in command_line(child)]
     os.kill(demo, signal.SIGKILL)
     assert quickstart.process.wait(40) == 1
     assert "The demo application ended by itself" in quickstart.output.read_text()
     assert not is_open(quickstart.port)
-
-
-def children(pid: int) -> list[int]:
-    path = Path(f"/proc/{pid}/task/{pid}/children")
-    if not path.exists():
-        pytest.skip("needs Linux's /proc to see the processes")
-    return [int(child) for child in path.read_text().split()]
 
 
 def command_line(pid: int) -> str:

@@ -108,21 +108,14 @@ def test_it_starts_from_any_folder(committed: None, tmp_path: Path) -> None:
 
 def test_a_reload_replaces_the_workers_and_a_stop_is_clean(launch: Any) -> None:
     server = launch()
-    before = children(server.process.pid)
+    before = server.workers()
     server.process.send_signal(signal.SIGHUP)
     deadline = time.monotonic() + 20
-    while time.monotonic() < deadline and (children(server.process.pid) & before or not children(server.process.pid)):
+    while time.monotonic() < deadline and (server.workers() & before or not server.workers()):
         assert requests.get(f"{server.base_url}/health/live", timeout=10).status_code == 200
-    assert not children(server.process.pid) & before
+    assert not server.workers() & before
     server.process.send_signal(signal.SIGTERM)
     assert server.process.wait(20) == 0
-
-
-def children(pid: int) -> set[int]:
-    path = Path(f"/proc/{pid}/task/{pid}/children")
-    if not path.exists():
-        pytest.skip("needs Linux's /proc to see the workers")
-    return {int(child) for child in path.read_text().split()}
 
 
 def test_a_request_under_way_outlives_a_stop(launch: Any) -> None:

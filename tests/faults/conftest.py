@@ -1,0 +1,47 @@
+"""What fault tests share: databases that may be killed, and codes to be redeemed while they are."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.databases import Cluster, in_use, migrate, postgresql_programs
+
+
+@pytest.fixture(scope="session")
+def cluster(django_db_setup: None, django_db_blocker: Any) -> Iterator[Cluster]:
+    programs = postgresql_programs()
+    if programs is None:
+        pytest.skip("needs PostgreSQL's programs, which Debian keeps in /usr/lib/postgresql")
+    # Not in pytest's folder: PostgreSQL runs as another account, which may not look into that one.
+    folder = Path(tempfile.mkdtemp(prefix="postgresql-"))
+    try:
+        with django_db_blocker.unblock():
+            own = Cluster(programs, folder)
+        yield own
+        own.kill()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+def own_postgresql(postgresql: None, request: pytest.FixtureRequest) -> Iterator[Cluster]:
+    """A PostgreSQL that may be killed, in place of the run's. The run on SQLite leaves it to the one on PostgreSQL."""
+    cluster = request.getfixturevalue("cluster")  # not a parameter: it would be started before the skip
+    cluster.revive()
+    with in_use(cluster.url):
+        yield cluster
+
+
+@pytest.fixture(scope="session")
+def sqlite_template(django_db_setup: None, django_db_blocker: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A migrated file without rows, to be copied."""
+    path = tmp_path_factory.mktemp("sqlite") / "template.sqlite3"
+    with django_db_blocker.unblock():
+        migrate(f"sqlite:///{path}")
+    return path

@@ -1,0 +1,62 @@
+"""`kill -9` in the middle of 1,000 exchanges: no code is redeemed twice, no token that was handed out is lost. D13."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.conftest import Launch
+from tests.databases import Cluster
+from tests.factories import ApplicationFactory
+from tests.load import Redemptions, statuses
+from tests.matrix import contract
+
+EXCHANGES = 1000
+
+
+@contract("2.2/use", "D13.no-row")
+def test_a_worker_is_killed_and_another_takes_its_place(launch: Launch, redis_server: Any) -> None:
+    server = launch(WEB_CONCURRENCY="2", REDIS_URL=redis_server.url)
+    redemptions = Redemptions(server, ApplicationFactory(), EXCHANGES)
+    killed = min(server.workers())
+    redemptions.run_during(lambda: os.kill(killed, signal.SIGKILL))
+    redemptions.check_books()
+    assert set(redemptions.trouble) <= {"Unanswered"}, "the other worker goes on, and the port stays open"
+    redemptions.wait_until(lambda: len(server.workers() - {killed}) == 2)
+
+
+def killed(postgresql: Cluster) -> None:
+    postgresql.kill()
+    postgresql.start()
+
+
+def restarted(postgresql: Cluster) -> None:
+    postgresql.stop()
+    postgresql.start()
+
+
+@contract("2.2/use", "D13.no-row", "D19/temporarily_unavailable")
+@pytest.mark.parametrize("fault", [killed, Cluster.kill_session, restarted], ids=["all", "one session", "restart"])
+def test_postgresql_dies_and_the_service_is_back_when_it_is(
+    fault: Callable[[Cluster], None], own_postgresql: Cluster, launch: Launch, redis_server: Any
+) -> None:
+    """What is said meanwhile is 503 and when to come back; nobody is cut off."""
+    server = launch(WEB_CONCURRENCY="2", REDIS_URL=redis_server.url)
+    redemptions = Redemptions(server, ApplicationFactory(), EXCHANGES)
+    redemptions.run_during(lambda: fault(own_postgresql))
+    redemptions.check_books()
+    assert set(redemptions.trouble) == {"503 temporarily_unavailable"}
+
+
+@contract("D19/temporarily_unavailable")
+def test_a_restart_of_postgresql_between_two_requests_fails_neither(own_postgresql: Cluster, launch: Launch) -> None:
+    """Every thread holds a connection that is dead and finds out before it is used."""
+    server = launch()
+    redemptions = Redemptions(server, ApplicationFactory(), 100)
+    redemptions.run_during(lambda: None)
+    restarted(own_postgresql)
+    assert statuses(server, redemptions.redeemed.values()) == {200: 100}

@@ -1,0 +1,236 @@
+"""Clients that go on calling while something of the service dies, and the books that must balance afterwards.
+
+What is counted as lost is stated here and nowhere else. `Unanswered` is a request that was sent on an open connection
+and got no whole answer: that is a failure of whoever was to answer. `NotListening` is a connection that could not be
+opened: nothing was sent, so nothing is lost. A kept connection that the server has closed while it idled is seen before
+it is used and replaced, as RFC 9112 §9.3 lets clients do; one that is closed in the face of a request counts as
+`Unanswered`, although §9.3.1 would let a client repeat an idempotent one.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import queue
+import secrets
+import select
+import threading
+import time
+import uuid
+from collections import Counter
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+from urllib.parse import urlencode, urlsplit
+
+from django.db import connection
+from django.utils import timezone
+
+from oauth_bridge.models import AccessToken, AuthorizationCode
+from tests.factories import PersonFactory, Registered, digest_of
+from tests.server import Server
+
+CALLERS = 8
+CALL_SECONDS = 30
+PATIENCE_SECONDS = 60
+FORM = {"Content-Type": "application/x-www-form-urlencoded"}
+
+
+class Unanswered(Exception):
+    """The request was sent, and the connection ended before the whole answer came."""
+
+
+class NotListening(Exception):
+    """No connection could be opened."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    status: int
+    headers: http.client.HTTPMessage
+    body: bytes
+
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+
+class Caller:
+    """One client: it keeps its connection, or opens one for each call."""
+
+    def __init__(self, server: Server, *, keeps: bool = True) -> None:
+        self.netloc = urlsplit(server.base_url).netloc
+        self.port = urlsplit(server.base_url).port
+        self.keeps = keeps
+        self.connection: http.client.HTTPConnection | None = None
+
+    def exchange(self, application: Registered, code: str) -> Answer:
+        form = {
+            "grant_type": "authorization_code",
+            "code": code,
+            "client_id": application.client_id,
+            "client_secret": application.client_secret,
+        }
+        return self.call("POST", "/oauth/token", urlencode(form), FORM)
+
+    def userinfo(self, token: str) -> Answer:
+        return self.call("GET", "/oauth/userinfo", headers={"Authorization": f"Bearer {token}"})
+
+    def call(self, method: str, path: str, body: str | None = None, headers: dict[str, str] | None = None) -> Answer:
+        """Raises NotListening, Unanswered."""
+        connection = self._open()
+        more = {} if self.keeps else {"Connection": "close"}
+        try:
+            connection.request(method, path, body, {"Host": self.netloc, **(headers or {}), **more})
+            response = connection.getresponse()
+            answer = Answer(response.status, response.msg, response.read())
+        except (http.client.HTTPException, OSError) as error:
+            self.hang_up()
+            raise Unanswered(type(error).__name__) from None
+        if not self.keeps or response.will_close:
+            self.hang_up()
+        return answer
+
+    def hang_up(self) -> None:
+        if self.connection is not None:
+            self.connection.close()
+        self.connection = None
+
+    def _open(self) -> http.client.HTTPConnection:
+        if self.connection is not None and self.connection.sock is not None:
+            if not select.select([self.connection.sock], [], [], 0)[0]:
+                return self.connection
+            self.hang_up()
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=CALL_SECONDS)
+        try:
+            connection.connect()
+        except OSError:
+            raise NotListening from None
+        self.connection = connection
+        return connection
+
+
+def codes_for(application: Registered, count: int) -> list[str]:
+    """So many codes of one person, ready to be redeemed."""
+    raw = [secrets.token_urlsafe(32) for _ in range(count)]
+    person, now = PersonFactory(), timezone.now()
+    AuthorizationCode.objects.bulk_create(
+        AuthorizationCode(
+            digest=digest_of(code),
+            attempt=uuid.uuid4(),
+            application=application.row,
+            user=person,
+            redirect_uri=application.redirect_uri,
+            scope="profile",
+            issued_at=now,
+            expires_at=now + timedelta(seconds=600),
+        )
+        for code in raw
+    )
+    return raw
+
+
+class Redemptions:
+    """Callers that redeem codes, each of which is tried again until it has led to a token or to `invalid_grant`.
+
+    Half of them keep their connection, half open one for each call. What else came of a call is counted as `trouble`.
+    """
+
+    def __init__(self, server: Server, application: Registered, count: int) -> None:
+        self.server, self.application = server, application
+        self.total = count
+        self.redeemed: dict[str, str] = {}  # code: token
+        self.refused = 0
+        self.trouble: Counter[str] = Counter()
+        self._is_enough = False
+        self._waiting: queue.SimpleQueue[str] = queue.SimpleQueue()
+        for code in codes_for(application, count):
+            self._waiting.put(code)
+
+    @property
+    def done(self) -> int:
+        return len(self.redeemed) + self.refused
+
+    def run_during(self, fault: Callable[[], object], *, to_the_end: bool = True) -> None:
+        """`fault` happens while the callers go on: until no code is left, or until `fault` is over."""
+        with ThreadPoolExecutor(CALLERS) as pool:
+            callers = [pool.submit(self._call, Caller(self.server, keeps=n % 2 == 0)) for n in range(CALLERS)]
+            try:
+                self.wait_until(lambda: self.done >= min(self.total // 3, 300) or any(each.done() for each in callers))
+                fault()
+                assert self.done < self.total, "it happened too late to disturb anybody"
+            except BaseException:
+                to_the_end = False
+                raise
+            finally:
+                self._is_enough = not to_the_end
+            for caller in callers:
+                caller.result()
+
+    def wait_until(self, is_true: Callable[[], bool]) -> None:
+        end = time.monotonic() + PATIENCE_SECONDS
+        while not is_true():
+            assert time.monotonic() < end, f"{self.done} of {self.total} done, {self.trouble}"
+            time.sleep(0.005)
+
+    def _call(self, caller: Caller) -> None:
+        end = time.monotonic() + PATIENCE_SECONDS
+        while not self._is_enough:
+            try:
+                code = self._waiting.get_nowait()
+            except queue.Empty:
+                return
+            while not self._is_settled(caller, code) and not self._is_enough:
+                assert time.monotonic() < end, f"the service is not back: {self.trouble}"
+                time.sleep(0.05)
+
+    def _is_settled(self, caller: Caller, code: str) -> bool:
+        try:
+            answer = caller.exchange(self.application, code)
+        except (NotListening, Unanswered) as error:
+            self.trouble[type(error).__name__] += 1
+            return False
+        if answer.status == 200:
+            self.redeemed[code] = answer.json()["access_token"]
+        elif answer.status == 400 and answer.json()["error"] == "invalid_grant":
+            self.refused += 1
+        else:
+            self.trouble[f"{answer.status} {excuse_of(answer)}"] += 1
+            return False
+        return True
+
+    def check_books(self) -> None:
+        """Specification 3.1, D13: each code led to one token at most, and each token that was handed out works."""
+        connection.close()  # the fault may have ended it, too
+        codes = AuthorizationCode.objects.filter(application=self.application.row)
+        spent = codes.filter(redeemed_at__isnull=False).values_list("token_digest", flat=True)
+        tokens = AccessToken.objects.filter(application=self.application.row)
+        stored = {bytes(digest): revoked_at for digest, revoked_at in tokens.values_list("digest", "revoked_at")}
+        assert self.done == len(spent) == len(stored)
+        assert {bytes(digest) for digest in spent} == stored.keys()
+        assert [stored[digest_of(token)] for token in self.redeemed.values()] == [None] * len(self.redeemed)
+        assert statuses(self.server, self.redeemed.values()) == {200: len(self.redeemed)}
+
+
+def excuse_of(answer: Answer) -> str:
+    """The `error` of an answer that asks to come back later, which is all that may be said while something is away."""
+    assert answer.status == 503, f"{answer.status}: {answer.body[:300]!r}"
+    assert int(answer.headers["Retry-After"]) >= 1
+    assert answer.headers.get_content_type() == "application/json"
+    body = answer.json()
+    assert set(body) == {"error", "error_description"}
+    return str(body["error"])
+
+
+def statuses(server: Server, tokens: Iterable[str]) -> Counter[int]:
+    """What user info answers to each of the tokens."""
+    local = threading.local()
+
+    def read(token: str) -> int:
+        if not hasattr(local, "caller"):
+            local.caller = Caller(server)
+        return local.caller.userinfo(token).status
+
+    with ThreadPoolExecutor(CALLERS) as pool:
+        return Counter(pool.map(read, tokens))
