@@ -10,7 +10,7 @@ import sys
 from http import HTTPStatus
 from urllib.parse import quote
 
-from django.db import InterfaceError, InternalError, OperationalError
+from django.db import InterfaceError, InternalError, OperationalError, connection
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 from django.utils.translation import gettext as _
@@ -91,7 +91,11 @@ def server_error(request: HttpRequest) -> HttpResponse:
     exception = sys.exc_info()[1]
     reference = getattr(request, "reference", "-")
     if isinstance(exception, DATABASE_AWAY):
-        logger.error("database away", extra={"reference": reference, "kind": type(exception).__name__})
+        code = getattr(exception.__cause__, "sqlite_errorname", None) or getattr(exception.__cause__, "sqlstate", None)
+        extra = {"reference": reference, "kind": type(exception).__name__, "code": code}
+        logger.error("database away", extra=extra)
+        # An SQLite file that was opened while it could only be read would stay so until the server is restarted.
+        connection.close()
         return answer(request, Refused(Fault.AWAY, {"Retry-After": RETRY_AFTER_SECONDS}))
     logger.error("unhandled exception", exc_info=exception, extra={"reference": reference})
     return answer(request, Refused(Fault.SERVER_ERROR, reference=reference))

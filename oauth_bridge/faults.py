@@ -28,7 +28,7 @@ class Fault(Enum):
     METHOD = 405, "method_not_allowed", "This path does not take {method}. Use {allow}."
     RATE_LIMITED = 429, "rate_limited", "Too many requests. Wait {seconds} seconds and try again."
     SERVER_ERROR = 500, "server_error", "Something went wrong on our side. Quote the reference {reference} to support."
-    AWAY = 503, "temporarily_unavailable", "The service cannot reach its database. Try again in a few seconds."
+    AWAY = 503, "temporarily_unavailable", "The service cannot use its database now. Try again in a few seconds."
     SPECULATIVE = 503, "temporarily_unavailable", "This page is not served in advance. Open it when it is wanted."
 
     # Parameters
