@@ -1,0 +1,92 @@
+"""SIGHUP and SIGTERM under load: no request that was sent is left without its answer.
+
+`tests.load` says what counts as a failure. Where the port is closed, a refused connection is none: nothing was sent.
+"""
+
+from __future__ import annotations
+
+import signal
+import socket
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.conftest import Launch
+from tests.factories import ApplicationFactory
+from tests.load import Redemptions
+
+PLENTY = 5000
+# What systemd does for a service that has a socket unit: the open port is descriptor 3 of the process.
+HANDED_OVER = """
+import os, sys
+os.dup2(int(sys.argv[1]), 3)
+os.environ.update(LISTEN_FDS="1", LISTEN_PID=str(os.getpid()))
+os.execvp(sys.argv[2], sys.argv[2:])
+"""
+
+
+@pytest.fixture
+def port() -> Iterator[socket.socket]:
+    with socket.create_server(("127.0.0.1", 0), backlog=128) as listener:
+        yield listener
+
+
+def test_a_reload_fails_no_request(launch: Launch, redis_server: Any) -> None:
+    server = launch(WEB_CONCURRENCY="2", REDIS_URL=redis_server.url)
+    redemptions = Redemptions(server, ApplicationFactory(), PLENTY)
+    before = server.workers()
+
+    def reload() -> None:
+        server.process.send_signal(signal.SIGHUP)
+        redemptions.wait_until(lambda: len(server.workers()) == 2 and not server.workers() & before)
+        seen = redemptions.done
+        redemptions.wait_until(lambda: redemptions.done > seen + 100)
+
+    redemptions.run_during(reload, to_the_end=False)
+    assert redemptions.trouble == {}
+    assert redemptions.refused == 0
+    redemptions.check_books()
+
+
+def test_a_stop_fails_no_request(launch: Launch, redis_server: Any) -> None:
+    server = launch(WEB_CONCURRENCY="2", REDIS_URL=redis_server.url)
+    redemptions = Redemptions(server, ApplicationFactory(), PLENTY)
+
+    def stop() -> None:
+        server.process.send_signal(signal.SIGTERM)
+        assert server.process.wait(30) == 0
+
+    redemptions.run_during(stop, to_the_end=False)
+    assert set(redemptions.trouble) <= {"NotListening"}
+    assert redemptions.refused == 0
+    redemptions.server = launch()
+    redemptions.check_books()
+
+
+def test_a_restart_behind_a_port_of_systemd_refuses_nobody(
+    port: socket.socket, launch: Launch, redis_server: Any
+) -> None:
+    """Who connects in between waits for the next server."""
+    options: dict[str, Any] = {
+        "port": port.getsockname()[1],
+        "under": [sys.executable, "-c", HANDED_OVER, str(port.fileno())],
+        "pass_fds": [port.fileno()],
+        "WEB_CONCURRENCY": "2",
+        "REDIS_URL": redis_server.url,
+    }
+    server = launch(**options)
+    redemptions = Redemptions(server, ApplicationFactory(), PLENTY)
+
+    def restart() -> None:
+        server.process.send_signal(signal.SIGTERM)
+        assert server.process.wait(30) == 0
+        launch(**options)
+        seen = redemptions.done
+        redemptions.wait_until(lambda: redemptions.done > seen + 100)
+
+    redemptions.run_during(restart, to_the_end=False)
+    assert redemptions.trouble == {}
+    assert redemptions.refused == 0
+    redemptions.check_books()
