@@ -8,6 +8,7 @@ clients, uploads, passwords and pages go to the threads, so none of them holds u
 from __future__ import annotations
 
 import re
+import select
 import socket
 import time
 from concurrent.futures import Future
@@ -49,6 +50,21 @@ class Worker(ThreadWorker):
             super().enqueue_req(conn)
         else:
             self._answer(conn)
+
+    def set_accept_enabled(self, enabled: bool) -> None:
+        """A worker that stops takes in whoever has connected, and then lets go of the port.
+
+        gunicorn's own keeps it open without accepting until it has ended, and whoever connects meanwhile is reset.
+        """
+        super().set_accept_enabled(enabled)
+        if enabled or self.alive:
+            return
+        for listener in self.sockets:
+            waiting = select.poll()
+            waiting.register(listener.fileno(), select.POLLIN)
+            while waiting.poll(0):
+                self.accept(listener)
+            listener.close()
 
     def _answer(self, conn: TConn) -> None:
         started = time.monotonic()
