@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import re
+from datetime import timedelta
 from typing import Any, NoReturn
 
 from django.utils import timezone
@@ -157,11 +158,13 @@ class Validator(OAuth2Validator):
 
         Only a replay revokes: it is the second use of RFC 6749 §4.1.2, while simultaneous calls are one use sent twice.
         A call that waited for a thread until the winner was done looks like a replay and is treated as one: when in
-        doubt, the token ends.
+        doubt, the token ends. So is one that finds the code spent at a time still to come, by a clock that was set back
+        since or by another host's.
         """
-        age = timezone.now() - row.redeemed_at
-        if row.redeemed_at > request.headers["received_at"]:
+        now = timezone.now()
+        if request.headers["received_at"] < row.redeemed_at <= now:
             raise Refused(Fault.CODE_RACED)
+        age = max(now - row.redeemed_at, timedelta())
         codes.revoke_issued_from(row)
         logger.warning(
             "code replayed, token revoked",
