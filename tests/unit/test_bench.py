@@ -16,8 +16,9 @@ from xml.etree import ElementTree
 
 import pytest
 from django.db import connection
+from django.utils import timezone
 
-from oauth_bridge import codes
+from oauth_bridge import codes, purging
 from oauth_bridge.faults import Fault, Refused
 from oauth_bridge.models import AccessToken, AuthorizationCode
 from tests.bench import rows
@@ -65,7 +66,7 @@ def test_dead_rows_are_refused_and_purged(nobody: None) -> None:
     with pytest.raises(Refused) as refused:
         codes.read(rows.token(7))
     assert refused.value.fault is Fault.TOKEN_EXPIRED
-    assert codes.purge(1000) == 200
+    assert sum(batch.rows for batch in purging.batches(timezone.now())) == 200
 
 
 def test_a_database_in_which_somebody_lives_is_not_filled(nobody: None) -> None:
