@@ -33,8 +33,10 @@ FIND = f"""
 """  # noqa: S608 - table names only
 
 NOTE_USE = f"""
-    UPDATE {SECRETS} SET last_used_at = %s WHERE id = %s AND (last_used_at IS NULL OR last_used_at <= %s)
+    UPDATE {SECRETS} SET last_used_at = %s
+     WHERE id = (SELECT id FROM {SECRETS} WHERE id = %s AND (last_used_at IS NULL OR last_used_at <= %s) {{lock}})
 """  # noqa: S608
+WITHOUT_WAITING = "FOR NO KEY UPDATE SKIP LOCKED"
 
 
 class Client(NamedTuple):
@@ -78,9 +80,13 @@ def authenticate(form: dict[str, str], address: str) -> Client:
 
 
 def _note_use(secret_id: int, now: datetime) -> None:
-    """The condition is repeated in the statement, so that of any number of calls at once one writes."""
+    """The condition is repeated in the statement, so that of any number of calls at once one writes.
+
+    The others do not wait for it, nor for a rotation that has the row and may be stuck: the next use is noted as well.
+    """
+    lock = WITHOUT_WAITING if connection.vendor == "postgresql" else ""
     with connection.cursor() as cursor:
-        cursor.execute(NOTE_USE, adapted(now, secret_id, now - USE_NOTED_EVERY))
+        cursor.execute(NOTE_USE.format(lock=lock), adapted(now, secret_id, now - USE_NOTED_EVERY))
 
 
 def _refuse_expired(client_id: str, address: str, secret_id: int, now: datetime) -> NoReturn:

@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import requests
-from django.db import connection
+from django.db import connection, transaction
 
 from oauth_bridge import applications, clients
 from oauth_bridge.models import AccessToken, ApplicationSecret
 from tests.conftest import Launch, run_alone
-from tests.driver import error_of
+from tests.driver import OAuthDriver, error_of
 from tests.factories import ApplicationFactory, CodeFactory, PersonFactory, Registered, digest_of
 from tests.matrix import contract
 from tests.server import Server
@@ -198,4 +198,19 @@ def test_ten_uses_at_the_same_moment_are_noted_by_one_write(committed: None) -> 
     with ThreadPoolExecutor(10) as pool:
         assert {client.pk for client in pool.map(use, range(10))} == {application.row.pk}
     assert sorted(written) == [0] * 9 + [1]
+    assert application.row.secrets.get().last_used_at is not None
+
+
+@contract("O.application.secrets")
+def test_a_rotation_that_is_stuck_in_the_middle_keeps_no_exchange_waiting(postgresql: None, launch: Launch) -> None:
+    """Its machine is gone, and PostgreSQL does not know yet: the row of the old secret is locked, its use is due."""
+    application = ApplicationFactory()
+    driver = OAuthDriver(launch().base_url)
+    codes = [CodeFactory(application=application).raw for _ in range(2)]
+    with transaction.atomic():
+        applications.rotate_secret(application.row)
+        assert driver.exchange(application, codes[0]).status_code == 200
+        transaction.set_rollback(True)
+    assert application.row.secrets.get().last_used_at is None
+    assert driver.exchange(application, codes[1]).status_code == 200
     assert application.row.secrets.get().last_used_at is not None
