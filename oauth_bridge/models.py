@@ -100,7 +100,7 @@ class ApplicationSecret(models.Model):
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     expires_at = models.DateTimeField(null=True, editable=False)  # null: no end
     last_used_at = models.DateTimeField(null=True, editable=False)  # null: never
-    is_revoked = models.BooleanField(default=False, editable=False)
+    is_revoked = models.BooleanField(default=False, db_default=False, editable=False)
 
     class Meta:
         ordering = ["-id"]
