@@ -8,9 +8,11 @@ import threading
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote, urlencode, urlsplit
 
 import pytest
+from django.db import connection
+from django.test import Client
 
 from tests.conftest import Launch
 from tests.databases import Cluster
@@ -144,6 +146,31 @@ def test_with_too_few_connections_each_exchange_is_done_whole_or_not_at_all(
     redemptions.run_during(fault)
     redemptions.check_books()
     assert set(redemptions.trouble) == {"503 temporarily_unavailable"}
+
+
+READ_ONLY = {"postgresql": "SET default_transaction_read_only = on", "sqlite": "PRAGMA query_only = on"}
+
+
+@contract("D19/temporarily_unavailable")
+def test_a_connection_that_may_only_read_is_given_up_for_another(
+    application: Registered, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As one to a PostgreSQL that has become a standby, or of an SQLite file that could not be written at the time."""
+    form = {
+        "grant_type": "authorization_code",
+        "code": CodeFactory(application=application).raw,
+        "client_id": application.client_id,
+        "client_secret": application.secret,
+    }
+    post = {"data": urlencode(form), "content_type": "application/x-www-form-urlencoded"}
+    client = Client(raise_request_exception=False)
+    with connection.cursor() as cursor:
+        cursor.execute(READ_ONLY[connection.vendor])
+    statuses = [client.post("/oauth/token", **post).status_code for _ in range(2)]
+    connection.close()  # whatever came of it, other tests write
+    assert statuses == [503, 200]
+    [logged] = [record for record in caplog.records if record.message == "database away"]
+    assert logged.code in ("25006", "SQLITE_READONLY")  # type: ignore[attr-defined]
 
 
 def check_excuses(driver: OAuthDriver, application: Registered, code: str, token: str) -> None:
