@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING
 
 import gunicorn.http.message
 import gunicorn.http.wsgi
+import gunicorn.util
 from django.core.exceptions import ImproperlyConfigured
 
 if TYPE_CHECKING:
     from gunicorn.arbiter import Arbiter
+    from gunicorn.workers.base import Worker
 
 pythonpath = str(Path(__file__).resolve().parent.parent)
 sys.path.insert(0, pythonpath)
@@ -69,6 +71,13 @@ def when_ready(server: Arbiter) -> None:
     for listener in server.LISTENERS:
         listener.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, limit)
         listener.sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
+
+
+def post_worker_init(worker: Worker) -> None:
+    """Replaces gunicorn's error page, here and not above so that a reload brings the new one."""
+    from config.refusals import write_error
+
+    gunicorn.util.write_error = write_error
 
 
 def on_starting(server: Arbiter) -> None:

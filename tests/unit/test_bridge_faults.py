@@ -7,7 +7,7 @@ import pytest
 from oauth_bridge.faults import Fault, NotVerified, Refused
 
 ALLOWED = re.compile(r"[\x20-\x21\x23-\x5B\x5D-\x7E]+")
-STATUSES = {400, 401, 403, 404, 405, 413, 429, 500, 503}
+STATUSES = {400, 401, 403, 404, 405, 413, 414, 429, 431, 500, 503}
 
 
 @pytest.mark.parametrize("fault", Fault)
