@@ -2,12 +2,13 @@
 
 from django.urls import path, re_path
 
-from oauth_bridge import connections, logos, views
+from oauth_bridge import connections, logos, openapi, views
 
 urlpatterns = [
     path("oauth/authorize", views.AuthorizeView.as_view(), name="authorize"),
     path("oauth/token", views.TokenView.as_view(), name="token"),
     path("oauth/userinfo", views.UserinfoView.as_view(), name="userinfo"),
+    path("openapi.json", openapi.published, name="openapi"),
     re_path(r"^(?P<path>oauth(/.*)?)$", views.unknown_path),
     path("accounts/applications", connections.applications, name="connected_applications"),
     path("logos/<str:name>", logos.logo, name="logo"),

@@ -22,8 +22,8 @@ from django.test.utils import setup_databases, teardown_databases
 from redis import Redis
 from redis.exceptions import ConnectionError
 
-from tests import factories
-from tests.driver import SEEN, OAuthDriver
+from tests import documented, factories
+from tests.driver import SEEN, WITNESSES, OAuthDriver
 from tests.dump import database_text
 from tests.factories import PASSWORD, ApplicationFactory, PersonFactory, Registered
 from tests.server import Server, environment, free_port, running, serve
@@ -33,6 +33,7 @@ Launch = Callable[..., Server]
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "contract(*sentences): the sentences of the contract that the test holds")
+    WITNESSES.append(documented.witness)
 
 
 @pytest.hookimpl(hookwrapper=True)

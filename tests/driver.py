@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 import secrets
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from typing import Any, Protocol
@@ -19,6 +20,8 @@ TIMEOUT_SECONDS = 30
 # Every code, state and token that passed: none may be found in the database or the log when all is over.
 SEEN: set[str] = set()
 SEEN_MIN_LENGTH = 20
+# Each is shown every answer.
+WITNESSES: list[Callable[[requests.Response], None]] = []
 HTML = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
 # RFC 6749 §5.2: no quotation mark, no backslash, ASCII only.
 DESCRIPTION = re.compile(r"[\x20-\x21\x23-\x5B\x5D-\x7E]+")
@@ -132,6 +135,8 @@ class OAuthDriver:
         self.browser = requests.Session()
         self.browser.headers.update(HTML)
         self.backend = requests.Session()
+        for session in (self.browser, self.backend):
+            session.hooks["response"].append(witnessed)
 
     # The browser ----------------------------------------------------------------------------------------------------
 
@@ -273,6 +278,11 @@ class OAuthDriver:
 
 def noted(*credentials: str | None) -> None:
     SEEN.update(each for each in credentials if each and len(each) >= SEEN_MIN_LENGTH)
+
+
+def witnessed(response: requests.Response, **_options: Any) -> None:
+    for witness in WITNESSES:
+        witness(response)
 
 
 def error_of(response: requests.Response, status: int, error: str) -> str:

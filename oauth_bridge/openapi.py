@@ -1,0 +1,209 @@
+"""The three operations as an OpenAPI 3.1 document, for developers and their tools. Specification 4, 7; D19.
+
+What can go wrong is read from the table of faults, so the document says what the service says. Which fault can happen
+where is written here, and held by every answer that the tests see.
+"""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.http import HttpRequest, JsonResponse
+from django.views.decorators.cache import cache_control
+from django.views.decorators.http import conditional_page, require_safe
+
+from oauth_bridge import openapi_parts as parts
+from oauth_bridge.claims import PROFILE_SCOPE
+from oauth_bridge.faults import Fault
+from oauth_bridge.openapi_parts import Json
+from oauth_bridge.parameters import BODY_LIMIT_BYTES
+from oauth_bridge.redirect_uris import MAX_LENGTH
+
+TEXT_OF_255 = {"type": "string", "minLength": 1, "maxLength": 255}
+
+ANYWHERE = (
+    Fault.BAD_REQUEST,
+    Fault.METHOD,
+    Fault.LINE_TOO_LONG,
+    Fault.HEADERS_TOO_LARGE,
+    Fault.RATE_LIMITED,
+    Fault.SERVER_ERROR,
+    Fault.AWAY,
+)
+UNVERIFIED = (Fault.CLIENT_UNKNOWN, Fault.CLIENT_DISABLED, Fault.REDIRECT_URI_MISMATCH, Fault.REQUEST_DAMAGED)
+AUTHORIZE = (Fault.MISSING, Fault.REPEATED, *UNVERIFIED, Fault.SPECULATIVE, *ANYWHERE)
+CALLBACK = (
+    Fault.MISSING,
+    Fault.REPEATED,
+    Fault.RESPONSE_TYPE,
+    Fault.REFUSED,
+    Fault.CHALLENGE_NEEDED,
+    Fault.CHALLENGE_METHOD,
+    Fault.CHALLENGE_MALFORMED,
+)
+CONSENT = (*UNVERIFIED, Fault.CSRF, Fault.NOT_FOUND, *ANYWHERE)
+TOKEN = (
+    Fault.MISSING,
+    Fault.REPEATED,
+    Fault.MALFORMED,
+    Fault.MEDIA_TYPE,
+    Fault.IN_URL,
+    Fault.TOO_LARGE,
+    Fault.GRANT_TYPE,
+    Fault.TWO_AUTHENTICATIONS,
+    Fault.CLIENT_DIFFERS,
+    *(fault for fault in Fault if fault.error in ("invalid_client", "invalid_grant")),
+    *ANYWHERE,
+)
+USERINFO = (
+    *(fault for fault in Fault if fault.error in ("invalid_token", "insufficient_scope")),
+    Fault.NO_VERIFIED_EMAIL,
+    *ANYWHERE,
+)
+
+ABOUT = """\
+Lets an application sign people in by the OAuth 2.0 authorization code grant and read four facts about them.
+
+1. Send the browser to `/oauth/authorize`. It comes back to your `redirect_uri` with `code` and `state`.
+2. Compare `state`, then exchange the code at `/oauth/token`, from your backend.
+3. Read the profile at `/oauth/userinfo`.
+
+Every failure has `error`, for programs, and `error_description`, for the developer who reads it: its wording may
+change, so compare `error` only. Ignore members that are not described here, as the service ignores parameters; one
+without a value counts as left out. `HEAD` is answered where `GET` is. Any other path under `/oauth/` is 404
+`not_found`, in JSON.
+"""
+
+
+@require_safe
+@conditional_page
+@cache_control(public=True, max_age=300)
+def published(request: HttpRequest) -> JsonResponse:
+    return JsonResponse(document(), json_dumps_params={"ensure_ascii": False})
+
+
+def document() -> Json:
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": settings.SERVICE_NAME, "version": "1", "description": ABOUT},
+        "servers": [{"url": settings.BASE_URL, "description": "The API, for backends"}],
+        "paths": {
+            "/oauth/authorize": {
+                "servers": [{"url": settings.AUTH_URL, "description": "The pages, for browsers"}],
+                "get": _authorize(),
+                "post": _consent(),
+            },
+            "/oauth/token": {"post": _token()},
+            "/oauth/userinfo": {"get": _userinfo()},
+        },
+        "components": {"schemas": parts.SCHEMAS, "securitySchemes": parts.security_schemes()},
+    }
+
+
+# The operations -------------------------------------------------------------------------------------------------------
+
+
+def _authorize() -> Json:
+    return {
+        "operationId": "authorize",
+        "summary": "Ask a person to sign in and to agree: send the browser here.",
+        "security": [],
+        "parameters": [
+            parts.query("client_id", "The application.", TEXT_OF_255, required=True),
+            parts.query(
+                "redirect_uri",
+                "One of the application's registered callback addresses, equal in every character.",
+                {"type": "string", "format": "uri", "maxLength": MAX_LENGTH},
+                required=True,
+            ),
+            parts.query("response_type", "", {"type": "string", "const": "code"}, required=True),
+            parts.query(
+                "state",
+                "Recommended: random, kept in the person's session, compared on the callback. It comes back byte for "
+                "byte, up to 4 kB in any case.",
+                {"type": "string"},
+            ),
+            parts.query(
+                "code_challenge",
+                "S256 of RFC 7636. Required of an application without a secret.",
+                {"type": "string", "pattern": "^([A-Za-z0-9_-]{43})?$"},
+            ),
+            parts.query("code_challenge_method", "With a `code_challenge`.", {"type": "string", "enum": ["S256", ""]}),
+            parts.query("scope", "Not needed; what is not known is ignored.", {"type": "string"}),
+        ],
+        "responses": {
+            **parts.failures(AUTHORIZE, allow="GET, HEAD, POST", pages=True),
+            "200": parts.page("A page for the person, to agree or to go on."),
+            "302": parts.callback(CALLBACK),
+            "403": parts.page("A page for the person, whose e-mail address is not confirmed."),
+        },
+    }
+
+
+def _consent() -> Json:
+    text = {"type": "string"}
+    return {
+        "operationId": "answerConsent",
+        "summary": "What the consent page posts, with fields and cookies of its own. Browsers only.",
+        "security": [],
+        "requestBody": parts.form(
+            {
+                "pending": {**text, "description": "The request that was agreed to or refused, signed."},
+                "decision": {**text, "enum": ["allow", "refuse"]},
+                "remember": {**text, "description": "Present when the person is not to be asked again."},
+                "csrfmiddlewaretoken": text,
+            },
+            required=["pending", "decision", "csrfmiddlewaretoken"],
+        ),
+        "responses": {
+            **parts.failures(CONSENT, allow="GET, HEAD, POST", pages=True),
+            "200": parts.page("A page that leads on to the callback address."),
+            "303": parts.callback(CALLBACK),
+        },
+    }
+
+
+def _token() -> Json:
+    named = "Left out when the Authorization header holds it."
+    return {
+        "operationId": "token",
+        "summary": "Exchange a code for an access token, from your backend.",
+        "description": f"At most {BODY_LIMIT_BYTES} bytes, each parameter once, none in the URL. The client proves "
+        "itself by `client_id` and `client_secret` in the body or by HTTP Basic, one of the two; an application "
+        "without a secret by `client_id` and `code_verifier`.",
+        "security": [{}, {"clientSecretBasic": []}],
+        "requestBody": parts.form(
+            {
+                "grant_type": {"type": "string", "const": "authorization_code"},
+                "code": {"type": "string", "minLength": 1, "description": "Good once, for 10 minutes."},
+                "client_id": {**TEXT_OF_255, "description": named},
+                "client_secret": {"type": "string", "minLength": 1, "description": named},
+                "redirect_uri": {"type": "string", "description": "When sent, the one the code was issued for."},
+                "code_verifier": {
+                    "type": "string",
+                    "pattern": "^([A-Za-z0-9._~-]{43,128})?$",
+                    "description": "Exactly when the code was requested with a `code_challenge`.",
+                },
+            },
+            required=["grant_type", "code"],
+        ),
+        "responses": {
+            **parts.failures(TOKEN, allow="POST", challenge="Present when the client used HTTP Basic."),
+            "200": parts.json(
+                "The access token.", {"$ref": "#/components/schemas/Token"}, Pragma=parts.const("no-cache")
+            ),
+        },
+    }
+
+
+def _userinfo() -> Json:
+    return {
+        "operationId": "userinfo",
+        "summary": "Who the person is that the access token stands for.",
+        "security": [{"bearer": []}, {"signIn": [PROFILE_SCOPE]}],
+        "responses": {
+            **parts.failures(
+                USERINFO, allow="GET, HEAD", challenge="Names the error when a token was sent. RFC 6750 §3."
+            ),
+            "200": parts.json("The profile.", {"$ref": "#/components/schemas/Profile"}),
+        },
+    }

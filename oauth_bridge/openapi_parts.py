@@ -1,0 +1,154 @@
+"""What the OpenAPI document is made of: responses from the table of faults, headers, schemas. RFC 6749 §5; D19, D20."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.conf import settings
+
+from oauth_bridge.claims import PROFILE_SCOPE
+from oauth_bridge.codes import TOKEN_LIFETIME_SECONDS
+from oauth_bridge.faults import Fault
+from oauth_bridge.parameters import BODY_LIMIT_BYTES
+
+Json = dict[str, Any]
+
+# What stands in a sentence's braces, as an example.
+DETAILS = {
+    "name": "code",
+    "given": "application/json",
+    "limit": BODY_LIMIT_BYTES,
+    "age": "12.3",
+    "seconds": 42,
+    "method": "DELETE",
+    "hint": "Compare it with the documentation.",
+    "reference": "3f9c2a71b0de",
+}
+
+# Failures -------------------------------------------------------------------------------------------------------------
+
+
+def failures(faults: tuple[Fault, ...], *, allow: str, challenge: str = "", pages: bool = False) -> Json:
+    """A response for each status, with an example of every sentence that goes with it."""
+    by_status: dict[int, list[Fault]] = {}
+    for fault in faults:
+        by_status.setdefault(fault.status, []).append(fault)
+    responses = {}
+    for status, together in sorted(by_status.items()):
+        errors = list(dict.fromkeys(fault.error for fault in together))
+        response = json(
+            f"{' or '.join(f'`{error}`' for error in errors)}. The examples are all that is said.",
+            {"$ref": "#/components/schemas/Error", "properties": {"error": {"enum": errors}}},
+            **_headers_of(status, allow, challenge),
+        )
+        response["content"]["application/json"]["examples"] = {
+            fault.name.lower(): {"value": _body(fault, allow)} for fault in together
+        }
+        if pages:
+            response["description"] += " A page when `Accept` names `text/html`."
+            response["content"]["text/html"] = {}
+        responses[str(status)] = response
+    return responses
+
+
+def _headers_of(status: int, allow: str, challenge: str) -> Json:
+    if status == 405:
+        return {"Allow": const(allow)}
+    if status in (429, 503):
+        return {"Retry-After": {"required": True, "schema": {"type": "integer", "minimum": 1}}}
+    if status in (401, 403) and challenge:
+        return {"WWW-Authenticate": {"description": challenge, "schema": {"type": "string"}}}
+    return {}
+
+
+def _body(fault: Fault, allow: str) -> dict[str, str]:
+    return {"error": fault.error, "error_description": fault.says(**DETAILS, allow=allow)}
+
+
+def callback(faults: tuple[Fault, ...]) -> Json:
+    """The response that leads back to the application, with what it is told there."""
+    rows = [f"| `{fault.error}` | {fault.says(**{**DETAILS, 'name': 'response_type'})} |" for fault in faults]
+    return {
+        "description": "To your `redirect_uri` with `code` and `state`, or with `error`, `error_description` and "
+        "`state`; or to another page of the service.\n\n"
+        + "\n".join(["| `error` | `error_description` |", "|---|---|", *rows]),
+        "headers": _headers(Location={"required": True, "schema": {"type": "string"}}),
+    }
+
+
+# Parts ----------------------------------------------------------------------------------------------------------------
+
+
+def query(name: str, description: str, schema: Json, *, required: bool = False) -> Json:
+    return {"name": name, "in": "query", "required": required, "description": description, "schema": schema}
+
+
+def form(properties: Json, *, required: list[str]) -> Json:
+    schema = {"type": "object", "properties": properties, "required": required}
+    return {"required": True, "content": {"application/x-www-form-urlencoded": {"schema": schema}}}
+
+
+def json(description: str, schema: Json, **headers: Json) -> Json:
+    return {
+        "description": description,
+        "headers": _headers(**headers),
+        "content": {"application/json": {"schema": schema}},
+    }
+
+
+def page(description: str) -> Json:
+    return {"description": description, "headers": _headers(), "content": {"text/html": {}}}
+
+
+def _headers(**more: Json) -> Json:
+    """What every answer of the three operations has, and more. D20."""
+    return {"Cache-Control": const("no-store"), "X-Content-Type-Options": const("nosniff"), **more}
+
+
+def const(value: str) -> Json:
+    return {"required": True, "schema": {"type": "string", "const": value}}
+
+
+def _object(**properties: Json) -> Json:
+    members = {name: {"type": "string", **schema} for name, schema in properties.items()}
+    return {"type": "object", "properties": members, "required": list(members)}
+
+
+SCHEMAS = {
+    "Token": _object(
+        access_token={"minLength": 1, "description": "A bearer credential; what is in it is nobody's concern."},
+        token_type={"const": "Bearer"},
+        expires_in={"type": "integer", "const": TOKEN_LIFETIME_SECONDS, "description": "Seconds."},
+    ),
+    "Profile": _object(
+        sub={"format": "uuid", "description": "The person: never reused, the same for every application."},
+        nickname={"description": "As the person wants to be called; never the e-mail address."},
+        email={"format": "email", "description": "A confirmed address. It may change: link accounts by `sub`."},
+        avatar={"format": "uri", "description": "A picture, uploaded or drawn from the initials."},
+    ),
+    "Error": _object(
+        error={"description": "The kind of failure, for programs."},
+        error_description={
+            # RFC 6749 §5.2
+            "pattern": r"^[\x20-\x21\x23-\x5B\x5D-\x7E]+$",
+            "description": "What is wrong and what to do, for people.",
+        },
+    ),
+}
+
+
+def security_schemes() -> Json:
+    sign_in = {
+        "authorizationUrl": f"{settings.AUTH_URL}/oauth/authorize",
+        "tokenUrl": f"{settings.BASE_URL}/oauth/token",
+        "scopes": {PROFILE_SCOPE: "The four members of the profile. It need not be asked for."},
+    }
+    return {
+        "clientSecretBasic": {
+            "type": "http",
+            "scheme": "basic",
+            "description": "`client_id` and `client_secret`, each form-urlencoded first (RFC 6749 §2.3.1).",
+        },
+        "bearer": {"type": "http", "scheme": "bearer", "description": "The access token, in this header only."},
+        "signIn": {"type": "oauth2", "flows": {"authorizationCode": sign_in}},
+    }

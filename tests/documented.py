@@ -1,0 +1,108 @@
+"""Whether an answer of the three operations is one that the OpenAPI document describes."""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+import jsonschema_rs
+import requests
+
+from oauth_bridge.faults import Fault
+from oauth_bridge.openapi import CALLBACK, document
+
+Json = dict[str, Any]
+
+
+def witness(response: requests.Response) -> None:
+    """For `tests.driver.WITNESSES`: fails the test whose answer the document does not describe."""
+    found = problems(
+        response.request.method or "",
+        urlsplit(response.url).path,
+        response.status_code,
+        response.headers,
+        response.content,
+    )
+    assert found == [], f"/openapi.json and {response.request.method} {urlsplit(response.url).path} differ: {found}"
+
+
+def problems(method: str, path: str, status: int, headers: Mapping[str, str], body: bytes) -> list[str]:
+    """In what the answer differs from the document; nothing for paths that it does not describe."""
+    operations = described()["paths"].get(path)
+    if operations is None:
+        return []
+    operation = operations.get("get" if method == "HEAD" else method.lower())
+    if operation is None:
+        operation = next(each for name, each in operations.items() if name in ("get", "post"))
+        if status not in (400, 405, 414, 431, 500, 503):
+            return [f"{status} for a method that is not described"]
+    response = operation["responses"].get(str(status))
+    if response is None:
+        return [f"status {status}"]
+    found = [*_of_headers(response.get("headers", {}), headers)]
+    if "content" in response:
+        found += of_content(response["content"], headers.get("Content-Type", ""), b"" if method == "HEAD" else body)
+    return found + _of_callback(headers.get("Location", ""))
+
+
+@functools.cache
+def described() -> Json:
+    return document()
+
+
+def _of_headers(wanted: Json, headers: Mapping[str, str]) -> list[str]:
+    found = []
+    for name, header in wanted.items():
+        value: Any = headers.get(name)
+        if value is None:
+            found += [f"no {name}"] if header.get("required") else []
+            continue
+        if header["schema"].get("type") == "integer":
+            value = int(value) if value.isdecimal() else value
+        found += [f"{name}: {error.message}" for error in _validator(json.dumps(header["schema"])).iter_errors(value)]
+    return found
+
+
+def of_content(wanted: Json, content_type: str, body: bytes) -> list[str]:
+    media_type = content_type.partition(";")[0]
+    if media_type not in wanted:
+        return [f"content of type {media_type!r}"]
+    if media_type != "application/json" or not body:
+        return []
+    content = wanted[media_type]
+    value = json.loads(body.decode("utf-8"))
+    schema = {**content["schema"], "components": described()["components"]}
+    found = [error.message for error in _validator(json.dumps(schema)).iter_errors(value)]
+    if not found and "examples" in content:
+        faults = [Fault[name.upper()] for name in content["examples"]]
+        found += [] if _is_said(value, faults) else [f"the sentence {value['error_description']!r}"]
+    return found
+
+
+def _of_callback(location: str) -> list[str]:
+    sent = dict(parse_qsl(urlsplit(location).query))
+    if "error" not in sent or _is_said(sent, CALLBACK):
+        return []
+    return [f"at the callback {sent['error']}: {sent.get('error_description')!r}"]
+
+
+def _is_said(body: Mapping[str, str], faults: Any) -> bool:
+    return any(
+        body["error"] == fault.error and sentence(fault).fullmatch(body.get("error_description", ""))
+        for fault in faults
+    )
+
+
+@functools.cache
+def sentence(fault: Fault) -> re.Pattern[str]:
+    """The sentence with anything in its braces."""
+    return re.compile(".*".join(re.escape(part) for part in re.split(r"\{\w+\}", fault.sentence)))
+
+
+@functools.cache
+def _validator(schema: str) -> Any:
+    return jsonschema_rs.Draft202012Validator(json.loads(schema), validate_formats=True)
