@@ -12,6 +12,8 @@ from oauth_bridge.faults import Fault, Refused
 BODY_LIMIT_BYTES = 64 * 1024
 # What is left unread of a larger body would be taken for the next request on a kept connection.
 DRAINED_BYTES = 1024 * 1024
+# A longer name is not repeated in a sentence: it may be a credential that got into the wrong place.
+SHOWN_CHARACTERS = 40
 CONTROL_CHARACTERS = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 
 
@@ -27,7 +29,8 @@ class Parameters:
                 self._values.setdefault(key, []).append(unquote_to_bytes(value))
 
     def repeated(self) -> list[str]:
-        return [name for name, values in self._values.items() if len(values) > 1]
+        """The names that are there more than once, as a sentence may show them."""
+        return [_shown(name) for name, values in self._values.items() if len(values) > 1]
 
     def text(self, name: str) -> str:
         """The value, or an empty string: one without a value counts as omitted (RFC 6749 §3.1)."""
@@ -50,10 +53,14 @@ class Parameters:
             try:
                 texts[name] = value.decode("utf-8")
             except UnicodeDecodeError:
-                raise Refused(Fault.MALFORMED, name=name) from None
+                raise Refused(Fault.MALFORMED, name=_shown(name)) from None
             if CONTROL_CHARACTERS.search(name + texts[name]):
-                raise Refused(Fault.MALFORMED, name=name)
+                raise Refused(Fault.MALFORMED, name=_shown(name))
         return {name: text for name, text in texts.items() if text}
+
+
+def _shown(name: str) -> str:
+    return name if len(name) <= SHOWN_CHARACTERS else f"with a name of {len(name)} characters"
 
 
 def of_query(request: HttpRequest) -> Parameters:
@@ -70,7 +77,8 @@ def of_form(request: HttpRequest) -> dict[str, str]:
         raise Refused(Fault.IN_URL)
     media_type = request.META.get("CONTENT_TYPE", "").partition(";")[0].strip().lower()
     if media_type != "application/x-www-form-urlencoded":
-        given = media_type if re.fullmatch(r"[\w.+-]+/[\w.+-]+", media_type) else "of no stated media type"
+        is_shown = len(media_type) <= SHOWN_CHARACTERS and re.fullmatch(r"[\w.+-]+/[\w.+-]+", media_type)
+        given = media_type if is_shown else "of no stated media type"
         raise Refused(Fault.MEDIA_TYPE, given=given)
     # Django reads by Content-Length alone; where the server ends the input itself, a chunked body is read as well.
     terminated = request.META.get("wsgi.input_terminated")

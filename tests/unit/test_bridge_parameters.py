@@ -44,3 +44,12 @@ def test_what_cannot_be_read_in_one_way_only_is_refused(body, fault):
     with pytest.raises(Refused) as caught:
         Parameters(body).texts()
     assert caught.value.fault is fault
+
+
+@pytest.mark.parametrize("body", [b"%b=1&%b=2", b"%b=%%00&a=%b"])
+def test_what_may_be_a_credential_in_the_wrong_place_is_not_repeated(body):
+    secret = b"dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"
+    with pytest.raises(Refused) as caught:
+        Parameters(body % (secret, secret)).texts()
+    assert secret.decode() not in caught.value.description
+    assert "with a name of 43 characters" in caught.value.description

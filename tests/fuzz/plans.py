@@ -1,0 +1,234 @@
+"""What is sent: a request that would be right, or nearly, and what is done to it. Hypothesis draws plans, which hold
+no credential, so that a failing one can be printed; `rendered` turns a plan into bytes."""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from hypothesis import strategies as st
+
+from tests.fuzz.nasties import HEADER_VALUES, METHODS, NAMES, NASTY, PATHS, TYPES
+from tests.fuzz.world import VERIFIER, Hand
+
+Pairs = list[tuple[bytes, bytes]]
+PAGE = (b"Accept", b"text/html")
+FORM = (b"Content-Type", b"application/x-www-form-urlencoded")
+STATE_BYTES = 5000
+FRAMINGS = (
+    *("chunked", "one chunk", "chunked trailer", "bad chunk", "both", "short", "long", "negative", "words", "none"),
+    *("two lengths", "unknown coding", "http/1.0", "http/2.0", "expect", "bare lf", "folded"),
+)
+CREDENTIALS = (
+    *("code ours", "code challenged", "code public", "code issued", "code redeemed", "code spent", "code expired"),
+    *("code of another", "token live", "token new", "token expired", "secret ours", "secret another"),
+)
+
+
+@dataclass
+class Request:
+    """A request before it is bytes. Values are not encoded; `raw` names those that stay as they are."""
+
+    path: bytes
+    method: bytes = b"GET"
+    query: Pairs = field(default_factory=list)
+    headers: Pairs = field(default_factory=list)
+    form: Pairs | None = None
+    framing: str = "length"
+    raw: set[bytes] = field(default_factory=set)
+    about: str = ""  # the application that a signed request in it is about
+    page: tuple[str, set[bytes]] = ("", set())  # whose consent page it is, and what must come of it
+
+    @property
+    def pairs(self) -> Pairs:
+        """The parameters that matter: those of the form, otherwise those of the query."""
+        return self.query if self.form is None else self.form
+
+
+@dataclass(frozen=True)
+class Change:
+    """`kind` of mutation, the place it is made `at` (taken modulo), and `what` is put there."""
+
+    kind: str
+    at: int = 0
+    what: bytes | str = b""
+
+
+@dataclass(frozen=True)
+class Plan:
+    base: str
+    state: bytes | None
+    changes: tuple[Change, ...]
+    pieces: int
+    twice: bool
+
+    def __str__(self) -> str:
+        """As it is written in Python, but for long values."""
+        return re.sub(r"b'([^']{60})[^']*'", r"b'\1…'", repr(self))
+
+
+def plans() -> st.SearchStrategy[Plan]:
+    at = st.integers(0, 15)
+    drawn = st.one_of(st.binary(max_size=12), st.text(max_size=8).map(_encoded))
+    value = st.one_of(st.sampled_from(NASTY), drawn)
+    # Longer ones would fit into no request line, percent-encoded.
+    state = st.one_of(st.none(), st.sampled_from([each for each in NASTY if len(each) <= STATE_BYTES]), drawn)
+
+    def change(kind: str, what: st.SearchStrategy[bytes | str] | None = None) -> st.SearchStrategy[Change]:
+        return st.builds(Change, st.just(kind), at, st.just(b"") if what is None else what)
+
+    changes = st.one_of(
+        change("drop"),
+        change("repeat", value),
+        change("value", value),
+        change("append", value),
+        change("alter", st.just(b"\x20")),
+        change("raw", value),
+        change("name", st.one_of(st.sampled_from(NAMES), value)),
+        change("add", value),
+        change("credential", st.sampled_from(CREDENTIALS)),
+        change("credential as name", st.sampled_from(CREDENTIALS)),
+        change("to url"),
+        change("header", st.one_of(st.sampled_from(HEADER_VALUES), value)),
+        change("header", st.one_of(st.sampled_from(HEADER_VALUES), value)),
+        change("header value", st.one_of(st.sampled_from(HEADER_VALUES), value)),
+        change("header drop"),
+        change("header repeat"),
+        change("type", st.sampled_from(TYPES)),
+        change("method", st.sampled_from(METHODS)),
+        change("path", st.sampled_from(PATHS)),
+        change("framing", st.sampled_from(FRAMINGS)),
+        st.builds(Change, st.just("splice"), st.integers(0, 2000), value),
+        st.builds(Change, st.just("cut"), st.integers(0, 2000)),
+    )
+    return st.builds(
+        Plan,
+        base=st.sampled_from(list(BASES)),
+        state=state,
+        changes=st.lists(changes, max_size=4).map(tuple),
+        pieces=st.sampled_from([1, 1, 1, 1, 2, 7]),
+        twice=st.sampled_from([False] * 7 + [True]),
+    )
+
+
+def _encoded(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
+
+
+# Requests that would be right, or nearly ------------------------------------------------------------------------------
+
+
+def _authorize(
+    hand: Hand, state: bytes | None, application: str, who: str = "", *headers: tuple[bytes, bytes]
+) -> Request:
+    registered = hand.world.applications[application]
+    query = [
+        (b"client_id", registered.client_id.encode()),
+        (b"redirect_uri", registered.redirect_uri.encode()),
+        (b"response_type", b"code"),
+    ]
+    if state is not None:
+        query.append((b"state", state))
+    cookies = [(b"Cookie", hand.cookies(who))] if who else []
+    return Request(b"/oauth/authorize", query=query, headers=[*(headers or (PAGE,)), *cookies])
+
+
+def _near_miss(hand: Hand, state: bytes | None) -> Request:
+    """A callback address that is more than a registered one."""
+    request = _authorize(hand, state, "trusted", "alice")
+    name, address = request.query[1]
+    request.query[1] = (name, address + (state or b"x"))
+    return request
+
+
+def _consent(hand: Hand, state: bytes | None, decision: bytes, application: str = "ours", by: str = "alice") -> Request:
+    """The post of Alice's page, in her browser or in another."""
+    fields = hand.consent(application, state)
+    if by != "alice":
+        fields |= {"csrfmiddlewaretoken": hand.consent(application, state, by)["csrfmiddlewaretoken"]}
+    form = [(name.encode(), value.encode()) for name, value in fields.items()]
+    return Request(
+        b"/oauth/authorize",
+        b"POST",
+        headers=[FORM, (b"Cookie", hand.cookies(by)), PAGE],
+        form=[*form, (b"decision", decision)],
+        about=application,
+        page=("alice", {value for _name, value in form}),
+    )
+
+
+def _going_on(hand: Hand, state: bytes | None, application: str) -> Request:
+    """Where the sign-in page leads back to."""
+    query = [(b"request", hand.sealed(application, state).encode())]
+    headers = [PAGE, (b"Cookie", hand.cookies("alice"))]
+    return Request(b"/oauth/authorize", query=query, headers=headers, about=application)
+
+
+def _token(
+    hand: Hand,
+    kind: str,
+    application: str = "ours",
+    *,
+    verifier: bool = False,
+    basic: bool = False,
+    filler: bytes = b"",
+) -> Request:
+    client_id, secret = hand.world.applications[application].client_id.encode(), hand.secret(application).encode()
+    form = [(b"grant_type", b"authorization_code"), (b"code", hand.code(kind).encode())]
+    headers = [FORM]
+    if basic:
+        headers.append((b"Authorization", b"Basic " + base64.b64encode(client_id + b":" + secret)))
+    else:
+        form += [(b"client_id", client_id)] + ([(b"client_secret", secret)] if secret else [])
+    if verifier:
+        form.append((b"code_verifier", VERIFIER.encode()))
+    if filler:
+        form.append((b"filler", filler))
+    return Request(b"/oauth/token", b"POST", headers=headers, form=form)
+
+
+def _userinfo(hand: Hand, kind: str) -> Request:
+    return Request(b"/oauth/userinfo", headers=[(b"Authorization", b"Bearer " + hand.token(kind).encode())])
+
+
+BASES: dict[str, Callable[[Hand, bytes | None], Request]] = {
+    "stranger": lambda hand, state: _authorize(hand, state, "ours"),
+    "near miss": _near_miss,
+    "stranger, a program": lambda hand, state: _authorize(hand, state, "ours", "", (b"Accept", b"*/*")),
+    "alice is asked": lambda hand, state: _authorize(hand, state, "ours", "alice"),
+    "alice is not asked": lambda hand, state: _authorize(hand, state, "trusted", "alice"),
+    "another is not asked": lambda hand, state: _authorize(
+        hand, state, "trusted", "another", (b"Accept", b"application/json")
+    ),
+    "in advance": lambda hand, state: _authorize(hand, state, "trusted", "alice", (b"Sec-Purpose", b"prefetch")),
+    "without a challenge": lambda hand, state: _authorize(hand, state, "public", "alice"),
+    "a private scheme": lambda hand, state: _authorize(hand, state, "private", "alice"),
+    "switched off": lambda hand, state: _authorize(hand, state, "disabled", "alice"),
+    "remembered": lambda hand, state: _authorize(hand, state, "remembered", "alice"),
+    "back from signing in": lambda hand, state: _going_on(hand, state, "ours"),
+    "back from signing in, not asked": lambda hand, state: _going_on(hand, state, "trusted"),
+    "allow": lambda hand, state: _consent(hand, state, b"allow"),
+    "allow in another browser": lambda hand, state: _consent(hand, state, b"allow", by="another"),
+    "refuse": lambda hand, state: _consent(hand, state, b"refuse"),
+    "exchange": lambda hand, state: _token(hand, "ours"),
+    "exchange what was issued": lambda hand, state: _token(hand, "issued", hand.issued_to()),
+    "exchange of too much": lambda hand, state: _token(hand, "ours", filler=b"x" * 70_000),
+    "exchange by basic": lambda hand, state: _token(hand, "ours", basic=True),
+    "exchange with a verifier": lambda hand, state: _token(hand, "challenged", verifier=True),
+    "exchange without a verifier": lambda hand, state: _token(hand, "challenged"),
+    "exchange of a public client": lambda hand, state: _token(hand, "public", "public", verifier=True),
+    "replay": lambda hand, state: _token(hand, "redeemed"),
+    "expired code": lambda hand, state: _token(hand, "expired"),
+    "code of another": lambda hand, state: _token(hand, "of another"),
+    "code of somebody who is away": lambda hand, state: _token(hand, "of nobody"),
+    "exchange by a disabled one": lambda hand, state: _token(hand, "ours", "disabled"),
+    "profile": lambda hand, state: _userinfo(hand, "live"),
+    "profile by a new token": lambda hand, state: _userinfo(hand, "new"),
+    "profile, expired": lambda hand, state: _userinfo(hand, "expired"),
+    "profile, revoked": lambda hand, state: _userinfo(hand, "revoked"),
+    "profile, narrow": lambda hand, state: _userinfo(hand, "narrow"),
+    "profile, unconfirmed": lambda hand, state: _userinfo(hand, "unconfirmed"),
+    "profile, disabled": lambda hand, state: _userinfo(hand, "disabled"),
+}

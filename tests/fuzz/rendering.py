@@ -1,0 +1,182 @@
+"""From a plan to the bytes that are sent."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from urllib.parse import quote_from_bytes
+
+from tests.fuzz.nasties import HEADER_NAMES, NAMES
+from tests.fuzz.plans import BASES, FORM, Change, Plan, Request
+from tests.fuzz.world import Hand
+
+CHUNK_BYTES = 7
+LEFT_UNREAD_BYTES = 64 * 1024
+# After these it is not certain where the request ends, so nothing else is sent on its connection.
+UNFRAMED = {
+    "framing",
+    "splice",
+    "raw",
+    "cut",
+    "header",
+    "header value",
+    "header repeat",
+    "header drop",
+    "method",
+    "path",
+}
+
+
+@dataclass(frozen=True)
+class Sent:
+    """The bytes of one request, and what is known of them."""
+
+    plan: Plan
+    request: Request
+    data: bytes
+
+    @property
+    def is_framed(self) -> bool:
+        """Whether an answer is due."""
+        return not UNFRAMED & {change.kind for change in self.plan.changes}
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether the connection is good for another request: gunicorn ends one of which too much was left unread."""
+        return self.is_framed and len(self.data) < LEFT_UNREAD_BYTES
+
+    @property
+    def line(self) -> list[bytes]:
+        """Method, target and version, as far as there are any."""
+        return [*self.data.partition(b"\r\n")[0].split(b" ", 2), b"", b"", b""][:3]
+
+
+def rendered(plan: Plan, hand: Hand) -> Sent:
+    hand.used = set()
+    request = BASES[plan.base](hand, plan.state)
+    is_page = request.path == b"/oauth/authorize"
+    request.headers.insert(0, (b"Host", f"{'localhost' if is_page else '127.0.0.1'}:{hand.world.port}".encode()))
+    for change in plan.changes:
+        if change.kind not in ("splice", "cut"):
+            _apply(change, request, hand)
+    data = _bytes_of(request)
+    for change in plan.changes:
+        at = change.at % (len(data) + 1)
+        if change.kind == "splice":
+            data = data[:at] + _plain(change.what) + data[at + len(change.what) % 3 :]
+        elif change.kind == "cut":
+            data = data[:at]
+    return Sent(plan, request, data)
+
+
+def _plain(what: bytes | str) -> bytes:
+    return what if isinstance(what, bytes) else what.encode()
+
+
+def _apply(change: Change, request: Request, hand: Hand) -> None:
+    what, kind = _plain(change.what), change.kind
+    if kind == "method":
+        request.method = what
+    elif kind == "path":
+        request.path = what
+    elif kind == "framing":
+        request.framing = str(change.what)
+    elif kind == "type":
+        request.headers = [pair for pair in request.headers if pair[0] != FORM[0]] + [(FORM[0], what)]
+    elif kind == "header":
+        request.headers.append((HEADER_NAMES[(change.at * 7 + len(what)) % len(HEADER_NAMES)], what))
+    elif kind.startswith("header"):
+        _apply_to_header(kind, change.at, what, request)
+    elif kind == "to url":
+        request.query += request.form or []
+    else:
+        _apply_to_pairs(change, what, request, hand)
+
+
+def _apply_to_header(kind: str, at: int, what: bytes, request: Request) -> None:
+    at %= len(request.headers)
+    if kind == "header drop":
+        del request.headers[at]
+        request.headers = request.headers or [(b"X", b"")]
+    elif kind == "header value":
+        request.headers[at] = (request.headers[at][0], what)
+    else:
+        request.headers.append(request.headers[at])
+
+
+def _apply_to_pairs(change: Change, what: bytes, request: Request, hand: Hand) -> None:
+    pairs, kind = request.pairs, change.kind
+    if kind.startswith("credential"):
+        which, _, name = str(change.what).partition(" ")
+        what = {"code": hand.code, "token": hand.token, "secret": hand.secret}[which](name).encode()
+        kind = "name" if kind == "credential as name" else "value"
+    if kind == "add" or not pairs:
+        pairs.append((NAMES[(change.at * 5 + len(what)) % len(NAMES)], what))
+        return
+    at = change.at % len(pairs)
+    name, value = pairs[at]
+    if kind == "drop":
+        del pairs[at]
+    elif kind == "repeat":
+        pairs.append((name, what))
+    elif kind == "name":
+        pairs[at] = (what, value)
+    elif kind == "append":
+        pairs[at] = (name, value + what)
+    elif kind == "alter":  # one letter in the other case, or another character
+        there = change.at * 3 % (len(value) or 1)
+        pairs[at] = (
+            name,
+            value[:there] + bytes(each ^ what[0] for each in value[there : there + 1]) + value[there + 1 :],
+        )
+    else:
+        pairs[at] = (name, what)
+        if kind == "raw":
+            request.raw.add(what)
+
+
+def _bytes_of(request: Request) -> bytes:
+    target = request.path
+    if request.query:
+        target += (b"&" if b"?" in target else b"?") + _encoded(request.query, request.raw)
+    body = b"" if request.form is None else _encoded(request.form, request.raw)
+    version, framing, body = _framed(request.framing, body, has_body=request.form is not None)
+    headers = [*request.headers, *framing]
+    end = b"\n" if request.framing == "bare lf" else b"\r\n"
+    lines = [b"%b %b %b" % (request.method, target, version), *(b"%b: %b" % pair for pair in headers), b"", body]
+    return end.join(lines)
+
+
+def _encoded(pairs: list[tuple[bytes, bytes]], raw: set[bytes]) -> bytes:
+    def quoted(part: bytes) -> bytes:
+        return part if part in raw else quote_from_bytes(part, safe="").encode()
+
+    return b"&".join(b"%b=%b" % (quoted(name), quoted(value)) for name, value in pairs)
+
+
+def _framed(kind: str, body: bytes, *, has_body: bool) -> tuple[bytes, list[tuple[bytes, bytes]], bytes]:
+    """Version, headers that say where the body ends, and the body as it is sent."""
+    size = b"%d" % len(body)
+    length, chunked = (b"Content-Length", size), (b"Transfer-Encoding", b"chunked")
+    pieces = [body[start : start + CHUNK_BYTES] for start in range(0, len(body), CHUNK_BYTES)]
+    chunks = b"".join(b"%x\r\n%b\r\n" % (len(piece), piece) for piece in pieces) + b"0\r\n"
+    one = (b"%x\r\n%b\r\n" % (len(body), body) if body else b"") + b"0\r\n\r\n"
+    if kind == "length" and not has_body:
+        return b"HTTP/1.1", [], b""
+    return {
+        "chunked": (b"HTTP/1.1", [chunked], chunks + b"\r\n"),
+        "one chunk": (b"HTTP/1.1", [chunked], one),
+        "chunked trailer": (b"HTTP/1.1", [chunked], chunks + b"Authorization: Bearer x\r\nX: y\r\n\r\n"),
+        "bad chunk": (b"HTTP/1.1", [chunked], b"zz;=\r\n" + body + b"\r\n"),
+        "both": (b"HTTP/1.1", [length, chunked], one),
+        "short": (b"HTTP/1.1", [(b"Content-Length", b"%d" % (len(body) + 9))], body),
+        "long": (b"HTTP/1.1", [(b"Content-Length", b"%d" % (len(body) // 2))], body),
+        "negative": (b"HTTP/1.1", [(b"Content-Length", b"-" + size)], body),
+        "words": (b"HTTP/1.1", [(b"Content-Length", b"many")], body),
+        "none": (b"HTTP/1.1", [], body),
+        "two lengths": (b"HTTP/1.1", [length, (b"Content-Length", b"1")], body),
+        "unknown coding": (b"HTTP/1.1", [(b"Transfer-Encoding", b"zip, chunked")], one),
+        "http/1.0": (b"HTTP/1.0", [length], body),
+        "http/2.0": (b"HTTP/2.0", [length], body),
+        "expect": (b"HTTP/1.1", [length, (b"Expect", b"100-continue")], body),
+        "folded": (b"HTTP/1.1", [length, (b"X", b"y\r\n z")], body),
+    }.get(kind, (b"HTTP/1.1", [length], body))

@@ -1,0 +1,139 @@
+"""A run: batches of requests in several processes, each batch drawn from a seed of its own, and what came of them."""
+
+from __future__ import annotations
+
+import multiprocessing
+import time
+import traceback
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from hypothesis import HealthCheck, Phase, given, seed, settings
+
+from tests.fuzz.judging import judge
+from tests.fuzz.plans import Plan, plans
+from tests.fuzz.rendering import rendered
+from tests.fuzz.wire import Silence
+from tests.fuzz.world import Hand, World
+
+BATCH = 250
+CODES_OF_A_BATCH = 30
+PROCESSES = 4
+
+# Inherited by the processes: they are forked.
+world: World
+
+
+@dataclass
+class Totals:
+    """How many requests there were, by operation and status, and what went wrong."""
+
+    seed: int
+    counted: Counter[tuple[str, int]] = field(default_factory=Counter)
+    tokens: int = 0
+    seconds: float = 0
+    seen: set[str] = field(default_factory=set)
+    failures: list[str] = field(default_factory=list)
+
+    @property
+    def requests(self) -> int:
+        return self.counted.total()
+
+    def add(self, other: Totals) -> None:
+        self.counted += other.counted
+        self.tokens += other.tokens
+        self.seen |= other.seen
+        self.failures += other.failures
+
+    def __str__(self) -> str:
+        wrong = f"{len(self.failures)} wrong (seed {self.seed})"
+        lines = [f"fuzz totals: {self.requests} requests in {self.seconds:.0f} s, {wrong}"]
+        for operation in sorted({operation for operation, _status in self.counted}):
+            statuses = sorted((status, count) for (name, status), count in self.counted.items() if name == operation)
+            told = ", ".join(f"{status or 'hung up'}: {count}" for status, count in statuses)
+            lines.append(f"  {operation:24} {sum(count for _, count in statuses):7}   {told}")
+        return "\n".join(lines)
+
+
+def run(given_world: World, requests: int, base_seed: int) -> Totals:
+    """At least so many requests, from as many batches as that takes."""
+    global world
+    world = given_world
+    began = time.monotonic()
+    totals = Totals(base_seed)
+    with multiprocessing.get_context("fork").Pool(PROCESSES) as pool:
+        for batch in pool.imap_unordered(run_batch, _numbered(requests, base_seed)):
+            totals.add(batch)
+            if batch.failures:
+                pool.terminate()
+                break
+    totals.seconds = time.monotonic() - began
+    return totals
+
+
+def _numbered(requests: int, base_seed: int) -> Iterator[tuple[int, int]]:
+    return ((number, base_seed) for number in range(-(-requests // BATCH)))
+
+
+def run_batch(numbers: tuple[int, int]) -> Totals:
+    number, base_seed = numbers
+    totals = Totals(base_seed)
+    hand = Hand(world, slice(number * CODES_OF_A_BATCH, (number + 1) * CODES_OF_A_BATCH))
+
+    @seed(base_seed * 100_000 + number)
+    @settings(
+        max_examples=BATCH,
+        database=None,
+        deadline=None,
+        phases=[Phase.generate, Phase.shrink],
+        suppress_health_check=list(HealthCheck),
+        print_blob=False,
+    )
+    @given(plan=plans())
+    def holds(plan: Plan) -> None:
+        try:
+            attempt(plan, hand, totals)
+        except Exception as error:
+            error.add_note(str(plan))
+            raise
+
+    try:
+        holds()
+    except BaseException as error:
+        found = "".join(traceback.format_exception(error))
+        totals.failures.append(f"FUZZ_SEED={base_seed}, batch {number}:\n{found}")
+    finally:
+        hand.wire.close()
+    totals.seen = hand.seen | set(hand.redeemed.values())
+    totals.tokens = len(hand.redeemed)
+    return totals
+
+
+def attempt(plan: Plan, hand: Hand, totals: Totals) -> None:
+    """Raises Wrong, or Silence where an answer was due."""
+    sent = rendered(plan, hand)
+    head = sent.line[0] == b"HEAD"
+    if plan.twice:
+        answers = hand.wire.ask_twice(sent.data, head=head)
+    elif sent.is_kept:
+        answers = [hand.wire.ask(sent.data, head=head, pieces=plan.pieces)]
+    else:
+        answers = hand.wire.ask_alone(sent.data, head=head, pieces=plan.pieces)
+    if sent.is_framed and not answers:
+        raise Silence("hung up")
+    totals.counted.update((operation_of(plan), answer.status) for answer in answers)
+    if not answers:
+        totals.counted[operation_of(plan), 0] += 1
+    for answer in answers:
+        judge(sent, answer, hand)
+
+
+def operation_of(plan: Plan) -> str:
+    """Where the request would have gone if nothing had been done to it."""
+    first = plan.base.partition(" ")[0].strip(",")
+    return OPERATIONS.get(first, "authorize")
+
+
+OPERATIONS = {"allow": "consent", "refuse": "consent", "exchange": "token", "replay": "token", "expired": "token"}
+OPERATIONS |= {"code": "token", "profile": "userinfo"}

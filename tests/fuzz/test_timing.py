@@ -1,0 +1,83 @@
+"""An unknown client and a wrong secret take the same time, and no bad code stands out by more than its sentence. D19.
+
+In `make fuzz` only: it takes minutes, and wants a machine that does little else.
+"""
+
+from __future__ import annotations
+
+import secrets
+from typing import Any
+
+import pytest
+
+from tests.conftest import Launch
+from tests.factories import ApplicationFactory, CodeFactory, PersonFactory, rewind
+from tests.fuzz.timing import MARK, Maker, compared, exchange, measured
+from tests.server import Server
+
+ROUNDS = 4000
+CLIENTS = 20
+RATES = {"RATE_LIMITS": "on", "RATE_TOKEN": "999999999/d", "RATE_TOKEN_FAILURES": "999999999/d"}
+# What cannot be told apart over a network, whatever the number of tries (Crosby, Wallach, Riedi 2009: about 15 µs to
+# 100 µs over the Internet, 100 ns in the same rack).
+TOLERATED_MICROSECONDS = 15
+
+pytestmark = pytest.mark.long
+
+
+def strangers(server: Server) -> dict[str, Maker]:
+    """Calls that prove no client. Each name is used as often as any other, so that their counters are alike."""
+    known = [ApplicationFactory().client_id for _ in range(CLIENTS)]
+    unknown = [MARK + secrets.token_hex(16)[len(MARK) :] for _ in range(CLIENTS)]
+
+    def calling(clients: list[str]) -> Maker:
+        def make(number: int) -> bytes:
+            form = f"grant_type=authorization_code&code={secrets.token_urlsafe(32)}"
+            form += f"&client_id={clients[number % CLIENTS]}&client_secret={secrets.token_urlsafe(32)}"
+            return exchange(server, form)
+
+        return make
+
+    return {"wrong secret": calling(known), "unknown client": calling(unknown)}
+
+
+def test_an_unknown_client_takes_as_long_as_a_wrong_secret(launch: Launch, capsys: pytest.CaptureFixture[str]) -> None:
+    server = launch(**RATES)
+    found = compared(measured(server, strangers(server), ROUNDS), "unknown client", "wrong secret")
+    told(capsys, f"unknown client - wrong secret: {found}")
+    assert abs(found.control) <= found.noise
+    assert abs(found.difference) <= found.noise + TOLERATED_MICROSECONDS
+
+
+def test_three_tenths_of_a_millisecond_would_be_found(launch: Launch, capsys: pytest.CaptureFixture[str]) -> None:
+    """The measure can fail: a server that sleeps so long for unknown clients does not pass."""
+    server = launch(wsgi="tests.slow_wsgi", **RATES)
+    found = compared(measured(server, strangers(server), ROUNDS // 4), "unknown client", "wrong secret")
+    told(capsys, f"the same with 0.3 ms of sleep:   {found}")
+    assert found.difference > found.noise + TOLERATED_MICROSECONDS
+
+
+def test_no_bad_code_stands_out(launch: Launch, capsys: pytest.CaptureFixture[str]) -> None:
+    server = launch(**RATES)
+    application, person = ApplicationFactory(), PersonFactory()
+    another = CodeFactory(user=person)
+    expired = CodeFactory(application=application, user=person)
+    rewind(expired.row, 700)
+
+    def sending(code: Any) -> Maker:
+        form = "grant_type=authorization_code&client_id=%s&client_secret=%s&code="
+        form %= (application.client_id, application.client_secret)
+        return lambda _number: exchange(server, form + (code or secrets.token_urlsafe(32)))
+
+    kinds = {"unknown code": sending(None), "code of another": sending(another.raw), "expired": sending(expired.raw)}
+    taken = measured(server, kinds, ROUNDS // 2)
+    for other in ("code of another", "expired"):
+        found = compared(taken, "unknown code", other)
+        told(capsys, f"unknown code - {other}: {found}")
+        assert abs(found.control) <= found.noise
+        assert abs(found.difference) <= found.noise + 10 * TOLERATED_MICROSECONDS
+
+
+def told(capsys: pytest.CaptureFixture[str], line: str) -> None:
+    with capsys.disabled():
+        print(f"\n{line}")  # noqa: T201 - what the run is for
