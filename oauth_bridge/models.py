@@ -1,7 +1,9 @@
 """What the bridge keeps: applications, digests of their secrets, codes and tokens, and remembered consents.
 
 Codes, tokens and secrets exist here as SHA-256 digests only (D15). The tables are lean on purpose: the toolkit's
-columns for grants this service does not offer are left out, and every index has a reader.
+columns for grants this service does not offer are left out, and every index has a reader. Codes and tokens name people
+and applications without a constraint of the database's, which would lock both rows for each of them: whoever reads a
+code or token joins the two, so one that is left without them is worth nothing.
 """
 
 from __future__ import annotations
@@ -118,8 +120,8 @@ class AuthorizationCode(models.Model):
 
     digest = models.BinaryField(max_length=32, unique=True, editable=False)
     attempt = models.UUIDField(editable=False)
-    application = models.ForeignKey(Application, on_delete=models.CASCADE, related_name="+")
-    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    application = models.ForeignKey(Application, on_delete=models.CASCADE, related_name="+", db_constraint=False)
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+", db_constraint=False)
     redirect_uri = models.TextField()
     scope = models.TextField()
     code_challenge = models.CharField(max_length=64, blank=True)
@@ -141,8 +143,8 @@ class AccessToken(models.Model):
     """A bearer credential, valid for 3,600 seconds. Specification 2.3; D14."""
 
     digest = models.BinaryField(max_length=32, unique=True, editable=False)
-    application = models.ForeignKey(Application, on_delete=models.CASCADE, related_name="+")
-    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    application = models.ForeignKey(Application, on_delete=models.CASCADE, related_name="+", db_constraint=False)
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+", db_constraint=False)
     scope = models.TextField()
     issued_at = models.DateTimeField()
     expires_at = models.DateTimeField()

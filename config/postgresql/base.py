@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import select
+from typing import Any
 
 from django.db.backends.postgresql import base
 from psycopg import Error
+
+# A row that somebody holds for longer, a rotation that hangs or a machine that is gone, must not hold up a worker too.
+LOCK_TIMEOUT_SECONDS = 5
 
 
 class DatabaseWrapper(base.DatabaseWrapper):
@@ -13,6 +17,10 @@ class DatabaseWrapper(base.DatabaseWrapper):
 
     Django's own check (`CONN_HEALTH_CHECKS`) asks `SELECT 1` in every request.
     """
+
+    def get_connection_params(self) -> dict[str, Any]:
+        """`DATABASE_URL` has the last word: it may hold `?options=…`."""
+        return {"options": f"-c lock_timeout={LOCK_TIMEOUT_SECONDS}s", **super().get_connection_params()}
 
     def is_usable(self) -> bool:
         try:

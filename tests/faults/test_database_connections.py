@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
-from django.db import connection, connections
+from django.db import OperationalError, connection, connections, transaction
 from django.test.utils import CaptureQueriesContext
+
+from config.postgresql.base import LOCK_TIMEOUT_SECONDS
+from tests.factories import CodeFactory
 
 
 @pytest.fixture
@@ -46,3 +51,14 @@ def test_a_notice_of_the_server_is_no_reason_to_give_up_a_connection(idle):
     with connections["default"].cursor() as cursor:
         cursor.execute("SELECT pg_notify('news', 'something')")
     assert own.is_usable()
+
+
+def test_nobody_waits_for_long_for_a_row_that_somebody_holds(idle, committed):
+    code = CodeFactory()
+    own, _ = idle
+    with transaction.atomic(), connections["default"].cursor() as holder:
+        holder.execute("SELECT 1 FROM oauth_bridge_authorizationcode WHERE id = %s FOR UPDATE", [code.row.pk])
+        began = time.monotonic()
+        with pytest.raises(OperationalError), own.cursor() as cursor:
+            cursor.execute("UPDATE oauth_bridge_authorizationcode SET scope = scope WHERE id = %s", [code.row.pk])
+        assert time.monotonic() - began < 2 * LOCK_TIMEOUT_SECONDS
