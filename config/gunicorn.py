@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import ctypes
+import functools
 import socket
 import struct
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -71,6 +75,29 @@ def when_ready(server: Arbiter) -> None:
     for listener in server.LISTENERS:
         listener.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, limit)
         listener.sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
+    server.stop = functools.partial(stop, server, server.stop)
+
+
+# A filter of the kernel's (SO_ATTACH_FILTER, `man 7 socket`) that drops the first packet of a connection, which alone
+# has the flag SYN (RFC 9293 §3.1: bit 1 of byte 13), and lets all others pass.
+SO_ATTACH_FILTER = 26
+NO_NEWCOMERS = struct.pack("=" + 4 * "HBBI", *(0x30, 0, 0, 13), *(0x45, 0, 1, 2), *(6, 0, 0, 0), *(6, 0, 0, 2**32 - 1))
+HANDSHAKE_SECONDS = 0.1
+
+
+def stop(server: Arbiter, stop_workers: Callable[[bool], None], graceful: bool = True) -> None:
+    """Lets no newcomer in, who finds the port closed a moment later, before the workers see to who is there already.
+
+    Otherwise whoever connects between a worker's last look and the end of the port is reset. Where systemd or another
+    master holds the port too, it stays open, and newcomers wait for who comes next.
+    """
+    is_alone = server.reexec_pid == server.master_pid == 0 and not server.systemd
+    if is_alone and sys.platform == "linux":
+        code = ctypes.create_string_buffer(NO_NEWCOMERS)
+        for listener in server.LISTENERS:
+            listener.sock.setsockopt(socket.SOL_SOCKET, SO_ATTACH_FILTER, struct.pack("HP", 4, ctypes.addressof(code)))
+        time.sleep(HANDSHAKE_SECONDS)
+    stop_workers(graceful)
 
 
 def post_worker_init(worker: Worker) -> None:
