@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
 import socket
@@ -94,9 +95,11 @@ def stop(server: Arbiter, stop_workers: Callable[[bool], None], graceful: bool =
     is_alone = server.reexec_pid == server.master_pid == 0 and not server.systemd
     if is_alone and sys.platform == "linux":
         code = ctypes.create_string_buffer(NO_NEWCOMERS)
-        for listener in server.LISTENERS:
-            listener.sock.setsockopt(socket.SOL_SOCKET, SO_ATTACH_FILTER, struct.pack("HP", 4, ctypes.addressof(code)))
-        time.sleep(HANDSHAKE_SECONDS)
+        with contextlib.suppress(OSError):  # where the kernel takes no filter, a stop is what it was
+            for listener in server.LISTENERS:
+                program = struct.pack("HP", len(NO_NEWCOMERS) // 8, ctypes.addressof(code))
+                listener.sock.setsockopt(socket.SOL_SOCKET, SO_ATTACH_FILTER, program)
+            time.sleep(HANDSHAKE_SECONDS)
     stop_workers(graceful)
 
 

@@ -29,6 +29,8 @@ SLOW_SECONDS = 0.1
 THREADS_FOR_SECONDS = 5.0
 # For what a client is still sending when it has its answer: a connection closed under it loses the answer.
 LINGER_SECONDS = 0.3
+# A port that somebody else holds too, systemd or another master, is never without newcomers.
+TAKING_IN_SECONDS = 0.5
 
 
 class Logger(glogging.Logger):
@@ -46,7 +48,7 @@ class Worker(ThreadWorker):
         arrived = self._arrived(conn)
         if arrived is None and not conn.initialized and self.alive:
             self._finish(conn, _DEFER)  # the loop waits for its first bytes, no thread does
-        elif arrived is None or not is_quick(arrived) or time.monotonic() < self._threads_until:
+        elif arrived is None or not self.alive or not is_quick(arrived) or time.monotonic() < self._threads_until:
             super().enqueue_req(conn)
         else:
             self._answer(conn)
@@ -62,7 +64,8 @@ class Worker(ThreadWorker):
         for listener in self.sockets:
             waiting = select.poll()
             waiting.register(listener.fileno(), select.POLLIN)
-            while waiting.poll(0):
+            end = time.monotonic() + TAKING_IN_SECONDS
+            while waiting.poll(0) and time.monotonic() < end:
                 self.accept(listener)
             listener.close()
 
