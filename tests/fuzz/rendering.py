@@ -11,7 +11,7 @@ from tests.fuzz.world import Hand
 
 CHUNK_BYTES = 7
 LEFT_UNREAD_BYTES = 64 * 1024
-# After these it is not certain where the request ends, so nothing else is sent on its connection.
+# After these it is not certain where the request ends, or how it is read.
 UNFRAMED = {
     "framing",
     "splice",
@@ -35,8 +35,13 @@ class Sent:
     data: bytes
 
     @property
+    def is_whole(self) -> bool:
+        """Whether an answer is due, be it a refusal."""
+        return not {"cut", "splice"} & {change.kind for change in self.plan.changes}
+
+    @property
     def is_framed(self) -> bool:
-        """Whether an answer is due."""
+        """Whether it is certain what was asked for."""
         return not UNFRAMED & {change.kind for change in self.plan.changes}
 
     @property

@@ -120,7 +120,7 @@ def attempt(plan: Plan, hand: Hand, totals: Totals) -> None:
         answers = [hand.wire.ask(sent.data, head=head, pieces=plan.pieces)]
     else:
         answers = hand.wire.ask_alone(sent.data, head=head, pieces=plan.pieces)
-    if sent.is_framed and not answers:
+    if sent.is_whole and not answers:
         raise Silence("hung up")
     totals.counted.update((operation_of(plan), answer.status) for answer in answers)
     if not answers:
