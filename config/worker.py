@@ -27,6 +27,8 @@ LENGTH = re.compile(rb":[ \t]*(\d+)[ \t]*", re.ASCII)
 # When the database or Redis is slow, requests wait side by side in the threads instead of one behind the other.
 SLOW_SECONDS = 0.1
 THREADS_FOR_SECONDS = 5.0
+# A connection on which nothing has come is not kept as long as one that has been of use.
+NEWCOMER_SECONDS = 10.0
 # For what a client is still sending when it has its answer: a connection closed under it loses the answer.
 LINGER_SECONDS = 0.3
 # A port that somebody else holds too, systemd or another master, is never without newcomers.
@@ -48,6 +50,7 @@ class Worker(ThreadWorker):
         arrived = self._arrived(conn)
         if arrived is None and not conn.initialized and self.alive:
             self._finish(conn, _DEFER)  # the loop waits for its first bytes, no thread does
+            conn.timeout = time.monotonic() + NEWCOMER_SECONDS
         elif arrived is None or not self.alive or not is_quick(arrived) or time.monotonic() < self._threads_until:
             super().enqueue_req(conn)
         else:
@@ -90,8 +93,8 @@ class Worker(ThreadWorker):
 
     def _arrived(self, conn: TConn) -> bytes | None:
         """What can be read without waiting, left where it is; None when that is nothing, or not for us to say."""
-        if conn.initialized and conn.parser.unreader.buf.getvalue():
-            return b""  # the next request was read along with the last one
+        if self.cfg.is_ssl or (conn.initialized and conn.parser.unreader.buf.getvalue()):
+            return b""  # encrypted, or read along with the last request
         try:
             return bytes(conn.sock.recv(PEEKED_BYTES, socket.MSG_PEEK | socket.MSG_DONTWAIT))
         except BlockingIOError:

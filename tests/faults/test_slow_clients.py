@@ -12,6 +12,7 @@ import pytest
 
 from config.worker import PEEKED_BYTES, is_quick
 from tests.server import Server
+from tests.waiting_wsgi import WAIT_SECONDS
 
 SOON_SECONDS = 2
 MORE_THAN_THREADS = 12
@@ -79,6 +80,21 @@ def test_connections_that_the_client_does_not_close_keep_nobody_waiting(connect:
     for client in [connect() for _ in range(MORE_THAN_THREADS)]:
         client.send(page)
     assert seconds_of_an_answer(connect) < SOON_SECONDS
+
+
+def test_requests_that_wait_for_the_database_wait_side_by_side(launch) -> None:
+    server = launch(wsgi="tests.waiting_wsgi")
+    with ExitStack() as stack:
+        clients = [stack.enter_context(Client(server)) for _ in range(6)]
+        for client in clients:  # one is slow, and from then on the threads are asked
+            client.send(QUESTION)
+            client.answers()
+        began = time.monotonic()
+        for client in clients:
+            client.send(QUESTION)
+        for client in clients:
+            client.answers()
+    assert time.monotonic() - began < len(clients) * WAIT_SECONDS / 2
 
 
 def test_a_request_in_pieces_is_answered(connect: Connect) -> None:
