@@ -18,9 +18,10 @@ from tests.server import Server
 ROUNDS = 4000
 CLIENTS = 20
 RATES = {"RATE_LIMITS": "on", "RATE_TOKEN": "999999999/d", "RATE_TOKEN_FAILURES": "999999999/d"}
-# What cannot be told apart over a network, whatever the number of tries (Crosby, Wallach, Riedi 2009: about 15 µs to
-# 100 µs over the Internet, 100 ns in the same rack).
-TOLERATED_MICROSECONDS = 15
+# A row that is there costs more to read than none, and that much over a network nobody sees.
+TOLERATED_MICROSECONDS = 5
+# Why a code is refused is told in a sentence anyway, to a client that has proved itself.
+TOLD_MICROSECONDS = 150
 
 pytestmark = pytest.mark.long
 
@@ -45,7 +46,7 @@ def test_an_unknown_client_takes_as_long_as_a_wrong_secret(launch: Launch, capsy
     server = launch(**RATES)
     found = compared(measured(server, strangers(server), ROUNDS), "unknown client", "wrong secret")
     told(capsys, f"unknown client - wrong secret: {found}")
-    assert abs(found.control) <= found.noise
+    assert abs(found.twins) <= found.noise
     assert abs(found.difference) <= found.noise + TOLERATED_MICROSECONDS
 
 
@@ -74,8 +75,8 @@ def test_no_bad_code_stands_out(launch: Launch, capsys: pytest.CaptureFixture[st
     for other in ("code of another", "expired"):
         found = compared(taken, "unknown code", other)
         told(capsys, f"unknown code - {other}: {found}")
-        assert abs(found.control) <= found.noise
-        assert abs(found.difference) <= found.noise + 10 * TOLERATED_MICROSECONDS
+        assert abs(found.twins) <= found.noise
+        assert abs(found.difference) <= found.noise + TOLD_MICROSECONDS
 
 
 def told(capsys: pytest.CaptureFixture[str], line: str) -> None:
