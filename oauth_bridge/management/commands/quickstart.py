@@ -95,8 +95,8 @@ class Command(BaseCommand):
         self, commands: dict[str, tuple[list[str], dict[str, str]]], addresses: dict[str, str], log: Path, welcome: str
     ) -> None:
         """Serves until Ctrl-C. Raises CommandError: one of the two has ended, or a file can't be used."""
-        signal.signal(signal.SIGTERM, end)
-        signal.signal(signal.SIGHUP, end)
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):  # SIGINT too: a script's background ignores it
+            signal.signal(number, end)
         with ExitStack() as running:
             try:
                 log.parent.mkdir(parents=True, exist_ok=True)
