@@ -5,8 +5,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import NamedTuple
 from uuid import UUID
 
 from django.db import connection, transaction
@@ -65,10 +65,11 @@ def create(
     return application, rotate_secret(application).secret
 
 
-class Rotation(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Rotation:
     """The new client secret, which is nowhere kept, and the older ones that worked until now, latest first."""
 
-    secret: str
+    secret: str = field(repr=False)
     older: list[ApplicationSecret]
 
 

@@ -6,8 +6,9 @@ import functools
 import hashlib
 import secrets
 import uuid
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any, NamedTuple
+from typing import Any
 
 import factory
 from django.contrib.auth.hashers import make_password
@@ -26,11 +27,12 @@ def hashed_password() -> str:
     return make_password(PASSWORD)
 
 
-class Registered(NamedTuple):
+@dataclass(frozen=True)
+class Registered:
     """An application as its developer knows it: with its secret."""
 
     row: Application
-    secret: str
+    secret: str = field(repr=False)
 
     @property
     def client_id(self) -> str:
@@ -45,10 +47,11 @@ class Registered(NamedTuple):
         return self.row.callback_addresses[0]
 
 
-class Issued(NamedTuple):
+@dataclass(frozen=True)
+class Issued:
     """A code or a token: what the application got, and the row."""
 
-    raw: str
+    raw: str = field(repr=False)
     row: Any
 
 

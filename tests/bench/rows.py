@@ -37,8 +37,8 @@ ADD_PEOPLE = f"""
 """
 
 ADD_TOKENS = f"""
-    INSERT INTO {TOKENS} (digest, application_id, user_id, scope, issued_at, expires_at)
-    SELECT sha256(convert_to('bench-token-' || n, 'UTF8')),
+    INSERT INTO {TOKENS} (id, digest, application_id, user_id, scope, issued_at, expires_at)
+    SELECT n, sha256(convert_to('bench-token-' || n, 'UTF8')),
            (%(applications)s::bigint[])[1 + n %% cardinality(%(applications)s::bigint[])],
            md5('bench person ' || 1 + n * 7919 %% %(people)s::bigint)::uuid, 'profile',
            %(first_ends)s::timestamptz + n * interval '1 ms' - interval '1 hour',
@@ -48,9 +48,9 @@ ADD_TOKENS = f"""
 
 # Nine of ten have been redeemed, as in life; half of the applications send a challenge.
 ADD_CODES = f"""
-    INSERT INTO {CODES} (digest, attempt, application_id, user_id, redirect_uri, scope, code_challenge,
+    INSERT INTO {CODES} (id, digest, attempt, application_id, user_id, redirect_uri, scope, code_challenge,
                          issued_at, expires_at, redeemed_at, token_digest)
-    SELECT sha256(convert_to('bench-code-' || n, 'UTF8')), md5('bench attempt ' || n)::uuid,
+    SELECT n, sha256(convert_to('bench-code-' || n, 'UTF8')), md5('bench attempt ' || n)::uuid,
            (%(applications)s::bigint[])[1 + n %% cardinality(%(applications)s::bigint[])],
            md5('bench person ' || 1 + n * 7919 %% %(people)s::bigint)::uuid,
            'https://application-' || n %% 10 || '.{DOMAIN}/sign-in/callback', 'profile',
@@ -118,10 +118,14 @@ def _add(
 ) -> None:
     cursor.execute("SET LOCAL statement_timeout = 0; SET LOCAL maintenance_work_mem = '256MB'")
     cursor.execute(f"SELECT coalesce(max(id), 0) FROM {table}")
-    before = cursor.fetchone()[0]  # numbers go on where rows do, so that no credential comes twice
+    before = cursor.fetchone()[0]  # a row's number is its key, so that no credential comes twice
     with _without_indexes(cursor, table):
         values = {"people": people, "applications": applications, "first_ends": first_ends}
         cursor.execute(statement, {**values, "first": before + 1, "last": before + count})
+        cursor.execute(
+            f"SELECT setval(name, greatest(%s, nextval(name))) FROM pg_get_serial_sequence('{table}', 'id') AS name",
+            [before + count],
+        )
 
 
 @contextmanager

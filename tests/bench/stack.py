@@ -15,7 +15,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -65,8 +65,8 @@ class Stack:
     postgresql_port: int
     redis: subprocess.Popen[bytes]
     client_id: str
-    client_secret: str
-    cookies: list[str]
+    client_secret: str = field(repr=False)
+    cookies: list[str] = field(repr=False)
 
     def roots(self, server: int) -> dict[str, int]:
         return {"server": server, "postgresql": self.postgresql.pid, "redis": self.redis.pid}

@@ -237,7 +237,7 @@ def test_at_a_terminal_a_bar_is_drawn_and_nothing_logged(start: Start, graveyard
     assert process.wait(60) == 0
     assert sentence.startswith("The purge is finished after ")
     bars = [bar for bar in "".join(drawn).split("[") if bar]
-    assert len(bars) > 5
+    assert len(bars) > 2
     assert bars[-1] == f"{'#' * 30}] 100%  deleted rows: {ROWS:,}"
     assert b"{" not in shown
 
@@ -246,7 +246,7 @@ def test_elsewhere_each_batch_is_a_line_of_json(start: Start, graveyard: Registe
     output, log = start().communicate(timeout=60)
     lines = lines_of(log)
     assert output == ""
-    assert len(lines) > 5
+    assert len(lines) > 2
     assert all(line["message"] == "A batch was deleted." for line in lines[:-1])
     assert {line["table"] for line in lines[:-1]} == {TOKENS}
     assert deleted(lines) == lines[-1]["total"] == ROWS

@@ -22,13 +22,14 @@ from oauth_bridge import codes, purging
 from oauth_bridge.faults import Fault, Refused
 from oauth_bridge.models import AccessToken, AuthorizationCode
 from tests.bench import rows
-from tests.factories import PersonFactory
+from tests.factories import CodeFactory, PersonFactory, TokenFactory
 from tests.server import ROOT, environment
 
 
 @pytest.fixture
 def nobody(db: Any, postgresql: None, django_user_model: Any) -> None:
-    """What tests over HTTP have left in this database is out of sight for the test."""
+    """What tests over HTTP have left in this database is out of sight for the test, but for the next key."""
+    CodeFactory(), TokenFactory()
     for model in (AuthorizationCode, AccessToken, django_user_model):
         model.objects.all().delete()
     with connection.cursor() as cursor:

@@ -12,6 +12,7 @@ from django.core.cache import cache
 from oauth_bridge import applications, clients, purging
 from oauth_bridge.faults import Fault, Refused
 from oauth_bridge.models import Application, ApplicationSecret
+from tests.factories import ApplicationFactory, CodeFactory
 
 pytestmark = pytest.mark.django_db
 
@@ -160,3 +161,11 @@ def test_every_secret_of_the_application_is_compared(made, monkeypatch):
     compared.clear()
     fault_of(Application(client_id="unknown"), "wrong")
     assert len(compared) == 1
+
+
+def test_what_holds_a_credential_does_not_show_it(made):
+    rotation = applications.rotate_secret(made[0])
+    application, code = ApplicationFactory(), CodeFactory()
+    for holder, credential in ((rotation, rotation.secret), (application, application.secret), (code, code.raw)):
+        assert credential
+        assert credential not in repr(holder)

@@ -88,15 +88,15 @@ class Command(BaseCommand):
         if application.client_type == Application.CLIENT_PUBLIC:
             raise CommandError("This application is public: it has no secret.")
         try:
-            secret, older = applications.rotate_secret(application, overlap)
+            rotation = applications.rotate_secret(application, overlap)
         except applications.TooManySecrets:
             raise CommandError(
                 f"{applications.MOST_WORKING} secrets of this application still work, which is the most there can be. "
                 "Wait until one has expired (see `application show`), or end them all with --now."
             ) from None
         return {
-            **_with_secret(application, secret),
-            "older_secrets": [_described_secret(secret) for secret in older],
+            **_with_secret(application, rotation.secret),
+            "older_secrets": [_described_secret(secret) for secret in rotation.older],
         }
 
 
