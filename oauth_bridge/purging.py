@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from django.db import connection, models, transaction
+from django.db import OperationalError, connection, models, transaction
 from django.utils import timezone
 
 from accounts.models import Session
@@ -23,6 +23,9 @@ from oauth_bridge.models import AccessToken, ApplicationSecret, AuthorizationCod
 
 # How long a statement may take before the next one looks at less. Live requests wait for about as long at worst.
 LONGEST_SECONDS = 0.05
+# What takes so much longer, because the disk stalls or somebody has locked the table, is cut off and tried again.
+CUT_OFF_MS = 500
+CUT_OFF = "57014"  # query_canceled
 
 
 class Table(NamedTuple):
@@ -79,7 +82,10 @@ WINDOWS = {
 
 
 class Batch(NamedTuple):
-    """What one statement has deleted, how long it took, and how much of all tables has been gone through (0 to 1)."""
+    """What one statement has deleted, how long it took, and how much of all tables has been gone through (0 to 1).
+
+    One that was cut off has deleted nothing and gone no further.
+    """
 
     table: str
     rows: int
@@ -96,9 +102,14 @@ def batches(now: datetime) -> Iterator[Batch]:
     for table, start, end in extents:
         while start < end:
             stop = min(start + width, end)
-            with transaction.atomic():
-                began = time.perf_counter()  # SQLite has had its turn by now: waiting is not work
-                rows = _delete(windows, table, start, stop, now)
+            try:
+                with transaction.atomic():
+                    began = time.perf_counter()  # SQLite has had its turn by now: waiting is not work
+                    rows = _delete(windows, table, start, stop, now)
+            except OperationalError as error:
+                if getattr(error.__cause__, "sqlstate", None) != CUT_OFF:
+                    raise
+                rows, stop = 0, start
             seconds = time.perf_counter() - began
             passed += stop - start
             yield Batch(table.name, rows, seconds, passed / total)
@@ -125,6 +136,8 @@ def _delete(windows: Windows, table: Table, start: int, stop: int, now: datetime
     statement = windows.delete.format(table=table.name, column=table.column)
     places = (windows.place.format(start), windows.place.format(stop))
     with connection.cursor() as cursor:
+        if connection.vendor == "postgresql":
+            cursor.execute(f"SET LOCAL statement_timeout = {CUT_OFF_MS}")
         cursor.execute(statement, [*places, *adapted(now - table.kept)])
         return int(cursor.rowcount)
 

@@ -161,6 +161,23 @@ def test_a_signal_in_the_middle_of_a_statement_waits_for_the_statement(
     assert 1 < left(graveyard) == before - lines[-2]["rows"] == ROWS + 1 - deleted(lines)
 
 
+@contract("O.purge")
+def test_a_statement_that_gets_nowhere_is_cut_off_and_tried_again(
+    postgresql: None, start: Start, graveyard: Registered
+) -> None:
+    with nothing_deleted(TOKENS) as waiting, connection.cursor() as cursor:
+        process = start()
+        for _ in range(2):
+            waiting(1)
+            cut_off = time.monotonic() + 1
+            while cursor.execute("SELECT FROM pg_locks WHERE NOT granted").rowcount:
+                assert time.monotonic() < cut_off, "The statement waits for longer than a second"
+                time.sleep(0.02)
+    lines = lines_of(process.communicate(timeout=60)[1])
+    assert (process.returncode, deleted(lines)) == (0, ROWS)
+    assert left(graveyard) == 1
+
+
 # Not alone ------------------------------------------------------------------------------------------------------------
 
 
