@@ -168,13 +168,6 @@ class ApplicationAdmin(ModelAdmin):
     def enable(self, request: HttpRequest, chosen: QuerySet[Application]) -> None:
         self._switch(request, chosen, True)
 
-    def delete_model(self, request: HttpRequest, obj: Application) -> None:
-        applications.delete(obj)
-
-    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Application]) -> None:
-        for application in queryset:
-            applications.delete(application)
-
     def _switch(self, request: HttpRequest, chosen: QuerySet[Application], is_enabled: bool) -> None:
         for application in chosen:
             applications.set_enabled(application, is_enabled)

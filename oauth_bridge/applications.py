@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from accounts.rows import Rows, adapted
 from oauth_bridge import codes
-from oauth_bridge.models import AccessToken, Application, ApplicationSecret, AuthorizationCode, Consent
+from oauth_bridge.models import Application, ApplicationSecret, Consent
 
 AT_ONCE = timedelta(0)
 DEFAULT_OVERLAP = timedelta(hours=24)
@@ -112,11 +112,3 @@ def set_enabled(application: Application, is_enabled: bool) -> None:
     """Switch the application off or on; off, its codes and tokens are useless at once (D17)."""
     application.is_enabled = is_enabled
     application.save(update_fields=["is_enabled", "updated"])
-
-
-@transaction.atomic
-def delete(application: Application) -> None:
-    """The application with everything it holds."""
-    AuthorizationCode.objects.filter(application=application).delete()
-    AccessToken.objects.filter(application=application).delete()
-    application.delete()

@@ -39,7 +39,7 @@ ISSUE = f"""
     INSERT INTO {CODES} (digest, attempt, application_id, user_id, redirect_uri, scope, code_challenge,
                          issued_at, expires_at)
     VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s)
-    ON CONFLICT (attempt, user_id) DO UPDATE
+    ON CONFLICT (user_id, attempt) DO UPDATE
        SET digest = excluded.digest, issued_at = excluded.issued_at, expires_at = excluded.expires_at
      WHERE {CODES}.redeemed_at IS NULL AND {CODES}.application_id = excluded.application_id
  RETURNING id

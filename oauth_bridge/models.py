@@ -3,13 +3,14 @@
 Codes, tokens and secrets exist here as SHA-256 digests only (D15). The tables are lean on purpose: the toolkit's
 columns for grants this service does not offer are left out, and every index has a reader. Codes and tokens name people
 and applications without a constraint of the database's, which would lock both rows for each of them: whoever reads a
-code or token joins the two, so one that is left without them is worth nothing.
+code or token joins the two, so one that is left without them is worth nothing. No index finds them by application, of
+which one may hold nearly all: they outlive it, unusable, until they are purged.
 """
 
 from __future__ import annotations
 
 import uuid
-from typing import ClassVar
+from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
 from django.conf import settings
@@ -112,6 +113,13 @@ class ApplicationSecret(models.Model):
         return not self.is_revoked and (self.expires_at is None or self.expires_at > timezone.now())
 
 
+def _application() -> models.ForeignKey[Any, Any]:
+    """The application of a code or token: of an index and a constraint, neither."""
+    return models.ForeignKey(
+        Application, on_delete=models.DO_NOTHING, related_name="+", db_constraint=False, db_index=False
+    )
+
+
 class AuthorizationCode(models.Model):
     """A one-time code, remembered after it was redeemed so that a replay is recognised (D13, D14).
 
@@ -120,8 +128,10 @@ class AuthorizationCode(models.Model):
 
     digest = models.BinaryField(max_length=32, unique=True, editable=False)
     attempt = models.UUIDField(editable=False)
-    application = models.ForeignKey(Application, on_delete=models.CASCADE, related_name="+", db_constraint=False)
-    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+", db_constraint=False)
+    application = _application()
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+", db_constraint=False, db_index=False
+    )
     redirect_uri = models.TextField()
     scope = models.TextField()
     code_challenge = models.CharField(max_length=64, blank=True)
@@ -135,7 +145,7 @@ class AuthorizationCode(models.Model):
     class Meta:
         swappable = "OAUTH2_PROVIDER_GRANT_MODEL"
         constraints: ClassVar[list[models.BaseConstraint]] = [
-            models.UniqueConstraint(fields=["attempt", "user"], name="oauth_bridge_one_code_an_attempt"),
+            models.UniqueConstraint(fields=["user", "attempt"], name="oauth_bridge_one_code_an_attempt"),
         ]
 
 
@@ -143,7 +153,7 @@ class AccessToken(models.Model):
     """A bearer credential, valid for 3,600 seconds. Specification 2.3; D14."""
 
     digest = models.BinaryField(max_length=32, unique=True, editable=False)
-    application = models.ForeignKey(Application, on_delete=models.CASCADE, related_name="+", db_constraint=False)
+    application = _application()
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+", db_constraint=False)
     scope = models.TextField()
     issued_at = models.DateTimeField()

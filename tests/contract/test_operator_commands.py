@@ -15,7 +15,7 @@ import pytest
 from django.utils import timezone
 
 from accounts.models import Session, User
-from oauth_bridge.models import AccessToken, AuthorizationCode, Consent
+from oauth_bridge.models import AccessToken, ApplicationSecret, AuthorizationCode, Consent
 from tests.driver import OAuthDriver, Page, error_of
 from tests.factories import PASSWORD, CodeFactory, ConsentFactory, Registered, TokenFactory, rewind
 from tests.matrix import contract
@@ -117,14 +117,21 @@ def test_a_disabled_application_is_refused_until_it_is_enabled(
 
 
 @contract("O.application.delete")
-def test_a_deleted_application_is_gone_with_what_it_holds(
+def test_a_deleted_application_is_gone_and_what_it_held_is_worth_nothing(
     manage: Manage, driver: OAuthDriver, application: Registered
 ) -> None:
-    token = TokenFactory(application=application).raw
+    token, code = TokenFactory(application=application), CodeFactory(application=application)
+    ConsentFactory(user=token.row.user, application=application.row, fingerprint="x")
     answered(manage("application", "delete", application.client_id, "--json"))
-    error_of(driver.userinfo(token), 401, "invalid_token")
-    error_of(driver.exchange(application, "x"), 401, "invalid_client")
-    assert not AccessToken.objects.filter(application_id=application.row.pk).exists()
+    error_of(driver.userinfo(token.raw), 401, "invalid_token")
+    error_of(driver.exchange(application, code.raw), 401, "invalid_client")
+    left = [ApplicationSecret, Consent, AuthorizationCode, AccessToken]
+    assert [model.objects.filter(application_id=application.row.pk).count() for model in left] == [0, 0, 1, 1]
+
+    for row in (token.row, code.row):
+        rewind(row, 2 * 24 * 3600)
+    manage("purge")
+    assert [model.objects.filter(application_id=application.row.pk).count() for model in left] == [0, 0, 0, 0]
 
 
 @contract("O.application.show")

@@ -34,7 +34,7 @@ class Command(BaseCommand):
             "rotate-secret": "make a new secret and print it, once; the old one keeps working for a while",
             "disable": "refuse its codes and tokens from now on",
             "enable": "take it back into use",
-            "delete": "delete it with everything it holds",
+            "delete": "delete it; its codes and tokens end at once",
         }.items():
             one = actions.add_parser(action, help=text)
             one.add_argument("client_id")
@@ -80,7 +80,7 @@ class Command(BaseCommand):
         if action == "show":
             described["secrets"] = [_described_secret(secret) for secret in application.secrets.all()]
         if action == "delete":
-            applications.delete(application)
+            application.delete()
             described["deleted"] = True
         return described
 
