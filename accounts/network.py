@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+import functools
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 
 from django.conf import settings
 from django.http import HttpRequest
@@ -17,21 +18,23 @@ def client_address(request: HttpRequest) -> str:
     It is the peer's, unless the peer is a trusted proxy; then the right-most address of `X-Forwarded-For` that is not
     one. IPv6 counts by its /64. `"unknown"` when there is no address at all (a Unix socket).
     """
-    address = _parse(request.META.get("REMOTE_ADDR", ""))
+    forwarded = request.META.get("HTTP_X_FORWARDED_FOR", "")
+    return _client_address(request.META.get("REMOTE_ADDR", ""), forwarded, tuple(settings.TRUSTED_PROXIES))
+
+
+@functools.lru_cache(maxsize=256)
+def _client_address(peer: str, forwarded: str, proxies: tuple[IPv4Network | IPv6Network, ...]) -> str:
+    address = _parse(peer)
     if address is None:
         return UNKNOWN
-    for hop in reversed(request.META.get("HTTP_X_FORWARDED_FOR", "").split(",")):
-        if not _is_trusted(address):
+    for hop in reversed(forwarded.split(",")):
+        if not any(address in network for network in proxies):
             break
         claimed = _parse(hop)
         if claimed is None:
             break
         address = claimed
     return _counted(address)
-
-
-def _is_trusted(address: IPv4Address | IPv6Address) -> bool:
-    return any(address in network for network in settings.TRUSTED_PROXIES)
 
 
 def _counted(address: IPv4Address | IPv6Address) -> str:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
 from typing import Any, Generic, TypeVar
 from uuid import UUID
 
-from django.db import connection
+from django.db import DEFAULT_DB_ALIAS, connection
 from django.db.models import Model
 
 M = TypeVar("M", bound=Model)
@@ -17,12 +17,16 @@ M = TypeVar("M", bound=Model)
 class Rows(Generic[M]):
     """A model's columns for a statement, and its instances from what the statement found.
 
-    With `names`, only these fields are read; the others are deferred.
+    With `names`, only these fields are read, and those `without` are not; Django reads them when somebody asks.
     """
 
-    def __init__(self, model: type[M], *names: str) -> None:
+    def __init__(self, model: type[M], *names: str, without: Collection[str] = ()) -> None:
         self._model = model
-        self._fields = [field for field in model._meta.concrete_fields if not names or field.attname in names]
+        self._fields = [
+            field
+            for field in model._meta.concrete_fields
+            if (not names or field.attname in names) and field.attname not in without
+        ]
         self._names = [field.attname for field in self._fields]
 
     def __len__(self) -> int:
@@ -36,7 +40,7 @@ class Rows(Generic[M]):
         row = list(values)
         for place, convert in self._conversions:
             row[place] = convert(row[place])
-        return self._model.from_db(connection.alias, self._names, row)
+        return self._model.from_db(DEFAULT_DB_ALIAS, self._names, row)
 
     @functools.cached_property
     def _conversions(self) -> list[tuple[int, Callable[[Any], Any]]]:
@@ -53,9 +57,34 @@ def _converted(convert: Callable[..., Any], column: Any, value: Any) -> Any:
     return convert(value, column, connection)
 
 
+@functools.cache
+def is_postgresql() -> bool:
+    return connection.vendor == "postgresql"
+
+
+def one(statement: str, *values: object) -> Any:
+    """The first row of the statement, None when there is none."""
+    rows = every(statement, *values)
+    return rows[0] if rows else None
+
+
+def every(statement: str, *values: object) -> list[Any]:
+    """All rows of the statement. For a few statements that run often: each has a cursor of its own (`kept_cursor`)."""
+    if is_postgresql():
+        return _executed(connection.kept_cursor(statement), statement, values)  # type: ignore[attr-defined]
+    with connection.cursor() as cursor:
+        return _executed(cursor, statement, adapted(*values))
+
+
+def _executed(cursor: Any, statement: str, values: Sequence[object]) -> list[Any]:
+    cursor.execute(statement, values)
+    rows: list[Any] = cursor.fetchall()
+    return rows
+
+
 def adapted(*values: object) -> list[Any]:
     """The values as this database takes them: SQLite wants its own spelling of times and UUIDs."""
-    if connection.vendor == "postgresql":
+    if is_postgresql():
         return list(values)
     operations = connection.ops
     taken: list[Any] = []

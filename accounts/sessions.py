@@ -20,10 +20,9 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from django.apps import apps
 from django.contrib.auth import SESSION_KEY
 from django.contrib.sessions.backends.db import SessionStore as DatabaseSessionStore
-from django.db import connection
 from django.utils import timezone
 
-from accounts.rows import Rows
+from accounts.rows import Rows, one
 
 if TYPE_CHECKING:
     from accounts.models import Session, User
@@ -51,7 +50,7 @@ def _session_and_person() -> tuple[str, Rows[User]]:
     Where nobody is signed in, the columns of the person are empty.
     """
     person, session = apps.get_model("accounts", "User"), apps.get_model("accounts", "Session")
-    people = Rows(person)
+    people = Rows(person, without=("created_at", "last_login"))
     return (
         f"SELECT {people.columns('u')}, s.session_data"  # noqa: S608 - names of tables and columns only
         f" FROM {session._meta.db_table} s LEFT JOIN {person._meta.db_table} u ON u.id = s.user_id"
@@ -72,10 +71,7 @@ class SessionStore(DatabaseSessionStore):
 
     def load(self) -> dict[str, Any]:
         statement, people = _session_and_person()
-        now = connection.ops.adapt_datetimefield_value(timezone.now())
-        with connection.cursor() as cursor:
-            cursor.execute(statement, [digest(self.session_key or ""), now])
-            row = cursor.fetchone()
+        row = one(statement, digest(self.session_key or ""), timezone.now())
         if row is None:
             self._session_key = None
             return {}
@@ -130,7 +126,7 @@ class SessionStore(DatabaseSessionStore):
 
     def encode(self, session_dict: dict[str, Any]) -> str:
         nonce = os.urandom(_NONCE_BYTES)
-        sealed = self._cipher().encrypt(nonce, super().encode(session_dict).encode(), None)
+        sealed = self._cipher().encrypt(nonce, self.serializer().dumps(session_dict), None)
         return base64.b64encode(nonce + sealed).decode()
 
     def decode(self, session_data: str | bytes) -> dict[str, Any]:
@@ -138,9 +134,9 @@ class SessionStore(DatabaseSessionStore):
         try:
             sealed = base64.b64decode(session_data)
             payload = self._cipher().decrypt(sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:], None)
+            return self.serializer().loads(payload)  # type: ignore[no-any-return]
         except (InvalidTag, ValueError):
             return {}
-        return super().decode(payload.decode())
 
     def _cipher(self) -> AESGCM:
         """Keyed by the browser's key, which the database does not hold. Its digest, the row's key, leads nowhere."""

@@ -12,7 +12,6 @@ from typing import Any, TypeVar
 from django.core.cache import caches
 from django.core.cache.backends.base import DEFAULT_TIMEOUT
 from django.core.cache.backends.redis import RedisCache, RedisCacheClient
-from redis import ConnectionPool
 from redis.backoff import NoBackoff
 from redis.exceptions import ConnectionError, RedisError
 from redis.retry import Retry
@@ -118,32 +117,34 @@ class FailOpenRedisCache(RedisCache):
     def count_in_window(self, key: str, seconds: int) -> int:
         """One more event under `key`, which is forgotten `seconds` after the first: how many there are, 0 when away.
 
-        One round trip, where `add` and `incr` of Django's cache are three; and no client object is made for it, which
-        costs as much as the trip. For `accounts.limits.count_request`.
+        One round trip, where `add` and `incr` of Django's cache are three, on a connection of this thread's own: to
+        make a client object or to ask the pool costs as much as the trip. For `accounts.limits.count_request`.
         """
 
         def call() -> int:
-            pool = self._pool
-            connection: Any = pool.get_connection()
             try:
-                commands = [("INCR", key), ("EXPIRE", key, seconds, "NX")]
-                connection.send_packed_command(connection.pack_commands(commands))
-                counted = connection.read_response()
-                connection.read_response()
-            except BaseException:  # an answer that was not read must not be taken for the next one's
-                connection.disconnect()
-                raise
-            finally:
-                pool.release(connection)
-            return int(counted)
+                return self._count(key, seconds)
+            except ConnectionError:  # Redis may have closed it while it idled
+                return self._count(key, seconds)
 
         return self._or(0, call)
 
+    def _count(self, key: str, seconds: int) -> int:
+        line = self._line
+        try:
+            line.send_packed_command(line.pack_commands([("INCR", key), ("EXPIRE", key, seconds, "NX")]))
+            counted = line.read_response()
+            line.read_response()
+        except BaseException:  # an answer that was not read must not be taken for the next one's
+            line.disconnect()
+            raise
+        return int(counted)
+
     @functools.cached_property
-    def _pool(self) -> ConnectionPool:
+    def _line(self) -> Any:
+        """Django makes a cache object for each thread, so nobody else writes to its connection."""
         client: RedisCacheClient = self._cache  # type: ignore[attr-defined]
-        pool: ConnectionPool = client.get_client(None, write=True).connection_pool
-        return pool
+        return client.get_client(None, write=True).connection_pool.make_connection()
 
     def set_many(
         self, data: Mapping[str, Any], timeout: float | None = DEFAULT_TIMEOUT, version: int | None = None

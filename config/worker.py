@@ -24,9 +24,10 @@ QUICK = re.compile(rb"(?:GET /oauth/userinfo|GET /oauth/authorize\?\S*|POST /oau
 BODY = re.compile(rb"\r\n(?:content-length|transfer-encoding)([^\r]*)", re.IGNORECASE)
 LENGTH = re.compile(rb":[ \t]*(\d+)[ \t]*", re.ASCII)
 
-# When the database or Redis is slow, requests wait side by side in the threads instead of one behind the other.
+# When the database or Redis is slow, requests wait side by side in the threads instead of one behind the other: after
+# one that took so long, for so many times as long as it took.
 SLOW_SECONDS = 0.1
-THREADS_FOR_SECONDS = 5.0
+THREADS_FOR_TIMES = 10
 # A connection on which nothing has come is not kept as long as one that has been of use.
 NEWCOMER_SECONDS = 10.0
 # For what a client is still sending when it has its answer: a connection closed under it loses the answer.
@@ -80,8 +81,9 @@ class Worker(ThreadWorker):
         else:
             self.nr_conns -= 1
             conn.close()  # all that was sent has been read, so there is nothing to linger for
-        if time.monotonic() - started > SLOW_SECONDS:
-            self._threads_until = time.monotonic() + THREADS_FOR_SECONDS
+        ended = time.monotonic()
+        if ended - started > SLOW_SECONDS:
+            self._threads_until = ended + THREADS_FOR_TIMES * (ended - started)
 
     def finish_request(self, conn: TConn, fs: Future[Any]) -> None:
         """What ends is closed by a thread, which waits a moment for the client to close too; the loop can't wait."""

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from django.db import connection, transaction
+from django.db import transaction
 from django.db.models import Q
 from django.utils import timezone
 
-from accounts.rows import Rows, adapted
+from accounts.rows import Rows, one
 from oauth_bridge import codes
 from oauth_bridge.models import Application, ApplicationSecret, Consent
 
@@ -25,7 +25,7 @@ EXPIRED_KEPT_FOR = timedelta(days=90)
 MOST_EXPIRED = 10
 MOST_WORKING = 10
 
-APPLICATIONS = Rows(Application)
+APPLICATIONS = Rows(Application, without=("created", "updated"))
 
 FIND = f"""
     SELECT {APPLICATIONS.columns("a")}, c.fingerprint
@@ -39,9 +39,7 @@ def find(client_id: str, person_id: UUID | None = None) -> Application | None:
     """The application a request names, whatever state it is in, with what the person has agreed to. One statement."""
     if not client_id.isprintable():  # PostgreSQL takes no NUL
         return None
-    with connection.cursor() as cursor:
-        cursor.execute(FIND, adapted(person_id, timezone.now(), client_id))
-        row = cursor.fetchone()
+    row = one(FIND, person_id, timezone.now(), client_id)
     if row is None:
         return None
     application = APPLICATIONS.instance(row[:-1])

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import logging
 from datetime import datetime, timedelta
-from typing import Any, NamedTuple, NoReturn
+from typing import NamedTuple, NoReturn
 
 from django.db import connection
 from django.utils import timezone
 from django.utils.crypto import constant_time_compare
 
-from accounts.rows import adapted
+from accounts.rows import adapted, every, is_postgresql
 from oauth_bridge import throttling
 from oauth_bridge.codes import digest_of
 from oauth_bridge.faults import Fault, Refused
@@ -59,9 +59,7 @@ def authenticate(form: dict[str, str], address: str) -> Client:
     """
     client_id, secret = form["client_id"], form.get("client_secret", "")
     now = timezone.now()
-    with connection.cursor() as cursor:
-        cursor.execute(FIND, adapted(now, now - USE_NOTED_EVERY, client_id))
-        rows: list[tuple[Any, ...]] = cursor.fetchall()
+    rows = every(FIND, now, now - USE_NOTED_EVERY, client_id)
     client = Client(*rows[0][:4]) if rows else None
     digest = digest_of(secret)
     matching = [row[4:] for row in rows or [NOBODY] if constant_time_compare(digest, row[5] or NO_DIGEST)]
@@ -84,7 +82,7 @@ def _note_use(secret_id: int, now: datetime) -> None:
 
     The others do not wait for it, nor for a rotation that has the row and may be stuck: the next use is noted as well.
     """
-    lock = WITHOUT_WAITING if connection.vendor == "postgresql" else ""
+    lock = WITHOUT_WAITING if is_postgresql() else ""
     with connection.cursor() as cursor:
         cursor.execute(NOTE_USE.format(lock=lock), adapted(now, secret_id, now - USE_NOTED_EVERY))
 

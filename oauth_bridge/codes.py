@@ -12,14 +12,14 @@ import hashlib
 import secrets
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
 from django.contrib.auth import get_user_model
-from django.db import connection, transaction
+from django.db import transaction
 from django.utils import timezone
 
-from accounts.rows import Rows, adapted
+from accounts.rows import Rows, is_postgresql, one
 from oauth_bridge.faults import Fault, Refused
 from oauth_bridge.models import AccessToken, Application, AuthorizationCode
 
@@ -119,7 +119,7 @@ def issue(attempt: Attempt, person: User) -> str:
     """
     code = new_credential()
     now = timezone.now()
-    row = _one(
+    row = one(
         ISSUE,
         digest_of(code),
         attempt.id,
@@ -160,13 +160,13 @@ def redeem(presented: dict[str, str], application_id: int, token: str) -> bool:
     digest = digest_of(token)
     expires_at = now + timedelta(seconds=TOKEN_LIFETIME_SECONDS)
     spend = (now, digest, spent, now, application_id, challenge, presented.get("redirect_uri"))
-    if connection.vendor == "postgresql":
-        return _one(SPEND_AND_STORE, *spend, digest, now, expires_at) is not None
+    if is_postgresql():
+        return one(SPEND_AND_STORE, *spend, digest, now, expires_at) is not None
     with transaction.atomic():
-        row = _one(SPEND, *spend)
+        row = one(SPEND, *spend)
         if row is None:
             return False
-        _one(f"{STORE} VALUES (%s, %s, %s, %s, %s, %s) RETURNING id", digest, *row, now, expires_at)
+        one(f"{STORE} VALUES (%s, %s, %s, %s, %s, %s) RETURNING id", digest, *row, now, expires_at)
     return True
 
 
@@ -196,7 +196,7 @@ def read(token: str) -> Bearer:
     """
     now = timezone.now()
     digest = digest_of(token)
-    found = _one(READ, digest, now)
+    found = one(READ, digest, now)
     if found is not None:
         *person, application_id, scope = found
         return Bearer(BEARERS.instance(person), application_id, scope.split())
@@ -204,10 +204,3 @@ def read(token: str) -> Bearer:
     if row is None:
         raise Refused(Fault.TOKEN_UNKNOWN)
     raise Refused(Fault.TOKEN_EXPIRED if row.expires_at <= now else Fault.TOKEN_REVOKED)
-
-
-def _one(sql: str, *values: object) -> Any:
-    """The first row of the statement, None when there is none."""
-    with connection.cursor() as cursor:
-        cursor.execute(sql, adapted(*values))
-        return cursor.fetchone()

@@ -11,7 +11,6 @@ import hashlib
 import json
 import secrets
 import time
-import uuid
 from dataclasses import asdict, dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -40,7 +39,7 @@ def new_attempt() -> str:
     its end only, where PostgreSQL finds the page at hand."""
     milliseconds = time.time_ns() // 1_000_000
     number = milliseconds << 80 | secrets.randbits(80)
-    return uuid.UUID(int=number & ~(0xF << 76 | 0b11 << 62) | 7 << 76 | 0b10 << 62).hex
+    return f"{number & ~(0xF << 76 | 0b11 << 62) | 7 << 76 | 0b10 << 62:032x}"
 
 
 class Damaged(Exception):
