@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from uuid import UUID
 
 from django.db import transaction
 from django.db.models import Q
 from django.utils import timezone
 
-from accounts.rows import Rows, one
+from accounts.rows import Rows
+from accounts.sessions import Beside, SessionStore
 from oauth_bridge import codes
 from oauth_bridge.models import Application, ApplicationSecret, Consent
 
@@ -27,24 +27,24 @@ MOST_WORKING = 10
 
 APPLICATIONS = Rows(Application, without=("created", "updated"))
 
-FIND = f"""
-    SELECT {APPLICATIONS.columns("a")}, c.fingerprint
-      FROM {Application._meta.db_table} a
-      LEFT JOIN {Consent._meta.db_table} c ON c.application_id = a.id AND c.user_id = %s AND c.expires_at > %s
-     WHERE a.client_id = %s
-"""  # noqa: S608 - names of tables and columns only
+WITH_CONSENT = Beside(
+    f"{APPLICATIONS.columns('a')}, c.fingerprint",
+    f"LEFT JOIN {Application._meta.db_table} a ON a.client_id = %s"
+    f" LEFT JOIN {Consent._meta.db_table} c ON c.application_id = a.id AND c.user_id = u.id AND c.expires_at > %s",
+)
 
 
-def find(client_id: str, person_id: UUID | None = None) -> Application | None:
-    """The application a request names, whatever state it is in, with what the person has agreed to. One statement."""
+def find(client_id: str, session: SessionStore | None = None) -> Application | None:
+    """The application a request names, whatever state it is in, with what the session's person has agreed to.
+
+    One statement, which also loads the session.
+    """
     if not client_id.isprintable():  # PostgreSQL takes no NUL
         return None
-    row = one(FIND, person_id, timezone.now(), client_id)
-    if row is None:
-        return None
+    row = (session or SessionStore()).load_with(WITH_CONSENT, client_id, timezone.now())
     application = APPLICATIONS.instance(row[:-1])
     application.agreed_fingerprint = row[-1]
-    return application
+    return application if application.pk else None
 
 
 @transaction.atomic

@@ -22,6 +22,7 @@ from oauth2_provider.exceptions import OAuthToolkitError
 from oauth2_provider.views.mixins import OAuthLibMixin
 
 from accounts.network import client_address
+from accounts.sessions import SessionStore
 from accounts.views import stale_form
 from oauth_bridge import (
     applications,
@@ -150,7 +151,7 @@ class AuthorizeView(BridgeView):
         Raises NotVerified: client or callback address does not hold. Raises Refused: anything else does not.
         """
         repeated = query.repeated() if query else []
-        application = applications.find(pending.parameters["client_id"], request.user.pk)
+        application = applications.find(pending.parameters["client_id"], cast(SessionStore, request.session))
         if not repeated and validator.holds(application, pending.parameters):
             return application, claims.PROFILE_SCOPE
         request.oauth_parameters = pending.parameters  # type: ignore[attr-defined]

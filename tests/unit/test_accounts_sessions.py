@@ -18,7 +18,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from accounts.models import Session, User
-from accounts.sessions import SessionStore, digest, end_sessions
+from accounts.sessions import Beside, SessionStore, digest, end_sessions
 from tests.factories import PersonFactory
 
 pytestmark = pytest.mark.django_db
@@ -82,6 +82,21 @@ def test_session_and_person_are_read_in_one_statement(browser: Client, alice: Us
         assert store[SESSION_KEY] == str(alice.pk)
         assert store.person == alice
     assert len(statements) == 1
+
+
+def test_a_session_that_is_loaded_stays_as_it_is_when_more_is_read_beside_it(browser: Client, alice: User) -> None:
+    beside = Beside("n.number", "LEFT JOIN (SELECT 7 AS number) n ON n.number = %s")
+    fresh, loaded = SessionStore(key_of(browser)), SessionStore(key_of(browser))
+    assert loaded[SESSION_KEY] == str(alice.pk)
+    with CaptureQueriesContext(connection) as statements:
+        assert tuple(fresh.load_with(beside, 7)) == (7,)
+        assert fresh.person == alice
+    assert len(statements) == 1
+
+    Session.objects.all().delete()  # signed out from elsewhere, between two looks of the same request
+    assert tuple(loaded.load_with(beside, 8)) == (None,)
+    assert (loaded.session_key, loaded.person) == (key_of(browser), alice)
+    assert SessionStore().load_with(beside, 7)[0] == 7
 
 
 def test_a_page_that_asks_who_is_signed_in_spends_one_statement_on_it(browser: Client) -> None:
