@@ -32,7 +32,11 @@ class AuthenticationMiddleware(middleware.AuthenticationMiddleware):
             return known[0]
 
         request.user = cast(User, SimpleLazyObject(user))
-        request.auser = sync_to_async(user)
+
+        async def auser() -> User | AnonymousUser:
+            return await sync_to_async(user)()
+
+        request.auser = auser
 
 
 def signed_in_person(request: HttpRequest) -> User | None:

@@ -60,7 +60,6 @@ MIDDLEWARE = [
     *MACHINE_MIDDLEWARE,
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
-    "django.middleware.locale.LocaleMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "accounts.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
@@ -162,7 +161,6 @@ CSRF_COOKIE_SECURE = IS_HTTPS
 CSRF_COOKIE_HTTPONLY = True
 CSRF_COOKIE_SAMESITE = "Lax"
 CSRF_FAILURE_VIEW = "oauth_bridge.views.csrf_failure"
-LANGUAGE_COOKIE_NAME = "delegated_language"
 CSRF_TRUSTED_ORIGINS = [AUTH_URL]
 MESSAGE_STORAGE = "django.contrib.messages.storage.session.SessionStorage"
 
@@ -189,7 +187,7 @@ SILENCED_SYSTEM_CHECKS = [
 # Language and time ---------------------------------------------------------------------------------------------------
 
 LANGUAGE_CODE = "en"
-LANGUAGES = [("en", _("English"))]
+LANGUAGES = [("en", _("English"))]  # with a second one, LocaleMiddleware after the sessions'
 USE_I18N = True
 USE_TZ = True
 TIME_ZONE = "UTC"

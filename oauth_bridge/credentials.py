@@ -20,7 +20,7 @@ def authenticating(request: HttpRequest, form: dict[str, str]) -> tuple[dict[str
 
     Raises Refused: the client authenticates in two ways, or the header can't be read.
     """
-    scheme, _, value = request.headers.get("Authorization", "").partition(" ")
+    scheme, _, value = request.META.get("HTTP_AUTHORIZATION", "").partition(" ")
     if scheme.lower() != "basic":
         return form, ""
     if "client_secret" in form:
@@ -42,7 +42,7 @@ def bearer_token(request: HttpRequest) -> str:
 
     Raises Refused: there is none, or it can't be one.
     """
-    scheme, _, value = request.headers.get("Authorization", "").strip().partition(" ")
+    scheme, _, value = request.META.get("HTTP_AUTHORIZATION", "").strip().partition(" ")
     if scheme.lower() != "bearer":
         raise Refused(Fault.TOKEN_MISSING)
     token = value.strip()

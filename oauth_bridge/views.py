@@ -42,6 +42,7 @@ from oauth_bridge.faults import Fault, NotVerified, Refused
 
 logger = logging.getLogger("oauth_bridge")
 
+PURPOSES = ("HTTP_SEC_PURPOSE", "HTTP_PURPOSE", "HTTP_X_PURPOSE", "HTTP_X_MOZ")
 KNOWN_METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 
 # What the library still says in words of its own, and the sentence this service has for it.
@@ -270,7 +271,8 @@ def bad_request(request: HttpRequest, exception: Exception | None = None) -> Htt
 
 def _refuse_speculation(request: HttpRequest) -> None:
     """D8: what is fetched before anybody asked never reaches a session. After a 204 a real click would do nothing."""
-    purposes = " ".join(request.headers.get(name, "") for name in ("Sec-Purpose", "Purpose", "X-Purpose", "X-Moz"))
-    is_speculative = re.search("prefetch|prerender|preview", purposes, re.IGNORECASE)
-    if is_speculative or request.headers.get("Sec-Fetch-Dest", "document") not in ("document", ""):
+    sent = request.META
+    purposes = " ".join(sent[name] for name in PURPOSES if name in sent)
+    is_speculative = purposes and re.search("prefetch|prerender|preview", purposes, re.IGNORECASE)
+    if is_speculative or sent.get("HTTP_SEC_FETCH_DEST", "document") not in ("document", ""):
         raise NotVerified(Fault.SPECULATIVE, {"Retry-After": "1"})
