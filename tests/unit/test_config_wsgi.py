@@ -19,7 +19,7 @@ def names(handler) -> str:
 
 def test_machine_paths_pass_no_middleware_that_reads_or_sets_cookies():
     passed = names(wsgi.machines)
-    for name in ("Session", "CsrfView", "Message", "Authentication", "Locale", "WhiteNoise"):
+    for name in ("Session", "CsrfView", "Message", "Authentication", "WhiteNoise"):
         assert f"{name}Middleware" in names(wsgi.pages)
         assert f"{name}Middleware" not in passed
     for path in settings.MACHINE_MIDDLEWARE:
