@@ -22,7 +22,7 @@ from oauth_bridge.codes import TOKEN_LIFETIME_SECONDS
 from oauth_bridge.models import AccessToken, ApplicationSecret, AuthorizationCode, Consent, PurgeRun
 
 # How long a statement may take before the next one looks at less. Live requests wait for about as long at worst.
-LONGEST_SECONDS = 0.05
+LONGEST_SECONDS = 0.005
 # What takes so much longer, because the disk stalls or somebody has locked the table, is cut off and tried again.
 CUT_OFF_MS = 500
 CUT_OFF = "57014"  # query_canceled

@@ -20,7 +20,7 @@ from oauth_bridge.purging import Batch
 logger = logging.getLogger(__name__)
 
 # After each batch the database is left alone for so many times as long as the batch took.
-REST = 3
+REST = 4
 BAR_WIDTH = 30
 
 
