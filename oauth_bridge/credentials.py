@@ -45,7 +45,7 @@ def bearer_token(request: HttpRequest) -> str:
     scheme, _, value = request.META.get("HTTP_AUTHORIZATION", "").strip().partition(" ")
     if scheme.lower() != "bearer":
         raise Refused(Fault.TOKEN_MISSING)
-    token = value.strip()
+    token: str = value.strip()
     if not B64TOKEN.fullmatch(token):
         raise Refused(Fault.TOKEN_MALFORMED)
     return token
