@@ -45,6 +45,7 @@ def load(people: int, tokens: int, codes: int, *, dead: bool) -> None:
 def main() -> int:
     arguments = parsed()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs begin with it ignored
     try:
         if arguments.command == "load":
             load(arguments.people, arguments.tokens, arguments.codes, dead=arguments.dead)
