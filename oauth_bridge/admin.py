@@ -19,7 +19,7 @@ from django.utils.translation import gettext_lazy, ngettext
 
 from accounts.admin_site import ModelAdmin
 from oauth_bridge import applications, logos
-from oauth_bridge.models import Application
+from oauth_bridge.models import Application, ApplicationSecret, Consent
 
 SECRET_COOKIE = "new_client_secret"
 SECRET_COOKIE_SECONDS = 120
@@ -167,6 +167,15 @@ class ApplicationAdmin(ModelAdmin):
     @admin.action(description=gettext_lazy("Switch on"), permissions=["change"])
     def enable(self, request: HttpRequest, chosen: QuerySet[Application]) -> None:
         self._switch(request, chosen, True)
+
+    def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
+        """What goes with the applications, counted and not listed: a million people may have remembered one."""
+        counts = {
+            gettext_lazy("applications"): len(objs),
+            gettext_lazy("client secrets"): ApplicationSecret.objects.filter(application__in=objs).count(),
+            gettext_lazy("remembered consents"): Consent.objects.filter(application__in=objs).count(),
+        }
+        return [str(application) for application in objs], counts, set(), []
 
     def _switch(self, request: HttpRequest, chosen: QuerySet[Application], is_enabled: bool) -> None:
         for application in chosen:

@@ -10,7 +10,9 @@ from django.utils import timezone
 from PIL import Image
 
 from oauth_bridge import codes
-from oauth_bridge.models import Application, ApplicationSecret
+from oauth_bridge.faults import Refused
+from oauth_bridge.models import Application, ApplicationSecret, Consent
+from tests.factories import ConsentFactory, PersonFactory, TokenFactory
 
 ADD = "/admin/oauth_bridge/application/add/"
 FORM = {
@@ -182,3 +184,26 @@ def test_who_may_only_register_still_sees_the_secret(db, client, django_user_mod
 def test_a_name_cannot_turn_the_text_of_a_page_around(administrator):
     administrator.post(ADD, {**FORM, "name": "Bank\u202egro.live"})
     assert not Application.objects.exists()
+
+
+@pytest.mark.parametrize("by_action", [False, True])
+def test_deleting_counts_what_goes_along_and_lists_none_of_it(registered, by_action):
+    browser, _, application = registered
+    ConsentFactory(application=application, user=PersonFactory(), fingerprint="x")
+    token = TokenFactory(application=application)
+    if by_action:
+        url = "/admin/oauth_bridge/application/"
+        form = {"action": "delete_selected", "_selected_action": application.pk}
+        page = browser.post(url, form)
+    else:
+        url, form = f"/admin/oauth_bridge/application/{application.pk}/delete/", {}
+        page = browser.get(url)
+    text = " ".join(re.sub(r"<[^>]+>", " ", page.content.decode()).split())
+    assert "Applications: 1 Client secrets: 1 Remembered consents: 1" in text
+    assert "object (" not in text
+    browser.post(url, {**form, "post": "yes"})
+    assert not Application.objects.exists()
+    assert not ApplicationSecret.objects.exists()
+    assert not Consent.objects.exists()
+    with pytest.raises(Refused):
+        codes.read(token.raw)
