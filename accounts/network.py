@@ -18,8 +18,9 @@ def client_address(request: HttpRequest) -> str:
     It is the peer's, unless the peer is a trusted proxy; then the right-most address of `X-Forwarded-For` that is not
     one. IPv6 counts by its /64. `"unknown"` when there is no address at all (a Unix socket).
     """
-    forwarded = request.META.get("HTTP_X_FORWARDED_FOR", "")
-    return _client_address(request.META.get("REMOTE_ADDR", ""), forwarded, tuple(settings.TRUSTED_PROXIES))
+    proxies = tuple(settings.TRUSTED_PROXIES)
+    forwarded = request.META.get("HTTP_X_FORWARDED_FOR", "") if proxies else ""
+    return _client_address(request.META.get("REMOTE_ADDR", ""), forwarded, proxies)
 
 
 @functools.lru_cache(maxsize=256)

@@ -133,12 +133,12 @@ class FailOpenRedisCache(RedisCache):
         line = self._line
         try:
             line.send_packed_command(line.pack_commands([("INCR", key), ("EXPIRE", key, seconds, "NX")]))
-            counted = line.read_response()
+            counted = int(line.read_response())
             line.read_response()
         except BaseException:  # an answer that was not read must not be taken for the next one's
             line.disconnect()
             raise
-        return int(counted)
+        return counted
 
     @functools.cached_property
     def _line(self) -> Any:

@@ -91,6 +91,7 @@ class Batch(NamedTuple):
     rows: int
     seconds: float
     done: float
+    is_cut_off: bool = False
 
 
 def batches(now: datetime) -> Iterator[Batch]:
@@ -112,7 +113,7 @@ def batches(now: datetime) -> Iterator[Batch]:
                 rows, stop = 0, start
             seconds = time.perf_counter() - began
             passed += stop - start
-            yield Batch(table.name, rows, seconds, passed / total)
+            yield Batch(table.name, rows, seconds, passed / total, is_cut_off=stop == start)
             start, width = stop, _fitting(windows, width, seconds)
 
 

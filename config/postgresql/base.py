@@ -46,6 +46,9 @@ class DatabaseWrapper(base.DatabaseWrapper):
         return {"options": f"-c lock_timeout={LOCK_TIMEOUT_SECONDS}s", **super().get_connection_params()}
 
     def is_usable(self) -> bool:
+        """Not after an error: a prepared statement whose table was changed fails as long as its connection lives."""
+        if self.errors_occurred:
+            return False
         try:
             socket = self.connection.fileno()
         except Error:

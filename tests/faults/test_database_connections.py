@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 import pytest
-from django.db import OperationalError, connection, connections, transaction
+from django.db import NotSupportedError, OperationalError, connection, connections, transaction
 from django.test.utils import CaptureQueriesContext
 
 from config.postgresql.base import LOCK_TIMEOUT_SECONDS
@@ -62,3 +62,24 @@ def test_nobody_waits_for_long_for_a_row_that_somebody_holds(idle, committed):
         with pytest.raises(OperationalError), own.cursor() as cursor:
             cursor.execute("UPDATE oauth_bridge_authorizationcode SET scope = scope WHERE id = %s", [code.row.pk])
         assert time.monotonic() - began < 2 * LOCK_TIMEOUT_SECONDS
+
+
+def test_a_table_that_was_changed_costs_each_connection_one_request_at_most(idle):
+    own, _ = idle
+    administrator = connection.copy()
+    ask = "SELECT name FROM changed WHERE name = %s"
+    try:
+        with administrator.cursor() as cursor:
+            cursor.execute("CREATE TABLE changed (name varchar(10))")
+        for _ in range(10):  # by then the statement is prepared
+            own.kept_cursor(ask).execute(ask, ["Alice"])
+        with administrator.cursor() as cursor:
+            cursor.execute("ALTER TABLE changed ALTER name TYPE varchar(20)")
+        with pytest.raises(NotSupportedError):
+            own.kept_cursor(ask).execute(ask, ["Alice"])
+        own.close_if_unusable_or_obsolete()  # as when a request has ended
+        own.kept_cursor(ask).execute(ask, ["Alice"])
+    finally:
+        with administrator.cursor() as cursor:
+            cursor.execute("DROP TABLE IF EXISTS changed")
+        administrator.close()

@@ -175,6 +175,7 @@ def test_a_statement_that_gets_nowhere_is_cut_off_and_tried_again(
                 time.sleep(0.02)
     lines = lines_of(process.communicate(timeout=60)[1])
     assert (process.returncode, deleted(lines)) == (0, ROWS)
+    assert [line["table"] for line in lines if line["level"] == "warning"][:1] == [TOKENS]
     assert left(graveyard) == 1
 
 

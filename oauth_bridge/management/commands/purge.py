@@ -82,7 +82,9 @@ class Log:
         self.close(f"Stopped by {by}. Deleted rows: {self.rows:,}. Run the purge again to go on.")
 
     def tell(self, batch: Batch) -> None:
-        if batch.rows:
+        if batch.is_cut_off:
+            logger.warning("A statement was cut off and is tried again.", extra={"table": batch.table})
+        elif batch.rows:
             told = {"table": batch.table, "rows": batch.rows, "total": self.rows, "done": round(batch.done, 4)}
             logger.info("A batch was deleted.", extra={**told, "duration_ms": round(batch.seconds * 1000, 1)})
 
