@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from http.client import HTTPConnection, HTTPException
 from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
 from typing import Any
 
 from tests.bench.cpu import Snapshot
@@ -20,6 +21,7 @@ from tests.bench.targets import Failed, Floor, Service, Target
 CLIENTS = 4
 RACERS = 10
 PHASE_SECONDS = 120
+ENDING = (signal.SIGINT, signal.SIGTERM)
 
 Operation = Callable[[HTTPConnection, int], Any]
 _fork = multiprocessing.get_context("fork")
@@ -60,15 +62,13 @@ class Share:
 
 def drive(target: Target, phase: str, number: int, operation: Operation, count: int) -> tuple[Measured, list[Any]]:
     """The operation `count` times, or as often as PHASE_SECONDS allow; what it cost, and what it returned."""
-    counter = _fork.Value("q", 0)
     before = Snapshot.of(target.roots)
-    clients = []
-    for _ in range(CLIENTS):
-        here, there = _fork.Pipe(duplex=False)
-        process = _fork.Process(target=_client, args=(target, operation, counter, count, there), daemon=True)
-        process.start()
-        there.close()
-        clients.append((process, here))
+    signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)  # what they raise amid a fork, Python loses
+    try:
+        counter = _fork.Value("q", 0)
+        clients = [_started(target, operation, counter, count) for _ in range(CLIENTS)]
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING)
     shares = [_received(pipe) for _, pipe in clients]
     for process, _ in clients:
         process.join(10)
@@ -135,10 +135,19 @@ def percentile(ordered: list[float], percent: float) -> float:
     return ordered[max(0, math.ceil(len(ordered) * percent / 100) - 1)] if ordered else math.nan
 
 
+def _started(target: Target, operation: Operation, counter: Any, count: int) -> tuple[BaseProcess, Connection]:
+    here, there = _fork.Pipe(duplex=False)
+    process = _fork.Process(target=_client, args=(target, operation, counter, count, there), daemon=True)
+    process.start()
+    there.close()
+    return process, here
+
+
 def _client(target: Target, operation: Operation, counter: Any, count: int, answer: Connection) -> None:
     """A process of its own. The next number is taken from all clients' counter, so that none idles at the end."""
-    for name in (signal.SIGINT, signal.SIGTERM):
+    for name in ENDING:
         signal.signal(name, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING)
     share, line = Share(began=time.monotonic()), target.line()
     while time.monotonic() < share.began + PHASE_SECONDS:
         with counter.get_lock():
