@@ -37,8 +37,9 @@ def count_request(name: str, key: str) -> int:
         return count(name, key)
     limit, period = _limit_and_seconds(rate)
     # Windows of different keys end at different times, so that not everybody is let in again at once.
-    elapsed = (int(time.time()) + zlib.crc32(key.encode())) % period
-    window = int(time.time()) - elapsed
+    now = int(time.time())
+    elapsed = (now + zlib.crc32(key.encode())) % period
+    window = now - elapsed
     return period - elapsed if in_redis(f"limit:{name}:{key}:{window}", period) > limit else 0
 
 

@@ -115,7 +115,7 @@ class FailOpenRedisCache(RedisCache):
         return self._or(delta, lambda: RedisCache.incr(self, key, delta, version))
 
     def count_in_window(self, key: str, seconds: int) -> int:
-        """One more event under `key`, which is forgotten `seconds` after the first: how many there are, 0 when away.
+        """One more event under `key`, which is forgotten `seconds` after the last: how many there are, 0 when away.
 
         One round trip, where `add` and `incr` of Django's cache are three, on a connection of this thread's own: to
         make a client object or to ask the pool costs as much as the trip. For `accounts.limits.count_request`.
@@ -132,7 +132,7 @@ class FailOpenRedisCache(RedisCache):
     def _count(self, key: str, seconds: int) -> int:
         line = self._line
         try:
-            line.send_packed_command(line.pack_commands([("INCR", key), ("EXPIRE", key, seconds, "NX")]))
+            line.send_packed_command(line.pack_commands([("INCR", key), ("EXPIRE", key, seconds)]))
             counted = int(line.read_response())
             line.read_response()
         except BaseException:  # an answer that was not read must not be taken for the next one's

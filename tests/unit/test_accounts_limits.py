@@ -1,5 +1,7 @@
 """What every request of a hot path is counted by: one round trip, and the same answer as the others. D21."""
 
+import zlib
+from types import SimpleNamespace
 from uuid import uuid4
 
 import pytest
@@ -28,6 +30,20 @@ def test_the_request_after_the_last_allowed_one_waits_wherever_it_is_counted(set
 def test_off_means_off(settings):
     settings.RATES = {}
     assert [limits.count_request("userinfo", "x") for _ in range(5)] == [0] * 5
+
+
+@needs_redis
+def test_a_second_that_ends_meanwhile_opens_no_window_of_its_own(settings, monkeypatch):
+    from django.core.cache import cache
+
+    settings.RATES = {"userinfo": "3/m"}
+    key = uuid4().hex
+    turn = 60_000_000 - zlib.crc32(key.encode()) % 60
+    ticks = iter([turn - 0.001, turn + 0.0])
+    monkeypatch.setattr(limits, "time", SimpleNamespace(time=lambda: next(ticks)))
+    limits.count_request("userinfo", key)
+    (name,) = cache._cache.get_client(None).keys(f"limit:userinfo:{key}:*")
+    assert name.decode().endswith(f":{turn - 60}")
 
 
 @needs_redis
