@@ -13,6 +13,8 @@ from django.core.checks import CheckMessage, Error, Tags, Warning, register
 
 from config import environment
 
+SECRET_KEY_LENGTH = 50
+
 Apps = Sequence[AppConfig] | None
 
 
@@ -28,10 +30,15 @@ def addresses_are_https(app_configs: Apps, **kwargs: Any) -> list[CheckMessage]:
 
 @register(Tags.security, deploy=True)
 def secret_key_is_chosen(app_configs: Apps, **kwargs: Any) -> list[CheckMessage]:
-    """A generated key lies in the checkout, differs on each machine and goes with it."""
-    if not settings.IS_SECRET_KEY_GENERATED:
+    """A generated key lies in the checkout, differs on each machine and goes with it; a short one can be guessed."""
+    if settings.IS_SECRET_KEY_GENERATED:
+        fault = "is not set"
+    elif len(settings.SECRET_KEY) < SECRET_KEY_LENGTH:
+        fault = f"has less than {SECRET_KEY_LENGTH} characters"
+    else:
         return []
-    return [Error("SECRET_KEY is not set.", hint="Set it to at least 50 random characters.", id="config.E003")]
+    hint = f"Set it to at least {SECRET_KEY_LENGTH} random characters."
+    return [Error(f"SECRET_KEY {fault}.", hint=hint, id="config.E003")]
 
 
 @register(Tags.security, deploy=True)
