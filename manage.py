@@ -24,7 +24,9 @@ def main() -> None:
         execute_from_command_line(sys.argv)
     except (OperationalError, InterfaceError, ProgrammingError) as error:
         reason = str(error).partition("\n")[0]
-        sys.exit(f"The database can't be used: {reason}. Is it there, and has `manage.py migrate` been run?")
+        is_locked = "lock timeout" in reason or "is locked" in reason
+        advice = "Try again later." if is_locked else "Is it there, and has `manage.py migrate` been run?"
+        sys.exit(f"The database can't be used: {reason}. {advice}")
 
 
 if __name__ == "__main__":

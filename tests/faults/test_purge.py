@@ -256,8 +256,41 @@ def test_at_a_terminal_a_bar_is_drawn_and_nothing_logged(start: Start, graveyard
     assert sentence.startswith("The purge is finished after ")
     bars = [bar for bar in "".join(drawn).split("[") if bar]
     assert len(bars) > 2
-    assert bars[-1] == f"{'#' * 30}] 100%  deleted rows: {ROWS:,}"
+    assert bars[-1].rstrip() == f"{'#' * 30}] 100%  deleted rows: {ROWS:,}"
     assert b"{" not in shown
+
+
+def test_at_a_terminal_it_says_that_a_statement_was_cut_off(
+    postgresql: None, start: Start, graveyard: Registered
+) -> None:
+    ours, theirs = pty.openpty()
+    with nothing_deleted(TOKENS):
+        process = start(stdout=theirs, stderr=theirs)
+        os.close(theirs)
+        shown = b""
+        while b"trying again" not in shown:
+            more = os.read(ours, 65536)  # an OSError once the purge has ended
+            shown += more
+    process.send_signal(signal.SIGTERM)
+    with suppress(OSError):
+        while os.read(ours, 65536):
+            pass
+    os.close(ours)
+    assert process.wait(60) == 143
+
+
+def test_a_table_that_is_locked_when_it_begins_ends_it_with_what_to_do(
+    postgresql: None, start: Start, graveyard: Registered
+) -> None:
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(f"LOCK TABLE {TOKENS} IN ACCESS EXCLUSIVE MODE")
+        process = start()
+        _, said = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert said.strip().splitlines()[-1] == (
+        "The database can't be used: canceling statement due to lock timeout. Try again later."
+    )
+    assert left(graveyard) == ROWS + 1
 
 
 def test_elsewhere_each_batch_is_a_line_of_json(start: Start, graveyard: Registered) -> None:

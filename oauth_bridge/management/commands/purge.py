@@ -102,7 +102,8 @@ class Bar(Log):
     def tell(self, batch: Batch) -> None:
         filled = "#" * round(batch.done * BAR_WIDTH)
         line = f"\r[{filled:.<{BAR_WIDTH}}] {batch.done:4.0%}  deleted rows: {self.rows:,}"
-        self.terminal.write(line, ending="")
+        waiting = "trying again" if batch.is_cut_off else ""
+        self.terminal.write(f"{line}  {waiting:12}", ending="")
         self.terminal.flush()
 
     def close(self, sentence: str) -> None:
