@@ -165,7 +165,6 @@ CSRF_TRUSTED_ORIGINS = [AUTH_URL]
 MESSAGE_STORAGE = "django.contrib.messages.storage.session.SessionStorage"
 
 # Headers that config.middleware does not set.
-SECURE_CONTENT_TYPE_NOSNIFF = True
 SECURE_HSTS_SECONDS = 60 * 60 * 24 * 365 if IS_HTTPS else 0
 SECURE_REFERRER_POLICY = None
 # An application may open the sign-in in a pop-up window; a policy here would cut the window off from it for good.
@@ -250,10 +249,6 @@ OAUTH2_PROVIDER = {
     "OAUTH2_SERVER_CLASS": "oauth_bridge.server.Server",
     "OAUTH2_BACKEND_CLASS": "oauth_bridge.server.Core",
     "OAUTH2_VALIDATOR_CLASS": "oauth_bridge.validator.Validator",
-    "SCOPES": {"profile": _("See your user ID, nickname, e-mail address and picture")},
-    "DEFAULT_SCOPES": ["profile"],
-    "ACCESS_TOKEN_EXPIRE_SECONDS": 3600,
-    "AUTHORIZATION_CODE_EXPIRE_SECONDS": 600,
     "ALLOWED_REDIRECT_URI_SCHEMES": ["https", "http"],
     "PKCE_REQUIRED": False,
     "COMPLIANT_BCP_RFC9700_IMPLICIT_GRANT": True,

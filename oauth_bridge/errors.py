@@ -11,7 +11,7 @@ from http import HTTPStatus
 from urllib.parse import quote
 
 from django.db import InterfaceError, InternalError, OperationalError, connection
-from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 from django.utils.translation import gettext as _
 
@@ -99,10 +99,6 @@ def server_error(request: HttpRequest) -> HttpResponse:
         return answer(request, Refused(Fault.AWAY, {"Retry-After": RETRY_AFTER_SECONDS}))
     logger.error("unhandled exception", exc_info=exception, extra={"reference": reference})
     return answer(request, Refused(Fault.SERVER_ERROR, reference=reference))
-
-
-def unknown_path(request: HttpRequest, path: str) -> HttpResponse:
-    raise Http404
 
 
 def _page(request: HttpRequest, refused: Refused, **context: object) -> HttpResponse:
