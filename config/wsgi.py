@@ -19,7 +19,7 @@ MACHINE_PATHS = ("/oauth/token", "/oauth/userinfo")
 
 
 class MachineHandler(WSGIHandler):
-    """Django with `MACHINE_MIDDLEWARE`: without sessions, languages, messages and files, which only pages need."""
+    """Django with `MACHINE_MIDDLEWARE`: without sessions, forms, messages and files, which only pages need."""
 
     def load_middleware(self, is_async: bool = False) -> None:
         whole, settings.MIDDLEWARE = settings.MIDDLEWARE, settings.MACHINE_MIDDLEWARE

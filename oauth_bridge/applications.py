@@ -20,7 +20,7 @@ from oauth_bridge.models import Application, ApplicationSecret, Consent
 AT_ONCE = timedelta(0)
 DEFAULT_OVERLAP = timedelta(hours=24)
 LONGEST_OVERLAP = timedelta(days=30)
-# An expired secret is remembered for this long; of one application at most so many.
+# An expired secret is remembered for this long; at a rotation, of one application, so many.
 EXPIRED_KEPT_FOR = timedelta(days=90)
 MOST_EXPIRED = 10
 MOST_WORKING = 10

@@ -1,10 +1,11 @@
 """What the bridge keeps: applications, digests of their secrets, codes and tokens, and remembered consents.
 
 Codes, tokens and secrets exist here as SHA-256 digests only (D15). The tables are lean on purpose: the toolkit's
-columns for grants this service does not offer are left out, and every index has a reader. Codes and tokens name people
-and applications without a constraint of the database's, which would lock both rows for each of them: whoever reads a
-code or token joins the two, so one that is left without them is worth nothing. No index finds them by application, of
-which one may hold nearly all: they outlive it, unusable, until they are purged.
+columns for grants this service does not offer are left out, and every index of codes and tokens has a reader. They name
+people and applications without a constraint of the database's, which would lock both rows for each of them: a code is
+redeemed by an application that has been authenticated, and a token is read together with both, so one that is left
+without them is worth nothing. No index finds them by application, of which one may hold nearly all: they outlive it,
+unusable, until they are purged.
 """
 
 from __future__ import annotations
