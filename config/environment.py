@@ -26,7 +26,6 @@ _TRUE = ("1", "true", "yes", "on")
 _FALSE = ("0", "false", "no", "off")
 _HOST_NAME = re.compile(r"(?=.{1,253}$)[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*")
 _RATE = re.compile(r"[1-9][0-9]{0,8}/([1-9][0-9]{0,5})?[smhd]")
-LONGEST_TEXT = 80
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 DEFAULT_EMAIL_PORTS = {"smtp": 25, "smtp+tls": 587, "smtp+ssl": 465}
@@ -51,8 +50,8 @@ def is_set(name: str) -> bool:
 
 def text(name: str, default: str) -> str:
     value = _value(name) or default
-    if len(value) > LONGEST_TEXT or _CONTROL.search(value):
-        raise _stop(name, f"one line of at most {LONGEST_TEXT} characters")
+    if len(value) > 80 or _CONTROL.search(value):
+        raise _stop(name, "one line of at most 80 characters")
     return value
 
 
