@@ -24,7 +24,7 @@ def main() -> None:
         execute_from_command_line(sys.argv)
     except (OperationalError, InterfaceError, ProgrammingError) as error:
         reason = str(error).partition("\n")[0]
-        is_locked = "lock timeout" in reason or "is locked" in reason
+        is_locked = getattr(error.__cause__, "sqlstate", None) == "55P03" or reason == "database is locked"
         advice = "Try again later." if is_locked else "Is it there, and has `manage.py migrate` been run?"
         sys.exit(f"The database can't be used: {reason}. {advice}")
 

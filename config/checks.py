@@ -10,10 +10,9 @@ from urllib.parse import urlsplit
 from django.apps import AppConfig
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, Tags, Warning, register
+from django.core.checks.security.base import SECRET_KEY_MIN_LENGTH
 
 from config import environment
-
-SECRET_KEY_LENGTH = 50
 
 Apps = Sequence[AppConfig] | None
 
@@ -33,11 +32,11 @@ def secret_key_is_chosen(app_configs: Apps, **kwargs: Any) -> list[CheckMessage]
     """A generated key lies in the checkout, differs on each machine and goes with it; a short one can be guessed."""
     if settings.IS_SECRET_KEY_GENERATED:
         fault = "is not set"
-    elif len(settings.SECRET_KEY) < SECRET_KEY_LENGTH:
-        fault = f"has less than {SECRET_KEY_LENGTH} characters"
+    elif len(settings.SECRET_KEY) < SECRET_KEY_MIN_LENGTH:
+        fault = f"has less than {SECRET_KEY_MIN_LENGTH} characters"
     else:
         return []
-    hint = f"Set it to at least {SECRET_KEY_LENGTH} random characters."
+    hint = f"Set it to at least {SECRET_KEY_MIN_LENGTH} random characters."
     return [Error(f"SECRET_KEY {fault}.", hint=hint, id="config.E003")]
 
 
