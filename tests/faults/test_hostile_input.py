@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import socket
-import time
-from contextlib import ExitStack
 from urllib.parse import urlsplit
 
 import pytest
@@ -116,19 +114,6 @@ def test_what_the_server_refuses_by_itself_is_told_in_json(provider: Server, nam
     assert json.loads(body).keys() == {"error", "error_description"}
     for header in (b"Content-Type: application/json", b"Cache-Control: no-store", b"X-Content-Type-Options: nosniff"):
         assert header in head
-
-
-@contract("D19.json")
-def test_clients_that_do_not_close_hold_up_nobody(provider: Server) -> None:
-    """The loop that accepts does not wait for the other end of a connection that it ends."""
-    port = urlsplit(provider.base_url).port
-    with ExitStack() as stack:
-        for _ in range(20):
-            silent = stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=15))
-            silent.sendall(REQUESTS["garbage"])
-        began = time.monotonic()
-        assert status_of(send(provider, request(b"GET /health/live"))) == 200
-        assert time.monotonic() - began < 2
 
 
 @contract("D12.media-type", "4.3")

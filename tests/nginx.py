@@ -1,0 +1,85 @@
+"""nginx with the configuration of docs/operations.md, in front of a server under test."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.server import ROOT, free_port
+
+START_SECONDS = 10
+# What the document leaves to Debian's own nginx.conf, in a folder of the test's.
+AROUND = """
+daemon off;
+worker_processes 1;
+worker_rlimit_nofile 16384;
+pid {folder}/nginx.pid;
+error_log {folder}/error.log crit;
+events {{ worker_connections 4096; }}
+http {{
+    client_body_temp_path {folder}/body;
+    proxy_temp_path {folder}/proxy;
+    fastcgi_temp_path {folder}/fastcgi;
+    uwsgi_temp_path {folder}/uwsgi;
+    scgi_temp_path {folder}/scgi;
+    {documented}
+}}
+"""
+
+
+def documented_configuration() -> str:
+    """The block of docs/operations.md that says `nginx`."""
+    text = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
+    return text.partition("```nginx\n")[2].partition("```")[0]
+
+
+def configuration(folder: Path, port: int, upstream: int) -> str:
+    """The documented one without TLS, at loopback ports: nothing else of it is changed."""
+    changes = {
+        r"listen 80;": f"listen 127.0.0.1:{free_port()};",
+        r"listen 443 ssl;": f"listen 127.0.0.1:{port};",
+        r"ssl_certificate(_key)? .*": "",
+        r"server_name .*;": "server_name localhost;",
+        r"/var/log/nginx/": f"{folder}/",
+        r"127\.0\.0\.1:8000": f"127.0.0.1:{upstream}",
+        r"Host \$host;": "Host $http_host;",  # nginx leaves a port out, which here is not the scheme's own
+    }
+    text = documented_configuration()
+    for pattern, replacement in changes.items():
+        text, count = re.subn(pattern, replacement, text)
+        assert count, f"docs/operations.md has no {pattern} any more"
+    return AROUND.format(folder=folder, documented=text)
+
+
+@contextmanager
+def nginx(folder: Path, port: int, upstream: int) -> Iterator[subprocess.Popen[bytes]]:
+    """nginx at `port` of the loopback address, before the server at `upstream`; it ends with the block."""
+    program = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin")
+    if program is None:
+        pytest.skip("needs nginx")
+    folder.chmod(0o755)
+    path = folder / "nginx.conf"
+    path.write_text(configuration(folder, port, upstream), encoding="utf-8")
+    with subprocess.Popen([program, "-p", folder, "-c", path, "-e", folder / "start.log"]) as process:
+        try:
+            end = time.monotonic() + START_SECONDS
+            while not _is_open(port):
+                assert process.poll() is None, (folder / "start.log").read_text(encoding="utf-8")
+                assert time.monotonic() < end, "nginx did not start"
+                time.sleep(0.02)
+            yield process
+        finally:
+            process.terminate()
+
+
+def _is_open(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
