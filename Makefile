@@ -24,8 +24,8 @@ test: ## Run the tests that this machine can run
 bench: ## Measure what each operation costs, against a bare Django view
 	$(PYTHON) -m tests.bench
 
-fuzz: ## Send 100,000 hostile requests and time what is refused; takes minutes, FUZZ_SEED=… repeats a run
-	$(PYTHON) -m pytest tests/fuzz -m long
+fuzz: ## Send 100,000 hostile requests, measure their CPU time and time what is refused; takes minutes, FUZZ_SEED=… repeats a run
+	$(PYTHON) -m pytest tests/fuzz tests/faults -m long
 
 check: ## Everything that is checked before the tests run
 	$(PYTHON) -m ruff format --check .

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 import resource
 import socket
 import struct
@@ -89,7 +90,22 @@ def post_worker_init(worker: Worker) -> None:
     gunicorn.util.write_error = write_error
 
 
+# The first release of each Python that parses a quoted cookie in linear time (CVE-2024-7592).
+PATCHED = {(3, 11): (3, 11, 10), (3, 12): (3, 12, 6)}
+
+
 def on_starting(server: Arbiter) -> None:
-    """Stop several workers, also those of `-w`, that would each count limits for themselves. D21."""
+    """Stop several workers, also those of `-w`, that would each count limits for themselves. D21.
+
+    Warn of a Python with known faults: the service keeps this one's from its requests, and can't for others.
+    """
+    patched = PATCHED.get(sys.version_info[:2], (3,))
+    if sys.version_info < patched:
+        told = ".".join(map(str, patched))
+        server.log.warning(
+            "Python %s has known security faults, CVE-2024-7592 among them. Use %s or newer.",
+            platform.python_version(),
+            told,
+        )
     if server.cfg.workers > 1 and not settings.REDIS_URL:
         sys.exit("More than one worker needs REDIS_URL: without it each worker would count the limits for itself.")

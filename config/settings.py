@@ -53,6 +53,7 @@ INSTALLED_APPS = [
 MACHINE_MIDDLEWARE = [
     "config.middleware.RequestLogMiddleware",
     "config.middleware.SecurityHeadersMiddleware",
+    "config.headers.HeaderLimitsMiddleware",
     "config.middleware.OriginMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "django.middleware.common.CommonMiddleware",
@@ -150,6 +151,9 @@ KNOWN_BROWSER_AGE_SECONDS = 180 * 24 * 3600
 
 # Uploads go to a temporary file, and nothing beyond their limit is written.
 FILE_UPLOAD_HANDLERS = ["accounts.uploads.BoundedUploadHandler"]
+# Characters of a form without its files: an authorization link of 32 kB in `next`, percent-encoded, fits.
+DATA_UPLOAD_MAX_MEMORY_SIZE = 128 * 1024
+DATA_UPLOAD_MAX_NUMBER_FIELDS = 64  # a list in the administration posts up to 50 rows
 DATA_UPLOAD_MAX_NUMBER_FILES = 2
 
 SESSION_ENGINE = "accounts.sessions"

@@ -21,6 +21,7 @@ from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.crypto import constant_time_compare, salted_hmac
 
+from oauth_bridge import redirect_uris
 from oauth_bridge.models import Application, Consent
 from oauth_bridge.parameters import Parameters
 
@@ -61,7 +62,8 @@ class PendingRequest:
 
     @classmethod
     def from_query(cls, query: Parameters) -> PendingRequest:
-        sent = {name: query.text(name) for name in CARRIED}
+        # One character more than the longest value that can be right is as wrong as the whole of it.
+        sent = {name: query.text(name)[: redirect_uris.MAX_LENGTH + 1] for name in CARRIED}
         return cls(
             parameters={name: value for name, value in sent.items() if value},
             state=query.percent_encoded("state"),

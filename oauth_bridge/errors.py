@@ -30,9 +30,8 @@ DATABASE_AWAY = (OperationalError, InterfaceError, InternalError)
 def wants_page(request: HttpRequest) -> bool:
     """Whether a person looks at the answer: `Accept` names text/html and the path is one of pages (D4, D19)."""
     machine = request.path.startswith(MACHINE_PREFIX) and request.path not in PAGE_PATHS
-    return not machine and any(
-        accepted.main_type == "text" and accepted.sub_type == "html" for accepted in request.accepted_types
-    )
+    accepted = request.META.get("HTTP_ACCEPT", "").split(",")
+    return not machine and any(media.partition(";")[0].strip().lower() == "text/html" for media in accepted)
 
 
 def answer(request: HttpRequest, refused: Refused, **page: object) -> HttpResponse:
@@ -122,6 +121,10 @@ PAGE_WORDS = {
     403: ("Not allowed", "Sign in with another account, or go back."),
     404: ("Page not found", "Check the address, or go back to where you came from."),
     405: ("Not possible here", "Go back and use the buttons of the page."),
+    431: (
+        "The browser sent too much",
+        "If it is the Cookie header, delete the cookies of this site and of the sites above it, then try again.",
+    ),
     429: ("Too many requests", "Wait a moment, then try again."),
     500: (
         "Something went wrong",

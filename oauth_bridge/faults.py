@@ -27,6 +27,7 @@ class Fault(Enum):
     NOT_FOUND = 404, "not_found", "There is nothing at this path. {hint}"
     METHOD = 405, "method_not_allowed", "This path does not take {method}. Use {allow}."
     LINE_TOO_LONG = 414, "invalid_request", "The request line is too long. Send a shorter address."
+    HEADER_TOO_LONG = 431, "invalid_request", "The header {name} is longer than {limit} characters. Send a shorter one."
     HEADERS_TOO_LARGE = 431, "invalid_request", "The request headers are too large. Send fewer or shorter ones."
     RATE_LIMITED = 429, "rate_limited", "Too many requests. Wait {seconds} seconds and try again."
     SERVER_ERROR = 500, "server_error", "Something went wrong on our side. Quote the reference {reference} to support."

@@ -24,6 +24,7 @@ ANYWHERE = (
     Fault.BAD_REQUEST,
     Fault.METHOD,
     Fault.LINE_TOO_LONG,
+    Fault.HEADER_TOO_LONG,
     Fault.HEADERS_TOO_LARGE,
     Fault.RATE_LIMITED,
     Fault.SERVER_ERROR,

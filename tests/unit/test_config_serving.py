@@ -72,6 +72,11 @@ def test_the_whole_log_is_json_and_holds_no_query(provider: Server) -> None:
     assert "hidden" not in provider.log
 
 
+def test_a_python_with_known_faults_is_named_at_the_start(launch: Any) -> None:
+    is_old = (3, 11) <= sys.version_info < (3, 11, 10) or (3, 12) <= sys.version_info < (3, 12, 6)
+    assert ("CVE-2024-7592" in launch().log) == is_old
+
+
 def test_static_files_need_no_step(provider: Server) -> None:
     response = requests.get(f"{provider.base_url}/static/css/site.css", timeout=10)
     assert response.status_code == 200

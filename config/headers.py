@@ -1,0 +1,52 @@
+"""Bounds on the request headers that something parses, checked before anything parses them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+
+from oauth_bridge import errors
+from oauth_bridge.faults import Fault, Refused
+
+# Characters. A header that is not listed is read by nobody, or costs no more for being long.
+LIMITS = {
+    "HTTP_ACCEPT": 2048,
+    "HTTP_ACCEPT_ENCODING": 2048,
+    "HTTP_ACCEPT_LANGUAGE": 2048,
+    "HTTP_AUTHORIZATION": 4096,
+    "HTTP_COOKIE": 8192,
+    "HTTP_HOST": 300,
+    "HTTP_IF_MATCH": 2048,
+    "HTTP_IF_MODIFIED_SINCE": 100,
+    "HTTP_IF_NONE_MATCH": 2048,
+    "HTTP_IF_RANGE": 2048,
+    "HTTP_ORIGIN": 2048,
+    "HTTP_RANGE": 2048,
+    "HTTP_X_FORWARDED_FOR": 1024,
+}
+
+
+class HeaderLimitsMiddleware:
+    """Refuses a header longer than its limit, and removes cookies with a quotation mark.
+
+    No cookie of the service is quoted, and old versions of Python take quadratic time for one (CVE-2024-7592).
+    """
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        sent = request.META
+        too_long = [name for name, limit in LIMITS.items() if name in sent and len(sent[name]) > limit]
+        if too_long:
+            for name in too_long:
+                del sent[name]  # so that no error page or log line parses it
+            name = too_long[0]
+            shown = name.removeprefix("HTTP_").replace("_", "-").title()
+            return errors.answer(request, Refused(Fault.HEADER_TOO_LONG, name=shown, limit=LIMITS[name]))
+        cookies = sent.get("HTTP_COOKIE", "")
+        if '"' in cookies:
+            sent["HTTP_COOKIE"] = ";".join(pair for pair in cookies.split(";") if '"' not in pair)
+        return self.get_response(request)

@@ -1,0 +1,180 @@
+"""No single request costs much more CPU time than a plain one, whatever it consists of.
+
+Measured on a real server as CPU time of its worker, and compared with plain requests of the same run. `make fuzz` sends
+all of them and many more; each run sends a share.
+"""
+
+from __future__ import annotations
+
+import random
+import statistics
+from collections.abc import Iterable, Iterator
+from itertools import islice
+
+import pytest
+
+from tests.conftest import Launch
+from tests.meter import Meter, Request
+
+LONG = 31_000
+SHARE = 16
+PLAIN_REQUESTS = 100
+# A plain request costs about a millisecond.
+TIMES_A_PLAIN_REQUEST = 20
+# Python's email parser takes quadratic time for the parameters of a part's header, of which Django reads 1,024 bytes.
+TIMES_FOR_PARTS = 50
+
+PLAIN = Request("plain", b"GET /oauth/userinfo", [b"Authorization: Bearer " + b"x" * 43])
+TARGETS = {
+    "user info": (b"GET /oauth/userinfo", b""),
+    "token": (b"POST /oauth/token", b"grant_type=authorization_code"),
+    "authorize": (b"GET /oauth/authorize?client_id=x&redirect_uri=y", b""),
+    "sign-in page": (b"GET /accounts/sign-in", b""),
+    "sign-in": (b"POST /accounts/sign-in", b"login=a&password=b"),
+    "picture": (b"GET /avatars/00000000-0000-4000-8000-000000000000/x.png", b""),
+    "static file": (b"GET /static/css/site.css", b""),
+    "administration": (b"GET /admin/", b""),
+}
+HEADERS = (
+    *("Accept", "Accept-Charset", "Accept-Encoding", "Accept-Language", "Authorization", "Cache-Control", "Connection"),
+    *("Content-Disposition", "Content-Encoding", "Content-Length", "Content-Type", "Cookie", "Expect", "Forwarded"),
+    *("Host", "If-Match", "If-Modified-Since", "If-None-Match", "If-Range", "Origin", "Purpose", "Range", "Referer"),
+    *("Sec-Purpose", "Sec-Fetch-Dest", "TE", "Transfer-Encoding", "Upgrade", "User-Agent", "X-Forwarded-For"),
+    *("X-Forwarded-Host", "X-Forwarded-Proto", "X-Invented", "X-Requested-With"),
+)
+FILLINGS = (
+    *(b"*", b";", b",", b" ", b"\t", b"=", b'"', b"\\", b"0", b"a", b"%", b":", b"/", b".", b"(", b"[", b"\xff"),
+    *(
+        b"; ",
+        b", ",
+        b";*",
+        b";a*=",
+        b";a=",
+        b"a;",
+        b"a=b; ",
+        b"a=b;",
+        b'W/"a",',
+        b'"a",',
+        b"a,",
+        b"1-2,",
+        b"127.0.0.1,",
+    ),
+)
+BEGINNINGS = {
+    "Accept": (b"", b";", b"text/html;", b'a/b;c="', b"*/*;q="),
+    "Authorization": (b"", b"Bearer ", b"Basic "),
+    "Content-Type": (b"", b";", b"multipart/form-data; boundary=", b'a/b;c="', b"application/x-www-form-urlencoded;"),
+    "Cookie": (b"", b'a="', b'delegated_session="', b"delegated_csrf=", b"delegated_known=", b"messages="),
+    "Host": (b"", b"[", b"[:"),
+    "If-None-Match": (b"", b'"', b'W/"'),
+    "Range": (b"", b"bytes="),
+}
+ENDINGS = {"Cookie": (b"", b'"'), "Accept": (b"", b"="), "Content-Type": (b"", b"="), "Host": (b"", b"]")}
+
+
+# Each of these once cost seconds.
+MULTIPART = "multipart"
+KNOWN = (
+    r"""user info: Accept: b';' b'*' … b''""",
+    r"""authorize: Accept: b'text/html;' b'*' … b''""",
+    r"""picture: Accept: b'a/b;c="' b';' … b''""",
+    r"""sign-in page: Cookie: b'a="' b'\\' … b'"'""",
+    r"""authorize: Cookie: b'delegated_session="' b'\\' … b'"'""",
+)
+
+
+def hostile_headers() -> Iterator[tuple[str, bytes]]:
+    for name in HEADERS:
+        for beginning in BEGINNINGS.get(name, (b"",)):
+            for ending in ENDINGS.get(name, (b"",)):
+                for filling in FILLINGS:
+                    text = (beginning + filling * (LONG // len(filling)))[:LONG] + ending
+                    yield f"{name}: {beginning!r} {filling!r} … {ending!r}", name.encode() + b": " + text
+
+
+def hostile_texts() -> Iterator[bytes]:
+    """Queries and bodies: no more than gunicorn lets through in a request line, twice as much in a body."""
+    for filling in (
+        b"&",
+        b"=",
+        b"a&",
+        b"a=&",
+        b"%",
+        b"%00&",
+        b"+",
+        b"&a=b",
+        b";",
+        b"%ff",
+        b"a%5B%5D=1&",
+        b"/",
+        b"..%2f",
+    ):
+        yield filling * (LONG // len(filling))
+    for name in (
+        b"state",
+        b"redirect_uri",
+        b"client_id",
+        b"request",
+        b"next",
+        b"for",
+        b"code_challenge",
+        b"scope",
+        b"code",
+    ):
+        for filling in (b"x", b"%25", b":", b"/", b"%00", b"a.", b"%E2%98%83", b"@", b"%0a"):
+            yield name + b"=" + filling * (LONG // len(filling))
+
+
+def hostile_forms() -> Iterator[Request]:
+    multipart = [b"Content-Type: multipart/form-data; boundary=b"]
+    part = b'--b\r\nContent-Disposition: form-data; name="%s'
+    bodies = {
+        "one name of many parameters": part % (b";" * 900) + b"\r\n\r\nx\r\n--b--\r\n",
+        "many names of many parameters": (part % (b";" * 900) + b"\r\n\r\nx\r\n") * 1000 + b"--b--\r\n",
+        "many parts": (part % b'a"' + b"\r\n\r\nx\r\n") * 10_000 + b"--b--\r\n",
+        "a file of what looks like a boundary": part % b'f"; filename="f"'
+        + b"\r\n\r\n"
+        + b"\r\n--" * 250_000
+        + b"\r\n--b--\r\n",
+    }
+    for what, body in bodies.items():
+        yield Request(f"{MULTIPART}: {what}", b"POST /accounts/sign-in", multipart, body)
+    yield Request("a megabyte of percent signs", b"POST /accounts/sign-in", [], b"%" * 1_000_000)
+
+
+def hostile_requests() -> Iterator[Request]:
+    yield from hostile_forms()
+    for label, (line, body) in TARGETS.items():
+        for what, header in hostile_headers():
+            yield Request(f"{label}: {what}", line, [header], body)
+        path = line.partition(b"?")[0]
+        for text in hostile_texts():
+            yield Request(f"{label}: query {text[:24]!r}", path + b"?" + text, [], body)
+            if body:
+                yield Request(f"{label}: body {text[:24]!r}", line, [], text + text)
+
+
+def check(meter: Meter, requests: Iterable[Request]) -> None:
+    plain = statistics.median(meter.cost(PLAIN) for _ in range(PLAIN_REQUESTS))
+    dear = {}
+    for request in requests:
+        limit = plain * (TIMES_FOR_PARTS if request.label.startswith(MULTIPART) else TIMES_A_PLAIN_REQUEST)
+        # What else the machine does makes a request dearer, never cheaper.
+        cost = min(meter.cost(request) for _ in range(4)) if meter.cost(request) > limit else 0
+        if cost > limit:
+            dear[request.label] = f"{cost / plain:.0f} plain requests"
+    assert dear == {}
+
+
+def test_a_share_of_the_hostile_requests_costs_little(launch: Launch) -> None:
+    requests = [*hostile_forms(), *islice(hostile_requests(), 0, None, SHARE)]
+    known = [request for request in hostile_requests() if request.label in KNOWN]
+    assert len(known) == len(KNOWN)
+    check(Meter(launch()), [*known, *requests])
+
+
+@pytest.mark.long
+def test_no_hostile_request_costs_much(launch: Launch) -> None:
+    requests = list(hostile_requests())
+    random.Random(0).shuffle(requests)
+    check(Meter(launch()), requests)

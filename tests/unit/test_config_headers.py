@@ -1,0 +1,53 @@
+"""Headers that something parses are bounded before it does (config.headers)."""
+
+from __future__ import annotations
+
+import pytest
+from django.test import Client
+
+from config.headers import LIMITS
+from tests.factories import PASSWORD, PersonFactory
+from tests.matrix import contract
+
+
+def header_of(name: str) -> str:
+    return name.removeprefix("HTTP_").replace("_", "-").title()
+
+
+@contract("D19.json")
+@pytest.mark.parametrize(("name", "limit"), LIMITS.items())
+def test_a_header_above_its_limit_is_refused_by_name(client: Client, name: str, limit: int) -> None:
+    answer = client.get("/oauth/userinfo", **{name: "x" * (limit + 1)})
+    assert answer.status_code == 431
+    assert answer.json() == {
+        "error": "invalid_request",
+        "error_description": f"The header {header_of(name)} is longer than {limit} characters. Send a shorter one.",
+    }
+
+
+@pytest.mark.parametrize(("name", "limit"), LIMITS.items())
+def test_a_header_at_its_limit_is_not_refused(client: Client, name: str, limit: int) -> None:
+    assert client.get("/health/live", **{name: "x" * limit}).status_code != 431
+
+
+@contract("D19.page")
+def test_a_browser_with_too_many_cookies_gets_a_page_that_says_what_to_do(client: Client) -> None:
+    answer = client.get("/accounts/sign-in", HTTP_COOKIE="a=" + "x" * 9000, HTTP_ACCEPT="text/html")
+    assert answer.status_code == 431
+    assert "delete the cookies of this site" in answer.content.decode()
+
+
+def test_a_quoted_cookie_is_removed_and_the_others_are_read(client: Client, db: None) -> None:
+    client.post("/accounts/sign-in", {"login": PersonFactory().email, "password": PASSWORD})
+    session = client.cookies.output(header="", sep=";")
+    assert client.get("/accounts/profile", HTTP_COOKIE=f'other="\\\\\\"; {session}').status_code == 200
+
+
+@pytest.mark.parametrize("accept", ["text/html", "TEXT/HTML;q=0.8", "a/b;c=d, text/html;a*=bogus''%41"])
+def test_a_page_is_for_whoever_accepts_html(client: Client, accept: str) -> None:
+    assert "text/html" in client.get("/nowhere", HTTP_ACCEPT=accept)["Content-Type"]
+
+
+@pytest.mark.parametrize("accept", ["", "*/*", "text/*", "application/json;x=text/html", "text/htmlx"])
+def test_json_is_for_whoever_does_not_name_html(client: Client, accept: str) -> None:
+    assert "application/json" in client.get("/nowhere", HTTP_ACCEPT=accept)["Content-Type"]
