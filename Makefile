@@ -6,7 +6,7 @@ PRODUCTION := BASE_URL=https://api.example.com AUTH_URL=https://auth.example.com
 	WEB_CONCURRENCY=4 DATABASE_URL=postgres://service@localhost/service EMAIL_URL=smtp+tls://user@mail.example.com \
 	SECRET_KEY=$$($(PYTHON) -c 'import secrets; print(secrets.token_urlsafe(64))')
 
-.PHONY: help setup run test bench fuzz check format
+.PHONY: help setup run test bench attack fuzz check format
 
 help: ## List what there is to run
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -23,6 +23,9 @@ test: ## Run the tests that this machine can run
 
 bench: ## Measure what each operation costs, against a bare Django view
 	$(PYTHON) -m tests.bench
+
+attack: ## Measure what attacks from one machine cost normal requests, directly and behind nginx; takes minutes
+	$(PYTHON) -m tests.bench attack
 
 fuzz: ## Send 100,000 hostile requests, measure their CPU time and time what is refused; takes minutes, FUZZ_SEED=… repeats a run
 	$(PYTHON) -m pytest tests/fuzz tests/faults -m long

@@ -1,4 +1,4 @@
-"""`python -m tests.bench`: the ratio table; `… growth`: on full tables; `… load`: rows.
+"""`python -m tests.bench`: the ratio table; `… growth`: on full tables; `… attack`: beside attacks; `… load`: rows.
 
 Exits with 1 when an operation failed, never because one was slow.
 """
@@ -17,7 +17,7 @@ from typing import Any
 
 import django
 
-from tests.bench import growth, phases, plot, report, rows, stack
+from tests.bench import attack, growth, phases, plot, report, rows, stack
 
 
 def compare(rounds: int, operations: int, racing: int) -> tuple[list[phases.Measured], Counter[int]]:
@@ -50,11 +50,20 @@ def main() -> int:
         if arguments.command == "load":
             load(arguments.people, arguments.tokens, arguments.codes, dead=arguments.dead)
             return 0
-        return measure(arguments)
+        return attacked() if arguments.command == "attack" else measure(arguments)
     except (stack.Missing, rows.NotHere) as reason:
         sys.exit(str(reason))
     except KeyboardInterrupt:
         return 130
+
+
+def attacked() -> int:
+    rows = attack.measure(say)
+    sys.stdout.write(f"{attack.table(rows)}\n")
+    for row in rows:
+        for failure, count in Counter(row.beside.failures).items():
+            say(f"{row.way}, {row.attack}: {count} × {failure}")
+    return int(attack.has_failed(rows))
 
 
 def measure(arguments: argparse.Namespace) -> int:
@@ -91,6 +100,7 @@ def parsed() -> argparse.Namespace:
         help="of PostgreSQL (default 128MB, as it ships)",
     )
     growing.add_argument("--plot", type=Path, metavar="FILE", help="draw the table there, as SVG")
+    commands.add_parser("attack", help="normal requests beside attacks from one machine, directly and behind nginx")
     filling = commands.add_parser("load", help="fill the database of DATABASE_URL, in which nobody may live")
     for name, default in (("people", 1_000_000), ("tokens", 10_000_000), ("codes", 10_000_000)):
         filling.add_argument(f"--{name}", type=number(1, 100_000_000), default=default, help=f"default {default:,}")

@@ -105,13 +105,17 @@ def use(database: str) -> None:
     connection.settings_dict["NAME"] = database
 
 
+def secret_key() -> str:
+    """The key under which the cookies of the stack were made."""
+    return os.environ["SECRET_KEY"]
+
+
 @contextmanager
 def service(given: Stack, name: str = "service") -> Iterator[Service]:
     """The service as shipped with two workers, on the database that `connection` names."""
     folder = given.folder / f"served-{name}"
     folder.mkdir()
-    key = os.environ["SECRET_KEY"]
-    with serve(folder, RATE_LIMITS="on", WEB_CONCURRENCY="2", SECRET_KEY=key, **RATES) as server:
+    with serve(folder, RATE_LIMITS="on", WEB_CONCURRENCY="2", SECRET_KEY=secret_key(), **RATES) as server:
         port = int(server.base_url.rpartition(":")[2])
         roots = given.roots(server.process.pid)
         yield Service(name, port, roots, given.client_id, given.client_secret, given.cookies)

@@ -1,0 +1,240 @@
+"""`python -m tests.bench attack`: how long normal requests take beside attacks from one machine.
+
+The service as it ships, limits on, four workers, once by itself and once behind the nginx of docs/operations.md. Normal
+requests are whole sign-ins and sign-in pages from addresses of their own, at fixed times; each is timed from the moment
+it was due. The attacker has the lowest priority, because one on another machine takes no CPU time from us.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.client import HTTPConnection, HTTPException
+from pathlib import Path
+
+from django.apps import apps
+
+from tests.bench import stack
+from tests.bench.attackers import ATTACKS, Attack, Site, lowest_priority
+from tests.bench.phases import percentile
+from tests.bench.targets import CALLBACK, Failed, Service
+from tests.nginx import nginx
+from tests.server import Server, free_port, serve
+
+WORKERS = 4
+CLIENTS = 8
+SECONDS = 12.0
+# Each client signs in once a second: below RATE_AUTHORIZE of its address and RATE_TOKEN of the application.
+FLOW_EVERY_SECONDS = 1.0
+PATIENCE_SECONDS = 20
+_fork = multiprocessing.get_context("fork")
+
+
+@dataclass(frozen=True)
+class Way:
+    """How clients reach the service."""
+
+    name: str
+    service: Service
+    server: Server
+
+
+@dataclass
+class Experience:
+    """What normal clients met."""
+
+    milliseconds: list[float] = field(default_factory=list)
+    failures: list[str] = field(default_factory=list)
+
+    def percentile(self, percent: int) -> float:
+        return percentile(sorted(self.milliseconds), percent)
+
+
+@dataclass(frozen=True)
+class Row:
+    attack: str
+    way: str
+    without: Experience
+    beside: Experience
+    ended_workers: int
+    memory_mb: float  # of the largest worker, at any moment of the attack
+
+    @property
+    def ratio(self) -> float:
+        return self.beside.percentile(99) / self.without.percentile(99)
+
+
+def measure(say: Callable[[str], None]) -> list[Row]:
+    rows = []
+    with stack.stack() as given:
+        application = apps.get_model("oauth_bridge", "Application")
+        public = application.objects.create(name="Public", redirect_uris=CALLBACK, client_type="public")
+        for open_way in (directly, behind_nginx):
+            with open_way(given) as way:
+                normal(way, 3)  # warm
+                for name, attack in ATTACKS.items():
+                    say(f"{way.name}: {name} …")
+                    rows.append(one(way, name, attack, Site(way.service.port, public.client_id)))
+    return rows
+
+
+@contextmanager
+def directly(given: stack.Stack) -> Iterator[Way]:
+    with _served(given, "directly", free_port()) as server:
+        yield _way("directly", given, server)
+
+
+@contextmanager
+def behind_nginx(given: stack.Stack) -> Iterator[Way]:
+    port, upstream = free_port(), free_port()
+    address = f"http://localhost:{port}"
+    folder = given.folder / "nginx"
+    folder.mkdir()
+    with (
+        _served(given, "behind-nginx", upstream, BASE_URL=address, AUTH_URL=address) as server,
+        nginx(folder, port, upstream),
+    ):
+        yield _way("nginx", given, server)
+
+
+@contextmanager
+def _served(given: stack.Stack, name: str, port: int, **changes: str) -> Iterator[Server]:
+    folder = given.folder / f"served-{name}"
+    folder.mkdir()
+    variables = {"RATE_LIMITS": "on", "WEB_CONCURRENCY": str(WORKERS), "TRUSTED_PROXIES": "127.0.0.1"}
+    with serve(folder, port=port, SECRET_KEY=stack.secret_key(), **variables, **changes) as server:
+        yield server
+
+
+def _way(name: str, given: stack.Stack, server: Server) -> Way:
+    port = int(server.base_url.rpartition(":")[2])
+    roots = given.roots(server.process.pid)
+    return Way(name, Service(name, port, roots, given.client_id, given.client_secret, given.cookies), server)
+
+
+def one(way: Way, name: str, attack: Attack, site: Site) -> Row:
+    without = normal(way, SECONDS)
+    before = way.server.workers()
+    until = time.monotonic() + SECONDS + 1
+    attacker = _fork.Process(target=_attack, args=(attack, site, until), daemon=True)
+    attacker.start()
+    time.sleep(1)
+    memory = _Memory(way.server)
+    with memory:
+        beside = normal(way, SECONDS)
+    attacker.join(PATIENCE_SECONDS)
+    attacker.kill()
+    attacker.join()
+    return Row(name, way.name, without, beside, len(before - way.server.workers()), memory.most_mb)
+
+
+def _attack(attack: Attack, site: Site, until: float) -> None:
+    lowest_priority()
+    attack(site, until)
+
+
+def normal(way: Way, seconds: float) -> Experience:
+    met = Experience()
+    end = time.monotonic() + seconds
+    clients = [threading.Thread(target=_client, args=(way.service, number, end, met)) for number in range(CLIENTS)]
+    for client in clients:
+        client.start()
+    for client in clients:
+        client.join()
+    return met
+
+
+def _client(service: Service, number: int, end: float, met: Experience) -> None:
+    due = time.monotonic() + number * FLOW_EVERY_SECONDS / CLIENTS
+    line = _line(service.port, number)
+    while due < end:
+        for step in _steps(service, line, number):
+            time.sleep(max(0.0, due - time.monotonic()))
+            try:
+                step()
+            except (Failed, OSError, HTTPException) as error:
+                met.failures.append(
+                    f"{type(error).__name__}: {error}" if isinstance(error, Failed) else type(error).__name__
+                )
+                line.close()
+            met.milliseconds.append((time.monotonic() - due) * 1000)
+            due = max(due + FLOW_EVERY_SECONDS / 4, time.monotonic())
+    line.close()
+
+
+def _line(port: int, number: int) -> HTTPConnection:
+    return HTTPConnection("127.0.0.1", port, timeout=PATIENCE_SECONDS, source_address=(f"127.0.2.{number + 1}", 0))
+
+
+def _steps(service: Service, line: HTTPConnection, number: int) -> Iterable[Callable[[], None]]:
+    held: dict[str, str] = {}
+
+    def authorize() -> None:
+        held["code"] = service.authorize(line, number)
+
+    def exchange() -> None:
+        held["token"] = service.token(line, held.get("code", ""))
+
+    def userinfo() -> None:
+        service.userinfo(line, held.get("token", ""))
+
+    def page() -> None:
+        service.send(line, "GET", "/accounts/sign-in", {})
+        answer = line.getresponse()
+        answer.read()
+        if answer.status != 200:
+            raise Failed(f"sign-in page: {answer.status}")
+
+    return page, authorize, exchange, userinfo
+
+
+class _Memory:
+    """Watches the resident memory of the workers while the block runs."""
+
+    def __init__(self, server: Server) -> None:
+        self.server, self.most_mb, self._is_over = server, 0.0, threading.Event()
+        self._thread = threading.Thread(target=self._watch)
+
+    def __enter__(self) -> None:
+        self._thread.start()
+
+    def __exit__(self, *error: object) -> None:
+        self._is_over.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        while not self._is_over.wait(0.5):
+            self.most_mb = max([self.most_mb, *(resident_mb(pid) for pid in self.server.workers())])
+
+
+def resident_mb(pid: int) -> float:
+    try:
+        status = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
+    except OSError:  # it has just ended
+        return 0.0
+    return int(status.partition("VmRSS:")[2].split()[0]) / 1024 if "VmRSS:" in status else 0.0
+
+
+def table(rows: list[Row]) -> str:
+    lines = [
+        "| attack | way | p50 ms: without / beside | p99 ms: without / beside | p99 ratio | failed | memory MB |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for row in rows:
+        p50 = f"{row.without.percentile(50):.1f} / {row.beside.percentile(50):.1f}"
+        p99 = f"{row.without.percentile(99):.0f} / {row.beside.percentile(99):.0f}"
+        failed = f"{len(row.beside.failures)} of {len(row.beside.milliseconds)}"
+        ended = f", {row.ended_workers} workers ended" if row.ended_workers else ""
+        lines.append(
+            f"| {row.attack} | {row.way} | {p50} | {p99} | {row.ratio:.1f} | {failed}{ended} | {row.memory_mb:.0f} |"
+        )
+    return "\n".join(lines)
+
+
+def has_failed(rows: list[Row]) -> bool:
+    """A worker ended, or a normal request failed behind nginx."""
+    return any(row.ended_workers or (row.way == "nginx" and row.beside.failures) for row in rows)
