@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import sys
+import traceback
 from http import HTTPStatus
 from socket import socket
 
 from gunicorn import util
+from gunicorn.http.message import Request
 
 from config.middleware import SecurityHeadersMiddleware
 from oauth_bridge.faults import Fault
@@ -33,6 +36,13 @@ def write_error(connection: socket, status: int, reason: str, message: str) -> N
         f"HTTP/1.1 {fault.status} {HTTPStatus(fault.status).phrase}",
         *(f"{name}: {value}" for name, value in headers.items()),
         "",
-        body,
+        "" if _is_head() else body,
     ]
     util.write_nonblock(connection, "\r\n".join(lines).encode())
+
+
+def _is_head() -> bool:
+    """Whether the request that failed is a HEAD. gunicorn hands over no request that it could not read to its end."""
+    frames = (frame for frame, _ in traceback.walk_tb(sys.exc_info()[2]))
+    values = (value for frame in frames for value in frame.f_locals.values())
+    return any(isinstance(value, Request) and value.method == "HEAD" for value in values)

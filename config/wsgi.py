@@ -43,4 +43,14 @@ def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iter
         boundary = BOUNDARY.search(content_type)
         environ["CONTENT_TYPE"] = content_type.partition(";")[0] + (boundary[0] if boundary else "")
     handler = machines if environ.get("PATH_INFO") in MACHINE_PATHS else pages
-    return handler(environ, start_response)
+    answer = handler(environ, start_response)
+    return without_body(answer) if environ["REQUEST_METHOD"] == "HEAD" else answer
+
+
+def without_body(answer: Iterable[bytes]) -> Iterable[bytes]:
+    """The headers alone, as HEAD is answered. RFC 9110 §9.3.2.
+
+    Django leaves the body to the server, and gunicorn logs a warning for each that it drops.
+    """
+    answer.close()  # type: ignore[attr-defined]  # Django's answers and gunicorn's files have it
+    return ()

@@ -135,6 +135,7 @@ DECISIONS = {
     "D18.insufficient": "A token without the right to read the profile gets 403 insufficient_scope.",
     "D19.json": "Every answer of a machine path is JSON with error and error_description.",
     "D19.page": "A browser gets pages.",
+    "D19.head": "HEAD is answered by headers without a body.",
     "D19.sentence": "error_description is one plain sentence in the characters RFC 6749 allows.",
     "D19.stranger": "Before the client is authenticated the description tells nothing that helps to guess.",
     "D19.large": "413, 414 and 431 are JSON where the application sees them.",
