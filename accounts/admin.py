@@ -64,6 +64,12 @@ class PersonForm(NicknameMixin):
         fields = ("nickname", "is_active", *PRIVILEGES)
 
 
+class PermissionField(forms.ModelMultipleChoiceField):  # type: ignore[type-arg]
+    def label_from_instance(self, obj: Permission) -> str:
+        """The name alone, which says of what it is: the boxes cut longer texts."""
+        return obj.name
+
+
 @admin.register(User)
 class UserAdmin(ModelAdmin):
     list_display = ("email", "nickname", "is_verified", "is_active", "is_staff", "created_at")
@@ -115,7 +121,8 @@ class UserAdmin(ModelAdmin):
     def formfield_for_manytomany(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
         """Offers the permissions for what the administration shows, and no others."""
         shown = ContentType.objects.get_for_models(*self.admin_site._registry)
-        kwargs["queryset"] = Permission.objects.filter(content_type__in=shown.values()).select_related("content_type")
+        kwargs["queryset"] = Permission.objects.filter(content_type__in=shown.values())
+        kwargs["form_class"] = PermissionField
         return super().formfield_for_manytomany(db_field, request, **kwargs)
 
     def save_model(self, request: HttpRequest, obj: User, form: Any, change: bool) -> None:

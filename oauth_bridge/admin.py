@@ -48,7 +48,10 @@ class ApplicationForm(forms.ModelForm):  # type: ignore[type-arg]
                 "(localhost, 127.0.0.1, [::1]), or a scheme like com.example.app:/callback."
             ),
             "client_type": gettext_lazy("Public: it runs where no secret can be kept, and must use PKCE."),
-            "is_trusted": gettext_lazy("People are signed in to it without being asked. For your own only."),
+            "is_trusted": gettext_lazy(
+                "People are signed in to it without being asked. For your own only. "
+                "The addresses of a trusted application are changed by those who may set this."
+            ),
             "is_enabled": gettext_lazy("Switched off, its codes and access tokens are refused at once."),
         }
 
@@ -90,9 +93,29 @@ class ApplicationAdmin(ModelAdmin):
         (gettext_lazy("Registration"), {"fields": ["client_id", "created", "updated"]}),
     ]
 
+    # Who may do what ---------------------------------------------------------------------------------------------
+
+    def has_rotate_permission(self, request: HttpRequest) -> bool:
+        return request.user.has_perm("oauth_bridge.rotate_applicationsecret")
+
+    def has_trust_permission(self, request: HttpRequest) -> bool:
+        return request.user.has_perm("oauth_bridge.trust_application")
+
     def get_readonly_fields(self, request: HttpRequest, obj: Application | None = None) -> list[str]:
-        """The kind is settled when the application is made: it decides whether there is a secret."""
-        return ["client_id", "created", "updated", *(["client_type"] if obj else [])]
+        """The kind is settled when the application is made: it decides whether there is a secret.
+
+        The addresses of a trusted application are a matter of trust: nobody is asked before a code goes there.
+        """
+        fixed = ["client_id", "created", "updated"]
+        if obj:
+            fixed.append("client_type")
+        if not self.has_trust_permission(request):
+            fixed.append("is_trusted")
+            if obj and obj.is_trusted:
+                fixed.append("redirect_uris")
+        return fixed
+
+    # Registering and changing ------------------------------------------------------------------------------------
 
     def get_fieldsets(self, request: HttpRequest, obj: Application | None = None) -> Any:
         return self.fieldsets if obj else self.fieldsets[:2]
@@ -107,38 +130,41 @@ class ApplicationAdmin(ModelAdmin):
         self, request: HttpRequest, obj: Application, post_url_continue: str | None = None
     ) -> HttpResponse:
         if obj.client_type == Application.CLIENT_PUBLIC:
+            self.message_user(request, _("Its client ID is %s.") % obj.client_id)
             return super().response_add(request, obj, post_url_continue)
-        return self._to_secret_page(obj, applications.rotate_secret(obj).secret)
+        return self._to_secret_page(request, obj, applications.rotate_secret(obj).secret)
+
+    # Secrets -----------------------------------------------------------------------------------------------------
 
     def secret_view(self, request: HttpRequest, pk: int) -> HttpResponse:
-        """A secret that was made a moment ago, once; what is known of the others; a post makes a new one.
+        """The secret that the person made a moment ago, once.
 
-        It comes from a signed cookie of this path only, set by the answer that made it and dropped by the one that
-        shows it, so that it is never stored here, not even for a minute (D15).
+        With the permission to make new ones: also what is known of the others, and a post makes a new one.
+
+        The secret comes from a signed cookie of this path only, set by the answer that made it and dropped by the one
+        that shows it, so that it is never stored here, not even for a minute (D15).
         """
+        new_secret, may_rotate = _secret_of(request, pk), self.has_rotate_permission(request)
+        if not may_rotate and (request.method == "POST" or not new_secret):
+            raise PermissionDenied
         application = self.get_object(request, str(pk))
         if application is None:
             return self._get_obj_does_not_exist_redirect(request, self.opts, str(pk))  # type: ignore[attr-defined,no-any-return]
-        if not (self.has_view_or_change_permission(request, application) or self.has_add_permission(request)):
-            raise PermissionDenied
         if application.client_type == Application.CLIENT_PUBLIC:
             self.message_user(request, _("This application is public: it has no secret."), messages.WARNING)
             return HttpResponseRedirect(reverse("admin:oauth_bridge_application_change", args=[pk]))
         form = RotationForm(request.POST if request.method == "POST" else None)
-        if request.method == "POST":
-            if not self.has_change_permission(request, application):
-                raise PermissionDenied
-            secret = self._rotate(request, application, form)
-            if secret:
-                return self._to_secret_page(application, secret)
+        if request.method == "POST" and (secret := self._rotate(request, application, form)):
+            return self._to_secret_page(request, application, secret)
         context = {
             **self.admin_site.each_context(request),
             "title": _("Client secrets"),
             "opts": self.opts,
             "application": application,
             "form": form,
-            "client_secret": _secret_of(request, application),
-            "may_rotate": self.has_change_permission(request, application),
+            "client_secret": new_secret,
+            "may_rotate": may_rotate,
+            "may_view": self.has_view_or_change_permission(request, application),
         }
         response = TemplateResponse(request, "admin/oauth_bridge/application/secret.html", context)
         response.delete_cookie(SECRET_COOKIE, path=request.path)
@@ -159,6 +185,23 @@ class ApplicationAdmin(ModelAdmin):
             said = _("New client secret; the older ones work for %d hours at most.") % (overlap // timedelta(hours=1))
         self.log_change(request, application, said)
         return secret
+
+    def _to_secret_page(self, request: HttpRequest, application: Application, secret: str) -> HttpResponse:
+        url = reverse("admin:oauth_bridge_application_secret", args=[application.pk])
+        response = HttpResponseRedirect(url, status=303)
+        response.set_signed_cookie(
+            SECRET_COOKIE,
+            secret,
+            salt=_salt(request, application.pk),
+            max_age=SECRET_COOKIE_SECONDS,
+            path=url,
+            secure=settings.IS_HTTPS,
+            httponly=True,
+            samesite="Strict",
+        )
+        return response
+
+    # Switching and deleting --------------------------------------------------------------------------------------
 
     @admin.action(description=gettext_lazy("Switch off"), permissions=["change"])
     def disable(self, request: HttpRequest, chosen: QuerySet[Application]) -> None:
@@ -186,28 +229,14 @@ class ApplicationAdmin(ModelAdmin):
             request, ngettext("%d application changed.", "%d applications changed.", count) % count, messages.SUCCESS
         )
 
-    def _to_secret_page(self, application: Application, secret: str) -> HttpResponse:
-        url = reverse("admin:oauth_bridge_application_secret", args=[application.pk])
-        response = HttpResponseRedirect(url, status=303)
-        response.set_signed_cookie(
-            SECRET_COOKIE,
-            secret,
-            salt=_salt(application),
-            max_age=SECRET_COOKIE_SECONDS,
-            path=url,
-            secure=settings.IS_HTTPS,
-            httponly=True,
-            samesite="Strict",
-        )
-        return response
+
+def _salt(request: HttpRequest, pk: int) -> str:
+    """For this application and this person: the next one to sign in to the same browser is shown nothing."""
+    return f"oauth_bridge.admin.secret.{pk}.{request.user.pk}"
 
 
-def _salt(application: Application) -> str:
-    return f"oauth_bridge.admin.secret.{application.pk}"
-
-
-def _secret_of(request: HttpRequest, application: Application) -> str | None:
+def _secret_of(request: HttpRequest, pk: int) -> str | None:
     try:
-        return request.get_signed_cookie(SECRET_COOKIE, salt=_salt(application), max_age=SECRET_COOKIE_SECONDS)
+        return request.get_signed_cookie(SECRET_COOKIE, salt=_salt(request, pk), max_age=SECRET_COOKIE_SECONDS)
     except (KeyError, signing.BadSignature):
         return None

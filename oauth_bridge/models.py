@@ -15,7 +15,6 @@ from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
 from django.conf import settings
-from django.core.exceptions import ValidationError
 from django.core.validators import URLValidator
 from django.db import models
 from django.http import HttpRequest
@@ -24,7 +23,7 @@ from django.utils.translation import gettext_lazy as _
 from oauth2_provider.models import AbstractApplication
 
 from accounts.text import refuse_control_characters
-from oauth_bridge.redirect_uris import lines_of, validate_all
+from oauth_bridge.redirect_uris import lines_of, validate_lines
 
 NAME_MAX_LENGTH = 80
 
@@ -40,7 +39,9 @@ class Application(AbstractApplication):
     name = models.CharField(_("name"), max_length=NAME_MAX_LENGTH, validators=[refuse_control_characters])
     homepage = models.URLField(_("homepage"), blank=True, validators=[URLValidator(["https", "http"])])
     logo = models.CharField(_("logo"), max_length=100, blank=True, editable=False)
-    redirect_uris = models.TextField(_("callback addresses"), help_text=_("One address a line."))
+    redirect_uris = models.TextField(
+        _("callback addresses"), help_text=_("One address a line."), validators=[validate_lines]
+    )
     client_type = models.CharField(
         _("kind"),
         max_length=32,
@@ -68,6 +69,10 @@ class Application(AbstractApplication):
         verbose_name = _("application")
         verbose_name_plural = _("applications")
         ordering = ["name", "id"]
+        permissions = [
+            ("rotate_applicationsecret", "Can make new client secrets"),
+            ("trust_application", "Can mark applications as trusted"),
+        ]
 
     @property
     def callback_addresses(self) -> list[str]:
@@ -79,13 +84,7 @@ class Application(AbstractApplication):
         return urlsplit(self.homepage).netloc
 
     def clean(self) -> None:
-        """Raises ValidationError: a callback address can't be registered; or text that no database column takes."""
-        addresses = lines_of(self.redirect_uris)
-        try:
-            validate_all(addresses)
-        except ValidationError as problems:
-            raise ValidationError({"redirect_uris": problems.messages}) from None
-        self.redirect_uris = "\n".join(addresses)
+        self.redirect_uris = "\n".join(self.callback_addresses)
 
     def is_usable(self, request: HttpRequest) -> bool:
         """Whether an administrator has left the application switched on (D17)."""

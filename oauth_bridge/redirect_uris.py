@@ -41,6 +41,11 @@ def validate_all(uris: list[str]) -> None:
         raise ValidationError(problems)
 
 
+def validate_lines(text: str) -> None:
+    """Raises ValidationError as `validate_all`, for the addresses of a text field."""
+    validate_all(lines_of(text))
+
+
 def problem_of(uri: str) -> str | None:
     """What keeps the address from being registered, as half a sentence; None when nothing does."""
     if len(uri) > MAX_LENGTH:

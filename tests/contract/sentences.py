@@ -86,6 +86,7 @@ DECISIONS = {
     "D7.asked": "Consent is asked every time.",
     "D7.remembered": "A person who ticked the box (unticked at first) is not asked again.",
     "D7.trusted": "An application that an administrator marked as trusted is not asked for.",
+    "D7.trust": "To make an application trusted, or to change a trusted one's addresses, needs the permission.",
     "D7.client": "A client can't skip consent, or force skipping it, by a parameter.",
     "D7.changed": "A remembered consent ends when the application's name, homepage or addresses change.",
     "D7.revoked": "A remembered consent ends when the person revokes it.",

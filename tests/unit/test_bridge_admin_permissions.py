@@ -1,0 +1,218 @@
+"""What each permission lets an administrator do with applications, and what a post of Mallory's does not get."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pytest
+from django.contrib.auth.models import Permission
+from django.http import HttpResponse
+from django.test import Client
+from django.urls import reverse
+
+from oauth_bridge.models import Application, ApplicationSecret
+from tests.factories import ApplicationFactory, PersonFactory
+from tests.matrix import contract
+
+pytestmark = pytest.mark.django_db
+
+LIST = "/admin/oauth_bridge/application/"
+FORM = {
+    "name": "Reading List",
+    "homepage": "https://reading.example",
+    "redirect_uris": "https://reading.example/callback",
+    "client_type": "confidential",
+    "is_enabled": "on",
+}
+ELSEWHERE = {**FORM, "redirect_uris": "https://mallory.example/"}
+ALL = ["add", "change", "delete", "view", "rotate", "trust"]
+Staff = Callable[..., Client]
+
+
+@pytest.fixture
+def staff() -> Staff:
+    """`staff("add", "trust")` is the browser of an administrator with these permissions and no others."""
+
+    def browser(*names: str) -> Client:
+        codenames = ["rotate_applicationsecret" if name == "rotate" else f"{name}_application" for name in names]
+        permissions = Permission.objects.filter(codename__in=codenames, content_type__app_label="oauth_bridge")
+        assert len(permissions) == len(names)
+        person = PersonFactory(is_staff=True, nickname="Mallory")
+        person.user_permissions.set(permissions)
+        client = Client()
+        client.force_login(person)
+        return client
+
+    return browser
+
+
+def page_of(application: Application, name: str = "secret") -> str:
+    return reverse(f"admin:oauth_bridge_application_{name}", args=[application.pk])
+
+
+def text_of(page: HttpResponse) -> str:
+    return " ".join(re.sub(r"<[^>]*>", " ", page.content.decode()).split())
+
+
+def secret_on(page: HttpResponse) -> str | None:
+    found = re.search(r">\s*([A-Za-z0-9_-]{43})\s*<", page.content.decode())
+    return found[1] if found else None
+
+
+def others(*names: str) -> list[str]:
+    return [name for name in ALL if name not in names]
+
+
+# Registering ----------------------------------------------------------------------------------------------------------
+
+
+def test_who_may_register_is_shown_the_new_secret_once_and_nothing_else(staff: Staff) -> None:
+    browser = staff("add")
+    answer = browser.post(f"{LIST}add/", FORM)
+    assert browser.post(answer["Location"], {"overlap": "24"}).status_code == 403
+    assert ApplicationSecret.objects.count() == 1
+    page = browser.get(answer["Location"])
+    assert secret_on(page)
+    assert "Never used" not in text_of(page)
+    assert "Make a new secret" not in text_of(page)
+    for address in re.findall(r'href="(/admin/[^"]*)"', page.content.decode()):
+        assert browser.get(address).status_code in (200, 302), address
+    assert browser.get(answer["Location"]).status_code == 403
+    assert browser.post(answer["Location"], {"overlap": "24"}).status_code == 403
+    assert browser.get(page_of(Application.objects.get(), "change")).status_code == 403
+
+
+def test_a_new_secret_is_shown_to_nobody_else_in_the_same_browser(staff: Staff) -> None:
+    alice, mallory = staff("add"), staff("add")
+    answer = alice.post(f"{LIST}add/", FORM)
+    mallory.cookies["new_client_secret"] = answer.cookies["new_client_secret"].value
+    assert mallory.get(answer["Location"]).status_code == 403
+    root = Client()
+    root.force_login(PersonFactory(is_staff=True, is_superuser=True))
+    root.cookies["new_client_secret"] = answer.cookies["new_client_secret"].value
+    assert secret_on(root.get(answer["Location"])) is None
+
+
+def test_who_may_only_register_is_told_the_client_id_of_a_public_application(staff: Staff) -> None:
+    page = staff("add").post(f"{LIST}add/", {**FORM, "client_type": "public"}, follow=True)
+    assert f"Its client ID is {Application.objects.get().client_id}" in text_of(page)
+
+
+def test_without_the_permission_nobody_registers(staff: Staff) -> None:
+    browser = staff(*others("add"))
+    assert browser.get(f"{LIST}add/").status_code == 403
+    assert browser.post(f"{LIST}add/", FORM).status_code == 403
+    assert not Application.objects.exists()
+
+
+# Secrets --------------------------------------------------------------------------------------------------------------
+
+
+def test_without_the_permission_nobody_sees_the_page_of_secrets_or_makes_one(staff: Staff) -> None:
+    browser, application = staff(*others("rotate")), ApplicationFactory().row
+    assert page_of(application) not in browser.get(page_of(application, "change")).content.decode()
+    assert browser.get(page_of(application)).status_code == 403
+    for data in ({}, {"overlap": "24"}, {"overlap": "0", "confirmed": "on"}):
+        assert browser.post(page_of(application), data).status_code == 403
+    assert ApplicationSecret.objects.filter(is_revoked=False, expires_at=None).count() == 1
+
+
+def test_who_may_make_new_secrets_and_look_needs_no_more(staff: Staff) -> None:
+    browser, application = staff("view", "rotate"), ApplicationFactory().row
+    assert page_of(application) in browser.get(page_of(application, "change")).content.decode()
+    answer = browser.post(page_of(application), {"overlap": "24"})
+    assert secret_on(browser.get(answer["Location"]))
+    assert browser.post(page_of(application, "change"), ELSEWHERE).status_code == 403
+
+
+# Trust ----------------------------------------------------------------------------------------------------------------
+
+
+@contract("D7.trust")
+def test_without_the_permission_a_new_application_is_not_trusted(staff: Staff) -> None:
+    browser = staff(*others("trust"))
+    assert 'name="is_trusted"' not in browser.get(f"{LIST}add/").content.decode()
+    browser.post(f"{LIST}add/", {**FORM, "is_trusted": "on"})
+    assert not Application.objects.get().is_trusted
+
+
+@contract("D7.trust")
+def test_without_the_permission_an_application_does_not_become_trusted(staff: Staff) -> None:
+    browser, application = staff(*others("trust")), ApplicationFactory().row
+    assert 'name="is_trusted"' not in browser.get(page_of(application, "change")).content.decode()
+    assert browser.post(page_of(application, "change"), {**ELSEWHERE, "is_trusted": "on"}).status_code == 302
+    application.refresh_from_db()
+    assert application.redirect_uris == "https://mallory.example/"
+    assert not application.is_trusted
+
+
+@contract("D7.trust")
+def test_without_the_permission_codes_of_a_trusted_application_go_nowhere_else(staff: Staff) -> None:
+    browser, application = staff(*others("trust")), ApplicationFactory(is_trusted=True).row
+    assert 'name="redirect_uris"' not in browser.get(page_of(application, "change")).content.decode()
+    assert browser.post(page_of(application, "change"), {**ELSEWHERE, "is_trusted": ""}).status_code == 302
+    application.refresh_from_db()
+    assert application.name == "Reading List"
+    assert application.redirect_uris == "https://client.example/callback"
+    assert application.is_trusted
+
+
+def test_an_old_address_that_may_no_longer_be_registered_is_no_fault_of_a_form_without_it(staff: Staff) -> None:
+    application = ApplicationFactory(is_trusted=True, redirect_uris="http://client.example/").row
+    assert staff("change").post(page_of(application, "change"), FORM).status_code == 302
+    page = staff("change", "trust").post(page_of(application, "change"), {**FORM, "redirect_uris": "http://a.example/"})
+    assert "http is possible on this machine only" in text_of(page)
+
+
+def test_who_may_trust_and_change_does_both(staff: Staff) -> None:
+    browser, application = staff("change", "trust"), ApplicationFactory().row
+    for form in ({**FORM, "is_trusted": "on"}, {**ELSEWHERE, "is_trusted": "on"}):
+        browser.post(page_of(application, "change"), form)
+        application.refresh_from_db()
+        assert (application.redirect_uris, application.is_trusted) == (form["redirect_uris"], True)
+
+
+# Changing, switching, deleting ----------------------------------------------------------------------------------------
+
+
+def test_without_the_permission_nothing_is_changed(staff: Staff) -> None:
+    browser, application = staff(*others("change")), ApplicationFactory().row
+    assert 'name="name"' not in browser.get(page_of(application, "change")).content.decode()
+    assert browser.post(page_of(application, "change"), {**ELSEWHERE, "is_trusted": "on"}).status_code == 403
+    browser.post(LIST, {"action": "disable", "_selected_action": application.pk})
+    before = (application.name, application.redirect_uris, application.is_trusted, application.is_enabled)
+    application.refresh_from_db()
+    assert (application.name, application.redirect_uris, application.is_trusted, application.is_enabled) == before
+
+
+def test_who_may_change_switches_off_and_on(staff: Staff) -> None:
+    browser, application = staff("change"), ApplicationFactory().row
+    for action, state in (("disable", False), ("enable", True)):
+        browser.post(LIST, {"action": action, "_selected_action": application.pk})
+        application.refresh_from_db()
+        assert application.is_enabled is state
+
+
+def test_without_the_permission_nothing_is_deleted(staff: Staff) -> None:
+    browser, application = staff(*others("delete")), ApplicationFactory().row
+    assert browser.post(page_of(application, "delete"), {"post": "yes"}).status_code == 403
+    browser.post(LIST, {"action": "delete_selected", "_selected_action": application.pk, "post": "yes"})
+    assert Application.objects.get() == application
+
+
+@pytest.mark.parametrize("names", [[], ["add"], ["rotate"], ["trust"], ["rotate", "trust"]])
+def test_without_a_permission_to_look_nothing_is_shown(staff: Staff, names: list[str]) -> None:
+    browser, application = staff(*names), ApplicationFactory().row
+    for address in (LIST, page_of(application, "change"), page_of(application, "history")):
+        assert browser.get(address).status_code == 403
+
+
+def test_a_superuser_may_do_it_all() -> None:
+    browser = Client()
+    browser.force_login(PersonFactory(is_staff=True, is_superuser=True))
+    answer = browser.post(f"{LIST}add/", {**FORM, "is_trusted": "on"})
+    assert Application.objects.get().is_trusted
+    assert secret_on(browser.get(answer["Location"]))
+    answer = browser.post(answer["Location"], {"overlap": "24"})
+    assert secret_on(browser.get(answer["Location"]))
