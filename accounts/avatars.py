@@ -13,15 +13,15 @@ from typing import Any
 
 from django.conf import settings
 from django.core.exceptions import ValidationError
-from django.core.files.base import ContentFile, File
-from django.core.files.storage import default_storage
+from django.core.files.base import File
 from django.db import transaction
 from django.utils.translation import gettext as _
 from PIL import Image, ImageOps
 
+from accounts import media
 from accounts.initials import drawn_avatar
 from accounts.models import User
-from accounts.uploads import UPLOAD_MAX_BYTES
+from accounts.uploads import UPLOAD_MAX_BYTES, LostUpload
 
 SIZE_PIXELS = 256
 UPLOAD_MAX_PIXELS = 25_000_000
@@ -44,24 +44,30 @@ def version(user: User) -> str:
     return hashlib.sha256(shown.encode()).hexdigest()[:12]
 
 
-def png(user: User) -> bytes:
-    """The picture to serve: the uploaded one, or one drawn from the nickname, never from the e-mail address."""
-    if user.avatar:
-        try:
-            with default_storage.open(user.avatar) as file:
-                return bytes(file.read())
-        except FileNotFoundError:  # lost with the disk; the claim still has to answer a picture
-            pass
+def png(user: User) -> bytes | None:
+    """The picture to serve: the uploaded one, None when it can't be read, or the drawn one when there is none."""
+    if not user.avatar:
+        return drawn(user)
+    try:
+        return media.read(user.avatar)
+    except OSError:
+        media.warn_unreadable(user.avatar)
+        return None
+
+
+def drawn(user: User) -> bytes:
+    """A picture of the nickname's initials, never of the e-mail address."""
     return drawn_avatar(user.pk, user.nickname, SIZE_PIXELS)
 
 
 def set_picture(user: User, picture: bytes) -> None:
-    """Keep a picture that `reencode` made, in place of the one before."""
-    name = default_storage.save(f"avatars/{uuid.uuid4().hex}.png", ContentFile(picture))
+    """Keep a picture that `reencode` made, in place of the one before. Raises NotStored: that one stays."""
+    name = f"avatars/{uuid.uuid4().hex}.png"
+    media.store(name, picture)
     try:
         _replace(user, name)
     except BaseException:
-        default_storage.delete(name)
+        media.delete(name)
         raise
 
 
@@ -72,7 +78,7 @@ def remove_picture(user: User) -> None:
 def delete_file(name: str) -> None:
     """Drop a stored picture once the database no longer names it."""
     if name:
-        transaction.on_commit(lambda: default_storage.delete(name))
+        transaction.on_commit(lambda: media.delete(name))
 
 
 def _replace(user: User, name: str) -> None:
@@ -87,8 +93,13 @@ def _replace(user: User, name: str) -> None:
 def reencode(upload: File[Any], size: int = SIZE_PIXELS) -> bytes:
     """A square PNG of `size` pixels cut from the middle of an uploaded picture, upright and without its metadata.
 
-    Raises ValidationError: when it is more than 5 MB or 25 megapixels, or not a JPEG, PNG, GIF or WebP picture.
+    Raises ValidationError: when it is more than 5 MB or 25 megapixels, not a JPEG, PNG, GIF or WebP picture, or lost.
     """
+    if isinstance(upload, LostUpload):
+        raise ValidationError(
+            _("The picture could not be received because of a fault on our side. Nothing is saved. Try again later."),
+            code="lost",
+        )
     if upload.size > UPLOAD_MAX_BYTES:
         raise ValidationError(_("This picture is larger than 5 MB. Choose a smaller one."), code="too_large")
     with _one_at_a_time:

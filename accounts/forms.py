@@ -153,6 +153,7 @@ class ProfileForm(forms.ModelForm):  # type: ignore[type-arg]
         return avatars.reencode(upload) if upload else None
 
     def save(self, commit: bool = True) -> User:
+        """Raises NotStored: for the picture; the nickname is saved."""
         person: User = super().save(commit=False)
         if "nickname" in self.data:  # a form without the field says nothing about it
             person.save(update_fields=["nickname"])

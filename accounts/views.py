@@ -25,6 +25,7 @@ from django.views.generic.edit import UpdateView
 
 from accounts import avatars, returning, verification
 from accounts.forms import ProfileForm, ResetRequestForm, SignInForm
+from accounts.media import NotStored
 from accounts.models import User
 
 AVATAR_AGE_SECONDS = 30 * 24 * 3600
@@ -172,8 +173,15 @@ class ProfileView(UpdateView):  # type: ignore[type-arg]
         return super().post(request, *args, **kwargs)
 
     def form_valid(self, form: ProfileForm) -> HttpResponse:
-        form.save()
-        messages.success(self.request, _("Your profile is saved."))
+        try:
+            form.save()
+        except NotStored:
+            text = _(
+                "Your picture could not be saved because of a fault on our side. Try again later. The rest is saved."
+            )
+            messages.error(self.request, text)
+        else:
+            messages.success(self.request, _("Your profile is saved."))
         return redirect("profile")
 
 
@@ -236,23 +244,24 @@ def too_many_requests(request: HttpRequest) -> HttpResponse:
 def avatar(request: HttpRequest, sub: uuid.UUID, version: str) -> HttpResponseBase:
     """The picture behind the `avatar` claim, for anybody and any cache. Specification 2.4; D16.
 
-    An old version's address shows the present picture, but not for long. It asks for no session and sets no cookie.
+    An old version's address shows the present picture, but not for long; while its file can't be read, initials that no
+    cache keeps. It asks for no session and sets no cookie.
     """
     person = User.objects.only("avatar", "nickname").filter(pk=sub, is_active=True).first()
     if person is None:
         raise Http404
     current = avatars.version(person)
     etag = f'"{current}"'
+    age = AVATAR_AGE_SECONDS if version == current else RETRY_AFTER_SECONDS
+    caching = {"ETag": etag, "Cache-Control": f"public, max-age={age}"}
+    # Whoever sends this ETag has the picture itself, also while its file is lost.
     response = get_conditional_response(request, etag=etag)
     if response is None:
-        response = HttpResponse(avatars.png(person), content_type="image/png")
-    age = AVATAR_AGE_SECONDS if version == current else RETRY_AFTER_SECONDS
-    headers = {
-        "ETag": etag,
-        "Cache-Control": f"public, max-age={age}",
-        "X-Content-Type-Options": "nosniff",
-        "Cross-Origin-Resource-Policy": "cross-origin",
-    }
-    for name, value in headers.items():
+        picture = avatars.png(person)
+        if picture is None:
+            picture, caching = avatars.drawn(person), {"Cache-Control": "no-store"}
+        response = HttpResponse(picture, content_type="image/png")
+    always = {"X-Content-Type-Options": "nosniff", "Cross-Origin-Resource-Policy": "cross-origin"}
+    for name, value in {**caching, **always}.items():
         response[name] = value
     return response

@@ -18,6 +18,8 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from accounts.admin_site import ModelAdmin
+from accounts.avatars import reencode
+from accounts.media import NotStored
 from oauth_bridge import applications, logos
 from oauth_bridge.models import Application, ApplicationSecret, Consent
 
@@ -55,11 +57,9 @@ class ApplicationForm(forms.ModelForm):  # type: ignore[type-arg]
             "is_enabled": gettext_lazy("Switched off, its codes and access tokens are refused at once."),
         }
 
-    def clean_new_logo(self) -> Any:
+    def clean_new_logo(self) -> bytes | None:
         upload = self.cleaned_data["new_logo"]
-        if upload:
-            logos.store(self.instance, upload)
-        return upload
+        return reencode(upload) if upload else None
 
 
 class RotationForm(forms.Form):
@@ -119,6 +119,17 @@ class ApplicationAdmin(ModelAdmin):
 
     def get_fieldsets(self, request: HttpRequest, obj: Application | None = None) -> Any:
         return self.fieldsets if obj else self.fieldsets[:2]
+
+    def save_model(self, request: HttpRequest, obj: Application, form: Any, change: bool) -> None:
+        if picture := form.cleaned_data["new_logo"]:
+            try:
+                logos.store(obj, picture)
+            except NotStored:
+                text = _(
+                    "The logo could not be saved because of a fault on our side. Try again later. The rest is saved."
+                )
+                self.message_user(request, text, messages.ERROR)
+        super().save_model(request, obj, form, change)
 
     def get_urls(self) -> list[URLPattern]:
         secret = path(

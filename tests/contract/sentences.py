@@ -127,6 +127,7 @@ DECISIONS = {
     "D16.email": "email is only ever a verified address.",
     "D16.unverified": "Without a verified address nobody completes an authorization; the page says why and helps.",
     "D16.avatar": "avatar is an absolute URL at BASE_URL that answers an image.",
+    "D16.lost": "While the file of a picture can't be read, initials are answered that no cache keeps.",
     "D17.header": "The token is taken from the Authorization header only.",
     "D17.scheme": "The scheme is case-insensitive.",
     "D17.person": "A deactivated person makes codes and tokens useless at once.",

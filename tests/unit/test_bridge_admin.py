@@ -106,7 +106,7 @@ def test_a_logo_is_stored_anew_and_served_as_png(administrator, settings, tmp_pa
     answer = administrator.get(reverse("logo", args=[application.logo]))
     assert answer["Content-Type"] == "image/png"
     assert "immutable" in answer["Cache-Control"]
-    assert Image.open(io.BytesIO(b"".join(answer.streaming_content))).size[0] == 256
+    assert Image.open(io.BytesIO(answer.content)).size[0] == 256
 
 
 def test_a_file_that_is_no_picture_is_a_clear_error(administrator):
