@@ -17,12 +17,10 @@ from django.core.validators import MaxLengthValidator
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
-from accounts import avatars, limits, verification
+from accounts import avatars, throttling, verification
 from accounts.models import EMAIL_MAX_LENGTH, NICKNAME_MAX_LENGTH, User, normalise_email
 from accounts.passwords import PASSWORD_MAX_LENGTH
 from accounts.text import refuse_control_characters
-
-RESET_MAILS_PER_ACCOUNT = "5/h"
 
 
 class EmailField(forms.EmailField):
@@ -77,11 +75,11 @@ class ResetRequestForm(ResetPasswordForm):
     def save(self, request: HttpRequest, **kwargs: Any) -> str:
         """Mail a link, or word that there is no account: both take the same time, so neither can be told apart.
 
-        From the sixth request for one address within an hour nothing is sent, and nobody is told: the links in the
-        first five still work, so a stranger who asks again and again neither floods nor locks out the owner.
+        Beyond the limit nothing is sent, and nobody is told: the links in the earlier mails still work, so a stranger
+        who asks again and again neither floods nor locks out the owner.
         """
         email: str = self.cleaned_data["email"]
-        if limits.count("reset_mail", email, rate=RESET_MAILS_PER_ACCOUNT):
+        if not throttling.may_mail_reset(request, email):
             return email
         if self.users:
             return str(super().save(request, **kwargs))

@@ -10,6 +10,7 @@ from django.http import HttpRequest
 
 UNKNOWN = "unknown"
 IPV6_PREFIX_BITS = 64
+IPV6_SITE_BITS = 48
 
 
 def client_address(request: HttpRequest) -> str:
@@ -36,6 +37,14 @@ def _client_address(peer: str, forwarded: str, proxies: tuple[IPv4Network | IPv6
             break
         address = claimed
     return _counted(address)
+
+
+@functools.lru_cache(maxsize=256)
+def site_of(address: str) -> str:
+    """The /48 around an IPv6 address as `client_address` gives it, which one customer may hold whole; "" for others."""
+    if ":" not in address:
+        return ""
+    return str(ip_network(address).supernet(new_prefix=IPV6_SITE_BITS))
 
 
 def _counted(address: IPv4Address | IPv6Address) -> str:

@@ -1,4 +1,4 @@
-"""How often a sign-in may fail (D21), and how the owner of an account gets in while strangers guess at it.
+"""How often a sign-in may fail and a reset be asked for (D21), and how an owner gets in while strangers guess.
 
 Failures are looked at before the password and counted after it, so attempts that run at the same moment may go over a
 limit by the number of them; that is accepted.
@@ -19,33 +19,72 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from accounts import limits
+from accounts.limits import Counter
 from accounts.models import normalise_email
-from accounts.network import client_address
+from accounts.network import client_address, site_of
 
 _SALT = "accounts.known-browser"
 _PEOPLE_PER_BROWSER = 5
 
+# Failed sign-ins of all unknown browsers together: at 25 ms for each password, half a core. By RATE_SIGN_IN_ADDRESS one
+# machine has at most 250 in a quarter of an hour (its IPv4 address and its IPv6 site), so it never gets there.
+ALL_FAILURES = "1200/m"
+RESETS_PER_ADDRESS = "20/m"
+# Each of these links works for an hour, so whoever gets no more of them has one that works.
+RESET_MAILS = "5/h"
+# How many times RESET_MAILS one mailbox gets from all unknown browsers together.
+RESET_MAILS_FROM_EVERYWHERE = 3
+
 
 def sign_in_wait(request: HttpRequest, email: str) -> int:
     """Seconds until this browser may try this account again; 0 when it may now."""
-    return max((limits.exceeded(name, key) for name, key in _counters(request, email)), default=0)
+    return limits.exceeded(*_sign_in_counters(request, email))
 
 
 def count_failed_sign_in(request: HttpRequest, email: str) -> None:
-    for name, key in _counters(request, email):
-        limits.count(name, key)
+    limits.count(*_sign_in_counters(request, email))
 
 
-def _counters(request: HttpRequest, email: str) -> list[tuple[str, str]]:
-    """A browser that knows the account is counted by itself; everybody else together, by account and by address.
+def reset_wait(request: HttpRequest) -> int:
+    """Count a request for a reset link against its network address: 0, or the seconds to wait."""
+    counters = limits.by_address("reset", client_address(request), rate=RESETS_PER_ADDRESS)
+    return limits.exceeded(*counters) or limits.count(*counters)
 
-    Otherwise ten wrong passwords from anywhere would lock the owner out.
+
+def may_mail_reset(request: HttpRequest, email: str) -> bool:
+    """Whether another reset mail may go to the address now, which is then counted."""
+    counters = _account_counters("reset_mail", request, email, RESET_MAILS_FROM_EVERYWHERE, RESET_MAILS)
+    return not (limits.exceeded(*counters) or limits.count(*counters))
+
+
+def _sign_in_counters(request: HttpRequest, email: str) -> list[Counter]:
+    counters = _account_counters("sign_in_account", request, email, limits.ROTATING)
+    if _known_browser(request, email):
+        return counters
+    everybody = Counter("sign_in", "all", rate=ALL_FAILURES)
+    return [*counters, *limits.by_address("sign_in_address", client_address(request)), everybody]
+
+
+def _account_counters(
+    name: str, request: HttpRequest, email: str, times_from_everywhere: int, rate: str = ""
+) -> list[Counter]:
+    """A browser that knows the account is counted by itself; any other by account and address.
+
+    Otherwise a few wrong passwords from anywhere would lock the owner out. Addresses that rotate meet a wider limit,
+    which known browsers do not. IPv6 counts by site here, of which one machine holds few.
     """
     account = _mark(email)
-    browser = known_browsers(request).get(account)
-    if browser:
-        return [("sign_in_account", f"{account}:{browser}")]
-    return [("sign_in_account", account), ("sign_in_address", client_address(request))]
+    if browser := _known_browser(request, email):
+        return [Counter(name, f"{account}:{browser}", rate=rate)]
+    address = client_address(request)
+    return [
+        Counter(name, f"{account} {site_of(address) or address}", rate=rate),
+        Counter(name, account, times_from_everywhere, rate),
+    ]
+
+
+def _known_browser(request: HttpRequest, email: str) -> str | None:
+    return known_browsers(request).get(_mark(email))
 
 
 def retry_message(seconds: int) -> str:
@@ -54,7 +93,10 @@ def retry_message(seconds: int) -> str:
     else:
         minutes = ceil(seconds / 60)
         when = ngettext("%(count)d minute", "%(count)d minutes", minutes) % {"count": minutes}
-    return _("Too many failed attempts. Try again in %(when)s.") % {"when": when}
+    return _(
+        "Too many sign-ins have failed, perhaps not yours. Try again in %(when)s,"
+        " or choose a new password with the link below, which works at once."
+    ) % {"when": when}
 
 
 def known_browsers(request: HttpRequest) -> dict[str, str]:

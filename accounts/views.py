@@ -23,7 +23,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 from django.views.generic.edit import UpdateView
 
-from accounts import avatars, returning, verification
+from accounts import avatars, returning, throttling, verification
 from accounts.forms import ProfileForm, ResetRequestForm, SignInForm
 from accounts.media import NotStored
 from accounts.models import User
@@ -125,6 +125,8 @@ class PasswordResetView(library.PasswordResetView):
         return context | _way_back(self.request)
 
     def form_valid(self, form: ResetRequestForm) -> HttpResponse:
+        if seconds := throttling.reset_wait(self.request):
+            return too_many_requests(self.request, seconds)
         if way_back := returning.requested(self.request):
             returning.remember(self.request, way_back)
         return cast(HttpResponse, super().form_valid(form))
@@ -220,8 +222,8 @@ def stale_form(request: HttpRequest) -> HttpResponseBase | None:
     return response if response.status_code != HTTPStatus.METHOD_NOT_ALLOWED else redirect("profile")
 
 
-def too_many_requests(request: HttpRequest) -> HttpResponse:
-    """Where the library's own limits end. D21."""
+def too_many_requests(request: HttpRequest, seconds: int = RETRY_AFTER_SECONDS) -> HttpResponse:
+    """What is answered beyond a limit that no page of its own explains, the library's own among them. D21."""
     response = render(
         request,
         "error.html",
@@ -233,7 +235,7 @@ def too_many_requests(request: HttpRequest) -> HttpResponse:
         },
         status=HTTPStatus.TOO_MANY_REQUESTS,
     )
-    response["Retry-After"] = str(RETRY_AFTER_SECONDS)
+    response["Retry-After"] = str(seconds)
     return response
 
 

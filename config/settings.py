@@ -227,7 +227,8 @@ ACCOUNT_LOGOUT_ON_GET = False
 ACCOUNT_SESSION_REMEMBER = True
 ACCOUNT_EMAIL_SUBJECT_PREFIX = ""
 ACCOUNT_EMAIL_UNKNOWN_ACCOUNTS = True
-# Written out, because `False` would also free the codes sent by e-mail. accounts.throttling counts sign-ins (D21).
+# Written out, because `False` would also free the codes sent by e-mail. Sign-ins and requests for a reset link are
+# counted by accounts.throttling (D21).
 ACCOUNT_RATE_LIMITS = {
     "login": None,
     "login_failed": "5/5m/key",
@@ -238,7 +239,7 @@ ACCOUNT_RATE_LIMITS = {
     "change_password": "5/m/user" if RATES else None,
     "manage_email": "10/m/user" if RATES else None,
     "reauthenticate": "10/m/user" if RATES else None,
-    "reset_password": "20/m/ip" if RATES else None,
+    "reset_password": None,
     "reset_password_from_key": "20/m/ip" if RATES else None,
     "confirm_email": "1/10s/key" if RATES else None,
 }

@@ -47,15 +47,18 @@ class Client(NamedTuple):
     client_type: str
     is_enabled: bool
 
+    @property
+    def is_public(self) -> bool:
+        return self.client_type == Application.CLIENT_PUBLIC
+
 
 def authenticate(form: dict[str, str], address: str) -> Client:
-    """The client that `client_id` and `client_secret` prove, counted against its limit. One statement.
+    """The client that `client_id` and `client_secret` prove. One statement.
 
     And a second one when the use of the secret was last noted a minute ago or more.
     By digest and constant-time compare with every secret that is remembered; an unknown client costs what a wrong
     secret costs. A public client names itself and proves itself by its `code_verifier` (D9).
-    Raises Refused: it does not exist, is switched off, or the secret is wrong or expired; or one of the limits is
-    reached.
+    Raises Refused: it does not exist, is switched off, or the secret is wrong or expired; or too many failed before.
     """
     client_id, secret = form["client_id"], form.get("client_secret", "")
     now = timezone.now()
@@ -65,15 +68,13 @@ def authenticate(form: dict[str, str], address: str) -> Client:
     matching = [row[4:] for row in rows if constant_time_compare(digest, row[5] or NO_DIGEST)]
     if not client.is_enabled:
         _refuse(client_id, address)
-    is_public = client.client_type == Application.CLIENT_PUBLIC
-    if secret if is_public else not matching:
+    if secret if client.is_public else not matching:
         _refuse(client_id, address)
     for secret_id, _digest, is_expired, is_noted in matching:
         if is_expired:
             _refuse_expired(client_id, address, secret_id, now)
         if not is_noted:
             _note_use(secret_id, now)
-    throttling.token(client.pk)
     return client
 
 

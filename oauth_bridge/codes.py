@@ -72,7 +72,7 @@ SPEND_AND_STORE = f"""
 BEARERS = Rows(Person, "id", "nickname", "email", "email_verified_at", "avatar")
 
 READ = f"""
-    SELECT {BEARERS.columns("u")}, t.application_id, t.scope
+    SELECT {BEARERS.columns("u")}, t.application_id, a.client_type, t.scope
       FROM {TOKENS} t JOIN {PEOPLE} u ON u.id = t.user_id JOIN {APPLICATIONS} a ON a.id = t.application_id
      WHERE t.digest = %s AND t.expires_at > %s AND t.revoked_at IS NULL AND u.is_active AND a.is_enabled
 """  # noqa: S608
@@ -94,6 +94,7 @@ class Bearer(NamedTuple):
 
     person: User
     application_id: int
+    is_public: bool  # the application has no secret, so that people hold its tokens themselves
     scopes: list[str]
 
 
@@ -198,8 +199,9 @@ def read(token: str) -> Bearer:
     digest = digest_of(token)
     found = one(READ, digest, now)
     if found is not None:
-        *person, application_id, scope = found
-        return Bearer(BEARERS.instance(person), application_id, scope.split())
+        *person, application_id, client_type, scope = found
+        is_public = client_type == Application.CLIENT_PUBLIC
+        return Bearer(BEARERS.instance(person), application_id, is_public, scope.split())
     row = AccessToken.objects.filter(digest=digest).first()
     if row is None:
         raise Refused(Fault.TOKEN_UNKNOWN)

@@ -5,36 +5,78 @@ Each raises Refused with 429 `rate_limited` and `Retry-After` when its limit is 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from uuid import UUID
+
 from django.http import HttpRequest
 
 from accounts import limits
+from accounts.limits import Counter
 from accounts.network import client_address
+from oauth_bridge.codes import digest_of
 from oauth_bridge.faults import Fault, Refused
+
+# What one person may read of a public application's allowance at user info.
+SHARE_OF_ONE_PERSON = 0.1
 
 
 def authorize(request: HttpRequest) -> None:
     """RATE_AUTHORIZE: authorization requests of one network address."""
-    _refuse(limits.count_request("authorize", client_address(request)))
+    _refuse(limits.count(*limits.by_address("authorize", client_address(request))))
 
 
-def token(application_id: int) -> None:
-    """RATE_TOKEN: exchanges of one application, counted once it is authenticated so that nobody else can use it up."""
-    _refuse(limits.count_request("token", str(application_id)))
+@contextmanager
+def exchange(application_id: int, client_id: str, address: str, *, is_public: bool) -> Iterator[None]:
+    """RATE_TOKEN: exchanges of one application, around what redeems the code.
+
+    A confidential client has proved itself before, so all it does counts. A public client has not: whoever names it is
+    a stranger until the code is redeemed, so its allowance is looked at before and used up by successes only, while its
+    failures count by address. Exchanges at the same moment may go over the limit by the number of them.
+    """
+    counter = Counter("token", str(application_id))
+    if not is_public:
+        _refuse(limits.count(counter))
+        yield
+        return
+    _refuse(limits.exceeded(counter))
+    try:
+        yield
+    except Refused:
+        token_failure(address, client_id)
+        raise
+    limits.count(counter)
 
 
 def token_failure(address: str, client_id: str) -> None:
-    """RATE_TOKEN_FAILURES: failed client authentications from one address for one application."""
-    _refuse(limits.count("token_failures", f"{address} {client_id}"))
+    """RATE_TOKEN_FAILURES: failed authentications from one address for one application.
+
+    Ten times as many for all client ids together, which anybody can invent.
+    """
+    _failure(
+        Counter("token_failures", f"{address} {digest_of(client_id).hex()}"),
+        *limits.by_address("token_failures", address, limits.ROTATING),
+    )
 
 
-def userinfo(application_id: int) -> None:
-    """RATE_USERINFO: profiles one application reads."""
-    _refuse(limits.count_request("userinfo", str(application_id)))
+def userinfo(application_id: int, person_id: UUID, *, is_public: bool) -> None:
+    """RATE_USERINFO: profiles one application reads.
+
+    The tokens of a public client are in people's hands, so that one person may use up a tenth of it only.
+    """
+    counters = [Counter("userinfo", str(application_id))]
+    if is_public:
+        counters.insert(0, Counter("userinfo", f"{application_id} {person_id}", SHARE_OF_ONE_PERSON))
+    _refuse(limits.count(*counters))
 
 
 def userinfo_failure(request: HttpRequest) -> None:
     """RATE_USERINFO_FAILURES: bad tokens from one network address."""
-    _refuse(limits.count("userinfo_failures", client_address(request)))
+    _failure(*limits.by_address("userinfo_failures", client_address(request)))
+
+
+def _failure(*counters: Counter) -> None:
+    _refuse(limits.exceeded(*counters) or limits.count(*counters))
 
 
 def _refuse(seconds: int) -> None:

@@ -209,13 +209,17 @@ class TokenView(BridgeView):
             if name not in form:
                 raise Refused(Fault.MISSING, name=name)
         call: dict[str, Any] = {"received_at": received_at, "address": client_address(request), "presented": form}
-        if form["grant_type"] == "authorization_code":
-            if "code" not in form:
-                raise Refused(Fault.MISSING, name="code")
-            call["client"] = client = clients.authenticate(form, call["address"])
-            token = codes.new_credential()
-            if codes.redeem(form, client.pk, token):
-                return token
+        if form["grant_type"] != "authorization_code":
+            return self._by_library(request, form, call)
+        if "code" not in form:
+            raise Refused(Fault.MISSING, name="code")
+        call["client"] = client = clients.authenticate(form, call["address"])
+        token = codes.new_credential()
+        with throttling.exchange(client.pk, client.client_id, call["address"], is_public=client.is_public):
+            return token if codes.redeem(form, client.pk, token) else self._by_library(request, form, call)
+
+    def _by_library(self, request: HttpRequest, form: dict[str, str], call: dict[str, Any]) -> str:
+        """What the library makes of the request: nearly always Refused, with what is wrong."""
         request.oauth_parameters, request.oauth_call = form, call  # type: ignore[attr-defined]
         _uri, _headers, body, status = self.create_token_response(request)  # type: ignore[no-untyped-call]
         answer: dict[str, str] = json.loads(body)
@@ -230,7 +234,7 @@ class UserinfoView(BridgeView):
     def get(self, request: HttpRequest) -> HttpResponse:
         try:
             bearer = codes.read(credentials.bearer_token(request))
-            throttling.userinfo(bearer.application_id)
+            throttling.userinfo(bearer.application_id, bearer.person.pk, is_public=bearer.is_public)
             if claims.PROFILE_SCOPE not in bearer.scopes:
                 raise Refused(Fault.TOKEN_SCOPE)
             members = claims.claims_of(bearer.person)

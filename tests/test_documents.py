@@ -16,3 +16,24 @@ def test_every_test_that_the_table_of_faults_names_exists():
     missing = [test for file, test in named if f"\ndef {test}(" not in (folder / file).read_text(encoding="utf-8")]
     assert len(named) > 10
     assert missing == []
+
+
+def limits() -> str:
+    return documents.CONTRACT.read_text(encoding="utf-8").partition("<!-- limits -->")[2].partition("<!-- /limits")[0]
+
+
+def test_each_limit_of_the_table_is_tested_from_both_sides():
+    rows = re.findall(r"^\| `(\w+)` \|", limits(), re.MULTILINE)
+    files = (documents.ROOT / "tests" / "security").glob("test_limits_of_*.py")
+    tests = "\n".join(path.read_text(encoding="utf-8") for path in files)
+    asked = {f"test_{row}_{side}" for row in rows for side in ("stops_the_attacker", "lets_the_victim_go_on")}
+    found = set(re.findall(r"^def (test_\w+_(?:stops_the_attacker|lets_the_victim_go_on))\(", tests, re.MULTILINE))
+    assert len(rows) > 10
+    assert found == asked
+
+
+def test_each_variable_of_a_limit_is_in_the_table():
+    settings = (documents.ROOT / "config" / "settings.py").read_text(encoding="utf-8")
+    variables = re.findall(r'^    (RATE_[A-Z_]+)="(\S+)",$', settings, re.MULTILINE)
+    assert len(variables) == 7
+    assert [name for name, default in variables if f"`{name}` {default}" not in limits()] == []

@@ -163,12 +163,18 @@ DECISIONS = {
     "D21.userinfo": "RATE_USERINFO: user info, per application.",
     "D21.userinfo-failures": "RATE_USERINFO_FAILURES: bad tokens, per network address.",
     "D21.authorize": "RATE_AUTHORIZE: authorize, per network address.",
-    "D21.sign-in-account": "RATE_SIGN_IN_ACCOUNT: failed sign-in, per account.",
+    "D21.sign-in-account": "RATE_SIGN_IN_ACCOUNT: failed sign-in, per account and network address, or known browser.",
     "D21.sign-in-address": "RATE_SIGN_IN_ADDRESS: failed sign-in, per network address.",
+    "D21.allowance": "Nobody can exhaust another's allowance; failures of a public client count by address.",
+    "D21.invented": "Invented client ids of one address meet a limit of their own.",
+    "D21.rotating": "Rotating addresses that guess at one account meet a limit of their own.",
+    "D21.all-sign-ins": "Failed sign-ins of all unknown browsers together meet a limit of their own.",
+    "D21.known": "Known browsers are counted apart, so that no stranger makes them wait.",
     "D21.redis": "Limits are counted in Redis, so all workers agree.",
     "D21.away": "Redis away: requests go on, the outage is logged, never a 500.",
     "D21.proxy": "The address is the peer's, or behind TRUSTED_PROXIES the right-most untrusted of X-Forwarded-For.",
     "D21.ipv6": "IPv6 counts by /64.",
+    "D21.site": "IPv6 counts by /48 as well, with a larger allowance.",
 }
 
 OPERATOR = {

@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 import requests
 
+from oauth_bridge.codes import challenge_of
+from oauth_bridge.models import Application
 from tests.conftest import Launch
 from tests.driver import OAuthDriver, Page, error_of
 from tests.factories import PASSWORD, ApplicationFactory, CodeFactory, PersonFactory, Registered, TokenFactory
@@ -135,15 +137,44 @@ def test_authorization_requests_are_limited_by_address(client: OAuthDriver) -> N
 
 
 @contract("D21.sign-in-account", "8/rate")
-def test_failed_sign_ins_to_one_account_are_limited_from_everywhere(client: OAuthDriver, alice: Any) -> None:
+def test_failed_sign_ins_to_one_account_are_limited_by_address(client: OAuthDriver, alice: Any) -> None:
     for _ in range(3):
-        moved(client, address())
         assert Page(client.sign_in(client.open("/accounts/sign-in"), alice.email, "wrong")).sign_in
-    moved(client, address())
     answer = client.sign_in(client.open("/accounts/sign-in"), alice.email, "wrong")
     assert answer.status_code == 429
     retry_after(answer)
     assert client.signed_in(PersonFactory().email, PASSWORD).get("/accounts/profile").status_code == 200
+    hers = OAuthDriver(client.base_url, client.auth_url)
+    moved(hers, address())
+    assert hers.signed_in(alice.email, PASSWORD).get("/accounts/profile").status_code == 200
+
+
+@contract("D21.allowance", "D21.token", "8/rate")
+def test_a_stranger_cannot_use_up_the_exchanges_of_a_public_client(client: OAuthDriver) -> None:
+    application = ApplicationFactory(id=random.randrange(10**6, 2 * 10**9), client_type=Application.CLIENT_PUBLIC)
+    verifier = secrets.token_urlsafe(32)
+
+    def exchange() -> requests.Response:
+        code = CodeFactory(application=application, code_challenge=challenge_of(verifier)).raw
+        return client.exchange(application, code, client_secret=None, code_verifier=verifier)
+
+    for _ in range(3):
+        error_of(client.exchange(application, "x", client_secret=None), 400, "invalid_grant")
+    too_many(client.exchange(application, "x", client_secret=None))
+    assert [exchange().status_code for _ in range(3)] == [200] * 3
+    too_many(exchange())
+
+
+@contract("D21.invented", "8/rate")
+def test_invented_client_ids_are_limited_by_address(client: OAuthDriver) -> None:
+    application = registered()
+
+    def invented() -> requests.Response:
+        return client.exchange(application, "x", client_id=secrets.token_hex(8))
+
+    assert [invented().status_code for _ in range(30)] == [401] * 30
+    too_many(invented())
+    assert client.exchange(application, CodeFactory(application=application).raw).status_code == 200
 
 
 @contract("D21.sign-in-address", "8/rate")
@@ -179,6 +210,16 @@ def test_ipv6_counts_by_its_64(client: OAuthDriver) -> None:
     too_many(client.userinfo("bad"))
     moved(client, f"2001:db9:{random.randrange(65536):x}::3")
     error_of(client.userinfo("bad"), 401, "invalid_token")
+
+
+@contract("D21.site")
+def test_ipv6_counts_by_its_48_as_well_four_times_as_much(client: OAuthDriver) -> None:
+    site = f"2001:dba:{random.randrange(65536):x}"
+    for network in range(12):
+        moved(client, f"{site}:{network:x}::1")
+        error_of(client.userinfo("bad"), 401, "invalid_token")
+    moved(client, f"{site}:ffff::1")
+    too_many(client.userinfo("bad"))
 
 
 @contract("D21.proxy")

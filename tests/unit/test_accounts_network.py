@@ -1,4 +1,4 @@
-"""Where a request comes from, and counting by it (D21)."""
+"""Where a request comes from (D21)."""
 
 from __future__ import annotations
 
@@ -6,18 +6,11 @@ from ipaddress import ip_network
 from typing import Any
 
 import pytest
-from django.core.cache import cache
 from django.test import RequestFactory
 
-from accounts import limits
-from accounts.network import client_address
+from accounts.network import client_address, site_of
 
 PROXIES = [ip_network("10.0.0.0/8"), ip_network("2001:db8:ffff::/48")]
-
-
-@pytest.fixture(autouse=True)
-def fresh_counters() -> None:
-    cache.clear()
 
 
 @pytest.mark.parametrize(
@@ -55,31 +48,9 @@ def test_the_address_is_the_right_most_untrusted_one(
     assert client_address(request) == address
 
 
-def test_the_limit_is_the_number_of_events_that_pass(settings: Any) -> None:
-    settings.RATES = {"sign_in_account": "3/15m"}
-    assert [limits.count("sign_in_account", "alice") for _ in range(3)] == [0, 0, 0]
-    assert 1 <= limits.count("sign_in_account", "alice") <= 900
-    assert limits.count("sign_in_account", "bob") == 0
-
-
-def test_looking_counts_nothing_and_says_whether_one_more_fits(settings: Any) -> None:
-    settings.RATES = {"sign_in_account": "2/m"}
-    for _ in range(5):
-        assert limits.exceeded("sign_in_account", "alice") == 0
-    limits.count("sign_in_account", "alice")
-    assert limits.exceeded("sign_in_account", "alice") == 0
-    limits.count("sign_in_account", "alice")
-    assert 1 <= limits.exceeded("sign_in_account", "alice") <= 60
-
-
-def test_no_limits_when_they_are_off(settings: Any) -> None:
-    settings.RATES = {}
-    assert not any(limits.count("reset_mail", "alice", rate="1/h") for _ in range(5))
-    assert limits.exceeded("sign_in_account", "alice") == 0
-
-
-def test_a_cache_that_is_away_limits_nobody(settings: Any) -> None:
-    settings.RATES = {"sign_in_account": "1/m"}
-    settings.CACHES = {"default": {"BACKEND": "django.core.cache.backends.dummy.DummyCache"}}
-    settings.RATELIMIT_FAIL_OPEN = True
-    assert not any(limits.count("sign_in_account", "alice") for _ in range(5))
+@pytest.mark.parametrize(
+    ("address", "site"),
+    [("2001:db8:1:2::/64", "2001:db8:1::/48"), ("fe80::/64", "fe80::/48"), ("192.0.2.1", ""), ("unknown", "")],
+)
+def test_a_site_is_the_48_of_an_ipv6_address(address: str, site: str) -> None:
+    assert site_of(address) == site

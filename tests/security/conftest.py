@@ -1,0 +1,18 @@
+"""For the tests of limits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+import time_machine
+from django.core.cache import cache
+from django.utils import timezone
+
+
+@pytest.fixture
+def one_moment() -> Iterator[None]:
+    """Counters of the test's own, and no window that ends in the middle of it."""
+    cache.clear()
+    with time_machine.travel(timezone.now(), tick=False):
+        yield

@@ -1,0 +1,238 @@
+"""The limits of authorize, token and user info in docs/contract.md, from both sides: attacker and victim. D21.
+
+`tests.test_documents` asks for two tests of each row: `test_<row>_stops_the_attacker` and
+`test_<row>_lets_the_victim_go_on`. What the victim can do is what the row says.
+"""
+
+from __future__ import annotations
+
+import secrets
+from typing import Any
+
+import pytest
+from django.core import mail
+
+from accounts.models import User
+from oauth_bridge import codes
+from oauth_bridge.models import Application
+from tests.factories import ApplicationFactory, CodeFactory, PersonFactory, Registered, TokenFactory
+from tests.matrix import contract
+from tests.security.sending import (
+    ANOTHER,
+    HERS,
+    VERIFIER,
+    ask_for_reset,
+    authorize,
+    exchange,
+    sign_in,
+    site_address,
+    statuses,
+    userinfo,
+)
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("one_moment")]
+
+
+@pytest.fixture
+def alice() -> Any:
+    return PersonFactory()
+
+
+@pytest.fixture
+def public() -> Registered:
+    application: Registered = ApplicationFactory(client_type=Application.CLIENT_PUBLIC)
+    return application
+
+
+@pytest.fixture
+def confidential() -> Registered:
+    application: Registered = ApplicationFactory()
+    return application
+
+
+# Authorize ------------------------------------------------------------------------------------------------------------
+
+
+def test_authorize_stops_the_attacker(settings: Any) -> None:
+    settings.RATES = {"authorize": "3/m"}
+    assert [authorize(HERS) for _ in range(5)] == [400] * 3 + [429] * 2
+
+
+def test_authorize_lets_the_victim_go_on(settings: Any) -> None:
+    settings.RATES = {"authorize": "3/m"}
+    for _ in range(5):
+        authorize(HERS)
+    assert authorize(ANOTHER) == 400
+
+
+# Token ----------------------------------------------------------------------------------------------------------------
+
+
+def test_token_stops_the_attacker(settings: Any, confidential: Registered) -> None:
+    """An application that proved itself is counted whatever comes of the exchange, and before the code is spent."""
+    settings.RATES = {"token": "3/m"}
+    assert statuses([exchange(confidential, code="wrong") for _ in range(3)]) == [400] * 3
+    code = CodeFactory(application=confidential)
+    assert exchange(confidential, code=code.raw).status_code == 429
+    code.row.refresh_from_db()
+    assert code.row.redeemed_at is None
+
+
+def test_token_lets_the_victim_go_on(settings: Any, confidential: Registered) -> None:
+    settings.RATES = {"token": "3/m"}
+    for _ in range(5):
+        exchange(ApplicationFactory())
+        exchange(confidential, client_secret="wrong")
+    assert statuses([exchange(confidential) for _ in range(4)]) == [200] * 3 + [429]
+
+
+@contract("D21.allowance")
+def test_token_of_a_public_client_stops_the_attacker(settings: Any, public: Registered) -> None:
+    settings.RATES = {"token": "1000/m", "token_failures": "3/m"}
+    answers = [exchange(public, address=HERS, code="nonsense") for _ in range(4)]
+    answers.append(exchange(public, address=HERS, code_verifier="w" * 43))
+    assert statuses(answers) == [400] * 3 + [429] * 2
+    assert all(int(answer["Retry-After"]) >= 1 for answer in answers[3:])
+
+
+@contract("D21.allowance", "D21.token")
+def test_token_of_a_public_client_lets_the_victim_go_on(settings: Any, public: Registered) -> None:
+    """Also at the attacker's address: only failures count by it. What succeeds counts by application as ever."""
+    settings.RATES = {"token": "3/m", "token_failures": "3/m"}
+    for _ in range(10):
+        exchange(public, address=HERS, code="nonsense")
+    code = CodeFactory(application=public, code_challenge=codes.challenge_of(VERIFIER))
+    assert statuses([exchange(public, address=HERS), exchange(public), exchange(public)]) == [200] * 3
+    assert exchange(public, code=code.raw).status_code == 429
+    code.row.refresh_from_db()
+    assert code.row.redeemed_at is None
+
+
+def test_token_failures_stops_the_attacker(settings: Any, confidential: Registered) -> None:
+    settings.RATES = {"token_failures": "3/m"}
+    answers = [exchange(confidential, address=HERS, client_secret="wrong") for _ in range(5)]
+    assert statuses(answers) == [401] * 3 + [429] * 2
+
+
+def test_token_failures_lets_the_victim_go_on(settings: Any, confidential: Registered) -> None:
+    settings.RATES = {"token_failures": "3/m"}
+    for _ in range(5):
+        exchange(confidential, address=HERS, client_secret="wrong")
+    assert exchange(confidential, address=HERS).status_code == 200
+    assert exchange(confidential, address=ANOTHER, client_secret="wrong").status_code == 401
+
+
+@contract("D21.invented")
+def test_token_failures_of_an_address_stops_the_attacker(settings: Any, confidential: Registered) -> None:
+    settings.RATES = {"token_failures": "2/m"}
+    answers = [exchange(confidential, address=HERS, client_id=f"invented{n}") for n in range(25)]
+    assert statuses(answers) == [401] * 20 + [429] * 5
+
+
+@contract("D21.invented")
+def test_token_failures_of_an_address_lets_the_victim_go_on(settings: Any, confidential: Registered) -> None:
+    settings.RATES = {"token_failures": "2/m"}
+    for number in range(25):
+        exchange(confidential, address=HERS, client_id=f"invented{number}")
+    assert exchange(confidential, address=HERS).status_code == 200
+    assert exchange(confidential, address=ANOTHER, client_secret="wrong").status_code == 401
+
+
+def test_one_client_id_tried_again_and_again_uses_up_its_own_allowance_only(
+    settings: Any, confidential: Registered
+) -> None:
+    settings.RATES = {"token_failures": "2/m"}
+    for _ in range(25):
+        exchange(confidential, address=HERS, client_secret="wrong")
+    assert exchange(ApplicationFactory(), address=HERS, client_secret="wrong").status_code == 401
+
+
+# User info ------------------------------------------------------------------------------------------------------------
+
+
+def test_userinfo_stops_the_attacker(settings: Any, confidential: Registered) -> None:
+    settings.RATES = {"userinfo": "3/m"}
+    assert [userinfo(TokenFactory(application=confidential).raw) for _ in range(4)] == [200] * 3 + [429]
+
+
+def test_userinfo_lets_the_victim_go_on(settings: Any, confidential: Registered) -> None:
+    settings.RATES = {"userinfo": "3/m"}
+    for _ in range(5):
+        userinfo(TokenFactory(application=ApplicationFactory()).raw)
+        userinfo("bad")
+    assert userinfo(TokenFactory(application=confidential).raw) == 200
+
+
+@contract("D21.allowance")
+def test_userinfo_of_one_person_stops_the_attacker(settings: Any, public: Registered, alice: User) -> None:
+    settings.RATES = {"userinfo": "20/m"}
+    answers = [userinfo(TokenFactory(application=public, user=alice).raw) for _ in range(4)]
+    assert answers == [200] * 2 + [429] * 2
+
+
+@contract("D21.allowance")
+def test_userinfo_of_one_person_lets_the_victim_go_on(settings: Any, public: Registered, alice: User) -> None:
+    settings.RATES = {"userinfo": "20/m"}
+    hers = TokenFactory(application=public).raw
+    for _ in range(30):
+        userinfo(hers)
+    assert userinfo(TokenFactory(application=public, user=alice).raw) == 200
+
+
+def test_userinfo_failures_stops_the_attacker(settings: Any) -> None:
+    settings.RATES = {"userinfo_failures": "3/m"}
+    assert [userinfo(secrets.token_urlsafe(32), HERS) for _ in range(5)] == [401] * 3 + [429] * 2
+
+
+def test_userinfo_failures_lets_the_victim_go_on(settings: Any) -> None:
+    settings.RATES = {"userinfo_failures": "3/m"}
+    for _ in range(5):
+        userinfo("bad", HERS)
+    assert userinfo(TokenFactory().raw, HERS) == 200
+    assert userinfo("bad", ANOTHER) == 401
+
+
+# IPv6 -----------------------------------------------------------------------------------------------------------------
+
+
+@contract("D21.site")
+@pytest.mark.parametrize("limit", ["authorize", "token_failures", "userinfo_failures", "sign_in_address"])
+def test_ipv6_site_stops_the_attacker(settings: Any, confidential: Registered, limit: str) -> None:
+    """She has a /48, so 65,536 networks of the size that counts as one address."""
+    settings.RATES = {limit: "1/m"}
+    send = {
+        "authorize": authorize,
+        "token_failures": lambda address: (
+            exchange(confidential, client_id=secrets.token_hex(8), address=address).status_code
+        ),
+        "userinfo_failures": lambda address: userinfo("bad", address),
+        "sign_in_address": lambda address: sign_in("nobody@example.com", address=address).status_code,
+    }[limit]
+    allowed = 40 if limit == "token_failures" else 4
+    answers = [send(site_address(1, network)) for network in range(allowed + 2)]
+    assert 429 not in answers[:allowed]
+    assert answers[allowed:] == [429] * 2
+
+
+@contract("D21.site")
+def test_ipv6_site_lets_the_victim_go_on(settings: Any) -> None:
+    """In another site, and also in hers while she has one network of it: what is refused to her counts for nobody."""
+    settings.RATES = {"authorize": "2/m", "userinfo_failures": "2/m"}
+    for _ in range(20):
+        authorize(site_address(2, 1))
+        userinfo("bad", site_address(2, 1))
+    for neighbour in (site_address(2, 2), site_address(3, 1)):
+        assert authorize(neighbour) == 400
+        assert userinfo("bad", neighbour) == 401
+
+
+# All of them ----------------------------------------------------------------------------------------------------------
+
+
+@contract("D21.off")
+def test_off_switches_off_every_one_of_them(settings: Any, public: Registered) -> None:
+    settings.RATES = {}
+    assert {exchange(public, code="nonsense").status_code for _ in range(25)} == {400}
+    assert {authorize(HERS) for _ in range(125)} == {400}
+    assert {ask_for_reset("nobody@example.com").status_code for _ in range(25)} == {302}
+    assert len(mail.outbox) == 25

@@ -1,0 +1,230 @@
+"""The limits of sign-in, reset and codes by mail in docs/contract.md, from both sides: attacker and victim. D21.
+
+`tests.test_documents` asks for two tests of each row: `test_<row>_stops_the_attacker` and
+`test_<row>_lets_the_victim_go_on`. What the victim can do is what the row says.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.core import mail
+from django.test import Client
+
+from accounts import limits, throttling
+from accounts.limits import Counter
+from accounts.models import User
+from tests.factories import PASSWORD, PersonFactory
+from tests.matrix import contract
+from tests.security.sending import (
+    ANOTHER,
+    HERS,
+    ask_for_reset,
+    choose_password_by_mail,
+    known_browser,
+    sign_in,
+    site_address,
+    statuses,
+)
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("one_moment")]
+
+
+@pytest.fixture
+def alice() -> Any:
+    return PersonFactory()
+
+
+# Sign-in --------------------------------------------------------------------------------------------------------------
+
+
+@contract("D21.sign-in-account")
+def test_sign_in_account_stops_the_attacker(settings: Any, alice: User) -> None:
+    settings.RATES = {"sign_in_account": "2/15m"}
+    assert statuses([sign_in(alice.email, address=HERS) for _ in range(4)]) == [200] * 2 + [429] * 2
+    assert sign_in(alice.email, PASSWORD, address=HERS).status_code == 429
+
+
+@contract("D21.sign-in-account", "D21.known")
+def test_sign_in_account_lets_the_victim_go_on(settings: Any, alice: User) -> None:
+    """On a browser that she never used before, and beside the attacker on one that knows her."""
+    settings.RATES = {"sign_in_account": "2/15m"}
+    known = known_browser(alice)
+    for _ in range(4):
+        sign_in(alice.email, address=HERS)
+    assert sign_in(alice.email, PASSWORD, address=ANOTHER).status_code == 302
+    assert sign_in(alice.email, PASSWORD, address=HERS, browser=known).status_code == 302
+
+
+@contract("D21.rotating")
+def test_sign_in_account_everywhere_stops_the_attacker(settings: Any, alice: User) -> None:
+    settings.RATES = {"sign_in_account": "1/15m"}
+    answers = [sign_in(alice.email, address=f"192.0.2.{number}") for number in range(12)]
+    assert statuses(answers) == [200] * 10 + [429] * 2
+
+
+@contract("D21.rotating", "D21.known")
+def test_sign_in_account_everywhere_lets_the_victim_go_on(settings: Any, alice: User) -> None:
+    settings.RATES = {"sign_in_account": "1/15m"}
+    known = known_browser(alice)
+    for number in range(11):
+        sign_in(alice.email, address=f"192.0.2.{number}")
+    assert sign_in(alice.email, PASSWORD, browser=known).status_code == 302
+    fresh = Client()
+    told = sign_in(alice.email, PASSWORD, browser=fresh)
+    assert told.status_code == 429
+    assert "choose a new password with the link below" in told.content.decode()
+    choose_password_by_mail(alice, fresh)
+
+
+def test_one_machine_with_an_ipv6_site_locks_no_account(settings: Any, alice: User) -> None:
+    settings.RATES = {"sign_in_account": "1/15m"}
+    for network in range(12):
+        sign_in(alice.email, address=site_address(4, network))
+    assert sign_in(alice.email, PASSWORD).status_code == 302
+
+
+def test_sign_in_address_stops_the_attacker(settings: Any) -> None:
+    settings.RATES = {"sign_in_address": "2/15m"}
+    answers = [sign_in(f"person{number}@example.com", address=HERS) for number in range(4)]
+    assert statuses(answers) == [200] * 2 + [429] * 2
+
+
+@contract("D21.known")
+def test_sign_in_address_lets_the_victim_go_on(settings: Any, alice: User) -> None:
+    settings.RATES = {"sign_in_address": "2/15m"}
+    known = known_browser(alice)
+    for number in range(3):
+        sign_in(f"person{number}@example.com", address=HERS)
+    assert sign_in(alice.email, PASSWORD, address=ANOTHER).status_code == 302
+    assert sign_in(alice.email, PASSWORD, address=HERS, browser=known).status_code == 302
+    choose_password_by_mail(alice, Client(), HERS)
+
+
+def flood(failures: int = 1200) -> None:
+    """So many failed sign-ins of this minute, from everywhere."""
+    for _ in range(failures):
+        limits.count(Counter("sign_in", "all", rate=throttling.ALL_FAILURES))
+
+
+@contract("D21.all-sign-ins")
+def test_sign_in_of_all_stops_the_attacker(settings: Any) -> None:
+    settings.RATES = {"sign_in_account": "10/15m", "sign_in_address": "50/15m"}
+    flood(1199)
+    answers = [sign_in(f"person{number}@example.com", address=f"192.0.2.{number}") for number in range(3)]
+    assert statuses(answers) == [200] + [429] * 2
+    assert 1 <= int(answers[1]["Retry-After"]) <= 60
+
+
+@contract("D21.all-sign-ins", "D21.known")
+def test_sign_in_of_all_lets_the_victim_go_on(settings: Any, alice: User) -> None:
+    """A browser that knows her need not wait; a new one keeps what she typed, and a reset by mail lets her in."""
+    settings.RATES = {"sign_in_account": "10/15m", "sign_in_address": "50/15m"}
+    known = known_browser(alice)
+    flood()
+    assert sign_in(alice.email, PASSWORD, browser=known).status_code == 302
+    fresh = Client()
+    told = sign_in(alice.email, PASSWORD, browser=fresh)
+    assert told.status_code == 429
+    assert f'value="{alice.email}"' in told.content.decode()
+    choose_password_by_mail(alice, fresh)
+
+
+def test_one_machine_never_reaches_the_limit_of_all(settings: Any) -> None:
+    """From an IPv4 address and an IPv6 site, in a minute in which all its windows begin anew."""
+    assert (settings.RATES["sign_in_address"], throttling.ALL_FAILURES) == ("50/15m", "1200/m")
+    widest = [limits.by_address("sign_in_address", address)[-1] for address in ("192.0.2.1", "2001:db8::/64")]
+    assert sum(2 * 50 * counter.times for counter in widest) < 1200
+
+
+# Reset ----------------------------------------------------------------------------------------------------------------
+
+
+def test_reset_stops_the_attacker(settings: Any) -> None:
+    settings.RATES = {"sign_in_account": "10/15m"}
+    answers = [ask_for_reset(f"person{number}@example.com", address=HERS) for number in range(22)]
+    assert statuses(answers) == [302] * 20 + [429] * 2
+    assert 1 <= int(answers[21]["Retry-After"]) <= 60
+    rotating = [ask_for_reset(f"person{n}@example.com", address=site_address(5, n)) for n in range(82)]
+    assert statuses(rotating) == [302] * 80 + [429] * 2
+
+
+def test_reset_lets_the_victim_go_on(settings: Any, alice: User) -> None:
+    settings.RATES = {"sign_in_account": "10/15m"}
+    for number in range(22):
+        ask_for_reset(f"person{number}@example.com", address=HERS)
+    choose_password_by_mail(alice, Client(), ANOTHER)
+
+
+def test_reset_mail_stops_the_attacker(settings: Any, alice: User) -> None:
+    """From one address she sends five mails, from any number of them fifteen."""
+    settings.RATES = {"sign_in_account": "10/15m"}
+    for _ in range(8):
+        ask_for_reset(alice.email, address=HERS)
+    assert len(mail.outbox) == 5
+    for number in range(20):
+        ask_for_reset(alice.email, address=f"203.0.113.{number}")
+    assert len(mail.outbox) == 15
+
+
+@contract("D21.known")
+def test_reset_mail_lets_the_victim_go_on(settings: Any, alice: User) -> None:
+    """She gets a mail in a new browser, and in a known one whatever strangers do; else an earlier link works."""
+    settings.RATES = {"sign_in_account": "10/15m"}
+    known = known_browser(alice)
+    for _ in range(8):
+        ask_for_reset(alice.email, address=HERS)
+    ask_for_reset(alice.email, address=ANOTHER)
+    assert len(mail.outbox) == 6
+    for number in range(20):
+        ask_for_reset(alice.email, address=f"203.0.113.{number}")
+    ask_for_reset(alice.email, browser=known)
+    assert len(mail.outbox) == 16
+    mail.outbox[15:] = []
+    choose_password_by_mail(alice, Client(), HERS)
+
+
+# The library's own ----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def library_limits(settings: Any) -> None:
+    settings.RATES = {"sign_in_account": "10/15m"}
+
+
+def test_new_password_stops_the_attacker(library_limits: None) -> None:
+    path = "/accounts/password/reset/1-set-password"
+    answers = [Client().post(path, {"password1": "x"}, REMOTE_ADDR=HERS) for _ in range(22)]
+    assert statuses(answers) == [200] * 20 + [429] * 2
+    assert int(answers[21]["Retry-After"]) >= 1
+
+
+def test_new_password_lets_the_victim_go_on(library_limits: None, alice: User) -> None:
+    for _ in range(22):
+        Client().post("/accounts/password/reset/1-set-password", {"password1": "x"}, REMOTE_ADDR=HERS)
+    choose_password_by_mail(alice, Client(), ANOTHER)
+
+
+def test_code_by_mail_stops_the_attacker(library_limits: None) -> None:
+    """She knows the password and not the mailbox: three attempts for a code, and a code every ten seconds."""
+    bob = PersonFactory(email_verified_at=None)
+    hers = Client()
+    assert sign_in(bob.email, PASSWORD, browser=hers)["Location"] == "/accounts/confirm-email"
+    attempts = [hers.post("/accounts/confirm-email", {"code": "WRONG1"}) for _ in range(4)]
+    assert statuses(attempts) == [200, 200, 302, 302]
+    assert attempts[3]["Location"] == "/accounts/sign-in"
+    assert sign_in(bob.email, PASSWORD, browser=hers).get("Location") != "/accounts/confirm-email"
+    assert len(mail.outbox) == 1
+
+
+def test_code_by_mail_lets_the_victim_go_on(library_limits: None) -> None:
+    """Her failures are of her browser session; whoever does not know the password gets no code sent at all."""
+    bob = PersonFactory(email_verified_at=None)
+    for _ in range(5):
+        sign_in(bob.email, address=HERS)
+    assert not mail.outbox
+    his = Client()
+    assert sign_in(bob.email, PASSWORD, browser=his)["Location"] == "/accounts/confirm-email"
+    code = next(line.strip() for line in mail.outbox[0].body.splitlines() if line.startswith("    "))
+    assert his.post("/accounts/confirm-email", {"code": code})["Location"] == "/accounts/profile"
