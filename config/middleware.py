@@ -12,8 +12,10 @@ from collections.abc import Callable
 from urllib.parse import quote, urlsplit
 
 from django.conf import settings
+from django.core.exceptions import DisallowedHost
 from django.http import Http404, HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
+from django.urls import get_resolver
 
 from accounts.network import client_address
 from config import logs
@@ -112,6 +114,7 @@ class OriginMiddleware:
 
     A request is secure exactly when `AUTH_URL` is https. Pages for people, and cookies, exist at the host of it only:
     anywhere else a page is found there and the rest is answered without cookies.
+    The site's handler of 400 answers for a host that is not served, also where DEBUG would show Django's own page.
     """
 
     PEOPLE = ("/oauth/authorize", "/accounts", "/admin")
@@ -123,7 +126,12 @@ class OriginMiddleware:
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         request.META["wsgi.url_scheme"] = self.scheme
-        if self.pages_host is None or self._is_at_pages(request):
+        try:
+            host = request.get_host().lower()
+        except DisallowedHost as exception:
+            bad_request: Callable[..., HttpResponseBase] = get_resolver().resolve_error_handler(400)
+            return bad_request(request, exception)
+        if self.pages_host is None or self._is_at_pages(host):
             return self.get_response(request)
         request.COOKIES = {}
         if self._is_for_people(request.path_info):
@@ -133,8 +141,7 @@ class OriginMiddleware:
             response.cookies.clear()
         return response
 
-    def _is_at_pages(self, request: HttpRequest) -> bool:
-        host = request.get_host().lower()
+    def _is_at_pages(self, host: str) -> bool:
         default_port = ":443" if self.scheme == "https" else ":80"
         return host.removesuffix(default_port) == self.pages_host
 

@@ -10,18 +10,23 @@ import sys
 from http import HTTPStatus
 from urllib.parse import quote
 
+from django.conf import settings
 from django.db import InterfaceError, InternalError, OperationalError, connection
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 from django.utils.translation import gettext as _
 
-from oauth_bridge.faults import Fault, Refused
+from oauth_bridge.faults import NOT_ALLOWED, Fault, Refused
 
 logger = logging.getLogger("oauth_bridge")
 
 MACHINE_PREFIX = "/oauth/"
 PAGE_PATHS = ("/oauth/authorize",)
 RETRY_AFTER_SECONDS = "5"
+LOOPBACK_PEERS = ("127.0.0.1", "::1", "::ffff:127.0.0.1")
+# What a proxy adds: the client of a request with one of these is elsewhere.
+FORWARDING_HEADERS = ("HTTP_X_FORWARDED_FOR", "HTTP_FORWARDED", "HTTP_VIA")
+SHOWN_HOST_CHARACTERS = 100
 # InternalError is what a standby that takes no writes answers.
 RETRYABLE = (429, 500, 503)
 DATABASE_AWAY = (OperationalError, InterfaceError, InternalError)
@@ -71,6 +76,21 @@ def callback_refusal(redirect_uri: str, refused: Refused, state: str | None, sta
 
 
 # The handlers that config.urls and the settings name -----------------------------------------------------------------
+
+
+def host_not_served(request: HttpRequest) -> HttpResponse:
+    """400 for a host outside ALLOWED_HOSTS. The log names that host and the allowed ones.
+
+    The answer names them with DEBUG or to a client on this machine: strangers are told no names of other hosts.
+    """
+    received = request.META.get("HTTP_HOST", request.META.get("SERVER_NAME", ""))
+    host = NOT_ALLOWED.sub("?", received)[:SHOWN_HOST_CHARACTERS] or "(none)"
+    hosts = ", ".join(settings.ALLOWED_HOSTS)
+    logger.warning("host not served", extra={"host": host, "allowed_hosts": hosts})
+    is_local = request.META.get("REMOTE_ADDR") in LOOPBACK_PEERS
+    if settings.DEBUG or (is_local and not any(name in request.META for name in FORWARDING_HEADERS)):
+        return answer(request, Refused(Fault.HOST_NAMED, host=host, hosts=hosts))
+    return answer(request, Refused(Fault.HOST))
 
 
 def forbidden(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:

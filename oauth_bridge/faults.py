@@ -22,6 +22,12 @@ class Fault(Enum):
 
     # Any operation
     BAD_REQUEST = 400, "invalid_request", "The request is malformed and could not be read. Check it and send it again."
+    HOST = 400, "invalid_request", "This host name is not served here. The operator names it in ALLOWED_HOSTS."
+    HOST_NAMED = (
+        400,
+        "invalid_request",
+        "The request is for the host {host}, but ALLOWED_HOSTS holds {hosts}. Use one of these, or add it there.",
+    )
     CSRF = 403, "access_denied", "The form was out of date or came from elsewhere. Open the page again and repeat it."
     FORBIDDEN = 403, "access_denied", "You may not do this."
     NOT_FOUND = 404, "not_found", "There is nothing at this path. {hint}"

@@ -22,6 +22,8 @@ TEXT_OF_255 = {"type": "string", "minLength": 1, "maxLength": 255}
 
 ANYWHERE = (
     Fault.BAD_REQUEST,
+    Fault.HOST,
+    Fault.HOST_NAMED,
     Fault.METHOD,
     Fault.LINE_TOO_LONG,
     Fault.HEADER_TOO_LONG,

@@ -22,6 +22,8 @@ DETAILS = {
     "seconds": 42,
     "method": "DELETE",
     "hint": "Compare it with the documentation.",
+    "host": "localhost:8000",
+    "hosts": "api.example.com, auth.example.com",
     "reference": "3f9c2a71b0de",
 }
 

@@ -12,6 +12,7 @@ from typing import Any, ClassVar, cast
 from uuid import UUID
 
 from django.contrib.sessions.exceptions import SessionInterrupted
+from django.core.exceptions import DisallowedHost
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect, JsonResponse
 from django.urls import reverse
 from django.utils import timezone
@@ -266,6 +267,8 @@ def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponseBase:
 
 def bad_request(request: HttpRequest, exception: Exception | None = None) -> HttpResponseBase:
     """400; but where another tab signed out in the middle of a request, what an old form gets."""
+    if isinstance(exception, DisallowedHost):
+        return errors.host_not_served(request)
     if isinstance(exception, SessionInterrupted):
         if request.method == "POST":
             return csrf_failure(request)

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import re
 from typing import Any
 from urllib.parse import urlsplit
+
+import pytest
 
 from tests.conftest import Launch
 from tests.driver import OAuthDriver, Page, error_of
@@ -121,5 +125,44 @@ def test_origins_are_never_guessed_from_request_headers(
 
 @contract("D1.origins")
 def test_an_unknown_host_is_refused(driver: OAuthDriver) -> None:
-    assert driver.call("GET", "/health/live", headers={"Host": "evil.example"}).status_code == 400
-    error_of(driver.call("GET", "/oauth/userinfo", headers={"Host": "evil.example"}), 400, "invalid_request")
+    for path in ("/health/live", "/oauth/userinfo", "/oauth/token", "/oauth/authorize", "/unknown"):
+        error_of(driver.call("GET", path, headers={"Host": "evil.example"}), 400, "invalid_request")
+
+
+@contract("D19.sentence", "D19.page")
+@pytest.mark.parametrize("host", ["sign-in.example:8000", "a_b", "", "x" * 3000, 'a"\\b\x9b'])
+def test_a_host_that_is_not_served_is_named_in_the_log_and_to_a_client_on_this_machine(
+    driver: OAuthDriver, provider: Server, host: str
+) -> None:
+    headers = {"Host": host.encode("latin-1")}
+    received = re.sub(r"[^\x20-\x7e]|[\"\\]", "?", host)[:100] or "(none)"
+    for path in ("/oauth/token", "/oauth/authorize", "/accounts/sign-in"):
+        description = error_of(driver.call("POST", path, headers=headers), 400, "invalid_request")
+        assert f"host {received}, but" in description
+        assert "localhost" in description
+    page = driver.get("/oauth/authorize", headers={**headers, "Accept": "text/html"})
+    assert page.status_code == 400
+    assert f"host {received}, but" in Page(page).text
+    line = next(line for line in provider.log.splitlines() if f'"host":"{received}"' in line)
+    assert "localhost" in json.loads(line)["allowed_hosts"]
+
+
+@contract("D19.stranger")
+@pytest.mark.parametrize("header", ["X-Forwarded-For", "Forwarded", "Via"])
+def test_a_stranger_is_told_no_host_that_is_served(driver: OAuthDriver, header: str) -> None:
+    lies = {"Host": "127.0.0.1:1", "X-Forwarded-Host": "localhost"}
+    sentences = set()
+    for host in ("evil.example", "a_b", "127.0.0.2"):
+        answer = driver.call("GET", "/oauth/userinfo", headers={**lies, "Host": host, header: "192.0.2.1"})
+        sentences.add(error_of(answer, 400, "invalid_request"))
+    assert len(sentences) == 1
+    assert "localhost" not in sentences.pop()
+
+
+@contract("D19.sentence")
+def test_with_debug_the_host_is_named_to_everybody_and_still_in_json(launch: Launch) -> None:
+    server = launch(DEBUG="on")
+    headers = {"Host": "evil.example", "X-Forwarded-For": "192.0.2.1"}
+    answer = OAuthDriver(server.base_url).call("GET", "/oauth/userinfo", headers=headers)
+    assert "host evil.example, but ALLOWED_HOSTS holds" in error_of(answer, 400, "invalid_request")
+    assert server.logged('"host":"evil.example"')
