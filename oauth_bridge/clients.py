@@ -58,7 +58,8 @@ def authenticate(form: dict[str, str], address: str) -> Client:
     And a second one when the use of the secret was last noted a minute ago or more.
     By digest and constant-time compare with every secret that is remembered; an unknown client costs what a wrong
     secret costs. A public client names itself and proves itself by its `code_verifier` (D9).
-    Raises Refused: it does not exist, is switched off, or the secret is wrong or expired; or too many failed before.
+    Raises Refused: it does not exist, is switched off, proves nothing, or the secret is wrong or expired; or too many
+    failed before.
     """
     client_id, secret = form["client_id"], form.get("client_secret", "")
     now = timezone.now()
@@ -67,9 +68,10 @@ def authenticate(form: dict[str, str], address: str) -> Client:
     digest = digest_of(secret)
     matching = [row[4:] for row in rows if constant_time_compare(digest, row[5] or NO_DIGEST)]
     if not client.is_enabled:
-        _refuse(client_id, address)
-    if secret if client.is_public else not matching:
-        _refuse(client_id, address)
+        _refuse(form, address)
+    is_proved = not secret and "code_verifier" in form if client.is_public else bool(matching)
+    if not is_proved:
+        _refuse(form, address)
     for secret_id, _digest, is_expired, is_noted in matching:
         if is_expired:
             _refuse_expired(client_id, address, secret_id, now)
@@ -104,6 +106,7 @@ def _refuse_expired(client_id: str, address: str, secret_id: int, now: datetime)
     raise Refused(Fault.CLIENT_SECRET_EXPIRED)
 
 
-def _refuse(client_id: str, address: str) -> NoReturn:
-    throttling.token_failure(address, client_id)
-    raise Refused(Fault.CLIENT_NOT_AUTHENTICATED)
+def _refuse(form: dict[str, str], address: str) -> NoReturn:
+    """What is said depends on the request alone: nobody learns whether there is such a client, or of what type."""
+    throttling.token_failure(address, form["client_id"])
+    raise Refused(Fault.CLIENT_NOT_AUTHENTICATED if form.get("client_secret") else Fault.CLIENT_SECRET_MISSING)

@@ -10,7 +10,10 @@ from urllib.parse import unquote_plus
 from django.http import HttpRequest
 
 from oauth_bridge.faults import Fault, Refused
+from oauth_bridge.parameters import refuse_padding
 
+# A longer or other first word may be a credential, which is never repeated.
+SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9-]{0,15}) +[^ ]")
 B64TOKEN = re.compile(r"[A-Za-z0-9._~+/-]+=*")
 BASIC_CHALLENGE = 'Basic realm="token", charset="UTF-8"'
 
@@ -18,23 +21,44 @@ BASIC_CHALLENGE = 'Basic realm="token", charset="UTF-8"'
 def authenticating(request: HttpRequest, form: dict[str, str]) -> tuple[dict[str, str], str]:
     """The form with the client's credentials in it, wherever they came from, and the challenge a failure is given.
 
-    Raises Refused: the client authenticates in two ways, or the header can't be read.
+    Nothing is looked up, so what is refused here depends on the request alone and tells no stranger anything.
+    Raises Refused: the header can't be read, has another scheme while the form proves no client, or differs from the
+    form.
     """
-    scheme, _, value = request.META.get("HTTP_AUTHORIZATION", "").partition(" ")
+    header = request.META.get("HTTP_AUTHORIZATION", "").strip()
+    scheme, _, value = header.partition(" ")
     if scheme.lower() != "basic":
+        if header and not form.keys() & {"client_secret", "code_verifier"}:
+            raise Refused(Fault.CLIENT_SCHEME, {"WWW-Authenticate": BASIC_CHALLENGE}, scheme=_scheme_of(header))
         return form, ""
-    if "client_secret" in form:
+    client_id, secret = _basic(value)
+    if form.get("client_id", client_id) != client_id:
+        raise Refused(Fault.CLIENT_DIFFERS)
+    if form.get("client_secret", secret) != secret:
         raise Refused(Fault.TWO_AUTHENTICATIONS)
+    return {**form, "client_id": client_id, "client_secret": secret}, BASIC_CHALLENGE
+
+
+def _basic(encoded: str) -> tuple[str, str]:
+    """`client_id` and `client_secret`, each form-urlencoded in the pair (RFC 6749 §2.3.1)."""
     try:
-        decoded = base64.b64decode(value.strip(), validate=True).decode()
+        decoded = base64.b64decode(encoded.strip(), validate=True).decode()
         client_id, secret = (unquote_plus(part, errors="strict") for part in decoded.split(":", 1))
     except (binascii.Error, ValueError):
         client_id = secret = ""
-    if not client_id or not secret or not (client_id + secret).isprintable():
-        raise Refused(Fault.CLIENT_NOT_AUTHENTICATED, {"WWW-Authenticate": BASIC_CHALLENGE})
-    if form.get("client_id", client_id) != client_id:
-        raise Refused(Fault.CLIENT_DIFFERS)
-    return {**form, "client_id": client_id, "client_secret": secret}, BASIC_CHALLENGE
+    refuse_padding("client_id", client_id)
+    refuse_padding("client_secret", secret)
+    if not client_id or not (client_id + secret).isprintable():
+        raise Refused(Fault.BASIC_MALFORMED, {"WWW-Authenticate": BASIC_CHALLENGE})
+    if not secret:
+        raise Refused(Fault.CLIENT_SECRET_MISSING, {"WWW-Authenticate": BASIC_CHALLENGE})
+    return client_id, secret
+
+
+def _scheme_of(header: str) -> str:
+    """The scheme as half a sentence; the rest of the header is a credential."""
+    found = SCHEME.match(header)
+    return f"the scheme {found[1]}" if found else "no scheme"
 
 
 def bearer_token(request: HttpRequest) -> str:
@@ -42,9 +66,12 @@ def bearer_token(request: HttpRequest) -> str:
 
     Raises Refused: there is none, or it can't be one.
     """
-    scheme, _, value = request.META.get("HTTP_AUTHORIZATION", "").strip().partition(" ")
-    if scheme.lower() != "bearer":
+    header = request.META.get("HTTP_AUTHORIZATION", "").strip()
+    scheme, _, value = header.partition(" ")
+    if not header:
         raise Refused(Fault.TOKEN_MISSING)
+    if scheme.lower() != "bearer":
+        raise Refused(Fault.TOKEN_SCHEME, scheme=_scheme_of(header))
     token: str = value.strip()
     if not B64TOKEN.fullmatch(token):
         raise Refused(Fault.TOKEN_MALFORMED)
@@ -52,8 +79,8 @@ def bearer_token(request: HttpRequest) -> str:
 
 
 def challenged(refused: Refused) -> Refused:
-    """The refusal with the challenge of RFC 6750 §3; one that sent no token learns no error there (§3.1)."""
-    if refused.fault is Fault.TOKEN_MISSING:
+    """The refusal with the challenge of RFC 6750 §3; one that sent no bearer token learns no error there (§3.1)."""
+    if refused.fault in (Fault.TOKEN_MISSING, Fault.TOKEN_SCHEME):
         refused.headers["WWW-Authenticate"] = 'Bearer realm="userinfo"'
     elif refused.fault.status in (401, 403):
         description = refused.description

@@ -44,6 +44,7 @@ class Fault(Enum):
     MISSING = 400, "invalid_request", "The parameter {name} is missing. Send it once, with a value."
     REPEATED = 400, "invalid_request", "The parameter {name} is there more than once. Send it once."
     MALFORMED = 400, "invalid_request", "The parameter {name} holds characters that cannot be part of it. Check it."
+    PADDED = 400, "invalid_request", "The {name} begins or ends with a space or a line end. Send it without."
     MEDIA_TYPE = (
         400,
         "invalid_request",
@@ -90,9 +91,29 @@ class Fault(Enum):
     TWO_AUTHENTICATIONS = (
         400,
         "invalid_request",
-        "The client authenticates twice. Use the Authorization header or client_secret in the body, not both.",
+        "The client_secret in the body and the one in the Authorization header differ. Send the right one, once.",
     )
-    CLIENT_DIFFERS = 400, "invalid_request", "The client_id in the body is not the one in the Authorization header."
+    CLIENT_DIFFERS = (
+        400,
+        "invalid_request",
+        "The client_id in the body and the one in the Authorization header differ. Send the right one, once.",
+    )
+    CLIENT_SCHEME = (
+        401,
+        "invalid_client",
+        "The Authorization header has {scheme}. Use Basic there, or client_id and client_secret in the body.",
+    )
+    BASIC_MALFORMED = (
+        401,
+        "invalid_client",
+        "The Authorization header must be Basic, one space, and the base64 of client_id, a colon and client_secret.",
+    )
+    CLIENT_SECRET_MISSING = (
+        401,
+        "invalid_client",
+        "The parameter client_secret is missing and the application could not be authenticated without it."
+        " Check client_id, and send client_secret, or code_verifier if the application has no secret.",
+    )
     CLIENT_NOT_AUTHENTICATED = (
         401,
         "invalid_client",
@@ -135,6 +156,11 @@ class Fault(Enum):
         401,
         "invalid_token",
         "No access token was sent. Send it in the Authorization header as Bearer followed by the token.",
+    )
+    TOKEN_SCHEME = (
+        401,
+        "invalid_token",
+        "The Authorization header has {scheme}. Send Bearer, one space, and the access token.",
     )
     TOKEN_MALFORMED = 401, "invalid_token", "The Authorization header must be Bearer, one space, and the access token."
     TOKEN_UNKNOWN = 401, "invalid_token", "The access token is not known. Start the sign-in again."

@@ -48,6 +48,7 @@ TOKEN = (
     Fault.MISSING,
     Fault.REPEATED,
     Fault.MALFORMED,
+    Fault.PADDED,
     Fault.MEDIA_TYPE,
     Fault.IN_URL,
     Fault.TOO_LARGE,
@@ -171,8 +172,8 @@ def _token() -> Json:
         "operationId": "token",
         "summary": "Exchange a code for an access token, from your backend.",
         "description": f"At most {BODY_LIMIT_BYTES} bytes, each parameter once, none in the URL. The client proves "
-        "itself by `client_id` and `client_secret` in the body or by HTTP Basic, one of the two; an application "
-        "without a secret by `client_id` and `code_verifier`.",
+        "itself by `client_id` and `client_secret` in the body or by HTTP Basic, or the same in both; an "
+        "application without a secret by `client_id` and `code_verifier`.",
         "security": [{}, {"clientSecretBasic": []}],
         "requestBody": parts.form(
             {

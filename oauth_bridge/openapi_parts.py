@@ -19,6 +19,7 @@ DETAILS = {
     "given": "application/json",
     "limit": BODY_LIMIT_BYTES,
     "age": "12.3",
+    "scheme": "the scheme Token",
     "seconds": 42,
     "method": "DELETE",
     "hint": "Compare it with the documentation.",

@@ -14,6 +14,8 @@ BODY_LIMIT_BYTES = 64 * 1024
 DRAINED_BYTES = 1024 * 1024
 # A longer name is not repeated in a sentence: it may be a credential that got into the wrong place.
 SHOWN_CHARACTERS = 40
+# What people copy and paste, often with the end of its line.
+PASTED = ("client_id", "client_secret")
 CONTROL_CHARACTERS = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 
 
@@ -44,7 +46,7 @@ class Parameters:
     def texts(self) -> dict[str, str]:
         """Every parameter that has a value.
 
-        Raises Refused: a value is repeated, not UTF-8, or holds a control character.
+        Raises Refused: a value is repeated, not UTF-8, or holds a control character; or `refuse_padding`.
         """
         for name in self.repeated():
             raise Refused(Fault.REPEATED, name=name)
@@ -54,9 +56,17 @@ class Parameters:
                 texts[name] = value.decode("utf-8")
             except UnicodeDecodeError:
                 raise Refused(Fault.MALFORMED, name=_shown(name)) from None
+            if name in PASTED:
+                refuse_padding(name, texts[name])
             if CONTROL_CHARACTERS.search(name + texts[name]):
                 raise Refused(Fault.MALFORMED, name=_shown(name))
         return {name: text for name, text in texts.items() if text}
+
+
+def refuse_padding(name: str, value: str) -> None:
+    """Raises Refused: the value begins or ends with white space, which no credential made here does."""
+    if value != value.strip():
+        raise Refused(Fault.PADDED, name=name)
 
 
 def _shown(name: str) -> str:

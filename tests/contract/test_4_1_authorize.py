@@ -182,7 +182,8 @@ def test_a_public_client_must_send_a_challenge_and_needs_no_secret(driver: OAuth
     assert refused["error"] == "invalid_request"
     callback = driver.authorize(driver.authorization_url(public, **S256), alice.email, PASSWORD)
     code = callback.parameters["code"]
-    error_of(driver.exchange(public, code, client_secret=None), 400, "invalid_grant")
+    error_of(driver.exchange(public, code, client_secret=None), 401, "invalid_client")
+    error_of(driver.exchange(public, code, client_secret=None, code_verifier="x" * 43), 400, "invalid_grant")
     answer = driver.exchange(public, code, client_secret=None, code_verifier=VERIFIER)
     assert answer.status_code == 200
 

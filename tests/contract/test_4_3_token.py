@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import base64
-from urllib.parse import quote, urlencode
+from urllib.parse import urlencode
 
 import pytest
 
@@ -11,11 +10,6 @@ from oauth_bridge.models import AccessToken
 from tests.driver import OAuthDriver, error_of
 from tests.factories import ApplicationFactory, CodeFactory, Registered, rewind
 from tests.matrix import contract
-
-
-def basic(client_id: str, secret: str) -> dict[str, str]:
-    pair = f"{quote(client_id, safe='')}:{quote(secret, safe='')}"
-    return {"Authorization": f"Basic {base64.b64encode(pair.encode()).decode()}"}
 
 
 @contract("4.3", "4.3/body", "5.3", "D20.no-store", "D20.pragma", "D20.referrer")
@@ -43,27 +37,6 @@ def test_a_missing_parameter_is_named(
     assert driver.exchange(application, code).status_code == 200
 
 
-@contract("4.3/client_secret", "D19/invalid_client", "D19.stranger")
-def test_unknown_client_wrong_secret_and_missing_secret_are_told_in_the_same_words(
-    driver: OAuthDriver, application: Registered
-) -> None:
-    code = CodeFactory(application=application).raw
-    sentences = {
-        error_of(driver.exchange(application, code, **changes), 401, "invalid_client")
-        for changes in (
-            {"client_secret": "wrong"},
-            {"client_secret": None},
-            {"client_secret": ""},
-            {"client_secret": application.client_secret[:-1]},
-            {"client_secret": application.client_secret + "="},
-            {"client_id": "unknown"},
-            {"client_id": application.client_id.upper()},
-            {"client_id": ApplicationFactory().client_id},
-        )
-    }
-    assert len(sentences) == 1
-
-
 @contract("D19.stranger")
 def test_a_stranger_learns_nothing_of_a_code(driver: OAuthDriver, application: Registered) -> None:
     live = CodeFactory(application=application).raw
@@ -86,51 +59,6 @@ def test_other_grants_do_not_exist(driver: OAuthDriver, application: Registered,
 def test_the_device_grant_does_not_exist(driver: OAuthDriver, application: Registered) -> None:
     grant_type = "urn:ietf:params:oauth:grant-type:device_code"
     error_of(driver.exchange(application, "x", grant_type=grant_type), 400, "unsupported_grant_type")
-
-
-@contract("D12.basic", "D19/invalid_client")
-def test_http_basic_is_accepted(driver: OAuthDriver, application: Registered) -> None:
-    without = {"client_id": None, "client_secret": None}
-    right = basic(application.client_id, application.client_secret)
-    code = CodeFactory(application=application).raw
-    wrong = driver.exchange(application, code, headers=basic(application.client_id, "wrong"), **without)
-    error_of(wrong, 401, "invalid_client")
-    assert wrong.headers["WWW-Authenticate"].startswith("Basic ")
-    assert driver.exchange(application, code, headers=right, **without).status_code == 200
-
-    code = CodeFactory(application=application).raw
-    assert driver.exchange(application, code, headers=right, client_secret=None).status_code == 200
-    lower = {"Authorization": right["Authorization"].replace("Basic", "basic")}
-    code = CodeFactory(application=application).raw
-    assert driver.exchange(application, code, headers=lower, **without).status_code == 200
-
-
-@contract("D12.basic", "D19/invalid_client")
-@pytest.mark.parametrize(
-    "value", ["Basic", "Basic ", "Basic !!!", "Basic YQ==", "Basic /w==", "Basic OgA6", "Basic Og=="]
-)
-def test_a_basic_header_that_cannot_be_read_is_a_failed_authentication(
-    driver: OAuthDriver, application: Registered, value: str
-) -> None:
-    answer = driver.exchange(application, "x", headers={"Authorization": value}, client_id=None, client_secret=None)
-    error_of(answer, 401, "invalid_client")
-    assert answer.headers["WWW-Authenticate"].startswith("Basic ")
-
-
-@contract("D19/invalid_client")
-def test_without_basic_no_challenge_is_given(driver: OAuthDriver, application: Registered) -> None:
-    assert "WWW-Authenticate" not in driver.exchange(application, "x", client_secret="wrong").headers
-
-
-@contract("D12.both")
-def test_two_authentications_at_once_are_refused(driver: OAuthDriver, application: Registered) -> None:
-    code = CodeFactory(application=application).raw
-    header = basic(application.client_id, application.client_secret)
-    error_of(driver.exchange(application, code, headers=header), 400, "invalid_request")
-    other = ApplicationFactory().client_id
-    answer = driver.exchange(application, code, headers=header, client_id=other, client_secret=None)
-    error_of(answer, 400, "invalid_request")
-    assert driver.exchange(application, code).status_code == 200
 
 
 @contract("D12.url", "2.1/client_secret")

@@ -57,6 +57,22 @@ def test_without_a_bearer_token_the_challenge_names_no_error(driver: OAuthDriver
     assert "error" not in answer.headers["WWW-Authenticate"]
 
 
+@contract("D17.scheme", "D19/invalid_token")
+@pytest.mark.parametrize("scheme", ["token", "Basic", "Digest", "DPoP", "Bearerx"])
+def test_another_scheme_is_named(driver: OAuthDriver, scheme: str) -> None:
+    answer = ask(driver, f"{scheme} {TokenFactory().raw}")
+    assert f"has the scheme {scheme}. Send Bearer" in error_of(answer, 401, "invalid_token")
+
+
+@contract("D17.scheme", "D19.stranger")
+@pytest.mark.parametrize("header", ["{}", "{} x", "Bearer{}", "Bearer:{}", "Bearer: {}", "{}{} x", "Bearer\t{}"])
+def test_a_token_without_a_scheme_is_not_repeated(driver: OAuthDriver, header: str) -> None:
+    token = TokenFactory().raw
+    answer = ask(driver, header.format(token, token))
+    assert "has no scheme. Send Bearer" in error_of(answer, 401, "invalid_token")
+    assert token[:16] not in answer.text + str(answer.headers)
+
+
 @contract("D19/invalid_token", "3.3", "7/401")
 @pytest.mark.parametrize(
     "header", ["Bearer x", "Bearer {}x", "Bearer {} x", "Bearer {},x", "Bearer é", "Bearer ", "Bearer"]

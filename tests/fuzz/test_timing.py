@@ -26,7 +26,7 @@ TOLD_MICROSECONDS = 150
 pytestmark = pytest.mark.long
 
 
-def strangers(server: Server) -> dict[str, Maker]:
+def strangers(server: Server, *, with_secret: bool = True) -> dict[str, Maker]:
     """Calls that prove no client. Each name is used as often as any other, so that their counters are alike."""
     known = [ApplicationFactory().client_id for _ in range(CLIENTS)]
     unknown = [MARK + secrets.token_hex(16)[len(MARK) :] for _ in range(CLIENTS)]
@@ -34,7 +34,8 @@ def strangers(server: Server) -> dict[str, Maker]:
     def calling(clients: list[str]) -> Maker:
         def make(number: int) -> bytes:
             form = f"grant_type=authorization_code&code={secrets.token_urlsafe(32)}"
-            form += f"&client_id={clients[number % CLIENTS]}&client_secret={secrets.token_urlsafe(32)}"
+            form += f"&client_id={clients[number % CLIENTS]}"
+            form += f"&client_secret={secrets.token_urlsafe(32)}" if with_secret else ""
             return exchange(server, form)
 
         return make
@@ -42,9 +43,13 @@ def strangers(server: Server) -> dict[str, Maker]:
     return {"wrong secret": calling(known), "unknown client": calling(unknown)}
 
 
-def test_an_unknown_client_takes_as_long_as_a_wrong_secret(launch: Launch, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("with_secret", [True, False])
+def test_an_unknown_client_takes_as_long_as_a_wrong_or_missing_secret(
+    launch: Launch, capsys: pytest.CaptureFixture[str], with_secret: bool
+) -> None:
     server = launch(**RATES)
-    found = compared(measured(server, strangers(server), ROUNDS), "unknown client", "wrong secret")
+    calls = strangers(server, with_secret=with_secret)
+    found = compared(measured(server, calls, ROUNDS), "unknown client", "wrong secret")
     told(capsys, f"unknown client - wrong secret: {found}")
     assert abs(found.twins) <= found.noise
     assert abs(found.difference) <= found.noise + TOLERATED_MICROSECONDS
