@@ -138,13 +138,26 @@ class Fault(Enum):
         "The code was used by another request at the same moment. Use the access token that request received.",
     )
     CODE_PERSON_AWAY = 400, "invalid_grant", "The account that the code stands for is no longer active."
-    CODE_REDIRECT_URI = 400, "invalid_grant", "The redirect_uri is not the one the code was issued for."
+    CODE_REDIRECT_URI = (
+        400,
+        "invalid_grant",
+        "The redirect_uri is {sent}, but the code was issued for {issued_for}. Send that one.",
+    )
+    VERIFIER_MALFORMED = (
+        400,
+        "invalid_request",
+        "The code_verifier must be 43 to 128 characters: letters, digits, hyphens, dots, underscores and tildes.",
+    )
     VERIFIER_MISSING = (
         400,
         "invalid_grant",
         "The code was requested with a code_challenge, so code_verifier is required. Send the one it was made from.",
     )
-    VERIFIER_WRONG = 400, "invalid_grant", "The code_verifier does not match the code_challenge."
+    VERIFIER_WRONG = (
+        400,
+        "invalid_grant",
+        "The code_verifier does not match the code_challenge. Send the one it was made from.",
+    )
     VERIFIER_UNASKED = (
         400,
         "invalid_grant",

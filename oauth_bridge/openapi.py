@@ -55,6 +55,7 @@ TOKEN = (
     Fault.GRANT_TYPE,
     Fault.TWO_AUTHENTICATIONS,
     Fault.CLIENT_DIFFERS,
+    Fault.VERIFIER_MALFORMED,
     *(fault for fault in Fault if fault.error in ("invalid_client", "invalid_grant")),
     *ANYWHERE,
 )

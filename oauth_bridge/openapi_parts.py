@@ -20,6 +20,8 @@ DETAILS = {
     "limit": BODY_LIMIT_BYTES,
     "age": "12.3",
     "scheme": "the scheme Token",
+    "sent": "https://app.example/callback/",
+    "issued_for": "https://app.example/callback",
     "seconds": 42,
     "method": "DELETE",
     "hint": "Compare it with the documentation.",

@@ -1,19 +1,22 @@
-"""Which callback addresses may be registered. D3, D4; RFC 6749 §3.1.2; RFC 8252 §7."""
+"""Which callback addresses may be registered, and how a sentence names one. D3, D4; RFC 6749 §3.1.2; RFC 8252 §7."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from ipaddress import ip_address
-from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 from django.core.exceptions import ValidationError
 from django.utils.translation import gettext as _
 
 MAX_LENGTH = 2000
 MAX_COUNT = 50
+SHOWN_CHARACTERS = 300
 LOOPBACK_HOSTS = ("localhost", "127.0.0.1", "::1")
 REVERSE_DOMAIN_SCHEME = re.compile(r"[a-z][a-z0-9-]*(\.[a-z0-9-]+)+")
 VISIBLE_ASCII = re.compile(r"[\x21-\x7e]+")
+SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 BROKEN_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 HOST_NAME = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?<!-)(\.(?!-)[a-z0-9_-]{1,63}(?<!-))*")
 OURS = {"code", "state", "error", "error_description"}
@@ -23,6 +26,20 @@ NEVER = set('<>"{}|\\^`')
 def lines_of(text: str) -> list[str]:
     """The addresses of a text field, one a line, blank lines left out."""
     return [line.strip() for line in text.splitlines() if line.strip()]
+
+
+def shown(address: str, *, without: Iterable[str] = ()) -> str:
+    """The address as an `error_description` may hold it: in the characters of an address, 300 of them at most.
+
+    Each of the credentials in `without` becomes `...` where the address holds it. What is no absolute address may be a
+    credential in the wrong place, so it is not shown at all.
+    """
+    if not SCHEME.match(address):
+        return "not an absolute address"
+    for credential in without:
+        address = address.replace(credential, "...")
+    encoded = quote(address, safe="!#$%&'()*+,/:;=?@[]~")
+    return encoded if len(encoded) <= SHOWN_CHARACTERS else f"{encoded[:SHOWN_CHARACTERS]}..."
 
 
 def validate_all(uris: list[str]) -> None:

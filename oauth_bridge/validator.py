@@ -15,7 +15,7 @@ from django.utils import timezone
 from oauth2_provider.oauth2_validators import OAuth2Validator
 from oauthlib.common import Request
 
-from oauth_bridge import applications, codes
+from oauth_bridge import applications, codes, redirect_uris
 from oauth_bridge.claims import PROFILE_SCOPE
 from oauth_bridge.faults import Fault, NotVerified, Refused
 from oauth_bridge.models import Application
@@ -23,6 +23,7 @@ from oauth_bridge.models import Application
 logger = logging.getLogger("oauth_bridge")
 
 CHALLENGE = re.compile(r"[A-Za-z0-9_-]{43}")
+VERIFIER = re.compile(r"[A-Za-z0-9._~-]{43,128}")
 
 
 def holds(application: Application | None, parameters: dict[str, str]) -> bool:
@@ -139,8 +140,12 @@ class Validator(OAuth2Validator):
         self, client_id: str, code: str, redirect_uri: str, client: Any, request: Request, *args: Any, **kwargs: Any
     ) -> bool:
         """D10: when it is sent it must be the one the code was issued for. RFC 6749 §4.1.3."""
-        if redirect_uri != request.code_row.redirect_uri:
-            raise Refused(Fault.CODE_REDIRECT_URI)
+        issued_for = request.code_row.redirect_uri
+        if redirect_uri != issued_for:
+            form = request.headers["presented"]
+            credentials = [form[name] for name in ("code", "client_secret", "code_verifier") if name in form]
+            sent = redirect_uris.shown(redirect_uri, without=credentials)
+            raise Refused(Fault.CODE_REDIRECT_URI, sent=sent, issued_for=redirect_uris.shown(issued_for))
         return True
 
     def save_bearer_token(self, token: dict[str, Any], request: Request, *args: Any, **kwargs: Any) -> None:

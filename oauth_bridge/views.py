@@ -215,8 +215,10 @@ class TokenView(BridgeView):
         if "code" not in form:
             raise Refused(Fault.MISSING, name="code")
         call["client"] = client = clients.authenticate(form, call["address"])
-        token = codes.new_credential()
         with throttling.exchange(client.pk, client.client_id, call["address"], is_public=client.is_public):
+            if "code_verifier" in form and not validator.VERIFIER.fullmatch(form["code_verifier"]):
+                raise Refused(Fault.VERIFIER_MALFORMED)
+            token = codes.new_credential()
             return token if codes.redeem(form, client.pk, token) else self._by_library(request, form, call)
 
     def _by_library(self, request: HttpRequest, form: dict[str, str], call: dict[str, Any]) -> str:

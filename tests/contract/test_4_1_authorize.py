@@ -10,7 +10,7 @@ import pytest
 
 from oauth_bridge.models import Application, AuthorizationCode
 from tests.driver import OAuthDriver, Page, error_of
-from tests.factories import PASSWORD, ApplicationFactory, PersonFactory, Registered
+from tests.factories import PASSWORD, ApplicationFactory, CodeFactory, PersonFactory, Registered
 from tests.matrix import contract
 
 VERIFIER = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"
@@ -148,9 +148,32 @@ def test_other_methods_are_refused(driver: OAuthDriver, application: Registered)
 def test_a_challenge_is_enforced(driver: OAuthDriver, application: Registered, alice: Any) -> None:
     callback = driver.authorize(driver.authorization_url(application, **S256), alice.email, PASSWORD)
     code = callback.parameters["code"]
-    for verifier in (None, "", "x" * 43, VERIFIER[:-1], CHALLENGE):
+    for verifier in (None, "", "x" * 43, VERIFIER + "x", CHALLENGE):
         error_of(driver.exchange(application, code, code_verifier=verifier), 400, "invalid_grant")
     assert driver.exchange(application, code, code_verifier=VERIFIER).status_code == 200
+
+
+@contract("D9.verifier", "D13.unspent")
+@pytest.mark.parametrize("kind", [Application.CLIENT_CONFIDENTIAL, Application.CLIENT_PUBLIC])
+def test_a_verifier_that_cannot_be_one_is_refused_and_spends_nothing(driver: OAuthDriver, kind: str) -> None:
+    application = ApplicationFactory(client_type=kind)
+    code = CodeFactory(application=application, code_challenge=CHALLENGE).raw
+    secret = application.client_secret or None
+    for verifier in ("v" * 42, "v" * 129, "v" * 60_000, "v" * 42 + "+", "v" * 43 + " ", "é" * 43, "٣" * 43):
+        for presented in (code, "unknown"):
+            answer = driver.exchange(application, presented, client_secret=secret, code_verifier=verifier)
+            assert "43 to 128 characters" in error_of(answer, 400, "invalid_request")
+    answer = driver.exchange(application, code, client_secret="wrong", code_verifier="v")
+    error_of(answer, 401, "invalid_client")
+    assert driver.exchange(application, code, client_secret=secret, code_verifier=VERIFIER).status_code == 200
+
+
+@contract("D9.verifier")
+@pytest.mark.parametrize("verifier", ["v" * 43, "v" * 128, "aZ09-._~" * 6])
+def test_every_verifier_that_can_be_one_is_taken(driver: OAuthDriver, application: Registered, verifier: str) -> None:
+    challenge = base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).rstrip(b"=").decode()
+    code = CodeFactory(application=application, code_challenge=challenge).raw
+    assert driver.exchange(application, code, code_verifier=verifier).status_code == 200
 
 
 @contract("D9.plain")

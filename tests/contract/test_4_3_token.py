@@ -6,7 +6,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from oauth_bridge.models import AccessToken
+from oauth_bridge.models import AccessToken, Application
 from tests.driver import OAuthDriver, error_of
 from tests.factories import ApplicationFactory, CodeFactory, Registered, rewind
 from tests.matrix import contract
@@ -157,8 +157,47 @@ def test_a_callback_address_that_is_sent_must_be_that_of_the_code(driver: OAuthD
         "x",
     ):
         answer = driver.exchange(application, code, redirect_uri=address)
-        assert "redirect_uri" in error_of(answer, 400, "invalid_grant")
+        description = error_of(answer, 400, "invalid_grant")
+        assert f"The redirect_uri is {address if ':' in address else 'not an absolute address'}, but" in description
+        assert "issued for https://client.example/callback. Send" in description
     assert driver.exchange(application, code, redirect_uri="https://client.example/callback").status_code == 200
+
+
+@contract("D10.equal", "D19.sentence", "D15.dump")
+def test_an_address_is_shown_bounded_encoded_and_without_a_credential(
+    driver: OAuthDriver, application: Registered
+) -> None:
+    code = CodeFactory(application=application).raw
+    for address, shown in {
+        'https://a.example/"\\ é\u202e?x=%20': "https://a.example/%22%5C%20%C3%A9%E2%80%AE?x=%20,",
+        f"https://a.example/?code={code}&state=1": "https://a.example/?code=...&state=1,",
+        f"https://a.example/{application.client_secret}": "https://a.example/...,",
+        "https://a.example/" + "x" * 60_000: "https://a.example/" + "x" * 282 + "...,",
+        code: "not an absolute address,",
+        application.client_secret: "not an absolute address,",
+    }.items():
+        answer = driver.exchange(application, code, redirect_uri=address)
+        assert f"The redirect_uri is {shown} but" in error_of(answer, 400, "invalid_grant")
+        assert code not in answer.text
+        assert application.client_secret not in answer.text
+
+
+@contract("D10.equal", "D19.stranger", "5.3")
+def test_nobody_else_is_shown_the_address_of_a_code(driver: OAuthDriver) -> None:
+    registered = "https://hidden.example/callback"
+    alices, hers = ApplicationFactory(redirect_uris=registered), ApplicationFactory()
+    public = ApplicationFactory(redirect_uris=registered, client_type=Application.CLIENT_PUBLIC)
+    code = CodeFactory(application=alices).raw
+    challenged = CodeFactory(application=public, code_challenge="E" * 43).raw
+    for application, stolen, proof in (
+        (hers, code, {}),
+        (alices, code, {"client_secret": "wrong"}),
+        (alices, code, {"client_secret": None, "code_verifier": "v" * 43}),
+        (public, challenged, {"client_secret": None, "code_verifier": "v" * 43}),
+    ):
+        answer = driver.exchange(application, stolen, redirect_uri="https://hers.example/", **proof)
+        assert answer.status_code in (400, 401)
+        assert "hidden.example" not in answer.text
 
 
 @contract("D19/invalid_grant", "2.2/use")
