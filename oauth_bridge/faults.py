@@ -63,7 +63,8 @@ class Fault(Enum):
     REDIRECT_URI_MISMATCH = (
         400,
         "invalid_request",
-        "The redirect_uri is not one that is registered for this application. It must be equal in every character.",
+        "The redirect_uri is not one that is registered for this application. It must be equal in every character."
+        " Check {parts} of the one in the link.",
     )
     REQUEST_DAMAGED = (
         400,

@@ -22,6 +22,7 @@ DETAILS = {
     "scheme": "the scheme Token",
     "sent": "https://app.example/callback/",
     "issued_for": "https://app.example/callback",
+    "parts": "the scheme http and the slash at the end",
     "seconds": 42,
     "method": "DELETE",
     "hint": "Compare it with the documentation.",

@@ -17,6 +17,8 @@ LOOPBACK_HOSTS = ("localhost", "127.0.0.1", "::1")
 REVERSE_DOMAIN_SCHEME = re.compile(r"[a-z][a-z0-9-]*(\.[a-z0-9-]+)+")
 VISIBLE_ASCII = re.compile(r"[\x21-\x7e]+")
 SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+PARTS = re.compile(rf"({SCHEME.pattern})?(//[^/?#]*)?([^?#]*)(\?[^#]*)?(#.*)?", re.DOTALL)
+PORT = re.compile(r":[0-9]*\Z")
 BROKEN_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 HOST_NAME = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?<!-)(\.(?!-)[a-z0-9_-]{1,63}(?<!-))*")
 OURS = {"code", "state", "error", "error_description"}
@@ -40,6 +42,29 @@ def shown(address: str, *, without: Iterable[str] = ()) -> str:
         address = address.replace(credential, "...")
     encoded = quote(address, safe="!#$%&'()*+,/:;=?@[]~")
     return encoded if len(encoded) <= SHOWN_CHARACTERS else f"{encoded[:SHOWN_CHARACTERS]}..."
+
+
+def conspicuous(address: str) -> str:
+    """The parts in which the address that was sent is most likely to differ from a registered one, as a list in words.
+
+    Read from that address alone: nothing of a registered one can be learned from it.
+    """
+    scheme, authority, path, query, fragment = (part or "" for part in PARTS.match(address).groups())  # type: ignore[union-attr]
+    is_seen = {
+        "the missing scheme": not scheme,
+        "the scheme http": scheme.lower() == "http:",
+        "the upper case before the path": (scheme + authority).lower() != scheme + authority,
+        "the port": PORT.search(authority) is not None,
+        "the missing path": not path,
+        "the slash at the end": path.endswith("/"),
+        "the query": bool(query),
+        "the fragment": bool(fragment),
+        "the percent-encoding": "%" in address,
+        "the white space": any(character.isspace() for character in address),
+        "the characters outside ASCII": not address.isascii(),
+    }
+    *others, last = [part for part, seen in is_seen.items() if seen] or ["the host", "the path"]
+    return f"{', '.join(others)} and {last}" if others else last
 
 
 def validate_all(uris: list[str]) -> None:

@@ -41,6 +41,10 @@ def holds(application: Application | None, parameters: dict[str, str]) -> bool:
     return method == "S256" and CHALLENGE.fullmatch(challenge) is not None
 
 
+def mismatch(redirect_uri: str) -> NotVerified:
+    return NotVerified(Fault.REDIRECT_URI_MISMATCH, parts=redirect_uris.conspicuous(redirect_uri))
+
+
 class Validator(OAuth2Validator):
     # -- Authorize -------------------------------------------------------------------------------------------------
 
@@ -56,7 +60,7 @@ class Validator(OAuth2Validator):
     def validate_redirect_uri(self, client_id: str, redirect_uri: str, request: Request, *a: Any, **kw: Any) -> bool:
         """D3, specification 5.4: equal to a registered address, byte for byte; no exception for loopback ports."""
         if redirect_uri not in request.client.callback_addresses:
-            raise NotVerified(Fault.REDIRECT_URI_MISMATCH)
+            raise mismatch(redirect_uri)
         return True
 
     def check_authorization_request(self, request: Request) -> dict[str, Any]:

@@ -166,7 +166,7 @@ class AuthorizeView(BridgeView):
                 raise Refused(Fault.REPEATED, name=repeated[0]) from None
             raise
         except OAuthToolkitError:
-            raise NotVerified(Fault.REDIRECT_URI_MISMATCH) from None
+            raise validator.mismatch(pending.redirect_uri) from None
         if repeated:
             raise Refused(Fault.REPEATED, name=repeated[0])
         return found["request"].client, " ".join(scopes)

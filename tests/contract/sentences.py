@@ -74,6 +74,7 @@ DECISIONS = {
     "D3.order": "The order is client, redirect_uri, everything else, sign-in, consent.",
     "D3.nothing-before": "Nothing is redirected and nobody asked to sign in before client and redirect_uri hold.",
     "D3.exact": "redirect_uri equals a registered one byte for byte: no port exception, case folding, trimming.",
+    "D3.hint": "A mismatch names what is conspicuous in the sent address, whatever is registered.",
     "D4.page": "Unverified client or redirect_uri: 400, an HTML page when Accept names text/html.",
     "D4.json": "Unverified client or redirect_uri: 400, the JSON error body for any other Accept, */* included.",
     "D4.later": "Later faults go to the callback with error, error_description and state.",

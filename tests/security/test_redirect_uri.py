@@ -95,6 +95,47 @@ def test_a_near_miss_is_never_redirected_to_by_a_stranger(driver: OAuthDriver, r
     error_of(driver.get(link(driver, application, miss), headers={"Accept": "*/*"}), 400, "invalid_request")
 
 
+@contract("D3.hint", "D19.sentence", "D4.page", "D4.json")
+@pytest.mark.parametrize(
+    ("miss", "parts"),
+    [
+        (b"https://client.example/cb", "the host and the path"),
+        (b"http://client.example/cb/", "the scheme http and the slash at the end"),
+        (b"HTTPS://client.example/cb", "the upper case before the path"),
+        (b"https://Client.example:8443/cb", "the upper case before the path and the port"),
+        (b"https://[::1]/Cb", "the host and the path"),
+        (b"https://[::1]:80/cb", "the port"),
+        (b"https://client.example", "the missing path"),
+        (b"https://client.example/cb?x=/", "the query"),
+        (b"https://client.example/cb?", "the query"),
+        (b"https://client.example/cb#x", "the fragment"),
+        (b" https://client.example/cb", "the missing scheme and the white space"),
+        (b"https://client.example/cb\n", "the white space"),
+        (b"client.example/cb", "the missing scheme"),
+        (b"//client.example/cb", "the missing scheme"),
+        (b"https%3A%2F%2Fclient.example%2Fcb", "the missing scheme and the percent-encoding"),
+        ("https://clıent.example/cb".encode(), "the characters outside ASCII"),
+        (b"http://A:1/ ?#", "the scheme http, the upper case before the path, the port, the query, the fragment and "),
+        (b"com.example.app:/cb", "the host and the path"),
+        (b"x" * 5000, "the missing scheme"),
+    ],
+    ids=named,
+)
+def test_what_the_sent_address_shows_is_told_whatever_is_registered(
+    driver: OAuthDriver, miss: bytes, parts: str
+) -> None:
+    sentences = set()
+    for registered in (REGISTERED, LOOPBACK, "https://client.example/", "com.example.app:/callback"):
+        application = ApplicationFactory(redirect_uris=registered)
+        answer = driver.get(link(driver, application, miss), headers={"Accept": "*/*"})
+        sentences.add(error_of(answer, 400, "invalid_request"))
+        page = driver.get(link(driver, application, miss))
+        assert page.status_code == 400
+        assert f"Check {parts}" in Page(page).text
+    (said,) = sentences
+    assert f"every character. Check {parts}" in said
+
+
 @contract("D3.exact", "D7.trusted")
 def test_a_near_miss_is_never_redirected_to_when_signed_in(signed_in: OAuthDriver) -> None:
     trusted = {
