@@ -6,6 +6,7 @@ Specification 7; D4, D6, D19, D20. The sentences are in `faults`.
 from __future__ import annotations
 
 import logging
+import re
 import sys
 from http import HTTPStatus
 from urllib.parse import quote
@@ -20,8 +21,13 @@ from oauth_bridge.faults import NOT_ALLOWED, Fault, Refused
 
 logger = logging.getLogger("oauth_bridge")
 
-MACHINE_PREFIX = "/oauth/"
+MACHINE_PREFIXES = ("/oauth/", "/.well-known/")
 PAGE_PATHS = ("/oauth/authorize",)
+OPERATIONS = ("/oauth/authorize", "/oauth/token", "/oauth/userinfo")
+# Where clients look for the endpoints (OpenID Connect Discovery §4, RFC 8414 §3) and for keys that do not exist here.
+DISCOVERY = re.compile(
+    r"/\.well-known/(openid-configuration|oauth-authorization-server|jwks)|/oauth/(jwks|certs|keys)\b"
+)
 RETRY_AFTER_SECONDS = "5"
 LOOPBACK_PEERS = ("127.0.0.1", "::1", "::ffff:127.0.0.1")
 # What a proxy adds: the client of a request with one of these is elsewhere.
@@ -34,7 +40,7 @@ DATABASE_AWAY = (OperationalError, InterfaceError, InternalError)
 
 def wants_page(request: HttpRequest) -> bool:
     """Whether a person looks at the answer: `Accept` names text/html and the path is one of pages (D4, D19)."""
-    machine = request.path.startswith(MACHINE_PREFIX) and request.path not in PAGE_PATHS
+    machine = request.path.startswith(MACHINE_PREFIXES) and request.path not in PAGE_PATHS
     accepted = request.META.get("HTTP_ACCEPT", "").split(",")
     return not machine and any(media.partition(";")[0].strip().lower() == "text/html" for media in accepted)
 
@@ -98,10 +104,15 @@ def forbidden(request: HttpRequest, exception: Exception | None = None) -> HttpR
 
 
 def not_found(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
-    """404, naming the right path when a slash at the end is all that is wrong (D2)."""
+    """404, naming the right path when a slash at the end is all that is wrong (D2), or where there is no discovery."""
     bare = request.path.rstrip("/")
-    known = bare in ("/oauth/authorize", "/oauth/token", "/oauth/userinfo")
-    hint = f"Use {bare} without the slash at the end." if known else "Compare it with the documentation."
+    hint = "Compare it with the documentation."
+    if bare in OPERATIONS:
+        hint = f"Use {bare} without the slash at the end."
+    elif DISCOVERY.search(request.path):
+        authorize, *api = OPERATIONS
+        endpoints = ", ".join([settings.AUTH_URL + authorize, *(settings.BASE_URL + path for path in api)])
+        hint = f"This service does not speak OpenID Connect yet. Configure its endpoints by hand: {endpoints}."
     return answer(request, Refused(Fault.NOT_FOUND, hint=hint))
 
 

@@ -9,7 +9,7 @@ urlpatterns = [
     path("oauth/token", views.TokenView.as_view(), name="token"),
     path("oauth/userinfo", views.UserinfoView.as_view(), name="userinfo"),
     path("openapi.json", openapi.published, name="openapi"),
-    re_path(r"^(?P<path>oauth(/.*)?)$", views.unknown_path),
+    re_path(r"^(?P<path>(oauth|\.well-known)(/.*)?)$", views.unknown_path),
     path("accounts/applications", connections.applications, name="connected_applications"),
     path("logos/<str:name>", logos.logo, name="logo"),
 ]

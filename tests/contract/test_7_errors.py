@@ -46,6 +46,32 @@ def test_an_unknown_path_is_a_404_as_json_or_as_a_page(driver: OAuthDriver) -> N
         assert driver.call("POST", path).status_code in (403, 404, 405), path
 
 
+@contract("D19/discovery", "7/404")
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/.well-known/openid-configuration",
+        "/.well-known/openid-configuration/",
+        "/.well-known/openid-configuration/tenant",
+        "/.well-known/oauth-authorization-server",
+        "/.well-known/oauth-authorization-server/oauth",
+        "/.well-known/jwks.json",
+        "/tenant/.well-known/openid-configuration",
+        "/oauth/.well-known/openid-configuration",
+        "/oauth/jwks",
+        "/oauth/jwks.json",
+        "/oauth/certs",
+    ],
+)
+def test_whoever_looks_for_discovery_is_told_the_endpoints(driver: OAuthDriver, path: str) -> None:
+    for method in ("GET", "POST"):
+        description = error_of(driver.call(method, path), 404, "not_found")
+        assert f"by hand: {driver.auth_url}/oauth/authorize, {driver.base_url}/oauth/token, " in description
+        assert f"{driver.base_url}/oauth/userinfo." in description
+    if path.startswith(("/.well-known/", "/oauth/")):
+        error_of(driver.get(path), 404, "not_found")
+
+
 @contract("7/400", "D19/invalid_request")
 @pytest.mark.parametrize("name", ["client_id", "redirect_uri", "response_type", "scope", "code_challenge"])
 @pytest.mark.parametrize("value", ["%00", "a%00b", "%ff%fe", "%C3%28", "x" * 20_000], ids=lambda value: value[:8])
