@@ -42,7 +42,7 @@ class Fault(Enum):
 
     # Parameters
     MISSING = 400, "invalid_request", "The parameter {name} is missing. Send it once, with a value."
-    REPEATED = 400, "invalid_request", "The parameter {name} is there more than once. Send it once."
+    REPEATED = 400, "invalid_request", "The parameter {name} was sent more than once. Send it once."
     MALFORMED = 400, "invalid_request", "The parameter {name} holds characters that cannot be part of it. Check it."
     PADDED = 400, "invalid_request", "The {name} begins or ends with a space or a line end. Send it without."
     MEDIA_TYPE = (

@@ -78,8 +78,8 @@ def of_query(request: HttpRequest) -> Parameters:
     return Parameters(request.META.get("QUERY_STRING", "").encode("latin-1", "replace"))
 
 
-def of_form(request: HttpRequest) -> dict[str, str]:
-    """The parameters of a form body.
+def of_form(request: HttpRequest, *, is_kept: bool = False) -> dict[str, str]:
+    """The parameters of a form body. `is_kept`: Django's CSRF check has read it, so the copy of it is read.
 
     Raises Refused: parameters in the URL, another media type, a body of more than 65,536 bytes, or `Parameters.texts`.
     """
@@ -93,7 +93,7 @@ def of_form(request: HttpRequest) -> dict[str, str]:
     # Django reads by Content-Length alone; where the server ends the input itself, a chunked body is read as well.
     terminated = request.META.get("wsgi.input_terminated")
     try:
-        body = (request.META["wsgi.input"] if terminated else request).read(DRAINED_BYTES)
+        body = request.body if is_kept else (request.META["wsgi.input"] if terminated else request).read(DRAINED_BYTES)
     except Exception:  # each server has exceptions of its own for a body that can't be read
         raise Refused(Fault.BAD_REQUEST) from None
     if len(body) > BODY_LIMIT_BYTES:

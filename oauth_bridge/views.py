@@ -113,14 +113,15 @@ class AuthorizeView(BridgeView):
     def post(self, request: HttpRequest) -> HttpResponse:
         """The answer of a consent page: the signed blob and the decision are read, and neither is believed alone."""
         throttling.authorize(request)
-        pending = self._pending(request.POST.get("pending", ""))
+        form = parameters.of_form(request, is_kept=True)
+        pending = self._pending(form.get("pending", ""))
         try:
             application, scope = self._verify(request, pending)
         except NotVerified:
             raise
         except Refused as refused:
             return errors.callback_refusal(pending.redirect_uri, refused, pending.state, status=303)
-        decision = request.POST.get("decision")
+        decision = form.get("decision")
         if decision == "refuse":  # believed of an old page too: it gives nothing away
             if request.user.is_authenticated:
                 codes.void(UUID(pending.attempt), request.user)
@@ -129,7 +130,7 @@ class AuthorizeView(BridgeView):
             return HttpResponseRedirect(pages.authorize_path(pending, notice=True), status=303)
         if decision != "allow" or request.user.email_verified_at is None:
             return HttpResponseRedirect(pages.authorize_path(pending), status=303)
-        if request.POST.get("remember"):
+        if "remember" in form:
             consent.remember(request.user, application)
         return self._allow(request, pending, application, scope)
 

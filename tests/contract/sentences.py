@@ -82,6 +82,7 @@ DECISIONS = {
     "D5.absent": "state is absent when it was not sent.",
     "D5.pending": "The pending request is bound to the browser, dated and signed or kept on the server.",
     "D5.hidden": "Nothing that a hidden field says is believed.",
+    "D5.repeated": "The consent form is read strictly: a repeated field is refused and nothing is redirected.",
     "D6.refusal": "A refusal carries error=access_denied, error_description and state.",
     "D6.success": "A success carries code and state, nothing else.",
     "D7.asked": "Consent is asked every time.",

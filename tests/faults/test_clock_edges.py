@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from datetime import datetime, timedelta
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
 
 import pytest
 import time_machine
@@ -104,7 +104,8 @@ def consent_page(client: Client, application: Registered) -> str:
 def answer(client: Client, page: str, **more: str) -> Any:
     pending = re.search(r'name="pending" value="([^"]+)"', page)
     assert pending
-    return client.post("/oauth/authorize", {"pending": pending[1], "decision": "allow", **more})
+    fields = urlencode({"pending": pending[1], "decision": "allow", **more})
+    return client.post("/oauth/authorize", fields, content_type="application/x-www-form-urlencoded")
 
 
 @contract("D5.pending", "D8.leads-on")

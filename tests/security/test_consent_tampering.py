@@ -153,6 +153,48 @@ def test_a_post_from_another_site_gives_no_code(signed_in: OAuthDriver, applicat
     assert Page(signed_in.follow(answer)).consent
 
 
+@contract("D5.repeated", "D12.repeated", "D19.page")
+@pytest.mark.parametrize("repeated", ["pending", "decision", "remember", "csrfmiddlewaretoken", "x"])
+@pytest.mark.parametrize("decision", ["allow", "refuse"])
+def test_a_repeated_field_is_refused_and_nothing_is_redirected(
+    signed_in: OAuthDriver, application: Registered, repeated: str, decision: str
+) -> None:
+    form = consent_form(signed_in, application)
+    fields = {**form.fields, "decision": decision, "remember": "on", "x": "y"}
+    for value in (fields[repeated], "refuse", ""):
+        pairs = [(repeated, value), *fields.items()]
+        answer = post(signed_in, form, pairs)
+        assert answer.status_code == 400
+        assert "Location" not in answer.headers
+        assert f"The parameter {repeated} was sent more than once" in Page(answer).text
+        assert codes_of(application) == 0
+    assert Page(signed_in.open(signed_in.authorization_url(application))).consent, "nothing was remembered"
+
+
+@contract("D5.repeated")
+def test_a_field_in_the_url_or_of_another_media_type_is_refused(
+    signed_in: OAuthDriver, application: Registered
+) -> None:
+    form = consent_form(signed_in, application)
+    fields = {**form.fields, "decision": "allow"}
+    token = {"X-CSRFToken": fields["csrfmiddlewaretoken"]}
+    for answer in (
+        post(signed_in, form, fields, params={"decision": "allow"}),
+        post(signed_in, form, None, files={name: (None, value) for name, value in fields.items()}),
+        post(signed_in, form, None, json=fields, headers=token),
+        post(signed_in, form, {**fields, "decision": "al\x00low"}),
+    ):
+        assert answer.status_code == 400
+        assert "Location" not in answer.headers
+        assert codes_of(application) == 0
+    assert signed_in.callback(post(signed_in, form, fields)).parameters["code"]
+
+
+def post(driver: OAuthDriver, form: Form, data: Any, *, headers: dict[str, str] | None = None, **options: Any) -> Any:
+    sent = {"Origin": driver.auth_url, **(headers or {})}
+    return driver.browser.post(form.action, data=data, headers=sent, allow_redirects=False, timeout=10, **options)
+
+
 @contract("D5.hidden")
 def test_the_page_says_nothing_in_clear_of_what_it_was_asked(signed_in: OAuthDriver, application: Registered) -> None:
     form = consent_form(signed_in, application, state="a-state-nobody-needs")

@@ -2,7 +2,7 @@
 
 import re
 from html import unescape
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
 from django.contrib.sessions.exceptions import SessionInterrupted
@@ -32,6 +32,12 @@ def alice(db, django_user_model):
     )
 
 
+def answered(client, fields, **options):
+    """What the consent page posts."""
+    form = "application/x-www-form-urlencoded"
+    return client.post("/oauth/authorize", urlencode(fields), content_type=form, **options)
+
+
 def hidden(page, name):
     return unescape(re.search(f'name="{name}" value="([^"]*)"', page.content.decode())[1])
 
@@ -56,9 +62,9 @@ def test_a_page_that_has_done_its_work_offers_to_sign_in_again(client, alice, li
     client.force_login(alice)
     page = client.get(link, **PAGE)
     post = {"pending": hidden(page, "pending"), "decision": "allow"}
-    client.post("/oauth/authorize", post)
+    answered(client, post)
     AuthorizationCode.objects.update(redeemed_at=timezone.now())
-    done = client.post("/oauth/authorize", post, **PAGE)
+    done = answered(client, post, **PAGE)
     assert done.status_code == 200
     assert "You already signed in to Reading List" in done.content.decode()
     again = unescape(re.search(r'href="(/oauth/authorize\?[^"]+)"', done.content.decode())[1])
@@ -84,9 +90,9 @@ def test_a_late_answer_never_takes_the_short_cut_of_whoever_is_signed_in_now(
     client.force_login(alice)
     pending = hidden(client.get(link, **PAGE), "pending")
     client.force_login(bob)
-    allowed = client.post("/oauth/authorize", {"pending": pending, "decision": "allow"}, follow=True, **PAGE)
+    allowed = answered(client, {"pending": pending, "decision": "allow"}, follow=True, **PAGE)
     assert "wants to know who you are" in allowed.content.decode()
-    refused = client.post("/oauth/authorize", {"pending": pending, "decision": "refuse"}, **PAGE)
+    refused = answered(client, {"pending": pending, "decision": "refuse"}, **PAGE)
     assert refused["Location"].startswith(f"{CALLBACK}?error=access_denied")
     assert not AuthorizationCode.objects.exists()
 
@@ -99,11 +105,11 @@ def test_one_link_followed_by_two_people_is_an_attempt_of_each(client, alice, li
     shared = parse_qs(urlsplit(shared).query)["next"][0]
     client.force_login(alice)
     post = {"pending": hidden(client.get(shared, **PAGE), "pending"), "decision": "allow"}
-    assert "code=" in client.post("/oauth/authorize", post)["Location"]
+    assert "code=" in answered(client, post)["Location"]
     client.force_login(mallory)
     for decision, expected in (("refuse", "error=access_denied"), ("allow", "code=")):
         post = {"pending": hidden(client.get(shared, **PAGE), "pending"), "decision": decision}
-        assert expected in client.post("/oauth/authorize", post)["Location"]
+        assert expected in answered(client, post)["Location"]
     assert {row.user for row in AuthorizationCode.objects.all()} == {alice, mallory}
 
 
@@ -124,6 +130,6 @@ def test_a_post_that_another_tab_signed_out_under_leads_on(client, alice, link, 
         raise SessionInterrupted
 
     monkeypatch.setattr("oauth_bridge.views.codes.issue", interrupted)
-    answer = client.post("/oauth/authorize", {"pending": pending, "decision": "allow"}, **PAGE)
+    answer = answered(client, {"pending": pending, "decision": "allow"}, **PAGE)
     assert answer.status_code == 303
     assert answer["Location"].startswith("/oauth/authorize?request=")
