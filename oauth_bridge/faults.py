@@ -29,7 +29,7 @@ class Fault(Enum):
         "The request is for the host {host}, but ALLOWED_HOSTS holds {hosts}. Use one of these, or add it there.",
     )
     CSRF = 403, "access_denied", "The form was out of date or came from elsewhere. Open the page again and repeat it."
-    FORBIDDEN = 403, "access_denied", "You may not do this."
+    FORBIDDEN = 403, "access_denied", "You may not do this. Sign in with an account that may."
     NOT_FOUND = 404, "not_found", "There is nothing at this path. {hint}"
     METHOD = 405, "method_not_allowed", "This path does not take {method}. Use {allow}."
     LINE_TOO_LONG = 414, "invalid_request", "The request line is too long. Send a shorter address."
@@ -38,12 +38,20 @@ class Fault(Enum):
     RATE_LIMITED = 429, "rate_limited", "Too many requests. Wait {seconds} seconds and try again."
     SERVER_ERROR = 500, "server_error", "Something went wrong on our side. Quote the reference {reference} to support."
     AWAY = 503, "temporarily_unavailable", "The service cannot use its database now. Try again in a few seconds."
-    SPECULATIVE = 503, "temporarily_unavailable", "This page is not served in advance. Open it when it is wanted."
+    SPECULATIVE = (
+        503,
+        "temporarily_unavailable",
+        "This page is not served to prefetching, frames, images or scripts. Open it as a page of its own.",
+    )
 
     # Parameters
     MISSING = 400, "invalid_request", "The parameter {name} is missing. Send it once, with a value."
     REPEATED = 400, "invalid_request", "The parameter {name} was sent more than once. Send it once."
-    MALFORMED = 400, "invalid_request", "The parameter {name} holds characters that cannot be part of it. Check it."
+    MALFORMED = (
+        400,
+        "invalid_request",
+        "The parameter {name} holds a control character or is not UTF-8. Check how it was encoded.",
+    )
     PADDED = 400, "invalid_request", "The {name} begins or ends with a space or a line end. Send it without."
     MEDIA_TYPE = (
         400,
@@ -59,7 +67,11 @@ class Fault(Enum):
         "invalid_request",
         "No application with this client_id is registered. Check the client_id in the link.",
     )
-    CLIENT_DISABLED = 400, "unauthorized_client", "The application is switched off. Ask its operator about it."
+    CLIENT_DISABLED = (
+        400,
+        "unauthorized_client",
+        "The application is switched off. Only the operator of this service can change that.",
+    )
     REDIRECT_URI_MISMATCH = (
         400,
         "invalid_request",
@@ -123,10 +135,14 @@ class Fault(Enum):
     CLIENT_SECRET_EXPIRED = (
         401,
         "invalid_client",
-        "The client_secret has expired. Take the newer one of this application into use.",
+        "The client_secret has expired. Use the newer one of this application.",
     )
     CODE_UNKNOWN = 400, "invalid_grant", "The code is not known. Send it exactly as it came to the callback address."
-    CODE_OF_ANOTHER = 400, "invalid_grant", "The code was issued to another application. Use that client_id."
+    CODE_OF_ANOTHER = (
+        400,
+        "invalid_grant",
+        "The code was issued to another application. Send the client_id that the sign-in was started with.",
+    )
     CODE_EXPIRED = 400, "invalid_grant", "The code is older than 10 minutes. Start the sign-in again."
     CODE_SPENT = (
         400,
@@ -138,7 +154,11 @@ class Fault(Enum):
         "invalid_grant",
         "The code was used by another request at the same moment. Use the access token that request received.",
     )
-    CODE_PERSON_AWAY = 400, "invalid_grant", "The account that the code stands for is no longer active."
+    CODE_PERSON_AWAY = (
+        400,
+        "invalid_grant",
+        "The account of the person who signed in is switched off. Only the operator of this service can change that.",
+    )
     CODE_REDIRECT_URI = (
         400,
         "invalid_grant",
@@ -162,7 +182,7 @@ class Fault(Enum):
     VERIFIER_UNASKED = (
         400,
         "invalid_grant",
-        "A code_verifier was sent, but the code was requested without a code_challenge. Send both or neither.",
+        "A code_verifier was sent, but no code_challenge in the link that the code came from. Send both or neither.",
     )
 
     # User info
@@ -180,8 +200,16 @@ class Fault(Enum):
     TOKEN_UNKNOWN = 401, "invalid_token", "The access token is not known. Start the sign-in again."
     TOKEN_EXPIRED = 401, "invalid_token", "The access token is older than 1 hour. Start the sign-in again."
     TOKEN_REVOKED = 401, "invalid_token", "The access token has been revoked. Start the sign-in again."
-    TOKEN_SCOPE = 403, "insufficient_scope", "The access token does not carry the right to read the profile."
-    NO_VERIFIED_EMAIL = 403, "access_denied", "The person has no confirmed e-mail address at the moment."
+    TOKEN_SCOPE = (
+        403,
+        "insufficient_scope",
+        "The access token does not carry the right to read the profile. Start the sign-in again.",
+    )
+    NO_VERIFIED_EMAIL = (
+        403,
+        "access_denied",
+        "The person has no confirmed e-mail address now. Start the sign-in again, so that they can confirm one.",
+    )
 
     def says(self, **details: object) -> str:
         """The public sentence with `details` filled in and anything RFC 6749 does not allow replaced by `?`."""
