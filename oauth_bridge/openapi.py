@@ -141,7 +141,7 @@ def _authorize() -> Json:
 
 
 def _consent() -> Json:
-    text = {"type": "string"}
+    text = {"type": "string", "pattern": parts.PLAIN_TEXT}
     return {
         "operationId": "answerConsent",
         "summary": "What the consent page posts, with fields and cookies of its own. Browsers only.",

@@ -13,6 +13,9 @@ from oauth_bridge.parameters import BODY_LIMIT_BYTES
 
 Json = dict[str, Any]
 
+# What `parameters` reads: no control character.
+PLAIN_TEXT = r"^[^\x00-\x08\x0A-\x1F\x7F]*$"
+
 # What stands in a sentence's braces, as an example.
 DETAILS = {
     "name": "code",
@@ -90,7 +93,9 @@ def query(name: str, description: str, schema: Json, *, required: bool = False) 
 
 
 def form(properties: Json, *, required: list[str]) -> Json:
-    schema = {"type": "object", "properties": properties, "required": required}
+    # Others are ignored, but each is read as strictly as these: once, and without control characters.
+    more = {"propertyNames": {"pattern": PLAIN_TEXT}, "additionalProperties": {"type": "string", "pattern": PLAIN_TEXT}}
+    schema = {"type": "object", "properties": properties, "required": required, **more}
     return {"required": True, "content": {"application/x-www-form-urlencoded": {"schema": schema}}}
 
 
