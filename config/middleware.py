@@ -15,7 +15,7 @@ from django.conf import settings
 from django.core.exceptions import DisallowedHost
 from django.http import Http404, HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
-from django.urls import get_resolver
+from django.utils.module_loading import import_string
 
 from accounts.network import client_address
 from config import logs
@@ -121,6 +121,8 @@ class OriginMiddleware:
 
     def __init__(self, get_response: type_of_handler) -> None:
         self.get_response = get_response
+        # By name, as in config.urls: config.refusals imports this module before there are models.
+        self.bad_request: Callable[..., HttpResponseBase] = import_string("oauth_bridge.views.bad_request")
         pages = urlsplit(settings.AUTH_URL)
         self.scheme, self.pages_host = pages.scheme, pages.netloc if settings.ORIGINS_ARE_SET else None
 
@@ -129,8 +131,7 @@ class OriginMiddleware:
         try:
             host = request.get_host().lower()
         except DisallowedHost as exception:
-            bad_request: Callable[..., HttpResponseBase] = get_resolver().resolve_error_handler(400)
-            return bad_request(request, exception)
+            return self.bad_request(request, exception)
         if self.pages_host is None or self._is_at_pages(host):
             return self.get_response(request)
         request.COOKIES = {}
