@@ -152,6 +152,7 @@ PAGE_WORDS = {
     403: ("Not allowed", "Sign in with another account, or go back."),
     404: ("Page not found", "Check the address, or go back to where you came from."),
     405: ("Not possible here", "Go back and use the buttons of the page."),
+    413: ("This form is too large", "Go back, shorten what you typed or pasted, and send it again."),
     431: (
         "The browser sent too much",
         "If it is the Cookie header, delete the cookies of this site and of the sites above it, then try again.",

@@ -11,8 +11,9 @@ from datetime import datetime
 from typing import Any, ClassVar, cast
 from uuid import UUID
 
+from django.conf import settings
 from django.contrib.sessions.exceptions import SessionInterrupted
-from django.core.exceptions import DisallowedHost
+from django.core.exceptions import DisallowedHost, RequestDataTooBig
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect, JsonResponse
 from django.urls import reverse
 from django.utils import timezone
@@ -269,9 +270,11 @@ def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponseBase:
 
 
 def bad_request(request: HttpRequest, exception: Exception | None = None) -> HttpResponseBase:
-    """400; but where another tab signed out in the middle of a request, what an old form gets."""
+    """400, or 413 for a form that is too large; where another tab signed out meanwhile, what an old form gets."""
     if isinstance(exception, DisallowedHost):
         return errors.host_not_served(request)
+    if isinstance(exception, RequestDataTooBig):
+        return errors.answer(request, Refused(Fault.TOO_LARGE, limit=settings.DATA_UPLOAD_MAX_MEMORY_SIZE))
     if isinstance(exception, SessionInterrupted):
         if request.method == "POST":
             return csrf_failure(request)
