@@ -152,7 +152,7 @@ class Fault(Enum):
     CODE_RACED = (
         400,
         "invalid_grant",
-        "The code was used by another request at the same moment. Use the access token that request received.",
+        "The code was used by another request less than 3 seconds ago. Use the access token that request received.",
     )
     CODE_PERSON_AWAY = (
         400,

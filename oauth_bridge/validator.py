@@ -24,6 +24,8 @@ logger = logging.getLogger("oauth_bridge")
 
 CHALLENGE = re.compile(r"[A-Za-z0-9_-]{43}")
 VERIFIER = re.compile(r"[A-Za-z0-9._~-]{43,128}")
+# A redemption of a spent code within this time is the same exchange sent twice; a later one is a replay (D13).
+SENT_TWICE_WITHIN = timedelta(seconds=3)
 
 
 def holds(application: Application | None, parameters: dict[str, str]) -> bool:
@@ -106,20 +108,26 @@ class Validator(OAuth2Validator):
     def validate_code(
         self, client_id: str, code: str, client: Any, request: Request, *args: Any, **kwargs: Any
     ) -> bool:
-        """D13, D14, D17, specification 3: whose code it is first, then whether it can still be redeemed."""
+        """D9, D13, D14, D17, specification 3: first whether the client may redeem the code, then whether it still can.
+
+        The code_verifier comes before all that revokes: whoever read a code but can't redeem it must not end the token
+        of those who could.
+        """
         row = codes.find(code)
         if row is None:
             raise Refused(Fault.CODE_UNKNOWN)
         if row.application_id != client.pk:
             raise Refused(Fault.CODE_OF_ANOTHER)
+        if row.code_challenge and not request.code_verifier:
+            raise Refused(Fault.VERIFIER_MISSING)
+        if row.code_challenge and codes.challenge_of(request.code_verifier) != row.code_challenge:
+            raise Refused(Fault.VERIFIER_WRONG)
         if row.redeemed_at is not None:
             self._refuse_spent(row, request)
         if row.expires_at <= timezone.now():
             raise Refused(Fault.CODE_EXPIRED)
         if not row.person_is_active:
             raise Refused(Fault.CODE_PERSON_AWAY)
-        if row.code_challenge and not request.code_verifier:
-            raise Refused(Fault.VERIFIER_MISSING)
         if request.code_verifier and not row.code_challenge:
             raise Refused(Fault.VERIFIER_UNASKED)
         request.code_row = row
@@ -163,15 +171,16 @@ class Validator(OAuth2Validator):
     # -- Within ----------------------------------------------------------------------------------------------------
 
     def _refuse_spent(self, row: Any, request: Request) -> NoReturn:
-        """A redemption that began before the code was spent has lost a race; a later one is a replay.
+        """Refuse a code that is spent already; revoke the token that was issued from it when this is a replay. D13.
 
-        Only a replay revokes: it is the second use of RFC 6749 §4.1.2, while simultaneous calls are one use sent twice.
-        A call that waited for a thread until the winner was done looks like a replay and is treated as one: when in
-        doubt, the token ends. So is one that finds the code spent at a time still to come, by a clock that was set back
-        since or by another host's.
+        The same exchange sent twice, by a double click, a retry or two workers, is far likelier than a theft, and only
+        the holder of the secret or the code_verifier can send it: a loser of that race revokes nothing.
+        By the clock alone, so that it does not matter how long a request waited for a thread. A code that was spent at
+        a time still to come is always a replay: the clock was set back since (or another host's differs), so nobody
+        can say how long ago that was, and a grace period until the clock is back there could last for hours.
         """
         now = timezone.now()
-        if request.headers["received_at"] < row.redeemed_at <= now:
+        if row.redeemed_at <= now < row.redeemed_at + SENT_TWICE_WITHIN:
             raise Refused(Fault.CODE_RACED)
         age = max(now - row.redeemed_at, timedelta())
         codes.revoke_issued_from(row)

@@ -7,7 +7,6 @@ import json
 import logging
 import re
 from collections.abc import Callable
-from datetime import datetime
 from typing import Any, ClassVar, cast
 from uuid import UUID
 
@@ -16,7 +15,6 @@ from django.contrib.sessions.exceptions import SessionInterrupted
 from django.core.exceptions import DisallowedHost, RequestDataTooBig
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect, JsonResponse
 from django.urls import reverse
-from django.utils import timezone
 from django.utils.decorators import method_decorator
 from django.views.decorators.csrf import csrf_exempt, csrf_protect, requires_csrf_token
 from django.views.generic import View
@@ -48,7 +46,7 @@ PURPOSES = ("HTTP_SEC_PURPOSE", "HTTP_PURPOSE", "HTTP_X_PURPOSE", "HTTP_X_MOZ")
 KNOWN_METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 
 # What the library still says in words of its own, and the sentence this service has for it.
-LIBRARY_FAULTS = {"unsupported_grant_type": Fault.GRANT_TYPE, "invalid_grant": Fault.VERIFIER_WRONG}
+LIBRARY_FAULTS = {"unsupported_grant_type": Fault.GRANT_TYPE}
 
 
 class BridgeView(OAuthLibMixin, View):
@@ -196,22 +194,21 @@ class TokenView(BridgeView):
     headers = {"Cache-Control": "no-store", "Pragma": "no-cache"}
 
     def post(self, request: HttpRequest) -> HttpResponse:
-        received_at = timezone.now()
         form, challenge = credentials.authenticating(request, parameters.of_form(request))
         try:
-            token = self._exchange(request, form, received_at)
+            token = self._exchange(request, form)
         except Refused as refused:
             if refused.fault.error == "invalid_client" and challenge:
                 refused.headers["WWW-Authenticate"] = challenge
             raise
         return JsonResponse({"access_token": token, "token_type": "Bearer", "expires_in": codes.TOKEN_LIFETIME_SECONDS})
 
-    def _exchange(self, request: HttpRequest, form: dict[str, str], received_at: datetime) -> str:
+    def _exchange(self, request: HttpRequest, form: dict[str, str]) -> str:
         """The token, in two statements when everything is right. When anything is not, the library finds out what."""
         for name in ("grant_type", "client_id"):
             if name not in form:
                 raise Refused(Fault.MISSING, name=name)
-        call: dict[str, Any] = {"received_at": received_at, "address": client_address(request), "presented": form}
+        call: dict[str, Any] = {"address": client_address(request), "presented": form}
         if form["grant_type"] != "authorization_code":
             return self._by_library(request, form, call)
         if "code" not in form:

@@ -52,7 +52,7 @@ def test_authlib(
     check_profile(session.get(f"{provider.base_url}/oauth/userinfo").json(), alice)
 
 
-@contract("3.1", "D13.replay", "D19/invalid_grant")
+@contract("3.1", "D13.twice", "D19/invalid_grant")
 def test_authlib_understands_a_spent_code(
     provider: Server, driver: OAuthDriver, application: Registered, alice: Any
 ) -> None:
@@ -84,7 +84,7 @@ def test_requests_oauthlib(
     check_profile(session.get(f"{provider.base_url}/oauth/userinfo").json(), alice)
 
 
-@contract("3.4", "4.2/error", "7/callback", "D13.replay")
+@contract("3.4", "4.2/error", "7/callback", "D13.twice")
 def test_requests_oauthlib_understands_a_refusal_and_a_spent_code(
     provider: Server, driver: OAuthDriver, application: Registered, alice: Any
 ) -> None:

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from oauth_bridge.models import AccessToken
+import pytest
+
+from oauth_bridge.codes import challenge_of
+from oauth_bridge.models import AccessToken, Application
 from tests.driver import OAuthDriver, error_of
 from tests.factories import PASSWORD, ApplicationFactory, CodeFactory, Registered, TokenFactory
 from tests.matrix import contract
@@ -14,7 +17,7 @@ from tests.server import Server
 Rewind = Callable[..., None]
 
 
-@contract("3.1", "2.2/use", "8/code", "D13.replay")
+@contract("3.1", "2.2/use", "8/code")
 def test_a_code_is_redeemed_once_only(driver: OAuthDriver, application: Registered) -> None:
     code = CodeFactory(application=application).raw
     assert driver.exchange(application, code).status_code == 200
@@ -65,20 +68,35 @@ def test_a_refusal_carries_access_denied_instead_of_a_code(
     assert refused["state"] == "xyz"
 
 
-@contract("D13.replay", "3.1")
-def test_a_replay_revokes_the_token_that_was_issued_from_the_code(driver: OAuthDriver, application: Registered) -> None:
+@contract("D13.twice", "3.1")
+def test_an_exchange_that_is_sent_twice_leaves_its_token_alive(driver: OAuthDriver, application: Registered) -> None:
     code = CodeFactory(application=application).raw
     token = driver.exchange(application, code).json()["access_token"]
+    for _ in range(3):
+        assert "less than 3 seconds ago" in error_of(driver.exchange(application, code), 400, "invalid_grant")
     assert driver.userinfo(token).status_code == 200
-    assert "already" in error_of(driver.exchange(application, code), 400, "invalid_grant")
+
+
+@contract("D13.replay", "3.1")
+def test_a_replay_revokes_the_token_that_was_issued_from_the_code(
+    driver: OAuthDriver, application: Registered, rewind: Rewind
+) -> None:
+    code = CodeFactory(application=application)
+    token = driver.exchange(application, code.raw).json()["access_token"]
+    rewind(code.row, 3)
+    assert driver.userinfo(token).status_code == 200
+    assert "has been revoked" in error_of(driver.exchange(application, code.raw), 400, "invalid_grant")
     error_of(driver.userinfo(token), 401, "invalid_token")
 
 
 @contract("D13.replay")
-def test_a_replay_revokes_no_other_token(driver: OAuthDriver, application: Registered, alice: Any) -> None:
-    codes = [CodeFactory(application=application, user=alice).raw for _ in range(2)]
-    tokens = [driver.exchange(application, code).json()["access_token"] for code in codes]
-    driver.exchange(application, codes[0])
+def test_a_replay_revokes_no_other_token(
+    driver: OAuthDriver, application: Registered, alice: Any, rewind: Rewind
+) -> None:
+    codes = [CodeFactory(application=application, user=alice) for _ in range(2)]
+    tokens = [driver.exchange(application, code.raw).json()["access_token"] for code in codes]
+    rewind(codes[0].row, 3)
+    driver.exchange(application, codes[0].raw)
     assert [driver.userinfo(token).status_code for token in tokens] == [401, 200]
 
 
@@ -94,13 +112,37 @@ def test_a_code_that_expired_after_it_was_spent_still_revokes(
 
 
 @contract("D13.replay")
-def test_mallory_revokes_nothing_with_a_code_she_has_seen(driver: OAuthDriver, application: Registered) -> None:
-    code = CodeFactory(application=application).raw
-    token = driver.exchange(application, code).json()["access_token"]
+def test_mallory_revokes_nothing_with_a_code_she_has_seen(
+    driver: OAuthDriver, application: Registered, rewind: Rewind
+) -> None:
+    code = CodeFactory(application=application)
+    token = driver.exchange(application, code.raw).json()["access_token"]
+    rewind(code.row, 30)
     hers = ApplicationFactory()
-    error_of(driver.exchange(hers, code), 400, "invalid_grant")
-    error_of(driver.exchange(application, code, client_secret="guess"), 401, "invalid_client")
+    error_of(driver.exchange(hers, code.raw), 400, "invalid_grant")
+    error_of(driver.exchange(application, code.raw, client_secret="guess"), 401, "invalid_client")
     assert driver.userinfo(token).status_code == 200
+
+
+@contract("D13.replay")
+@pytest.mark.parametrize("kind", [Application.CLIENT_PUBLIC, Application.CLIENT_CONFIDENTIAL])
+def test_a_replay_of_a_code_with_a_challenge_revokes_with_the_right_verifier_only(
+    driver: OAuthDriver, rewind: Rewind, kind: str
+) -> None:
+    """Anybody can name a public client; a confidential one may have been handed somebody else's code."""
+    application = ApplicationFactory(client_type=kind)
+    secret = application.client_secret or None
+    verifier = "v" * 43
+    code = CodeFactory(application=application, code_challenge=challenge_of(verifier))
+    given: dict[str, str | None] = {"client_secret": secret, "code_verifier": verifier}
+    token = driver.exchange(application, code.raw, **given).json()["access_token"]
+    rewind(code.row, 30)
+    for wrong in (None, "", "w" * 43):
+        refused = driver.exchange(application, code.raw, **{**given, "code_verifier": wrong})
+        assert "code_verifier" in error_of(refused, 400, "invalid_grant")
+    assert driver.userinfo(token).status_code == 200
+    assert "has been revoked" in error_of(driver.exchange(application, code.raw, **given), 400, "invalid_grant")
+    assert driver.userinfo(token).status_code == 401
 
 
 @contract("D13.recorded")

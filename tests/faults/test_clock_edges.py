@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from datetime import datetime, timedelta
 from typing import Any
@@ -84,8 +85,22 @@ def test_a_token_that_was_exchanged_ends_3600_seconds_after_the_exchange(
         assert read(token).status_code == 401
 
 
+@contract("D13.twice")
+@pytest.mark.parametrize("later", [0, 0.001, 1, 2.999])
+def test_an_exchange_sent_twice_within_3_seconds_revokes_nothing(
+    registered: Registered, start: datetime, later: float, caplog: pytest.LogCaptureFixture
+) -> None:
+    code = CodeFactory(application=registered, issued_at=start)
+    with time_machine.travel(start, tick=False) as clock, caplog.at_level(logging.WARNING, "oauth_bridge"):
+        token = redeem(registered, code).json()["access_token"]
+        clock.shift(timedelta(seconds=later))
+        assert redeem(registered, code).json()["error"] == "invalid_grant"
+        assert read(token).status_code == 200
+    assert not caplog.records
+
+
 @contract("D13.replay", "D13.recorded")
-@pytest.mark.parametrize("later", [0.001, 1, 599, 601, 3598])
+@pytest.mark.parametrize("later", [3, 3.001, 599, 601, 3598])
 def test_a_replay_revokes_as_long_as_the_token_lives(registered: Registered, start: datetime, later: float) -> None:
     code = CodeFactory(application=registered, issued_at=start)
     with time_machine.travel(start, tick=False) as clock:

@@ -7,78 +7,82 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-import requests
+import pytest
 
 from oauth_bridge.models import AccessToken, AuthorizationCode
 from tests.conftest import Launch
-from tests.driver import error_of
-from tests.factories import ApplicationFactory, CodeFactory, Registered
+from tests.factories import ApplicationFactory, Registered, digest_of, rewind
+from tests.load import Answer, Caller, codes_for, statuses
 from tests.matrix import contract
 from tests.server import Server
 
-CALLERS = 10
+WORKERS = 4
 
 
 class Crowd:
-    """Callers, each with a connection of its own, that post at the same moment."""
+    """Callers, each with a connection of its own, that redeem the same code at the same moment."""
 
-    def __init__(self, server: Server, application: Registered, callers: int = CALLERS) -> None:
-        self.server = server
+    def __init__(self, server: Server, application: Registered, callers: int) -> None:
         self.application = application
         self.barrier = threading.Barrier(callers)
-        self.connections = [requests.Session() for _ in range(callers)]
+        self.callers = [Caller(server) for _ in range(callers)]
 
-    def redeem(self, code: str) -> list[requests.Response]:
-        with ThreadPoolExecutor(len(self.connections)) as pool:
-            return list(pool.map(lambda connection: self._post(connection, code), self.connections))
+    def redeem(self, codes: list[str]) -> dict[str, str]:
+        """The token that each code led to, when one caller got it and the others were told that it went to another."""
+        with ThreadPoolExecutor(len(self.callers)) as pool:
+            columns = list(pool.map(lambda caller: [self._exchange(caller, code) for code in codes], self.callers))
+        return {code: self._token(answers) for code, answers in zip(codes, zip(*columns, strict=True), strict=True)}
 
-    def _post(self, connection: requests.Session, code: str) -> requests.Response:
-        form = {
-            "grant_type": "authorization_code",
-            "code": code,
-            "client_id": self.application.client_id,
-            "client_secret": self.application.client_secret,
-        }
+    def _exchange(self, caller: Caller, code: str) -> Answer:
         self.barrier.wait(30)
-        return connection.post(f"{self.server.base_url}/oauth/token", data=form, timeout=60)
+        return caller.exchange(self.application, code)
 
-
-def check(server: Server, codes: int) -> None:
-    application = ApplicationFactory()
-    crowd = Crowd(server, application)
-    for _ in range(codes):
-        code = CodeFactory(application=application)
-        answers = crowd.redeem(code.raw)
-        assert Counter(answer.status_code for answer in answers) == {200: 1, 400: CALLERS - 1}
+    def _token(self, answers: tuple[Answer, ...]) -> str:
+        assert Counter(answer.status for answer in answers) == {200: 1, 400: len(answers) - 1}
+        [token] = [answer.json()["access_token"] for answer in answers if answer.status == 200]
         for answer in answers:
-            if answer.status_code == 400:
-                error_of(answer, 400, "invalid_grant")
-    tokens = AccessToken.objects.filter(application=application.row)
-    spent = AuthorizationCode.objects.filter(application=application.row, redeemed_at__isnull=False)
-    assert tokens.count() == spent.count() == codes
-    assert {bytes(row.digest) for row in tokens} == {bytes(row.token_digest or b"") for row in spent}
+            if answer.status == 400:
+                assert answer.json()["error"] == "invalid_grant"
+                assert "less than 3 seconds ago" in answer.json()["error_description"]
+        return str(token)
+
+
+def check(server: Server, *, pairs: int, tens: int) -> None:
+    """One success for each code, no trace of the losers, every winner's token alive; and 3 seconds later a replay."""
+    for callers, count in ((2, pairs), (10, tens)):
+        application = ApplicationFactory()
+        redeemed = Crowd(server, application, callers).redeem(codes_for(application, count))
+        tokens = AccessToken.objects.filter(application=application.row)
+        codes = AuthorizationCode.objects.filter(application=application.row, redeemed_at__isnull=False)
+        won = {digest_of(token) for token in redeemed.values()}
+        assert len(won) == tokens.count() == codes.count() == count
+        assert {bytes(row.digest) for row in tokens} == {bytes(row.token_digest or b"") for row in codes} == won
+        assert statuses(server, redeemed.values()) == {200: count}
+
+        code, token = next(iter(redeemed.items()))
+        rewind(codes.get(digest=digest_of(code)), 3)
+        assert "has been revoked" in Caller(server).exchange(application, code).json()["error_description"]
+        assert statuses(server, redeemed.values()) == {200: count - 1, 401: 1}
+        assert statuses(server, [token]) == {401: 1}
     assert '"level":"error"' not in server.log
 
 
-@contract("D13.race", "D13.no-row")
-def test_ten_threads_and_four_processes_redeem_a_code_once(postgresql: None, redis_server: Any, launch: Launch) -> None:
-    check(launch(REDIS_URL=redis_server.url, WEB_CONCURRENCY="4"), codes=50)
+@contract("D13.race", "D13.no-row", "D13.twice", "D13.replay")
+def test_of_redemptions_at_once_one_succeeds_and_its_token_lives(
+    postgresql: None, redis_server: Any, launch: Launch
+) -> None:
+    check(launch(REDIS_URL=redis_server.url, WEB_CONCURRENCY=str(WORKERS)), pairs=100, tens=20)
 
 
-@contract("D13.race", "D13.no-row")
-def test_ten_callers_of_one_process_redeem_a_code_once(launch: Launch) -> None:
-    check(launch(), codes=15)
+@pytest.mark.long
+@contract("D13.race", "D13.no-row", "D13.twice", "D13.replay")
+def test_of_a_thousand_pairs_and_two_hundred_tens_every_winner_keeps_its_token(
+    postgresql: None, redis_server: Any, launch: Launch
+) -> None:
+    """Run by `python -m pytest tests/faults/test_concurrent_redemption.py -m long`, with DATABASE_URL a PostgreSQL."""
+    check(launch(REDIS_URL=redis_server.url, WEB_CONCURRENCY=str(WORKERS)), pairs=1000, tens=200)
 
 
-@contract("D13.race", "D13.replay")
-def test_of_two_calls_at_once_the_first_ones_token_ends_exactly_when_the_second_is_told_so(launch: Launch) -> None:
-    """A call that began before the code was spent has lost a race; one that began afterwards is a replay."""
-    server = launch()
-    crowd = Crowd(server, ApplicationFactory(), callers=2)
-    for _ in range(30):
-        answers = crowd.redeem(CodeFactory(application=crowd.application).raw)
-        won, lost = sorted(answers, key=lambda answer: answer.status_code)
-        headers = {"Authorization": f"Bearer {won.json()['access_token']}"}
-        status = requests.get(f"{server.base_url}/oauth/userinfo", headers=headers, timeout=10).status_code
-        told = error_of(lost, 400, "invalid_grant")
-        assert {200: "at the same moment", 401: "has been revoked"}[status] in told
+@contract("D13.race", "D13.no-row", "D13.twice", "D13.replay")
+def test_callers_of_one_process_redeem_a_code_once(launch: Launch) -> None:
+    check(launch(), pairs=20, tens=10)
