@@ -18,9 +18,9 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from accounts import returning, throttling, verification
+from accounts.credentials import end_credentials
 from accounts.models import User
 from accounts.network import client_address
-from accounts.sessions import end_sessions
 
 logger = logging.getLogger(__name__)
 
@@ -74,7 +74,7 @@ class AccountAdapter(DefaultAccountAdapter):
 
     def post_login(self, request: HttpRequest, user: AbstractBaseUser, **kwargs: Any) -> HttpResponse:
         response: HttpResponse = super().post_login(request, user, **kwargs)
-        throttling.know_browser(request, response, cast(User, user).email)
+        throttling.know_browser(request, response, cast(User, user))
         returning.forget(request)
         return response
 
@@ -98,10 +98,15 @@ class AccountAdapter(DefaultAccountAdapter):
         return confirmed
 
     def set_password(self, user: AbstractBaseUser, password: str) -> None:
-        """A new password signs the person out of every other browser."""
+        """A new password ends what was given out before it, except the session of the browser that chose it.
+
+        Not the library's own, which saves the whole row as it was before the hash was made: an account that was
+        deactivated meanwhile would be active again.
+        """
+        user.set_password(password)
         with transaction.atomic():
-            super().set_password(user, password)
-            end_sessions(cast(User, user), except_key=self.request.session.session_key)
+            user.save(update_fields=["password"])
+            end_credentials(cast(User, user), except_session=self.request.session.session_key)
 
     # Mail --------------------------------------------------------------------------------------------------------
 

@@ -16,9 +16,9 @@ from django.utils.translation import ngettext
 
 from accounts import avatars, verification
 from accounts.admin_site import ModelAdmin
+from accounts.credentials import set_active
 from accounts.forms import PasswordField
 from accounts.models import NICKNAME_MAX_LENGTH, User
-from accounts.sessions import end_sessions
 from accounts.text import refuse_control_characters
 
 PRIVILEGES = ("is_staff", "is_superuser", "user_permissions")
@@ -126,11 +126,11 @@ class UserAdmin(ModelAdmin):
         return super().formfield_for_manytomany(db_field, request, **kwargs)
 
     def save_model(self, request: HttpRequest, obj: User, form: Any, change: bool) -> None:
+        if change:
+            set_active(obj, obj.is_active)
         super().save_model(request, obj, form, change)
         if not change and form.cleaned_data["is_verified"]:
             verification.mark_verified(obj)
-        if not obj.is_active:
-            end_sessions(obj)
 
     def delete_model(self, request: HttpRequest, obj: User) -> None:
         avatars.delete_file(obj.avatar)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 import uuid
+from collections.abc import Iterator
 from typing import Any, ClassVar
 
 from django.contrib.auth.models import AbstractBaseUser, BaseUserManager, PermissionsMixin
@@ -55,6 +56,9 @@ class User(AbstractBaseUser, PermissionsMixin):
     is_active = models.BooleanField(_("active"), default=True)
     is_staff = models.BooleanField(_("administrator"), default=False)
     created_at = models.DateTimeField(_("created at"), default=timezone.now, editable=False)
+    # Counted up by `credentials.end_credentials`. A counter and not a time: no clock decides, and what is given out at
+    # the moment of the end to somebody who was let in before it is void as well.
+    credentials_version = models.IntegerField(default=0, db_default=0, editable=False)
 
     USERNAME_FIELD = "email"
     EMAIL_FIELD = "email"
@@ -80,6 +84,16 @@ class User(AbstractBaseUser, PermissionsMixin):
     def clean(self) -> None:
         super().clean()
         self.email = normalise_email(self.email)
+
+    def get_session_auth_hash(self) -> str:
+        """What a session must carry to be the person's: begun under this password and this `credentials_version`."""
+        return self._of_this_version(super().get_session_auth_hash())
+
+    def get_session_auth_fallback_hash(self) -> Iterator[str]:
+        return map(self._of_this_version, super().get_session_auth_fallback_hash())
+
+    def _of_this_version(self, session_hash: str) -> str:
+        return f"{session_hash}{self.credentials_version or ''}"
 
     @property
     def display_name(self) -> str:

@@ -36,14 +36,6 @@ def digest(session_key: str) -> str:
     return hashlib.sha256(session_key.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def end_sessions(user: User, *, except_key: str | None = None) -> None:
-    """Sign the person out everywhere, except in the browser that holds `except_key`."""
-    sessions = user.sessions.all()
-    if except_key:
-        sessions = sessions.exclude(session_key=digest(except_key))
-    sessions.delete()
-
-
 class Beside(NamedTuple):
     """What else the statement that loads a session can read: columns of tables joined to it; `u` is the person."""
 

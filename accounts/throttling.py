@@ -20,7 +20,7 @@ from django.utils.translation import ngettext
 
 from accounts import limits
 from accounts.limits import Counter
-from accounts.models import normalise_email
+from accounts.models import User, normalise_email
 from accounts.network import client_address, site_of
 
 _SALT = "accounts.known-browser"
@@ -53,20 +53,22 @@ def reset_wait(request: HttpRequest) -> int:
 
 def may_mail_reset(request: HttpRequest, email: str) -> bool:
     """Whether another reset mail may go to the address now, which is then counted."""
-    counters = _account_counters("reset_mail", request, email, RESET_MAILS_FROM_EVERYWHERE, RESET_MAILS)
+    browser = _known_browser(request, email)
+    counters = _account_counters("reset_mail", request, email, browser, RESET_MAILS_FROM_EVERYWHERE, RESET_MAILS)
     return not (limits.exceeded(*counters) or limits.count(*counters))
 
 
 def _sign_in_counters(request: HttpRequest, email: str) -> list[Counter]:
-    counters = _account_counters("sign_in_account", request, email, limits.ROTATING)
-    if _known_browser(request, email):
+    browser = _known_browser(request, email)
+    counters = _account_counters("sign_in_account", request, email, browser, limits.ROTATING)
+    if browser:
         return counters
     everybody = Counter("sign_in", "all", rate=ALL_FAILURES)
     return [*counters, *limits.by_address("sign_in_address", client_address(request)), everybody]
 
 
 def _account_counters(
-    name: str, request: HttpRequest, email: str, times_from_everywhere: int, rate: str = ""
+    name: str, request: HttpRequest, email: str, browser: str, times_from_everywhere: int, rate: str = ""
 ) -> list[Counter]:
     """A browser that knows the account is counted by itself; any other by account and address.
 
@@ -74,17 +76,13 @@ def _account_counters(
     which known browsers do not. IPv6 counts by site here, of which one machine holds few.
     """
     account = _mark(email)
-    if browser := _known_browser(request, email):
+    if browser:
         return [Counter(name, f"{account}:{browser}", rate=rate)]
     address = client_address(request)
     return [
         Counter(name, f"{account} {site_of(address) or address}", rate=rate),
         Counter(name, account, times_from_everywhere, rate),
     ]
-
-
-def _known_browser(request: HttpRequest, email: str) -> str | None:
-    return known_browsers(request).get(_mark(email))
 
 
 def retry_message(seconds: int) -> str:
@@ -99,26 +97,42 @@ def retry_message(seconds: int) -> str:
     ) % {"when": when}
 
 
-def known_browsers(request: HttpRequest) -> dict[str, str]:
-    """The accounts that were signed in to from this browser: mark of the account → random name of the browser."""
+def _known_browser(request: HttpRequest, email: str) -> str:
+    """The name of this browser when the account was signed in to from it and its credentials have not been ended since.
+
+    Asks the database only for a browser with a mark of the account, so it tells a stranger nothing by its time.
+    """
+    name, version = known_browsers(request).get(_mark(email), ("", 0))
+    current = User.objects.filter(email=normalise_email(email), credentials_version=version)
+    return name if name and current.exists() else ""
+
+
+def known_browsers(request: HttpRequest) -> dict[str, tuple[str, int]]:
+    """The accounts that were signed in to from this browser, by their marks.
+
+    Of each the random name of the browser, and the account's `credentials_version` at that time.
+    """
     try:
         entries = signing.loads(
             request.COOKIES.get(settings.KNOWN_BROWSER_COOKIE_NAME, ""),
             salt=_SALT,
             max_age=settings.KNOWN_BROWSER_AGE_SECONDS,
         )
+        oldest = time.time() - settings.KNOWN_BROWSER_AGE_SECONDS
+        return {mark: (name, version) for mark, name, noted_at, version in entries if noted_at > oldest}
     except (signing.BadSignature, ValueError):
         return {}
-    oldest = time.time() - settings.KNOWN_BROWSER_AGE_SECONDS
-    return {mark: name for mark, name, noted_at in entries if noted_at > oldest}
 
 
-def know_browser(request: HttpRequest, response: HttpResponseBase, email: str) -> None:
+def know_browser(request: HttpRequest, response: HttpResponseBase, user: User) -> None:
     """Note on the browser itself, signed and dated, that the owner of the account has signed in here."""
-    now = int(time.time())
-    known = {_mark(email): secrets.token_hex(8)} | known_browsers(request)
-    mine = known.pop(_mark(email))
-    entries = [(_mark(email), mine, now), *((mark, name, now) for mark, name in known.items())]
+    now, mine = int(time.time()), _mark(user.email)
+    known = known_browsers(request)
+    name, _version = known.pop(mine, (secrets.token_hex(8), 0))
+    entries = [
+        (mine, name, now, user.credentials_version),
+        *((mark, name, now, version) for mark, (name, version) in known.items()),
+    ]
     response.set_cookie(
         settings.KNOWN_BROWSER_COOKIE_NAME,
         signing.dumps(entries[:_PEOPLE_PER_BROWSER], salt=_SALT, compress=True),

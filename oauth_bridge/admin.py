@@ -137,6 +137,11 @@ class ApplicationAdmin(ModelAdmin):
         )
         return [secret, *super().get_urls()]
 
+    def save_model(self, request: HttpRequest, obj: Application, form: Any, change: bool) -> None:
+        if change:
+            applications.set_enabled(obj, obj.is_enabled)
+        super().save_model(request, obj, form, change)
+
     def response_add(
         self, request: HttpRequest, obj: Application, post_url_continue: str | None = None
     ) -> HttpResponse:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import F, Q
 from django.utils import timezone
 
 from accounts.rows import Rows
@@ -30,7 +30,8 @@ APPLICATIONS = Rows(Application, without=("created", "updated"))
 WITH_CONSENT = Beside(
     f"{APPLICATIONS.columns('a')}, c.fingerprint",
     f"LEFT JOIN {Application._meta.db_table} a ON a.client_id = %s"
-    f" LEFT JOIN {Consent._meta.db_table} c ON c.application_id = a.id AND c.user_id = u.id AND c.expires_at > %s",
+    f" LEFT JOIN {Consent._meta.db_table} c ON c.application_id = a.id AND c.user_id = u.id AND c.expires_at > %s"
+    " AND c.person_version = u.credentials_version",
 )
 
 
@@ -107,6 +108,11 @@ def _forget_expired(application: Application, now: datetime) -> None:
 
 
 def set_enabled(application: Application, is_enabled: bool) -> None:
-    """Switch the application off or on; off, its codes and tokens are useless at once (D17)."""
-    application.is_enabled = is_enabled
-    application.save(update_fields=["is_enabled", "updated"])
+    """Switch the application off or on. Either way its codes and tokens from before end; nothing ends without a change.
+
+    D17. One statement, however many there are.
+    """
+    Application.objects.filter(pk=application.pk).exclude(is_enabled=is_enabled).update(
+        is_enabled=is_enabled, credentials_version=F("credentials_version") + 1, updated=timezone.now()
+    )
+    application.refresh_from_db(fields=["is_enabled", "credentials_version", "updated"])

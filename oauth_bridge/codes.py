@@ -37,18 +37,20 @@ PEOPLE = Person._meta.db_table
 
 ISSUE = f"""
     INSERT INTO {CODES} (digest, attempt, application_id, user_id, redirect_uri, scope, code_challenge,
-                         issued_at, expires_at)
-    VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s)
+                         issued_at, expires_at, person_version, application_version)
+    VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
     ON CONFLICT (user_id, attempt) DO UPDATE
-       SET digest = excluded.digest, issued_at = excluded.issued_at, expires_at = excluded.expires_at
+       SET digest = excluded.digest, issued_at = excluded.issued_at, expires_at = excluded.expires_at,
+           person_version = excluded.person_version, application_version = excluded.application_version
      WHERE {CODES}.redeemed_at IS NULL AND {CODES}.application_id = excluded.application_id
  RETURNING id
 """  # noqa: S608 - table names only
 
 FIND = f"""
     SELECT c.id, c.digest, c.application_id, c.user_id, c.redirect_uri, c.scope, c.code_challenge, c.expires_at,
-           c.redeemed_at, c.token_digest, u.is_active AS person_is_active
-      FROM {CODES} c JOIN {PEOPLE} u ON u.id = c.user_id
+           c.redeemed_at, c.token_digest, u.is_active AS person_is_active,
+           c.person_version <> u.credentials_version OR c.application_version <> a.credentials_version AS is_ended
+      FROM {CODES} c JOIN {PEOPLE} u ON u.id = c.user_id LEFT JOIN {APPLICATIONS} a ON a.id = c.application_id
      WHERE c.digest = %s
 """  # noqa: S608
 
@@ -56,17 +58,22 @@ SPEND = f"""
     UPDATE {CODES} SET redeemed_at = %s, token_digest = %s
      WHERE digest = %s AND redeemed_at IS NULL AND expires_at > %s AND application_id = %s AND code_challenge = %s
        AND redirect_uri = coalesce(%s, redirect_uri)
-       AND EXISTS (SELECT 1 FROM {PEOPLE} u WHERE u.id = user_id AND u.is_active)
- RETURNING application_id, user_id, scope
+       AND EXISTS (SELECT 1 FROM {PEOPLE} u
+                    WHERE u.id = user_id AND u.is_active AND u.credentials_version = person_version)
+       AND EXISTS (SELECT 1 FROM {APPLICATIONS} a
+                    WHERE a.id = application_id AND a.credentials_version = application_version)
+ RETURNING application_id, user_id, scope, person_version, application_version
 """  # noqa: S608
 
 STORE = f"""
-    INSERT INTO {TOKENS} (digest, application_id, user_id, scope, issued_at, expires_at)
+    INSERT INTO {TOKENS} (digest, application_id, user_id, scope, person_version, application_version,
+                          issued_at, expires_at)
 """
 
 SPEND_AND_STORE = f"""
     WITH spent AS ({SPEND})
-    {STORE} SELECT %s, application_id, user_id, scope, %s, %s FROM spent RETURNING id
+    {STORE} SELECT %s, application_id, user_id, scope, person_version, application_version, %s, %s FROM spent
+    RETURNING id
 """  # noqa: S608
 
 BEARERS = Rows(Person, "id", "nickname", "email", "email_verified_at", "avatar")
@@ -75,6 +82,7 @@ READ = f"""
     SELECT {BEARERS.columns("u")}, t.application_id, a.client_type, t.scope
       FROM {TOKENS} t JOIN {PEOPLE} u ON u.id = t.user_id JOIN {APPLICATIONS} a ON a.id = t.application_id
      WHERE t.digest = %s AND t.expires_at > %s AND t.revoked_at IS NULL AND u.is_active AND a.is_enabled
+       AND t.person_version = u.credentials_version AND t.application_version = a.credentials_version
 """  # noqa: S608
 
 
@@ -131,6 +139,8 @@ def issue(attempt: Attempt, person: User) -> str:
         attempt.code_challenge,
         now,
         now + timedelta(seconds=CODE_LIFETIME_SECONDS),
+        person.credentials_version,
+        attempt.application.credentials_version,
     )
     if row is None:
         raise AlreadyRedeemed
@@ -143,7 +153,7 @@ def void(attempt_id: UUID, person: User) -> None:
 
 
 def find(code: str) -> AuthorizationCode | None:
-    """The code's row with `person_is_active`, whatever state it is in."""
+    """The code's row with `person_is_active` and `is_ended`, whatever state it is in."""
     return next(iter(AuthorizationCode.objects.raw(FIND, [digest_of(code)])), None)
 
 
@@ -167,7 +177,7 @@ def redeem(presented: dict[str, str], application_id: int, token: str) -> bool:
         row = one(SPEND, *spend)
         if row is None:
             return False
-        one(f"{STORE} VALUES (%s, %s, %s, %s, %s, %s) RETURNING id", digest, *row, now, expires_at)
+        one(f"{STORE} VALUES (%s, %s, %s, %s, %s, %s, %s, %s) RETURNING id", digest, *row, now, expires_at)
     return True
 
 
@@ -193,7 +203,8 @@ def read(token: str) -> Bearer:
     """Whom the token stands for. One statement.
 
     Specification 3.3; D14, D17.
-    Raises Refused: the token is unknown, expired or revoked, or its person or application is switched off.
+    Raises Refused: the token is unknown, expired or revoked, or its person or application is switched off or was
+    since; or the person has a new password.
     """
     now = timezone.now()
     digest = digest_of(token)

@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 def applications(request: HttpRequest) -> HttpResponse:
     """Remembered consents, newest first; a post with the number of one ends it and what the application holds."""
     person = cast("User", request.user)
-    remembered = Consent.objects.filter(user=person, expires_at__gt=timezone.now()).select_related("application")
+    remembered = Consent.objects.filter(
+        user=person, expires_at__gt=timezone.now(), person_version=person.credentials_version
+    ).select_related("application")
     if request.method == "POST":
         chosen = remembered.filter(pk=_number(request.POST.get("consent", ""))).first()
         if chosen:

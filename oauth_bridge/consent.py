@@ -130,7 +130,12 @@ def remember(person: User, application: Application) -> None:
     Consent.objects.update_or_create(
         user=person,
         application=application,
-        defaults={"fingerprint": fingerprint(application), "given_at": now, "expires_at": now + REMEMBERED},
+        defaults={
+            "fingerprint": fingerprint(application),
+            "given_at": now,
+            "expires_at": now + REMEMBERED,
+            "person_version": person.credentials_version,
+        },
     )
 
 

@@ -154,6 +154,7 @@ class Fault(Enum):
         "invalid_grant",
         "The code was used by another request less than 3 seconds ago. Use the access token that request received.",
     )
+    CODE_REVOKED = 400, "invalid_grant", "The code has been revoked. Start the sign-in again."
     CODE_PERSON_AWAY = (
         400,
         "invalid_grant",

@@ -6,6 +6,9 @@ people and applications without a constraint of the database's, which would lock
 redeemed by an application that has been authenticated, and a token is read together with both, so one that is left
 without them is worth nothing. No index finds them by application, of which one may hold nearly all: they outlive it,
 unusable, until they are purged.
+
+To end all of a person's or an application's at once, no row of them is touched: each carries the `credentials_version`
+that its person and its application had, and is worth nothing once one of them has another.
 """
 
 from __future__ import annotations
@@ -50,6 +53,7 @@ class Application(AbstractApplication):
     )
     is_trusted = models.BooleanField(_("trusted"), default=False)
     is_enabled = models.BooleanField(_("enabled"), default=True)
+    credentials_version = models.IntegerField(default=0, db_default=0, editable=False)
 
     # Parts of the toolkit's model that this service does not offer, or keeps elsewhere.
     user = None
@@ -120,6 +124,11 @@ def _application() -> models.ForeignKey[Any, Any]:
     )
 
 
+def _version() -> models.IntegerField[int, int]:
+    """The `credentials_version` of a person or an application when the row was made."""
+    return models.IntegerField(default=0, db_default=0, editable=False)
+
+
 class AuthorizationCode(models.Model):
     """A one-time code, remembered after it was redeemed so that a replay is recognised (D13, D14).
 
@@ -139,8 +148,12 @@ class AuthorizationCode(models.Model):
     expires_at = models.DateTimeField()
     redeemed_at = models.DateTimeField(null=True)
     token_digest = models.BinaryField(max_length=32, null=True, editable=False)
+    person_version = _version()
+    application_version = _version()
 
-    person_is_active: bool  # beside the row when `codes.find` read it
+    # Beside the row when `codes.find` read it.
+    person_is_active: bool
+    is_ended: bool
 
     class Meta:
         swappable = "OAUTH2_PROVIDER_GRANT_MODEL"
@@ -159,6 +172,8 @@ class AccessToken(models.Model):
     issued_at = models.DateTimeField()
     expires_at = models.DateTimeField()
     revoked_at = models.DateTimeField(null=True)
+    person_version = _version()
+    application_version = _version()
 
     class Meta:
         swappable = "OAUTH2_PROVIDER_ACCESS_TOKEN_MODEL"
@@ -181,7 +196,8 @@ class IDToken(models.Model):
 class Consent(models.Model):
     """A person's "don't ask again for this application" (D7).
 
-    `fingerprint` is that of the name, homepage and addresses the person agreed to; another one ends the consent.
+    `fingerprint` is that of the name, homepage and addresses the person agreed to; another one ends the consent, and so
+    does another `credentials_version` of the person.
     """
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
@@ -189,6 +205,7 @@ class Consent(models.Model):
     fingerprint = models.CharField(max_length=64)
     given_at = models.DateTimeField()
     expires_at = models.DateTimeField()
+    person_version = _version()
 
     class Meta:
         constraints: ClassVar[list[models.BaseConstraint]] = [

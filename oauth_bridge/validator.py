@@ -128,6 +128,8 @@ class Validator(OAuth2Validator):
             raise Refused(Fault.CODE_EXPIRED)
         if not row.person_is_active:
             raise Refused(Fault.CODE_PERSON_AWAY)
+        if row.is_ended:
+            raise Refused(Fault.CODE_REVOKED)
         if request.code_verifier and not row.code_challenge:
             raise Refused(Fault.VERIFIER_UNASKED)
         request.code_row = row

@@ -113,6 +113,10 @@ def test_a_disabled_application_is_refused_until_it_is_enabled(
     answered(manage("application", "disable", application.client_id, "--json"))
     error_of(driver.userinfo(token), 401, "invalid_token")
     answered(manage("application", "enable", application.client_id, "--json"))
+    error_of(driver.userinfo(token), 401, "invalid_token")
+    application.row.refresh_from_db()
+    later = CodeFactory(application=application, application_version=application.row.credentials_version)
+    token = driver.exchange(application, later.raw).json()["access_token"]
     assert driver.userinfo(token).status_code == 200
 
 
@@ -197,7 +201,9 @@ def test_a_deactivated_account_is_refused_until_it_is_activated(
     error_of(signed_in.userinfo(token), 401, "invalid_token")
     assert signed_in.get("/accounts/profile").status_code == 302
     answered(manage("account", "activate", alice.email, "--json"))
-    assert signed_in.userinfo(token).status_code == 200
+    error_of(signed_in.userinfo(token), 401, "invalid_token")
+    assert signed_in.get("/accounts/profile").status_code == 302
+    assert signed_in.signed_in(alice.email, PASSWORD).get("/accounts/profile").status_code == 200
 
 
 @contract("O.account.verified")

@@ -17,8 +17,9 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from accounts.credentials import end_credentials
 from accounts.models import Session, User
-from accounts.sessions import Beside, SessionStore, digest, end_sessions
+from accounts.sessions import Beside, SessionStore, digest
 from tests.factories import PersonFactory
 
 pytestmark = pytest.mark.django_db
@@ -171,16 +172,16 @@ def test_a_secret_key_that_was_dropped_signs_everybody_out(browser: Client, sett
     assert not is_signed_in(browser)
 
 
-def test_ending_sessions_spares_the_browser_that_asked(browser: Client, alice: User) -> None:
+def test_ending_credentials_spares_the_session_that_asked(browser: Client, alice: User) -> None:
     other = Client()
     other.force_login(alice)
-    end_sessions(alice, except_key=key_of(browser))
-    assert is_signed_in(browser)
+    end_credentials(alice, except_session=key_of(browser))
+    assert [row.session_key for row in Session.objects.all()] == [digest(key_of(browser))]
     assert not is_signed_in(other)
 
 
 def test_mallory_can_not_end_alices_sessions(browser: Client) -> None:
-    end_sessions(PersonFactory(nickname="Mallory"))
+    end_credentials(PersonFactory(nickname="Mallory"))
     assert is_signed_in(browser)
 
 

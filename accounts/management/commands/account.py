@@ -12,8 +12,8 @@ from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError
 from django.db import DataError, IntegrityError, transaction
 
+from accounts.credentials import end_credentials, set_active
 from accounts.models import User, normalise_email
-from accounts.sessions import end_sessions
 from accounts.text import refuse_control_characters
 from accounts.verification import mark_verified
 
@@ -26,7 +26,7 @@ class Command(BaseCommand):
         create = actions.add_parser("create", help="make an account whose address counts as confirmed")
         create.add_argument("--nickname", required=True, help="the name that applications show")
         create.add_argument("--unverified", action="store_true", help="have the person confirm the address by mail")
-        set_password = actions.add_parser("set-password", help="set a password and sign the person out everywhere")
+        set_password = actions.add_parser("set-password", help="set a password; end all that was given out before")
         activate = actions.add_parser("activate", help="let a deactivated account in again")
         deactivate = actions.add_parser("deactivate", help="keep an account out and sign it out everywhere")
         for action in (create, set_password, activate, deactivate):
@@ -63,20 +63,17 @@ class Command(BaseCommand):
         user = _person(options)
         user.set_password(_password(options, user))
         user.save(update_fields=["password"])
-        end_sessions(user)
+        end_credentials(user)
         return user, f"{user.email} has a new password and is signed out everywhere."
 
     def _activate(self, options: dict[str, Any]) -> tuple[User, str]:
         user = _person(options)
-        user.is_active = True
-        user.save(update_fields=["is_active"])
+        set_active(user, True)
         return user, f"{user.email} can sign in again."
 
     def _deactivate(self, options: dict[str, Any]) -> tuple[User, str]:
         user = _person(options)
-        user.is_active = False
-        user.save(update_fields=["is_active"])
-        end_sessions(user)
+        set_active(user, False)
         return user, f"{user.email} can't sign in any more and is signed out everywhere."
 
 

@@ -33,7 +33,7 @@ class Command(BaseCommand):
             "show": "one application",
             "rotate-secret": "make a new secret and print it, once; the old one keeps working for a while",
             "disable": "refuse its codes and tokens from now on",
-            "enable": "take it back into use",
+            "enable": "take it back into use; what it held before stays refused",
             "delete": "delete it; its codes and tokens end at once",
         }.items():
             one = actions.add_parser(action, help=text)

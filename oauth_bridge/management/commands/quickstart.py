@@ -24,6 +24,7 @@ from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import DatabaseError, connections
 
+from accounts.credentials import end_credentials
 from accounts.models import User
 from accounts.verification import mark_verified
 from oauth_bridge import applications
@@ -166,6 +167,7 @@ def demo_account(email: str, nickname: str, **fields: bool) -> str:
         setattr(person, name, value)
     person.set_password(password)
     person.save()
+    end_credentials(person)
     mark_verified(person)
     return password
 
@@ -180,8 +182,9 @@ def demo_application(demo_url: str) -> tuple[Application, str]:
     application = Application.objects.filter(name=DEMO_NAME).first()
     if application is None:
         return applications.create(name=DEMO_NAME, redirect_uris=[callback], homepage=demo_url)
-    application.redirect_uris, application.homepage, application.is_enabled = callback, demo_url, True
+    application.redirect_uris, application.homepage = callback, demo_url
     application.save()
+    applications.set_enabled(application, True)
     return application, applications.rotate_secret(application, applications.AT_ONCE).secret
 
 

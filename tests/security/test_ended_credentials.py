@@ -1,0 +1,351 @@
+"""What was given out before a new password, a deactivation or a disabling is worth nothing ever after. D17."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+from uuid import uuid4
+
+import pytest
+from django.contrib.auth.hashers import make_password
+from django.core import mail
+from django.core.cache import cache
+from django.core.management import call_command
+from django.test import Client
+
+from accounts.credentials import end_credentials, set_active
+from accounts.models import User
+from oauth_bridge import applications, codes, consent
+from oauth_bridge.models import AccessToken, Consent
+from tests.factories import PASSWORD, ApplicationFactory, Issued, PersonFactory, Registered
+from tests.faults.test_clock_edges import answer, consent_page, read, redeem
+from tests.matrix import contract
+
+pytestmark = pytest.mark.django_db
+
+NEW_PASSWORD = "another battery staple"
+PAGE = {"accept": "text/html"}
+Ending = Callable[[User, pytest.MonkeyPatch], str]
+
+
+@pytest.fixture(autouse=True)
+def fresh_counters() -> None:
+    cache.clear()
+
+
+@pytest.fixture(autouse=True)
+def quick_passwords(settings: Any) -> None:
+    """A hundred passwords are tried here, and none of the tests is about hashing."""
+    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+
+
+@pytest.fixture
+def alice() -> Any:
+    return person()
+
+
+@pytest.fixture
+def application() -> Any:
+    return ApplicationFactory()
+
+
+def person(**fields: Any) -> Any:
+    return PersonFactory(password=make_password(PASSWORD), **fields)
+
+
+def sign_in(browser: Client, owner: User, password: str = PASSWORD) -> Any:
+    return browser.post("/accounts/sign-in", {"login": owner.email, "password": password})
+
+
+def issued(browser: Client, application: Registered) -> Issued:
+    """A code for the person in the browser, who has allowed the application for good."""
+    query = {"client_id": application.client_id, "redirect_uri": application.redirect_uri, "response_type": "code"}
+    location = browser.get("/oauth/authorize", query)["Location"]
+    return Issued(parse_qs(urlsplit(location).query)["code"][0], None)
+
+
+class Held:
+    """All that a person can have been given: a session with a known browser, a consent, a token and a code."""
+
+    def __init__(self, owner: User, application: Registered) -> None:
+        self.person, self.application = owner, application
+        self.browser = Client()
+        sign_in(self.browser, owner)
+        answer(self.browser, consent_page(self.browser, application), remember="on")
+        self.token = redeem(application, issued(self.browser, application)).json()["access_token"]
+        self.code = issued(self.browser, application)
+
+    def lives(self, password: str) -> dict[str, bool]:
+        """Which of them are worth anything, for the person as signed in anew."""
+        is_signed_in = self.browser.get("/accounts/profile").status_code == 200
+        redeemed = redeem(self.application, self.code)
+        token = read(self.token)
+        for refused in (redeemed, token):
+            assert refused.status_code == 200 or "has been revoked" in refused.json()["error_description"]
+        anew = Client()
+        assert sign_in(anew, self.person, password).status_code == 302
+        remembered = anew.get("/accounts/applications", headers=PAGE).context["applications"]
+        is_asked = consent_page(anew, self.application) != ""
+        assert bool(remembered) is not is_asked
+        return {
+            "session": is_signed_in,
+            "code": redeemed.status_code == 200,
+            "token": token.status_code == 200,
+            "consent": not is_asked,
+            "known browser": self.is_known(password),
+        }
+
+    def is_known(self, password: str) -> bool:
+        """Whether the owner gets in from the browser while strangers have used up the failures of the account."""
+        for _ in range(3):
+            sign_in(Client(), self.person, "wrong password")
+        self.browser.post("/accounts/sign-out")
+        return bool(sign_in(self.browser, self.person, password).status_code == 302)
+
+
+NOTHING = dict.fromkeys(("session", "code", "token", "consent", "known browser"), False)
+
+
+def account(action: str, owner: User, *options: str) -> None:
+    call_command("account", action, owner.email, *options, stdout=io.StringIO())
+
+
+def reset_by_mail(owner: User, _patch: pytest.MonkeyPatch) -> str:
+    browser = Client()
+    browser.post("/accounts/password/reset", {"email": owner.email})
+    link = re.search(r"https?://\S+/accounts/password/reset/\S+-\S+", mail.outbox[-1].body)
+    assert link
+    page = browser.get(urlsplit(link[0]).path, follow=True)
+    browser.post(page.context["action_url"], {"password1": NEW_PASSWORD, "password2": NEW_PASSWORD})
+    return NEW_PASSWORD
+
+
+def set_by_operator(owner: User, patch: pytest.MonkeyPatch) -> str:
+    patch.setattr("sys.stdin", io.StringIO(f"{NEW_PASSWORD}\n"))
+    account("set-password", owner, "--password-stdin")
+    return NEW_PASSWORD
+
+
+def deactivated_and_activated_by_operator(owner: User, _patch: pytest.MonkeyPatch) -> str:
+    account("deactivate", owner)
+    account("activate", owner)
+    return PASSWORD
+
+
+def deactivated_and_activated_in_the_admin(owner: User, _patch: pytest.MonkeyPatch) -> str:
+    office = administrator()
+    for is_active in ("", "on"):
+        form = {"nickname": owner.nickname, "is_active": is_active}
+        assert office.post(f"/admin/accounts/user/{owner.pk}/change/", form).status_code == 302
+    return PASSWORD
+
+
+def deactivated_by_hand_and_activated(owner: User, _patch: pytest.MonkeyPatch) -> str:
+    User.objects.filter(pk=owner.pk).update(is_active=False)
+    account("activate", owner)
+    return PASSWORD
+
+
+def administrator() -> Client:
+    office = Client()
+    office.force_login(PersonFactory(is_staff=True, is_superuser=True))
+    return office
+
+
+def test_without_an_ending_all_of_it_lives(alice: User, application: Registered, settings: Any) -> None:
+    settings.RATES = {"sign_in_account": "3/15m"}
+    assert Held(alice, application).lives(PASSWORD) == dict.fromkeys(NOTHING, True)
+
+
+@contract("D17.password")
+@pytest.mark.parametrize("end", [reset_by_mail, set_by_operator])
+def test_a_new_password_ends_all_that_was_given_out_before(
+    alice: User, application: Registered, settings: Any, monkeypatch: pytest.MonkeyPatch, end: Ending
+) -> None:
+    settings.RATES = {"sign_in_account": "3/15m"}
+    held = Held(alice, application)
+    assert held.lives(end(alice, monkeypatch)) == NOTHING
+
+
+@contract("D17.activated")
+@pytest.mark.parametrize(
+    "end",
+    [
+        deactivated_and_activated_by_operator,
+        deactivated_and_activated_in_the_admin,
+        deactivated_by_hand_and_activated,
+    ],
+)
+def test_a_person_who_was_deactivated_and_activated_begins_anew(
+    alice: User, application: Registered, settings: Any, monkeypatch: pytest.MonkeyPatch, end: Ending
+) -> None:
+    settings.RATES = {"sign_in_account": "3/15m"}
+    held = Held(alice, application)
+    assert held.lives(end(alice, monkeypatch)) == NOTHING
+
+
+def test_another_persons_new_password_ends_nothing(alice: User, application: Registered, settings: Any) -> None:
+    settings.RATES = {"sign_in_account": "3/15m"}
+    held = Held(alice, application)
+    end_credentials(PersonFactory(nickname="Mallory"))
+    assert held.lives(PASSWORD) == dict.fromkeys(NOTHING, True)
+
+
+def test_activating_an_active_person_ends_nothing(alice: User, application: Registered, settings: Any) -> None:
+    settings.RATES = {"sign_in_account": "3/15m"}
+    held = Held(alice, application)
+    account("activate", alice)
+    administrator().post(f"/admin/accounts/user/{alice.pk}/change/", {"nickname": "Al", "is_active": "on"})
+    assert held.lives(PASSWORD) == dict.fromkeys(NOTHING, True)
+
+
+def test_what_is_given_out_after_the_end_lives(alice: User, application: Registered, settings: Any) -> None:
+    settings.RATES = {"sign_in_account": "3/15m"}
+    Held(alice, application)
+    end_credentials(alice)
+    assert Held(alice, application).lives(PASSWORD) == dict.fromkeys(NOTHING, True)
+
+
+@contract("D17.password")
+def test_the_browser_that_chose_the_new_password_is_known_again(
+    alice: User, application: Registered, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.RATES = {"sign_in_account": "3/15m"}
+    held = Held(alice, application)
+    monkeypatch.setattr(f"{__name__}.Client", lambda: held.browser)
+    reset_by_mail(alice, monkeypatch)
+    monkeypatch.undo()
+    assert held.browser.get("/accounts/profile").status_code == 200
+    assert held.is_known(NEW_PASSWORD)
+
+
+@contract("D17.password")
+def test_somebody_elses_sign_in_does_not_make_an_ended_browser_known_again(
+    alice: User, application: Registered, settings: Any
+) -> None:
+    settings.RATES = {"sign_in_account": "3/15m"}
+    held = Held(alice, application)
+    end_credentials(alice)
+    sign_in(held.browser, person(nickname="Mallory"))
+    assert not held.is_known(PASSWORD)
+
+
+# What was under way when it ended -------------------------------------------------------------------------------------
+
+
+@contract("D17.password", "D17.activated")
+def test_what_is_given_to_somebody_who_was_let_in_before_the_end_is_void(alice: User, application: Registered) -> None:
+    let_in = User.objects.get(pk=alice.pk)
+    row = applications.find(application.client_id)
+    assert row
+    set_active(alice, False)
+    set_active(alice, True)
+    browser = Client()
+    browser.force_login(let_in)
+    assert browser.get("/accounts/profile").status_code == 302
+    consent.remember(let_in, row)
+    attempt = codes.Attempt(uuid4(), row, application.redirect_uri, "profile", "")
+    code = codes.issue(attempt, let_in)
+    assert redeem(application, Issued(code, None)).json()["error"] == "invalid_grant"
+    assert not AccessToken.objects.exists()
+    browser.force_login(alice)
+    assert consent_page(browser, application) != ""
+
+
+def test_a_code_that_takes_the_place_of_one_from_before_the_end_lives(alice: User, application: Registered) -> None:
+    """D8: the second post of a consent page, signed in again in between."""
+    attempt = codes.Attempt(uuid4(), application.row, application.redirect_uri, "profile", "")
+    codes.issue(attempt, alice)
+    end_credentials(alice)
+    code = codes.issue(attempt, alice)
+    token = redeem(application, Issued(code, None)).json()["access_token"]
+    assert read(token).status_code == 200
+
+
+def test_an_account_that_was_deactivated_while_it_chose_a_password_stays_so(
+    alice: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def set_password(person: User, password: str) -> None:
+        set_active(User.objects.get(pk=person.pk), False)
+        original(person, password)
+
+    original = User.set_password
+    monkeypatch.setattr(User, "set_password", set_password)
+    reset_by_mail(alice, monkeypatch)
+    alice.refresh_from_db()
+    assert not alice.is_active
+
+
+# Applications ---------------------------------------------------------------------------------------------------------
+
+
+def switched_by_operator(application: Registered) -> None:
+    for action in ("disable", "enable"):
+        call_command("application", action, application.client_id, stdout=io.StringIO())
+
+
+def switched_by_action(application: Registered) -> None:
+    office = administrator()
+    for action in ("disable", "enable"):
+        office.post(
+            "/admin/oauth_bridge/application/", {"action": action, "_selected_action": [str(application.row.pk)]}
+        )
+
+
+def switched_in_the_form(application: Registered) -> None:
+    for is_enabled in ({}, {"is_enabled": "on"}):
+        saved(application, **is_enabled)
+
+
+def switched_by_hand_and_by_operator(application: Registered) -> None:
+    type(application.row).objects.filter(pk=application.row.pk).update(is_enabled=False)
+    call_command("application", "enable", application.client_id, stdout=io.StringIO())
+
+
+def saved(application: Registered, **fields: str) -> None:
+    row = application.row
+    form = {"name": row.name, "homepage": row.homepage, "redirect_uris": row.redirect_uris, **fields}
+    answered = administrator().post(f"/admin/oauth_bridge/application/{row.pk}/change/", form)
+    assert answered.status_code == 302, answered.context["errors"]
+
+
+@contract("D17.enabled")
+@pytest.mark.parametrize(
+    "switch", [switched_by_operator, switched_by_action, switched_in_the_form, switched_by_hand_and_by_operator]
+)
+def test_an_application_that_was_disabled_and_enabled_begins_anew(
+    alice: User, application: Registered, switch: Callable[[Registered], None]
+) -> None:
+    held, others = Held(alice, application), Held(alice, ApplicationFactory())
+    row = application.row
+    before = row.credentials_version
+    switch(application)
+    row.refresh_from_db()
+    assert row.is_enabled
+    assert row.credentials_version > before
+    lives = held.lives(PASSWORD)
+    assert not lives["code"]
+    assert not lives["token"]
+    assert Consent.objects.filter(application=row).exists()
+    assert all(others.lives(PASSWORD).values())
+    assert read(redeem(application, issued(held.browser, application)).json()["access_token"]).status_code == 200
+
+
+def test_enabling_an_enabled_application_ends_nothing(alice: User, application: Registered) -> None:
+    held = Held(alice, application)
+    call_command("application", "enable", application.client_id, stdout=io.StringIO())
+    saved(application, is_enabled="on")
+    assert all(held.lives(PASSWORD).values())
+
+
+def test_a_code_of_a_page_that_was_open_while_the_application_was_switched_is_void(
+    alice: User, application: Registered
+) -> None:
+    read_before = applications.find(application.client_id)
+    assert read_before
+    switched_by_operator(application)
+    code = codes.issue(codes.Attempt(uuid4(), read_before, application.redirect_uri, "profile", ""), alice)
+    assert "has been revoked" in redeem(application, Issued(code, None)).json()["error_description"]
