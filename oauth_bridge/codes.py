@@ -1,8 +1,8 @@
-"""Codes and tokens: issue, redeem, recognise a replay, revoke. The only writer of their rows.
+"""Codes and tokens: issue, redeem, recognise a replay, revoke.
 
-Specification 2.2, 2.3, 3; D8, D13, D14, D15. Times are aware datetimes; lifetimes are in seconds. The hot statements
-are written by hand because building them costs more than running them; `now` is always a parameter, so that one clock,
-the application's, decides.
+The only writer of their rows; `purging` and `restoring` delete them. Specification 2.2, 2.3, 3; D8, D13, D14, D15.
+Times are aware datetimes; lifetimes are in seconds. The hot statements are written by hand because building them costs
+more than running them; `now` is always a parameter, so that one clock, the application's, decides.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Delete what is past use, one window of a table after the other, beside live traffic. Contract, operator's interface.
 
-Beside `codes` the only place that takes codes and tokens away. No row refers to a row of these tables, so deleting by
-hand leaves out no cascade. A window is a stretch of the table as it is stored: a statement is bounded by what it looks
-at, whatever was deleted before it and has not been vacuumed yet, and a run that was stopped begins again at the front.
+Beside `codes` and `restoring` the only place that takes codes and tokens away. No row refers to a row of these tables,
+so deleting by hand leaves out no cascade. A window is a stretch of the table as it is stored: a statement is bounded by
+what it looks at, whatever was deleted before it and has not been vacuumed yet, and a run that was stopped begins again
+at the front.
 """
 
 from __future__ import annotations

@@ -210,6 +210,7 @@ OPERATOR = {
     "O.account.set-password": "manage.py account set-password.",
     "O.account.deactivate": "manage.py account deactivate and activate.",
     "O.account.verified": "An account made by an operator (createsuperuser too) counts as verified.",
+    "O.after-restore": "manage.py after-restore ends all sessions, codes and tokens, and lists what else is back.",
     "O.purge": "manage.py purge deletes what is past use, in batches.",
 }
 

@@ -17,7 +17,16 @@ from django.utils import timezone
 from accounts.models import Session, User
 from oauth_bridge.models import AccessToken, ApplicationSecret, AuthorizationCode, Consent
 from tests.driver import OAuthDriver, Page, error_of
-from tests.factories import PASSWORD, CodeFactory, ConsentFactory, Registered, TokenFactory, rewind
+from tests.factories import (
+    PASSWORD,
+    ApplicationFactory,
+    CodeFactory,
+    ConsentFactory,
+    PersonFactory,
+    Registered,
+    TokenFactory,
+    rewind,
+)
 from tests.matrix import contract
 
 Manage = Callable[..., subprocess.CompletedProcess[str]]
@@ -215,6 +224,62 @@ def test_createsuperuser_counts_as_verified(manage: Manage, driver: OAuthDriver,
     assert result.returncode == 0, result.stderr
     assert User.objects.get(email=email).email_verified_at is not None
     assert "code" in driver.authorize(driver.authorization_url(application), email, PASSWORD).parameters
+
+
+# After a restore ------------------------------------------------------------------------------------------------------
+
+
+@contract("O.after-restore")
+def test_after_a_restore_all_sessions_codes_and_tokens_end(
+    manage: Manage, signed_in: OAuthDriver, application: Registered, alice: Any
+) -> None:
+    given: dict[str, Any] = {"application": application, "user": alice}
+    code, token = CodeFactory(**given), TokenFactory(**given)
+    held = {model: model.objects.count() for model in (Session, AuthorizationCode, AccessToken)}
+    answer = answered(manage("after-restore", "--json", alone=True))
+    assert tuple(answer["ended"].values()) == tuple(held.values())
+    assert not any(model.objects.exists() for model in held)
+    assert signed_in.get("/accounts/profile").status_code == 302
+    error_of(signed_in.exchange(application, code.raw), 400, "invalid_grant")
+    error_of(signed_in.userinfo(token.raw), 401, "invalid_token")
+    assert answer["newest"]["access_token"] == token.row.issued_at.isoformat()
+
+    anew = signed_in.authorize(signed_in.authorization_url(application), alice.email, PASSWORD).parameters["code"]
+    assert signed_in.exchange(application, anew).status_code == 200
+
+
+@contract("O.after-restore")
+def test_after_a_restore_what_else_is_back_is_listed_with_what_to_do(manage: Manage, application: Registered) -> None:
+    replaced, revoked = ApplicationFactory(), ApplicationFactory()
+    for each, option in ((replaced, "--overlap=7d"), (revoked, "--now")):
+        answered(manage("application", "rotate-secret", each.client_id, option, "--json"))
+    answered(manage("application", "disable", revoked.client_id, "--json"))
+    root, gone = PersonFactory(is_superuser=True), PersonFactory(is_active=False, is_superuser=True)
+    ConsentFactory(user=root, application=application.row, fingerprint="x")
+    TokenFactory(application=application)
+
+    for is_first in (True, False):
+        answer = answered(manage("after-restore", "--json"))
+        assert any(answer["ended"].values()) is is_first
+        found = {each["client_id"]: each for each in answer["applications"]}
+        counts = [found[each.client_id]["working_secrets"] for each in (application, replaced, revoked)]
+        assert counts == [1, 2, 1]
+        assert [found[each.client_id]["enabled"] for each in (application, revoked)] == [True, False]
+        assert root.email in answer["administrators"]
+        assert gone.email not in answer["administrators"]
+        assert answer["people"]["active"] == User.objects.filter(is_active=True).count()
+        assert answer["people"]["deactivated"] >= 1
+        assert answer["remembered_consents"] >= 1
+        assert answer["newest_of_all"] == max(filter(None, answer["newest"].values()))
+
+    told = manage("after-restore")
+    assert told.returncode == 0
+    assert f"{replaced.client_id}  {replaced.row.name}: 2 working" in told.stdout
+    assert root.email in told.stdout
+    for sentence in answer["to_do"].values():
+        assert sentence in told.stdout
+    for action in re.findall(r"manage\.py (application|account) ([a-z-]+)", told.stdout):
+        assert manage(*action, "--help").returncode == 0
 
 
 # Purge ----------------------------------------------------------------------------------------------------------------

@@ -116,3 +116,9 @@ def test_an_unknown_address_is_named(run: Any, action: str, email: str) -> None:
     options = ["--password-stdin"] if action == "set-password" else []
     with pytest.raises(CommandError, match="There is no account with the address"):
         run(action, email, *options)
+
+
+@pytest.mark.parametrize("arguments", [[], ["alice@example.com"]])
+def test_djangos_own_command_for_passwords_names_the_one_to_use(arguments: list[str]) -> None:
+    with pytest.raises(CommandError, match=r"Use manage\.py account set-password EMAIL"):
+        call_command("changepassword", *arguments)

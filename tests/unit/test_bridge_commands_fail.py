@@ -32,6 +32,7 @@ def manage(*arguments, **variables):
         ("account", "deactivate", b"\xff"),
         ("application", "list"),
         ("purge",),
+        ("after-restore",),
     ],
 )
 def test_a_command_that_cannot_work_ends_in_one_sentence(arguments):

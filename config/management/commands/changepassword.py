@@ -1,0 +1,21 @@
+"""Django's `manage.py changepassword` would change the password and leave what was given out under the old one."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from typing import Any, NoReturn
+
+from django.core.management.base import BaseCommand, CommandError
+
+
+class Command(BaseCommand):
+    help = "Not used here: see `manage.py account set-password`."
+    requires_system_checks = ()
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("username", nargs="?")
+
+    def handle(self, *args: Any, **options: Any) -> NoReturn:
+        raise CommandError(
+            "Use manage.py account set-password EMAIL --password-stdin, which also ends what was given out before."
+        )

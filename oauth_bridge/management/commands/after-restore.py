@@ -1,0 +1,113 @@
+"""`manage.py after-restore`: what to do once a backup was restored. Contract, operator's interface."""
+
+from __future__ import annotations
+
+import json
+from argparse import ArgumentParser
+from datetime import UTC, datetime
+from typing import Any
+
+from django.core.management.base import BaseCommand
+
+from oauth_bridge.restoring import Restored, end_and_look
+
+TO_DO = {
+    "client_secrets": (
+        "A client secret that was revoked or replaced since the backup works again, and a newer one is unknown. "
+        "Give each application a new one: manage.py application rotate-secret CLIENT_ID --now."
+    ),
+    "applications": (
+        "An application that was disabled or deleted since is back, with the callback addresses it had then; one that "
+        "was registered since is gone. Use manage.py application disable, delete or create."
+    ),
+    "people": (
+        "A person who was deactivated or deleted since is back; an account that was made since is gone. "
+        "Use manage.py account deactivate or create."
+    ),
+    "passwords": (
+        "A password that was changed since is the old one again. Use manage.py account set-password where somebody "
+        "else may know the old one; everybody can choose a new one by mail."
+    ),
+    "administrators": (
+        "Whoever was an administrator then is one again. Take the right away in the administration, under People."
+    ),
+    "remembered_consents": (
+        "A consent that a person ended since is remembered again. The person ends it at /accounts/applications; "
+        "a new password ends all of the person's."
+    ),
+}
+
+
+class Command(BaseCommand):
+    help = (
+        "After a backup was restored: end all browser sessions, codes and access tokens, and list what else the backup "
+        "brought back. Asks for nothing, and can be run again."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--json", action="store_true", dest="as_json", help="print JSON")
+
+    def handle(self, *args: Any, as_json: bool, **options: Any) -> None:
+        described = _described(end_and_look())
+        self.stdout.write(json.dumps(described, ensure_ascii=False) if as_json else _plain(described))
+
+
+def _described(restored: Restored) -> dict[str, Any]:
+    return {
+        "ended": restored.ended,
+        "newest_of_all": _iso(restored.newest_of_all),
+        "newest": {kind: _iso(time) for kind, time in restored.newest.items()},
+        "applications": [
+            {
+                "client_id": each["client_id"],
+                "name": each["name"],
+                "enabled": each["is_enabled"],
+                "trusted": each["is_trusted"],
+                "working_secrets": each["working_secrets"],
+                "newest_secret": _iso(each["newest_secret"]),
+            }
+            for each in restored.applications
+        ],
+        "people": restored.people,
+        "administrators": restored.administrators,
+        "remembered_consents": restored.remembered_consents,
+        "to_do": TO_DO,
+    }
+
+
+def _plain(described: dict[str, Any]) -> str:
+    ended, people, applications = described["ended"], described["people"], described["applications"]
+    enabled = sum(each["enabled"] for each in applications)
+    found = {
+        "client_secrets": f"Client secrets that work: {sum(each['working_secrets'] for each in applications):,}",
+        "applications": f"Applications: {enabled:,} enabled, {len(applications) - enabled:,} disabled",
+        "people": f"People: {people['active']:,} active, {people['deactivated']:,} deactivated",
+        "passwords": "Passwords: as they were",
+        "administrators": f"Administrators: {', '.join(described['administrators']) or 'none'}",
+        "remembered_consents": f"Remembered consents: {described['remembered_consents']:,}",
+    }
+    lines = [
+        f"Ended: {ended['sessions']:,} browser sessions, {ended['codes']:,} codes, "
+        f"{ended['access_tokens']:,} access tokens. Everybody signs in again.",
+        f"The newest time in the database is {_time(described['newest_of_all'])}. The backup was made then or later, "
+        "if nothing was written since the restore.",
+        "What was changed after the backup is undone, and the database can't tell what it was. Look at:",
+    ]
+    for topic, sentence in TO_DO.items():
+        lines += ["", f"{found[topic]}.", f"  {sentence}"]
+        if topic == "client_secrets":
+            lines += [f"  {_secrets(each)}" for each in applications]
+    return "\n".join(lines)
+
+
+def _secrets(application: dict[str, Any]) -> str:
+    count, newest = application["working_secrets"], _time(application["newest_secret"])
+    return f"{application['client_id']}  {application['name']}: {count} working, the newest made {newest}"
+
+
+def _iso(time: datetime | None) -> str | None:
+    return time.isoformat() if time else None
+
+
+def _time(text: str | None) -> str:
+    return f"{datetime.fromisoformat(text).astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC" if text else "an unknown time"
