@@ -129,6 +129,8 @@ class ApplicationAdmin(ModelAdmin):
                     "The logo could not be saved because of a fault on our side. Try again later. The rest is saved."
                 )
                 self.message_user(request, text, messages.ERROR)
+        if change:
+            applications.set_enabled(obj, obj.is_enabled)
         super().save_model(request, obj, form, change)
 
     def get_urls(self) -> list[URLPattern]:
@@ -136,11 +138,6 @@ class ApplicationAdmin(ModelAdmin):
             "<int:pk>/secret/", self.admin_site.admin_view(self.secret_view), name="oauth_bridge_application_secret"
         )
         return [secret, *super().get_urls()]
-
-    def save_model(self, request: HttpRequest, obj: Application, form: Any, change: bool) -> None:
-        if change:
-            applications.set_enabled(obj, obj.is_enabled)
-        super().save_model(request, obj, form, change)
 
     def response_add(
         self, request: HttpRequest, obj: Application, post_url_continue: str | None = None

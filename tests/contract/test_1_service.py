@@ -130,7 +130,7 @@ def test_an_unknown_host_is_refused(driver: OAuthDriver) -> None:
 
 
 @contract("D19.sentence", "D19.page")
-@pytest.mark.parametrize("host", ["sign-in.example:8000", "a_b", "", "x" * 3000, 'a"\\b\x9b'])
+@pytest.mark.parametrize("host", ["sign-in.example:8000", "a_b", "", "x" * 300, 'a"\\b\x9b'])
 def test_a_host_that_is_not_served_is_named_in_the_log_and_to_a_client_on_this_machine(
     driver: OAuthDriver, provider: Server, host: str
 ) -> None:

@@ -139,7 +139,9 @@ def test_a_replay_of_a_code_with_a_challenge_revokes_with_the_right_verifier_onl
     rewind(code.row, 30)
     for wrong in (None, "", "w" * 43):
         refused = driver.exchange(application, code.raw, **{**given, "code_verifier": wrong})
-        assert "code_verifier" in error_of(refused, 400, "invalid_grant")
+        is_unproved = kind == Application.CLIENT_PUBLIC and not wrong
+        expected = (401, "invalid_client") if is_unproved else (400, "invalid_grant")
+        assert "code_verifier" in error_of(refused, *expected)
     assert driver.userinfo(token).status_code == 200
     assert "has been revoked" in error_of(driver.exchange(application, code.raw, **given), 400, "invalid_grant")
     assert driver.userinfo(token).status_code == 401

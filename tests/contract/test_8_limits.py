@@ -158,9 +158,10 @@ def test_a_stranger_cannot_use_up_the_exchanges_of_a_public_client(client: OAuth
         code = CodeFactory(application=application, code_challenge=challenge_of(verifier)).raw
         return client.exchange(application, code, client_secret=None, code_verifier=verifier)
 
+    nonsense = {"client_secret": None, "code_verifier": secrets.token_urlsafe(32)}
     for _ in range(3):
-        error_of(client.exchange(application, "x", client_secret=None), 400, "invalid_grant")
-    too_many(client.exchange(application, "x", client_secret=None))
+        error_of(client.exchange(application, "x", **nonsense), 400, "invalid_grant")
+    too_many(client.exchange(application, "x", **nonsense))
     assert [exchange().status_code for _ in range(3)] == [200] * 3
     too_many(exchange())
 

@@ -43,6 +43,7 @@ MALFORMED = [
     ("WEB_CONCURRENCY", "0"),
     ("WEB_CONCURRENCY", "two"),
     ("WEB_CONCURRENCY", "²"),
+    ("WEB_THREADS", "0"),
     ("DEBUG", "perhaps"),
     ("DATABASE_URL", "mysql://user:hidden@host/name"),
     ("DATABASE_URL", "postgres://user:hidden@host:port/name"),

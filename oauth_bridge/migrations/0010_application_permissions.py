@@ -7,7 +7,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('oauth_bridge', '0005_indexes_of_credentials'),
+        ('oauth_bridge', '0009_versions_of_consents'),
     ]
 
     operations = [
