@@ -45,8 +45,8 @@ INSTALLED_APPS = [
     "accounts",
     "allauth",
     "allauth.account",
+    "oauth_bridge",  # before the toolkit, some of whose commands it replaces
     "oauth2_provider",
-    "oauth_bridge",
 ]
 
 # What the paths of machines pass (config.wsgi): no cookie is read there, and none is set.

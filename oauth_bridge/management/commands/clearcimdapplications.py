@@ -1,0 +1,7 @@
+"""`manage.py clearcimdapplications` of the toolkit, which expects the toolkit's own tables."""
+
+from oauth_bridge.management.replaced import ReplacedCommand
+
+
+class Command(ReplacedCommand):
+    help = instead = "Applications are registered by an administrator only. Use manage.py application delete CLIENT_ID."
