@@ -111,8 +111,8 @@ class Cluster:
             self.administer("SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE usename = 'service'")
             connections["default"].close()
 
-    def administer(self, sql: str) -> list[tuple[Any, ...]]:
-        with psycopg.connect(self._as("postgres"), autocommit=True) as connection:
+    def administer(self, sql: str, database: str = "postgres") -> list[tuple[Any, ...]]:
+        with psycopg.connect(self._as("postgres"), dbname=database, autocommit=True) as connection:
             cursor = connection.execute(sql)
             return cursor.fetchall() if cursor.description else []
 

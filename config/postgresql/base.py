@@ -3,22 +3,40 @@
 from __future__ import annotations
 
 import select
-from typing import Any
+from typing import Any, Self
 
-from django.db.backends.postgresql import base
+from django.db.backends.postgresql import base, schema
 from django.db.backends.utils import CursorWrapper
 from psycopg import Error
 
 # A row that somebody holds for longer, a rotation that hangs or a machine that is gone, must not hold up a worker too.
 LOCK_TIMEOUT_SECONDS = 5
+# Shorter than PostgreSQL's deadlock_timeout (1 s): the migration gives up, and a request is never the victim.
+MIGRATION_LOCK_TIMEOUT_MS = 500
+
+
+class SchemaEditor(schema.DatabaseSchemaEditor):
+    """Changes a table only if it gets the lock at once: while it waits, every request to that table waits behind it.
+
+    `manage.py migrate` tries again.
+    """
+
+    def __enter__(self) -> Self:
+        super().__enter__()
+        if self.atomic_migration:
+            self.execute(f"SET LOCAL lock_timeout = {MIGRATION_LOCK_TIMEOUT_MS}")
+        return self
 
 
 class DatabaseWrapper(base.DatabaseWrapper):
-    """Django's own with two differences, for statements that run in every request.
+    """Django's own with three differences, two of them for statements that run in every request.
 
     A server that goes away closes its sockets: a connection on which nothing waits to be read is taken as usable, where
-    `CONN_HEALTH_CHECKS` asks `SELECT 1`. And a cursor can be kept for a statement (`kept_cursor`).
+    `CONN_HEALTH_CHECKS` asks `SELECT 1`. A cursor can be kept for a statement (`kept_cursor`).
+    And a migration does not wait for its locks (`SchemaEditor`).
     """
+
+    SchemaEditorClass = SchemaEditor
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

@@ -13,14 +13,15 @@ class Migration(migrations.Migration):
     ]
 
     operations = [
-        migrations.RemoveConstraint(
-            model_name='authorizationcode',
-            name='oauth_bridge_one_code_an_attempt',
-        ),
+        # Tokens first, as when a code is redeemed: the other order met those requests in a deadlock.
         migrations.AlterField(
             model_name='accesstoken',
             name='application',
             field=models.ForeignKey(db_constraint=False, db_index=False, on_delete=django.db.models.deletion.DO_NOTHING, related_name='+', to=settings.OAUTH2_PROVIDER_APPLICATION_MODEL),
+        ),
+        migrations.RemoveConstraint(
+            model_name='authorizationcode',
+            name='oauth_bridge_one_code_an_attempt',
         ),
         migrations.AlterField(
             model_name='authorizationcode',

@@ -1,0 +1,96 @@
+"""Tables change while requests use them: no request fails, and `manage.py migrate` waits for its turn."""
+
+from __future__ import annotations
+
+import io
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.db import connection, transaction
+
+from config.management.commands import migrate as command
+from tests.conftest import Launch
+from tests.databases import Cluster, in_use
+from tests.factories import ApplicationFactory
+from tests.load import Redemptions
+
+CODES, TOKENS = "oauth_bridge_authorizationcode", "oauth_bridge_accesstoken"
+EXCHANGES = 5000
+ENOUGH = 3000
+
+
+@pytest.fixture
+def redemptions(own_postgresql: Cluster, redis_server: Any, launch: Launch) -> Redemptions:
+    server = launch(WEB_CONCURRENCY="2", REDIS_URL=redis_server.url)
+    return Redemptions(server, ApplicationFactory(), EXCHANGES)
+
+
+def migrate(*arguments: str, fake: bool = False, output: io.StringIO | None = None) -> None:
+    call_command("migrate", "oauth_bridge", *arguments, fake=fake, stdout=output or io.StringIO())
+
+
+def undo() -> None:
+    """Both tables have an index again that oauth_bridge.0005 drops, in one transaction."""
+    migrate("0004", fake=True)
+    with connection.cursor() as cursor:
+        for table in (CODES, TOKENS):
+            cursor.execute(f"CREATE INDEX ON {table} (application_id)")
+
+
+def test_no_request_fails_while_two_tables_change(redemptions: Redemptions) -> None:
+    """A request may have the second table already and wait for the first: one of the two must give up."""
+
+    def change() -> None:
+        while redemptions.done < ENOUGH:
+            undo()
+            migrate("0005")
+            migrate(fake=True)
+
+    redemptions.run_during(change, to_the_end=False)
+    assert redemptions.trouble == {}
+
+
+def test_requests_go_on_while_a_migration_waits_for_a_transaction(
+    redemptions: Redemptions, own_postgresql: Cluster
+) -> None:
+    """The transaction does not end before the migration has tried twice."""
+    output = io.StringIO()
+
+    def in_a_thread() -> None:
+        with in_use(own_postgresql.url):
+            migrate("0005", output=output)
+
+    def change() -> None:
+        undo()
+        with ThreadPoolExecutor(1) as pool:
+            with transaction.atomic(), connection.cursor() as holder:
+                holder.execute(f"LOCK TABLE {CODES} IN ROW EXCLUSIVE MODE")
+                migration = pool.submit(in_a_thread)
+                redemptions.wait_until(lambda: migration.done() or output.getvalue().count("Trying again") > 1)
+                done = redemptions.done
+                redemptions.wait_until(lambda: redemptions.done > done + 50)
+            migration.result()
+        migrate(fake=True)
+
+    redemptions.run_during(change, to_the_end=False)
+    assert redemptions.trouble == {}
+    assert output.getvalue().endswith("Applying oauth_bridge.0005_indexes_of_credentials... OK\n")
+
+
+def test_a_table_that_stays_in_use_ends_the_migration_with_a_sentence(
+    own_postgresql: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(command, "ATTEMPTS", 2)
+    undo()
+    holder = connection.copy()
+    try:
+        with holder.cursor() as cursor:
+            cursor.execute(f"BEGIN; LOCK TABLE {TOKENS} IN ACCESS SHARE MODE")
+        with pytest.raises(CommandError, match="stayed in use"):
+            migrate("0005")
+    finally:
+        holder.close()
+    migrate("0005")
+    migrate(fake=True)
