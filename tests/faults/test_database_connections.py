@@ -3,13 +3,26 @@
 from __future__ import annotations
 
 import time
+from urllib.parse import urlsplit
 
 import pytest
 from django.db import NotSupportedError, OperationalError, connection, connections, transaction
 from django.test.utils import CaptureQueriesContext
 
 from config.postgresql.base import LOCK_TIMEOUT_SECONDS
+from tests.databases import in_use
 from tests.factories import CodeFactory
+from tests.server import database_url, free_port
+
+
+def test_the_second_host_is_used_while_the_first_is_away(postgresql):
+    given = urlsplit(database_url())
+    account, _, host = given.netloc.rpartition("@")
+    netloc = f"{account}@127.0.0.1:{free_port()},{host}"
+    url = given._replace(netloc=netloc, query="target_session_attrs=read-write").geturl()
+    with in_use(url), connection.cursor() as cursor:
+        cursor.execute("SELECT current_database()")
+        assert given.path == f"/{cursor.fetchone()[0]}"
 
 
 @pytest.fixture

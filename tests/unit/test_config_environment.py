@@ -48,6 +48,13 @@ MALFORMED = [
     ("DATABASE_URL", "mysql://user:hidden@host/name"),
     ("DATABASE_URL", "postgres://user:hidden@host:port/name"),
     ("DATABASE_URL", "postgres://user:hidden@host"),
+    ("DATABASE_URL", "postgres://user:hidden@host:99999/name"),
+    ("DATABASE_URL", "postgres://user:hidden@first:5432,second:port/name"),
+    ("DATABASE_URL", "postgres://user:hidden@[::1/name"),
+    ("DATABASE_URL", "postgres://[hidden/name"),
+    ("DATABASE_URL", "postgres://user:hidden@ho st/name"),
+    ("DATABASE_URL", "postgres://user:hidden@host/name?unknown=1"),
+    ("DATABASE_URL", "postgres://user:hidden@host/name?prepare_threshold=never"),
     ("DATABASE_URL", "sqlite://host/name"),
     ("DATABASE_URL", "db.sqlite3"),
     ("REDIS_URL", "http://localhost:6379"),
@@ -214,7 +221,7 @@ def test_cookies_are_secure_exactly_when_the_pages_are_https(monkeypatch: pytest
 def test_postgresql_prepares_its_statements(monkeypatch: pytest.MonkeyPatch) -> None:
     url = "postgres://service:p%40ss@db.example.com:5433/service?sslmode=require"
     entry = settings_with(monkeypatch, DATABASE_URL=url)["DATABASES"]["default"]  # type: ignore[index]
-    assert (entry["ENGINE"], entry["PASSWORD"], entry["PORT"]) == ("config.postgresql", "p@ss", 5433)
+    assert (entry["ENGINE"], entry["PASSWORD"], entry["PORT"]) == ("config.postgresql", "p@ss", "5433")
     assert (entry["CONN_MAX_AGE"], entry["CONN_HEALTH_CHECKS"]) == (None, True)
     assert entry["OPTIONS"] == {
         "server_side_binding": True,
@@ -224,9 +231,36 @@ def test_postgresql_prepares_its_statements(monkeypatch: pytest.MonkeyPatch) -> 
     }
 
 
-def test_postgresql_is_reached_by_socket(monkeypatch: pytest.MonkeyPatch) -> None:
-    entry = settings_with(monkeypatch, DATABASE_URL="postgres:////run/postgresql/service")["DATABASES"]["default"]  # type: ignore[index]
-    assert (entry["HOST"], entry["NAME"]) == ("/run/postgresql", "service")
+@pytest.mark.parametrize(
+    ("hosts", "host", "port"),
+    [
+        ("", "", ""),
+        ("db.example.com", "db.example.com", ""),
+        ("[2001:db8::1]:5433", "2001:db8::1", "5433"),
+        ("a.example,b.example", "a.example,b.example", ","),
+        ("a.example:5433,b.example:5434", "a.example,b.example", "5433,5434"),
+        ("a.example,b.example:5433", "a.example,b.example", ",5433"),
+        ("[::1]:5433,b.example", "::1,b.example", "5433,"),
+        ("%2Frun%2Fpostgresql", "/run/postgresql", ""),
+        ("//run/postgresql", "/run/postgresql", ""),
+    ],
+)
+@pytest.mark.parametrize("account", ["", "service:p%40ss@"])
+def test_the_hosts_of_postgresql_are_read_as_libpq_reads_them(
+    monkeypatch: pytest.MonkeyPatch, account: str, hosts: str, host: str, port: str
+) -> None:
+    monkeypatch.setenv("DATABASE_URL", f"postgres://{account}{hosts}/service?target_session_attrs=read-write")
+    entry = env.database("DATABASE_URL", Path())
+    assert (entry["HOST"], entry["PORT"], entry["NAME"]) == (host, port, "service")
+    assert (entry["USER"], entry["PASSWORD"]) == (("service", "p@ss") if account else ("", ""))
+    assert entry["OPTIONS"]["target_session_attrs"] == "read-write"
+
+
+def test_without_prepared_statements_there_are_no_cursors_on_the_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DATABASE_URL", "postgres://service@db.example.com/service?prepare_threshold=none")
+    entry = env.database("DATABASE_URL", Path())
+    assert entry["OPTIONS"]["prepare_threshold"] is None
+    assert entry["DISABLE_SERVER_SIDE_CURSORS"] is True
 
 
 @pytest.mark.parametrize(
