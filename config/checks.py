@@ -11,8 +11,9 @@ from django.apps import AppConfig
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, Tags, Warning, register
 from django.core.checks.security.base import SECRET_KEY_MIN_LENGTH
+from django.db import DatabaseError
 
-from config import environment
+from config import environment, health
 
 Apps = Sequence[AppConfig] | None
 
@@ -65,6 +66,38 @@ def database_suits_the_workers(app_configs: Apps, **kwargs: Any) -> list[CheckMe
             id="config.W001",
         )
     ]
+
+
+@register(Tags.security, deploy=True)
+def database_is_chosen(app_configs: Apps, **kwargs: Any) -> list[CheckMessage]:
+    """A variable that a shell has cut off, at an `&` for instance, would otherwise go unnoticed."""
+    if settings.IS_DATABASE_SET:
+        return []
+    return [
+        Warning(
+            "DATABASE_URL is not set: SQLite in the checkout is used.",
+            hint="Set it, also where SQLite is meant.",
+            id="config.W003",
+        )
+    ]
+
+
+@register(Tags.database, deploy=True)
+def database_is_migrated(
+    app_configs: Apps, databases: Sequence[str] | None = None, **kwargs: Any
+) -> list[CheckMessage]:
+    """Asks the database, so it runs with `check --deploy --database default` only."""
+    if not databases:
+        return []
+    try:
+        missing = health.missing_migrations()
+    except DatabaseError:
+        # The service starts without its database, too, and answers 503 until it is back.
+        text, hint = "The database does not answer, so its migrations are not checked.", "Is DATABASE_URL right?"
+        return [Warning(text, hint=hint, id="config.W004")]
+    if not missing:
+        return []
+    return [Error(f"Migrations are missing: {', '.join(missing)}.", hint="Run manage.py migrate.", id="config.E007")]
 
 
 @register(Tags.security)

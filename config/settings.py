@@ -92,6 +92,7 @@ FORM_RENDERER = "django.forms.renderers.TemplatesSetting"
 # Where it keeps things -----------------------------------------------------------------------------------------------
 
 DATABASES = {"default": env.database("DATABASE_URL", VAR_DIR / "db.sqlite3")}
+IS_DATABASE_SET = env.is_set("DATABASE_URL")
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 REDIS_URL = env.redis("REDIS_URL")

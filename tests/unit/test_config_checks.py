@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from django.db import connection
+from django.db.migrations.recorder import MigrationRecorder
 
 from config import checks
+from tests.server import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
 PRODUCTION = {
@@ -24,10 +28,10 @@ PRODUCTION = {
 }
 
 
-def check(**changes: str) -> subprocess.CompletedProcess[str]:
+def check(*arguments: str, **changes: str) -> subprocess.CompletedProcess[str]:
     kept = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
     return subprocess.run(
-        [sys.executable, "manage.py", "check", "--deploy", "--fail-level", "WARNING"],
+        [sys.executable, "manage.py", "check", "--deploy", "--fail-level", "WARNING", *arguments],
         cwd=ROOT,
         env={**kept, **PRODUCTION, **changes},
         capture_output=True,
@@ -56,6 +60,7 @@ def test_the_documented_production_settings_pass_without_a_warning() -> None:
         ({"REDIS_URL": ""}, "config.E006"),
         ({"DATABASE_URL": "sqlite:///:memory:"}, "config.W001"),
         ({"AUTH_URL": "https://192.0.2.1"}, "config.W002"),
+        ({"DATABASE_URL": ""}, "config.W003"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
@@ -63,6 +68,34 @@ def test_a_bad_deployment_is_refused_by_number(changes: dict[str, str], number: 
     checked = check(**changes)
     assert checked.returncode == 1
     assert number in checked.stderr
+
+
+def test_missing_migrations_are_named(db: None) -> None:
+    assert checks.database_is_migrated(None, databases=["default"]) == []
+    for app, name in (("accounts", "0001_initial"), ("oauth_bridge", "0003_purge_runs")):
+        MigrationRecorder(connection).record_unapplied(app, name)
+    [found] = checks.database_is_migrated(None, databases=["default"])
+    assert found.id == "config.E007"
+    assert "accounts.0001_initial, oauth_bridge.0003_purge_runs" in found.msg
+
+
+def test_a_deployment_on_an_empty_database_is_refused(tmp_path: Path) -> None:
+    checked = check("--database", "default", DATABASE_URL=f"sqlite:///{tmp_path}/db.sqlite3", WEB_CONCURRENCY="1")
+    assert checked.returncode == 1
+    assert "config.E007" in checked.stderr
+
+
+def test_a_database_that_does_not_answer_is_a_warning() -> None:
+    """The service can start before its database does."""
+    checked = check(
+        "--database", "default", "--fail-level", "ERROR", DATABASE_URL=f"postgres://127.0.0.1:{free_port()}/a"
+    )
+    assert checked.returncode == 0
+    assert "config.W004" in checked.stderr
+
+
+def test_without_being_asked_to_the_check_leaves_the_database_alone() -> None:
+    assert checks.database_is_migrated(None, databases=None) == []
 
 
 @pytest.mark.parametrize("url", ["http://localhost:8000", "http://127.0.0.1:8000", "http://[::1]:8000"])
@@ -73,5 +106,5 @@ def test_this_machine_needs_no_encryption(settings: Any, url: str) -> None:
 
 def test_every_check_is_in_the_operations_guide() -> None:
     guide = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
-    for number in ("E001", "E002", "E003", "E004", "E005", "E006", "W001", "W002"):
+    for number in re.findall(r'"config\.([EW][0-9]{3})"', (ROOT / "config" / "checks.py").read_text(encoding="utf-8")):
         assert f"`{number}`" in guide or f"`config.{number}`" in guide
