@@ -17,8 +17,8 @@ from urllib.parse import SplitResult, unquote, urlsplit
 
 import environ
 from django.core.exceptions import ImproperlyConfigured
-from psycopg import ProgrammingError
-from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from config.postgresql import url as postgresql
 
 LOOPBACK_NAMES = ("localhost", "127.0.0.1", "[::1]")
 
@@ -26,8 +26,6 @@ _TRUE = ("1", "true", "yes", "on")
 _FALSE = ("0", "false", "no", "off")
 _HOST_NAME = re.compile(r"(?=.{1,253}$)[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*")
 _RATE = re.compile(r"[1-9][0-9]{0,8}/([1-9][0-9]{0,5})?[smhd]")
-# The scheme with the account, the hosts, the name with the options.
-_POSTGRESQL = re.compile(r"(postgres(?:ql)?://(?:[^/?#]*@)?)([^@/?#]*)(.*)", re.DOTALL | re.IGNORECASE)
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 DEFAULT_EMAIL_PORTS = {"smtp": 25, "smtp+tls": 587, "smtp+ssl": 465}
@@ -174,55 +172,19 @@ def bind(name: str, default: str) -> str:
 
 def database(name: str, default: Path) -> dict[str, Any]:
     """Django's entry for SQLite or PostgreSQL, with the options the service was measured and tested with."""
-    must = "sqlite:////full/path/of/file or postgres://user:password@host:port/name"
     value = _value(name)
     if not value:
         return _sqlite(name, str(default))
-    if postgresql := _POSTGRESQL.fullmatch(value):
-        return _postgresql(name, postgresql, must)
+    must = f"sqlite:////full/path/of/file or {postgresql.FORM}"
+    if value.partition("://")[0].lower() in ("postgres", "postgresql"):
+        try:
+            return postgresql.entry(value)
+        except ValueError as error:
+            raise _stop(name, f"{must}{error}") from None
     parts = _split(name, value, must) if value != "sqlite://:memory:" else urlsplit("sqlite:///:memory:")
     if parts.scheme != "sqlite" or parts.netloc or parts.query:
         raise _stop(name, must)
     return _sqlite(name, unquote(parts.path[1:]) or ":memory:")
-
-
-def _postgresql(name: str, url: re.Match[str], must: str) -> dict[str, Any]:
-    """Django's entry; libpq reads the hosts, of which there may be several, and says which options there are."""
-    account, hosts, rest = url.groups()
-    _split(name, f"{account}{rest}", must)
-    entry: dict[str, Any] = environ.Env.db_url_config(f"{account}{rest}")
-    options = entry.pop("OPTIONS", {})
-    threshold = options.pop("prepare_threshold", 5)
-    try:
-        place = conninfo_to_dict(f"postgres://{hosts}")
-    except ProgrammingError:
-        raise _stop(name, must) from None
-    ports = [port for port in str(place.get("port", "")).split(",") if port]
-    if not entry["NAME"] or not all(port.isdecimal() and 0 < int(port) < 65536 for port in ports):
-        raise _stop(name, must)
-    try:
-        make_conninfo(**options)
-    except ProgrammingError as error:
-        raise _stop(name, f"{must}, with options that PostgreSQL knows ({str(error).strip()})") from None
-    if threshold != "none" and not isinstance(threshold, int):
-        raise _stop(name, f"{must}, where prepare_threshold is a number or none")
-    return {
-        **entry,
-        "ENGINE": "config.postgresql",
-        "HOST": place.get("host", entry["HOST"]),
-        "PORT": place.get("port", ""),
-        "OPTIONS": {
-            # Both or neither: Django's default cursor binds on the client, and then nothing is ever prepared.
-            "server_side_binding": True,
-            "prepare_threshold": None if threshold == "none" else threshold,
-            "connect_timeout": 5,
-            **options,
-        },
-        # A pooler that keeps no prepared statements for a connection keeps no cursors either.
-        "DISABLE_SERVER_SIDE_CURSORS": threshold == "none",
-        "CONN_MAX_AGE": None,  # as long as its thread lives
-        "CONN_HEALTH_CHECKS": True,  # and again after a restart of the database
-    }
 
 
 def _sqlite(name: str, path: str) -> dict[str, Any]:

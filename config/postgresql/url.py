@@ -1,0 +1,71 @@
+"""The address of a PostgreSQL database, as `DATABASE_URL` holds it."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import environ
+from psycopg import ProgrammingError
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+FORM = "postgres://user:password@host:port/name"
+# The scheme with the account, the hosts, the name with the options.
+_PARTS = re.compile(r"([a-z]+://(?:[^/?#]*@)?)([^@/?#]*)(.*)", re.IGNORECASE)
+
+
+def entry(url: str) -> dict[str, Any]:
+    """Django's entry for the database. libpq reads the hosts, of which there may be several, and checks the options.
+
+    Raises ValueError: what follows on "it must be" and the form; nothing that may hold a password.
+    """
+    parts = _PARTS.fullmatch(url)
+    if parts is None or re.search(r"\s", url):
+        raise ValueError
+    account, hosts, rest = parts.groups()
+    found: dict[str, Any] = environ.Env.db_url_config(f"{account}{rest}")
+    host, port = _place(hosts)
+    if not found["NAME"]:
+        raise ValueError
+    return {
+        **found,
+        "ENGINE": "config.postgresql",
+        "HOST": host or found["HOST"],
+        "PORT": port,
+        **_options(**found.get("OPTIONS", {})),
+        "CONN_MAX_AGE": None,  # as long as its thread lives
+        "CONN_HEALTH_CHECKS": True,  # and again after a restart of the database
+    }
+
+
+def _place(hosts: str) -> tuple[str, str]:
+    """Hosts and ports, each separated by commas."""
+    try:
+        place = conninfo_to_dict(f"postgres://{hosts}")
+    except ProgrammingError:
+        raise ValueError from None
+    ports = str(place.get("port", ""))
+    if not all(port.isdecimal() and 0 < int(port) < 65536 for port in ports.split(",") if port):
+        raise ValueError
+    return str(place.get("host", "")), ports
+
+
+def _options(prepare_threshold: int | str = 5, **options: Any) -> dict[str, Any]:
+    is_prepared = prepare_threshold != "none"
+    if is_prepared and not isinstance(prepare_threshold, int):
+        raise ValueError(", where prepare_threshold is a number or none")
+    try:
+        make_conninfo(**options)
+    except ProgrammingError as error:
+        raise ValueError(f", with options that PostgreSQL knows ({str(error).strip()})") from None
+    return {
+        "OPTIONS": {
+            # Both or neither: Django's default cursor binds on the client, and then nothing is ever prepared.
+            "server_side_binding": True,
+            "prepare_threshold": prepare_threshold if is_prepared else None,
+            "connect_timeout": 5,
+            **options,
+        },
+        # A pooler that keeps no prepared statements for a connection keeps no cursors either.
+        "DISABLE_SERVER_SIDE_CURSORS": not is_prepared,
+    }
