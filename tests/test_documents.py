@@ -37,3 +37,27 @@ def test_each_variable_of_a_limit_is_in_the_table():
     variables = re.findall(r'^    (RATE_[A-Z_]+)="(\S+)",$', settings, re.MULTILINE)
     assert len(variables) == 7
     assert [name for name, default in variables if f"`{name}` {default}" not in limits()] == []
+
+
+def documented(file: str) -> str:
+    """What the operations guide says to write into the file."""
+    guide = (documents.ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
+    return re.findall(rf"`{re.escape(file)}`(?:(?!```).)*```\w*\n(.*?)```", guide, re.DOTALL)[0]
+
+
+def test_systemd_and_the_shell_read_the_documented_variables_alike():
+    variables = documented("/etc/sign-in.env")
+    assert [line for line in variables.splitlines() if not re.fullmatch(r"#.*|[A-Z_]+='[^']*'", line)] == []
+
+
+def test_a_unit_that_waits_for_the_network_asks_for_it():
+    for unit in ("sign-in.service", "sign-in-purge.service"):
+        text = documented(f"/etc/systemd/system/{unit}")
+        assert re.search("^After=network-online.target", text, re.MULTILINE)
+        assert re.search("^Wants=network-online.target$", text, re.MULTILINE)
+
+
+def test_the_line_for_cron_needs_no_more_than_its_path():
+    line = documented("/etc/cron.d/sign-in-purge")
+    assert "&& /usr/sbin/runuser " in line
+    assert "%" not in line, "cron takes it for the end of the line"
