@@ -13,11 +13,12 @@ from allauth.account.forms import (
 )
 from django import forms
 from django.contrib.auth import password_validation
+from django.core.exceptions import ValidationError
 from django.core.validators import MaxLengthValidator
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
-from accounts import avatars, throttling, verification
+from accounts import avatars, hashing, throttling, verification
 from accounts.models import EMAIL_MAX_LENGTH, NICKNAME_MAX_LENGTH, User, normalise_email
 from accounts.passwords import PASSWORD_MAX_LENGTH
 from accounts.text import refuse_control_characters
@@ -53,18 +54,30 @@ class PasswordField(forms.CharField):
         )
 
 
-class SignInForm(LoginForm):
+class PasswordFormMixin(forms.Form):
+    """A form whose password may have to be typed again, because others are hashed just then (accounts.hashing)."""
+
+    is_busy = False
+
+    def add_busy_error(self, password: str) -> None:
+        """All else that was typed stays, and the field `password` has the focus."""
+        self.is_busy = True
+        self.fields[password].widget.attrs["autofocus"] = True
+        text = _("Too many people are signing in at this moment. Wait a few seconds, then type your password again.")
+        self.add_error(None, ValidationError(text, code="busy", params={"seconds": hashing.RETRY_AFTER_SECONDS}))
+
+
+class SignInForm(PasswordFormMixin, LoginForm):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.fields = {"login": EmailField(), "password": PasswordField(_("Password"), "current-password")}
 
-    @property
-    def seconds_to_wait(self) -> int:
-        """How long this browser must wait before it may try again; 0 when it need not."""
-        for error in self.non_field_errors().as_data():
-            if error.code == "throttled":
-                return int((error.params or {})["seconds"])
-        return 0
+    def clean(self) -> Any:
+        try:
+            return super().clean()
+        except hashing.HashingBusy:
+            self.add_busy_error("password")
+            return self.cleaned_data
 
 
 class ResetRequestForm(ResetPasswordForm):
@@ -87,7 +100,7 @@ class ResetRequestForm(ResetPasswordForm):
         return email
 
 
-class NewPasswordForm(ResetPasswordKeyForm):
+class NewPasswordForm(PasswordFormMixin, ResetPasswordKeyForm):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         rules = password_validation.password_validators_help_text_html()

@@ -11,6 +11,7 @@ from allauth.account.decorators import verified_email_required
 from django.contrib import messages
 from django.contrib.auth import REDIRECT_FIELD_NAME
 from django.contrib.auth.decorators import login_required
+from django.forms import Form
 from django.http import Http404, HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
@@ -24,7 +25,8 @@ from django.views.decorators.http import require_safe
 from django.views.generic.edit import UpdateView
 
 from accounts import avatars, returning, throttling, verification
-from accounts.forms import ProfileForm, ResetRequestForm, SignInForm
+from accounts.forms import NewPasswordForm, ProfileForm, ResetRequestForm, SignInForm
+from accounts.hashing import HashingBusy
 from accounts.media import NotStored
 from accounts.models import User
 
@@ -35,7 +37,21 @@ RETRY_AFTER_SECONDS = 60
 # Signing in and out --------------------------------------------------------------------------------------------------
 
 
-class SignInView(library.LoginView):
+class PostAgainLaterMixin:
+    """Answers a form that may be posted again later with its status and Retry-After."""
+
+    STATUSES = {"throttled": HTTPStatus.TOO_MANY_REQUESTS, "busy": HTTPStatus.SERVICE_UNAVAILABLE}
+
+    def form_invalid(self, form: Form) -> HttpResponse:
+        response = cast(HttpResponse, super().form_invalid(form))  # type: ignore[misc]
+        for error in form.non_field_errors().as_data():
+            if error.code in self.STATUSES:
+                response.status_code = self.STATUSES[error.code]
+                response["Retry-After"] = str((error.params or {})["seconds"])
+        return response
+
+
+class SignInView(PostAgainLaterMixin, library.LoginView):
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         context: dict[str, Any] = super().get_context_data(**kwargs)
         return context | _way_back(self.request) | {"caption": returning.caption(self.request)}
@@ -47,13 +63,6 @@ class SignInView(library.LoginView):
         # A step after the password (a code by mail) may lose `next`; the browser's session does not.
         returning.remember(self.request, returning.requested(self.request))
         return cast(HttpResponse, super().form_valid(form))
-
-    def form_invalid(self, form: SignInForm) -> HttpResponse:
-        response = cast(HttpResponse, super().form_invalid(form))
-        if seconds := form.seconds_to_wait:
-            response.status_code = HTTPStatus.TOO_MANY_REQUESTS
-            response["Retry-After"] = str(seconds)
-        return response
 
 
 class SignOutView(library.LogoutView):
@@ -135,13 +144,20 @@ class PasswordResetView(library.PasswordResetView):
         return reverse("account_reset_password_done")
 
 
-class PasswordResetFromKeyView(library.PasswordResetFromKeyView):
+class PasswordResetFromKeyView(PostAgainLaterMixin, library.PasswordResetFromKeyView):
     """The page that the mailed link opens."""
 
     def logout(self) -> None:
         """Somebody else's link, opened while signed in, signs nobody out: only a new password posted with it does."""
         if self.request.method == "POST":
             super().logout()
+
+    def form_valid(self, form: NewPasswordForm) -> HttpResponse:
+        try:
+            return cast(HttpResponse, super().form_valid(form))
+        except HashingBusy:
+            form.add_busy_error("password1")
+            return self.form_invalid(form)
 
 
 # Profile -------------------------------------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 from django.utils.translation import gettext as _
 
+from accounts import hashing
 from oauth_bridge.faults import NOT_ALLOWED, Fault, Refused
 
 logger = logging.getLogger("oauth_bridge")
@@ -117,7 +118,10 @@ def not_found(request: HttpRequest, exception: Exception | None = None) -> HttpR
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    """503 while the database is away, otherwise 500 with the reference under which the log has the details."""
+    """503 while the database is away or other passwords are hashed, otherwise 500.
+
+    The log has the details under the reference.
+    """
     exception = sys.exc_info()[1]
     reference = getattr(request, "reference", "-")
     if isinstance(exception, DATABASE_AWAY):
@@ -127,6 +131,8 @@ def server_error(request: HttpRequest) -> HttpResponse:
         # An SQLite file that was opened while it could only be read would stay so until the server is restarted.
         connection.close()
         return answer(request, Refused(Fault.AWAY, {"Retry-After": RETRY_AFTER_SECONDS}))
+    if isinstance(exception, hashing.HashingBusy):
+        return answer(request, Refused(Fault.BUSY, {"Retry-After": str(hashing.RETRY_AFTER_SECONDS)}))
     logger.error("unhandled exception", exc_info=exception, extra={"reference": reference})
     return answer(request, Refused(Fault.SERVER_ERROR, reference=reference))
 

@@ -38,6 +38,7 @@ class Fault(Enum):
     RATE_LIMITED = 429, "rate_limited", "Too many requests. Wait {seconds} seconds and try again."
     SERVER_ERROR = 500, "server_error", "Something went wrong on our side. Quote the reference {reference} to support."
     AWAY = 503, "temporarily_unavailable", "The service cannot use its database now. Try again in a few seconds."
+    BUSY = 503, "temporarily_unavailable", "Too many passwords are being checked now. Try again in a few seconds."
     SPECULATIVE = (
         503,
         "temporarily_unavailable",

@@ -94,4 +94,4 @@ def test_a_password_is_stored_as_argon2id(alice: Any, manage: Any) -> None:
     email = f"stored-{alice.pk.hex}@example.com"
     manage("account", "create", email, "--nickname", "N", "--password-stdin", stdin=PASSWORD)
     row = type(alice).objects.get(email=email)
-    assert row.password.startswith("argon2$argon2id$")
+    assert row.password.startswith("argon2$argon2id$v=19$m=19456,t=2,p=1$")

@@ -14,7 +14,7 @@ from oauth_bridge.openapi import CALLBACK, document
 from tests import documented
 
 # Said of pages outside the three operations only.
-ELSEWHERE = {Fault.FORBIDDEN}
+ELSEWHERE = {Fault.BUSY, Fault.FORBIDDEN}
 
 
 def responses() -> list[tuple[str, str, dict[str, Any]]]:

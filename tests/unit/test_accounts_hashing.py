@@ -1,0 +1,262 @@
+"""Passwords: what a hash costs, how many are made at once, and what people see when that is too many."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from argon2.exceptions import HashingError
+from django.contrib.auth.hashers import Argon2PasswordHasher
+from django.core import mail
+from django.core.cache import cache
+from django.test import Client
+from django.utils.crypto import get_random_string
+
+from accounts import hashing, returning
+from accounts.models import User
+from tests.factories import PASSWORD, PersonFactory, hashed_password
+from tests.matrix import contract
+from tests.unit.test_accounts_password_reset import NEW_PASSWORD, ask, mailed_path
+from tests.unit.test_accounts_sign_in import AUTHORIZE, sign_in, text
+
+pytestmark = pytest.mark.django_db
+
+OF_TODAY = "argon2$argon2id$v=19$m=19456,t=2,p=1$"
+
+
+@pytest.fixture(autouse=True)
+def fresh_counters() -> None:
+    cache.clear()
+
+
+@pytest.fixture
+def alice() -> Any:
+    return PersonFactory()
+
+
+@pytest.fixture
+def busy(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Somebody else's password is hashed until the test is over."""
+    monkeypatch.setattr(hashing, "WAIT_SECONDS", 0.01)
+    hashed_password()  # the factories'
+    with hashing.hashes.turn():
+        yield
+
+
+# One at a time --------------------------------------------------------------------------------------------------------
+
+
+@contract("D15.hashing")
+def test_a_hash_is_made_one_at_a_time_and_what_can_not_wait_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    running, most, outcomes, together = 0, 0, [], threading.Barrier(8)
+    real = Argon2PasswordHasher.encode
+
+    def observed(*values: Any) -> str:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        try:
+            return real(*values)
+        finally:
+            running -= 1
+
+    monkeypatch.setattr(Argon2PasswordHasher, "encode", observed)
+
+    def hash_some() -> None:
+        together.wait()
+        for _ in range(5):
+            try:
+                outcomes.append(hashing.PasswordHasher().encode(PASSWORD, "a" * 22).startswith(OF_TODAY))
+            except hashing.HashingBusy:
+                outcomes.append(False)
+
+    threads = [threading.Thread(target=hash_some) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(outcomes) == 40
+    assert most == 1
+    assert {True, False} == set(outcomes)
+
+
+def test_two_at_the_same_moment_are_both_hashed() -> None:
+    one, held, done = hashing.OneAtATime(), threading.Event(), []
+
+    def wait() -> None:
+        held.wait()
+        with one.turn():
+            done.append("waited")
+
+    waiting = threading.Thread(target=wait)
+    waiting.start()
+    with one.turn():
+        held.set()
+        time.sleep(0.05)
+        assert done == []
+    waiting.join()
+    assert done == ["waited"]
+
+
+def test_a_wait_is_bounded_and_the_next_come_without_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The thread that waits is the one which answers everybody else."""
+    monkeypatch.setattr(hashing, "WAIT_SECONDS", 0.1)
+    one, began = hashing.OneAtATime(), time.monotonic()
+    with one.turn():
+        for _ in range(50):
+            with pytest.raises(hashing.HashingBusy), one.turn():
+                pytest.fail("two at once")
+    assert 0.1 <= time.monotonic() - began < 0.1 + hashing.REST_SECONDS
+    with one.turn():
+        pass
+
+
+def test_a_hash_that_fails_gives_its_turn_back() -> None:
+    with pytest.raises(HashingError, match="Salt is too short"):
+        hashing.PasswordHasher().encode(PASSWORD, "short")
+    assert hashing.PasswordHasher().encode(PASSWORD, "a" * 22).startswith(OF_TODAY)
+
+
+# What people see ------------------------------------------------------------------------------------------------------
+
+
+@contract("D15.hashing")
+@pytest.mark.usefixtures("busy")
+def test_a_sign_in_that_must_wait_keeps_what_was_typed(client: Client, alice: User) -> None:
+    query = "?" + returning.sign_in_url(AUTHORIZE, name="Photo Printer").partition("?")[2]
+    for accept in ("text/html", "application/json"):
+        client.defaults["HTTP_ACCEPT"] = accept
+        response = sign_in(client, alice.email, query=query, next=AUTHORIZE)
+        assert response.status_code == 503
+        assert int(response["Retry-After"]) >= 1
+        assert response["Content-Type"].startswith("text/html")
+        assert "Too many people are signing in at this moment." in text(response)
+        assert response.context["form"]["login"].value() == alice.email
+        assert alice.email.encode() in response.content
+        assert PASSWORD.encode() not in response.content
+        assert response.context["redirect_field_value"] == AUTHORIZE
+        assert "Sign in to continue to Photo Printer" in text(response)
+        assert response.content.count(b"autofocus") == 1
+        assert b"autofocus" in response.content.partition(b'type="password"')[2].partition(b">")[0]
+
+
+@contract("D15.hashing")
+@pytest.mark.parametrize("email", [None, "nobody@example.com"])
+def test_a_sign_in_that_must_wait_counts_as_no_failure(
+    client: Client, alice: User, settings: Any, email: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.RATES = {"sign_in_account": "1/15m", "sign_in_address": "1/15m"}
+    monkeypatch.setattr(hashing, "WAIT_SECONDS", 0.01)
+    with hashing.hashes.turn():
+        assert [sign_in(client, email or alice.email, "wrong").status_code for _ in range(3)] == [503] * 3
+    assert sign_in(client, alice.email).status_code == 302
+
+
+@pytest.mark.usefixtures("busy")
+def test_a_deactivated_person_is_not_told_apart_while_others_are_hashed(client: Client) -> None:
+    assert sign_in(client, PersonFactory(is_active=False).email).status_code == 503
+
+
+@contract("D15.hashing")
+def test_a_new_password_that_must_wait_can_be_sent_again(
+    client: Client, alice: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hashing, "WAIT_SECONDS", 0.01)
+    ask(client, alice.email)
+    address = client.get(mailed_path(), follow=True).context["action_url"]
+    form = {"password1": NEW_PASSWORD, "password2": NEW_PASSWORD}
+    with hashing.hashes.turn():
+        response = client.post(address, form)
+    assert response.status_code == 503
+    assert int(response["Retry-After"]) >= 1
+    assert NEW_PASSWORD.encode() not in response.content
+    assert len(mail.outbox) == 1
+    assert client.post(address, form)["Location"] == "/accounts/profile"
+    assert sign_in(Client(), alice.email, NEW_PASSWORD).status_code == 302
+
+
+@pytest.mark.usefixtures("busy")
+@pytest.mark.parametrize(("accept", "kind"), [("text/html", "text/html"), ("*/*", "application/json")])
+def test_anywhere_else_the_answer_is_503_too(client: Client, accept: str, kind: str) -> None:
+    client.force_login(PersonFactory(is_staff=True, is_superuser=True))
+    client.raise_request_exception = False
+    form = {"email": "new@example.com", "nickname": "", "password1": NEW_PASSWORD, "password2": NEW_PASSWORD}
+    response = client.post("/admin/accounts/user/add/", form, headers={"accept": accept})
+    assert response.status_code == 503
+    assert int(response["Retry-After"]) >= 1
+    assert response["Content-Type"].startswith(kind)
+    assert not User.objects.filter(email="new@example.com").exists()
+
+
+# Hashes of an earlier release -----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def bob() -> Any:
+    """Whose password was hashed with other parameters."""
+    return PersonFactory(nickname="Bob", password=Argon2PasswordHasher().encode(PASSWORD, get_random_string(22)))
+
+
+def stored(person: User) -> str:
+    return User.objects.values_list("password", flat=True).get(pk=person.pk)
+
+
+def test_a_hash_has_the_parameters_of_today(alice: User) -> None:
+    assert alice.password.startswith(OF_TODAY)
+
+
+@contract("D15.passwords")
+def test_a_sign_in_upgrades_an_old_hash_and_ends_no_session(client: Client, bob: User) -> None:
+    elsewhere = Client()
+    elsewhere.force_login(bob)
+    assert not stored(bob).startswith(OF_TODAY)
+    assert sign_in(client, bob.email).status_code == 302
+    upgraded = stored(bob)
+    assert upgraded.startswith(OF_TODAY)
+    assert [browser.get("/accounts/profile").status_code for browser in (client, elsewhere)] == [200, 200]
+    assert sign_in(Client(), bob.email).status_code == 302
+    assert sign_in(Client(), bob.email, "wrong password").status_code == 200
+    assert stored(bob) == upgraded
+
+
+def test_a_wrong_password_upgrades_nothing(client: Client, bob: User) -> None:
+    before = stored(bob)
+    assert sign_in(client, bob.email, "wrong password").status_code == 200
+    assert stored(bob) == before
+
+
+def test_an_upgrade_does_not_undo_a_password_that_was_set_meanwhile(bob: User) -> None:
+    meanwhile = User.objects.get(pk=bob.pk)
+    meanwhile.set_password(NEW_PASSWORD)
+    meanwhile.save()
+    assert bob.check_password(PASSWORD)
+    assert stored(bob) == meanwhile.password
+    assert bob.get_session_auth_hash() != meanwhile.get_session_auth_hash()
+
+
+def test_an_upgrade_that_would_have_to_wait_is_left_to_the_next_sign_in(
+    bob: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_: object) -> str:
+        raise hashing.HashingBusy
+
+    before = stored(bob)
+    with monkeypatch.context() as patched:
+        patched.setattr(hashing, "upgraded", refused)
+        assert bob.check_password(PASSWORD)
+    assert stored(bob) == before
+    assert bob.check_password(PASSWORD)
+    assert stored(bob).startswith(OF_TODAY)
+
+
+def test_the_same_password_set_again_ends_sessions_like_any_other(alice: User) -> None:
+    before = alice.get_session_auth_hash()
+    alice.set_password(PASSWORD)
+    assert alice.get_session_auth_hash() != before
+    alice.set_unusable_password()
+    without = alice.get_session_auth_hash()
+    alice.set_unusable_password()
+    assert len({before, without, alice.get_session_auth_hash()}) == 3
