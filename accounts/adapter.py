@@ -11,6 +11,7 @@ from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.base_user import AbstractBaseUser
 from django.core.exceptions import ValidationError
+from django.core.mail import EmailMessage
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
@@ -23,6 +24,8 @@ from accounts.models import User
 from accounts.network import client_address
 
 logger = logging.getLogger(__name__)
+
+RESET_MAILS = ("password_reset_key", "unknown_account")
 
 # Where the page that follows says it itself, a message only gets in the way.
 _MESSAGES = {
@@ -117,11 +120,24 @@ class AccountAdapter(DefaultAccountAdapter):
         return f"{settings.AUTH_URL}{path}"
 
     def send_password_reset_mail(self, user: AbstractBaseUser, email: str, context: dict[str, Any]) -> None:
-        """To the address on file, never to another spelling of it that somebody typed."""
-        super().send_password_reset_mail(user, cast(User, user).email, context)
+        """The link, to the address on file and to no other spelling; without an active account, a mail that says so.
+
+        Both mails are written and one is sent, so that the time tells nobody which.
+        """
+        address = cast(User, user).email
+        link, no_account = (self.render_mail(f"account/email/{name}", address, context) for name in RESET_MAILS)
+        self._send(link if user.is_active else no_account, "password reset")
 
     def send_mail(self, template_prefix: str, email: str, context: dict[str, Any]) -> None:
-        """Sent at once, so that a failure can be told to the person who waits for it. Never a 500."""
+        self._send(self.render_mail(template_prefix, email, context), template_prefix)
+
+    def render_mail(
+        self,
+        template_prefix: str,
+        email: str | list[str],
+        context: dict[str, Any],
+        headers: dict[str, str] | None = None,
+    ) -> EmailMessage:
         surroundings = {
             "email": email,
             "service_name": settings.SERVICE_NAME,
@@ -130,11 +146,15 @@ class AccountAdapter(DefaultAccountAdapter):
             "code_minutes": settings.ACCOUNT_EMAIL_VERIFICATION_BY_CODE_TIMEOUT // 60,
             "link_minutes": settings.PASSWORD_RESET_TIMEOUT // 60,
         }
-        mail = self.render_mail(template_prefix, email, context | surroundings, {"Auto-Submitted": "auto-generated"})
+        headers = {"Auto-Submitted": "auto-generated", **(headers or {})}
+        return cast(EmailMessage, super().render_mail(template_prefix, email, context | surroundings, headers))
+
+    def _send(self, mail: EmailMessage, name: str) -> None:
+        """Sent at once, so that a failure can be told to the person who waits for it. Never a 500."""
         try:
             mail.send()
         except (OSError, SMTPException) as error:
-            logger.error("mail not sent: %s", type(error).__name__, extra={"mail": template_prefix})
+            logger.error("mail not sent: %s", type(error).__name__, extra={"mail": name})
             messages.error(self.request, _("We could not send the mail just now. Try again in a few minutes."))
 
     # Pages -------------------------------------------------------------------------------------------------------

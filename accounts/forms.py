@@ -85,8 +85,14 @@ class ResetRequestForm(ResetPasswordForm):
         super().__init__(*args, **kwargs)
         self.fields = {"email": EmailField()}
 
+    def clean_email(self) -> str:
+        """Finds the active account with one statement; without one, goes on with one that is not active nor stored."""
+        email: str = self.cleaned_data["email"]
+        self.users = list(User.objects.filter(email=email, is_active=True)) or [User(email=email, is_active=False)]
+        return email
+
     def save(self, request: HttpRequest, **kwargs: Any) -> str:
-        """Mail a link, or word that there is no account: both take the same time, so neither can be told apart.
+        """Mail a link, or word that there is no account: both take the same steps, so neither can be told apart.
 
         Beyond the limit nothing is sent, and nobody is told: the links in the earlier mails still work, so a stranger
         who asks again and again neither floods nor locks out the owner.
@@ -94,10 +100,7 @@ class ResetRequestForm(ResetPasswordForm):
         email: str = self.cleaned_data["email"]
         if not throttling.may_mail_reset(request, email):
             return email
-        if self.users:
-            return str(super().save(request, **kwargs))
-        get_adapter().send_mail("account/email/unknown_account", email, {})
-        return email
+        return str(super().save(request, **kwargs))
 
 
 class NewPasswordForm(PasswordFormMixin, ResetPasswordKeyForm):

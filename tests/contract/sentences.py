@@ -128,6 +128,7 @@ DECISIONS = {
     "D15.entropy": "Client secrets are generated here with 256 bits of entropy.",
     "D15.passwords": "Passwords use Argon2id with 19 MiB, two passes, one lane; a sign-in upgrades an older hash.",
     "D15.hashing": "A process hashes one password at a time; beyond it 503 with Retry-After and what was typed.",
+    "D15.unknown": "A sign-in or reset takes the same steps for an address with an account and one without.",
     "D16.strings": "All four members are always present strings.",
     "D16.sub": "sub is a UUID, never reused, the same for every application.",
     "D16.nickname": "nickname falls back to what the person may show, never to the e-mail address.",

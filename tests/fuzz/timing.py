@@ -1,4 +1,4 @@
-"""How long the token operation takes to refuse, compared so that noise can't be taken for a difference, nor hide one.
+"""How long an answer takes, compared so that noise can't be taken for a difference, nor hide one.
 
 Every kind of request is there twice, and a round sends each once, in random order. A kind is as fast as the fastest
 twentieth of its requests: what else the machine does only ever makes a request slower. The twins are compared, too: how
@@ -8,6 +8,7 @@ far they differ when each round is as likely to have them the other way round is
 from __future__ import annotations
 
 import random
+import re
 import socket
 import time
 from collections.abc import Callable, Mapping
@@ -21,6 +22,7 @@ FLIPS = 1000
 CERTAINTY = 0.999
 # The first letters of the names of unknown clients, which are as long and of the same kind as others.
 MARK = "feedfeed"
+LENGTH = re.compile(rb"\r\ncontent-length: (\d+)", re.IGNORECASE)
 
 Maker = Callable[[int], bytes]
 
@@ -36,15 +38,17 @@ class Comparison(NamedTuple):
         return f"{self.difference:+7.1f} µs (A/A {self.twins:+5.1f}, noise {self.noise:4.1f})"
 
 
-def exchange(server: Server, form: str) -> bytes:
+def post(server: Server, form: str, path: str = "/oauth/token", more: str = "") -> bytes:
     return (
-        f"POST /oauth/token HTTP/1.1\r\nHost: {urlsplit(server.base_url).netloc}\r\n"
+        f"POST {path} HTTP/1.1\r\nHost: {urlsplit(server.base_url).netloc}\r\n{more}"
         f"Content-Type: application/x-www-form-urlencoded\r\nContent-Length: {len(form)}\r\n\r\n{form}"
     ).encode()
 
 
-def measured(server: Server, makers: Mapping[str, Maker], rounds: int, seed: int = 0) -> dict[str, list[float]]:
-    """Microseconds until a JSON body has come, of each round, by kind and `'` for its twin."""
+def measured(
+    server: Server, makers: Mapping[str, Maker], rounds: int, seed: int = 0, statuses: tuple[int, ...] = (400, 401)
+) -> dict[str, list[float]]:
+    """Microseconds until the whole answer has come, of each round, by kind and `'` for its twin."""
     names = [name + twin for name in makers for twin in ("", "'")]
     taken: dict[str, list[float]] = {name: [] for name in names}
     order = random.Random(seed)
@@ -58,11 +62,17 @@ def measured(server: Server, makers: Mapping[str, Maker], rounds: int, seed: int
                 began = time.perf_counter_ns()
                 connection.sendall(request)
                 answer = connection.recv(65536)
-                while not answer.endswith(b"}"):
+                while not is_whole(answer):
                     answer += connection.recv(65536)
                 taken[name].append((time.perf_counter_ns() - began) / 1000)
-                assert answer.startswith((b"HTTP/1.1 400 ", b"HTTP/1.1 401 ")), answer[:80]
+                assert int(answer[9:12]) in statuses, answer[:80]
     return taken
+
+
+def is_whole(answer: bytes) -> bool:
+    head, end, body = answer.partition(b"\r\n\r\n")
+    length = LENGTH.search(head)
+    return bool(end) and length is not None and len(body) >= int(length[1])
 
 
 def compared(taken: Mapping[str, list[float]], one: str, other: str) -> Comparison:

@@ -12,7 +12,10 @@ from argon2.exceptions import HashingError
 from django.contrib.auth.hashers import Argon2PasswordHasher
 from django.core import mail
 from django.core.cache import cache
+from django.db import connection
 from django.test import Client
+from django.test.signals import template_rendered
+from django.test.utils import CaptureQueriesContext
 from django.utils.crypto import get_random_string
 
 from accounts import hashing, returning
@@ -35,6 +38,21 @@ def fresh_counters() -> None:
 @pytest.fixture
 def alice() -> Any:
     return PersonFactory()
+
+
+@pytest.fixture
+def hashed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Grows by one with each hash that is made."""
+    made: list[str] = []
+    for name in ("encode", "verify"):
+        real = getattr(Argon2PasswordHasher, name)
+
+        def counted(self: Any, *values: Any, real: Any = real, name: str = name) -> Any:
+            made.append(name)
+            return real(self, *values)
+
+        monkeypatch.setattr(Argon2PasswordHasher, name, counted)
+    return made
 
 
 @pytest.fixture
@@ -260,3 +278,43 @@ def test_the_same_password_set_again_ends_sessions_like_any_other(alice: User) -
     without = alice.get_session_auth_hash()
     alice.set_unusable_password()
     assert len({before, without, alice.get_session_auth_hash()}) == 3
+
+
+# Nobody learns who has an account (the times themselves: `make fuzz`) -------------------------------------------------
+
+
+@contract("D15.unknown")
+def test_a_sign_in_costs_one_hash_and_one_statement_whoever_it_names(client: Client, hashed: list[str]) -> None:
+    without_password = PersonFactory(password="!" + "a" * 40)
+    inactive = PersonFactory(is_active=False)
+    signed_in_before = PersonFactory()
+    sign_in(Client(), signed_in_before.email)
+    for person in (PersonFactory(), PersonFactory.build(), without_password, inactive, signed_in_before):
+        hashed.clear()
+        with CaptureQueriesContext(connection) as statements:
+            assert sign_in(client, person.email, "wrong password").status_code == 200
+        assert (len(hashed), len(statements)) == (1, 1)
+
+
+@contract("D15.unknown")
+def test_a_reset_takes_the_same_steps_whoever_it_names(client: Client, alice: User) -> None:
+    signed_in_before = PersonFactory()
+    sign_in(Client(), signed_in_before.email)
+    emails = [alice.email, signed_in_before.email, PersonFactory(is_active=False).email, PersonFactory.build().email]
+    steps: list[list[str]] = []
+
+    def note(template: Any, **_: object) -> None:
+        steps[-1].append(template.name)
+
+    template_rendered.connect(note)
+    try:
+        for email in emails:
+            steps.append([])
+            with CaptureQueriesContext(connection) as statements:
+                assert ask(client, email).status_code == 302
+            steps[-1] += [statement["sql"].replace(email, "…") for statement in statements]
+    finally:
+        template_rendered.disconnect(note)
+    assert [message.to for message in mail.outbox] == [[email] for email in emails]
+    assert steps[1:] == steps[:-1]
+    assert sum(step.startswith("SELECT") for step in steps[0]) == 1
