@@ -74,6 +74,7 @@ class SignInForm(PasswordFormMixin, LoginForm):
 
     def clean(self) -> Any:
         try:
+            hashing.hashes.raise_if_busy()
             return super().clean()
         except hashing.HashingBusy:
             self.add_busy_error("password")

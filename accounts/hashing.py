@@ -42,6 +42,11 @@ class OneAtATime:
         finally:
             self._running.release()
 
+    def raise_if_busy(self) -> None:
+        """Raises HashingBusy: `turn` would refuse at this moment. Asked first, so that a refusal costs little."""
+        if self._running.locked() and (self._waiting.locked() or time.monotonic() < self._may_wait_from):
+            raise HashingBusy
+
     def _wait(self) -> bool:
         if time.monotonic() < self._may_wait_from or not self._waiting.acquire(blocking=False):
             return False

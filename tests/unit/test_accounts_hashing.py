@@ -174,6 +174,14 @@ def test_a_sign_in_that_must_wait_counts_as_no_failure(
 
 
 @pytest.mark.usefixtures("busy")
+def test_a_refusal_without_a_wait_costs_no_statement(client: Client) -> None:
+    sign_in(client, "nobody@example.com")  # waits
+    with CaptureQueriesContext(connection) as statements:
+        assert sign_in(client, "nobody@example.com").status_code == 503
+    assert len(statements) == 0
+
+
+@pytest.mark.usefixtures("busy")
 def test_a_deactivated_person_is_not_told_apart_while_others_are_hashed(client: Client) -> None:
     assert sign_in(client, PersonFactory(is_active=False).email).status_code == 503
 
