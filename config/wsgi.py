@@ -9,6 +9,8 @@ from django.conf import settings
 from django.core.handlers.wsgi import WSGIHandler
 from django.core.wsgi import get_wsgi_application
 
+from config.postgresql import base as postgresql
+
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 
 CONTENT_TYPE_LIMIT = 256  # characters
@@ -29,6 +31,7 @@ class MachineHandler(WSGIHandler):
             settings.MIDDLEWARE = whole
 
 
+postgresql.timeouts["statement_timeout"] = postgresql.STATEMENT_TIMEOUT_SECONDS
 pages = get_wsgi_application()
 machines = MachineHandler()
 

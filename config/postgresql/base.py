@@ -11,6 +11,9 @@ from psycopg import Error
 
 # A row that somebody holds for longer, a rotation that hangs or a machine that is gone, must not hold up a worker too.
 LOCK_TIMEOUT_SECONDS = 5
+# For requests (config.wsgi): a command may take as long as it takes.
+STATEMENT_TIMEOUT_SECONDS = 10
+timeouts = {"lock_timeout": LOCK_TIMEOUT_SECONDS}
 # Shorter than PostgreSQL's deadlock_timeout (1 s): the migration gives up, and a request is never the victim.
 MIGRATION_LOCK_TIMEOUT_MS = 500
 
@@ -61,7 +64,8 @@ class DatabaseWrapper(base.DatabaseWrapper):
 
     def get_connection_params(self) -> dict[str, Any]:
         """`DATABASE_URL` has the last word: it may hold `?options=…`."""
-        return {"options": f"-c lock_timeout={LOCK_TIMEOUT_SECONDS}s", **super().get_connection_params()}
+        options = " ".join(f"-c {name}={seconds}s" for name, seconds in timeouts.items())
+        return {"options": options, **super().get_connection_params()}
 
     def is_usable(self) -> bool:
         """Not after an error: a prepared statement whose table was changed fails as long as its connection lives."""

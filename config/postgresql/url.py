@@ -64,6 +64,11 @@ def _options(prepare_threshold: int | str = 5, **options: Any) -> dict[str, Any]
             "server_side_binding": True,
             "prepare_threshold": prepare_threshold if is_prepared else None,
             "connect_timeout": 5,
+            # A machine that is gone is noticed after 15 seconds, while an answer is awaited and while one is sent.
+            "keepalives_idle": 5,
+            "keepalives_interval": 5,
+            "keepalives_count": 2,
+            "tcp_user_timeout": 15_000,  # milliseconds
             **options,
         },
         # A pooler that keeps no prepared statements for a connection keeps no cursors either.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import time
 from urllib.parse import urlsplit
 
@@ -9,10 +11,10 @@ import pytest
 from django.db import NotSupportedError, OperationalError, connection, connections, transaction
 from django.test.utils import CaptureQueriesContext
 
-from config.postgresql.base import LOCK_TIMEOUT_SECONDS
+from config.postgresql.base import LOCK_TIMEOUT_SECONDS, STATEMENT_TIMEOUT_SECONDS
 from tests.databases import in_use
 from tests.factories import CodeFactory
-from tests.server import database_url, free_port
+from tests.server import ROOT, database_url, environment, free_port
 
 
 def test_the_second_host_is_used_while_the_first_is_away(postgresql):
@@ -75,6 +77,19 @@ def test_nobody_waits_for_long_for_a_row_that_somebody_holds(idle, committed):
         with pytest.raises(OperationalError), own.cursor() as cursor:
             cursor.execute("UPDATE oauth_bridge_authorizationcode SET scope = scope WHERE id = %s", [code.row.pk])
         assert time.monotonic() - began < 2 * LOCK_TIMEOUT_SECONDS
+
+
+SHOWN = "from django.db import connection; print(connection.cursor().execute('SHOW statement_timeout').fetchone()[0])"
+
+
+def test_a_statement_of_a_request_is_cut_off_and_one_of_a_command_is_not(postgresql, tmp_path):
+    def timeout(begin: str) -> str:
+        command = [sys.executable, "-c", f"{begin}; {SHOWN}"]
+        env = {**environment(tmp_path), "DJANGO_SETTINGS_MODULE": "config.settings"}
+        return subprocess.run(command, cwd=ROOT, env=env, check=True, capture_output=True, text=True).stdout.strip()
+
+    assert timeout("import config.wsgi") == f"{STATEMENT_TIMEOUT_SECONDS}s"
+    assert timeout("import django; django.setup()") == "0"
 
 
 def test_a_table_that_was_changed_costs_each_connection_one_request_at_most(idle):

@@ -227,6 +227,10 @@ def test_postgresql_prepares_its_statements(monkeypatch: pytest.MonkeyPatch) -> 
         "server_side_binding": True,
         "prepare_threshold": 5,
         "connect_timeout": 5,
+        "keepalives_idle": 5,
+        "keepalives_interval": 5,
+        "keepalives_count": 2,
+        "tcp_user_timeout": 15_000,
         "sslmode": "require",
     }
 
