@@ -7,6 +7,7 @@ from smtplib import SMTPException
 from typing import Any, cast
 
 from allauth.account.adapter import DefaultAccountAdapter
+from allauth.core.exceptions import ImmediateHttpResponse
 from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.base_user import AbstractBaseUser
@@ -14,6 +15,7 @@ from django.core.exceptions import ValidationError
 from django.core.mail import EmailMessage
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
@@ -35,6 +37,14 @@ _MESSAGES = {
     "account/messages/email_confirmed.txt": gettext_lazy("Your e-mail address is confirmed."),
     "account/messages/email_confirmation_sent.txt": "",
 }
+
+
+# In the session of a sign-in that goes on after the password: for whom, and under which `credentials_version`.
+_BEGUN = "sign_in_begun"
+
+
+def _state_of(user: AbstractBaseUser) -> list[Any]:
+    return [str(user.pk), cast(User, user).credentials_version]
 
 
 class AccountAdapter(DefaultAccountAdapter):
@@ -73,7 +83,17 @@ class AccountAdapter(DefaultAccountAdapter):
         response: HttpResponse | None = super().pre_login(request, user, **kwargs)
         if response is None:
             verification.align(cast(User, user))
+            request.session[_BEGUN] = _state_of(user)
         return response
+
+    def login(self, request: HttpRequest, user: AbstractBaseUser) -> None:
+        """Sign in whoever typed the password, perhaps some steps ago.
+
+        Raises ImmediateHttpResponse: since then the account was deactivated or its credentials were ended.
+        """
+        if request.session.pop(_BEGUN, None) != _state_of(user) or not user.is_active:
+            raise ImmediateHttpResponse(redirect("account_login"))
+        super().login(request, user)
 
     def post_login(self, request: HttpRequest, user: AbstractBaseUser, **kwargs: Any) -> HttpResponse:
         response: HttpResponse = super().post_login(request, user, **kwargs)

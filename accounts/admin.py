@@ -76,6 +76,7 @@ class UserAdmin(ModelAdmin):
     list_filter = ("is_active", "is_staff")
     search_fields = ("=email", "email", "nickname", "=id")
     ordering = ("email",)
+    written_apart = frozenset({"is_active"})
     actions = ("confirm_addresses",)
     filter_horizontal = ("user_permissions",)
     readonly_fields = ("id", "email", "email_verified_at", "created_at", "last_login")

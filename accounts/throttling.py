@@ -102,15 +102,15 @@ def _known_browser(request: HttpRequest, email: str) -> str:
 
     Asks the database only for a browser with a mark of the account, so it tells a stranger nothing by its time.
     """
-    name, version = known_browsers(request).get(_mark(email), ("", 0))
+    name, _noted_at, version = known_browsers(request).get(_mark(email), ("", 0, 0))
     current = User.objects.filter(email=normalise_email(email), credentials_version=version)
     return name if name and current.exists() else ""
 
 
-def known_browsers(request: HttpRequest) -> dict[str, tuple[str, int]]:
+def known_browsers(request: HttpRequest) -> dict[str, tuple[str, int, int]]:
     """The accounts that were signed in to from this browser, by their marks.
 
-    Of each the random name of the browser, and the account's `credentials_version` at that time.
+    Of each the random name of the browser, the Unix time, and the account's `credentials_version` at that time.
     """
     try:
         entries = signing.loads(
@@ -119,7 +119,7 @@ def known_browsers(request: HttpRequest) -> dict[str, tuple[str, int]]:
             max_age=settings.KNOWN_BROWSER_AGE_SECONDS,
         )
         oldest = time.time() - settings.KNOWN_BROWSER_AGE_SECONDS
-        return {mark: (name, version) for mark, name, noted_at, version in entries if noted_at > oldest}
+        return {mark: (name, noted_at, version) for mark, name, noted_at, version in entries if noted_at > oldest}
     except (signing.BadSignature, ValueError):
         return {}
 
@@ -128,11 +128,8 @@ def know_browser(request: HttpRequest, response: HttpResponseBase, user: User) -
     """Note on the browser itself, signed and dated, that the owner of the account has signed in here."""
     now, mine = int(time.time()), _mark(user.email)
     known = known_browsers(request)
-    name, _version = known.pop(mine, (secrets.token_hex(8), 0))
-    entries = [
-        (mine, name, now, user.credentials_version),
-        *((mark, name, now, version) for mark, (name, version) in known.items()),
-    ]
+    name, *_before = known.pop(mine, (secrets.token_hex(8), 0, 0))
+    entries = [(mine, name, now, user.credentials_version), *((mark, *noted) for mark, noted in known.items())]
     response.set_cookie(
         settings.KNOWN_BROWSER_COOKIE_NAME,
         signing.dumps(entries[:_PEOPLE_PER_BROWSER], salt=_SALT, compress=True),

@@ -148,7 +148,7 @@ class PasswordResetFromKeyView(PostAgainLaterMixin, library.PasswordResetFromKey
     """The page that the mailed link opens."""
 
     def logout(self) -> None:
-        """Somebody else's link, opened while signed in, signs nobody out: only a new password posted with it does."""
+        """Somebody else's link, opened while signed in, signs nobody out: only a post of its form does."""
         if self.request.method == "POST":
             super().logout()
 

@@ -226,8 +226,7 @@ ACCOUNT_REAUTHENTICATION_TIMEOUT = 300
 ACCOUNT_PREVENT_ENUMERATION = True
 ACCOUNT_LOGIN_TIMEOUT = 3600
 ACCOUNT_LOGIN_ON_PASSWORD_RESET = True
-# Reads nothing from the database: an address without an account takes as long.
-ACCOUNT_PASSWORD_RESET_TOKEN_GENERATOR = "django.contrib.auth.tokens.PasswordResetTokenGenerator"
+ACCOUNT_PASSWORD_RESET_TOKEN_GENERATOR = "accounts.tokens.ResetTokenGenerator"
 ACCOUNT_LOGOUT_ON_GET = False
 ACCOUNT_SESSION_REMEMBER = True
 ACCOUNT_EMAIL_SUBJECT_PREFIX = ""

@@ -87,6 +87,8 @@ class ApplicationAdmin(ModelAdmin):
     search_fields = ["name", "client_id", "homepage", "redirect_uris"]
     actions = ["disable", "enable"]
     readonly_fields = ["client_id", "created", "updated"]
+    written_apart = frozenset({"is_enabled"})
+    written_along = frozenset({"logo", "updated"})
     fieldsets = [
         (None, {"fields": ["name", "homepage", "redirect_uris", "new_logo"]}),
         (gettext_lazy("What it may do"), {"fields": ["client_type", "is_trusted", "is_enabled"]}),

@@ -16,9 +16,11 @@ from django.core.cache import cache
 from django.core.management import call_command
 from django.test import Client
 
+from accounts.admin import PersonForm
 from accounts.credentials import end_credentials, set_active
 from accounts.models import User
 from oauth_bridge import applications, codes, consent
+from oauth_bridge.admin import ApplicationForm
 from oauth_bridge.models import AccessToken, Consent
 from tests.factories import PASSWORD, ApplicationFactory, Issued, PersonFactory, Registered
 from tests.faults.test_clock_edges import answer, consent_page, read, redeem
@@ -279,7 +281,62 @@ def test_an_account_that_was_deactivated_while_it_chose_a_password_stays_so(
     assert not alice.is_active
 
 
+@contract("D17.password")
+def test_a_save_in_the_administration_keeps_a_password_that_was_set_meanwhile(
+    alice: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(PersonForm, "clean", lambda _form: set_by_operator(alice, monkeypatch) and None)
+    form = {"nickname": "Alice B.", "is_active": "on"}
+    assert administrator().post(f"/admin/accounts/user/{alice.pk}/change/", form).status_code == 302
+    alice.refresh_from_db()
+    assert alice.nickname == "Alice B."
+    assert alice.check_password(NEW_PASSWORD)
+    assert alice.credentials_version == 1
+
+
+@contract("D17.activated")
+@pytest.mark.parametrize("is_activated", [True, False])
+def test_a_reset_link_ends_when_the_person_is_deactivated(alice: User, is_activated: bool) -> None:
+    Client().post("/accounts/password/reset", {"email": alice.email})
+    set_active(alice, False)
+    if is_activated:
+        set_active(alice, True)
+    link = re.search(r"https?://\S+/accounts/password/reset/\S+-\S+", mail.outbox[-1].body)
+    assert link
+    assert Client().get(urlsplit(link[0]).path).context["token_fail"]
+
+
+@contract("D17.password", "D17.activated")
+@pytest.mark.parametrize("end", [set_by_operator, deactivated_and_activated_by_operator])
+def test_a_sign_in_that_waits_for_a_code_ends_too(end: Ending, monkeypatch: pytest.MonkeyPatch) -> None:
+    owner, browser = person(email_verified_at=None), Client()
+    assert sign_in(browser, owner)["Location"] == "/accounts/confirm-email"
+    code = re.search(r"^\s*([A-Z0-9-]{6,12})\s*$", mail.outbox[-1].body, re.MULTILINE)
+    assert code
+    end(owner, monkeypatch)
+    assert browser.post("/accounts/confirm-email", {"code": code[1]})["Location"] == "/accounts/sign-in"
+    assert browser.get("/accounts/profile").status_code == 302
+
+
 # Applications ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_save_in_the_administration_brings_back_nothing_that_ended_meanwhile(
+    application: Registered, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clean = ApplicationForm.clean
+
+    def disabled_meanwhile(form: ApplicationForm) -> Any:
+        switch = type(application.row).objects.get(pk=application.row.pk)
+        applications.set_enabled(switch, False)
+        applications.set_enabled(switch, True)
+        return clean(form)
+
+    monkeypatch.setattr(ApplicationForm, "clean", disabled_meanwhile)
+    saved(application, name="Another name", is_enabled="on")
+    application.row.refresh_from_db()
+    assert application.row.name == "Another name"
+    assert application.row.credentials_version == 2
 
 
 def switched_by_operator(application: Registered) -> None:
