@@ -9,24 +9,25 @@ from django.conf import settings
 from django.contrib import admin
 from django.contrib.admin.views.main import SEARCH_VAR
 from django.core.exceptions import BadRequest, PermissionDenied
-from django.db.models import Model
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
 
 from accounts import returning
 
+QUERY_MAX_LENGTH = 500
+
 
 class ModelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
     """A page of rows that is filtered by what it offers and by nothing else."""
 
-    list_per_page = 50  # DATA_UPLOAD_MAX_NUMBER_FIELDS bounds the rows of one action
+    list_per_page = list_max_show_all = 50  # DATA_UPLOAD_MAX_NUMBER_FIELDS bounds the rows of one action
 
     # Fields that another function writes, and fields that a form writes without naming them.
     written_apart: ClassVar[frozenset[str]] = frozenset()
     written_along: ClassVar[frozenset[str]] = frozenset()
 
-    def save_model(self, request: HttpRequest, obj: Model, form: Any, change: bool) -> None:
+    def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
         """Write only what the form changed: the rest of the row, a password say, may have changed since it was read."""
         if not change:
             super().save_model(request, obj, form, change)
@@ -54,15 +55,19 @@ class AdminSite(admin.AdminSite):
         return redirect(returning.sign_in_url(way_back))
 
     def admin_view(self, view: Any, cacheable: bool = False) -> Any:
-        """Every view behind the door. Raises BadRequest: a filter holds a NUL, which no database takes."""
+        """Every view behind the door.
+
+        Raises BadRequest: a search or filter is long, which takes seconds, or a filter holds a NUL, which no database
+        takes.
+        """
         inner = super().admin_view(view, cacheable)
 
         @wraps(inner)
         def checked(request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
-            if any(
-                "\x00" in text for name, values in request.GET.lists() for text in (name, *values) if name != SEARCH_VAR
-            ):
-                raise BadRequest
+            for name, values in request.GET.lists():
+                for text in (name, *values):
+                    if len(text) > QUERY_MAX_LENGTH or ("\x00" in text and name != SEARCH_VAR):
+                        raise BadRequest
             return inner(request, *args, **kwargs)
 
         return checked

@@ -24,11 +24,13 @@ from accounts.models import User
 from accounts.uploads import UPLOAD_MAX_BYTES, LostUpload
 
 SIZE_PIXELS = 256
-UPLOAD_MAX_PIXELS = 25_000_000
+# A JPEG is decoded small at once. Of other formats a decoder takes up to 16 bytes a pixel.
+UPLOAD_MAX_MEGAPIXELS = {"JPEG": 25}
+UPLOAD_MAX_MEGAPIXELS_OF_OTHERS = 10
 ACCEPTED_FORMATS = ("JPEG", "PNG", "GIF", "WEBP")
 ACCEPTED_TYPES = ("image/jpeg", "image/png", "image/gif", "image/webp")
 
-# A decoded picture takes up to 100 MB, so one is decoded at a time.
+# A picture takes up to 160 MB while it is decoded, so a process decodes one at a time.
 _one_at_a_time = threading.Lock()
 
 
@@ -93,7 +95,7 @@ def _replace(user: User, name: str) -> None:
 def reencode(upload: File[Any], size: int = SIZE_PIXELS) -> bytes:
     """A square PNG of `size` pixels cut from the middle of an uploaded picture, upright and without its metadata.
 
-    Raises ValidationError: when it is more than 5 MB or 25 megapixels, not a JPEG, PNG, GIF or WebP picture, or lost.
+    Raises ValidationError: more than 5 MB or too many pixels, not a JPEG, PNG, GIF or WebP picture, or lost.
     """
     if isinstance(upload, LostUpload):
         raise ValidationError(
@@ -105,8 +107,9 @@ def reencode(upload: File[Any], size: int = SIZE_PIXELS) -> bytes:
     with _one_at_a_time:
         try:
             with Image.open(upload, formats=ACCEPTED_FORMATS) as picture:
-                if picture.width * picture.height > UPLOAD_MAX_PIXELS:
-                    raise _too_many_pixels()
+                limit = UPLOAD_MAX_MEGAPIXELS.get(picture.format or "", UPLOAD_MAX_MEGAPIXELS_OF_OTHERS)
+                if picture.width * picture.height > limit * 1_000_000:
+                    raise _too_many_pixels(limit)
                 return _square_png(picture, size)
         except ValidationError:
             raise
@@ -132,5 +135,6 @@ def _square_png(picture: Image.Image, size: int) -> bytes:
     return output.getvalue()
 
 
-def _too_many_pixels() -> ValidationError:
-    return ValidationError(_("This picture has more than 25 megapixels. Choose a smaller one."), code="too_many_pixels")
+def _too_many_pixels(limit: int = UPLOAD_MAX_MEGAPIXELS_OF_OTHERS) -> ValidationError:
+    text = _("This picture has more than %(count)d megapixels. Choose a smaller one.") % {"count": limit}
+    return ValidationError(text, code="too_many_pixels")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import gunicorn.glogging
 import gunicorn.http.message
+import gunicorn.http.parser
 import gunicorn.http.wsgi
 import gunicorn.util
 from django.core.exceptions import ImproperlyConfigured
@@ -51,6 +52,9 @@ worker_connections = min(500, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2
 # above 8,190 bytes but one without limit, so its own ceiling is moved.
 limit_request_line = 32 * 1024
 gunicorn.http.message.MAX_REQUEST_LINE = limit_request_line + 1
+# A body that no view reads is read to its end, up to more than the proxy lets through. With gunicorn's own 64 kB the
+# connection is closed after an answer that keeps it, and the proxy's next request on it fails.
+gunicorn.http.parser._DRAIN_MAX_BYTES = 8 * 1024 * 1024
 limit_request_fields = 64
 limit_request_field_size = 32 * 1024
 

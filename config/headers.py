@@ -26,10 +26,11 @@ LIMITS = {
     "HTTP_RANGE": 2048,
     "HTTP_X_FORWARDED_FOR": 1024,
 }
+FILES = ("/static/", "/avatars/", "/logos/")
 
 
 class HeaderLimitsMiddleware:
-    """Refuses a header longer than its limit, and removes cookies with a quotation mark.
+    """Refuses a header longer than its limit, where files are asked for ignores it, and removes quoted cookies.
 
     No cookie of the service is quoted, and old versions of Python take quadratic time for one (CVE-2024-7592).
     """
@@ -40,9 +41,10 @@ class HeaderLimitsMiddleware:
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         sent = request.META
         too_long = [name for name, limit in LIMITS.items() if name in sent and len(sent[name]) > limit]
-        if too_long:
-            for name in too_long:
-                del sent[name]  # so that no error page or log line parses it
+        for name in too_long:
+            del sent[name]  # so that no view, error page or log line parses it
+        # Files are the same for everybody, and the page that refuses a header needs them.
+        if too_long and not request.path.startswith(FILES):
             name = too_long[0]
             shown = name.removeprefix("HTTP_").replace("_", "-").title()
             return errors.answer(request, Refused(Fault.HEADER_TOO_LONG, name=shown, limit=LIMITS[name]))

@@ -155,7 +155,7 @@ def _page(request: HttpRequest, refused: Refused, **context: object) -> HttpResp
 
 PAGE_WORDS = {
     400: ("This can't be read", "Go back and try again."),
-    403: ("Not allowed", "Sign in with another account, or go back."),
+    403: ("Not allowed", "Go back to where you came from, or sign out and sign in again."),
     404: ("Page not found", "Check the address, or go back to where you came from."),
     405: ("Not possible here", "Go back and use the buttons of the page."),
     413: ("This form is too large", "Go back, shorten what you typed or pasted, and send it again."),
@@ -163,11 +163,8 @@ PAGE_WORDS = {
         "The browser sent too much",
         "If it is the Cookie header, delete the cookies of this site and of the sites above it, then try again.",
     ),
-    429: ("Too many requests", "Wait a moment, then try again."),
-    500: (
-        "Something went wrong",
-        "It is our fault. Try again in a moment; if it stays so, tell us the reference below.",
-    ),
+    429: ("Please wait", "Nothing is lost."),
+    500: ("This did not work", "Try again in a moment."),
     503: ("Back in a moment", "Nothing is lost. Try again in a few seconds."),
 }
 SIGN_IN_WORDS = {

@@ -60,6 +60,11 @@ class Fault(Enum):
         "The body is {given}. Send the parameters as application/x-www-form-urlencoded.",
     )
     IN_URL = 400, "invalid_request", "The URL holds parameters. Send them in the request body, never in the URL."
+    TOO_MANY_FIELDS = (
+        400,
+        "invalid_request",
+        "The form has more than {limit} fields or files. Send fewer, of a list of rows at most 50 at once.",
+    )
     TOO_LARGE = 413, "invalid_request", "The request body is too large. At most {limit} bytes are read."
 
     # Authorize: before client and callback address hold

@@ -73,7 +73,7 @@ def validate_all(uris: list[str]) -> None:
     if not uris:
         problems.append(_("Enter at least one callback address."))
     if len(uris) > MAX_COUNT:
-        problems.append(_("Enter at most %(count)d callback addresses.") % {"count": MAX_COUNT})
+        raise ValidationError(_("Enter at most %(count)d callback addresses.") % {"count": MAX_COUNT})
     for uri in dict.fromkeys(uris):
         if uris.count(uri) > 1:
             problems.append(_("%(uri)s: it is there more than once.") % {"uri": uri})

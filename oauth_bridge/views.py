@@ -12,7 +12,7 @@ from uuid import UUID
 
 from django.conf import settings
 from django.contrib.sessions.exceptions import SessionInterrupted
-from django.core.exceptions import DisallowedHost, RequestDataTooBig
+from django.core.exceptions import DisallowedHost, RequestDataTooBig, TooManyFieldsSent, TooManyFilesSent
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect, JsonResponse
 from django.urls import reverse
 from django.utils.decorators import method_decorator
@@ -272,6 +272,8 @@ def bad_request(request: HttpRequest, exception: Exception | None = None) -> Htt
         return errors.host_not_served(request)
     if isinstance(exception, RequestDataTooBig):
         return errors.answer(request, Refused(Fault.TOO_LARGE, limit=settings.DATA_UPLOAD_MAX_MEMORY_SIZE))
+    if isinstance(exception, TooManyFieldsSent | TooManyFilesSent):
+        return errors.answer(request, Refused(Fault.TOO_MANY_FIELDS, limit=settings.DATA_UPLOAD_MAX_NUMBER_FIELDS))
     if isinstance(exception, SessionInterrupted):
         if request.method == "POST":
             return csrf_failure(request)

@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import factory
+from django.conf import settings
 from django.contrib.auth.hashers import make_password
 from django.db import models
 from django.utils import timezone
@@ -23,8 +24,13 @@ LIFETIMES = {AuthorizationCode: timedelta(seconds=600), AccessToken: timedelta(s
 
 
 @functools.cache
-def hashed_password() -> str:
+def hashed_by(_hashers: tuple[str, ...]) -> str:
     return make_password(PASSWORD)
+
+
+def hashed_password() -> str:
+    """By the hasher that the settings of the test name."""
+    return hashed_by(tuple(settings.PASSWORD_HASHERS))
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import socket
@@ -18,6 +19,7 @@ from tests.server import ROOT, free_port
 START_SECONDS = 10
 # What the document leaves to Debian's own nginx.conf, in a folder of the test's.
 AROUND = """
+{user}
 daemon off;
 worker_processes 1;
 worker_rlimit_nofile 16384;
@@ -56,7 +58,9 @@ def configuration(folder: Path, port: int, upstream: int) -> str:
     for pattern, replacement in changes.items():
         text, count = re.subn(pattern, replacement, text)
         assert count, f"docs/operations.md has no {pattern} any more"
-    return AROUND.format(folder=folder, documented=text)
+    # Temporary files are in a folder of pytest's, which is root's alone.
+    user = "user root;" if os.geteuid() == 0 else ""
+    return AROUND.format(folder=folder, documented=text, user=user)
 
 
 @contextmanager

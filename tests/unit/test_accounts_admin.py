@@ -93,9 +93,19 @@ def test_people_are_found(office: Client, query: str) -> None:
     assert [person.pk for person in page.context["cl"].result_list] == [alice.pk]
 
 
-@pytest.mark.parametrize("query", ["\x00", "%", "x" * 3000, "not-a-uuid"])
+@pytest.mark.parametrize("query", ["\x00", "%", "x" * 500, "not-a-uuid"])
 def test_no_search_breaks_the_page(office: Client, query: str) -> None:
     assert office.get(PEOPLE, {"q": query}).status_code in (200, 302)
+
+
+def test_a_search_for_hundreds_of_words_is_refused(office: Client) -> None:
+    assert office.get(PEOPLE, {"q": "a " * 251}).status_code == 400
+
+
+def test_more_rows_than_an_action_takes_are_refused_with_a_sentence(office: Client) -> None:
+    answer = office.post(PEOPLE, {"action": "confirm_addresses", "_selected_action": [str(n) for n in range(70)]})
+    assert answer.status_code == 400
+    assert "at most 50 at once" in answer.content.decode()
 
 
 def test_no_page_shows_a_digest(office: Client) -> None:

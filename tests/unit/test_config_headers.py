@@ -37,6 +37,11 @@ def test_a_browser_with_too_many_cookies_gets_a_page_that_says_what_to_do(client
     assert "delete the cookies of this site" in answer.content.decode()
 
 
+def test_the_files_of_that_page_are_sent_to_it(client: Client) -> None:
+    answer = client.get("/static/css/site.css", HTTP_COOKIE="a=" + "x" * 9000)
+    assert answer.status_code == 200
+
+
 def test_a_quoted_cookie_is_removed_and_the_others_are_read(client: Client, db: None) -> None:
     client.post("/accounts/sign-in", {"login": PersonFactory().email, "password": PASSWORD})
     session = client.cookies.output(header="", sep=";")
