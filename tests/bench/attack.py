@@ -27,7 +27,7 @@ from tests.server import Server, free_port, serve
 
 WORKERS = 4
 CLIENTS = 8
-SECONDS = 12.0
+SECONDS = 8.0
 # Each client signs in once a second: below RATE_AUTHORIZE of its address and RATE_TOKEN of the application.
 FLOW_EVERY_SECONDS = 1.0
 PATIENCE_SECONDS = 20
