@@ -21,7 +21,7 @@ QUERY_MAX_LENGTH = 500
 class ModelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
     """A page of rows that is filtered by what it offers and by nothing else."""
 
-    list_per_page = list_max_show_all = 50  # DATA_UPLOAD_MAX_NUMBER_FIELDS bounds the rows of one action
+    list_per_page = list_max_show_all = 30  # DATA_UPLOAD_MAX_NUMBER_FIELDS bounds the rows of one action
 
     # Fields that another function writes, and fields that a form writes without naming them.
     written_apart: ClassVar[frozenset[str]] = frozenset()

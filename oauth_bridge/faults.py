@@ -63,7 +63,7 @@ class Fault(Enum):
     TOO_MANY_FIELDS = (
         400,
         "invalid_request",
-        "The form has more than {limit} fields or files. Send fewer, of a list of rows at most 50 at once.",
+        "The form has more than {limit} fields or files. Send fewer, of a list of rows at most 30 at once.",
     )
     TOO_LARGE = 413, "invalid_request", "The request body is too large. At most {limit} bytes are read."
 

@@ -105,7 +105,7 @@ def test_a_search_for_hundreds_of_words_is_refused(office: Client) -> None:
 def test_more_rows_than_an_action_takes_are_refused_with_a_sentence(office: Client) -> None:
     answer = office.post(PEOPLE, {"action": "confirm_addresses", "_selected_action": [str(n) for n in range(70)]})
     assert answer.status_code == 400
-    assert "at most 50 at once" in answer.content.decode()
+    assert "at most 30 at once" in answer.content.decode()
 
 
 def test_no_page_shows_a_digest(office: Client) -> None:
