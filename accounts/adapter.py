@@ -23,7 +23,7 @@ from django.utils.translation import gettext_lazy
 from accounts import returning, throttling, verification
 from accounts.credentials import end_credentials
 from accounts.models import User
-from accounts.network import client_address
+from config.infrastructure.network import client_address
 
 logger = logging.getLogger(__name__)
 

@@ -19,7 +19,7 @@ from accounts.admin_site import ModelAdmin
 from accounts.credentials import set_active
 from accounts.forms import PasswordField
 from accounts.models import NICKNAME_MAX_LENGTH, User
-from accounts.text import refuse_control_characters
+from config.infrastructure.text import refuse_control_characters
 
 PRIVILEGES = ("is_staff", "is_superuser", "user_permissions")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.core.exceptions import ValidationError
 from django.utils.translation import gettext as _
 
-from accounts.text import refuse_control_characters
+from config.infrastructure.text import refuse_control_characters
 
 PASSWORD_MAX_LENGTH = 1024
 

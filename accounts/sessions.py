@@ -23,7 +23,7 @@ from django.contrib.auth import SESSION_KEY
 from django.contrib.sessions.backends.db import SessionStore as DatabaseSessionStore
 from django.utils import timezone
 
-from accounts.rows import Rows, one
+from config.infrastructure.sql import Rows, fetch_one
 
 if TYPE_CHECKING:
     from accounts.models import Session, User
@@ -83,7 +83,7 @@ class SessionStore(DatabaseSessionStore):
 
     def _read(self, beside: Beside | None = None, *values: object) -> tuple[Sequence[Any], Rows[User]]:
         statement, people = _session_and_person(beside)
-        return one(statement, digest(self.session_key or ""), timezone.now(), *values), people
+        return fetch_one(statement, digest(self.session_key or ""), timezone.now(), *values), people
 
     def _opened(self, row: Sequence[Any], people: Rows[User]) -> dict[str, Any]:
         sealed = row[len(people)]

@@ -18,10 +18,10 @@ from django.utils.crypto import salted_hmac
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from accounts import limits
-from accounts.limits import Counter
 from accounts.models import User, normalise_email
-from accounts.network import client_address, site_of
+from config.infrastructure import limits
+from config.infrastructure.limits import Counter
+from config.infrastructure.network import client_address, site_of
 
 _SALT = "accounts.known-browser"
 _PEOPLE_PER_BROWSER = 5

@@ -18,7 +18,7 @@ from urllib.parse import SplitResult, unquote, urlsplit
 import environ
 from django.core.exceptions import ImproperlyConfigured
 
-from config.postgresql import url as postgresql
+from config.infrastructure.postgresql import url as postgresql
 
 LOOPBACK_NAMES = ("localhost", "127.0.0.1", "[::1]")
 
@@ -225,7 +225,11 @@ def redis(name: str) -> str:
 def cache(redis_url: str) -> dict[str, Any]:
     """Where limits are counted: Redis, so that all workers agree, or the memory of the one process. D21."""
     if redis_url:
-        return {"BACKEND": "config.cache.FailOpenRedisCache", "LOCATION": [redis_url], "KEY_PREFIX": "delegated"}
+        return {
+            "BACKEND": "config.infrastructure.cache.FailOpenRedisCache",
+            "LOCATION": [redis_url],
+            "KEY_PREFIX": "delegated",
+        }
     return {"BACKEND": "django.core.cache.backends.locmem.LocMemCache", "OPTIONS": {"MAX_ENTRIES": 100_000}}
 
 

@@ -14,7 +14,7 @@ from django.http import HttpRequest, JsonResponse
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from config.cache import is_redis_answering
+from config.infrastructure.cache import is_redis_answering
 from oauth_bridge import purging
 
 logger = logging.getLogger(__name__)

@@ -17,8 +17,8 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.utils.module_loading import import_string
 
-from accounts.network import client_address
 from config import logs
+from config.infrastructure.network import client_address
 
 access_log = logging.getLogger("config.access")
 

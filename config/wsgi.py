@@ -9,7 +9,7 @@ from django.conf import settings
 from django.core.handlers.wsgi import WSGIHandler
 from django.core.wsgi import get_wsgi_application
 
-from config.postgresql import base as postgresql
+from config.infrastructure.postgresql import base as postgresql
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 

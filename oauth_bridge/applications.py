@@ -12,8 +12,8 @@ from django.db import transaction
 from django.db.models import F, Q
 from django.utils import timezone
 
-from accounts.rows import Rows
 from accounts.sessions import Beside, SessionStore
+from config.infrastructure.sql import Rows
 from oauth_bridge import codes
 from oauth_bridge.models import Application, ApplicationSecret, Consent
 

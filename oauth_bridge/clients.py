@@ -10,7 +10,7 @@ from django.db import connection
 from django.utils import timezone
 from django.utils.crypto import constant_time_compare
 
-from accounts.rows import adapted, every, is_postgresql
+from config.infrastructure.sql import adapted, fetch_all, is_postgresql
 from oauth_bridge import throttling
 from oauth_bridge.codes import digest_of
 from oauth_bridge.faults import Fault, Refused
@@ -63,7 +63,7 @@ def authenticate(form: dict[str, str], address: str) -> Client:
     """
     client_id, secret = form["client_id"], form.get("client_secret", "")
     now = timezone.now()
-    rows = every(FIND, now, now - USE_NOTED_EVERY, client_id)
+    rows = fetch_all(FIND, now, now - USE_NOTED_EVERY, client_id)
     client = Client(*rows[0][:4])
     digest = digest_of(secret)
     matching = [row[4:] for row in rows if constant_time_compare(digest, row[5] or NO_DIGEST)]

@@ -19,7 +19,7 @@ from django.contrib.auth import get_user_model
 from django.db import transaction
 from django.utils import timezone
 
-from accounts.rows import Rows, is_postgresql, one
+from config.infrastructure.sql import Rows, fetch_one, is_postgresql
 from oauth_bridge.faults import Fault, Refused
 from oauth_bridge.models import AccessToken, Application, AuthorizationCode
 
@@ -128,7 +128,7 @@ def issue(attempt: Attempt, person: User) -> str:
     """
     code = new_credential()
     now = timezone.now()
-    row = one(
+    row = fetch_one(
         ISSUE,
         digest_of(code),
         attempt.id,
@@ -172,12 +172,12 @@ def redeem(presented: dict[str, str], application_id: int, token: str) -> bool:
     expires_at = now + timedelta(seconds=TOKEN_LIFETIME_SECONDS)
     spend = (now, digest, spent, now, application_id, challenge, presented.get("redirect_uri"))
     if is_postgresql():
-        return one(SPEND_AND_STORE, *spend, digest, now, expires_at) is not None
+        return fetch_one(SPEND_AND_STORE, *spend, digest, now, expires_at) is not None
     with transaction.atomic():
-        row = one(SPEND, *spend)
+        row = fetch_one(SPEND, *spend)
         if row is None:
             return False
-        one(f"{STORE} VALUES (%s, %s, %s, %s, %s, %s, %s, %s) RETURNING id", digest, *row, now, expires_at)
+        fetch_one(f"{STORE} VALUES (%s, %s, %s, %s, %s, %s, %s, %s) RETURNING id", digest, *row, now, expires_at)
     return True
 
 
@@ -208,7 +208,7 @@ def read(token: str) -> Bearer:
     """
     now = timezone.now()
     digest = digest_of(token)
-    found = one(READ, digest, now)
+    found = fetch_one(READ, digest, now)
     if found is not None:
         *person, application_id, client_type, scope = found
         is_public = client_type == Application.CLIENT_PUBLIC

@@ -25,7 +25,7 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 from oauth2_provider.models import AbstractApplication
 
-from accounts.text import refuse_control_characters
+from config.infrastructure.text import refuse_control_characters
 from oauth_bridge.redirect_uris import lines_of, validate_lines
 
 NAME_MAX_LENGTH = 80

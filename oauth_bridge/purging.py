@@ -17,7 +17,7 @@ from django.db import OperationalError, connection, models, transaction
 from django.utils import timezone
 
 from accounts.models import Session
-from accounts.rows import adapted
+from config.infrastructure.sql import adapted
 from oauth_bridge.applications import EXPIRED_KEPT_FOR
 from oauth_bridge.codes import TOKEN_LIFETIME_SECONDS
 from oauth_bridge.models import AccessToken, ApplicationSecret, AuthorizationCode, Consent, PurgeRun

@@ -1,4 +1,4 @@
-"""One named function per limit of this package. D21; the counting itself is `accounts.limits`.
+"""One named function per limit of this package. D21; the counting itself is `config.infrastructure.limits`.
 
 Each raises Refused with 429 `rate_limited` and `Retry-After` when its limit is reached; RATE_LIMITS=off ends them all.
 """
@@ -11,9 +11,9 @@ from uuid import UUID
 
 from django.http import HttpRequest
 
-from accounts import limits
-from accounts.limits import Counter
-from accounts.network import client_address
+from config.infrastructure import limits
+from config.infrastructure.limits import Counter
+from config.infrastructure.network import client_address
 from oauth_bridge.codes import digest_of
 from oauth_bridge.faults import Fault, Refused
 

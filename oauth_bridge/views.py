@@ -21,9 +21,9 @@ from django.views.generic import View
 from oauth2_provider.exceptions import OAuthToolkitError
 from oauth2_provider.views.mixins import OAuthLibMixin
 
-from accounts.network import client_address
 from accounts.sessions import SessionStore
 from accounts.views import stale_form
+from config.infrastructure.network import client_address
 from oauth_bridge import (
     applications,
     claims,

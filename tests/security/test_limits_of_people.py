@@ -12,9 +12,10 @@ import pytest
 from django.core import mail
 from django.test import Client
 
-from accounts import limits, throttling
-from accounts.limits import Counter
+from accounts import throttling
 from accounts.models import User
+from config.infrastructure import limits
+from config.infrastructure.limits import Counter
 from tests.factories import PASSWORD, PersonFactory
 from tests.matrix import contract
 from tests.security.sending import (

@@ -221,7 +221,7 @@ def test_cookies_are_secure_exactly_when_the_pages_are_https(monkeypatch: pytest
 def test_postgresql_prepares_its_statements(monkeypatch: pytest.MonkeyPatch) -> None:
     url = "postgres://service:p%40ss@db.example.com:5433/service?sslmode=require"
     entry = settings_with(monkeypatch, DATABASE_URL=url)["DATABASES"]["default"]  # type: ignore[index]
-    assert (entry["ENGINE"], entry["PASSWORD"], entry["PORT"]) == ("config.postgresql", "p@ss", "5433")
+    assert (entry["ENGINE"], entry["PASSWORD"], entry["PORT"]) == ("config.infrastructure.postgresql", "p@ss", "5433")
     assert (entry["CONN_MAX_AGE"], entry["CONN_HEALTH_CHECKS"]) == (None, True)
     assert entry["OPTIONS"] == {
         "server_side_binding": True,

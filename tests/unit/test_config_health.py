@@ -48,7 +48,9 @@ def test_not_ready_without_a_database(client: Client, monkeypatch: pytest.Monkey
 @pytest.mark.django_db
 def test_redis_is_told_of_but_does_not_decide(client: Client, settings: Any) -> None:
     settings.REDIS_URL = "redis://127.0.0.1:1/0"
-    settings.CACHES = {"default": {"BACKEND": "config.cache.FailOpenRedisCache", "LOCATION": settings.REDIS_URL}}
+    settings.CACHES = {
+        "default": {"BACKEND": "config.infrastructure.cache.FailOpenRedisCache", "LOCATION": settings.REDIS_URL}
+    }
     response = client.get("/health/ready")
     assert (response.status_code, response.json()["redis"]) == (200, "unavailable")
 

@@ -14,8 +14,8 @@ from django.db import DataError, IntegrityError, transaction
 
 from accounts.credentials import end_credentials, set_active
 from accounts.models import User, normalise_email
-from accounts.text import refuse_control_characters
 from accounts.verification import mark_verified
+from config.infrastructure.text import refuse_control_characters
 
 
 class Command(BaseCommand):

@@ -29,7 +29,7 @@ def entry(url: str) -> dict[str, Any]:
         raise ValueError
     return {
         **found,
-        "ENGINE": "config.postgresql",
+        "ENGINE": "config.infrastructure.postgresql",
         "HOST": host or found["HOST"],
         "PORT": port,
         **_options(**found.get("OPTIONS", {})),

@@ -8,10 +8,10 @@ import pytest
 from django.conf import settings as configured
 from django.core.cache import cache
 
-from accounts import limits
-from accounts.limits import Counter
+from config.infrastructure import limits
+from config.infrastructure.limits import Counter
 
-# One counted by `config.cache` where there is Redis, one by django-ratelimit everywhere.
+# One counted by `config.infrastructure.cache` where there is Redis, one by django-ratelimit everywhere.
 BOTH = pytest.mark.parametrize("name", ["userinfo", "sign_in_account"])
 needs_redis = pytest.mark.skipif(not configured.REDIS_URL, reason="needs Redis: set REDIS_URL to one")
 

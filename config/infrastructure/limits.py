@@ -15,10 +15,10 @@ from django.conf import settings
 from django.core.cache import cache
 from django_ratelimit.core import get_usage
 
-from accounts.network import site_of
+from config.infrastructure.network import site_of
 
 SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
-# Counted in Redis by `config.cache` in one round trip: these requests cost little more than that. The others are
+# Counted in Redis in one round trip: these requests cost little more than that. The others are
 # counted by django-ratelimit, with three.
 FREQUENT = frozenset({"authorize", "token", "token_failures", "userinfo", "userinfo_failures"})
 
@@ -88,7 +88,7 @@ def exceeded(*counters: Counter) -> int:
 
 
 def _in_redis(counters: tuple[Counter, ...], operation: str) -> Callable[..., list[int]] | None:
-    """The operation of `config.cache.FailOpenRedisCache`; None for what django-ratelimit counts."""
+    """The operation of `config.infrastructure.cache.FailOpenRedisCache`; None for what django-ratelimit counts."""
     return getattr(cache, operation, None) if counters[0].name in FREQUENT else None
 
 

@@ -118,7 +118,7 @@ class FailOpenRedisCache(RedisCache):
         """So many more events under each key, forgotten the given seconds after the last: how many there are now.
 
         0 each while Redis is away. One round trip for all, where `add` and `incr` of Django's cache are three each.
-        For `accounts.limits`.
+        For `config.infrastructure.limits`.
         """
         commands = [
             command for key, seconds in windows for command in (("INCRBY", key, events), ("EXPIRE", key, seconds))

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from config import cache as module
-from config.cache import Breaker, FailOpenRedisCache
+from config.infrastructure import cache as module
+from config.infrastructure.cache import Breaker, FailOpenRedisCache
 
 
 @pytest.fixture
@@ -73,8 +73,8 @@ def test_the_outage_is_logged_once_in_ten_seconds(
     away: FailOpenRedisCache, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = [1000.0]
-    monkeypatch.setattr("config.cache.time.monotonic", lambda: now[0])
-    with caplog.at_level(logging.INFO, logger="config.cache"):
+    monkeypatch.setattr("config.infrastructure.cache.time.monotonic", lambda: now[0])
+    with caplog.at_level(logging.INFO, logger="config.infrastructure.cache"):
         for _ in range(19):
             away.get("key")
             now[0] += 0.5
@@ -86,7 +86,7 @@ def test_the_outage_is_logged_once_in_ten_seconds(
 
 def test_one_caller_a_second_tries_again(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [1000.0]
-    monkeypatch.setattr("config.cache.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("config.infrastructure.cache.time.monotonic", lambda: now[0])
     breaker = Breaker()
     assert breaker.may_try()
     breaker.failed(OSError())

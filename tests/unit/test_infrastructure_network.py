@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.test import RequestFactory
 
-from accounts.network import client_address, site_of
+from config.infrastructure.network import client_address, site_of
 
 PROXIES = [ip_network("10.0.0.0/8"), ip_network("2001:db8:ffff::/48")]
 

@@ -62,13 +62,13 @@ def is_postgresql() -> bool:
     return connection.vendor == "postgresql"
 
 
-def one(statement: str, *values: object) -> Any:
+def fetch_one(statement: str, *values: object) -> Any:
     """The first row of the statement, None when there is none."""
-    rows = every(statement, *values)
+    rows = fetch_all(statement, *values)
     return rows[0] if rows else None
 
 
-def every(statement: str, *values: object) -> list[Any]:
+def fetch_all(statement: str, *values: object) -> list[Any]:
     """All rows of the statement. For a few statements that run often: each has a cursor of its own (`kept_cursor`)."""
     if is_postgresql():
         return _executed(connection.kept_cursor(statement), statement, values)  # type: ignore[attr-defined]

@@ -1,0 +1,1 @@
+"""What accounts and oauth_bridge both stand on: statements, counters, client addresses. It imports neither."""
