@@ -7,8 +7,8 @@ from collections.abc import Callable
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 
-from oauth_bridge import errors
-from oauth_bridge.faults import Fault, Refused
+from oauth_bridge.errors import Fault, RequestError
+from oauth_bridge.responses import error_response
 
 # Characters. A header that is not listed is read by nobody, or costs no more for being long.
 LIMITS = {
@@ -47,7 +47,7 @@ class HeaderLimitsMiddleware:
         if too_long and not request.path.startswith(FILES):
             name = too_long[0]
             shown = name.removeprefix("HTTP_").replace("_", "-").title()
-            return errors.answer(request, Refused(Fault.HEADER_TOO_LONG, name=shown, limit=LIMITS[name]))
+            return error_response(request, RequestError(Fault.HEADER_TOO_LONG, name=shown, limit=LIMITS[name]))
         cookies = sent.get("HTTP_COOKIE", "")
         if '"' in cookies:
             sent["HTTP_COOKIE"] = ";".join(pair for pair in cookies.split(";") if '"' not in pair)

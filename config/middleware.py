@@ -122,7 +122,7 @@ class OriginMiddleware:
     def __init__(self, get_response: type_of_handler) -> None:
         self.get_response = get_response
         # By name, as in config.urls: config.refusals imports this module before there are models.
-        self.bad_request: Callable[..., HttpResponseBase] = import_string("oauth_bridge.views.bad_request")
+        self.bad_request: Callable[..., HttpResponseBase] = import_string("config.handlers.bad_request")
         pages = urlsplit(settings.AUTH_URL)
         self.scheme, self.pages_host = pages.scheme, pages.netloc if settings.ORIGINS_ARE_SET else None
 

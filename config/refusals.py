@@ -12,7 +12,7 @@ from gunicorn import util
 from gunicorn.http.message import Request
 
 from config.middleware import SecurityHeadersMiddleware
-from oauth_bridge.faults import Fault
+from oauth_bridge.errors import Fault
 
 # Whatever else is wrong with a request is malformed: 501, for a transfer coding nobody knows, would count as our fault.
 FAULTS = {414: Fault.LINE_TOO_LONG, 431: Fault.HEADERS_TOO_LARGE, 500: Fault.SERVER_ERROR}

@@ -170,7 +170,7 @@ CSRF_COOKIE_NAME = "__Host-csrf" if IS_HTTPS else "delegated_csrf"
 CSRF_COOKIE_SECURE = IS_HTTPS
 CSRF_COOKIE_HTTPONLY = True
 CSRF_COOKIE_SAMESITE = "Lax"
-CSRF_FAILURE_VIEW = "oauth_bridge.views.csrf_failure"
+CSRF_FAILURE_VIEW = "config.handlers.csrf_failure"
 CSRF_TRUSTED_ORIGINS = [AUTH_URL]
 MESSAGE_STORAGE = "django.contrib.messages.storage.session.SessionStorage"
 
@@ -257,9 +257,9 @@ OAUTH2_PROVIDER_ACCESS_TOKEN_MODEL = "oauth_bridge.AccessToken"
 OAUTH2_PROVIDER_REFRESH_TOKEN_MODEL = "oauth_bridge.RefreshToken"
 OAUTH2_PROVIDER_ID_TOKEN_MODEL = "oauth_bridge.IDToken"
 OAUTH2_PROVIDER = {
-    "OAUTH2_SERVER_CLASS": "oauth_bridge.server.Server",
-    "OAUTH2_BACKEND_CLASS": "oauth_bridge.server.Core",
-    "OAUTH2_VALIDATOR_CLASS": "oauth_bridge.validator.Validator",
+    "OAUTH2_BACKEND_CLASS": "oauth_bridge.backend.Backend",
+    "AUTHORIZATION_CODE_EXPIRE_SECONDS": 600,
+    "ACCESS_TOKEN_EXPIRE_SECONDS": 3600,
     "ALLOWED_REDIRECT_URI_SCHEMES": ["https", "http"],
     "PKCE_REQUIRED": False,
     "COMPLIANT_BCP_RFC9700_IMPLICIT_GRANT": True,

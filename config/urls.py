@@ -5,7 +5,7 @@ from django.urls import include, path
 from django.views.generic import RedirectView
 
 import accounts.admin  # noqa: F401  (the admin shows what these two register: see config.apps.AdminConfig)
-import oauth_bridge.admin  # noqa: F401
+import oauth_bridge.applications.admin  # noqa: F401
 from config import health
 
 urlpatterns = [
@@ -17,8 +17,8 @@ urlpatterns = [
     path("health/ready", health.ready),
 ]
 
-handler400 = "oauth_bridge.views.bad_request"
-handler403 = "oauth_bridge.errors.forbidden"
-handler404 = "oauth_bridge.errors.not_found"
+handler400 = "config.handlers.bad_request"
+handler403 = "config.handlers.forbidden"
+handler404 = "config.handlers.not_found"
 handler429 = "accounts.views.too_many_requests"
-handler500 = "oauth_bridge.errors.server_error"
+handler500 = "config.handlers.server_error"

@@ -16,21 +16,24 @@ MODELS = {
     "OAUTH2_PROVIDER_REFRESH_TOKEN_MODEL": "oauth_bridge.RefreshToken",
     "OAUTH2_PROVIDER_ID_TOKEN_MODEL": "oauth_bridge.IDToken",
 }
-CLASSES = {
-    "OAUTH2_SERVER_CLASS": "oauth_bridge.server.Server",
-    "OAUTH2_BACKEND_CLASS": "oauth_bridge.server.Core",
-    "OAUTH2_VALIDATOR_CLASS": "oauth_bridge.validator.Validator",
-}
+BACKEND = "oauth_bridge.backend.Backend"
+LIFETIMES_SECONDS = {"AUTHORIZATION_CODE_EXPIRE_SECONDS": 600, "ACCESS_TOKEN_EXPIRE_SECONDS": 3600}
 
 
 @register
-def toolkit_is_ours(*, app_configs: Sequence[AppConfig] | None = None, **kwargs: Any) -> list[CheckMessage]:
-    """oauth_bridge.E001: a model of the toolkit is not swapped. E002: one of its classes is not the bridge's."""
-    swapped = {name: (getattr(settings, name, None), ours) for name, ours in MODELS.items()}
-    classes = {name: (settings.OAUTH2_PROVIDER.get(name), ours) for name, ours in CLASSES.items()}
+def toolkit_is_configured(*, app_configs: Sequence[AppConfig] | None = None, **kwargs: Any) -> list[CheckMessage]:
+    """oauth_bridge.E001: a model of the toolkit is not swapped. E002: the backend is not ours.
+
+    E003: a lifetime is not the one of the specification (2.2, 2.3).
+    """
+    given = settings.OAUTH2_PROVIDER
+    rows = [
+        *(("oauth_bridge.E001", name, getattr(settings, name, None), ours) for name, ours in MODELS.items()),
+        ("oauth_bridge.E002", "OAUTH2_BACKEND_CLASS", given.get("OAUTH2_BACKEND_CLASS"), BACKEND),
+        *(("oauth_bridge.E003", name, given.get(name), seconds) for name, seconds in LIFETIMES_SECONDS.items()),
+    ]
     return [
-        Error(f"{name} is {given}.", hint=f"Set it to {ours}.", id=check)
-        for check, rows in (("oauth_bridge.E001", swapped), ("oauth_bridge.E002", classes))
-        for name, (given, ours) in rows.items()
-        if given != ours
+        Error(f"{name} is {value}.", hint=f"Set it to {ours}.", id=check)
+        for check, name, value, ours in rows
+        if value != ours
     ]

@@ -1,172 +1,247 @@
-"""The three ways a failure is told: JSON to machines, a page to people, a redirect to a verified callback.
+"""Every error of the service: one row each, with its status, its `error` and its public sentence.
 
-Specification 7; D4, D6, D19, D20. The sentences are in `faults`.
+Specification 7; D19. A sentence says what is wrong and what to do, in the characters that RFC 6749 §5.2 allows
+(no quotation mark, no backslash, ASCII only). It contains nothing that a stranger may not learn.
 """
 
 from __future__ import annotations
 
-import logging
 import re
-import sys
-from http import HTTPStatus
-from urllib.parse import quote
+from enum import Enum
 
-from django.conf import settings
-from django.db import InterfaceError, InternalError, OperationalError, connection
-from django.http import HttpRequest, HttpResponse, JsonResponse
-from django.shortcuts import render
-from django.utils.translation import gettext as _
-
-from accounts import hashing
-from oauth_bridge.faults import NOT_ALLOWED, Fault, Refused
-
-logger = logging.getLogger("oauth_bridge")
-
-MACHINE_PREFIXES = ("/oauth/", "/.well-known/")
-PAGE_PATHS = ("/oauth/authorize",)
-OPERATIONS = ("/oauth/authorize", "/oauth/token", "/oauth/userinfo")
-# Where clients look for the endpoints (OpenID Connect Discovery §4, RFC 8414 §3) and for keys that do not exist here.
-DISCOVERY = re.compile(
-    r"/\.well-known/(openid-configuration|oauth-authorization-server|jwks)|/oauth/(jwks|certs|keys)\b"
-)
-RETRY_AFTER_SECONDS = "5"
-LOOPBACK_PEERS = ("127.0.0.1", "::1", "::ffff:127.0.0.1")
-# What a proxy adds: the client of a request with one of these is elsewhere.
-FORWARDING_HEADERS = ("HTTP_X_FORWARDED_FOR", "HTTP_FORWARDED", "HTTP_VIA")
-SHOWN_HOST_CHARACTERS = 100
-# InternalError is what a standby that takes no writes answers.
-RETRYABLE = (429, 500, 503)
-DATABASE_AWAY = (OperationalError, InterfaceError, InternalError)
+NOT_ALLOWED = re.compile(r"[^\x20-\x21\x23-\x5B\x5D-\x7E]")
 
 
-def wants_page(request: HttpRequest) -> bool:
-    """Whether a person looks at the answer: `Accept` names text/html and the path is one of pages (D4, D19)."""
-    machine = request.path.startswith(MACHINE_PREFIXES) and request.path not in PAGE_PATHS
-    accepted = request.META.get("HTTP_ACCEPT", "").split(",")
-    return not machine and any(media.partition(";")[0].strip().lower() == "text/html" for media in accepted)
+class Fault(Enum):
+    """One kind of error: HTTP status, `error`, `error_description`."""
+
+    def __init__(self, status: int, error: str, sentence: str) -> None:
+        self.status = status
+        self.error = error
+        self.sentence = sentence
+
+    # Any operation
+    BAD_REQUEST = 400, "invalid_request", "The request is malformed and could not be read. Check it and send it again."
+    HOST = 400, "invalid_request", "This host name is not served here. The operator names it in ALLOWED_HOSTS."
+    HOST_NAMED = (
+        400,
+        "invalid_request",
+        "The request is for the host {host}, but ALLOWED_HOSTS holds {hosts}. Use one of these, or add it there.",
+    )
+    CSRF = 403, "access_denied", "The form was out of date or came from elsewhere. Open the page again and repeat it."
+    FORBIDDEN = 403, "access_denied", "You may not do this. Sign in with an account that may."
+    NOT_FOUND = 404, "not_found", "There is nothing at this path. {hint}"
+    METHOD = 405, "method_not_allowed", "This path does not take {method}. Use {allow}."
+    LINE_TOO_LONG = 414, "invalid_request", "The request line is too long. Send a shorter address."
+    HEADER_TOO_LONG = 431, "invalid_request", "The header {name} is longer than {limit} characters. Send a shorter one."
+    HEADERS_TOO_LARGE = 431, "invalid_request", "The request headers are too large. Send fewer or shorter ones."
+    RATE_LIMITED = 429, "rate_limited", "Too many requests. Wait {seconds} seconds and try again."
+    SERVER_ERROR = 500, "server_error", "Something went wrong on our side. Quote the reference {reference} to support."
+    AWAY = 503, "temporarily_unavailable", "The service cannot use its database now. Try again in a few seconds."
+    BUSY = 503, "temporarily_unavailable", "Too many passwords are being checked now. Try again in a few seconds."
+    SPECULATIVE = (
+        503,
+        "temporarily_unavailable",
+        "This page is not served to prefetching, frames, images or scripts. Open it as a page of its own.",
+    )
+
+    # Parameters
+    MISSING = 400, "invalid_request", "The parameter {name} is missing. Send it once, with a value."
+    REPEATED = 400, "invalid_request", "The parameter {name} was sent more than once. Send it once."
+    MALFORMED = (
+        400,
+        "invalid_request",
+        "The parameter {name} holds a control character or is not UTF-8. Check how it was encoded.",
+    )
+    PADDED = 400, "invalid_request", "The {name} begins or ends with a space or a line end. Send it without."
+    MEDIA_TYPE = (
+        400,
+        "invalid_request",
+        "The body is {given}. Send the parameters as application/x-www-form-urlencoded.",
+    )
+    IN_URL = 400, "invalid_request", "The URL holds parameters. Send them in the request body, never in the URL."
+    TOO_MANY_FIELDS = (
+        400,
+        "invalid_request",
+        "The form has more than {limit} fields or files. Send fewer, of a list of rows at most 30 at once.",
+    )
+    TOO_LARGE = 413, "invalid_request", "The request body is too large. At most {limit} bytes are read."
+
+    # Authorize: before client and callback address hold
+    CLIENT_UNKNOWN = (
+        400,
+        "invalid_request",
+        "No application with this client_id is registered. Check the client_id in the link.",
+    )
+    CLIENT_DISABLED = (
+        400,
+        "unauthorized_client",
+        "The application is switched off. Only the operator of this service can change that.",
+    )
+    REDIRECT_URI_MISMATCH = (
+        400,
+        "invalid_request",
+        "The redirect_uri is not one that is registered for this application. It must be equal in every character."
+        " Check {parts} of the one in the link.",
+    )
+    REQUEST_DAMAGED = (
+        400,
+        "invalid_request",
+        "This link is damaged or was not made here. Go back to the application and sign in again.",
+    )
+
+    # Authorize: sent back to the callback
+    RESPONSE_TYPE = 400, "unsupported_response_type", "The response_type is not supported. Send response_type=code."
+    REFUSED = 403, "access_denied", "The person refused the authorization."
+    CHALLENGE_NEEDED = (
+        400,
+        "invalid_request",
+        "This application has no secret, so code_challenge is required. Send one with code_challenge_method=S256.",
+    )
+    CHALLENGE_METHOD = 400, "invalid_request", "The code_challenge_method is not supported. Send S256."
+    CHALLENGE_MALFORMED = (
+        400,
+        "invalid_request",
+        "The code_challenge must be the 43 characters of a base64url SHA-256 digest without padding.",
+    )
+
+    # Token
+    GRANT_TYPE = 400, "unsupported_grant_type", "The grant_type is not supported. Send grant_type=authorization_code."
+    TWO_AUTHENTICATIONS = (
+        400,
+        "invalid_request",
+        "The client_secret in the body and the one in the Authorization header differ. Send the right one, once.",
+    )
+    CLIENT_DIFFERS = (
+        400,
+        "invalid_request",
+        "The client_id in the body and the one in the Authorization header differ. Send the right one, once.",
+    )
+    CLIENT_SCHEME = (
+        401,
+        "invalid_client",
+        "The Authorization header has {scheme}. Use Basic there, or client_id and client_secret in the body.",
+    )
+    BASIC_MALFORMED = (
+        401,
+        "invalid_client",
+        "The Authorization header must be Basic, one space, and the base64 of client_id, a colon and client_secret.",
+    )
+    CLIENT_SECRET_MISSING = (
+        401,
+        "invalid_client",
+        "The parameter client_secret is missing and the application could not be authenticated without it."
+        " Check client_id, and send client_secret, or code_verifier if the application has no secret.",
+    )
+    CLIENT_NOT_AUTHENTICATED = (
+        401,
+        "invalid_client",
+        "The application could not be authenticated. Check client_id and client_secret.",
+    )
+    CLIENT_SECRET_EXPIRED = (
+        401,
+        "invalid_client",
+        "The client_secret has expired. Use the newer one of this application.",
+    )
+    CODE_UNKNOWN = 400, "invalid_grant", "The code is not known. Send it exactly as it came to the callback address."
+    CODE_OF_ANOTHER = (
+        400,
+        "invalid_grant",
+        "The code was issued to another application. Send the client_id that the sign-in was started with.",
+    )
+    CODE_EXPIRED = 400, "invalid_grant", "The code is older than 10 minutes. Start the sign-in again."
+    CODE_SPENT = (
+        400,
+        "invalid_grant",
+        "The code was already used {age} seconds ago, and its access token has been revoked. Start the sign-in again.",
+    )
+    CODE_RACED = (
+        400,
+        "invalid_grant",
+        "The code was used by another request less than 3 seconds ago. Use the access token that request received.",
+    )
+    CODE_REVOKED = 400, "invalid_grant", "The code has been revoked. Start the sign-in again."
+    CODE_PERSON_AWAY = (
+        400,
+        "invalid_grant",
+        "The account of the person who signed in is switched off. Only the operator of this service can change that.",
+    )
+    CODE_REDIRECT_URI = (
+        400,
+        "invalid_grant",
+        "The redirect_uri is {sent}, but the code was issued for {issued_for}. Send that one.",
+    )
+    VERIFIER_MALFORMED = (
+        400,
+        "invalid_request",
+        "The code_verifier must be 43 to 128 characters: letters, digits, hyphens, dots, underscores and tildes.",
+    )
+    VERIFIER_MISSING = (
+        400,
+        "invalid_grant",
+        "The code was requested with a code_challenge, so code_verifier is required. Send the one it was made from.",
+    )
+    VERIFIER_WRONG = (
+        400,
+        "invalid_grant",
+        "The code_verifier does not match the code_challenge. Send the one it was made from.",
+    )
+    VERIFIER_UNASKED = (
+        400,
+        "invalid_grant",
+        "A code_verifier was sent, but no code_challenge in the link that the code came from. Send both or neither.",
+    )
+
+    # User info
+    TOKEN_MISSING = (
+        401,
+        "invalid_token",
+        "No access token was sent. Send it in the Authorization header as Bearer followed by the token.",
+    )
+    TOKEN_SCHEME = (
+        401,
+        "invalid_token",
+        "The Authorization header has {scheme}. Send Bearer, one space, and the access token.",
+    )
+    TOKEN_MALFORMED = 401, "invalid_token", "The Authorization header must be Bearer, one space, and the access token."
+    TOKEN_UNKNOWN = 401, "invalid_token", "The access token is not known. Start the sign-in again."
+    TOKEN_EXPIRED = 401, "invalid_token", "The access token is older than 1 hour. Start the sign-in again."
+    TOKEN_REVOKED = 401, "invalid_token", "The access token has been revoked. Start the sign-in again."
+    TOKEN_SCOPE = (
+        403,
+        "insufficient_scope",
+        "The access token does not carry the right to read the profile. Start the sign-in again.",
+    )
+    NO_VERIFIED_EMAIL = (
+        403,
+        "access_denied",
+        "The person has no confirmed e-mail address now. Start the sign-in again, so that they can confirm one.",
+    )
+
+    def says(self, **details: object) -> str:
+        """The public sentence with `details` filled in and anything RFC 6749 does not allow replaced by `?`."""
+        return NOT_ALLOWED.sub("?", self.sentence.format(**details)).strip()
 
 
-def answer(request: HttpRequest, refused: Refused, **page: object) -> HttpResponse:
-    """The refusal as a page or as JSON, with its headers."""
-    logger.info("refused", extra={"fault": refused.fault.name, "status": refused.fault.status})
-    if wants_page(request):
-        response = _page(request, refused, **page)
-    else:
-        response = as_json(refused.fault.status, refused.fault.error, refused.description)
-    for name, value in refused.headers.items():
-        response[name] = value
-    return response
+class RequestError(Exception):
+    """The request can't be answered as asked. `fault` says why; `headers` belong to the answer.
 
-
-def as_json(status: int, error: str, description: str) -> JsonResponse:
-    return JsonResponse({"error": error, "error_description": description}, status=status)
-
-
-def callback(redirect_uri: str, *, status: int = 302, **parameters: str | None) -> HttpResponse:
-    """A redirect to a verified callback address. Values are percent-encoded already; None is left out. D6, D20."""
-    response = HttpResponse(status=status)
-    response["Location"] = callback_url(redirect_uri, **parameters)
-    response["Referrer-Policy"] = "no-referrer"
-    return response
-
-
-def callback_url(redirect_uri: str, **parameters: str | None) -> str:
-    pairs = "&".join(f"{name}={value}" for name, value in parameters.items() if value is not None)
-    return f"{redirect_uri}{'&' if '?' in redirect_uri else '?'}{pairs}"
-
-
-def callback_refusal(redirect_uri: str, refused: Refused, state: str | None, status: int = 302) -> HttpResponse:
-    """The refusal as RFC 6749 §4.1.2.1 sends it back to the application."""
-    logger.info("refused at the callback", extra={"fault": refused.fault.name})
-    description = quote(refused.description, safe="")
-    return callback(redirect_uri, status=status, error=refused.fault.error, error_description=description, state=state)
-
-
-# The handlers that config.urls and the settings name -----------------------------------------------------------------
-
-
-def host_not_served(request: HttpRequest) -> HttpResponse:
-    """400 for a host outside ALLOWED_HOSTS. The log names that host and the allowed ones.
-
-    The answer names them with DEBUG or to a client on this machine: strangers are told no names of other hosts.
+    The exception keeps no other detail of the request, so none can reach a log by way of a traceback.
     """
-    received = request.META.get("HTTP_HOST", request.META.get("SERVER_NAME", ""))
-    host = NOT_ALLOWED.sub("?", received)[:SHOWN_HOST_CHARACTERS] or "(none)"
-    hosts = ", ".join(settings.ALLOWED_HOSTS)
-    logger.warning("host not served", extra={"host": host, "allowed_hosts": hosts})
-    is_local = request.META.get("REMOTE_ADDR") in LOOPBACK_PEERS
-    if settings.DEBUG or (is_local and not any(name in request.META for name in FORWARDING_HEADERS)):
-        return answer(request, Refused(Fault.HOST_NAMED, host=host, hosts=hosts))
-    return answer(request, Refused(Fault.HOST))
+
+    def __init__(self, fault: Fault, headers: dict[str, str] | None = None, **details: object) -> None:
+        super().__init__(fault.name)
+        self.fault = fault
+        self.headers = headers or {}
+        self.description = fault.says(**details)
 
 
-def forbidden(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
-    return answer(request, Refused(Fault.FORBIDDEN))
+class UnverifiedRequest(RequestError):
+    """An authorization request whose client or callback address is wrong: nothing is redirected (D3, D4).
 
-
-def not_found(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
-    """404, naming the right path when a slash at the end is all that is wrong (D2), or where there is no discovery."""
-    bare = request.path.rstrip("/")
-    hint = "Compare it with the documentation."
-    if bare in OPERATIONS:
-        hint = f"Use {bare} without the slash at the end."
-    elif DISCOVERY.search(request.path):
-        authorize, *api = OPERATIONS
-        endpoints = ", ".join([settings.AUTH_URL + authorize, *(settings.BASE_URL + path for path in api)])
-        hint = f"This service does not speak OpenID Connect yet. Configure its endpoints by hand: {endpoints}."
-    return answer(request, Refused(Fault.NOT_FOUND, hint=hint))
-
-
-def server_error(request: HttpRequest) -> HttpResponse:
-    """503 while the database is away or other passwords are hashed, otherwise 500.
-
-    The log has the details under the reference.
+    `sent_address` is the redirect_uri as it was sent, for the page that explains the error.
     """
-    exception = sys.exc_info()[1]
-    reference = getattr(request, "reference", "-")
-    if isinstance(exception, DATABASE_AWAY):
-        code = getattr(exception.__cause__, "sqlite_errorname", None) or getattr(exception.__cause__, "sqlstate", None)
-        extra = {"reference": reference, "kind": type(exception).__name__, "code": code}
-        logger.error("database away", extra=extra)
-        # An SQLite file that was opened while it could only be read would stay so until the server is restarted.
-        connection.close()
-        return answer(request, Refused(Fault.AWAY, {"Retry-After": RETRY_AFTER_SECONDS}))
-    if isinstance(exception, hashing.HashingBusy):
-        return answer(request, Refused(Fault.BUSY, {"Retry-After": str(hashing.RETRY_AFTER_SECONDS)}))
-    logger.error("unhandled exception", exc_info=exception, extra={"reference": reference})
-    return answer(request, Refused(Fault.SERVER_ERROR, reference=reference))
 
-
-def _page(request: HttpRequest, refused: Refused, **context: object) -> HttpResponse:
-    status = refused.fault.status
-    words = PAGE_WORDS | SIGN_IN_WORDS if request.path in PAGE_PATHS else PAGE_WORDS
-    title, advice = words.get(status, (HTTPStatus(status).phrase, ""))
-    context = {
-        "status": status,
-        "title": _(title),
-        "message": refused.description,
-        "advice": _(advice) if advice else "",
-        "reference": getattr(request, "reference", ""),
-        "retry_url": request.get_full_path() if status in RETRYABLE and request.method == "GET" else "",
-        **context,
-    }
-    return render(request, "error.html", context, status=status)
-
-
-PAGE_WORDS = {
-    400: ("This can't be read", "Go back and try again."),
-    403: ("Not allowed", "Go back to where you came from, or sign out and sign in again."),
-    404: ("Page not found", "Check the address, or go back to where you came from."),
-    405: ("Not possible here", "Go back and use the buttons of the page."),
-    413: ("This form is too large", "Go back, shorten what you typed or pasted, and send it again."),
-    431: (
-        "The browser sent too much",
-        "If it is the Cookie header, delete the cookies of this site and of the sites above it, then try again.",
-    ),
-    429: ("Please wait", "Nothing is lost."),
-    500: ("This did not work", "Try again in a moment."),
-    503: ("Back in a moment", "Nothing is lost. Try again in a few seconds."),
-}
-SIGN_IN_WORDS = {
-    400: ("This sign-in can't go on", "Go back to the application and try again. If it stays so, tell its operator."),
-}
+    def __init__(self, fault: Fault, sent_address: str = "", **details: object) -> None:
+        super().__init__(fault, None, **details)
+        self.sent_address = sent_address

@@ -20,7 +20,6 @@ from urllib.parse import urlsplit
 from django.conf import settings
 from django.core.validators import URLValidator
 from django.db import models
-from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 from oauth2_provider.models import AbstractApplication
@@ -64,7 +63,6 @@ class Application(AbstractApplication):
     allowed_origins = None  # type: ignore[assignment]
     registration_source = None  # type: ignore[assignment]
     cimd_expires_at = None
-    agreed_fingerprint: str | None  # beside the row when `applications.find` read it
     authorization_grant_type = AbstractApplication.GRANT_AUTHORIZATION_CODE
     algorithm = AbstractApplication.NO_ALGORITHM
 
@@ -89,10 +87,6 @@ class Application(AbstractApplication):
 
     def clean(self) -> None:
         self.redirect_uris = "\n".join(self.callback_addresses)
-
-    def is_usable(self, request: HttpRequest) -> bool:
-        """Whether an administrator has left the application switched on (D17)."""
-        return self.is_enabled
 
 
 class ApplicationSecret(models.Model):
@@ -151,7 +145,7 @@ class AuthorizationCode(models.Model):
     person_version = _version()
     application_version = _version()
 
-    # Beside the row when `codes.find` read it.
+    # Set where `storage.codes.explain` reads the row.
     person_is_active: bool
     is_ended: bool
 

@@ -1,6 +1,7 @@
 """One named function per limit of this package. D21; the counting itself is `config.infrastructure.limits`.
 
-Each raises Refused with 429 `rate_limited` and `Retry-After` when its limit is reached; RATE_LIMITS=off ends them all.
+Each raises RequestError with 429 `rate_limited` and `Retry-After` when its limit is reached. RATE_LIMITS=off turns
+them all off.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ from django.http import HttpRequest
 from config.infrastructure import limits
 from config.infrastructure.limits import Counter
 from config.infrastructure.network import client_address
-from oauth_bridge.codes import digest_of
-from oauth_bridge.faults import Fault, Refused
+from oauth_bridge.credentials import digest_of
+from oauth_bridge.errors import Fault, RequestError
 
 # What one person may read of a public application's allowance at user info.
 SHARE_OF_ONE_PERSON = 0.1
@@ -23,7 +24,7 @@ SHARE_OF_ONE_PERSON = 0.1
 
 def authorize(request: HttpRequest) -> None:
     """RATE_AUTHORIZE: authorization requests of one network address."""
-    _refuse(limits.count(*limits.by_address("authorize", client_address(request))))
+    _raise_when_full(limits.count(*limits.by_address("authorize", client_address(request))))
 
 
 @contextmanager
@@ -36,13 +37,13 @@ def exchange(application_id: int, client_id: str, address: str, *, is_public: bo
     """
     counter = Counter("token", str(application_id))
     if not is_public:
-        _refuse(limits.count(counter))
+        _raise_when_full(limits.count(counter))
         yield
         return
-    _refuse(limits.exceeded(counter))
+    _raise_when_full(limits.exceeded(counter))
     try:
         yield
-    except Refused:
+    except RequestError:
         token_failure(address, client_id)
         raise
     limits.count(counter)
@@ -67,7 +68,7 @@ def userinfo(application_id: int, person_id: UUID, *, is_public: bool) -> None:
     counters = [Counter("userinfo", str(application_id))]
     if is_public:
         counters.insert(0, Counter("userinfo", f"{application_id} {person_id}", SHARE_OF_ONE_PERSON))
-    _refuse(limits.count(*counters))
+    _raise_when_full(limits.count(*counters))
 
 
 def userinfo_failure(request: HttpRequest) -> None:
@@ -76,9 +77,9 @@ def userinfo_failure(request: HttpRequest) -> None:
 
 
 def _failure(*counters: Counter) -> None:
-    _refuse(limits.exceeded(*counters) or limits.count(*counters))
+    _raise_when_full(limits.exceeded(*counters) or limits.count(*counters))
 
 
-def _refuse(seconds: int) -> None:
+def _raise_when_full(seconds: int) -> None:
     if seconds:
-        raise Refused(Fault.RATE_LIMITED, {"Retry-After": str(seconds)}, seconds=seconds)
+        raise RequestError(Fault.RATE_LIMITED, {"Retry-After": str(seconds)}, seconds=seconds)

@@ -2,13 +2,16 @@
 
 from django.urls import path, re_path
 
-from oauth_bridge import connections, logos, openapi, views
+from oauth_bridge import views
+from oauth_bridge.applications import logos
+from oauth_bridge.consent import connections
+from oauth_bridge.openapi import document
 
 urlpatterns = [
     path("oauth/authorize", views.AuthorizeView.as_view(), name="authorize"),
     path("oauth/token", views.TokenView.as_view(), name="token"),
     path("oauth/userinfo", views.UserinfoView.as_view(), name="userinfo"),
-    path("openapi.json", openapi.published, name="openapi"),
+    path("openapi.json", document.published, name="openapi"),
     re_path(r"^(?P<path>(oauth|\.well-known)(/.*)?)$", views.unknown_path),
     path("accounts/applications", connections.applications, name="connected_applications"),
     path("logos/<str:name>", logos.logo, name="logo"),

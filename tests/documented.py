@@ -12,8 +12,8 @@ from urllib.parse import parse_qsl, urlsplit
 import jsonschema_rs
 import requests
 
-from oauth_bridge.faults import Fault
-from oauth_bridge.openapi import CALLBACK, document
+from oauth_bridge.errors import Fault
+from oauth_bridge.openapi.document import CALLBACK, document
 
 Json = dict[str, Any]
 

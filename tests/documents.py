@@ -16,7 +16,7 @@ CONTRACT = ROOT / "docs" / "contract.md"
 def errors() -> str:
     """One row a failure: status, `error`, sentence. Read from the source: the table needs no settings."""
     rows = ["| status | `error` | `error_description` |", "|---|---|---|"]
-    source = ast.parse((ROOT / "oauth_bridge" / "faults.py").read_text(encoding="utf-8"))
+    source = ast.parse((ROOT / "oauth_bridge" / "errors.py").read_text(encoding="utf-8"))
     table = next(node for node in source.body if isinstance(node, ast.ClassDef) and node.name == "Fault")
     for node in table.body:
         if isinstance(node, ast.Assign):

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from oauth_bridge.codes import challenge_of
 from oauth_bridge.models import AccessToken, Application
+from oauth_bridge.storage.codes import challenge_of
 from tests.driver import OAuthDriver, error_of
 from tests.factories import PASSWORD, ApplicationFactory, CodeFactory, Registered, TokenFactory
 from tests.matrix import contract

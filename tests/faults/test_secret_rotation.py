@@ -14,8 +14,9 @@ from typing import Any
 import requests
 from django.db import connection, transaction
 
-from oauth_bridge import applications, clients
 from oauth_bridge.models import AccessToken, ApplicationSecret
+from oauth_bridge.protocol import exchange
+from oauth_bridge.storage import client_secrets
 from tests.conftest import Launch, run_alone
 from tests.driver import OAuthDriver, error_of
 from tests.factories import ApplicationFactory, CodeFactory, PersonFactory, Registered, digest_of
@@ -161,7 +162,7 @@ def test_of_two_leaks_at_the_same_moment_one_secret_is_left(committed: None) -> 
     def rotate_here(_: int) -> str:
         try:
             with connection.execute_wrapper(held):
-                return applications.rotate_secret(application.row, applications.AT_ONCE).secret
+                return client_secrets.rotate(application.row, client_secrets.REVOKE_NOW).secret
         finally:
             connection.close()
 
@@ -187,11 +188,11 @@ def test_ten_uses_at_the_same_moment_are_noted_by_one_write(committed: None) -> 
         written.append(context["cursor"].rowcount)
         return result
 
-    def use(_: int) -> clients.Client:
+    def use(_: int) -> client_secrets.Client:
         form = {"client_id": application.client_id, "client_secret": application.client_secret}
         try:
             with connection.execute_wrapper(counted):
-                return clients.authenticate(form, "192.0.2.1")
+                return exchange.authenticate(form, "192.0.2.1")
         finally:
             connection.close()
 
@@ -208,7 +209,7 @@ def test_a_rotation_that_is_stuck_in_the_middle_keeps_no_exchange_waiting(postgr
     driver = OAuthDriver(launch().base_url)
     codes = [CodeFactory(application=application).raw for _ in range(2)]
     with transaction.atomic():
-        applications.rotate_secret(application.row)
+        client_secrets.rotate(application.row)
         assert driver.exchange(application, codes[0]).status_code == 200
         transaction.set_rollback(True)
     assert application.row.secrets.get().last_used_at is None

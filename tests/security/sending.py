@@ -9,8 +9,8 @@ from django.core import mail
 from django.test import Client
 
 from accounts.models import User
-from oauth_bridge import codes
 from oauth_bridge.models import Application
+from oauth_bridge.storage import codes
 from tests.factories import PASSWORD, CodeFactory, Registered
 
 HERS = "192.0.2.1"

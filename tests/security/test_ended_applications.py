@@ -11,9 +11,9 @@ import pytest
 from django.core.management import call_command
 
 from accounts.models import User
-from oauth_bridge import applications, codes
-from oauth_bridge.admin import ApplicationForm
+from oauth_bridge.applications.admin import ApplicationForm
 from oauth_bridge.models import Consent
+from oauth_bridge.storage import applications, codes
 from tests.factories import PASSWORD, ApplicationFactory, Issued, Registered
 from tests.faults.test_clock_edges import read, redeem
 from tests.matrix import contract

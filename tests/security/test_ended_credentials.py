@@ -19,8 +19,9 @@ from django.test import Client
 from accounts.admin import PersonForm
 from accounts.credentials import end_credentials, set_active
 from accounts.models import User
-from oauth_bridge import applications, codes, consent
+from oauth_bridge.consent import remembered
 from oauth_bridge.models import AccessToken
+from oauth_bridge.storage import applications, codes
 from tests.factories import PASSWORD, ApplicationFactory, Issued, PersonFactory, Registered
 from tests.faults.test_clock_edges import answer, consent_page, read, redeem
 from tests.matrix import contract
@@ -251,7 +252,7 @@ def test_what_is_given_to_somebody_who_was_let_in_before_the_end_is_void(alice: 
     browser = Client()
     browser.force_login(let_in)
     assert browser.get("/accounts/profile").status_code == 302
-    consent.remember(let_in, row)
+    remembered.remember(let_in, row)
     attempt = codes.Attempt(uuid4(), row, application.redirect_uri, "profile", "")
     code = codes.issue(attempt, let_in)
     assert redeem(application, Issued(code, None)).json()["error"] == "invalid_grant"

@@ -13,8 +13,8 @@ import pytest
 from django.core import mail
 
 from accounts.models import User
-from oauth_bridge import codes
 from oauth_bridge.models import Application
+from oauth_bridge.storage import codes
 from tests.factories import ApplicationFactory, CodeFactory, PersonFactory, Registered, TokenFactory
 from tests.matrix import contract
 from tests.security.sending import (

@@ -9,8 +9,8 @@ from urllib.parse import parse_qs, quote, urlsplit
 import pytest
 import requests
 
-from oauth_bridge import applications
 from oauth_bridge.models import AccessToken, AuthorizationCode
+from oauth_bridge.storage import client_secrets
 from tests.driver import OAuthDriver, Page, error_of
 from tests.factories import (
     PASSWORD,
@@ -40,7 +40,7 @@ def test_she_cannot_redeem_the_code_of_another_application(driver: OAuthDriver, 
 def test_she_gets_nothing_for_a_secret_that_was_replaced(driver: OAuthDriver, application: Registered) -> None:
     code = CodeFactory(application=application).raw
     hers = ApplicationFactory()
-    new = applications.rotate_secret(application.row, applications.AT_ONCE).secret
+    new = client_secrets.rotate(application.row, client_secrets.REVOKE_NOW).secret
     generic = error_of(driver.exchange(application, code, client_secret="wrong"), 401, "invalid_client")
     assert error_of(driver.exchange(application, code), 401, "invalid_client") != generic
     # Nobody who has not held it learns that there is an old one, or whose.

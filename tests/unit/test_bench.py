@@ -18,9 +18,10 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
-from oauth_bridge import codes, purging
-from oauth_bridge.faults import Fault, Refused
+from oauth_bridge.credentials import digest_of
+from oauth_bridge.errors import Fault, RequestError
 from oauth_bridge.models import AccessToken, AuthorizationCode
+from oauth_bridge.storage import purging, tokens
 from tests.bench import rows
 from tests.factories import CodeFactory, PersonFactory, TokenFactory
 from tests.server import ROOT, environment
@@ -51,10 +52,10 @@ def test_loaded_rows_are_what_the_service_reads_and_nothing_else_changes(nobody:
     assert constraints_and_indexes() == before
     assert AccessToken.objects.count() == 200
     for number in (1, 100, 101, 200):
-        bearer = codes.read(rows.token(number))
-        assert bearer.person.pk == rows.person_id(1 + number * 7919 % 10)
+        bearer = tokens.read(rows.token(number))
+        assert bearer.user.pk == rows.person_id(1 + number * 7919 % 10)
         assert bearer.scopes == ["profile"]
-    spent, fresh = codes.find(rows.code(1)), codes.find(rows.code(10))
+    spent, fresh = (AuthorizationCode.objects.get(digest=digest_of(rows.code(number))) for number in (1, 10))
     assert spent is not None
     assert spent.redeemed_at is not None
     assert bytes(spent.token_digest or b"") == hashlib.sha256(rows.token(1).encode()).digest()
@@ -64,8 +65,8 @@ def test_loaded_rows_are_what_the_service_reads_and_nothing_else_changes(nobody:
 
 def test_dead_rows_are_refused_and_purged(nobody: None) -> None:
     rows.fill(people=10, tokens=100, codes=100, dead=True)
-    with pytest.raises(Refused) as refused:
-        codes.read(rows.token(7))
+    with pytest.raises(RequestError) as refused:
+        tokens.read(rows.token(7))
     assert refused.value.fault is Fault.TOKEN_EXPIRED
     assert sum(batch.rows for batch in purging.batches(timezone.now())) == 200
 

@@ -7,9 +7,10 @@ import pytest
 from django.urls import reverse
 from PIL import Image
 
-from oauth_bridge import codes
-from oauth_bridge.faults import Refused
+from oauth_bridge.credentials import digest_of
+from oauth_bridge.errors import RequestError
 from oauth_bridge.models import Application, ApplicationSecret, Consent
+from oauth_bridge.storage import tokens
 from tests.factories import ConsentFactory, PersonFactory, TokenFactory
 
 ADD = "/admin/oauth_bridge/application/add/"
@@ -46,7 +47,7 @@ def test_registering_leads_to_a_page_that_shows_the_secret_once(registered):
     page = browser.get(answer["Location"])
     secret = secret_on(page)
     assert secret
-    assert codes.digest_of(secret) == bytes(ApplicationSecret.objects.get(application=application).digest)
+    assert digest_of(secret) == bytes(ApplicationSecret.objects.get(application=application).digest)
     assert "no-store" in page["Cache-Control"]
     assert secret_on(browser.get(answer["Location"])) is None
 
@@ -180,5 +181,5 @@ def test_deleting_counts_what_goes_along_and_lists_none_of_it(registered, by_act
     assert not Application.objects.exists()
     assert not ApplicationSecret.objects.exists()
     assert not Consent.objects.exists()
-    with pytest.raises(Refused):
-        codes.read(token.raw)
+    with pytest.raises(RequestError):
+        tokens.read(token.raw)

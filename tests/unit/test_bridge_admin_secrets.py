@@ -7,8 +7,9 @@ import pytest
 import time_machine
 from django.urls import reverse
 
-from oauth_bridge import applications, codes
+from oauth_bridge.credentials import digest_of
 from oauth_bridge.models import Application
+from oauth_bridge.storage import applications, client_secrets
 
 START = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
@@ -21,7 +22,7 @@ def clock(db):
 
 @pytest.fixture
 def made(clock):
-    return applications.create(name="Reading List", redirect_uris=["https://reading.example/callback"])
+    return applications.register(name="Reading List", redirect_uris=["https://reading.example/callback"])
 
 
 @pytest.fixture
@@ -58,7 +59,7 @@ def test_the_old_secret_works_for_as_long_as_was_chosen(administrator, made, hou
     page = administrator.get(answer["Location"])
     new = secret_on(page)
     assert f"Works until {until}" in words(page)
-    assert working(application) == [codes.digest_of(new), codes.digest_of(old)]
+    assert working(application) == [digest_of(new), digest_of(old)]
     assert application.secrets.last().expires_at == START + timedelta(hours=hours)
     assert secret_on(administrator.get(answer["Location"])) is None
 
@@ -72,7 +73,7 @@ def test_a_leaked_secret_is_ended_at_once_when_that_is_confirmed(administrator, 
     answer = administrator.post(page_of(application), {"overlap": "0", "confirmed": "on"})
     page = administrator.get(answer["Location"])
     assert "Ended 21 Nov 2026, 12:00" in words(page)
-    assert working(application) == [codes.digest_of(secret_on(page))]
+    assert working(application) == [digest_of(secret_on(page))]
 
 
 @pytest.mark.parametrize("data", [{}, {"overlap": ""}, {"overlap": "2"}, {"overlap": "x"}, {"confirmed": "on"}])
@@ -81,22 +82,22 @@ def test_a_form_without_a_choice_makes_no_secret(administrator, made, data):
     page = administrator.post(page_of(application), data)
     assert page.status_code == 200
     assert 'class="errornote"' in page.content.decode()
-    assert working(application) == [codes.digest_of(old)]
+    assert working(application) == [digest_of(old)]
 
 
 def test_more_secrets_than_can_work_are_refused_in_words(administrator, made):
     application, _ = made
-    for _ in range(applications.MOST_WORKING - 1):
-        applications.rotate_secret(application)
+    for _ in range(client_secrets.MOST_WORKING - 1):
+        client_secrets.rotate(application)
     page = administrator.post(page_of(application), {"overlap": "24"})
     assert "Too many secrets still work." in words(page)
-    assert len(working(application)) == applications.MOST_WORKING
+    assert len(working(application)) == client_secrets.MOST_WORKING
 
 
 def test_both_pages_tell_of_each_secret_what_is_known(administrator, made, clock):
     application, old = made
     application.secrets.update(last_used_at=START - timedelta(minutes=5))
-    new = applications.rotate_secret(application, timedelta(hours=1)).secret
+    new = client_secrets.rotate(application, timedelta(hours=1)).secret
     for name in ("secret", "change"):
         clock.move_to(START)
         said = words(administrator.get(page_of(application, name)))
@@ -108,7 +109,7 @@ def test_both_pages_tell_of_each_secret_what_is_known(administrator, made, clock
         assert "Ended 21 Nov 2026, 13:00" in words(page)
         for credential in (old, new):
             assert credential not in page.content.decode()
-            assert codes.digest_of(credential).hex() not in page.content.decode()
+            assert digest_of(credential).hex() not in page.content.decode()
 
 
 def test_rotations_are_in_the_history(administrator, made):

@@ -6,7 +6,7 @@ from uuid import RFC_4122, UUID
 
 import time_machine
 
-from oauth_bridge.consent import new_attempt
+from oauth_bridge.consent.request import new_attempt
 
 
 def test_attempts_are_unique_and_in_the_order_of_time() -> None:

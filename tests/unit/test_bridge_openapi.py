@@ -9,8 +9,8 @@ import pytest
 import schemathesis
 from django.test import Client
 
-from oauth_bridge.faults import Fault
-from oauth_bridge.openapi import CALLBACK, document
+from oauth_bridge.errors import Fault
+from oauth_bridge.openapi.document import CALLBACK, document
 from tests import documented
 
 # Said of pages outside the three operations only.

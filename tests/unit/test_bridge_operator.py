@@ -6,7 +6,7 @@ import json
 import pytest
 from django.core.management import CommandError, call_command
 
-from oauth_bridge import codes
+from oauth_bridge.credentials import digest_of
 from oauth_bridge.models import Application, ApplicationSecret
 
 URI = "https://app.example/callback"
@@ -27,7 +27,7 @@ def test_create_prints_what_the_application_needs_and_stores_a_digest_only(creat
     assert set(created) == {"client_id", "client_secret", "name", "redirect_uris"}
     assert created["redirect_uris"] == [URI]
     secret = ApplicationSecret.objects.get(application__client_id=created["client_id"])
-    assert bytes(secret.digest) == codes.digest_of(created["client_secret"])
+    assert bytes(secret.digest) == digest_of(created["client_secret"])
     assert len(created["client_secret"]) >= 43
 
 

@@ -8,8 +8,9 @@ import pytest
 from django.contrib.sessions.exceptions import SessionInterrupted
 from django.utils import timezone
 
-from oauth_bridge import applications, consent
+from oauth_bridge.consent import remembered
 from oauth_bridge.models import AuthorizationCode
+from oauth_bridge.storage import applications
 
 CALLBACK = "https://reading.example/callback"
 PAGE = {"HTTP_ACCEPT": "text/html"}
@@ -17,7 +18,7 @@ PAGE = {"HTTP_ACCEPT": "text/html"}
 
 @pytest.fixture
 def application(db):
-    return applications.create(name="Reading List", redirect_uris=[CALLBACK], homepage="https://reading.example")[0]
+    return applications.register(name="Reading List", redirect_uris=[CALLBACK], homepage="https://reading.example")[0]
 
 
 @pytest.fixture
@@ -86,7 +87,7 @@ def test_a_late_answer_never_takes_the_short_cut_of_whoever_is_signed_in_now(
     bob = django_user_model.objects.create_user(
         "bob@example.com", "a long enough one", nickname="Bob", email_verified_at=timezone.now()
     )
-    consent.remember(bob, application)
+    remembered.remember(bob, application)
     client.force_login(alice)
     pending = hidden(client.get(link, **PAGE), "pending")
     client.force_login(bob)
@@ -115,7 +116,7 @@ def test_one_link_followed_by_two_people_is_an_attempt_of_each(client, alice, li
 
 @pytest.mark.parametrize("purpose", ["Sec-Purpose", "Purpose", "X-Purpose", "X-Moz"])
 def test_no_kind_of_speculation_gets_a_code(client, alice, link, application, purpose):
-    consent.remember(alice, application)
+    remembered.remember(alice, application)
     client.force_login(alice)
     answer = client.get(link, headers={purpose: "prefetch;prerender"})
     assert answer.status_code == 503
@@ -129,7 +130,7 @@ def test_a_post_that_another_tab_signed_out_under_leads_on(client, alice, link, 
     def interrupted(*arguments):
         raise SessionInterrupted
 
-    monkeypatch.setattr("oauth_bridge.views.codes.issue", interrupted)
+    monkeypatch.setattr("oauth_bridge.backend.codes.issue", interrupted)
     answer = answered(client, {"pending": pending, "decision": "allow"}, **PAGE)
     assert answer.status_code == 303
-    assert answer["Location"].startswith("/oauth/authorize?request=")
+    assert answer["Location"].startswith("/oauth/authorize?pending=")

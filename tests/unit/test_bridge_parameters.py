@@ -2,8 +2,8 @@
 
 import pytest
 
-from oauth_bridge.faults import Fault, Refused
-from oauth_bridge.parameters import Parameters
+from oauth_bridge.errors import Fault, RequestError
+from oauth_bridge.protocol.parameters import Parameters
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_a_parameter_without_a_value_counts_as_omitted():
     ],
 )
 def test_what_cannot_be_read_in_one_way_only_is_refused(body, fault):
-    with pytest.raises(Refused) as caught:
+    with pytest.raises(RequestError) as caught:
         Parameters(body).texts()
     assert caught.value.fault is fault
 
@@ -49,7 +49,7 @@ def test_what_cannot_be_read_in_one_way_only_is_refused(body, fault):
 @pytest.mark.parametrize("body", [b"%b=1&%b=2", b"%b=%%00&a=%b"])
 def test_what_may_be_a_credential_in_the_wrong_place_is_not_repeated(body):
     secret = b"dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"
-    with pytest.raises(Refused) as caught:
+    with pytest.raises(RequestError) as caught:
         Parameters(body % (secret, secret)).texts()
     assert secret.decode() not in caught.value.description
     assert "with a name of 43 characters" in caught.value.description

@@ -14,9 +14,9 @@ from django.db import connection, models
 from django.utils import timezone
 
 from accounts.models import Session
-from oauth_bridge import purging
 from oauth_bridge.models import AccessToken, AuthorizationCode, Consent
-from oauth_bridge.purging import WINDOWS, Windows
+from oauth_bridge.storage import purging
+from oauth_bridge.storage.purging import WINDOWS, Windows
 from tests.factories import ApplicationFactory, CodeFactory, ConsentFactory, PersonFactory, TokenFactory
 
 pytestmark = pytest.mark.django_db

@@ -9,9 +9,10 @@ import pytest
 import time_machine
 from django.core.cache import cache
 
-from oauth_bridge import applications, clients, purging
-from oauth_bridge.faults import Fault, Refused
+from oauth_bridge.errors import Fault, RequestError
 from oauth_bridge.models import Application, ApplicationSecret
+from oauth_bridge.protocol import exchange
+from oauth_bridge.storage import applications, client_secrets, purging
 from tests.factories import ApplicationFactory, CodeFactory
 
 pytestmark = pytest.mark.django_db
@@ -28,21 +29,21 @@ def clock():
 
 @pytest.fixture
 def made(clock):
-    return applications.create(name="Reading List", redirect_uris=["https://reading.example/callback"])
+    return applications.register(name="Reading List", redirect_uris=["https://reading.example/callback"])
 
 
 def fault_of(application, secret):
     """What the secret is refused with, None when it is not."""
     try:
-        clients.authenticate({"client_id": application.client_id, "client_secret": secret}, "192.0.2.1")
-    except Refused as refused:
+        exchange.authenticate({"client_id": application.client_id, "client_secret": secret}, "192.0.2.1")
+    except RequestError as refused:
         return refused.fault
     return None
 
 
 def test_a_secret_ends_at_the_very_moment_its_overlap_does(made, clock):
     application, old = made
-    applications.rotate_secret(application, HOUR)
+    client_secrets.rotate(application, HOUR)
     for after, fault in (
         (timedelta(0), None),
         (HOUR - timedelta(microseconds=1), None),
@@ -55,8 +56,8 @@ def test_a_secret_ends_at_the_very_moment_its_overlap_does(made, clock):
 
 def test_a_secret_that_was_ended_at_once_stays_so_when_the_clock_steps_back(made, clock):
     application, leaked = made
-    applications.rotate_secret(application, HOUR)
-    applications.rotate_secret(application, applications.AT_ONCE)
+    client_secrets.rotate(application, HOUR)
+    client_secrets.rotate(application, client_secrets.REVOKE_NOW)
     clock.move_to(START - MINUTE)
     assert fault_of(application, leaked) is Fault.CLIENT_SECRET_EXPIRED
     assert [secret.works for secret in application.secrets.all()] == [True, False, False]
@@ -64,9 +65,9 @@ def test_a_secret_that_was_ended_at_once_stays_so_when_the_clock_steps_back(made
 
 def test_one_that_has_expired_before_keeps_its_end(made, clock):
     application, _ = made
-    applications.rotate_secret(application, HOUR)
+    client_secrets.rotate(application, HOUR)
     clock.move_to(START + 2 * HOUR)
-    assert [row.pk for row in applications.rotate_secret(application, applications.AT_ONCE).older] == [
+    assert [row.pk for row in client_secrets.rotate(application, client_secrets.REVOKE_NOW).older] == [
         application.secrets.order_by("pk")[1].pk
     ]
     assert application.secrets.order_by("pk")[0].expires_at == START + HOUR
@@ -76,17 +77,17 @@ def test_expired_ones_are_remembered_for_90_days_and_ten_of_an_application(made,
     application, _ = made
     for number in range(12):
         clock.move_to(START + number * MINUTE)
-        applications.rotate_secret(application, applications.AT_ONCE)
-    assert application.secrets.filter(is_revoked=True).count() == applications.MOST_EXPIRED
+        client_secrets.rotate(application, client_secrets.REVOKE_NOW)
+    assert application.secrets.filter(is_revoked=True).count() == client_secrets.MOST_EXPIRED
     assert application.secrets.filter(is_revoked=True).earliest("expires_at").expires_at == START + 2 * MINUTE
-    clock.move_to(START + 11 * MINUTE + applications.EXPIRED_KEPT_FOR)
-    applications.rotate_secret(application)
+    clock.move_to(START + 11 * MINUTE + client_secrets.EXPIRED_KEPT_FOR)
+    client_secrets.rotate(application)
     assert [secret.works for secret in application.secrets.all()] == [True, True]
 
 
 def test_purge_forgets_a_secret_90_days_after_it_expired_and_none_that_works(made, clock):
     application, first = made
-    applications.rotate_secret(application, HOUR)
+    client_secrets.rotate(application, HOUR)
     list(purging.batches(START + HOUR + 90 * DAY - timedelta(microseconds=1)))
     assert application.secrets.count() == 2
     list(purging.batches(START + HOUR + 90 * DAY))
@@ -105,7 +106,7 @@ def test_the_use_of_a_secret_is_noted_once_a_minute(made, clock):
 
 def test_only_the_secret_that_was_sent_and_let_in_is_noted(made, clock):
     application, old = made
-    new = applications.rotate_secret(application, HOUR).secret
+    new = client_secrets.rotate(application, HOUR).secret
     fault_of(application, "wrong")
     assert not ApplicationSecret.objects.exclude(last_used_at=None).exists()
     fault_of(application, new)
@@ -117,7 +118,7 @@ def test_only_the_secret_that_was_sent_and_let_in_is_noted(made, clock):
 
 def test_a_disabled_application_is_refused_in_the_common_words_and_notes_nothing(made, clock):
     application, old = made
-    new = applications.rotate_secret(application, HOUR).secret
+    new = client_secrets.rotate(application, HOUR).secret
     applications.set_enabled(application, False)
     clock.move_to(START + HOUR)
     assert {fault_of(application, secret) for secret in (old, new, "x")} == {Fault.CLIENT_NOT_AUTHENTICATED}
@@ -126,7 +127,7 @@ def test_a_disabled_application_is_refused_in_the_common_words_and_notes_nothing
 
 def test_the_record_of_an_expired_secret_holds_no_secret(made, clock, caplog):
     application, old = made
-    row = applications.rotate_secret(application, HOUR).older[0]
+    row = client_secrets.rotate(application, HOUR).older[0]
     clock.move_to(START + HOUR + timedelta(seconds=90))
     with caplog.at_level(logging.WARNING, "oauth_bridge"):
         fault_of(application, old)
@@ -141,7 +142,7 @@ def test_the_use_of_an_expired_secret_counts_as_a_failed_authentication(made, se
     cache.clear()
     settings.RATES = {"token_failures": "2/m"}
     application, old = made
-    new = applications.rotate_secret(application, applications.AT_ONCE).secret
+    new = client_secrets.rotate(application, client_secrets.REVOKE_NOW).secret
     assert [fault_of(application, old) for _ in range(3)] == [*[Fault.CLIENT_SECRET_EXPIRED] * 2, Fault.RATE_LIMITED]
     assert len([record for record in caplog.records if record.getMessage() == "expired client secret used"]) == 2
     assert fault_of(application, new) is None
@@ -150,10 +151,10 @@ def test_the_use_of_an_expired_secret_counts_as_a_failed_authentication(made, se
 def test_every_secret_of_the_application_is_compared(made, monkeypatch):
     """Which of them it is, and whether it is the first, makes no difference to the time it takes."""
     application, first = made
-    second = applications.rotate_secret(application).secret
+    second = client_secrets.rotate(application).secret
     compared = []
-    compare = clients.constant_time_compare
-    monkeypatch.setattr(clients, "constant_time_compare", lambda a, b: compared.append(1) or compare(a, b))
+    compare = client_secrets.constant_time_compare
+    monkeypatch.setattr(client_secrets, "constant_time_compare", lambda a, b: compared.append(1) or compare(a, b))
     for secret in (first, second, "wrong"):
         compared.clear()
         fault_of(application, secret)
@@ -164,7 +165,7 @@ def test_every_secret_of_the_application_is_compared(made, monkeypatch):
 
 
 def test_what_holds_a_credential_does_not_show_it(made):
-    rotation = applications.rotate_secret(made[0])
+    rotation = client_secrets.rotate(made[0])
     application, code = ApplicationFactory(), CodeFactory()
     for holder, credential in ((rotation, rotation.secret), (application, application.secret), (code, code.raw)):
         assert credential

@@ -7,8 +7,10 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from oauth_bridge import applications, codes, consent
+from oauth_bridge.consent import remembered
+from oauth_bridge.credentials import new_credential
 from oauth_bridge.models import AccessToken, AuthorizationCode
+from oauth_bridge.storage import applications
 
 INDEXES = {
     AuthorizationCode: {("id",), ("digest",), ("user_id", "attempt")},
@@ -32,12 +34,12 @@ def statements(call):
     return answer, [verb for verb in sent if verb not in ("BEGIN", "COMMIT", "SAVEPOINT", "RELEASE")]
 
 
-def test_a_sign_in_of_a_signed_in_browser_costs_two_two_and_one(client, alice):
-    application, secret = applications.create(name="Ours", redirect_uris=[CALLBACK], is_trusted=True)
+def test_a_sign_in_of_a_signed_in_browser_costs_three_two_and_one(client, alice):
+    application, secret = applications.register(name="Ours", redirect_uris=[CALLBACK], is_trusted=True)
     client.force_login(alice)
     query = {"client_id": application.client_id, "redirect_uri": CALLBACK, "response_type": "code"}
     answer, sent = statements(lambda: client.get("/oauth/authorize", query))
-    assert sent == ["SELECT", "INSERT"]
+    assert sent == ["SELECT", "SELECT", "INSERT"]  # application; session and person; code
 
     body = {
         "grant_type": "authorization_code",
@@ -61,18 +63,18 @@ def test_a_sign_in_of_a_signed_in_browser_costs_two_two_and_one(client, alice):
     assert sent == ["SELECT"]
 
 
-def test_a_remembered_consent_costs_no_statement_more(client, alice):
-    application, _ = applications.create(name="Theirs", redirect_uris=[CALLBACK])
-    consent.remember(alice, application)
+def test_a_remembered_consent_costs_one_statement_more(client, alice):
+    application, _ = applications.register(name="Theirs", redirect_uris=[CALLBACK])
+    remembered.remember(alice, application)
     client.force_login(alice)
     query = {"client_id": application.client_id, "redirect_uri": CALLBACK, "response_type": "code"}
     answer, sent = statements(lambda: client.get("/oauth/authorize", query))
     assert "code=" in answer["Location"]
-    assert sent == ["SELECT", "INSERT"]
+    assert sent == ["SELECT", "SELECT", "SELECT", "INSERT"]
 
 
 def test_a_bad_token_costs_two_and_none_costs_nothing(client, db):
-    bearer = {"Authorization": f"Bearer {codes.new_credential()}"}
+    bearer = {"Authorization": f"Bearer {new_credential()}"}
     assert len(statements(lambda: client.get("/oauth/userinfo", headers=bearer))[1]) == 2
     assert statements(lambda: client.get("/oauth/userinfo"))[1] == []
 

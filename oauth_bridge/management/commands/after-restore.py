@@ -9,7 +9,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from oauth_bridge.restoring import Restored, end_and_look
+from oauth_bridge.storage.restoring import Restored, end_and_look
 
 TO_DO = {
     "client_secrets": (

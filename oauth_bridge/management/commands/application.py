@@ -11,8 +11,8 @@ from typing import Any
 from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError
 
-from oauth_bridge import applications
 from oauth_bridge.models import Application, ApplicationSecret
+from oauth_bridge.storage import applications, client_secrets
 
 UNITS = {"m": "minutes", "h": "hours", "d": "days"}
 OVERLAP = re.compile("([0-9]{1,5})([mhd])")
@@ -57,7 +57,7 @@ class Command(BaseCommand):
 
     def _create(self, options: dict[str, Any]) -> dict[str, Any]:
         try:
-            application, secret = applications.create(
+            application, secret = applications.register(
                 name=options["name"],
                 redirect_uris=options["redirect_uris"],
                 homepage=options["homepage"],
@@ -73,7 +73,9 @@ class Command(BaseCommand):
         if application is None:
             raise CommandError(f"There is no application with the client_id {client_id}. See `application list`.")
         if action == "rotate-secret":
-            return self._rotate(application, applications.AT_ONCE if options["now"] else _overlap(options["overlap"]))
+            return self._rotate(
+                application, client_secrets.REVOKE_NOW if options["now"] else _overlap(options["overlap"])
+            )
         if action in ("enable", "disable"):
             applications.set_enabled(application, action == "enable")
         described = _described(application)
@@ -88,10 +90,11 @@ class Command(BaseCommand):
         if application.client_type == Application.CLIENT_PUBLIC:
             raise CommandError("This application is public: it has no secret.")
         try:
-            rotation = applications.rotate_secret(application, overlap)
-        except applications.TooManySecrets:
+            rotation = client_secrets.rotate(application, overlap)
+        except client_secrets.TooManySecrets:
             raise CommandError(
-                f"{applications.MOST_WORKING} secrets of this application still work, which is the most there can be. "
+                f"{client_secrets.MOST_WORKING} secrets of this application still work, "
+                "which is the most there can be. "
                 "Wait until one has expired (see `application show`), or end them all with --now."
             ) from None
         return {
@@ -103,8 +106,8 @@ class Command(BaseCommand):
 def _overlap(text: str) -> timedelta:
     """Raises CommandError: it is no time, or none that an overlap can be."""
     given = OVERLAP.fullmatch(text)
-    overlap = timedelta(**{UNITS[given[2]]: int(given[1])}) if given else applications.AT_ONCE
-    if not applications.AT_ONCE < overlap <= applications.LONGEST_OVERLAP:
+    overlap = timedelta(**{UNITS[given[2]]: int(given[1])}) if given else client_secrets.REVOKE_NOW
+    if not client_secrets.REVOKE_NOW < overlap <= client_secrets.LONGEST_OVERLAP:
         raise CommandError(
             "--overlap is a number and a unit, m, h or d, such as 24h, and at most 30d. "
             "To end the older secrets at once, use --now."

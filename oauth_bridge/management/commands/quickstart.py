@@ -27,8 +27,8 @@ from django.db import DatabaseError, connections
 from accounts.credentials import end_credentials
 from accounts.models import User
 from accounts.verification import mark_verified
-from oauth_bridge import applications
 from oauth_bridge.models import Application
+from oauth_bridge.storage import applications, client_secrets
 
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 DEMO_NAME = "Demo application"
@@ -181,11 +181,11 @@ def demo_application(demo_url: str) -> tuple[Application, str]:
     callback = f"{demo_url}/callback"
     application = Application.objects.filter(name=DEMO_NAME).first()
     if application is None:
-        return applications.create(name=DEMO_NAME, redirect_uris=[callback], homepage=demo_url)
+        return applications.register(name=DEMO_NAME, redirect_uris=[callback], homepage=demo_url)
     application.redirect_uris, application.homepage = callback, demo_url
     application.save()
     applications.set_enabled(application, True)
-    return application, applications.rotate_secret(application, applications.AT_ONCE).secret
+    return application, client_secrets.rotate(application, client_secrets.REVOKE_NOW).secret
 
 
 def serve_command() -> list[str]:

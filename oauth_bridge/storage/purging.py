@@ -18,9 +18,9 @@ from django.utils import timezone
 
 from accounts.models import Session
 from config.infrastructure.sql import adapted
-from oauth_bridge.applications import EXPIRED_KEPT_FOR
-from oauth_bridge.codes import TOKEN_LIFETIME_SECONDS
 from oauth_bridge.models import AccessToken, ApplicationSecret, AuthorizationCode, Consent, PurgeRun
+from oauth_bridge.storage import tokens
+from oauth_bridge.storage.client_secrets import EXPIRED_KEPT_FOR
 
 # How long a statement may take before the next one looks at less. Live requests wait for about as long at worst.
 LONGEST_SECONDS = 0.005
@@ -43,7 +43,7 @@ class Table(NamedTuple):
 
 TABLES = (
     # A spent code is kept as long as the token it led to can live, so that a replay can still revoke that token (D13).
-    Table(AuthorizationCode, "expires_at", timedelta(seconds=TOKEN_LIFETIME_SECONDS)),
+    Table(AuthorizationCode, "expires_at", tokens.lifetime()),
     Table(AccessToken, "expires_at", timedelta(0)),
     Table(ApplicationSecret, "expires_at", EXPIRED_KEPT_FOR),
     Table(Consent, "expires_at", timedelta(0)),

@@ -12,9 +12,9 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods
 
-from oauth_bridge import codes
-from oauth_bridge.logos import logo_url
+from oauth_bridge.applications.logos import logo_url
 from oauth_bridge.models import Consent
+from oauth_bridge.storage import codes, tokens
 
 if TYPE_CHECKING:
     from accounts.models import User
@@ -31,7 +31,8 @@ def applications(request: HttpRequest) -> HttpResponse:
     if request.method == "POST":
         chosen = remembered.filter(pk=_number(request.POST.get("consent", ""))).first()
         if chosen:
-            codes.revoke_all(chosen.user, chosen.application)
+            codes.discard_all(chosen.user, chosen.application)
+            tokens.revoke_all(chosen.user, chosen.application)
             chosen.delete()
             messages.success(request, _("%(name)s will ask again.") % {"name": chosen.application.name})
         return HttpResponseRedirect(request.path, status=303)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from urllib.parse import quote, urlencode, urlsplit
+from typing import Any
+from urllib.parse import urlencode, urlsplit
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
@@ -11,19 +12,20 @@ from django.utils.translation import gettext as _
 
 from accounts import returning
 from accounts.avatars import avatar_url
-from oauth_bridge import consent as consents
-from oauth_bridge import errors
-from oauth_bridge.claims import claims_of
-from oauth_bridge.consent import PendingRequest
-from oauth_bridge.faults import Refused
-from oauth_bridge.logos import logo_url
+from oauth_bridge import responses
+from oauth_bridge.applications.logos import logo_url
+from oauth_bridge.consent.request import FIELD_NAME, PendingRequest
 from oauth_bridge.models import Application
+from oauth_bridge.protocol.userinfo import claims_of
+from oauth_bridge.redirect_uris import LOOPBACK_HOSTS
+
+WEB_SCHEMES = ("http", "https")
 
 
 def authorize_path(pending: PendingRequest, *, notice: bool = False) -> str:
     """The address under which the request goes on in any tab, signed in or not."""
-    blob = {"request": pending.unbound().seal()}
-    return f"{reverse('authorize')}?{urlencode({**blob, 'notice': '1'} if notice else blob)}"
+    query = {FIELD_NAME: pending.unbound().seal()}
+    return f"{reverse('authorize')}?{urlencode({**query, 'notice': '1'} if notice else query)}"
 
 
 def sign_in_url(pending: PendingRequest, application: Application) -> str:
@@ -51,44 +53,43 @@ def consent(request: HttpRequest, application: Application, pending: PendingRequ
         "claims": [
             {"label": labels[name][0], "kind": labels[name][1], "value": value} for name, value in members.items()
         ],
-        "destination": consents.destination(pending.redirect_uri),
+        "destination": destination(pending.redirect_uri),
         "pending": pending.bind(request).seal(),
         "switch_account_url": switch_account_url(pending, application),
         "switch_next": authorize_path(pending),
         "notice": _("This page was out of date. Please confirm once more.") if notice else "",
     }
     response = render(request, "oauth_bridge/consent.html", context)
-    response["Content-Security-Policy"] = consents.form_action(pending.redirect_uri)
+    response["Content-Security-Policy"] = form_action(pending.redirect_uri)
     return response
 
 
-def lead_back(
-    request: HttpRequest,
-    application: Application,
-    pending: PendingRequest,
-    *,
-    code: str | None = None,
-    error: Refused | None = None,
-    by_page: bool = False,
-) -> HttpResponse:
-    """The way to the callback address: a redirect, or a page where a redirect could end in silence. D6, D20."""
-    status = 303 if request.method == "POST" else 302
-    is_web = urlsplit(pending.redirect_uri).scheme in ("http", "https")
-    if is_web and not by_page:
-        if error:
-            return errors.callback_refusal(pending.redirect_uri, error, pending.state, status)
-        return errors.callback(pending.redirect_uri, status=status, code=code, state=pending.state)
-    if error:
-        described = quote(error.description, safe="")
-        url = errors.callback_url(
-            pending.redirect_uri, error=error.fault.error, error_description=described, state=pending.state
-        )
-    else:
-        url = errors.callback_url(pending.redirect_uri, code=code, state=pending.state)
+def lead_back(request: HttpRequest, application: Application, url: str, *, by_page: bool) -> HttpResponse:
+    """The way to the callback: a redirect, or a page where browsers could drop a redirect without a word. D6, D20."""
+    if urlsplit(url).scheme in WEB_SCHEMES and not by_page:
+        return responses.redirect_to_callback(request, url)
     response = render(request, "oauth_bridge/continuing.html", {"application": _shown(application), "url": url})
     response["Content-Security-Policy"] = "form-action 'none'"
     response["Referrer-Policy"] = "no-referrer"
     return response
+
+
+def destination(redirect_uri: str) -> dict[str, Any]:
+    """The place the browser will be sent to, in words a person can check."""
+    parts = urlsplit(redirect_uri)
+    is_web = parts.scheme in WEB_SCHEMES
+    return {
+        "host": parts.netloc if is_web else parts.scheme,
+        "uri": redirect_uri,
+        "on_this_device": not is_web or parts.hostname in LOOPBACK_HOSTS,
+    }
+
+
+def form_action(redirect_uri: str) -> str:
+    """The CSP directive under which a form may lead to the address, hop by hop. browsers.md R2."""
+    scheme = urlsplit(redirect_uri).scheme
+    sources = {"https": "https:", "http": "https: http:"}.get(scheme, f"{scheme}:")
+    return f"form-action 'self' {sources}"
 
 
 def already_signed_in(request: HttpRequest, application: Application, pending: PendingRequest) -> HttpResponse:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from django.conf import settings
+from oauth2_provider.settings import oauth2_settings
 
-from oauth_bridge.claims import PROFILE_SCOPE
-from oauth_bridge.codes import TOKEN_LIFETIME_SECONDS
-from oauth_bridge.faults import Fault
-from oauth_bridge.parameters import BODY_LIMIT_BYTES
+from oauth_bridge.errors import Fault
+from oauth_bridge.protocol.parameters import BODY_LIMIT_BYTES
+from oauth_bridge.protocol.userinfo import PROFILE_SCOPE
 
 Json = dict[str, Any]
 
@@ -129,7 +129,7 @@ SCHEMAS = {
     "Token": _object(
         access_token={"minLength": 1, "description": "A bearer credential; what is in it is nobody's concern."},
         token_type={"const": "Bearer"},
-        expires_in={"type": "integer", "const": TOKEN_LIFETIME_SECONDS, "description": "Seconds."},
+        expires_in={"type": "integer", "const": oauth2_settings.ACCESS_TOKEN_EXPIRE_SECONDS, "description": "Seconds."},
     ),
     "Profile": _object(
         sub={"format": "uuid", "description": "The person: never reused, the same for every application."},

@@ -20,8 +20,9 @@ from django.utils.translation import gettext_lazy, ngettext
 from accounts.admin_site import ModelAdmin
 from accounts.avatars import reencode
 from accounts.media import NotStored
-from oauth_bridge import applications, logos
+from oauth_bridge.applications import logos
 from oauth_bridge.models import Application, ApplicationSecret, Consent
+from oauth_bridge.storage import applications, client_secrets
 
 SECRET_COOKIE = "new_client_secret"
 SECRET_COOKIE_SECONDS = 120
@@ -73,7 +74,7 @@ class RotationForm(forms.Form):
     confirmed = forms.BooleanField(required=False)
 
     def clean(self) -> dict[str, Any]:
-        if self.cleaned_data.get("overlap") == applications.AT_ONCE and not self.cleaned_data["confirmed"]:
+        if self.cleaned_data.get("overlap") == client_secrets.REVOKE_NOW and not self.cleaned_data["confirmed"]:
             raise ValidationError(_("Confirm that the older secrets are to end at once."))
         return self.cleaned_data
 
@@ -147,7 +148,7 @@ class ApplicationAdmin(ModelAdmin):
         if obj.client_type == Application.CLIENT_PUBLIC:
             self.message_user(request, _("Its client ID is %s.") % obj.client_id)
             return super().response_add(request, obj, post_url_continue)
-        return self._to_secret_page(request, obj, applications.rotate_secret(obj).secret)
+        return self._to_secret_page(request, obj, client_secrets.rotate(obj).secret)
 
     # Secrets -----------------------------------------------------------------------------------------------------
 
@@ -191,8 +192,8 @@ class ApplicationAdmin(ModelAdmin):
             return ""
         overlap = form.cleaned_data["overlap"]
         try:
-            secret = applications.rotate_secret(application, overlap).secret
-        except applications.TooManySecrets:
+            secret = client_secrets.rotate(application, overlap).secret
+        except client_secrets.TooManySecrets:
             form.add_error(None, _("Too many secrets still work. Wait until one has expired, or end them all at once."))
             return ""
         said = _("New client secret; the older ones ended at once.")

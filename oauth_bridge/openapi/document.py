@@ -11,11 +11,11 @@ from django.http import HttpRequest, JsonResponse
 from django.views.decorators.cache import cache_control
 from django.views.decorators.http import conditional_page, require_safe
 
-from oauth_bridge import openapi_parts as parts
-from oauth_bridge.claims import PROFILE_SCOPE
-from oauth_bridge.faults import Fault
-from oauth_bridge.openapi_parts import Json
-from oauth_bridge.parameters import BODY_LIMIT_BYTES
+from oauth_bridge.errors import Fault
+from oauth_bridge.openapi import parts
+from oauth_bridge.openapi.parts import Json
+from oauth_bridge.protocol.parameters import BODY_LIMIT_BYTES
+from oauth_bridge.protocol.userinfo import PROFILE_SCOPE
 from oauth_bridge.redirect_uris import MAX_LENGTH
 
 TEXT_OF_255 = {"type": "string", "minLength": 1, "maxLength": 255}

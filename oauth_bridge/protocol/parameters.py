@@ -7,7 +7,7 @@ from urllib.parse import quote_from_bytes, unquote_to_bytes
 
 from django.http import HttpRequest
 
-from oauth_bridge.faults import Fault, Refused
+from oauth_bridge.errors import Fault, RequestError
 
 BODY_LIMIT_BYTES = 64 * 1024
 # What is left unread of a larger body would be taken for the next request on a kept connection.
@@ -46,27 +46,27 @@ class Parameters:
     def texts(self) -> dict[str, str]:
         """Every parameter that has a value.
 
-        Raises Refused: a value is repeated, not UTF-8, or holds a control character; or `refuse_padding`.
+        Raises RequestError: a value is repeated, not UTF-8, or holds a control character; or `refuse_padding`.
         """
         for name in self.repeated():
-            raise Refused(Fault.REPEATED, name=name)
+            raise RequestError(Fault.REPEATED, name=name)
         texts = {}
         for name, (value,) in self._values.items():
             try:
                 texts[name] = value.decode("utf-8")
             except UnicodeDecodeError:
-                raise Refused(Fault.MALFORMED, name=_shown(name)) from None
+                raise RequestError(Fault.MALFORMED, name=_shown(name)) from None
             if name in PASTED:
                 refuse_padding(name, texts[name])
             if CONTROL_CHARACTERS.search(name + texts[name]):
-                raise Refused(Fault.MALFORMED, name=_shown(name))
+                raise RequestError(Fault.MALFORMED, name=_shown(name))
         return {name: text for name, text in texts.items() if text}
 
 
 def refuse_padding(name: str, value: str) -> None:
-    """Raises Refused: the value begins or ends with white space, which no credential made here does."""
+    """Raises RequestError: the value begins or ends with white space, which no credential made here does."""
     if value != value.strip():
-        raise Refused(Fault.PADDED, name=name)
+        raise RequestError(Fault.PADDED, name=name)
 
 
 def _shown(name: str) -> str:
@@ -81,21 +81,22 @@ def of_query(request: HttpRequest) -> Parameters:
 def of_form(request: HttpRequest, *, is_kept: bool = False) -> dict[str, str]:
     """The parameters of a form body. `is_kept`: Django's CSRF check has read it, so the copy of it is read.
 
-    Raises Refused: parameters in the URL, another media type, a body of more than 65,536 bytes, or `Parameters.texts`.
+    Raises RequestError: parameters in the URL, another media type, a body of more than 65,536 bytes, or an error of
+    `Parameters.texts`.
     """
     if request.META.get("QUERY_STRING"):
-        raise Refused(Fault.IN_URL)
+        raise RequestError(Fault.IN_URL)
     media_type = request.META.get("CONTENT_TYPE", "").partition(";")[0].strip().lower()
     if media_type != "application/x-www-form-urlencoded":
         is_shown = len(media_type) <= SHOWN_CHARACTERS and re.fullmatch(r"[\w.+-]+/[\w.+-]+", media_type)
         given = media_type if is_shown else "of no stated media type"
-        raise Refused(Fault.MEDIA_TYPE, given=given)
+        raise RequestError(Fault.MEDIA_TYPE, given=given)
     # Django reads by Content-Length alone; where the server ends the input itself, a chunked body is read as well.
     terminated = request.META.get("wsgi.input_terminated")
     try:
         body = request.body if is_kept else (request.META["wsgi.input"] if terminated else request).read(DRAINED_BYTES)
     except Exception:  # each server has exceptions of its own for a body that can't be read
-        raise Refused(Fault.BAD_REQUEST) from None
+        raise RequestError(Fault.BAD_REQUEST) from None
     if len(body) > BODY_LIMIT_BYTES:
-        raise Refused(Fault.TOO_LARGE, limit=BODY_LIMIT_BYTES)
+        raise RequestError(Fault.TOO_LARGE, limit=BODY_LIMIT_BYTES)
     return Parameters(body).texts()

@@ -1,0 +1,66 @@
+"""The seam between the toolkit's views and our protocol: `OAUTH2_BACKEND_CLASS`."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+from uuid import UUID
+
+from django.http import HttpRequest
+from oauth2_provider.settings import oauth2_settings
+
+from config.infrastructure.network import client_address
+from oauth_bridge.consent.request import PendingRequest
+from oauth_bridge.errors import Fault, RequestError
+from oauth_bridge.protocol import authentication, authorization, exchange, parameters, userinfo
+from oauth_bridge.responses import callback_error_url, callback_url
+from oauth_bridge.storage import codes
+from oauth_bridge.storage.tokens import Bearer
+
+Response = tuple[str | None, dict[str, str], str, int]  # URL, headers, body, status
+
+
+class Backend:
+    """What the toolkit's views ask for. Every method raises RequestError instead of the toolkit's own exceptions."""
+
+    def __init__(self, server: object) -> None:
+        """The toolkit passes an oauthlib server, which is not used: docs/architecture.md says why."""
+
+    def validate_authorization_request(self, request: HttpRequest) -> tuple[list[str], dict[str, Any]]:
+        """The scopes, and the `application` with the `pending` request. D18: any other scope is ignored."""
+        pending = PendingRequest.read(request)
+        return [userinfo.PROFILE_SCOPE], {"application": authorization.verify(pending), "pending": pending}
+
+    def create_authorization_response(
+        self, request: HttpRequest, scopes: list[str], credentials: dict[str, Any], allow: bool
+    ) -> Response:
+        """The callback with a code, or with `access_denied`. Raises AlreadyRedeemed."""
+        pending: PendingRequest = credentials["pending"]
+        if not allow:
+            if request.user.is_authenticated:
+                codes.discard(UUID(pending.attempt), request.user)
+            return callback_error_url(pending.redirect_uri, RequestError(Fault.REFUSED), pending.state), {}, "", 302
+        attempt = codes.Attempt(
+            id=UUID(pending.attempt),
+            application=credentials["application"],
+            redirect_uri=pending.redirect_uri,
+            scope=" ".join(scopes),
+            code_challenge=pending.parameters.get("code_challenge", ""),
+        )
+        code = codes.issue(attempt, request.user)  # type: ignore[arg-type]
+        return callback_url(pending.redirect_uri, code=code, state=pending.state), {}, "", 302
+
+    def create_token_response(self, request: HttpRequest) -> Response:
+        """The three members. The row of the token is left in `request.access_token`."""
+        form = authentication.client_credentials(request, parameters.of_form(request))
+        token, request.access_token = exchange.exchange(form, client_address(request))  # type: ignore[attr-defined]
+        body = {
+            "access_token": token,
+            "token_type": "Bearer",
+            "expires_in": oauth2_settings.ACCESS_TOKEN_EXPIRE_SECONDS,
+        }
+        return None, {"Content-Type": "application/json"}, json.dumps(body), 200
+
+    def verify_request(self, request: HttpRequest, scopes: list[str]) -> tuple[bool, Bearer]:
+        """True and the `user` of the access token."""
+        return True, userinfo.verify(request, scopes)

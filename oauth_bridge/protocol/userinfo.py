@@ -1,0 +1,50 @@
+"""User info: verify the access token, answer four claims. Specification 2.4, 4.4; D16, D17, D18; RFC 6750."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from django.http import HttpRequest
+
+from accounts.avatars import avatar_url
+from oauth_bridge import throttling
+from oauth_bridge.errors import Fault, RequestError
+from oauth_bridge.protocol import authentication
+from oauth_bridge.storage import tokens
+
+if TYPE_CHECKING:
+    from accounts.models import User
+
+PROFILE_SCOPE = "profile"
+
+
+def verify(request: HttpRequest, scopes: Sequence[str]) -> tokens.Bearer:
+    """The person of the request's access token, which must carry all the scopes.
+
+    Raises RequestError: there is no token, it is not valid, it lacks a scope, or a limit is reached.
+    """
+    try:
+        bearer = tokens.read(authentication.bearer_token(request))
+    except RequestError:
+        throttling.userinfo_failure(request)
+        raise
+    throttling.userinfo(bearer.application_id, bearer.user.pk, is_public=bearer.is_public)
+    if not set(scopes) <= set(bearer.scopes):
+        raise RequestError(Fault.TOKEN_SCOPE)
+    return bearer
+
+
+def claims_of(person: User) -> dict[str, str]:
+    """The four members of the user-info answer: always all of them, always strings.
+
+    Raises RequestError: the person's e-mail address is not confirmed, so it may not be sent (D16).
+    """
+    if person.email_verified_at is None:
+        raise RequestError(Fault.NO_VERIFIED_EMAIL)
+    return {
+        "sub": str(person.pk),
+        "nickname": person.display_name,
+        "email": person.email,
+        "avatar": avatar_url(person),
+    }

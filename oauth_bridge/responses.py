@@ -1,0 +1,119 @@
+"""The three forms of an answer: JSON for programs, a page for people, a redirect to a verified callback address.
+
+Specification 7; D4, D6, D19, D20. The sentences stand in `errors`.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from http import HTTPStatus
+from urllib.parse import quote
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import render
+from django.utils.translation import gettext as _
+
+from oauth_bridge.errors import Fault, RequestError
+
+logger = logging.getLogger("oauth_bridge")
+
+MACHINE_PREFIXES = ("/oauth/", "/.well-known/")
+PAGE_PATHS = ("/oauth/authorize",)
+OPERATIONS = ("/oauth/authorize", "/oauth/token", "/oauth/userinfo")
+# Where clients look for the endpoints (OpenID Connect Discovery §4, RFC 8414 §3) and for keys that do not exist here.
+DISCOVERY = re.compile(
+    r"/\.well-known/(openid-configuration|oauth-authorization-server|jwks)|/oauth/(jwks|certs|keys)\b"
+)
+RETRYABLE = (429, 500, 503)
+
+
+def error_response(request: HttpRequest, error: RequestError) -> HttpResponse:
+    """The error as a page or as JSON, with its headers. Specification 7; D19."""
+    logger.info("refused", extra={"fault": error.fault.name, "status": error.fault.status})
+    if wants_page(request):
+        response = _page(request, error)
+    else:
+        body = {"error": error.fault.error, "error_description": error.description}
+        response = JsonResponse(body, status=error.fault.status)
+    for name, value in error.headers.items():
+        response[name] = value
+    return response
+
+
+def wants_page(request: HttpRequest) -> bool:
+    """Whether a person reads the answer: `Accept` names text/html, and the path is not one for programs (D4, D19)."""
+    is_for_programs = request.path.startswith(MACHINE_PREFIXES) and request.path not in PAGE_PATHS
+    accepted = request.META.get("HTTP_ACCEPT", "").split(",")
+    return not is_for_programs and any(media.partition(";")[0].strip().lower() == "text/html" for media in accepted)
+
+
+def not_found(request: HttpRequest) -> HttpResponse:
+    """404 with the right path when only a slash at the end is wrong (D2), and with the endpoints for discovery."""
+    bare = request.path.rstrip("/")
+    hint = "Compare it with the documentation."
+    if bare in OPERATIONS:
+        hint = f"Use {bare} without the slash at the end."
+    elif DISCOVERY.search(request.path):
+        authorize, *api = OPERATIONS
+        endpoints = ", ".join([settings.AUTH_URL + authorize, *(settings.BASE_URL + path for path in api)])
+        hint = f"This service does not speak OpenID Connect yet. Configure its endpoints by hand: {endpoints}."
+    return error_response(request, RequestError(Fault.NOT_FOUND, hint=hint))
+
+
+def callback_url(redirect_uri: str, **parameters: str | None) -> str:
+    """A verified callback address with parameters, which are percent-encoded already; None is left out. D6."""
+    pairs = "&".join(f"{name}={value}" for name, value in parameters.items() if value is not None)
+    return f"{redirect_uri}{'&' if '?' in redirect_uri else '?'}{pairs}"
+
+
+def callback_error_url(redirect_uri: str, error: RequestError, state: str | None) -> str:
+    """The callback address with the error. RFC 6749 §4.1.2.1."""
+    logger.info("refused at the callback", extra={"fault": error.fault.name})
+    description = quote(error.description, safe="")
+    return callback_url(redirect_uri, error=error.fault.error, error_description=description, state=state)
+
+
+def redirect_to_callback(request: HttpRequest, url: str) -> HttpResponse:
+    """302, or 303 after a form, to a `callback_url`. D20.
+
+    Not Django's HttpResponseRedirect, which rewrites the URL and allows few schemes.
+    """
+    status = HTTPStatus.SEE_OTHER if request.method == "POST" else HTTPStatus.FOUND
+    return HttpResponse(status=status, headers={"Location": url, "Referrer-Policy": "no-referrer"})
+
+
+def _page(request: HttpRequest, error: RequestError) -> HttpResponse:
+    status = error.fault.status
+    words = PAGE_WORDS | SIGN_IN_WORDS if request.path in PAGE_PATHS else PAGE_WORDS
+    title, advice = words.get(status, (HTTPStatus(status).phrase, ""))
+    context = {
+        "status": status,
+        "title": _(title),
+        "message": error.description,
+        "advice": _(advice) if advice else "",
+        "sent_address": getattr(error, "sent_address", ""),
+        "reference": getattr(request, "reference", ""),
+        "retry_url": request.get_full_path() if status in RETRYABLE and request.method == "GET" else "",
+    }
+    return render(request, "error.html", context, status=status)
+
+
+PAGE_WORDS = {
+    400: ("This can't be read", "Go back and try again."),
+    403: ("Not allowed", "Go back to where you came from, or sign out and sign in again."),
+    404: ("Page not found", "Check the address, or go back to where you came from."),
+    405: ("Not possible here", "Go back and use the buttons of the page."),
+    413: ("This form is too large", "Go back, shorten what you typed or pasted, and send it again."),
+    431: (
+        "The browser sent too much",
+        "If it is the Cookie header, delete the cookies of this site and of the sites above it, then try again.",
+    ),
+    429: ("Please wait", "Nothing is lost."),
+    500: ("This did not work", "Try again in a moment."),
+    503: ("Back in a moment", "Nothing is lost. Try again in a few seconds."),
+}
+SIGN_IN_WORDS = {
+    400: ("This sign-in can't go on", "Go back to the application and try again. If it stays so, tell its operator."),
+}

@@ -1,0 +1,53 @@
+"""Registered applications: find, register, enable. Specification 2.1; D15, D17.
+
+The only writer of their rows beside the form of Django admin.
+"""
+
+from __future__ import annotations
+
+from django.db import transaction
+from django.db.models import F
+from django.utils import timezone
+
+from config.infrastructure.sql import Rows, fetch_one
+from oauth_bridge.models import Application
+from oauth_bridge.storage import client_secrets
+
+APPLICATIONS = Rows(Application, without=("created", "updated"))
+
+FIND = f"SELECT {APPLICATIONS.columns('a')} FROM {Application._meta.db_table} a WHERE a.client_id = %s"  # noqa: S608
+
+
+def find(client_id: str) -> Application | None:
+    """The application with this client_id, enabled or not. One statement."""
+    if not client_id.isprintable():  # PostgreSQL takes no NUL
+        return None
+    row = fetch_one(FIND, client_id)
+    return None if row is None else APPLICATIONS.instance(row)
+
+
+@transaction.atomic
+def register(
+    *, name: str, redirect_uris: list[str], homepage: str = "", is_trusted: bool = False
+) -> tuple[Application, str]:
+    """A saved application and its client secret, which is not stored.
+
+    Raises ValidationError: the name, the homepage or a callback address can't be registered.
+    """
+    application = Application(
+        name=name, redirect_uris="\n".join(redirect_uris), homepage=homepage, is_trusted=is_trusted
+    )
+    application.full_clean()
+    application.save()
+    return application, client_secrets.rotate(application).secret
+
+
+def set_enabled(application: Application, is_enabled: bool) -> None:
+    """Switch the application on or off and end its codes and tokens. Without a change nothing ends.
+
+    D17. One statement, however many codes and tokens there are.
+    """
+    Application.objects.filter(pk=application.pk).exclude(is_enabled=is_enabled).update(
+        is_enabled=is_enabled, credentials_version=F("credentials_version") + 1, updated=timezone.now()
+    )
+    application.refresh_from_db(fields=["is_enabled", "credentials_version", "updated"])

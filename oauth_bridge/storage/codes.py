@@ -1,0 +1,231 @@
+"""Authorization codes: issue, redeem, explain why a code was not redeemed. Specification 2.2, 3; D8, D13, D14, D15.
+
+The only writer of their rows; `purging` and `restoring` delete them. The statements are hand-written, because building
+them costs more than running them. `now` is a parameter of each, so that one clock, the application's, decides.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import logging
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from django.db import transaction
+from django.utils import timezone
+from oauth2_provider.settings import oauth2_settings
+
+from config.infrastructure.sql import fetch_one, is_postgresql
+from oauth_bridge import redirect_uris
+from oauth_bridge.credentials import digest_of, new_credential
+from oauth_bridge.errors import Fault, RequestError
+from oauth_bridge.models import AccessToken, Application, AuthorizationCode
+from oauth_bridge.storage import tokens
+from oauth_bridge.storage.client_secrets import Client
+from oauth_bridge.storage.tokens import APPLICATIONS, PEOPLE, STORE
+
+if TYPE_CHECKING:
+    from accounts.models import User
+
+logger = logging.getLogger("oauth_bridge")
+
+CODES = AuthorizationCode._meta.db_table
+
+# Within this time a second redemption is the same exchange sent twice; after it, a replay (D13).
+SENT_TWICE_WITHIN = timedelta(seconds=3)
+
+ISSUE = f"""
+    INSERT INTO {CODES} (digest, attempt, application_id, user_id, redirect_uri, scope, code_challenge,
+                         issued_at, expires_at, person_version, application_version)
+    VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
+    ON CONFLICT (user_id, attempt) DO UPDATE
+       SET digest = excluded.digest, issued_at = excluded.issued_at, expires_at = excluded.expires_at,
+           person_version = excluded.person_version, application_version = excluded.application_version
+     WHERE {CODES}.redeemed_at IS NULL AND {CODES}.application_id = excluded.application_id
+ RETURNING id
+"""  # noqa: S608 - table names only
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """What a person has allowed: the code that is issued stands for exactly this."""
+
+    id: UUID
+    application: Application
+    redirect_uri: str
+    scope: str
+    code_challenge: str
+
+
+class AlreadyRedeemed(Exception):
+    """The attempt's code has been redeemed, so no other one is issued for it (D8)."""
+
+
+def issue(attempt: Attempt, person: User) -> str:
+    """A new code for the attempt. It replaces one that was issued for the attempt before and not redeemed.
+
+    Specification 2.2; D8, D14. Lifetime: 600 seconds.
+    Raises AlreadyRedeemed: a code of the attempt was redeemed.
+    """
+    code = new_credential()
+    now = timezone.now()
+    row = fetch_one(
+        ISSUE,
+        digest_of(code),
+        attempt.id,
+        attempt.application.pk,
+        person.pk,
+        attempt.redirect_uri,
+        attempt.scope,
+        attempt.code_challenge,
+        now,
+        now + timedelta(seconds=oauth2_settings.AUTHORIZATION_CODE_EXPIRE_SECONDS),
+        person.credentials_version,
+        attempt.application.credentials_version,
+    )
+    if row is None:
+        raise AlreadyRedeemed
+    return code
+
+
+def discard(attempt_id: UUID, person: User) -> None:
+    """Delete the code of the person's attempt when it has not been redeemed: the person refused after all (D8)."""
+    AuthorizationCode.objects.filter(attempt=attempt_id, user=person, redeemed_at=None).delete()
+
+
+def discard_all(person: User, application: Application) -> None:
+    """Delete every code that the application could still redeem for the person."""
+    AuthorizationCode.objects.filter(user=person, application=application, redeemed_at=None).delete()
+
+
+# Redemption. The conditions of REDEEM stand in the order in which `explain` goes through them. ------------------------
+
+REDEEM = f"""
+    UPDATE {CODES} SET redeemed_at = %s, token_digest = %s
+     WHERE digest = %s
+       AND application_id = %s
+       AND code_challenge = %s
+       AND redeemed_at IS NULL
+       AND expires_at > %s
+       AND EXISTS (SELECT 1 FROM {PEOPLE} u
+                    WHERE u.id = user_id AND u.is_active AND u.credentials_version = person_version)
+       AND EXISTS (SELECT 1 FROM {APPLICATIONS} a
+                    WHERE a.id = application_id AND a.credentials_version = application_version)
+       AND redirect_uri = coalesce(%s, redirect_uri)
+ RETURNING application_id, user_id, scope, person_version, application_version
+"""  # noqa: S608
+
+REDEEM_AND_STORE = f"""
+    WITH redeemed AS ({REDEEM})
+    {STORE} SELECT %s, application_id, user_id, scope, person_version, application_version, %s, %s FROM redeemed
+    RETURNING application_id, user_id, scope, person_version, application_version
+"""  # noqa: S608
+
+FIND = f"""
+    SELECT c.id, c.digest, c.application_id, c.user_id, c.redirect_uri, c.code_challenge, c.expires_at, c.redeemed_at,
+           c.token_digest, u.is_active AS person_is_active,
+           c.person_version <> u.credentials_version
+           OR a.id IS NULL OR c.application_version <> a.credentials_version AS is_ended
+      FROM {CODES} c JOIN {PEOPLE} u ON u.id = c.user_id LEFT JOIN {APPLICATIONS} a ON a.id = c.application_id
+     WHERE c.digest = %s
+"""  # noqa: S608
+
+
+def redeem(form: dict[str, str], application_id: int, token: str) -> AccessToken | None:
+    """Redeem the code of the form and store the token in one step; None when the code may not be redeemed.
+
+    `form` holds `code`, and `code_verifier` and `redirect_uri` where they were sent. `explain` says why it is None.
+    The row of the token is returned without its key.
+
+    Specification 3.1, 3.2; D10, D13, D14, D17; RFC 7636 §4.6. Lifetime of the token: 3,600 seconds.
+    """
+    now = timezone.now()
+    code, digest = digest_of(form["code"]), digest_of(token)
+    challenge = challenge_of(form.get("code_verifier", ""))
+    redemption = (now, digest, code, application_id, challenge, now, form.get("redirect_uri"))
+    expires_at = now + tokens.lifetime()
+    if is_postgresql():
+        row = fetch_one(REDEEM_AND_STORE, *redemption, digest, now, expires_at)
+    else:
+        with transaction.atomic():
+            row = fetch_one(REDEEM, *redemption)
+            if row is not None:
+                fetch_one(
+                    f"{STORE} VALUES (%s, %s, %s, %s, %s, %s, %s, %s) RETURNING id", digest, *row, now, expires_at
+                )
+    if row is None:
+        return None
+    application_id, user_id, scope, person_version, application_version = row
+    return AccessToken(
+        digest=digest,
+        application_id=application_id,
+        user_id=user_id,
+        scope=scope,
+        issued_at=now,
+        expires_at=expires_at,
+        person_version=person_version,
+        application_version=application_version,
+    )
+
+
+def explain(form: dict[str, str], client: Client, address: str) -> RequestError | None:
+    """Why `redeem` found nothing; None when nothing is wrong, so that another request was faster.
+
+    The code_verifier comes before all that revokes: a person who read a code and cannot redeem it must not end the
+    token of the one who could. D9, D13, D14, D17.
+    """
+    verifier = form.get("code_verifier", "")
+    row = next(iter(AuthorizationCode.objects.raw(FIND, [digest_of(form["code"])])), None)
+    if row is None:
+        return RequestError(Fault.CODE_UNKNOWN)
+    if row.application_id != client.pk:
+        return RequestError(Fault.CODE_OF_ANOTHER)
+    if row.code_challenge and not verifier:
+        return RequestError(Fault.VERIFIER_MISSING)
+    if row.code_challenge and challenge_of(verifier) != row.code_challenge:
+        return RequestError(Fault.VERIFIER_WRONG)
+    if row.redeemed_at is not None:
+        return _explain_redeemed(row, client, address)
+    if row.expires_at <= timezone.now():
+        return RequestError(Fault.CODE_EXPIRED)
+    if not row.person_is_active:
+        return RequestError(Fault.CODE_PERSON_AWAY)
+    if row.is_ended:
+        return RequestError(Fault.CODE_REVOKED)
+    if verifier and not row.code_challenge:
+        return RequestError(Fault.VERIFIER_UNASKED)
+    if form.get("redirect_uri", row.redirect_uri) != row.redirect_uri:
+        credentials = [form[name] for name in ("code", "client_secret", "code_verifier") if name in form]
+        sent = redirect_uris.shown(form["redirect_uri"], without=credentials)
+        return RequestError(Fault.CODE_REDIRECT_URI, sent=sent, issued_for=redirect_uris.shown(row.redirect_uri))
+    return None
+
+
+def _explain_redeemed(row: AuthorizationCode, client: Client, address: str) -> RequestError:
+    """A replay revokes the token that was issued for the code; the same exchange sent twice does not. D13.
+
+    A double click, a retry or two workers are far likelier than a theft, and only the holder of the secret or of the
+    code_verifier can send the code again. The clock alone decides, however long a request waited for a thread. A
+    redemption in the future means that a clock was set back: how long ago it was is unknown, so it counts as a replay.
+    """
+    now = timezone.now()
+    redeemed_at = row.redeemed_at or now
+    if redeemed_at <= now < redeemed_at + SENT_TWICE_WITHIN:
+        return RequestError(Fault.CODE_RACED)
+    tokens.revoke(bytes(row.token_digest or b""))
+    age = max(now - redeemed_at, timedelta()).total_seconds()
+    logger.warning(
+        "code replayed, token revoked",
+        extra={"client_id": client.client_id, "code_row": row.pk, "age_seconds": round(age, 1), "address": address},
+    )
+    return RequestError(Fault.CODE_SPENT, age=f"{age:.1f}")
+
+
+def challenge_of(verifier: str) -> str:
+    """The S256 challenge of a verifier (RFC 7636 §4.2); empty for none."""
+    if not verifier:
+        return ""
+    return base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).rstrip(b"=").decode()

@@ -1,0 +1,100 @@
+"""The statement that redeems a code and the function that explains why it did not agree on every request. D13."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import NamedTuple
+
+import pytest
+from django.db import transaction
+from django.utils import timezone
+from hypothesis import HealthCheck, event, given, settings
+from hypothesis import strategies as st
+
+from oauth_bridge.credentials import new_credential
+from oauth_bridge.models import AccessToken, Application, AuthorizationCode
+from oauth_bridge.storage import codes
+from oauth_bridge.storage.client_secrets import Client
+from tests.factories import ApplicationFactory, CodeFactory, Issued
+
+VERIFIER = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"
+CALLBACK = "https://client.example/callback"
+AGES = [timedelta(seconds=-30), timedelta(0), timedelta(seconds=2), timedelta(minutes=5)]
+
+
+class Drawn(NamedTuple):
+    """A code as it stands in the database, and a request for it."""
+
+    has_challenge: bool
+    redeemed_ago: timedelta | None
+    is_expired: bool
+    is_person_active: bool
+    is_person_ended: bool
+    is_application_ended: bool
+    is_application_there: bool
+    is_own: bool
+    is_known: bool
+    verifier: str | None
+    redirect_uri: str | None
+
+
+def mostly(usual: object, *others: object) -> st.SearchStrategy[object]:
+    """One of the values, the first more often: most drawn requests have a few faults, not all."""
+    return st.sampled_from([usual] * 6 + list(others))
+
+
+REQUESTS = st.builds(
+    Drawn,
+    has_challenge=st.booleans(),
+    redeemed_ago=mostly(None, *AGES),
+    is_expired=mostly(False, True),
+    is_person_active=mostly(True, False),
+    is_person_ended=mostly(False, True),
+    is_application_ended=mostly(False, True),
+    is_application_there=mostly(True, False),
+    is_own=mostly(True, False),
+    is_known=mostly(True, False),
+    verifier=st.sampled_from([None, VERIFIER, VERIFIER.lower()]),
+    redirect_uri=mostly(None, CALLBACK, CALLBACK + "/"),
+)
+
+
+def stored(drawn: Drawn) -> Issued:
+    code: Issued = CodeFactory(code_challenge=codes.challenge_of(VERIFIER) if drawn.has_challenge else "")
+    row, now = code.row, timezone.now()
+    if drawn.redeemed_ago is not None:
+        row.redeemed_at, row.token_digest = now - drawn.redeemed_ago, bytes(32)
+    if drawn.is_expired:
+        row.expires_at = now - timedelta(seconds=1)
+    row.save()
+    type(row.user).objects.filter(pk=row.user.pk).update(
+        is_active=drawn.is_person_active, credentials_version=int(drawn.is_person_ended)
+    )
+    Application.objects.filter(pk=row.application_id).update(credentials_version=int(drawn.is_application_ended))
+    if not drawn.is_application_there:
+        Application.objects.filter(pk=row.application_id)._raw_delete("default")
+    return code
+
+
+@pytest.mark.django_db
+@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(drawn=REQUESTS)
+def test_a_code_is_redeemed_exactly_when_no_fault_is_found(drawn: Drawn) -> None:
+    with transaction.atomic():
+        code = stored(drawn)
+        application_id = code.row.application_id if drawn.is_own else ApplicationFactory().row.pk
+        client = Client(application_id, "a-client", Application.CLIENT_CONFIDENTIAL, is_enabled=True)
+        form = {"code": code.raw if drawn.is_known else new_credential()}
+        form |= {"code_verifier": drawn.verifier} if drawn.verifier else {}
+        form |= {"redirect_uri": drawn.redirect_uri} if drawn.redirect_uri else {}
+
+        error = codes.explain(form, client, "192.0.2.1")
+        token = codes.redeem(form, client.pk, new_credential())
+
+        event(error.fault.name if error else "redeemed")
+        assert (token is not None) is (error is None)
+        assert AccessToken.objects.count() == int(token is not None)
+        if token:
+            assert AccessToken.objects.filter(digest=token.digest, user_id=code.row.user_id).exists()
+            assert AuthorizationCode.objects.get(pk=code.row.pk).redeemed_at is not None
+        transaction.set_rollback(True)
