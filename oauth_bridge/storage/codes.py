@@ -25,7 +25,7 @@ from oauth_bridge.errors import Fault, RequestError
 from oauth_bridge.models import AccessToken, Application, AuthorizationCode
 from oauth_bridge.storage import tokens
 from oauth_bridge.storage.client_secrets import Client
-from oauth_bridge.storage.tokens import APPLICATIONS, PEOPLE, STORE
+from oauth_bridge.storage.tokens import APPLICATIONS, PEOPLE, STORE, STORED, TOKENS
 
 if TYPE_CHECKING:
     from accounts.models import User
@@ -121,8 +121,10 @@ REDEEM = f"""
 REDEEM_AND_STORE = f"""
     WITH redeemed AS ({REDEEM})
     {STORE} SELECT %s, application_id, user_id, scope, person_version, application_version, %s, %s FROM redeemed
-    RETURNING application_id, user_id, scope, person_version, application_version
+    RETURNING {STORED.columns(TOKENS)}
 """  # noqa: S608
+
+STORE_VALUES = f"{STORE} VALUES (%s, %s, %s, %s, %s, %s, %s, %s) RETURNING {STORED.columns(TOKENS)}"
 
 FIND = f"""
     SELECT c.id, c.digest, c.application_id, c.user_id, c.redirect_uri, c.code_challenge, c.expires_at, c.redeemed_at,
@@ -135,10 +137,9 @@ FIND = f"""
 
 
 def redeem(form: dict[str, str], application_id: int, token: str) -> AccessToken | None:
-    """Redeem the code of the form and store the token in one step; None when the code may not be redeemed.
+    """Redeem the code of the form and store the token in one step: its row; None when the code may not be redeemed.
 
     `form` holds `code`, and `code_verifier` and `redirect_uri` where they were sent. `explain` says why it is None.
-    The row of the token is returned without its key.
 
     Specification 3.1, 3.2; D10, D13, D14, D17; RFC 7636 §4.6. Lifetime of the token: 3,600 seconds.
     """
@@ -151,24 +152,9 @@ def redeem(form: dict[str, str], application_id: int, token: str) -> AccessToken
         row = fetch_one(REDEEM_AND_STORE, *redemption, digest, now, expires_at)
     else:
         with transaction.atomic():
-            row = fetch_one(REDEEM, *redemption)
-            if row is not None:
-                fetch_one(
-                    f"{STORE} VALUES (%s, %s, %s, %s, %s, %s, %s, %s) RETURNING id", digest, *row, now, expires_at
-                )
-    if row is None:
-        return None
-    application_id, user_id, scope, person_version, application_version = row
-    return AccessToken(
-        digest=digest,
-        application_id=application_id,
-        user_id=user_id,
-        scope=scope,
-        issued_at=now,
-        expires_at=expires_at,
-        person_version=person_version,
-        application_version=application_version,
-    )
+            redeemed = fetch_one(REDEEM, *redemption)
+            row = fetch_one(STORE_VALUES, digest, *redeemed, now, expires_at) if redeemed else None
+    return STORED.instance(row) if row else None
 
 
 def explain(form: dict[str, str], client: Client, address: str) -> RequestError | None:

@@ -30,6 +30,7 @@ STORE = f"""
     INSERT INTO {TOKENS} (digest, application_id, user_id, scope, person_version, application_version,
                           issued_at, expires_at)
 """
+STORED = Rows(AccessToken)
 
 BEARERS = Rows(get_user_model(), "id", "nickname", "email", "email_verified_at", "avatar")
 

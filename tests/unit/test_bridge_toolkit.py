@@ -1,0 +1,94 @@
+"""The seam to the toolkit: its settings are checked, its views are the base of ours, its signal is sent."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from oauth2_provider.signals import app_authorized
+from oauth2_provider.views import ProtectedResourceView, TokenView
+from oauth2_provider.views.base import BaseAuthorizationView
+
+from oauth_bridge import views
+from oauth_bridge.checks import toolkit_is_configured
+from oauth_bridge.models import AccessToken
+from tests.factories import ApplicationFactory, CodeFactory, digest_of
+
+
+def exchange(client: Client, **changes: str) -> Any:
+    application = ApplicationFactory()
+    code = CodeFactory(application=application)
+    form = {
+        "grant_type": "authorization_code",
+        "code": code.raw,
+        "client_id": application.client_id,
+        "client_secret": application.client_secret,
+    }
+    return client.post("/oauth/token", urlencode(form | changes), content_type="application/x-www-form-urlencoded")
+
+
+def test_our_views_are_subclasses_of_the_toolkits() -> None:
+    assert issubclass(views.TokenView, TokenView)
+    assert issubclass(views.AuthorizeView, BaseAuthorizationView)
+    assert issubclass(views.UserinfoView, ProtectedResourceView)
+
+
+@pytest.mark.parametrize(
+    ("changes", "check"),
+    [
+        ({"OAUTH2_BACKEND_CLASS": "oauth2_provider.oauth2_backends.OAuthLibCore"}, "oauth_bridge.E002"),
+        ({"AUTHORIZATION_CODE_EXPIRE_SECONDS": 60}, "oauth_bridge.E003"),
+        ({"ACCESS_TOKEN_EXPIRE_SECONDS": 36000}, "oauth_bridge.E003"),
+    ],
+)
+def test_another_backend_or_lifetime_cannot_start(settings: Any, changes: dict[str, Any], check: str) -> None:
+    assert toolkit_is_configured() == []
+    settings.OAUTH2_PROVIDER = settings.OAUTH2_PROVIDER | changes
+    (error,) = toolkit_is_configured()
+    assert error.id == check
+    assert next(iter(changes)) in error.msg
+
+
+def test_a_model_of_the_toolkit_cannot_start(settings: Any) -> None:
+    settings.OAUTH2_PROVIDER_GRANT_MODEL = "oauth2_provider.Grant"
+    assert [error.id for error in toolkit_is_configured()] == ["oauth_bridge.E001"]
+
+
+@pytest.mark.django_db
+def test_the_signal_of_the_toolkit_has_the_row_of_the_token_which_is_not_read_again(client: Client) -> None:
+    received: list[Any] = []
+
+    def receiver(sender: Any, request: Any, token: AccessToken, **kwargs: Any) -> None:
+        received.append(token)
+
+    app_authorized.connect(receiver)
+    try:
+        with CaptureQueriesContext(connection) as captured:
+            answer = exchange(client)
+    finally:
+        app_authorized.disconnect(receiver)
+    (token,) = received
+    stored = AccessToken.objects.get(digest=digest_of(answer.json()["access_token"]))
+    for name in ("digest", "application_id", "user_id", "scope", "issued_at", "expires_at", "person_version"):
+        assert getattr(token, name) == getattr(stored, name), name
+    sent = [query["sql"] for query in captured.captured_queries]
+    assert not [sql for sql in sent if sql.startswith("SELECT") and "accesstoken" in sql]
+
+
+@pytest.mark.django_db
+def test_the_signal_is_not_sent_for_a_refused_exchange(client: Client) -> None:
+    received: list[Any] = []
+
+    def receiver(**kwargs: Any) -> None:
+        received.append(kwargs)
+
+    app_authorized.connect(receiver)
+    try:
+        assert exchange(client, code="another").status_code == 400
+    finally:
+        app_authorized.disconnect(receiver)
+    assert received == []
