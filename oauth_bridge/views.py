@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
-from django.utils.decorators import method_decorator
 from django.views.decorators.csrf import csrf_exempt, csrf_protect
 from django.views.generic import View
 from oauth2_provider.signals import app_authorized
@@ -33,10 +32,11 @@ class OperationMixin(View):
     """Checks the method before anything else and explains every error as a page or as JSON. D19."""
 
     headers: ClassVar[dict[str, str]] = {}
+    protect: ClassVar[Callable[[Any], Any]] = csrf_exempt
 
     @classmethod
     def as_view(cls, **initkwargs: Any) -> Callable[..., HttpResponse]:
-        view = super().as_view(**initkwargs)
+        view = cls.protect(super().as_view(**initkwargs))
 
         @csrf_exempt
         @functools.wraps(view)
@@ -69,10 +69,10 @@ class AuthorizeView(OperationMixin, BaseAuthorizationView):
     """The request, the sign-in, the consent: in this order. Specification 4.1, 4.2; D3 to D9."""
 
     http_method_names = ["get", "head", "post"]
+    protect = csrf_protect
     scopes: list[str]
     credentials: dict[str, Any]
 
-    @method_decorator(csrf_protect)
     def dispatch(self, request: HttpRequest) -> HttpResponse:
         """Verify the request. Only then the toolkit's view asks for a sign-in."""
         if request.method != "POST":
