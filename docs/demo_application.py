@@ -16,7 +16,7 @@ AUTH_URL = os.environ.get("AUTH_URL", BASE_URL)  # what the person's browser ope
 PORT = int(os.environ.get("PORT", "8001"))
 
 app = Flask(__name__)
-# Lax, not Strict: the browser comes back from another site, and the state kept here must come with it.
+# Lax, not Strict: the browser returns from another site and must send this cookie, which holds the state.
 app.config.update(SECRET_KEY=os.urandom(32), SESSION_COOKIE_NAME="demo", SESSION_COOKIE_SAMESITE="Lax")
 service = OAuth(app).register(
     "service",
@@ -46,13 +46,13 @@ def home():
 
 @app.get("/sign-in")
 def sign_in():
-    """Steps 1 and 2: Authlib makes and keeps the state and the PKCE verifier, and sends the browser away."""
+    """Redirect the browser to the service. Authlib keeps the state and the PKCE verifier in the session."""
     return service.authorize_redirect(url_for("callback", _external=True))
 
 
 @app.get("/callback")
 def callback():
-    """Steps 3 to 5: Authlib compares the state and redeems the code; then the profile is read."""
+    """Compare the state and redeem the code, both by Authlib; then read the profile."""
     try:
         token = service.authorize_access_token()
         answer = service.get(f"{BASE_URL}/oauth/userinfo", token=token)

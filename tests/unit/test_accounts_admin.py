@@ -149,6 +149,12 @@ def test_a_wrong_field_is_named(office: Client, field: str, value: str) -> None:
     assert User.objects.count() == 1
 
 
+def test_a_weak_password_is_named(office: Client) -> None:
+    page = office.post(f"{PEOPLE}add/", {**NEW, "password1": "short", "password2": "short"})
+    assert page.context["adminform"].form.errors.keys() <= {"password1", "password2"}
+    assert User.objects.count() == 1
+
+
 def test_a_taken_address_is_named_whatever_its_case(office: Client) -> None:
     PersonFactory(email="new@example.com")
     page = office.post(f"{PEOPLE}add/", NEW)

@@ -64,7 +64,8 @@ def test_headers_of_a_proxy_change_no_address(provider: Server) -> None:
 def test_the_whole_log_is_json_and_holds_no_query(provider: Server) -> None:
     requests.get(f"{provider.base_url}/health/live", params={"code": "hidden-code"}, timeout=10)
     requests.get(f"{provider.base_url}/hidden-path", timeout=10)
-    send(provider, "/hidden path HTTP/1.1 ", "broken header hidden")
+    send(provider, "/hidden path HTTP/1.1 ")
+    send(provider, "/", "broken header hidden")
     time.sleep(0.2)
     lines = [json.loads(line) for line in provider.log.splitlines()]
     assert lines
