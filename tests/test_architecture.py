@@ -16,7 +16,7 @@ ROOMS = ("config", "accounts", "oauth_bridge")
 SOURCES = sorted(path for room in ROOMS for path in (ROOT / room).rglob("*.py") if "migrations" not in path.parts)
 TEMPLATES = sorted((ROOT / "templates").rglob("*.*"))
 STYLES = sorted((ROOT / "static").rglob("*.css"))
-FILE_LINES, FUNCTION_LINES, TEMPLATE_LINES, TEST_LINES = 320, 50, 120, 400
+FILE_LINES, FUNCTION_LINES, TEMPLATE_LINES, TEST_LINES = 300, 50, 120, 400
 ALLAUTH_MAY_BE_USED_BY = {"adapter", "forms", "urls", "views", "admin", "verification"}
 PLAIN_COLOUR = re.compile(r"#[0-9a-fA-F]{3,8}\b|\brgba?\(|\bhsla?\(")
 # Every page the library's views can show with our settings: none of its own templates may come through.

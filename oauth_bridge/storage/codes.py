@@ -158,7 +158,7 @@ def redeem(form: dict[str, str], application_id: int, token: str) -> AccessToken
 
 
 def explain(form: dict[str, str], client: Client, address: str) -> RequestError | None:
-    """Why `redeem` found nothing; None when nothing is wrong, so that another request was faster.
+    """Why `redeem` found nothing; None when nothing is wrong, so that another request was faster. A replay revokes.
 
     The code_verifier comes before all that revokes: a person who read a code and cannot redeem it must not end the
     token of the one who could. D9, D13, D14, D17.
