@@ -49,17 +49,13 @@ INSTALLED_APPS = [
     "oauth2_provider",
 ]
 
-# What the paths of machines pass (config.wsgi): no cookie is read there, and none is set.
-MACHINE_MIDDLEWARE = [
+MIDDLEWARE = [
     "config.middleware.RequestLogMiddleware",
     "config.middleware.SecurityHeadersMiddleware",
     "config.headers.HeaderLimitsMiddleware",
     "config.middleware.OriginMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "django.middleware.common.CommonMiddleware",
-]
-MIDDLEWARE = [
-    *MACHINE_MIDDLEWARE,
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
