@@ -28,7 +28,7 @@ TRUSTED_PROXIES = env.networks("TRUSTED_PROXIES")
 WEB_CONCURRENCY = env.number("WEB_CONCURRENCY", default=1, largest=64)
 WEB_THREADS = env.number("WEB_THREADS", default=2, largest=32)
 
-DEBUG = env.flag("DEBUG", default=False)
+DEBUG = env.boolean("DEBUG", default=False)
 SECRET_KEY = env.secret_key("SECRET_KEY", VAR_DIR / "secret-key")
 IS_SECRET_KEY_GENERATED = not env.is_set("SECRET_KEY")
 
@@ -92,7 +92,16 @@ IS_DATABASE_SET = env.is_set("DATABASE_URL")
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 REDIS_URL = env.redis("REDIS_URL")
-CACHES = {"default": env.cache(REDIS_URL)}
+# In Redis all workers count limits together; a single process can count in its memory (D21).
+CACHES = {
+    "default": {
+        "BACKEND": "config.infrastructure.cache.FailOpenRedisCache",
+        "LOCATION": [REDIS_URL],
+        "KEY_PREFIX": "delegated",
+    }
+    if REDIS_URL
+    else {"BACKEND": "django.core.cache.backends.locmem.LocMemCache", "OPTIONS": {"MAX_ENTRIES": 100_000}}
+}
 
 # Sets EMAIL_BACKEND, EMAIL_HOST and the other settings of Django's e-mail.
 vars().update(env.email("EMAIL_URL", VAR_DIR / "mail"))
