@@ -1,11 +1,11 @@
-"""The wiring as Django sees it, and the admin with our pages only."""
+"""The Django apps of this package: system checks, and the admin site."""
 
 from django.apps import AppConfig
 from django.contrib.admin.apps import SimpleAdminConfig
 
 
 class WiringConfig(AppConfig):
-    """Registers the checks of a deployment."""
+    """Registers the system checks of `config.checks`."""
 
     name = "config"
 
@@ -14,9 +14,9 @@ class WiringConfig(AppConfig):
 
 
 class AdminConfig(SimpleAdminConfig):
-    """Django admin without autodiscovery: only `accounts.admin` and `oauth_bridge.admin` are registered.
+    """Django's admin without autodiscovery: `config.urls` imports `accounts.admin` and `oauth_bridge.admin` only.
 
-    The toolkit's and allauth's own admin pages would show staff what nobody may see (D15).
+    The admin pages of allauth and the toolkit would show credentials (D15).
     """
 
     default_site = "accounts.admin_site.AdminSite"

@@ -1,4 +1,4 @@
-"""What must not be deployed. `manage.py check --deploy` fails on the errors; `docs/operations.md` names the way out."""
+"""System checks of a deployment. `docs/operations.md` explains each id."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Apps = Sequence[AppConfig] | None
 
 @register(Tags.security, deploy=True)
 def addresses_are_https(app_configs: Apps, **kwargs: Any) -> list[CheckMessage]:
-    """Cookies, passwords and tokens pass these addresses; only this machine may be reached without encryption."""
+    """Cookies, passwords and tokens need encryption, except on the loopback interface."""
     return [
         Error(f"{name} is http on a host that is not this machine.", hint="Use an https address.", id=number)
         for name, number in (("AUTH_URL", "config.E001"), ("BASE_URL", "config.E002"))
@@ -30,7 +30,7 @@ def addresses_are_https(app_configs: Apps, **kwargs: Any) -> list[CheckMessage]:
 
 @register(Tags.security, deploy=True)
 def secret_key_is_chosen(app_configs: Apps, **kwargs: Any) -> list[CheckMessage]:
-    """A generated key lies in the checkout, differs on each machine and goes with it; a short one can be guessed."""
+    """A generated key is kept in the checkout and differs on each machine; a short one can be guessed."""
     if settings.IS_SECRET_KEY_GENERATED:
         fault = "is not set"
     elif len(settings.SECRET_KEY) < SECRET_KEY_MIN_LENGTH:
@@ -43,20 +43,21 @@ def secret_key_is_chosen(app_configs: Apps, **kwargs: Any) -> list[CheckMessage]
 
 @register(Tags.security, deploy=True)
 def debug_is_off(app_configs: Apps, **kwargs: Any) -> list[CheckMessage]:
-    """Django's own word on it is a warning; here its pages would show codes and tokens."""
+    """Django only warns. Its debug pages show codes and tokens."""
     return [Error("DEBUG is on.", hint="Unset it.", id="config.E004")] if settings.DEBUG else []
 
 
 @register(Tags.security, deploy=True)
-def letters_reach_people(app_configs: Apps, **kwargs: Any) -> list[CheckMessage]:
+def email_is_configured(app_configs: Apps, **kwargs: Any) -> list[CheckMessage]:
     """Without a mail server nobody can reset a password."""
     if settings.IS_EMAIL_SET:
         return []
-    return [Error("EMAIL_URL is not set: letters go to files.", hint="Name a mail server.", id="config.E005")]
+    return [Error("EMAIL_URL is not set: e-mails are written to files.", hint="Name a mail server.", id="config.E005")]
 
 
 @register(Tags.security, deploy=True)
 def database_suits_the_workers(app_configs: Apps, **kwargs: Any) -> list[CheckMessage]:
+    """SQLite serves several workers, but slowly."""
     if settings.WEB_CONCURRENCY == 1 or not settings.DATABASES["default"]["ENGINE"].endswith("sqlite3"):
         return []
     return [
@@ -70,7 +71,7 @@ def database_suits_the_workers(app_configs: Apps, **kwargs: Any) -> list[CheckMe
 
 @register(Tags.security, deploy=True)
 def database_is_chosen(app_configs: Apps, **kwargs: Any) -> list[CheckMessage]:
-    """A variable that a shell has cut off, at an `&` for instance, would otherwise go unnoticed."""
+    """A shell script can lose the variable without an error, at an unquoted `&` for instance."""
     if settings.IS_DATABASE_SET:
         return []
     return [
@@ -86,13 +87,13 @@ def database_is_chosen(app_configs: Apps, **kwargs: Any) -> list[CheckMessage]:
 def database_is_migrated(
     app_configs: Apps, databases: Sequence[str] | None = None, **kwargs: Any
 ) -> list[CheckMessage]:
-    """Asks the database, so it runs with `check --deploy --database default` only."""
+    """Needs the database, so it runs with `check --deploy --database default` only."""
     if not databases:
         return []
     try:
         missing = health.missing_migrations()
     except DatabaseError:
-        # The service starts without its database, too, and answers 503 until it is back.
+        # A warning, because the service starts without its database and responds with 503 until it is back.
         text, hint = "The database does not answer, so its migrations are not checked.", "Is DATABASE_URL right?"
         return [Warning(text, hint=hint, id="config.W004")]
     if not missing:
@@ -101,8 +102,8 @@ def database_is_migrated(
 
 
 @register(Tags.security)
-def workers_agree_on_limits(app_configs: Apps, **kwargs: Any) -> list[CheckMessage]:
-    """The server refuses to start like this; the check says so before. D21."""
+def workers_share_limits(app_configs: Apps, **kwargs: Any) -> list[CheckMessage]:
+    """config.gunicorn refuses to start without Redis, too. D21."""
     if settings.WEB_CONCURRENCY == 1 or settings.REDIS_URL:
         return []
     return [Error("WEB_CONCURRENCY is above 1 without REDIS_URL.", hint="Set REDIS_URL.", id="config.E006")]
@@ -110,14 +111,14 @@ def workers_agree_on_limits(app_configs: Apps, **kwargs: Any) -> list[CheckMessa
 
 @register(Tags.security)
 def sign_in_host_is_a_name(app_configs: Apps, **kwargs: Any) -> list[CheckMessage]:
-    """A passkey belongs to a host name; on an address browsers refuse to make one."""
+    """Browsers create passkeys for host names only."""
     try:
         ip_address(urlsplit(settings.AUTH_URL).hostname or "")
     except ValueError:
         return []
     return [
         Warning(
-            "AUTH_URL is an IP address, where no passkey can exist.",
+            "AUTH_URL is an IP address, for which browsers create no passkey.",
             hint="Use a name; on this machine, localhost.",
             id="config.W002",
         )

@@ -1,4 +1,4 @@
-"""What every page may say about the service."""
+"""The template context of every page."""
 
 from __future__ import annotations
 
@@ -9,4 +9,5 @@ from django.http import HttpRequest
 
 
 def service(request: HttpRequest) -> dict[str, Any]:
+    """The service's name, and the request's reference in the log."""
     return {"service": {"name": settings.SERVICE_NAME}, "reference": getattr(request, "reference", "")}

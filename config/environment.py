@@ -1,7 +1,7 @@
 """Readers of environment variables, one for each kind of value.
 
-A value that cannot be meant stops the start with one sentence that names the variable and never repeats a value that
-may hold a password. An empty variable counts as unset.
+A malformed value stops the start with one sentence that names the variable, and repeats no value that may contain a
+password. An empty variable counts as unset.
 """
 
 from __future__ import annotations
@@ -9,112 +9,87 @@ from __future__ import annotations
 import os
 import re
 import secrets
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from email.utils import formataddr, parseaddr
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from pathlib import Path
 from typing import Any
-from urllib.parse import SplitResult, unquote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 import environ
 from django.core.exceptions import ImproperlyConfigured
 
 from config.infrastructure.postgresql import url as postgresql
 
+BOOLEANS = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
 LOOPBACK_NAMES = ("localhost", "127.0.0.1", "[::1]")
+WEB_PORTS = {"http": 80, "https": 443}
+EMAIL_PORTS = {"smtp": 25, "smtp+tls": 587, "smtp+ssl": 465}
 
-_TRUE = ("1", "true", "yes", "on")
-_FALSE = ("0", "false", "no", "off")
-_HOST_NAME = re.compile(r"(?=.{1,253}$)[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*")
-_RATE = re.compile(r"[1-9][0-9]{0,8}/([1-9][0-9]{0,5})?[smhd]")
-_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
-
-DEFAULT_EMAIL_PORTS = {"smtp": 25, "smtp+tls": 587, "smtp+ssl": 465}
+LINE = r"[^\x00-\x1f\x7f]+"
+LABEL = r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
+HOST_NAME = rf"(?=.{{1,253}}$)({LABEL}\.)*(?![0-9]+$){LABEL}"
+RATE = r"[1-9][0-9]{0,8}/([1-9][0-9]{0,5})?[smhd]"
 
 
-def _value(name: str) -> str:
-    value = os.environ.get(name, "").strip()
+@contextmanager
+def _must_be(name: str, form: str) -> Iterator[None]:
+    """Turns a ValueError into the sentence that stops the start."""
     try:
-        value.encode()
-    except UnicodeEncodeError:
-        raise _stop(name, "text in UTF-8") from None
+        yield
+    except ValueError:
+        raise ImproperlyConfigured(f"{name} must be {form}.") from None
+
+
+def _require(condition: object) -> None:
+    if not condition:
+        raise ValueError
+
+
+def _match(pattern: str, value: str) -> str:
+    _require(re.fullmatch(pattern, value))
     return value
 
 
-def _stop(name: str, must: str) -> ImproperlyConfigured:
-    return ImproperlyConfigured(f"{name} must be {must}.")
+def _value(name: str, default: object = "") -> str:
+    value = os.environ.get(name, "").strip()
+    value.encode()  # raises UnicodeEncodeError, a ValueError, for bytes that are not UTF-8
+    return value or str(default)
 
 
 def is_set(name: str) -> bool:
-    return bool(_value(name))
+    return bool(os.environ.get(name, "").strip())
 
 
 def text(name: str, default: str) -> str:
-    value = _value(name) or default
-    if len(value) > 80 or _CONTROL.search(value):
-        raise _stop(name, "one line of at most 80 characters")
-    return value
+    with _must_be(name, "one line of at most 80 characters"):
+        value = _match(LINE, _value(name, default))
+        _require(len(value) <= 80)
+        return value
 
 
-def flag(name: str, *, default: bool) -> bool:
-    value = _value(name).lower()
-    if not value:
-        return default
-    if value not in _TRUE + _FALSE:
-        raise _stop(name, "on or off")
-    return value in _TRUE
+def boolean(name: str, *, default: bool) -> bool:
+    with _must_be(name, "on or off"):
+        value = _value(name, default).lower()
+        _require(value in BOOLEANS)
+        return BOOLEANS[value]
 
 
 def number(name: str, *, default: int, largest: int) -> int:
-    value = _value(name) or str(default)
-    if not value.isascii() or not value.isdecimal() or not 1 <= int(value) <= largest:
-        raise _stop(name, f"a whole number from 1 to {largest}")
-    return int(value)
+    with _must_be(name, f"a whole number from 1 to {largest}"):
+        value = int(_match(r"[0-9]{1,9}", _value(name, default)))
+        _require(1 <= value <= largest)
+        return value
 
 
 def folder(name: str, default: Path) -> Path:
-    value = _value(name)
-    if not value:
-        return default
-    if not Path(value).is_absolute():
-        raise _stop(name, "the full path of a folder, beginning with a slash")
-    return Path(value)
+    with _must_be(name, "the full path of a folder, beginning with a slash"):
+        return Path(_match(r"/.*", _value(name, default)))
 
 
-# Addresses -----------------------------------------------------------------------------------------------------------
-
-
-def _split(name: str, value: str, must: str) -> SplitResult:
-    """The parts of an address, with a port that is a number if there is one."""
-    try:
-        parts = urlsplit(value)
-        _ = parts.port
-    except ValueError:
-        raise _stop(name, must) from None
-    if re.search(r"\s", value):
-        raise _stop(name, must)
-    return parts
-
-
-def origin(name: str, default: str) -> str:
-    """Scheme, host and port as browsers spell them: lower case, without the scheme's own port. D1."""
-    must = (
-        "an origin such as https://auth.example.com: scheme and host, perhaps a port, no path and no slash at the end"
-    )
-    value = _value(name) or default
-    parts = _split(name, value, must)
-    if parts.scheme not in ("http", "https") or value.lower() != f"{parts.scheme}://{parts.netloc}".lower():
-        raise _stop(name, must)
-    host = parts.hostname or ""
-    if "@" in parts.netloc or parts.netloc.endswith(":") or parts.port == 0 or not _is_host(host):
-        raise _stop(name, must)
-    netloc = f"[{host}]" if ":" in host else host
-    if parts.port not in (None, 443 if parts.scheme == "https" else 80):
-        netloc += f":{parts.port}"
-    return f"{parts.scheme}://{netloc}"
-
-
-def _is_host(host: str) -> bool:
-    return _is_address(host) or (bool(_HOST_NAME.fullmatch(host)) and not host.rpartition(".")[2].isdecimal())
+# Hosts and origins ---------------------------------------------------------------------------------------------------
 
 
 def _is_address(host: str) -> bool:
@@ -125,73 +100,95 @@ def _is_address(host: str) -> bool:
     return True
 
 
-def is_loopback(of_origin: str) -> bool:
-    """Whether the origin can be reached from this machine only."""
-    host = urlsplit(of_origin).hostname or ""
+def _is_host(host: str) -> bool:
+    """A name without a dot is one, too; Django's validators refuse it."""
+    return _is_address(host) or bool(re.fullmatch(HOST_NAME, host))
+
+
+def _host_and_port(netloc: str) -> tuple[str, int | None]:
+    """The host, an IPv6 address in brackets, and the port. Raises ValueError: the text is anything else."""
+    parts = urlsplit(f"//{netloc}")
+    name, port = parts.hostname or "", parts.port
+    host = f"[{name}]" if ":" in name else name
+    _require(_is_host(name) and port != 0)
+    _require(netloc.lower() == (host if port is None else f"{host}:{port}"))
+    return host, port
+
+
+def origin(name: str, default: str) -> str:
+    """Scheme, host and port as browsers write them: lower case, without the scheme's default port. D1."""
+    with _must_be(
+        name,
+        "an origin such as https://auth.example.com: scheme and host, perhaps a port, no path and no slash at the end",
+    ):
+        scheme, _, netloc = _value(name, default).lower().partition("://")
+        _require(scheme in WEB_PORTS)
+        host, port = _host_and_port(netloc)
+        return f"{scheme}://{host}" if port in (None, WEB_PORTS[scheme]) else f"{scheme}://{host}:{port}"
+
+
+def is_loopback(origin: str) -> bool:
+    """Whether only this machine can reach the origin."""
+    host = urlsplit(origin).hostname or ""
     if _is_address(host):
         return ip_address(host).is_loopback
     return host == "localhost" or host.endswith(".localhost")
 
 
 def hosts_of(*origins: str) -> list[str]:
-    """The hosts of the origins, with every name of this machine when one of them is this machine."""
-    names = {
-        urlsplit(each).netloc.rpartition("]")[0] + "]" if "[" in each else urlsplit(each).hostname for each in origins
-    }
+    """The hosts of the origins; with a loopback origin, also every name of this machine."""
+    names = {_host_and_port(urlsplit(each).netloc)[0] for each in origins}
     if any(is_loopback(each) for each in origins):
         names.update(LOOPBACK_NAMES)
-    return sorted(name for name in names if name)
+    return sorted(names)
+
+
+def _items(value: str) -> list[str]:
+    return [item.strip() for item in value.split(",") if item.strip()]
 
 
 def hosts(name: str, default: list[str]) -> list[str]:
-    """Host names, comma-separated; `.example.com` stands for the name and all below it."""
-    listed = [host.strip().lower() for host in _value(name).split(",") if host.strip()]
-    if not all(_is_host(host.removeprefix(".").removeprefix("[").removesuffix("]")) for host in listed):
-        raise _stop(name, "host names separated by commas, without scheme, port or path")
-    return listed or default
+    """Host names, comma-separated; `.example.com` matches the name and its subdomains."""
+    with _must_be(name, "host names separated by commas, without scheme, port or path"):
+        names = _items(_value(name).lower())
+        _require(all(_is_host(each.removeprefix(".").removeprefix("[").removesuffix("]")) for each in names))
+        return names or default
 
 
 def networks(name: str) -> list[IPv4Network | IPv6Network]:
-    try:
-        return [ip_network(each.strip()) for each in _value(name).split(",") if each.strip()]
-    except ValueError:
-        raise _stop(name, "addresses or networks separated by commas, such as 10.0.0.0/8, 2001:db8::/32") from None
+    with _must_be(name, "addresses or networks separated by commas, such as 10.0.0.0/8, 2001:db8::/32"):
+        return [ip_network(each) for each in _items(_value(name))]
 
 
 def bind(name: str, default: str) -> str:
-    must = "host:port, such as 127.0.0.1:8000"
-    value = _value(name) or default
-    parts = _split(name, f"//{value}", must)
-    if parts.netloc != value or "@" in value or not parts.port or not _is_host((parts.hostname or "").lower()):
-        raise _stop(name, must)
-    return value
+    with _must_be(name, "host:port, such as 127.0.0.1:8000"):
+        value = _value(name, default)
+        _require(_host_and_port(value)[1])
+        return value
 
 
 # Services ------------------------------------------------------------------------------------------------------------
 
 
 def database(name: str, default: Path) -> dict[str, Any]:
-    """Django's entry for SQLite or PostgreSQL, with the options the service was measured and tested with."""
-    value = _value(name)
-    if not value:
-        return _sqlite(name, str(default))
-    must = f"sqlite:////full/path/of/file or {postgresql.FORM}"
-    if value.partition("://")[0].lower() in ("postgres", "postgresql"):
-        try:
-            return postgresql.entry(value)
-        except ValueError as error:
-            raise _stop(name, f"{must}{error}") from None
-    parts = _split(name, value, must) if value != "sqlite://:memory:" else urlsplit("sqlite:///:memory:")
-    if parts.scheme != "sqlite" or parts.netloc or parts.query:
-        raise _stop(name, must)
-    return _sqlite(name, unquote(parts.path[1:]) or ":memory:")
+    """Django's entry for SQLite or PostgreSQL, with the options that the service is tested with."""
+    form = f"sqlite:////full/path/of/file or {postgresql.FORM}"
+    with _must_be(name, form):
+        value = _value(name, f"sqlite:///{quote(str(default))}")
+        if value.partition("://")[0].lower() not in ("postgres", "postgresql"):
+            path = _match(r"(?i:sqlite)://(:memory:|/[^\s?#]*)", value)[len("sqlite://") :].removeprefix("/")
+            return _sqlite(name, unquote(path) or ":memory:")
+    try:
+        return postgresql.entry(value)
+    except ValueError as error:
+        raise ImproperlyConfigured(f"{name} must be {form}{error}.") from None
 
 
 def _sqlite(name: str, path: str) -> dict[str, Any]:
-    """A writer waits for its turn at BEGIN, where the time-out counts, and readers never wait for it."""
+    """A writer waits for its turn at BEGIN, where the time-out applies; readers do not wait for writers."""
     if path != ":memory:":
         if Path(path).is_dir():
-            raise _stop(name, f"a file, and {path} is a folder")
+            raise ImproperlyConfigured(f"{name} must be a file, and {path} is a folder.")
         try:
             Path(path).parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -202,75 +199,60 @@ def _sqlite(name: str, path: str) -> dict[str, Any]:
         "CONN_MAX_AGE": None,
         "OPTIONS": {
             "transaction_mode": "IMMEDIATE",
-            "timeout": 10,
+            "timeout": 10,  # seconds
             "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;",
         },
     }
 
 
 def redis(name: str) -> str:
-    must = "redis://host:port/number, rediss://host:port/number or unix:///path/of/socket"
-    value = _value(name)
-    if not value:
-        return ""
-    parts = _split(name, value, must)
-    place = parts.path if parts.scheme == "unix" else parts.hostname
-    if parts.scheme not in ("redis", "rediss", "unix") or not place or parts.query:
-        raise _stop(name, must)
-    if parts.scheme != "unix" and not re.fullmatch(r"(/[0-9]*)?", parts.path):
-        raise _stop(name, must)
-    return value
-
-
-def cache(redis_url: str) -> dict[str, Any]:
-    """Where limits are counted: Redis, so that all workers agree, or the memory of the one process. D21."""
-    if redis_url:
-        return {
-            "BACKEND": "config.infrastructure.cache.FailOpenRedisCache",
-            "LOCATION": [redis_url],
-            "KEY_PREFIX": "delegated",
-        }
-    return {"BACKEND": "django.core.cache.backends.locmem.LocMemCache", "OPTIONS": {"MAX_ENTRIES": 100_000}}
+    """The URL, "" when the variable is not set. django-environ would accept one without host or with any option."""
+    with _must_be(name, "redis://host:port/number, rediss://host:port/number or unix:///path/of/socket"):
+        value = _match(r"(?i)|rediss?://[^\s/?#]+(/[0-9]*)?|unix://[^\s/?#]*/[^\s?#]+", _value(name))
+        parts = urlsplit(value)
+        _require(parts.port != 0 and (parts.hostname or parts.scheme in ("", "unix")))
+        return value
 
 
 def email(name: str, default: Path) -> dict[str, Any]:
-    """Django's `EMAIL_…` settings. Letters go to files by default: on a console, reset links would be in the log."""
-    must = "smtp://, smtp+tls:// or smtp+ssl://user:password@host:port, filemail:///folder or consolemail://"
-    parts = _split(name, _value(name) or "filemail:///default", must)
-    is_smtp = parts.scheme in ("smtp", "smtp+tls", "smtp+ssl")
-    if parts.query or not (is_smtp or parts.scheme in ("consolemail", "filemail")) or is_smtp != bool(parts.hostname):
-        raise _stop(name, must)
-    if (parts.scheme == "filemail") != (len(parts.path.strip("/")) > 0):
-        raise _stop(name, must)
-    settings: dict[str, Any] = environ.Env.email_url_config(parts.geturl())
-    settings = {"EMAIL_USE_TLS": False, "EMAIL_USE_SSL": False, **{key: each or "" for key, each in settings.items()}}
-    settings["EMAIL_PORT"] = settings["EMAIL_PORT"] or DEFAULT_EMAIL_PORTS.get(parts.scheme, 25)
-    if parts.scheme == "filemail":
-        # The library takes the path as relative, but a folder that moves with the working directory helps nobody.
-        settings["EMAIL_FILE_PATH"] = "/" + unquote(parts.path).lstrip("/") if is_set(name) else str(default)
+    """Django's `EMAIL_…` settings. The default is files: a console is logged, and e-mails contain reset links."""
+    form = "smtp://, smtp+tls:// or smtp+ssl://user:password@host:port, filemail:///folder or consolemail://"
+    with _must_be(name, form):
+        value = _value(name, f"filemail://{quote(str(default))}")
+        _match(r"(?i)smtp(\+tls|\+ssl)?://[^\s/?#]+/*|filemail:///+[^\s/?#][^\s?#]*|consolemail:///*", value)
+        parts = urlsplit(value)
+        _require(parts.port != 0 and (parts.hostname or parts.scheme not in EMAIL_PORTS))
+        read = environ.Env.email_url_config(value)
+    settings = {"EMAIL_USE_TLS": False, "EMAIL_USE_SSL": False, **{key: each or "" for key, each in read.items()}}
+    settings["EMAIL_PORT"] = settings["EMAIL_PORT"] or EMAIL_PORTS.get(parts.scheme, 25)
+    if parts.scheme == "filemail":  # django-environ makes the path relative
+        settings["EMAIL_FILE_PATH"] = "/" + unquote(parts.path).lstrip("/")
     return settings
 
 
-def sender(name: str, service_name: str, of_origin: str) -> str:
-    """Whom letters come from: an address, or `Name <address>`."""
-    host = urlsplit(of_origin).hostname or ""
-    value = _value(name) or formataddr((service_name, f"no-reply@{'localhost' if _is_address(host) else host}"))
-    account, _, domain = parseaddr(value)[1].rpartition("@")
-    if not account or not _is_host(domain.lower()) or _CONTROL.search(value):
-        raise _stop(name, "an e-mail address, or a name with the address in angle brackets")
-    return value
+def sender(name: str, service_name: str, origin: str) -> str:
+    """The sender of e-mails: an address, or `Name <address>`."""
+    host = urlsplit(origin).hostname or ""
+    default = formataddr((service_name, f"no-reply@{'localhost' if _is_address(host) else host}"))
+    with _must_be(name, "an e-mail address, or a name with the address in angle brackets"):
+        value = _match(LINE, _value(name, default))
+        account, _, domain = parseaddr(value)[1].rpartition("@")
+        _require(account and _is_host(domain.lower()))
+        return value
 
 
 # Secrets and limits --------------------------------------------------------------------------------------------------
 
 
 def secret_key(name: str, path: Path) -> str:
-    """The variable, or a key generated once and kept beside the database for development."""
-    if value := _value(name):
-        return value
+    """The variable, or for development a key that is generated once and kept in the file."""
+    with _must_be(name, "text in UTF-8"):
+        if value := _value(name):
+            return value
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        _keep_new_key(path)
+        if not path.exists():
+            _write_new_key(path)
         return path.read_text(encoding="ascii").strip()
     except OSError as error:
         raise ImproperlyConfigured(
@@ -278,19 +260,13 @@ def secret_key(name: str, path: Path) -> str:
         ) from None
 
 
-def _keep_new_key(path: Path) -> None:
-    """Makes the file whole or not at all, so that processes starting together agree on one key."""
-    if path.exists():
-        return
-    draft = path.with_name(f"{path.name}.{secrets.token_hex(4)}")
-    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="ascii") as file:
-        file.write(secrets.token_urlsafe(64))
-    try:
-        os.link(draft, path)
-    except FileExistsError:
-        pass
-    finally:
-        draft.unlink()
+def _write_new_key(path: Path) -> None:
+    """Creates the complete file with mode 0600, unless another process has created it in the meantime."""
+    with tempfile.NamedTemporaryFile("w", dir=path.parent, encoding="ascii") as draft:
+        draft.write(secrets.token_urlsafe(64))
+        draft.flush()
+        with suppress(FileExistsError):
+            os.link(draft.name, path)
 
 
 def rates(switch: str, **defaults: str) -> dict[str, str]:
@@ -298,11 +274,9 @@ def rates(switch: str, **defaults: str) -> dict[str, str]:
     for name in os.environ:
         if name.startswith("RATE_") and name not in defaults and name != switch:
             raise ImproperlyConfigured(f"{name} is not a limit of this service; there are {', '.join(defaults)}.")
-    found = {name: _value(name) or default for name, default in defaults.items()}
-    for name, rate in found.items():
-        if not _RATE.fullmatch(rate):
-            raise _stop(name, "a number and a period, such as 600/m or 10/15m (s, m, h, d)")
-    value = _value(switch).lower() or "on"
-    if value not in ("on", "off"):
-        raise _stop(switch, "on or off")
-    return {name.removeprefix("RATE_").lower(): rate for name, rate in found.items()} if value == "on" else {}
+    found = {}
+    for name, default in defaults.items():
+        with _must_be(name, "a number and a period, such as 600/m or 10/15m (s, m, h, d)"):
+            found[name.removeprefix("RATE_").lower()] = _match(RATE, _value(name, default))
+    with _must_be(switch, "on or off"):
+        return found if _match("on|off", _value(switch, "on").lower()) == "on" else {}

@@ -1,4 +1,4 @@
-"""How the service is served: `gunicorn -c config/gunicorn.py config.wsgi`, after `manage.py migrate`."""
+"""Settings of the web server: `gunicorn -c config/gunicorn.py config.wsgi`, after `manage.py migrate`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import gunicorn.glogging
 import gunicorn.http.message
 import gunicorn.http.parser
-import gunicorn.http.wsgi
 import gunicorn.util
 from django.core.exceptions import ImproperlyConfigured
 
@@ -29,7 +28,7 @@ try:
 except ImproperlyConfigured as error:
     sys.exit(str(error))
 finally:
-    # A worker reads the settings for itself, also after a reload.
+    # Each worker imports the settings again, so that a reload applies changes.
     sys.modules.pop("config.settings", None)
 
 wsgi_app = "config.wsgi"
@@ -38,49 +37,47 @@ workers = settings.WEB_CONCURRENCY
 worker_class = "gthread"
 threads = settings.WEB_THREADS
 
-# Every worker opens its own database and Redis connections: none may be shared across a fork.
+# Each worker opens its own database and Redis connections: no connection may be shared across a fork.
 preload_app = False
 timeout = 30
 graceful_timeout = 30
-# Longer than the 15 seconds after which the documented nginx closes an idle connection: it must not use one that the
-# worker has just closed.
+# Seconds. Longer than the 15 seconds of the documented nginx, so that nginx closes an idle connection first.
 keepalive = 20
-# A worker that runs out of file descriptors in `accept` ends, so it stops accepting long before.
+# A worker without free file descriptors ends, so it accepts fewer connections than it has descriptors.
 worker_connections = min(500, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2)
 
-# A state of 4 kB is 12 kB percent-encoded and 20 kB more inside the `next` of a sign-in page. gunicorn takes no line
-# above 8,190 bytes but one without limit, so its own ceiling is moved.
+# A state of 4 kB has 12 kB percent-encoded, and 20 kB inside the `next` parameter of a sign-in page. gunicorn lowers a
+# larger limit to MAX_REQUEST_LINE (8,190 bytes), and with 0 sets no limit at all.
 limit_request_line = 32 * 1024
 gunicorn.http.message.MAX_REQUEST_LINE = limit_request_line + 1
-# A body that no view reads is read to its end, up to more than the proxy lets through. With gunicorn's own 64 kB the
-# connection is closed after an answer that keeps it, and the proxy's next request on it fails.
+# Bytes of an unread body that are discarded, more than the documented nginx lets through. Above gunicorn's 64 kB the
+# connection closes after a keep-alive response, and nginx answers 502 to its next request.
 gunicorn.http.parser._DRAIN_MAX_BYTES = 8 * 1024 * 1024
 limit_request_fields = 64
 limit_request_field_size = 32 * 1024
 
-# Origins are settings (D1): nothing is believed of a proxy's headers here.
+# Origins are settings (D1): gunicorn must not take scheme or script name from a proxy's headers.
 forwarded_allow_ips = ""
 secure_scheme_headers: dict[str, str] = {}
 control_socket_disable = True
-gunicorn.http.wsgi.SERVER = "delegated-sign-in"
 
 
 class Logger(gunicorn.glogging.Logger):
     def access(self, resp: Any, req: Any, environ: Any, request_time: Any) -> None:
-        """Write nothing: config.middleware writes the access log. gunicorn's line would hold the query."""
+        """Log nothing: config.middleware logs requests, without the query."""
 
 
 accesslog = None
 logconfig_dict = settings.LOGGING
 logger_class = Logger
 
-# A client that falls silent in the middle of a request would keep its thread for good. One that sends a byte now and
-# then still keeps it: docs/operations.md asks for a buffering proxy.
+# A client that stops sending in the middle of a request would occupy a thread for ever. One that sends a byte now and
+# then still does: docs/operations.md asks for a buffering proxy.
 SILENCE_SECONDS = 10
 
 
 def when_ready(server: Arbiter) -> None:
-    """End connections that fall silent while a request is read or answered: sockets inherit it from their listener."""
+    """Set the socket time-outs for reading a request and sending a response. Accepted sockets inherit them."""
     limit = struct.pack("ll", SILENCE_SECONDS, 0)
     for listener in server.LISTENERS:
         listener.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, limit)
@@ -88,28 +85,25 @@ def when_ready(server: Arbiter) -> None:
 
 
 def post_worker_init(worker: Worker) -> None:
-    """Replace gunicorn's error page, here and not above so that a reload brings the new one."""
+    """Replace gunicorn's error page. Done in the worker, so that a reload imports the new code."""
     from config.refusals import write_error
 
     gunicorn.util.write_error = write_error
 
 
 # The first release of each Python that parses a quoted cookie in linear time (CVE-2024-7592).
-PATCHED = {(3, 11): (3, 11, 10), (3, 12): (3, 12, 6)}
+SAFE_PYTHON = {(3, 11): (3, 11, 10), (3, 12): (3, 12, 6)}
 
 
 def on_starting(server: Arbiter) -> None:
-    """Stop several workers, also those of `-w`, that would each count limits for themselves. D21.
-
-    Warn of a Python with known faults: the service keeps this one's from its requests, and can't for others.
-    """
-    patched = PATCHED.get(sys.version_info[:2], (3,))
-    if sys.version_info < patched:
-        told = ".".join(map(str, patched))
+    """Warn of an unsafe Python, and refuse several workers without Redis, also those of `-w`. D21."""
+    safe = SAFE_PYTHON.get(sys.version_info[:2], (3,))
+    if sys.version_info < safe:
+        # config.headers removes quoted cookies; other known faults of that release remain.
         server.log.warning(
             "Python %s has known security faults, CVE-2024-7592 among them. Use %s or newer.",
             platform.python_version(),
-            told,
+            ".".join(map(str, safe)),
         )
     if server.cfg.workers > 1 and not settings.REDIS_URL:
         sys.exit("More than one worker needs REDIS_URL: without it each worker would count the limits for itself.")

@@ -1,4 +1,4 @@
-"""Bounds on the request headers that something parses, checked before anything parses them."""
+"""Length limits of the request headers that a parser reads, checked before any parser reads them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from django.http.response import HttpResponseBase
 from oauth_bridge.errors import Fault, RequestError
 from oauth_bridge.responses import error_response
 
-# Characters. A header that is not listed is read by nobody, or costs no more for being long.
+# Characters. No parser reads a header that is not listed, or its cost does not grow with the length.
 LIMITS = {
     "HTTP_ACCEPT": 2048,
     "HTTP_ACCEPT_ENCODING": 2048,
@@ -26,29 +26,31 @@ LIMITS = {
     "HTTP_RANGE": 2048,
     "HTTP_X_FORWARDED_FOR": 1024,
 }
+# Browsers load these for the page that says which header is too long. Serving files before this middleware would not
+# replace the list: pictures come from views, and the Host header is checked after its length.
 FILES = ("/static/", "/avatars/", "/logos/")
 
 
 class HeaderLimitsMiddleware:
-    """Refuses a header longer than its limit, where files are asked for ignores it, and removes quoted cookies.
+    """Refuses a request with a header above its limit; a request for a file is served without that header.
 
-    No cookie of the service is quoted, and old versions of Python take quadratic time for one (CVE-2024-7592).
+    Removes quoted cookies: old versions of Python take quadratic time to parse one (CVE-2024-7592), and no cookie of
+    the service is quoted.
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        sent = request.META
-        too_long = [name for name, limit in LIMITS.items() if name in sent and len(sent[name]) > limit]
+        headers = request.META
+        too_long = [name for name, limit in LIMITS.items() if name in headers and len(headers[name]) > limit]
         for name in too_long:
-            del sent[name]  # so that no view, error page or log line parses it
-        # Files are the same for everybody, and the page that refuses a header needs them.
+            del headers[name]  # so that no view, error page or log line parses it
         if too_long and not request.path.startswith(FILES):
             name = too_long[0]
             shown = name.removeprefix("HTTP_").replace("_", "-").title()
             return error_response(request, RequestError(Fault.HEADER_TOO_LONG, name=shown, limit=LIMITS[name]))
-        cookies = sent.get("HTTP_COOKIE", "")
+        cookies = headers.get("HTTP_COOKIE", "")
         if '"' in cookies:
-            sent["HTTP_COOKIE"] = ";".join(pair for pair in cookies.split(";") if '"' not in pair)
+            headers["HTTP_COOKIE"] = ";".join(pair for pair in cookies.split(";") if '"' not in pair)
         return self.get_response(request)

@@ -1,4 +1,4 @@
-"""Whether the process runs, and whether it can do its work. For load balancers; no session, no person, no detail."""
+"""Health checks for load balancers. They use no session and show no details."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ logger = logging.getLogger(__name__)
 
 @require_safe
 def live(request: HttpRequest) -> JsonResponse:
-    """200 while the process answers. Touches neither the database nor Redis."""
+    """200 while the process runs. Uses neither the database nor Redis."""
     return JsonResponse({"status": "ok"})
 
 
 @require_safe
 def ready(request: HttpRequest) -> JsonResponse:
-    """200 when the database answers and is migrated, else 503. Redis and purge are told of but never decide (D21)."""
+    """200 when the database answers and is migrated, else 503. Redis and purge do not change the status (D21)."""
     database = _database()
     is_ready = database == "ok"
     status = "ok" if is_ready else "unavailable"
-    parts = {"database": database, "redis": _redis(), "purge": _purge() if is_ready else _told(None)}
+    parts = {"database": database, "redis": _redis(), "purge": _purge() if is_ready else _purge_age(None)}
     return JsonResponse({"status": status, **parts}, status=200 if is_ready else 503)
 
 
@@ -45,18 +45,18 @@ def _database() -> str:
 
 
 def missing_migrations() -> list[str]:
-    """Names such as `oauth_bridge.0001_initial` of this version's migrations that the database does not have.
+    """The migrations that are not applied, such as `oauth_bridge.0001_initial`.
 
-    Raises DatabaseError: it does not answer.
+    Raises DatabaseError: the database does not answer.
     """
     connection.ensure_connection()
-    missing = _needed() - MigrationRecorder(connection).applied_migrations().keys()
+    missing = _migrations() - MigrationRecorder(connection).applied_migrations().keys()
     return sorted(".".join(key) for key in missing)
 
 
 @functools.cache
-def _needed() -> frozenset[tuple[str, str]]:
-    """The migrations of this version, read from the disk once."""
+def _migrations() -> frozenset[tuple[str, str]]:
+    """The app and name of each migration of this version, read from disk once."""
     return frozenset(MigrationLoader(None).graph.nodes)
 
 
@@ -67,15 +67,15 @@ def _redis() -> str:
 
 
 def _purge() -> dict[str, str | int | None]:
-    """When `manage.py purge` last went through everything, and how many seconds ago."""
+    """The time of the last complete `manage.py purge`, and its age in seconds."""
     try:
-        return _told(purging.last_finished())
+        return _purge_age(purging.last_finished())
     except DatabaseError:
         logger.warning("The age of the last purge can't be read.", exc_info=True)
-        return _told(None)
+        return _purge_age(None)
 
 
-def _told(finished: datetime | None) -> dict[str, str | int | None]:
+def _purge_age(finished: datetime | None) -> dict[str, str | int | None]:
     if finished is None:
         return {"last_finished": None, "age_seconds": None}
     age = timezone.now() - finished

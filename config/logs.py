@@ -1,7 +1,7 @@
-"""One JSON object a line on standard error, each with the reference of the request it belongs to.
+"""The log: one JSON object a line on standard error, with the reference of the request.
 
-What may hold a credential never gets here: addresses are logged as route patterns, exceptions as their type, frames and
-first line, and the loggers of libraries that print paths, queries, codes or tokens are silenced (D15).
+No credential is logged (D15): paths are logged as route patterns, exceptions as type, frames and first line without
+quoted values, and the loggers of libraries that print paths, queries, codes or tokens are silenced.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _ROOT = Path(__file__).resolve().parent.parent
 
 
 class JsonFormatter(logging.Formatter):
-    """The record as one line of JSON. Extras that are plain values become members; objects are left out."""
+    """Formats a record as one line of JSON. Extras that are strings, numbers or booleans become members."""
 
     def format(self, record: logging.LogRecord) -> str:
         line: dict[str, Any] = {
@@ -45,7 +45,7 @@ class JsonFormatter(logging.Formatter):
 
 
 def describe(exception: BaseException) -> list[dict[str, Any]]:
-    """The exception and what led to it, latest first, without the values it was about."""
+    """The exception and its causes, latest first, without quoted values."""
     chain: list[dict[str, Any]] = []
     seen: set[int] = set()
     link: BaseException | None = exception
@@ -64,12 +64,12 @@ def describe(exception: BaseException) -> list[dict[str, Any]]:
 
 
 def _without_values(text: str) -> str:
-    """The first line, with quoted values blanked: PostgreSQL's DETAIL lines and Python's own messages quote input."""
+    """The first line, with "…" for quoted values: PostgreSQL's DETAIL lines and Python's messages quote input."""
 
-    def blanked(quoted: re.Match[str]) -> str:
+    def shortened(quoted: re.Match[str]) -> str:
         return quoted[0] if _IDENTIFIER.fullmatch(quoted[2]) else f"{quoted[1]}…{quoted[1]}"
 
-    return _QUOTED.sub(blanked, text.partition("\n")[0])[:TEXT_MAX_LENGTH]
+    return _QUOTED.sub(shortened, text.partition("\n")[0])[:TEXT_MAX_LENGTH]
 
 
 def _short(filename: str) -> str:
@@ -80,7 +80,7 @@ def _short(filename: str) -> str:
 
 
 class GunicornFilter(logging.Filter):
-    """Keeps the request line and headers, which gunicorn quotes when it refuses a request, out of its log."""
+    """Removes the request line and the headers, which gunicorn quotes when it refuses a request."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         message = str(record.msg)
@@ -93,7 +93,7 @@ class GunicornFilter(logging.Filter):
 
 
 class StandardError(logging.StreamHandler[TextIO]):
-    """Writes to what `sys.stderr` is at the moment, so that a captured or reopened stream is honoured."""
+    """Writes to the present `sys.stderr`, which a test or a supervisor may replace."""
 
     def __init__(self) -> None:
         logging.Handler.__init__(self)
@@ -107,8 +107,7 @@ class StandardError(logging.StreamHandler[TextIO]):
         raise AttributeError("The stream is always standard error.")
 
 
-# Nothing of ours says which line of code or thread a record came from, and finding out costs half of a record.
-logging._srcfile = None
+# Not logged, so not collected.
 logging.logThreads = logging.logMultiprocessing = logging.logProcesses = False
 
 _SILENT: dict[str, Any] = {"handlers": ["nowhere"], "level": "CRITICAL", "propagate": False}
@@ -129,7 +128,7 @@ SETTINGS: dict[str, Any] = {
         "accounts": {"level": "INFO"},
         "gunicorn.error": {"level": "INFO", "handlers": [], "propagate": True},
         "django": {"handlers": [], "level": "WARNING", "propagate": True},
-        # These print paths, queries, hosts, codes or tokens. What happened is in our own lines.
+        # These print paths, queries, hosts, codes or tokens. Our own loggers record the same events.
         "django.request": _SILENT,
         "django.security": _SILENT,
         "django.server": _SILENT,

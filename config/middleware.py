@@ -1,6 +1,6 @@
-"""What every request passes: its log line, the headers of its answer, and the origin it may be answered at.
+"""Middleware for every request: its line in the log, the security headers of its response, and its origin.
 
-Nothing here knows OAuth beyond the names of paths.
+It knows the paths of OAuth, and nothing else of it.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from config.infrastructure.network import client_address
 
 access_log = logging.getLogger("config.access")
 
-type_of_handler = Callable[[HttpRequest], HttpResponseBase]
+GetResponse = Callable[[HttpRequest], HttpResponseBase]
 
 
 class RequestLogMiddleware:
-    """Gives the request a `reference` of our own making and writes its one line in the log.
+    """Gives the request a random `reference` and logs the request in one line.
 
-    The line holds the route pattern, never the path or the query: a reset link holds a key, a callback a code.
+    The line holds the route pattern, never the path or the query: a reset link contains a key, a callback a code.
     """
 
-    def __init__(self, get_response: type_of_handler) -> None:
+    def __init__(self, get_response: GetResponse) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
@@ -57,21 +57,21 @@ class RequestLogMiddleware:
 
 
 def _method(request: HttpRequest) -> str:
-    """The method, unless the client made one up: that text is his, not ours to log."""
+    """The method, or "other": an unknown one could be any text."""
     method = request.method or ""
     return method if method in {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"} else "other"
 
 
 class SecurityHeadersMiddleware:
-    """Completes what the view left out. D20; RFC 6749 §5.1.
+    """Adds the headers that the view did not set. D20; RFC 6749 §5.1.
 
-    A view that needs other CSP directives sets only those that differ; the rest comes from the base policy.
+    A view sets only the CSP directives that differ from `page_policy`; the others are added.
     """
 
     PERMISSIONS = "camera=(), geolocation=(), microphone=(), payment=(), usb=()"
     DATA_POLICY = "default-src 'none'; frame-ancestors 'none'"
 
-    def __init__(self, get_response: type_of_handler) -> None:
+    def __init__(self, get_response: GetResponse) -> None:
         self.get_response = get_response
         self.page_policy = {
             "default-src": "'none'",
@@ -96,12 +96,12 @@ class SecurityHeadersMiddleware:
         headers.setdefault("X-Content-Type-Options", "nosniff")
         headers.setdefault("Permissions-Policy", self.PERMISSIONS)
         if is_page and not is_redirect:
-            headers["Content-Security-Policy"] = self._merged(headers.get("Content-Security-Policy", ""))
+            headers["Content-Security-Policy"] = self._merge_policy(headers.get("Content-Security-Policy", ""))
         else:
             headers.setdefault("Content-Security-Policy", self.DATA_POLICY)
         return response
 
-    def _merged(self, differing: str) -> str:
+    def _merge_policy(self, differing: str) -> str:
         policy = dict(self.page_policy)
         for directive in filter(None, (part.strip() for part in differing.split(";"))):
             name, _, sources = directive.partition(" ")
@@ -110,18 +110,19 @@ class SecurityHeadersMiddleware:
 
 
 class OriginMiddleware:
-    """Answers at the configured origins only, whatever the headers say. D1.
+    """Serves the configured origins only, whatever the request headers say. D1.
 
-    A request is secure exactly when `AUTH_URL` is https. Pages for people, and cookies, exist at the host of it only:
-    anywhere else a page is found there and the rest is answered without cookies.
-    The site's handler of 400 answers for a host that is not served, also where DEBUG would show Django's own page.
+    A request is secure exactly when `AUTH_URL` is https. Pages, and cookies, exist at the host of `AUTH_URL` only: at
+    another host a page redirects there, and everything else is served without cookies. The token operation and user
+    info are served without cookies at every host.
     """
 
-    PEOPLE = ("/oauth/authorize", "/accounts", "/admin")
+    PAGES = ("/oauth/authorize", "/accounts", "/admin")
+    WITHOUT_COOKIES = ("/oauth/token", "/oauth/userinfo")
 
-    def __init__(self, get_response: type_of_handler) -> None:
+    def __init__(self, get_response: GetResponse) -> None:
         self.get_response = get_response
-        # By name, as in config.urls: config.refusals imports this module before there are models.
+        # Imported by name, as in config.urls: config.refusals imports this module before there are models.
         self.bad_request: Callable[..., HttpResponseBase] = import_string("config.handlers.bad_request")
         pages = urlsplit(settings.AUTH_URL)
         self.scheme, self.pages_host = pages.scheme, pages.netloc if settings.ORIGINS_ARE_SET else None
@@ -131,25 +132,27 @@ class OriginMiddleware:
         try:
             host = request.get_host().lower()
         except DisallowedHost as exception:
+            # Called here because Django would show its own page of a DisallowedHost with DEBUG.
             return self.bad_request(request, exception)
-        if self.pages_host is None or self._is_at_pages(host):
+        is_pages_host = self._is_pages_host(host)
+        if is_pages_host and request.path_info not in self.WITHOUT_COOKIES:
             return self.get_response(request)
+        if not is_pages_host and self._is_page(request.path_info):
+            return self._redirect_to_pages(request)
         request.COOKIES = {}
-        if self._is_for_people(request.path_info):
-            return self._to_pages(request)
         response = self.get_response(request)
         if isinstance(response, HttpResponse):
             response.cookies.clear()
         return response
 
-    def _is_at_pages(self, host: str) -> bool:
+    def _is_pages_host(self, host: str) -> bool:
         default_port = ":443" if self.scheme == "https" else ":80"
-        return host.removesuffix(default_port) == self.pages_host
+        return self.pages_host is None or host.removesuffix(default_port) == self.pages_host
 
-    def _is_for_people(self, path: str) -> bool:
-        return path == "/" or any(path == prefix or path.startswith(f"{prefix}/") for prefix in self.PEOPLE)
+    def _is_page(self, path: str) -> bool:
+        return path == "/" or any(path == prefix or path.startswith(f"{prefix}/") for prefix in self.PAGES)
 
-    def _to_pages(self, request: HttpRequest) -> HttpResponse:
+    def _redirect_to_pages(self, request: HttpRequest) -> HttpResponse:
         """The same path and query at `AUTH_URL`, with the query's own spelling kept: it may hold a `state` (D5)."""
         if request.method not in ("GET", "HEAD"):
             raise Http404

@@ -1,4 +1,4 @@
-"""What gunicorn refuses before the application sees it, told like every other failure: in JSON. D19, D20."""
+"""The JSON response to a request that gunicorn refuses before the application sees it. D19, D20."""
 
 from __future__ import annotations
 
@@ -8,18 +8,17 @@ import traceback
 from http import HTTPStatus
 from socket import socket
 
-from gunicorn import util
 from gunicorn.http.message import Request
 
 from config.middleware import SecurityHeadersMiddleware
 from oauth_bridge.errors import Fault
 
-# Whatever else is wrong with a request is malformed: 501, for a transfer coding nobody knows, would count as our fault.
+# Any other status is answered as 400, also the 501 of an unknown transfer coding: a 5xx would count as our failure.
 FAULTS = {414: Fault.LINE_TOO_LONG, 431: Fault.HEADERS_TOO_LARGE, 500: Fault.SERVER_ERROR}
 
 
 def write_error(connection: socket, status: int, reason: str, message: str) -> None:
-    """Stands in for `gunicorn.util.write_error`, whose HTML repeats what was sent."""
+    """Replaces `gunicorn.util.write_error`, whose HTML repeats parts of the request."""
     fault = FAULTS.get(status, Fault.BAD_REQUEST)
     body = json.dumps({"error": fault.error, "error_description": fault.says(reference="-")})
     headers = {
@@ -38,11 +37,11 @@ def write_error(connection: socket, status: int, reason: str, message: str) -> N
         "",
         "" if _is_head() else body,
     ]
-    util.write_nonblock(connection, "\r\n".join(lines).encode())
+    connection.sendall("\r\n".join(lines).encode())
 
 
 def _is_head() -> bool:
-    """Whether the request that failed is a HEAD. gunicorn hands over no request that it could not read to its end."""
+    """Whether the refused request is a HEAD. gunicorn passes no request that it could not parse to the end."""
     frames = (frame for frame, _ in traceback.walk_tb(sys.exc_info()[2]))
     values = (value for frame in frames for value in frame.f_locals.values())
     return any(isinstance(value, Request) and value.method == "HEAD" for value in values)

@@ -12,13 +12,13 @@ from config import logs
 BASE_DIR = Path(__file__).resolve().parent.parent
 VAR_DIR = BASE_DIR / "var"
 
-# Where the service is ------------------------------------------------------------------------------------------------
+# Addresses -----------------------------------------------------------------------------------------------------------
 
 SERVICE_NAME = env.text("SERVICE_NAME", default="Delegated Sign-In")
 BIND = env.bind("BIND", default="127.0.0.1:8000")
 BASE_URL = env.origin("BASE_URL", default=f"http://localhost:{BIND.rpartition(':')[2]}")
 AUTH_URL = env.origin("AUTH_URL", default=BASE_URL)
-# While nobody has said where the service is, on a machine of one's own, every name of that machine will do.
+# Without either variable the service runs on a developer's machine, and serves pages at every name of that machine.
 ORIGINS_ARE_SET = env.is_set("BASE_URL") or env.is_set("AUTH_URL")
 IS_HTTPS = AUTH_URL.startswith("https://")
 ALLOWED_HOSTS = env.hosts("ALLOWED_HOSTS", default=env.hosts_of(BASE_URL, AUTH_URL))
@@ -28,11 +28,11 @@ TRUSTED_PROXIES = env.networks("TRUSTED_PROXIES")
 WEB_CONCURRENCY = env.number("WEB_CONCURRENCY", default=1, largest=64)
 WEB_THREADS = env.number("WEB_THREADS", default=2, largest=32)
 
-DEBUG = env.flag("DEBUG", default=False)
+DEBUG = env.boolean("DEBUG", default=False)
 SECRET_KEY = env.secret_key("SECRET_KEY", VAR_DIR / "secret-key")
 IS_SECRET_KEY_GENERATED = not env.is_set("SECRET_KEY")
 
-# What it is made of --------------------------------------------------------------------------------------------------
+# Django --------------------------------------------------------------------------------------------------------------
 
 INSTALLED_APPS = [
     "config.apps.WiringConfig",
@@ -45,21 +45,17 @@ INSTALLED_APPS = [
     "accounts",
     "allauth",
     "allauth.account",
-    "oauth_bridge",  # before the toolkit, some of whose commands it replaces
+    "oauth_bridge",  # before the toolkit, because it replaces some of the toolkit's commands
     "oauth2_provider",
 ]
 
-# What the paths of machines pass (config.wsgi): no cookie is read there, and none is set.
-MACHINE_MIDDLEWARE = [
+MIDDLEWARE = [
     "config.middleware.RequestLogMiddleware",
     "config.middleware.SecurityHeadersMiddleware",
     "config.headers.HeaderLimitsMiddleware",
     "config.middleware.OriginMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "django.middleware.common.CommonMiddleware",
-]
-MIDDLEWARE = [
-    *MACHINE_MIDDLEWARE,
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
@@ -89,16 +85,25 @@ TEMPLATES = [
 ]
 FORM_RENDERER = "django.forms.renderers.TemplatesSetting"
 
-# Where it keeps things -----------------------------------------------------------------------------------------------
+# Storage -------------------------------------------------------------------------------------------------------------
 
 DATABASES = {"default": env.database("DATABASE_URL", VAR_DIR / "db.sqlite3")}
 IS_DATABASE_SET = env.is_set("DATABASE_URL")
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 REDIS_URL = env.redis("REDIS_URL")
-CACHES = {"default": env.cache(REDIS_URL)}
+# In Redis all workers count limits together; a single process can count in its memory (D21).
+CACHES = {
+    "default": {
+        "BACKEND": "config.infrastructure.cache.FailOpenRedisCache",
+        "LOCATION": [REDIS_URL],
+        "KEY_PREFIX": "delegated",
+    }
+    if REDIS_URL
+    else {"BACKEND": "django.core.cache.backends.locmem.LocMemCache", "OPTIONS": {"MAX_ENTRIES": 100_000}}
+}
 
-# EMAIL_BACKEND, EMAIL_HOST and the others.
+# Sets EMAIL_BACKEND, EMAIL_HOST and the other settings of Django's e-mail.
 vars().update(env.email("EMAIL_URL", VAR_DIR / "mail"))
 IS_EMAIL_SET = env.is_set("EMAIL_URL")
 EMAIL_TIMEOUT = 10
@@ -127,11 +132,11 @@ RATES = env.rates(
 )
 RATELIMIT_FAIL_OPEN = True
 
-# Who may come in -----------------------------------------------------------------------------------------------------
+# Sign-in, sessions, cookies ------------------------------------------------------------------------------------------
 
 AUTH_USER_MODEL = "accounts.User"
-# One statement and one hash for any address, while allauth's own needs a second statement for an unknown one. It passes
-# people who are not active: allauth turns them away after the password, and accounts.middleware at every request.
+# One statement and one hash for every address; allauth's own backend needs a second statement for an unknown one. It
+# accepts inactive people: allauth refuses them after the password, and accounts.middleware at each request.
 AUTHENTICATION_BACKENDS = ["django.contrib.auth.backends.AllowAllUsersModelBackend"]
 LOGIN_URL = "account_login"
 LOGIN_REDIRECT_URL = "profile"
@@ -148,16 +153,16 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "accounts.passwords.PlainTextValidator"},
 ]
 
-# A browser that has signed in to an account before is not locked out of it by the failures of strangers (D21).
+# Failed sign-ins of other browsers do not lock out a browser that has signed in to the account before (D21).
 KNOWN_BROWSER_COOKIE_NAME = "__Host-known" if IS_HTTPS else "delegated_known"
 KNOWN_BROWSER_AGE_SECONDS = 180 * 24 * 3600
 
-# Uploads go to a temporary file, and nothing beyond their limit is written.
+# Writes an upload to a temporary file, up to its size limit.
 FILE_UPLOAD_HANDLERS = ["accounts.uploads.BoundedUploadHandler"]
-# Characters of a form without its files: an authorization link of 32 kB in `next`, percent-encoded, fits.
+# Bytes of a form without its files. Enough for a percent-encoded authorization link of 32 kB in `next`.
 DATA_UPLOAD_MAX_MEMORY_SIZE = 128 * 1024
-# A list in the administration posts up to 30 rows. The header of each part of a multipart form takes Python's email
-# parser quadratic time, so there may be few.
+# A list in the admin posts up to 30 rows. Few, because Python's email parser takes quadratic time for the headers of
+# each part of a multipart form.
 DATA_UPLOAD_MAX_NUMBER_FIELDS = 40
 DATA_UPLOAD_MAX_NUMBER_FILES = 2
 
@@ -174,36 +179,36 @@ CSRF_FAILURE_VIEW = "config.handlers.csrf_failure"
 CSRF_TRUSTED_ORIGINS = [AUTH_URL]
 MESSAGE_STORAGE = "django.contrib.messages.storage.session.SessionStorage"
 
-# Headers that config.middleware does not set.
+# Headers of Django's SecurityMiddleware.
 SECURE_HSTS_SECONDS = 60 * 60 * 24 * 365 if IS_HTTPS else 0
 SECURE_REFERRER_POLICY = None
-# An application may open the sign-in in a pop-up window; a policy here would cut the window off from it for good.
+# An application may open the sign-in in a pop-up window. A policy would cut the connection between the two windows.
 SECURE_CROSS_ORIGIN_OPENER_POLICY = None
 
 SILENCED_SYSTEM_CHECKS = [
     "security.W002",  # Framing is forbidden by config.middleware.SecurityHeadersMiddleware.
     "security.W005",  # HSTS for subdomains is the domain owner's decision, not that of one host in it.
-    "security.W008",  # The proxy redirects http to https; the service itself never sees which one it was.
+    "security.W008",  # The proxy redirects http to https; the service does not see the scheme of a request.
     "security.W021",  # Preloading binds the whole domain: as W005.
-    "security.W022",  # Referrer-Policy differs by kind of answer, so config.middleware sets it (D20).
+    "security.W022",  # Referrer-Policy depends on the kind of response, so config.middleware sets it (D20).
     "oauth2_provider.W005",  # A success carries code and state, nothing else (D6).
     "oauth2_provider.W006",  # The toolkit's token tables are not used; ours hold digests only (D15).
     "oauth2_provider.W007",  # There are no refresh tokens (D11).
-    "oauth2_provider.W008",  # http is for applications on loopback only; registration sees to it.
+    "oauth2_provider.W008",  # Registration allows http for applications on loopback only.
     "oauth2_provider.W010",  # PKCE is required of public clients, optional for confidential ones (D9).
 ]
 
 # Language and time ---------------------------------------------------------------------------------------------------
 
 LANGUAGE_CODE = "en"
-LANGUAGES = [("en", _("English"))]  # with a second one, LocaleMiddleware after the sessions'
+LANGUAGES = [("en", _("English"))]  # a second language needs LocaleMiddleware after SessionMiddleware
 USE_I18N = True
 USE_TZ = True
 TIME_ZONE = "UTC"
 
 LOGGING = logs.SETTINGS
 
-# Sign-in pages (allauth): what differs from its defaults -------------------------------------------------------------
+# Sign-in pages (allauth) ---------------------------------------------------------------------------------------------
 
 ACCOUNT_ADAPTER = "accounts.adapter.AccountAdapter"
 ACCOUNT_FORMS = {
@@ -223,8 +228,6 @@ ACCOUNT_EMAIL_VERIFICATION_SUPPORTS_RESEND = True
 ACCOUNT_EMAIL_VERIFICATION_SUPPORTS_CHANGE = False
 ACCOUNT_CHANGE_EMAIL = True
 ACCOUNT_EMAIL_NOTIFICATIONS = True
-ACCOUNT_REAUTHENTICATION_REQUIRED = True
-ACCOUNT_REAUTHENTICATION_TIMEOUT = 300
 ACCOUNT_PREVENT_ENUMERATION = True
 ACCOUNT_LOGIN_TIMEOUT = 3600
 ACCOUNT_LOGIN_ON_PASSWORD_RESET = True
@@ -232,24 +235,17 @@ ACCOUNT_PASSWORD_RESET_TOKEN_GENERATOR = "accounts.tokens.ResetTokenGenerator"
 ACCOUNT_LOGOUT_ON_GET = False
 ACCOUNT_SESSION_REMEMBER = True
 ACCOUNT_EMAIL_SUBJECT_PREFIX = ""
-# Written out, because `False` would also free the codes sent by e-mail. Sign-ins and requests for a reset link are
-# counted by accounts.throttling (D21).
+# `False` would also remove the limit on codes sent by e-mail. accounts.throttling counts sign-ins and requests for a
+# reset link (D21). Pages that are not mounted keep allauth's limits.
 ACCOUNT_RATE_LIMITS = {
     "login": None,
     "login_failed": "5/5m/key",
-    "signup": None,
-    "request_login_code": None,
-    "change_phone": None,
-    "verify_phone": None,
-    "change_password": "5/m/user" if RATES else None,
-    "manage_email": "10/m/user" if RATES else None,
-    "reauthenticate": "10/m/user" if RATES else None,
     "reset_password": None,
     "reset_password_from_key": "20/m/ip" if RATES else None,
     "confirm_email": "1/10s/key" if RATES else None,
 }
 
-# The toolkit ---------------------------------------------------------------------------------------------------------
+# OAuth (django-oauth-toolkit) ----------------------------------------------------------------------------------------
 
 OAUTH2_PROVIDER_APPLICATION_MODEL = "oauth_bridge.Application"
 OAUTH2_PROVIDER_GRANT_MODEL = "oauth_bridge.AuthorizationCode"

@@ -1,10 +1,10 @@
-"""The whole site map. Paths carry no trailing slash (D2); only Django's admin keeps its own."""
+"""All paths of the site. Only those of Django's admin end in a slash (D2)."""
 
 from django.contrib import admin
 from django.urls import include, path
 from django.views.generic import RedirectView
 
-import accounts.admin  # noqa: F401  (the admin shows what these two register: see config.apps.AdminConfig)
+import accounts.admin  # noqa: F401  (registers its models: see config.apps.AdminConfig)
 import oauth_bridge.applications.admin  # noqa: F401
 from config import health
 

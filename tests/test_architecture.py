@@ -26,10 +26,8 @@ LIBRARY_TEMPLATES = [
         for name in (
             "login",
             "logout",
-            "signup_closed",
             "account_inactive",
             "confirm_email_verification_code",
-            "reauthenticate",
             "password_reset",
             "password_reset_done",
             "password_reset_from_key",

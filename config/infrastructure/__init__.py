@@ -1,1 +1,1 @@
-"""What accounts and oauth_bridge both stand on: statements, counters, client addresses. It imports neither."""
+"""Modules that accounts and oauth_bridge share: SQL, counters, client addresses. It imports neither package."""

@@ -1,4 +1,4 @@
-"""Statements written by hand: what goes in, and model instances from what comes out, at a fifth of `raw`'s price."""
+"""Hand-written SQL: parameters, rows, and model instances from rows at a fifth of the cost of `Manager.raw`."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ M = TypeVar("M", bound=Model)
 
 
 class Rows(Generic[M]):
-    """A model's columns for a statement, and its instances from what the statement found.
+    """A model's columns for a SELECT, and instances of the model from its rows.
 
-    With `names`, only these fields are read, and those `without` are not; Django reads them when somebody asks.
+    `names` limits the columns to these fields, `without` leaves fields out. Django loads a missing field on access.
     """
 
     def __init__(self, model: type[M], *names: str, without: Collection[str] = ()) -> None:
@@ -36,7 +36,7 @@ class Rows(Generic[M]):
         return ", ".join(f"{alias}.{field.column}" for field in self._fields)
 
     def instance(self, values: Sequence[Any]) -> M:
-        """The instance whose columns are `values`, in the order of `columns`."""
+        """The instance with these values, in the order of `columns`."""
         row = list(values)
         for place, convert in self._conversions:
             row[place] = convert(row[place])
@@ -44,16 +44,16 @@ class Rows(Generic[M]):
 
     @functools.cached_property
     def _conversions(self) -> list[tuple[int, Callable[[Any], Any]]]:
-        """What the database does not answer as Python has it: none for PostgreSQL, times and UUIDs for SQLite."""
+        """Position and converter of values that need one: none on PostgreSQL, times and UUIDs on SQLite."""
         conversions: list[tuple[int, Callable[[Any], Any]]] = []
         for place, field in enumerate(self._fields):
             column = field.get_col(self._model._meta.db_table)
             for convert in (*connection.ops.get_db_converters(column), *column.get_db_converters(connection)):
-                conversions.append((place, functools.partial(_converted, convert, column)))
+                conversions.append((place, functools.partial(_convert, convert, column)))
         return conversions
 
 
-def _converted(convert: Callable[..., Any], column: Any, value: Any) -> Any:
+def _convert(convert: Callable[..., Any], column: Any, value: Any) -> Any:
     return convert(value, column, connection)
 
 
@@ -63,36 +63,36 @@ def is_postgresql() -> bool:
 
 
 def fetch_one(statement: str, *values: object) -> Any:
-    """The first row of the statement, None when there is none."""
+    """The first row, or None."""
     rows = fetch_all(statement, *values)
     return rows[0] if rows else None
 
 
 def fetch_all(statement: str, *values: object) -> list[Any]:
-    """All rows of the statement. For a few statements that run often: each has a cursor of its own (`kept_cursor`)."""
+    """All rows. On PostgreSQL each statement keeps its cursor (`kept_cursor`), so use it for few statements."""
     if is_postgresql():
-        return _executed(connection.kept_cursor(statement), statement, values)  # type: ignore[attr-defined]
+        return _execute(connection.kept_cursor(statement), statement, values)  # type: ignore[attr-defined]
     with connection.cursor() as cursor:
-        return _executed(cursor, statement, adapted(*values))
+        return _execute(cursor, statement, adapted(*values))
 
 
-def _executed(cursor: Any, statement: str, values: Sequence[object]) -> list[Any]:
+def _execute(cursor: Any, statement: str, values: Sequence[object]) -> list[Any]:
     cursor.execute(statement, values)
     rows: list[Any] = cursor.fetchall()
     return rows
 
 
 def adapted(*values: object) -> list[Any]:
-    """The values as this database takes them: SQLite wants its own spelling of times and UUIDs."""
+    """The values as the database driver takes them: SQLite needs times and UUIDs in its own format."""
     if is_postgresql():
         return list(values)
     operations = connection.ops
-    taken: list[Any] = []
+    converted: list[Any] = []
     for value in values:
         if isinstance(value, datetime):
-            taken.append(operations.adapt_datetimefield_value(value))
+            converted.append(operations.adapt_datetimefield_value(value))
         elif isinstance(value, UUID):
-            taken.append(value.hex)
+            converted.append(value.hex)
         else:
-            taken.append(value)
-    return taken
+            converted.append(value)
+    return converted

@@ -1,4 +1,4 @@
-"""What may stand in a name, a nickname or a password."""
+"""Validation of names, nicknames and passwords."""
 
 from __future__ import annotations
 
@@ -12,6 +12,9 @@ _DIRECTIONS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 
 
 def refuse_control_characters(text: str) -> None:
-    """Raises ValidationError: for what a database can't hold or a page would garble (NUL, escapes, text direction)."""
+    """Raises ValidationError: the text contains NUL, another control character, or one that changes text direction.
+
+    A database cannot store them, or a page would show the text in another order.
+    """
     if any(unicodedata.category(character) in _CATEGORIES or character in _DIRECTIONS for character in text):
         raise ValidationError(_("This holds characters that can't be used here."), code="control_characters")

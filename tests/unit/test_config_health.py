@@ -31,7 +31,7 @@ def test_ready_when_the_database_is_migrated(client: Client) -> None:
 
 @pytest.mark.django_db
 def test_not_ready_before_migrations(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(health, "_needed", lambda: frozenset({("accounts", "9999_next")}))
+    monkeypatch.setattr(health, "_migrations", lambda: frozenset({("accounts", "9999_next")}))
     response = client.get("/health/ready")
     assert (response.status_code, response.json()["database"]) == (503, "migrations pending")
 

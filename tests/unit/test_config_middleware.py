@@ -9,8 +9,9 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+from django.conf import settings
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
-from django.test import RequestFactory
+from django.test import Client, RequestFactory
 from django.urls import resolve
 
 from config import logs
@@ -181,6 +182,18 @@ def test_one_origin_serves_everything(rf: RequestFactory, settings: Any) -> None
     settings.ALLOWED_HOSTS = ["auth.example.com"]
     request = rf.get("/accounts/sign-in", headers={"Host": "auth.example.com"})
     assert OriginMiddleware(page)(request).status_code == 200
+
+
+@pytest.mark.parametrize("path", ["/oauth/token", "/oauth/userinfo"])
+def test_token_and_user_info_read_and_set_no_cookie_at_the_host_of_the_pages_either(
+    client: Client, db: None, path: str
+) -> None:
+    """Django replaces a malformed CSRF cookie, where it reads one."""
+    cookies = f"{settings.CSRF_COOKIE_NAME}=malformed; {settings.SESSION_COOKIE_NAME}={'a' * 32}"
+    for answer in (client.get(path, headers={"Cookie": cookies}), client.post(path, headers={"Cookie": cookies})):
+        assert not answer.cookies
+        assert "Vary" not in answer
+    assert client.get("/accounts/sign-in", headers={"Cookie": cookies}).cookies
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1:8000", "[::1]:8000", "localhost", "localhost.:8000", "localhost:08000"])

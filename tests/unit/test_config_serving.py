@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import os
 import signal
@@ -50,8 +51,17 @@ def test_a_referrer_may_be_as_long_as_the_line(provider: Server) -> None:
     assert send(provider, "/health/live", "Referer: http://localhost/?" + "%2500" * 4096)[0] == 200
 
 
-def test_the_server_does_not_name_its_make(provider: Server) -> None:
-    assert "gunicorn" not in requests.get(f"{provider.base_url}/health/live", timeout=10).headers["Server"].lower()
+def test_a_body_that_no_view_reads_leaves_the_connection_open(provider: Server) -> None:
+    """gunicorn's own limit is 64 kB."""
+    netloc = urlsplit(provider.base_url).netloc
+    connection = http.client.HTTPConnection("127.0.0.1", int(netloc.rpartition(":")[2]), timeout=20)
+    for _ in range(2):
+        connection.request("POST", "/oauth/userinfo", b"x" * 1_000_000, {"Host": netloc})
+        response = connection.getresponse()
+        assert response.status == 405
+        response.read()
+        assert connection.sock is not None, "closed"
+    connection.close()
 
 
 def test_headers_of_a_proxy_change_no_address(provider: Server) -> None:

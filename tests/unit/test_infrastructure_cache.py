@@ -45,6 +45,8 @@ OPERATIONS: list[tuple[Callable[[FailOpenRedisCache], Any], Any]] = [
     (lambda cache: cache.clear(), None),
     (lambda cache: cache.is_answering(), False),
     (lambda cache: cache.get_or_set("key", 3), 3),
+    (lambda cache: cache.count_in_windows([("key", 60), ("other", 60)]), [0, 0]),
+    (lambda cache: cache.counted_in_windows(["key"]), [0]),
 ]
 
 
@@ -88,19 +90,19 @@ def test_one_caller_a_second_tries_again(monkeypatch: pytest.MonkeyPatch) -> Non
     now = [1000.0]
     monkeypatch.setattr("config.infrastructure.cache.time.monotonic", lambda: now[0])
     breaker = Breaker()
-    assert breaker.may_try()
+    assert breaker.allows_call()
     breaker.failed(OSError())
-    assert not breaker.may_try()
+    assert not breaker.allows_call()
     now[0] += 1.1
-    assert [breaker.may_try(), breaker.may_try()] == [True, False]
+    assert [breaker.allows_call(), breaker.allows_call()] == [True, False]
     breaker.succeeded()
-    assert [breaker.may_try(), breaker.may_try()] == [True, True]
+    assert [breaker.allows_call(), breaker.allows_call()] == [True, True]
 
 
 def test_caches_of_one_server_learn_from_each_other(away: FailOpenRedisCache) -> None:
     away.get("key")
-    another = FailOpenRedisCache(away._servers[0], {})
-    assert not another.breaker.may_try()
+    another = FailOpenRedisCache(away.url, {})
+    assert not another.breaker.allows_call()
 
 
 def test_counting_works_and_survives_a_stop_of_redis(redis_server: Any) -> None:
@@ -112,3 +114,23 @@ def test_counting_works_and_survives_a_stop_of_redis(redis_server: Any) -> None:
     redis_server.kill()
     assert cache.add("key", 1, 60)
     assert cache.incr("key") == 1
+
+
+def test_counters_work_after_a_restart_of_redis(redis_server: Any) -> None:
+    """The new Redis knows neither the connection nor the script."""
+    cache = FailOpenRedisCache(redis_server.url, {})
+    assert cache.count_in_windows([("narrow", 60), ("wide", 60)]) == [1, 1]
+    redis_server.kill()
+    redis_server.start()
+    assert cache.count_in_windows([("narrow", 60)], events=2) == [2]
+    assert cache.counted_in_windows(["narrow", "wide"]) == [2, 0]
+
+
+def test_a_late_answer_is_not_taken_for_the_next_one(redis_server: Any) -> None:
+    cache = FailOpenRedisCache(redis_server.url, {})
+    assert cache.count_in_windows([("narrow", 60)], events=7) == [7]
+    redis_server.pause()
+    assert cache.counted_in_windows(["narrow"]) == [0]
+    redis_server.go_on()
+    cache.breaker = Breaker()
+    assert cache.count_in_windows([("wide", 60)]) == [1]

@@ -1,1 +1,1 @@
-"""Django's PostgreSQL backend with a health check that costs nothing while nothing has happened."""
+"""Django's PostgreSQL backend with kept cursors, a health check without a statement, and lock time-outs."""

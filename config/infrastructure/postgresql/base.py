@@ -1,4 +1,4 @@
-"""The database backend that `config.environment` names."""
+"""The database backend that `DATABASES` names."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from django.db.backends.postgresql import base, schema
 from django.db.backends.utils import CursorWrapper
 from psycopg import Error
 
-# A row that somebody holds for longer, a rotation that hangs or a machine that is gone, must not hold up a worker too.
+# A request fails instead of waiting longer for a locked row, for instance one of a client that has crashed.
 LOCK_TIMEOUT_SECONDS = 5
-# For requests (config.wsgi): a command may take as long as it takes.
+# For requests (config.wsgi). Commands have no such limit.
 STATEMENT_TIMEOUT_SECONDS = 10
 timeouts = {"lock_timeout": LOCK_TIMEOUT_SECONDS}
-# Shorter than PostgreSQL's deadlock_timeout (1 s): the migration gives up, and a request is never the victim.
+# Shorter than PostgreSQL's deadlock_timeout (1 s), so that in a deadlock the migration fails and not a request.
 MIGRATION_LOCK_TIMEOUT_MS = 500
 
 
 class SchemaEditor(schema.DatabaseSchemaEditor):
-    """Changes a table only if it gets the lock at once: while it waits, every request to that table waits behind it.
+    """Fails when a table stays locked: while a migration waits for its lock, all requests to the table wait behind it.
 
     `manage.py migrate` tries again.
     """
@@ -32,11 +32,10 @@ class SchemaEditor(schema.DatabaseSchemaEditor):
 
 
 class DatabaseWrapper(base.DatabaseWrapper):
-    """Django's own with three differences, two of them for statements that run in every request.
+    """Django's backend with three changes.
 
-    A server that goes away closes its sockets: a connection on which nothing waits to be read is taken as usable, where
-    `CONN_HEALTH_CHECKS` asks `SELECT 1`. A cursor can be kept for a statement (`kept_cursor`).
-    And a migration does not wait for its locks (`SchemaEditor`).
+    The health check reads the state of the socket instead of sending `SELECT 1` (`is_usable`). A frequent statement
+    keeps its cursor (`kept_cursor`). A migration does not wait for its locks (`SchemaEditor`).
     """
 
     SchemaEditorClass = SchemaEditor
@@ -50,9 +49,9 @@ class DatabaseWrapper(base.DatabaseWrapper):
         super().connect()
 
     def kept_cursor(self, statement: str) -> CursorWrapper:
-        """A cursor for this statement alone, as long-lived as the connection; not to be closed.
+        """The cursor of this statement. It lives as long as the connection; do not close it.
 
-        A new one has to find out each time how values get in and out, which is half of what the statement costs here.
+        A new cursor looks up the adapters of all types again, which is half of the statement's cost in this process.
         """
         self.close_if_health_check_failed()
         self.ensure_connection()
@@ -63,12 +62,15 @@ class DatabaseWrapper(base.DatabaseWrapper):
         return self._kept[statement]
 
     def get_connection_params(self) -> dict[str, Any]:
-        """`DATABASE_URL` has the last word: it may hold `?options=…`."""
+        """`options` in `DATABASE_URL` replaces the time-outs."""
         options = " ".join(f"-c {name}={seconds}s" for name, seconds in timeouts.items())
         return {"options": options, **super().get_connection_params()}
 
     def is_usable(self) -> bool:
-        """Not after an error: a prepared statement whose table was changed fails as long as its connection lives."""
+        """Whether the connection works. While its socket has nothing to read, the server has not closed it.
+
+        False after an error: once a table was changed, a prepared statement for it fails on its connection for good.
+        """
         if self.errors_occurred:
             return False
         try:

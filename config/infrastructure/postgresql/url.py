@@ -1,4 +1,4 @@
-"""The address of a PostgreSQL database, as `DATABASE_URL` holds it."""
+"""Parses the `DATABASE_URL` of a PostgreSQL database."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ _PARTS = re.compile(r"([a-z]+://(?:[^/?#]*@)?)([^@/?#]*)(.*)", re.IGNORECASE)
 
 
 def entry(url: str) -> dict[str, Any]:
-    """Django's entry for the database. libpq reads the hosts, of which there may be several, and checks the options.
+    """Django's entry for the database. libpq parses the hosts, one or several, and checks the options.
 
-    Raises ValueError: what follows on "it must be" and the form; nothing that may hold a password.
+    Raises ValueError: the URL is malformed. Its text continues the sentence "must be FORM", and contains no password.
     """
     parts = _PARTS.fullmatch(url)
     if parts is None or re.search(r"\s", url):
         raise ValueError
     account, hosts, rest = parts.groups()
     found: dict[str, Any] = environ.Env.db_url_config(f"{account}{rest}")
-    host, port = _place(hosts)
+    host, port = _hosts_and_ports(hosts)
     if not found["NAME"]:
         raise ValueError
     return {
@@ -33,12 +33,12 @@ def entry(url: str) -> dict[str, Any]:
         "HOST": host or found["HOST"],
         "PORT": port,
         **_options(**found.get("OPTIONS", {})),
-        "CONN_MAX_AGE": None,  # as long as its thread lives
-        "CONN_HEALTH_CHECKS": True,  # and again after a restart of the database
+        "CONN_MAX_AGE": None,  # a connection lives as long as its thread
+        "CONN_HEALTH_CHECKS": True,  # reconnect after a restart of the database
     }
 
 
-def _place(hosts: str) -> tuple[str, str]:
+def _hosts_and_ports(hosts: str) -> tuple[str, str]:
     """Hosts and ports, each separated by commas."""
     try:
         place = conninfo_to_dict(f"postgres://{hosts}")
@@ -64,13 +64,13 @@ def _options(prepare_threshold: int | str = 5, **options: Any) -> dict[str, Any]
             "server_side_binding": True,
             "prepare_threshold": prepare_threshold if is_prepared else None,
             "connect_timeout": 5,
-            # A machine that is gone is noticed after 15 seconds, while an answer is awaited and while one is sent.
+            # Seconds. A server machine that is gone is noticed after 15, while waiting for a result and while sending.
             "keepalives_idle": 5,
             "keepalives_interval": 5,
             "keepalives_count": 2,
             "tcp_user_timeout": 15_000,  # milliseconds
             **options,
         },
-        # A pooler that keeps no prepared statements for a connection keeps no cursors either.
+        # A pooler without prepared statements has no server-side cursors either.
         "DISABLE_SERVER_SIDE_CURSORS": not is_prepared,
     }

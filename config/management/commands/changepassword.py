@@ -1,4 +1,4 @@
-"""Django's `manage.py changepassword` would change the password and leave what was given out under the old one."""
+"""Refuses `manage.py changepassword`: it would leave sessions, codes and tokens valid."""
 
 from __future__ import annotations
 
@@ -17,5 +17,5 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> NoReturn:
         raise CommandError(
-            "Use manage.py account set-password EMAIL --password-stdin, which also ends what was given out before."
+            "Use manage.py account set-password EMAIL --password-stdin, which also ends sessions, codes and tokens."
         )

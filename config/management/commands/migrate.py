@@ -1,4 +1,4 @@
-"""`manage.py migrate`: Django's own, which tries again when requests use a table at the moment it is to change."""
+"""`manage.py migrate`, repeated while requests lock a table that a migration changes."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from django.db import OperationalError
 ATTEMPTS = 60
 PAUSE_SECONDS = 1.0
 # PostgreSQL's lock_not_available and deadlock_detected.
-IS_IN_USE = ("55P03", "40P01")
+LOCKED = ("55P03", "40P01")
 
 
 class Command(migrate.Command):
-    """A migration that did not get its locks was rolled back whole, so it can be applied again.
+    """Repeats the migration that did not get its locks: PostgreSQL has rolled it back completely.
 
-    Raises CommandError: a table stayed in use for all attempts.
+    Raises CommandError: a table was locked at each attempt.
     """
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -27,7 +27,7 @@ class Command(migrate.Command):
                 super().handle(*args, **options)
                 return
             except OperationalError as error:
-                if getattr(error.__cause__, "sqlstate", None) not in IS_IN_USE:
+                if getattr(error.__cause__, "sqlstate", None) not in LOCKED:
                     raise
             self.stdout.write("\nA table is in use. Trying again.")
             time.sleep(PAUSE_SECONDS)
