@@ -97,6 +97,7 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 REDIS_URL = env.redis("REDIS_URL")
 CACHES = {"default": env.cache(REDIS_URL)}
+CACHES["limits"] = CACHES["default"] | ({"BACKEND": "config.infrastructure.cache.RateLimitCache"} if REDIS_URL else {})
 
 # EMAIL_BACKEND, EMAIL_HOST and the others.
 vars().update(env.email("EMAIL_URL", VAR_DIR / "mail"))
@@ -125,6 +126,7 @@ RATES = env.rates(
     RATE_SIGN_IN_ACCOUNT="10/15m",
     RATE_SIGN_IN_ADDRESS="50/15m",
 )
+RATELIMIT_USE_CACHE = "limits"
 RATELIMIT_FAIL_OPEN = True
 
 # Who may come in -----------------------------------------------------------------------------------------------------
