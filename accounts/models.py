@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from django.conf import settings
 from django.contrib.auth.hashers import check_password
 from django.contrib.auth.models import AbstractBaseUser, BaseUserManager, PermissionsMixin
-from django.contrib.sessions.base_session import AbstractBaseSession, BaseSessionManager
+from django.contrib.sessions.base_session import AbstractBaseSession
 from django.db import models
 from django.db.models.functions import Lower
 from django.utils import timezone
@@ -19,7 +19,6 @@ from django.utils.crypto import salted_hmac
 from django.utils.translation import gettext_lazy as _
 
 from accounts import hashing
-from accounts.sessions import SessionStore
 
 NICKNAME_MAX_LENGTH = 60
 EMAIL_MAX_LENGTH = 254
@@ -122,18 +121,15 @@ class User(AbstractBaseUser, PermissionsMixin):
 
 
 class Session(AbstractBaseSession):
-    """A browser's session. The key column holds the digest of the key the browser keeps (D15)."""
+    """A browser's session. The key column holds the digest of the key the browser keeps (D15).
+
+    It names no store class: only the browser's key decrypts a row, which is why `get_decoded` does not work.
+    """
 
     session_key = models.CharField(_("digest of the session key"), max_length=64, primary_key=True)
     user = models.ForeignKey(User, on_delete=models.CASCADE, null=True, related_name="sessions")
     created_at = models.DateTimeField(default=timezone.now, editable=False)
 
-    objects: ClassVar[BaseSessionManager[Session]] = BaseSessionManager()  # type: ignore[assignment]
-
     class Meta(AbstractBaseSession.Meta):  # type: ignore[name-defined]
         verbose_name = _("browser session")
         verbose_name_plural = _("browser sessions")
-
-    @classmethod
-    def get_session_store_class(cls) -> type:
-        return SessionStore

@@ -12,8 +12,8 @@ from django.db import transaction
 from django.db.models import F, Q
 from django.utils import timezone
 
-from accounts.sessions import Beside, SessionStore
-from config.infrastructure.sql import Rows
+from accounts.sessions import SessionStore
+from config.infrastructure.sql import Rows, fetch_one
 from oauth_bridge import codes
 from oauth_bridge.models import Application, ApplicationSecret, Consent
 
@@ -27,25 +27,28 @@ MOST_WORKING = 10
 
 APPLICATIONS = Rows(Application, without=("created", "updated"))
 
-WITH_CONSENT = Beside(
-    f"{APPLICATIONS.columns('a')}, c.fingerprint",
-    f"LEFT JOIN {Application._meta.db_table} a ON a.client_id = %s"
-    f" LEFT JOIN {Consent._meta.db_table} c ON c.application_id = a.id AND c.user_id = u.id AND c.expires_at > %s"
-    " AND c.person_version = u.credentials_version",
-)
+BY_CLIENT_ID = f"SELECT {APPLICATIONS.columns('a')} FROM {Application._meta.db_table} a WHERE a.client_id = %s"  # noqa: S608
 
 
 def find(client_id: str, session: SessionStore | None = None) -> Application | None:
-    """The application a request names, whatever state it is in, with what the session's person has agreed to.
-
-    One statement, which also loads the session.
-    """
+    """The application a request names, whatever state it is in, with what the session's person has agreed to."""
     if not client_id.isprintable():  # PostgreSQL takes no NUL
         return None
-    row = (session or SessionStore()).load_with(WITH_CONSENT, client_id, timezone.now())
-    application = APPLICATIONS.instance(row[:-1])
-    application.agreed_fingerprint = row[-1]
-    return application if application.pk else None
+    row = fetch_one(BY_CLIENT_ID, client_id)
+    if row is None:
+        return None
+    application = APPLICATIONS.instance(row)
+    application.agreed_fingerprint = None
+    if session and session.person and not application.is_trusted:
+        person = session.person
+        consents = Consent.objects.filter(
+            user=person,
+            application=application,
+            expires_at__gt=timezone.now(),
+            person_version=person.credentials_version,
+        )
+        application.agreed_fingerprint = consents.values_list("fingerprint", flat=True).first()
+    return application
 
 
 @transaction.atomic

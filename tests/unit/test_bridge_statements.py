@@ -32,12 +32,12 @@ def statements(call):
     return answer, [verb for verb in sent if verb not in ("BEGIN", "COMMIT", "SAVEPOINT", "RELEASE")]
 
 
-def test_a_sign_in_of_a_signed_in_browser_costs_two_two_and_one(client, alice):
+def test_a_sign_in_of_a_signed_in_browser_costs_three_two_and_one(client, alice):
     application, secret = applications.create(name="Ours", redirect_uris=[CALLBACK], is_trusted=True)
     client.force_login(alice)
     query = {"client_id": application.client_id, "redirect_uri": CALLBACK, "response_type": "code"}
     answer, sent = statements(lambda: client.get("/oauth/authorize", query))
-    assert sent == ["SELECT", "INSERT"]
+    assert sent == ["SELECT", "SELECT", "INSERT"], "application, session and person, code"
 
     body = {
         "grant_type": "authorization_code",
@@ -61,14 +61,14 @@ def test_a_sign_in_of_a_signed_in_browser_costs_two_two_and_one(client, alice):
     assert sent == ["SELECT"]
 
 
-def test_a_remembered_consent_costs_no_statement_more(client, alice):
+def test_a_remembered_consent_costs_one_statement_more(client, alice):
     application, _ = applications.create(name="Theirs", redirect_uris=[CALLBACK])
     consent.remember(alice, application)
     client.force_login(alice)
     query = {"client_id": application.client_id, "redirect_uri": CALLBACK, "response_type": "code"}
     answer, sent = statements(lambda: client.get("/oauth/authorize", query))
     assert "code=" in answer["Location"]
-    assert sent == ["SELECT", "INSERT"]
+    assert sent == ["SELECT", "SELECT", "SELECT", "INSERT"], "application, session and person, consent, code"
 
 
 def test_a_bad_token_costs_two_and_none_costs_nothing(client, db):
