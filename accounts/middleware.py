@@ -40,7 +40,7 @@ def signed_in_person(request: HttpRequest) -> User | None:
 
 
 def _is_current(session: SessionStore, person: User) -> bool:
-    """Whether the person's password and credentials are those of the sign-in. A retired SECRET_KEY's mark is renewed."""
+    """Whether password and credentials are those of the sign-in. The mark of a retired SECRET_KEY is renewed."""
     session_hash = session.get(HASH_SESSION_KEY, "")
     if constant_time_compare(session_hash, person.get_session_auth_hash()):
         return True

@@ -16,7 +16,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
 from django.template.response import SimpleTemplateResponse
-from django.urls import NoReverseMatch, reverse
+from django.urls import reverse
 from django.utils.cache import get_conditional_response
 from django.utils.decorators import method_decorator
 from django.utils.translation import gettext as _
@@ -72,33 +72,6 @@ class SignOutView(library.LogoutView):
 
     def get_redirect_url(self) -> str:
         return returning.onward_from_sign_out(self.request)
-
-
-class ConfirmAddressView(library.ConfirmEmailVerificationCodeView):
-    """The page that takes the code from the mail."""
-
-    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        # Past the library's own method, which wants a page of e-mail addresses that is not offered here.
-        context: dict[str, Any] = super(library.ConfirmEmailVerificationCodeView, self).get_context_data(**kwargs)
-        return (
-            context
-            | _way_back(self.request)
-            | {
-                "verify_form": context["form"] if self._action == "verify" else self._get_verify_form_class()(),
-                "email": self._process.email,
-                "can_resend": self._process.can_resend,
-                "cancel_url": None if self.stage else reverse("profile"),
-            }
-        )
-
-
-@never_cache
-def confirm_address(request: HttpRequest) -> HttpResponseBase:
-    """The code page; for somebody signed in who asked for no code, the profile, where one can be asked for."""
-    try:
-        return cast(HttpResponseBase, ConfirmAddressView.as_view()(request))
-    except NoReverseMatch:  # the library's page of e-mail addresses, which is not offered here
-        return redirect("profile")
 
 
 def send_code(request: HttpRequest) -> HttpResponse:
