@@ -76,7 +76,7 @@ def userinfo_failure(request: HttpRequest) -> None:
 
 
 def _failure(*counters: Counter) -> None:
-    _refuse(limits.exceeded(*counters) or limits.count(*counters))
+    _refuse(limits.attempt(*counters))
 
 
 def _refuse(seconds: int) -> None:

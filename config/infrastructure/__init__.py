@@ -1,1 +1,1 @@
-"""What accounts and oauth_bridge both stand on: statements, counters, client addresses. It imports neither."""
+"""Shared by accounts and oauth_bridge, and importing neither: statements, limits, caches, network addresses."""

@@ -13,7 +13,7 @@ from django_ratelimit.core import get_usage
 
 from config.infrastructure.network import site_of
 
-# How many times its rate a limit allows to what one machine can invent or rotate: client ids, addresses.
+# How many times its rate a limit allows for all keys that one machine can invent or rotate: client ids, addresses.
 ROTATING = 10
 # How many times the rate of one address an IPv6 site (/48, 65,536 times a /64) may use.
 SITE = 4
@@ -60,6 +60,14 @@ def exceeded(*counters: Counter) -> int:
         if seconds := _seconds_to_wait(counter, increment=False):
             return seconds
     return 0
+
+
+def attempt(*counters: Counter) -> int:
+    """Add one event to each limit unless one of them is full: 0, or the seconds (at least 1) to wait.
+
+    Unlike `count`, an event that the widest limit refuses makes no counter for its narrower ones.
+    """
+    return exceeded(*counters) or count(*counters)
 
 
 def _seconds_to_wait(counter: Counter, *, increment: bool) -> int:

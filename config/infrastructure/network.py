@@ -1,4 +1,4 @@
-"""Where a request comes from, as far as that can be believed."""
+"""The network address of a request."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ IPV6_SITE_BITS = 48
 
 
 def client_address(request: HttpRequest) -> str:
-    """The network address that limits and the log count by. D21.
+    """The network address for limits and the log: an IPv4 address or an IPv6 /64. D21.
 
-    It is the peer's, unless the peer is a trusted proxy; then the right-most address of `X-Forwarded-For` that is not
-    one. IPv6 counts by its /64. `"unknown"` when there is no address at all (a Unix socket).
+    It is the peer's or, behind trusted proxies, the right-most address of `X-Forwarded-For` that is not a trusted
+    proxy's. `"unknown"` when there is none (a Unix socket).
     """
     proxies = tuple(settings.TRUSTED_PROXIES)
     forwarded = request.META.get("HTTP_X_FORWARDED_FOR", "") if proxies else ""
@@ -36,25 +36,25 @@ def _client_address(peer: str, forwarded: str, proxies: tuple[IPv4Network | IPv6
         if claimed is None:
             break
         address = claimed
-    return _counted(address)
+    return _network_of(address)
 
 
 @functools.lru_cache(maxsize=256)
 def site_of(address: str) -> str:
-    """The /48 around an IPv6 address as `client_address` gives it, which one customer may hold whole; "" for others."""
+    """The /48 of an IPv6 /64 from `client_address`, all of which may belong to one customer; "" for IPv4."""
     if ":" not in address:
         return ""
     return str(ip_network(address).supernet(new_prefix=IPV6_SITE_BITS))
 
 
-def _counted(address: IPv4Address | IPv6Address) -> str:
+def _network_of(address: IPv4Address | IPv6Address) -> str:
     if isinstance(address, IPv6Address):
         return str(ip_network((address, IPV6_PREFIX_BITS), strict=False))
     return str(address)
 
 
 def _parse(text: str) -> IPv4Address | IPv6Address | None:
-    """An address, with or without port and brackets. An IPv4 address inside IPv6 is that IPv4 address."""
+    """An address, with or without port and brackets; the IPv4 address of one that is mapped to IPv6."""
     text = text.strip()
     if text.startswith("["):
         text = text[1:].partition("]")[0]

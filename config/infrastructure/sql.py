@@ -1,4 +1,4 @@
-"""Statements written by hand: what goes in, and model instances from what comes out, at a fifth of `raw`'s price."""
+"""Hand-written statements: their parameters, and model instances from their rows in a fifth of the time of `raw`."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ M = TypeVar("M", bound=Model)
 
 
 class Rows(Generic[M]):
-    """A model's columns for a statement, and its instances from what the statement found.
+    """A model's columns for a statement, and its instances from the rows of the statement.
 
-    With `names`, only these fields are read, and those `without` are not; Django reads them when somebody asks.
+    With `names`, only these fields; never those in `without`. Django loads the others when they are used.
     """
 
     def __init__(self, model: type[M], *names: str, without: Collection[str] = ()) -> None:
@@ -44,7 +44,7 @@ class Rows(Generic[M]):
 
     @functools.cached_property
     def _conversions(self) -> list[tuple[int, Callable[[Any], Any]]]:
-        """What the database does not answer as Python has it: none for PostgreSQL, times and UUIDs for SQLite."""
+        """Converters of columns that the driver does not convert: none for PostgreSQL, times and UUIDs for SQLite."""
         conversions: list[tuple[int, Callable[[Any], Any]]] = []
         for place, field in enumerate(self._fields):
             column = field.get_col(self._model._meta.db_table)
@@ -63,13 +63,13 @@ def is_postgresql() -> bool:
 
 
 def fetch_one(statement: str, *values: object) -> Any:
-    """The first row of the statement, None when there is none."""
+    """The first row of the statement; None when there is none."""
     rows = fetch_all(statement, *values)
     return rows[0] if rows else None
 
 
 def fetch_all(statement: str, *values: object) -> list[Any]:
-    """All rows of the statement. For a few statements that run often: each has a cursor of its own (`kept_cursor`)."""
+    """All rows of the statement. For few and frequent statements: a cursor is kept for each (`kept_cursor`)."""
     if is_postgresql():
         return _executed(connection.kept_cursor(statement), statement, values)  # type: ignore[attr-defined]
     with connection.cursor() as cursor:
@@ -83,7 +83,7 @@ def _executed(cursor: Any, statement: str, values: Sequence[object]) -> list[Any
 
 
 def adapted(*values: object) -> list[Any]:
-    """The values as this database takes them: SQLite wants its own spelling of times and UUIDs."""
+    """The values as parameters for this database: SQLite needs times and UUIDs in its own format."""
     if is_postgresql():
         return list(values)
     operations = connection.ops

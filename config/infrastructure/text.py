@@ -1,4 +1,4 @@
-"""What may stand in a name, a nickname or a password."""
+"""The characters that names, nicknames and passwords may have."""
 
 from __future__ import annotations
 
@@ -12,6 +12,6 @@ _DIRECTIONS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 
 
 def refuse_control_characters(text: str) -> None:
-    """Raises ValidationError: for what a database can't hold or a page would garble (NUL, escapes, text direction)."""
+    """Raises ValidationError: a character can't be stored or would garble a page (NUL, escapes, text direction)."""
     if any(unicodedata.category(character) in _CATEGORIES or character in _DIRECTIONS for character in text):
         raise ValidationError(_("This holds characters that can't be used here."), code="control_characters")

@@ -96,7 +96,7 @@ def test_in_memory_invented_keys_make_no_counters_once_the_wider_limit_is_full(s
     settings.RATES = {"token_failures": "5/h"}
     for number in range(50):
         counters = Counter("token_failures", f"invented {number}"), Counter("token_failures", "address")
-        limits.exceeded(*counters) or limits.count(*counters)
+        limits.attempt(*counters)
     assert len(caches["limits"]._cache) == 6
 
 
