@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django import forms
+from django.apps import apps
 from django.contrib import admin, messages
 from django.contrib.auth.forms import SetPasswordMixin
 from django.contrib.auth.models import Permission
@@ -40,11 +41,9 @@ class NewPersonForm(SetPasswordMixin, forms.ModelForm):  # type: ignore[type-arg
 
     def clean(self) -> dict[str, Any] | None:
         self.validate_passwords()
+        about = {name: self.cleaned_data.get(name, "") for name in ("email", "nickname")}
+        self.validate_password_for_user(User(**about))
         return super().clean()
-
-    def _post_clean(self) -> None:
-        super()._post_clean()  # type: ignore[misc]
-        self.validate_password_for_user(self.instance)
 
     def save(self, commit: bool = True) -> User:
         self.instance.set_password(self.cleaned_data["password1"])
@@ -117,7 +116,7 @@ class UserAdmin(ModelAdmin):
 
     def formfield_for_manytomany(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
         """Offer only the permissions of models that the administration shows."""
-        shown = ContentType.objects.get_for_models(*self.admin_site._registry)
+        shown = ContentType.objects.get_for_models(*filter(self.admin_site.is_registered, apps.get_models()))
         kwargs["queryset"] = Permission.objects.filter(content_type__in=shown.values())
         kwargs["form_class"] = PermissionField
         return super().formfield_for_manytomany(db_field, request, **kwargs)
