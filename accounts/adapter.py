@@ -1,4 +1,4 @@
-"""The only place that answers django-allauth's questions."""
+"""allauth's adapter: what it asks about sign-in, passwords, e-mails and messages."""
 
 from __future__ import annotations
 
@@ -20,16 +20,15 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from accounts import returning, throttling, verification
-from accounts.credentials import end_credentials
+from accounts import credentials, known_browsers, returning, throttling, verification
 from accounts.models import User
 from config.infrastructure.network import client_address
 
 logger = logging.getLogger(__name__)
 
-RESET_MAILS = ("password_reset_key", "unknown_account")
+RESET_TEMPLATES = ("password_reset_key", "unknown_account")
 
-# Where the page that follows says it itself, a message only gets in the way.
+# Our wording; none where the next page says the same.
 _MESSAGES = {
     "account/messages/logged_in.txt": "",
     "account/messages/logged_out.txt": gettext_lazy("You are signed out."),
@@ -39,11 +38,12 @@ _MESSAGES = {
 }
 
 
-# In the session of a sign-in that goes on after the password: for whom, and under which `credentials_version`.
-_BEGUN = "sign_in_begun"
+# Session key of a sign-in that needs more steps after the password.
+_SIGN_IN_STATE = "sign_in_begun"
 
 
-def _state_of(user: AbstractBaseUser) -> list[Any]:
+def _sign_in_state(user: AbstractBaseUser) -> list[Any]:
+    """Whose sign-in it is, and the version of their credentials when they typed the password."""
     return [str(user.pk), cast(User, user).credentials_version]
 
 
@@ -59,11 +59,11 @@ class AccountAdapter(DefaultAccountAdapter):
         return False
 
     def is_ajax(self, request: HttpRequest) -> bool:
-        """Nobody gets JSON here, whatever a request says it accepts."""
+        """Always answer with a page, whatever the request accepts."""
         return False
 
     def is_safe_url(self, url: str | None) -> bool:
-        return bool(url) and returning.is_own_path(url or "")
+        return returning.is_own_path(url or "")
 
     def get_client_ip(self, request: HttpRequest) -> str:
         return client_address(request)
@@ -71,7 +71,7 @@ class AccountAdapter(DefaultAccountAdapter):
     # Signing in --------------------------------------------------------------------------------------------------
 
     def pre_authenticate(self, request: HttpRequest, **credentials: Any) -> None:
-        """D21. Takes the place of the library's limits, with which six wrong passwords lock an owner out."""
+        """D21. Replaces allauth's limits, with which six wrong passwords from anywhere lock the owner out."""
         seconds = throttling.sign_in_wait(request, credentials["email"])
         if seconds:
             raise ValidationError(throttling.retry_message(seconds), code="throttled", params={"seconds": seconds})
@@ -83,21 +83,21 @@ class AccountAdapter(DefaultAccountAdapter):
         response: HttpResponse | None = super().pre_login(request, user, **kwargs)
         if response is None:
             verification.align(cast(User, user))
-            request.session[_BEGUN] = _state_of(user)
+            request.session[_SIGN_IN_STATE] = _sign_in_state(user)
         return response
 
     def login(self, request: HttpRequest, user: AbstractBaseUser) -> None:
-        """Sign in whoever typed the password, perhaps some steps ago.
+        """Sign the person in, after the password and any further step.
 
-        Raises ImmediateHttpResponse: since then the account was deactivated or its credentials were ended.
+        Raises ImmediateHttpResponse: the account was deactivated, or its credentials ended, after the password.
         """
-        if request.session.pop(_BEGUN, None) != _state_of(user) or not user.is_active:
+        if request.session.pop(_SIGN_IN_STATE, None) != _sign_in_state(user) or not user.is_active:
             raise ImmediateHttpResponse(redirect("account_login"))
         super().login(request, user)
 
     def post_login(self, request: HttpRequest, user: AbstractBaseUser, **kwargs: Any) -> HttpResponse:
         response: HttpResponse = super().post_login(request, user, **kwargs)
-        throttling.know_browser(request, response, cast(User, user))
+        known_browsers.remember(request, response, cast(User, user))
         returning.forget(request)
         return response
 
@@ -105,15 +105,15 @@ class AccountAdapter(DefaultAccountAdapter):
         return returning.remembered(request) or reverse("profile")
 
     def logout(self, request: HttpRequest) -> None:
-        """Sign out, and keep where this browser was going: "not you?" must not lose the way back."""
-        way_back = returning.remembered(request)
+        """Sign out and keep the return path, which "not you?" still needs."""
+        return_to = returning.remembered(request)
         super().logout(request)
-        returning.remember(request, way_back)
+        returning.remember(request, return_to)
 
     # Address and password ----------------------------------------------------------------------------------------
 
     def confirm_email(self, request: HttpRequest, email_address: Any) -> bool:
-        """The library's several statements in one transaction with `email_verified_at`."""
+        """Run allauth's statements in one transaction with `email_verified_at`."""
         with transaction.atomic():
             confirmed: bool = super().confirm_email(request, email_address)
             if confirmed:
@@ -121,31 +121,24 @@ class AccountAdapter(DefaultAccountAdapter):
         return confirmed
 
     def set_password(self, user: AbstractBaseUser, password: str) -> None:
-        """A new password ends what was given out before it, except the session of the browser that chose it.
+        """End the person's credentials too, except the session of this browser. allauth's own saves the whole row."""
+        credentials.set_password(cast(User, user), password, except_session=self.request.session.session_key)
 
-        Not the library's own, which saves the whole row as it was before the hash was made: an account that was
-        deactivated meanwhile would be active again.
-        """
-        user.set_password(password)
-        with transaction.atomic():
-            user.save(update_fields=["password"])
-            end_credentials(cast(User, user), except_session=self.request.session.session_key)
-
-    # Mail --------------------------------------------------------------------------------------------------------
+    # E-mail ------------------------------------------------------------------------------------------------------
 
     def get_reset_password_from_key_url(self, key: str) -> str:
-        """At AUTH_URL, whatever host the request named. D1."""
-        person, _dash, token = key.partition("-")
-        path = reverse("account_reset_password_from_key", kwargs={"uidb36": person, "key": token})
+        """The link of a reset e-mail, at AUTH_URL whatever the Host header says. D1."""
+        user_id, _dash, token = key.partition("-")
+        path = reverse("account_reset_password_from_key", kwargs={"uidb36": user_id, "key": token})
         return f"{settings.AUTH_URL}{path}"
 
     def send_password_reset_mail(self, user: AbstractBaseUser, email: str, context: dict[str, Any]) -> None:
-        """The link, to the address on file and to no other spelling; without an active account, a mail that says so.
+        """Send the link to the stored spelling of the address, or, without an active account, an e-mail that says so.
 
-        Both mails are written and one is sent, so that the time tells nobody which.
+        Both e-mails are rendered, so that the response time does not reveal which one is sent.
         """
         address = cast(User, user).email
-        link, no_account = (self.render_mail(f"account/email/{name}", address, context) for name in RESET_MAILS)
+        link, no_account = (self.render_mail(f"account/email/{name}", address, context) for name in RESET_TEMPLATES)
         self._send(link if user.is_active else no_account, "password reset")
 
     def send_mail(self, template_prefix: str, email: str, context: dict[str, Any]) -> None:
@@ -158,7 +151,7 @@ class AccountAdapter(DefaultAccountAdapter):
         context: dict[str, Any],
         headers: dict[str, str] | None = None,
     ) -> EmailMessage:
-        surroundings = {
+        common = {
             "email": email,
             "service_name": settings.SERVICE_NAME,
             "service_url": settings.AUTH_URL,
@@ -167,10 +160,10 @@ class AccountAdapter(DefaultAccountAdapter):
             "link_minutes": settings.PASSWORD_RESET_TIMEOUT // 60,
         }
         headers = {"Auto-Submitted": "auto-generated", **(headers or {})}
-        return cast(EmailMessage, super().render_mail(template_prefix, email, context | surroundings, headers))
+        return cast(EmailMessage, super().render_mail(template_prefix, email, context | common, headers))
 
     def _send(self, mail: EmailMessage, name: str) -> None:
-        """Sent at once, so that a failure can be told to the person who waits for it. Never a 500."""
+        """Send at once. A failure is logged, and the next page shows it to the person."""
         try:
             mail.send()
         except (OSError, SMTPException) as error:

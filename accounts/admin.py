@@ -1,10 +1,11 @@
-"""People in the administration. No page shows a password's digest or a session."""
+"""People in the administration. No page shows a password's hash or a session."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from django import forms
+from django.apps import apps
 from django.contrib import admin, messages
 from django.contrib.auth.forms import SetPasswordMixin
 from django.contrib.auth.models import Permission
@@ -17,20 +18,14 @@ from django.utils.translation import ngettext
 from accounts import avatars, verification
 from accounts.admin_site import ModelAdmin
 from accounts.credentials import set_active
-from accounts.forms import PasswordField
-from accounts.models import NICKNAME_MAX_LENGTH, User
-from config.infrastructure.text import refuse_control_characters
+from accounts.forms import NicknameField, PasswordField
+from accounts.models import User
 
 PRIVILEGES = ("is_staff", "is_superuser", "user_permissions")
 
 
-class NicknameMixin(forms.ModelForm):  # type: ignore[type-arg]
-    nickname = forms.CharField(
-        label=_("Nickname"), required=False, max_length=NICKNAME_MAX_LENGTH, validators=[refuse_control_characters]
-    )
-
-
-class NewPersonForm(SetPasswordMixin, NicknameMixin):  # type: ignore[type-arg]
+class NewPersonForm(SetPasswordMixin, forms.ModelForm):  # type: ignore[type-arg]
+    nickname = NicknameField()
     password1 = PasswordField(_("Password"), "new-password")
     password2 = PasswordField(_("Password again"), "new-password")
     is_verified = forms.BooleanField(
@@ -46,11 +41,9 @@ class NewPersonForm(SetPasswordMixin, NicknameMixin):  # type: ignore[type-arg]
 
     def clean(self) -> dict[str, Any] | None:
         self.validate_passwords()
+        about = {name: self.cleaned_data.get(name, "") for name in ("email", "nickname")}
+        self.validate_password_for_user(User(**about))
         return super().clean()
-
-    def _post_clean(self) -> None:
-        super()._post_clean()  # type: ignore[misc]
-        self.validate_password_for_user(self.instance)
 
     def save(self, commit: bool = True) -> User:
         self.instance.set_password(self.cleaned_data["password1"])
@@ -58,7 +51,9 @@ class NewPersonForm(SetPasswordMixin, NicknameMixin):  # type: ignore[type-arg]
         return person
 
 
-class PersonForm(NicknameMixin):
+class PersonForm(forms.ModelForm):  # type: ignore[type-arg]
+    nickname = NicknameField()
+
     class Meta:
         model = User
         fields = ("nickname", "is_active", *PRIVILEGES)
@@ -66,7 +61,7 @@ class PersonForm(NicknameMixin):
 
 class PermissionField(forms.ModelMultipleChoiceField):  # type: ignore[type-arg]
     def label_from_instance(self, obj: Permission) -> str:
-        """The name alone, which says of what it is: the boxes cut longer texts."""
+        """The name alone: the boxes of the page cut off longer texts."""
         return obj.name
 
 
@@ -101,7 +96,7 @@ class UserAdmin(ModelAdmin):
 
     @staticmethod
     def _may_touch(request: HttpRequest, person: User | None) -> bool:
-        """Another administrator's account is a superuser's business: nobody climbs by way of it."""
+        """Only a superuser may change an administrator's account: it could give others its permissions."""
         return request.user.is_superuser or person is None or not (person.is_staff or person.is_superuser)
 
     def get_readonly_fields(self, request: HttpRequest, obj: User | None = None) -> Any:
@@ -120,8 +115,8 @@ class UserAdmin(ModelAdmin):
         return super().get_form(request, obj, change, **kwargs)
 
     def formfield_for_manytomany(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
-        """Offers the permissions for what the administration shows, and no others."""
-        shown = ContentType.objects.get_for_models(*self.admin_site._registry)
+        """Offer only the permissions of models that the administration shows."""
+        shown = ContentType.objects.get_for_models(*filter(self.admin_site.is_registered, apps.get_models()))
         kwargs["queryset"] = Permission.objects.filter(content_type__in=shown.values())
         kwargs["form_class"] = PermissionField
         return super().formfield_for_manytomany(db_field, request, **kwargs)

@@ -1,4 +1,4 @@
-"""The administration pages' door: people sign in to them where they sign in to everything."""
+"""The administration's site and base class: it uses the service's sign-in page and bounds what its pages search for."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ QUERY_MAX_LENGTH = 500
 
 
 class ModelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
-    """A page of rows that is filtered by what it offers and by nothing else."""
+    """A list that can be filtered by the fields of `list_filter` only, and a form that saves only what it changed."""
 
     list_per_page = list_max_show_all = 30  # DATA_UPLOAD_MAX_NUMBER_FIELDS bounds the rows of one action
 
@@ -28,7 +28,7 @@ class ModelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
     written_along: ClassVar[frozenset[str]] = frozenset()
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
-        """Write only what the form changed: the rest of the row, a password say, may have changed since it was read."""
+        """Save only the changed fields: others, such as the password, may have changed since the row was read."""
         if not change:
             super().save_model(request, obj, form, change)
             return
@@ -36,29 +36,29 @@ class ModelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         obj.save(update_fields=columns & {*form.changed_data, *self.written_along})
 
     def lookup_allowed(self, lookup: str, value: str, request: HttpRequest | None = None) -> bool:
-        """Any other lookup would read out, letter by letter, what no page shows: a digest, say (D15)."""
+        """Refuse other lookups: character by character, they reveal hidden columns such as digests (D15)."""
         return lookup.removesuffix("__exact") in self.list_filter
 
 
 class AdminSite(admin.AdminSite):
-    """Has no password form of its own, so no second place to guess at passwords."""
+    """Has no sign-in form of its own, so its passwords meet the same limits."""
 
     site_header = site_title = settings.SERVICE_NAME
 
     def login(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
-        """To our sign-in page and back. Raises PermissionDenied: for somebody signed in who is not an administrator."""
-        way_back = returning.requested(request) or reverse("admin:index")
+        """Redirect to the sign-in page and back. Raises PermissionDenied: the signed-in person is no administrator."""
+        return_to = returning.requested(request) or reverse("admin:index")
         if self.has_permission(request):
-            return redirect(way_back)
+            return redirect(return_to)
         if request.user.is_authenticated:
             raise PermissionDenied
-        return redirect(returning.sign_in_url(way_back))
+        return redirect(returning.sign_in_url(return_to))
 
     def admin_view(self, view: Any, cacheable: bool = False) -> Any:
-        """Every view behind the door.
+        """A view of the administration, for administrators only.
 
-        Raises BadRequest: a search or filter is long, which takes seconds, or a filter holds a NUL, which no database
-        takes.
+        Raises BadRequest: a search or filter is so long that it would take seconds, or a filter has a NUL character,
+        which PostgreSQL refuses.
         """
         inner = super().admin_view(view, cacheable)
 
@@ -80,5 +80,5 @@ class AdminSite(admin.AdminSite):
     def password_change(  # type: ignore[override]
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        """By mail, as everybody: the address is told, and every other browser is signed out."""
+        """By e-mail, as for everybody: the address is informed, and every other browser is signed out."""
         return redirect("account_reset_password")

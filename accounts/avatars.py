@@ -1,6 +1,6 @@
-"""Pictures of people: what they upload, made safe, and what is drawn for them when they upload nothing.
+"""Pictures of people: uploaded ones, re-encoded, and drawn ones for people who uploaded none.
 
-Specification 2.4; D16. Every picture is a square PNG made here; no byte of an upload is served as it came.
+Specification 2.4; D16. Every picture is a square PNG that this service made; uploaded bytes are never served.
 """
 
 from __future__ import annotations
@@ -24,30 +24,30 @@ from accounts.models import User
 from accounts.uploads import UPLOAD_MAX_BYTES, LostUpload
 
 SIZE_PIXELS = 256
-# A JPEG is decoded small at once. Of other formats a decoder takes up to 16 bytes a pixel.
+# A JPEG is decoded at a reduced size. Decoders of other formats need up to 16 bytes a pixel.
 UPLOAD_MAX_MEGAPIXELS = {"JPEG": 25}
 UPLOAD_MAX_MEGAPIXELS_OF_OTHERS = 10
 ACCEPTED_FORMATS = ("JPEG", "PNG", "GIF", "WEBP")
 ACCEPTED_TYPES = ("image/jpeg", "image/png", "image/gif", "image/webp")
 
-# A picture takes up to 160 MB while it is decoded, so a process decodes one at a time.
+# Decoding a picture needs up to 160 MB, so a process decodes one at a time.
 _one_at_a_time = threading.Lock()
 
 
 def avatar_url(user: User) -> str:
     """The `avatar` claim: an address at BASE_URL that changes when the picture does. Specification 2.4; D16."""
-    # Not `reverse`, which costs more than the rest of the four claims.
+    # Without `reverse`, which takes longer than the rest of the four claims.
     return f"{settings.BASE_URL}/avatars/{user.pk}/{version(user)}.png"
 
 
 def version(user: User) -> str:
-    """Stands for what the picture shows. Says nothing about the person but that it changed."""
+    """A digest that changes with the picture and reveals nothing else about the person."""
     shown = f"{user.pk}|{user.avatar}|{'' if user.avatar else user.nickname}"
     return hashlib.sha256(shown.encode()).hexdigest()[:12]
 
 
 def png(user: User) -> bytes | None:
-    """The picture to serve: the uploaded one, None when it can't be read, or the drawn one when there is none."""
+    """The uploaded picture, or the drawn one when there is none. None: the uploaded one can't be read."""
     if not user.avatar:
         return drawn(user)
     try:
@@ -63,7 +63,7 @@ def drawn(user: User) -> bytes:
 
 
 def set_picture(user: User, picture: bytes) -> None:
-    """Keep a picture that `reencode` made, in place of the one before. Raises NotStored: that one stays."""
+    """Store a picture that `reencode` made in place of the present one. Raises NotStored: nothing was changed."""
     name = f"avatars/{uuid.uuid4().hex}.png"
     media.store(name, picture)
     try:
@@ -78,14 +78,14 @@ def remove_picture(user: User) -> None:
 
 
 def delete_file(name: str) -> None:
-    """Drop a stored picture once the database no longer names it."""
+    """Delete a stored picture when the transaction that removes its name commits."""
     if name:
         transaction.on_commit(lambda: media.delete(name))
 
 
 def _replace(user: User, name: str) -> None:
     with transaction.atomic():
-        # Re-read under a lock: of two uploads at once, each deletes the file the other one replaced.
+        # Read under a lock, so that of two uploads at the same time each deletes the file that it replaces.
         before = User.objects.select_for_update().values_list("avatar", flat=True).get(pk=user.pk)
         user.avatar = name
         user.save(update_fields=["avatar"])
@@ -93,9 +93,9 @@ def _replace(user: User, name: str) -> None:
 
 
 def reencode(upload: File[Any], size: int = SIZE_PIXELS) -> bytes:
-    """A square PNG of `size` pixels cut from the middle of an uploaded picture, upright and without its metadata.
+    """A square PNG, `size` pixels wide, of the middle of an uploaded picture: upright and without metadata.
 
-    Raises ValidationError: more than 5 MB or too many pixels, not a JPEG, PNG, GIF or WebP picture, or lost.
+    Raises ValidationError: more than 5 MB, too many pixels, not a JPEG, PNG, GIF or WebP picture, or a LostUpload.
     """
     if isinstance(upload, LostUpload):
         raise ValidationError(
@@ -115,7 +115,7 @@ def reencode(upload: File[Any], size: int = SIZE_PIXELS) -> bytes:
             raise
         except Image.DecompressionBombError as error:
             raise _too_many_pixels() from error
-        except Exception as error:  # whatever a decoder does with hostile bytes, this is not a picture we can read
+        except Exception as error:  # decoders raise many kinds for malformed files
             raise ValidationError(
                 _("This file is not a picture that can be read. Choose a JPEG, PNG, GIF or WebP picture."),
                 code="not_a_picture",
@@ -123,11 +123,11 @@ def reencode(upload: File[Any], size: int = SIZE_PIXELS) -> bytes:
 
 
 def _square_png(picture: Image.Image, size: int) -> bytes:
-    picture.draft("RGB", (size, size))  # a JPEG is decoded small at once
+    picture.draft("RGB", (size, size))  # a JPEG is decoded at a reduced size
     upright: Image.Image = ImageOps.exif_transpose(picture)
-    has_pixels_to_mix = upright.mode in ("L", "RGB", "RGBA")
-    square = ImageOps.fit(upright if has_pixels_to_mix else upright.convert("RGBA"), (size, size))
-    # Pasted onto a new picture: of the old one only the pixels remain.
+    can_be_resized = upright.mode in ("L", "RGB", "RGBA")
+    square = ImageOps.fit(upright if can_be_resized else upright.convert("RGBA"), (size, size))
+    # A new picture takes over the pixels and nothing else.
     clean = Image.new("RGBA", (size, size))
     clean.paste(square)
     output = io.BytesIO()

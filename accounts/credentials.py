@@ -1,4 +1,4 @@
-"""Ending what was given out on behalf of a person: the one place that does it."""
+"""The only place that ends a person's credentials, and the changes that end them."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from accounts.sessions import digest
 def end_credentials(user: User, *, except_session: str | None = None) -> None:
     """Void the person's sessions, codes, access tokens, remembered consents and known-browser marks.
 
-    Each of them carries the `credentials_version` it was given out under and is worth nothing under another one.
-    `except_session` is the key of a session that stays.
+    Each of them carries the `credentials_version` under which it was issued, and is invalid under another one.
+    `except_session` is the key of a session that is kept.
     """
     User.objects.filter(pk=user.pk).update(credentials_version=F("credentials_version") + 1)
     user.refresh_from_db(fields=["credentials_version"])
@@ -24,9 +24,20 @@ def end_credentials(user: User, *, except_session: str | None = None) -> None:
     sessions.delete()
 
 
+def set_password(user: User, password: str, *, except_session: str | None = None) -> None:
+    """Set the password and end the person's credentials, except the session of the key `except_session`.
+
+    Saves no other column: an account that was deactivated while the hash was made must stay so. Raises HashingBusy.
+    """
+    user.set_password(password)
+    with transaction.atomic():
+        user.save(update_fields=["password"])
+        end_credentials(user, except_session=except_session)
+
+
 @transaction.atomic
 def set_active(user: User, is_active: bool) -> None:
-    """Deactivate or activate the account. Either way the credentials from before end; nothing ends without a change."""
+    """Deactivate or activate the account. A change in either direction ends its credentials."""
     if User.objects.filter(pk=user.pk).exclude(is_active=is_active).update(is_active=is_active):
         end_credentials(user)
     user.is_active = is_active

@@ -1,4 +1,4 @@
-"""The library's forms with our fields: labels and attributes, upper bounds, and nothing a database can't hold."""
+"""allauth's forms with our fields (labels, attributes, upper bounds, no control characters), and the profile's."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from config.infrastructure.text import refuse_control_characters
 
 
 class EmailField(forms.EmailField):
-    """An address in the one spelling under which addresses are kept."""
+    """An e-mail address, in the spelling in which it is stored (`normalise_email`)."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -42,7 +42,7 @@ class EmailField(forms.EmailField):
 
 
 class PasswordField(forms.CharField):
-    """A password as typed. Bounded without `maxlength`, with which browsers cut a pasted password short unseen."""
+    """A password as typed. Without `maxlength`, with which browsers shorten a pasted password silently."""
 
     def __init__(self, label: Any, autocomplete: str, help_text: Any = "") -> None:
         super().__init__(
@@ -54,13 +54,25 @@ class PasswordField(forms.CharField):
         )
 
 
+class NicknameField(forms.CharField):
+    def __init__(self, help_text: Any = "", attrs: dict[str, str] | None = None) -> None:
+        super().__init__(
+            label=_("Nickname"),
+            required=False,
+            max_length=NICKNAME_MAX_LENGTH,
+            help_text=help_text,
+            validators=[refuse_control_characters],
+            widget=forms.TextInput(attrs),
+        )
+
+
 class PasswordFormMixin(forms.Form):
-    """A form whose password may have to be typed again, because others are hashed just then (accounts.hashing)."""
+    """A form whose password must be typed again when this process hashes another one (accounts.hashing)."""
 
     is_busy = False
 
     def add_busy_error(self, password: str) -> None:
-        """All else that was typed stays, and the field `password` has the focus."""
+        """Keep the other fields as typed and set the focus to the field `password`."""
         self.is_busy = True
         self.fields[password].widget.attrs["autofocus"] = True
         text = _("Too many people are signing in at this moment. Wait a few seconds, then type your password again.")
@@ -87,19 +99,19 @@ class ResetRequestForm(ResetPasswordForm):
         self.fields = {"email": EmailField()}
 
     def clean_email(self) -> str:
-        """Finds the active account with one statement; without one, goes on with one that is not active nor stored."""
+        """Find the active account in one statement. Without one, an account that is not stored takes its place."""
         email: str = self.cleaned_data["email"]
         self.users = list(User.objects.filter(email=email, is_active=True)) or [User(email=email, is_active=False)]
         return email
 
     def save(self, request: HttpRequest, **kwargs: Any) -> str:
-        """Mail a link, or word that there is no account: both take the same steps, so neither can be told apart.
+        """Send a link, or an e-mail that says there is no account. Both take the same steps and show the same page.
 
-        Beyond the limit nothing is sent, and nobody is told: the links in the earlier mails still work, so a stranger
-        who asks again and again neither floods nor locks out the owner.
+        Beyond the limit nothing is sent, and the page does not say so. The links of the earlier e-mails still work, so
+        repeated requests neither flood the owner's mailbox nor lock the owner out.
         """
         email: str = self.cleaned_data["email"]
-        if not throttling.may_mail_reset(request, email):
+        if not throttling.may_send_reset_email(request, email):
             return email
         return str(super().save(request, **kwargs))
 
@@ -108,7 +120,7 @@ class NewPasswordForm(PasswordFormMixin, ResetPasswordKeyForm):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         rules = password_validation.password_validators_help_text_html()
-        # Tells a password manager whose password it is; what comes back is not read.
+        # Names the account to a password manager. The posted value is not read.
         account = forms.CharField(
             required=False,
             initial=self.user.email if self.user else "",
@@ -124,7 +136,7 @@ class NewPasswordForm(PasswordFormMixin, ResetPasswordKeyForm):
         return str(get_adapter().clean_password(self.cleaned_data["password1"], user=self.user))
 
     def save(self) -> None:
-        """The link came by mail, so whoever holds it reads that mailbox: the address counts as verified."""
+        """Also mark the address as verified: the link was sent to it."""
         super().save()
         verification.mark_verified(self.user)
 
@@ -142,15 +154,11 @@ class CodeForm(ConfirmEmailVerificationCodeForm):
 
 
 class ProfileForm(forms.ModelForm):  # type: ignore[type-arg]
-    """What the person may say about themselves: a nickname and a picture."""
+    """The nickname and the picture."""
 
-    nickname = forms.CharField(
-        label=_("Nickname"),
-        required=False,
-        max_length=NICKNAME_MAX_LENGTH,
-        help_text=_("The name that applications show. Without one they show a name that says nothing about you."),
-        validators=[refuse_control_characters],
-        widget=forms.TextInput(attrs={"autocomplete": "nickname"}),
+    nickname = NicknameField(
+        _("The name that applications show. Without one they show a name that says nothing about you."),
+        {"autocomplete": "nickname"},
     )
     picture = forms.FileField(
         label=_("Picture"),
@@ -168,9 +176,9 @@ class ProfileForm(forms.ModelForm):  # type: ignore[type-arg]
         return avatars.reencode(upload) if upload else None
 
     def save(self, commit: bool = True) -> User:
-        """Raises NotStored: for the picture; the nickname is saved."""
+        """Raises NotStored: the picture could not be stored. The nickname is saved."""
         person: User = super().save(commit=False)
-        if "nickname" in self.data:  # a form without the field says nothing about it
+        if "nickname" in self.data:  # a form that was posted without the field keeps it
             person.save(update_fields=["nickname"])
         if self.cleaned_data["picture"]:
             avatars.set_picture(person, self.cleaned_data["picture"])

@@ -1,7 +1,7 @@
 """Argon2id for passwords: how expensive a hash is, and how many may be made at once. D15.
 
-A hash keeps one core and 19 MiB of memory for about twenty times as long as user info takes. So a process makes one at
-a time, and rarely lets a second request wait for it: that one would hold the thread which answers everybody else.
+A hash occupies a core and 19 MiB of memory for about twenty times as long as a user info request. So a process makes
+one at a time, and rarely lets a second request wait for it: it holds a thread that could answer others.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from contextlib import contextmanager
 
 from django.contrib.auth.hashers import Argon2PasswordHasher, make_password
 
-# The longest that a request waits for the hash before its own.
+# The longest wait of a request for the hash before its own.
 WAIT_SECONDS = 0.5
-# After a wait, others that come while a hash is made are refused for so long.
+# For this long after a wait, no other request may wait.
 REST_SECONDS = 0.25
 RETRY_AFTER_SECONDS = 3
 
 
 class HashingBusy(Exception):
-    """The password was not looked at, because this process hashes others. Try again after RETRY_AFTER_SECONDS."""
+    """The password was not checked, because this process hashes another. Try again after RETRY_AFTER_SECONDS."""
 
 
 class OneAtATime:
@@ -43,12 +43,15 @@ class OneAtATime:
             self._running.release()
 
     def raise_if_busy(self) -> None:
-        """Raises HashingBusy: `turn` would refuse at this moment. Asked first, so that a refusal costs little."""
-        if self._running.locked() and (self._waiting.locked() or time.monotonic() < self._may_wait_from):
+        """Raises HashingBusy: `turn` would raise it now. Checked before other work, a refusal costs little."""
+        if self._running.locked() and not self._may_wait():
             raise HashingBusy
 
+    def _may_wait(self) -> bool:
+        return not self._waiting.locked() and time.monotonic() >= self._may_wait_from
+
     def _wait(self) -> bool:
-        if time.monotonic() < self._may_wait_from or not self._waiting.acquire(blocking=False):
+        if not self._may_wait() or not self._waiting.acquire(blocking=False):
             return False
         try:
             return self._running.acquire(timeout=WAIT_SECONDS)
@@ -61,14 +64,14 @@ hashes = OneAtATime()
 
 
 class PasswordHasher(Argon2PasswordHasher):
-    """Argon2id with the second of OWASP's parameters. Passwords hashed with others are still verified.
+    """Argon2id with the second of OWASP's parameter sets. Passwords hashed with other parameters are still verified.
 
     Both methods raise HashingBusy.
     """
 
     time_cost = 2
     memory_cost = 19 * 1024  # in KiB
-    parallelism = 1  # more lanes make a hash no more expensive, they take the other cores from everybody else
+    parallelism = 1  # more lanes make a hash no more expensive, and occupy more cores
 
     def encode(self, password: str, salt: str) -> str:
         with hashes.turn():
@@ -80,14 +83,14 @@ class PasswordHasher(Argon2PasswordHasher):
 
 
 def upgraded(password: str, encoded: str) -> str:
-    """The password hashed with the parameters of today and the salt of `encoded`. Raises HashingBusy."""
+    """The password hashed with the present parameters and the salt of `encoded`. Raises HashingBusy."""
     return make_password(password, salt=PasswordHasher().decode(encoded)["salt"])
 
 
 def salt_of(encoded: str) -> str:
-    """What differs between any two passwords that are set, and stays when a hash is upgraded.
+    """The salt of a stored password: another one for each password that is set, the same after an upgrade of the hash.
 
-    Where nobody can sign in with a password, the whole column.
+    For a hash of another algorithm, or an unusable password, the whole column.
     """
     parts = encoded.split("$")
     return parts[-2] if parts[0] == PasswordHasher.algorithm else encoded

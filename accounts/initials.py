@@ -1,4 +1,4 @@
-"""The picture of a person who has uploaded none: the nickname's initials on a colour of their own."""
+"""The picture of a person who has uploaded none: the nickname's initials on a colour of the person's."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def drawn_avatar(sub: uuid.UUID, nickname: str, size: int) -> bytes:
 
 
 def initials(nickname: str) -> str:
-    """One or two capital letters; empty when the nickname offers none that the built-in font can write."""
+    """One or two capital letters; empty when the built-in font lacks one of them."""
     words = nickname.split()
     ends = words[:1] + words[1:][-1:]
     letters = [_first_letter(word) for word in ends]
@@ -52,7 +52,7 @@ def _colour(hue: float, lightness: float) -> Colour:
 
 
 def _first_letter(word: str) -> str:
-    """The first letter or digit of a word without its accents; empty when the font, which has ASCII only, lacks it."""
+    """The first letter or digit of a word, without accents; empty when it is not ASCII, which is all the font has."""
     for character in unicodedata.normalize("NFKD", word):
         if character.isalnum():
             return character.upper() if character.isascii() else ""
@@ -74,7 +74,7 @@ def _draw(text: str, colour: Colour, size: int) -> bytes:
 
 
 def _draw_figure(drawing: ImageDraw.ImageDraw, size: int) -> None:
-    """Head and shoulders of nobody in particular."""
+    """A head and shoulders."""
     middle, unit = size / 2, size / 100
     drawing.ellipse((middle - 17 * unit, 20 * unit, middle + 17 * unit, 54 * unit), fill=_WHITE)
     drawing.ellipse((middle - 32 * unit, 62 * unit, middle + 32 * unit, 138 * unit), fill=_WHITE)

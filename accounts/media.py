@@ -1,4 +1,4 @@
-"""The files of MEDIA_ROOT: stored whole or not at all, and reported when they can't be read."""
+"""The files of MEDIA_ROOT. A file is stored completely or not at all; one that can't be read is logged."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ logger = logging.getLogger(__name__)
 
 
 class NotStored(Exception):
-    """MEDIA_ROOT takes no file: it is full, may only be read or is no folder. The log says which."""
+    """MEDIA_ROOT can't store a file: it is full, read-only or not a folder. The log says which."""
 
 
 def store(name: str, content: bytes) -> None:
-    """Write the file, over an older one of this name. Raises NotStored: nothing was changed."""
+    """Write the file, in place of one with the same name. Raises NotStored: nothing was changed."""
     unfinished = f"{name}.{uuid.uuid4().hex}"
     try:
         default_storage.save(unfinished, ContentFile(content))
@@ -33,13 +33,13 @@ def store(name: str, content: bytes) -> None:
 
 
 def read(name: str) -> bytes:
-    """Raises OSError: the file is not there or can't be read."""
+    """The file's bytes. Raises OSError: it does not exist or can't be read."""
     with default_storage.open(name) as file:
         return bytes(file.read())
 
 
 def delete(name: str) -> None:
-    """Delete the file if it is there. What can't be deleted stays, which harms nobody but takes room."""
+    """Delete the file if it exists. A file that can't be deleted only occupies space, and is logged."""
     try:
         default_storage.delete(name)
     except OSError as error:
@@ -48,10 +48,10 @@ def delete(name: str) -> None:
 
 @functools.lru_cache(maxsize=4096)
 def warn_unreadable(name: str) -> None:
-    """One warning for each file and process, not for each request."""
+    """Log a warning, once for each file and process."""
     logger.warning("a picture can't be read", extra={"file": name})
 
 
 def reason(error: OSError) -> dict[str, str | None]:
-    """Members of a log line that name the error without the path it was about."""
+    """Fields of a log line that name the error without the file's path."""
     return {"kind": type(error).__name__, "code": errno.errorcode.get(error.errno or 0)}

@@ -1,12 +1,11 @@
-"""`request.user`, from the row that the session came in."""
+"""`request.user`, read together with the session."""
 
 from __future__ import annotations
 
 from typing import cast
 
-from asgiref.sync import sync_to_async
 from django.conf import settings
-from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY, middleware
+from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, middleware
 from django.contrib.auth.models import AnonymousUser
 from django.http import HttpRequest
 from django.utils.crypto import constant_time_compare
@@ -17,33 +16,20 @@ from accounts.sessions import SessionStore
 
 
 class AuthenticationMiddleware(middleware.AuthenticationMiddleware):
-    """Gives `request.user` and `request.auser()`; neither touches the database before somebody asks.
+    """Sets `request.user`, which touches the database when it is first used.
 
-    Django's own spends a second statement on the person.
+    Django's own needs a second statement for the person. Its asynchronous `request.auser` is not set: no view uses it.
     """
 
     def process_request(self, request: HttpRequest) -> None:
-        known: list[User | AnonymousUser] = []
-
-        def user() -> User | AnonymousUser:
-            if not known:
-                known.append(signed_in_person(request) or AnonymousUser())
-            return known[0]
-
-        request.user = cast(User, SimpleLazyObject(user))
-
-        async def auser() -> User | AnonymousUser:
-            return await sync_to_async(user)()
-
-        request.auser = auser
+        request.user = cast(User, SimpleLazyObject(lambda: signed_in_person(request) or AnonymousUser()))
 
 
 def signed_in_person(request: HttpRequest) -> User | None:
     """Who is signed in: backend configured, account active, session current."""
     session = cast(SessionStore, request.session)
-    person_id, backend_path = session.get(SESSION_KEY), session.get(BACKEND_SESSION_KEY)
     person = session.person
-    if person is None or str(person.pk) != person_id or backend_path not in settings.AUTHENTICATION_BACKENDS:
+    if person is None or session.get(BACKEND_SESSION_KEY) not in settings.AUTHENTICATION_BACKENDS:
         return None
     if not person.is_active:  # the backend, AllowAllUsersModelBackend, does not look
         return None
@@ -54,7 +40,7 @@ def signed_in_person(request: HttpRequest) -> User | None:
 
 
 def _is_current(session: SessionStore, person: User) -> bool:
-    """Whether the session was begun with the password the person has now; carried over from a retired SECRET_KEY."""
+    """Whether password and credentials are those of the sign-in. The mark of a retired SECRET_KEY is renewed."""
     session_hash = session.get(HASH_SESSION_KEY, "")
     if constant_time_compare(session_hash, person.get_session_auth_hash()):
         return True

@@ -1,4 +1,4 @@
-"""Who is the person: the account of record and the browsers that are signed in to it."""
+"""The person, and the browser sessions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from django.conf import settings
 from django.contrib.auth.hashers import check_password
 from django.contrib.auth.models import AbstractBaseUser, BaseUserManager, PermissionsMixin
-from django.contrib.sessions.base_session import AbstractBaseSession, BaseSessionManager
+from django.contrib.sessions.base_session import AbstractBaseSession
 from django.db import models
 from django.db.models.functions import Lower
 from django.utils import timezone
@@ -19,7 +19,6 @@ from django.utils.crypto import salted_hmac
 from django.utils.translation import gettext_lazy as _
 
 from accounts import hashing
-from accounts.sessions import SessionStore
 
 NICKNAME_MAX_LENGTH = 60
 EMAIL_MAX_LENGTH = 254
@@ -48,7 +47,7 @@ class UserManager(BaseUserManager["User"]):
 
 
 class User(AbstractBaseUser, PermissionsMixin):
-    """A person. The primary key is the `sub` claim: random, never reused, the same for every application.
+    """A person. The primary key is the `sub` claim: random, never reused, the same for all applications.
 
     Specification 2.4; D16.
     """
@@ -61,8 +60,8 @@ class User(AbstractBaseUser, PermissionsMixin):
     is_active = models.BooleanField(_("active"), default=True)
     is_staff = models.BooleanField(_("administrator"), default=False)
     created_at = models.DateTimeField(_("created at"), default=timezone.now, editable=False)
-    # Counted up by `credentials.end_credentials`. A counter and not a time: no clock decides, and what is given out at
-    # the moment of the end to somebody who was let in before it is void as well.
+    # Incremented by `credentials.end_credentials`. A counter instead of a time: clocks do not matter, and a credential
+    # that is issued at that moment, under the version that was read before, is void as well.
     credentials_version = models.IntegerField(default=0, db_default=0, editable=False)
 
     USERNAME_FIELD = "email"
@@ -96,9 +95,9 @@ class User(AbstractBaseUser, PermissionsMixin):
         return self.nickname.strip() or f"Member {self.id.hex[:6]}"
 
     def check_password(self, raw_password: str) -> bool:
-        """As Django's, but an upgrade of the hash ends no session and never undoes a password that was set meanwhile.
+        """As Django's, but an upgrade of the hash ends no session and never overwrites a password that was just set.
 
-        Raises HashingBusy: the password was not looked at.
+        Raises HashingBusy: the password was not checked.
         """
         stored = self.password
 
@@ -110,30 +109,27 @@ class User(AbstractBaseUser, PermissionsMixin):
         return check_password(raw_password, stored, upgrade)
 
     def get_session_auth_hash(self) -> str:
-        """What a session must hold: another value for each password that is set and each `credentials_version`."""
-        return self._session_mark(settings.SECRET_KEY)
+        """The value that a session must hold: it changes with the password and with `credentials_version`."""
+        return self._session_auth_hash(settings.SECRET_KEY)
 
     def get_session_auth_fallback_hash(self) -> Iterator[str]:
-        return map(self._session_mark, settings.SECRET_KEY_FALLBACKS)
+        return map(self._session_auth_hash, settings.SECRET_KEY_FALLBACKS)
 
-    def _session_mark(self, secret: str | bytes) -> str:
-        mark = f"{hashing.salt_of(self.password)} {self.credentials_version}"
-        return salted_hmac("accounts.models.session", mark, secret=secret, algorithm="sha256").hexdigest()
+    def _session_auth_hash(self, secret: str | bytes) -> str:
+        state = f"{hashing.salt_of(self.password)} {self.credentials_version}"
+        return salted_hmac("accounts.models.session", state, secret=secret, algorithm="sha256").hexdigest()
 
 
 class Session(AbstractBaseSession):
-    """A browser's session. The key column holds the digest of the key the browser keeps (D15)."""
+    """A browser's session. The key column holds the digest of the key the browser keeps (D15).
+
+    It names no store class: only the browser's key decrypts a row, which is why `get_decoded` does not work.
+    """
 
     session_key = models.CharField(_("digest of the session key"), max_length=64, primary_key=True)
     user = models.ForeignKey(User, on_delete=models.CASCADE, null=True, related_name="sessions")
     created_at = models.DateTimeField(default=timezone.now, editable=False)
 
-    objects: ClassVar[BaseSessionManager[Session]] = BaseSessionManager()  # type: ignore[assignment]
-
     class Meta(AbstractBaseSession.Meta):  # type: ignore[name-defined]
         verbose_name = _("browser session")
         verbose_name_plural = _("browser sessions")
-
-    @classmethod
-    def get_session_store_class(cls) -> type:
-        return SessionStore

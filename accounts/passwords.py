@@ -1,4 +1,4 @@
-"""The rules for passwords that Django does not bring along."""
+"""A password validator for two rules that Django's validators lack."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ PASSWORD_MAX_LENGTH = 1024
 
 
 class PlainTextValidator:
-    """At most 1,024 characters (hashing more only costs time), and none that a keyboard can't type."""
+    """At most 1,024 characters, because hashing more only takes longer, and no control characters."""
 
     def validate(self, password: str, user: object = None) -> None:
         if len(password) > PASSWORD_MAX_LENGTH:

@@ -1,7 +1,7 @@
-"""Where a person goes on to after signing in, and who sent them. Only paths of our own count.
+"""The return path: where a person continues after signing in, and which application asked for the sign-in.
 
-The way back travels as `next`; where a flow would lose it (password reset, a code typed wrong three times) the session
-keeps it as well. Nothing here knows what lies at the path.
+It is a path of this service, in the parameter `next`. Where a flow would lose the parameter (password reset, three
+wrong codes), the session holds it as well.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ CAPTION_FIELD_NAME = "for"
 CAPTION_AGE_SECONDS = 24 * 3600
 SESSION_KEY = "return_to"
 RETURN_AGE_SECONDS = 3600
-URL_MAX_LENGTH = MAX_URL_REDIRECT_LENGTH - 1024  # the rest is room for our own address before it
+URL_MAX_LENGTH = MAX_URL_REDIRECT_LENGTH - 1024  # the address of our page comes before it
 
 _SALT = "accounts.returning"
 
 
 @dataclass(frozen=True)
 class Caption:
-    """Who asked for the sign-in, as the sign-in page shows it."""
+    """The application that asked for the sign-in, as the sign-in page shows it."""
 
     name: str
     host: str = ""
@@ -37,14 +37,14 @@ class Caption:
 
     @property
     def initial(self) -> str:
-        """What stands in the logo's place when there is none."""
+        """Shown in place of a missing logo."""
         return self.name[:1].upper()
 
 
 def is_own_path(url: str) -> bool:
-    """Whether `url` is a path of this service and can't lead anywhere else.
+    """Whether `url` is a path of this service, so that a redirect to it stays here.
 
-    Only the path is Django's to judge: it refuses what is longer than 2,048 characters, which a query may well be.
+    Django checks the path without the query: it refuses more than 2,048 characters, and a query may be longer.
     """
     return (
         url.startswith("/")
@@ -61,17 +61,17 @@ def requested(request: HttpRequest) -> str:
 
 
 def sign_in_url(return_to: str, *, name: str = "", host: str = "", logo: str = "") -> str:
-    """The sign-in page that leads back to `return_to`, captioned "to continue to NAME" when there is a name."""
+    """The sign-in page's URL: it continues at `return_to` and, given a name, shows "to continue to NAME"."""
     return _address("account_login", return_to, _signed_caption(return_to, name, host, logo))
 
 
 def switch_account_url(return_to: str, *, name: str = "", host: str = "", logo: str = "") -> str:
-    """The sign-out page that leads on to `sign_in_url` of the same arguments ("not you?")."""
+    """The sign-out page's URL: it continues at `sign_in_url` of the same arguments ("not you?")."""
     return _address("account_logout", return_to, _signed_caption(return_to, name, host, logo))
 
 
 def caption(request: HttpRequest) -> Caption | None:
-    """Who sent the person to this page, if `sign_in_url` said so for this very way back."""
+    """The application that asked for the sign-in; None when the caption is not signed for this return path."""
     signed = request.GET.get(CAPTION_FIELD_NAME)
     if not signed:
         return None
@@ -83,18 +83,18 @@ def caption(request: HttpRequest) -> Caption | None:
 
 
 def onward_from_sign_out(request: HttpRequest) -> str:
-    """The sign-in page with the way back and the caption that the sign-out page was given, or the way remembered."""
+    """The sign-in page's URL, with the return path and the caption of the sign-out page's URL."""
     return _address("account_login", requested(request) or remembered(request), request.GET.get(CAPTION_FIELD_NAME, ""))
 
 
 def remember(request: HttpRequest, url: str) -> None:
-    """Keep the way back for this browser's next sign-in, for an hour."""
+    """Keep the return path in the session for an hour."""
     if is_own_path(url):
         request.session[SESSION_KEY] = [url, int(time.time())]
 
 
 def remembered(request: HttpRequest) -> str:
-    """What `remember` kept; empty when there is nothing, or nothing recent."""
+    """The return path in the session; empty when there is none, or only an old one."""
     url, kept_at = request.session.get(SESSION_KEY) or ("", 0)
     return url if time.time() - kept_at < RETURN_AGE_SECONDS and is_own_path(url) else ""
 
@@ -110,7 +110,7 @@ def _address(route: str, return_to: str, signed_caption: str) -> str:
 
 
 def _signed_caption(return_to: str, name: str, host: str, logo: str) -> str:
-    """Bound to the way back: a caption can't be moved onto a link that leads somewhere else."""
+    """Signed together with the return path, so that a caption can't be moved to a link that leads elsewhere."""
     return signing.dumps([name, host, logo, _digest(return_to)], salt=_SALT, compress=True) if name else ""
 
 

@@ -1,4 +1,4 @@
-"""Keys of mailed links."""
+"""The keys of password reset links."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from accounts.models import User
 
 
 class ResetTokenGenerator(PasswordResetTokenGenerator):
-    """Reset links that end with all that was given out on behalf of a person (accounts.credentials).
+    """Keys that end with the person's other credentials (accounts.credentials).
 
-    Reads nothing from the database: an address without an account takes as long.
+    They need no statement, so an address without an account takes as long as one with an account.
     """
 
     def _make_hash_value(self, user: User, timestamp: int) -> str:

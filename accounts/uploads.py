@@ -1,4 +1,4 @@
-"""How files are received."""
+"""Receiving uploaded files: bounded, and without a failure of the whole form."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ logger = logging.getLogger(__name__)
 
 
 class LostUpload(UploadedFile):
-    """A file that arrived and could not be written to the disk."""
+    """A received file that could not be written to the disk."""
 
 
 class BoundedUploadHandler(TemporaryFileUploadHandler):
-    """Writes at most `UPLOAD_MAX_BYTES` of a file to disk, and still knows its true size.
+    """Writes at most UPLOAD_MAX_BYTES of a file to disk, and reports its true size.
 
-    The rest of the form arrives whole, so the page can say what was wrong without losing what was typed. That goes for
-    a disk that takes no temporary file, too: the form gets a LostUpload then.
+    The other fields of the form are received, so the page can name the error and keep what was typed. When the disk
+    can't store a temporary file, the form gets a LostUpload.
     """
 
     def new_file(self, *args: Any, **kwargs: Any) -> None:

@@ -1,18 +1,26 @@
-"""The paths of the people's half. The route names `account_…` are the ones the library looks up."""
+"""The paths of sign-in and profile. The route names `account_…` are those that allauth reverses."""
 
 from allauth.account import views as library
 from django.urls import path, re_path
+from django.views.decorators.cache import never_cache
 from django.views.generic import RedirectView
 
 from accounts import views
 
 urlpatterns = [
+    # allauth leads to its page of e-mail addresses. There is none: the profile shows the address. With a path below
+    # /accounts, its middleware would also redirect /accounts/, which must not exist (D2).
+    path("", RedirectView.as_view(pattern_name="profile"), name="account_email"),
     path("accounts", RedirectView.as_view(pattern_name="profile", http_method_names=["get", "head"])),
     path("accounts/sign-in", views.SignInView.as_view(), name="account_login"),
     path("accounts/sign-out", views.SignOutView.as_view(), name="account_logout"),
     path("accounts/inactive", library.account_inactive, name="account_inactive"),
     path("accounts/profile", views.ProfileView.as_view(), name="profile"),
-    path("accounts/confirm-email", views.confirm_address, name="account_email_verification_sent"),
+    path(
+        "accounts/confirm-email",
+        never_cache(library.email_verification_sent),
+        name="account_email_verification_sent",
+    ),
     path("accounts/confirm-email/send", views.send_code, name="send_code"),
     path("accounts/password/reset", views.PasswordResetView.as_view(), name="account_reset_password"),
     path("accounts/password/reset/sent", library.password_reset_done, name="account_reset_password_done"),

@@ -1,4 +1,4 @@
-"""Whose e-mail address is confirmed. The only writer of `email_verified_at` and of the library's table of addresses."""
+"""The only writer of `email_verified_at` and of allauth's table of e-mail addresses."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from accounts.models import User
 
 
 def mark_verified(user: User) -> None:
-    """The address is the person's own: they showed it, or an operator vouches for it. D16."""
+    """Record that the address is the person's: they proved it, or an operator says so. D16."""
     with transaction.atomic():
         user.email_verified_at = timezone.now()
         user.save(update_fields=["email_verified_at"])
@@ -18,9 +18,9 @@ def mark_verified(user: User) -> None:
 
 
 def align(user: User) -> None:
-    """Make the library's table say what the person's row says: one address, primary, verified or not.
+    """Make allauth's table agree with the person's row: one address, primary, verified or not.
 
-    The row is the record. It is written without the library by `createsuperuser` and by hand.
+    The row decides: `createsuperuser` and operators write it without allauth.
     """
     verified = user.email_verified_at is not None
     rows = list(EmailAddress.objects.filter(user=user).values_list("email", "primary", "verified"))

@@ -1,4 +1,4 @@
-"""What people see of their account. The flows are allauth's; where each leads, and what it says, is decided here."""
+"""The pages of sign-in, password reset and profile. The flows are allauth's; texts and redirects are decided here."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
 from django.template.response import SimpleTemplateResponse
-from django.urls import NoReverseMatch, reverse
+from django.urls import reverse
 from django.utils.cache import get_conditional_response
 from django.utils.decorators import method_decorator
 from django.utils.translation import gettext as _
@@ -37,8 +37,8 @@ RETRY_AFTER_SECONDS = 60
 # Signing in and out --------------------------------------------------------------------------------------------------
 
 
-class PostAgainLaterMixin:
-    """Answers a form that may be posted again later with its status and Retry-After."""
+class RetryLaterMixin:
+    """Gives a form that was refused for now its status and `Retry-After`."""
 
     STATUSES = {"throttled": HTTPStatus.TOO_MANY_REQUESTS, "busy": HTTPStatus.SERVICE_UNAVAILABLE}
 
@@ -51,16 +51,16 @@ class PostAgainLaterMixin:
         return response
 
 
-class SignInView(PostAgainLaterMixin, library.LoginView):
+class SignInView(RetryLaterMixin, library.LoginView):
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         context: dict[str, Any] = super().get_context_data(**kwargs)
-        return context | _way_back(self.request) | {"caption": returning.caption(self.request)}
+        return context | _return_field(self.request) | {"caption": returning.caption(self.request)}
 
     def get_initial(self) -> dict[str, Any]:
         return {"login": self.request.POST.get("login", "")}
 
     def form_valid(self, form: SignInForm) -> HttpResponse:
-        # A step after the password (a code by mail) may lose `next`; the browser's session does not.
+        # A step after the password, such as the code from the mail, may lose `next`.
         returning.remember(self.request, returning.requested(self.request))
         return cast(HttpResponse, super().form_valid(form))
 
@@ -68,87 +68,59 @@ class SignInView(PostAgainLaterMixin, library.LoginView):
 class SignOutView(library.LogoutView):
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         context: dict[str, Any] = super().get_context_data(**kwargs)
-        return context | _way_back(self.request) | {"person": person_context(cast(User, self.request.user))}
+        return context | _return_field(self.request) | {"person": person_context(cast(User, self.request.user))}
 
     def get_redirect_url(self) -> str:
         return returning.onward_from_sign_out(self.request)
 
 
-class ConfirmAddressView(library.ConfirmEmailVerificationCodeView):
-    """The page that takes the code from the mail."""
-
-    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        # Past the library's own method, which wants a page of e-mail addresses that is not offered here.
-        context: dict[str, Any] = super(library.ConfirmEmailVerificationCodeView, self).get_context_data(**kwargs)
-        return (
-            context
-            | _way_back(self.request)
-            | {
-                "verify_form": context["form"] if self._action == "verify" else self._get_verify_form_class()(),
-                "email": self._process.email,
-                "can_resend": self._process.can_resend,
-                "cancel_url": None if self.stage else reverse("profile"),
-            }
-        )
-
-
-@never_cache
-def confirm_address(request: HttpRequest) -> HttpResponseBase:
-    """The code page; for somebody signed in who asked for no code, the profile, where one can be asked for."""
-    try:
-        return cast(HttpResponseBase, ConfirmAddressView.as_view()(request))
-    except NoReverseMatch:  # the library's page of e-mail addresses, which is not offered here
-        return redirect("profile")
-
-
 def send_code(request: HttpRequest) -> HttpResponse:
-    """Mails a code to the signed-in person's address and leads to the code page; straight on when it is confirmed.
+    """Send a code to the signed-in person's address and show the code page; continue at `next` if it is confirmed.
 
-    The library comes back here with a GET once the code was typed, so `next` is in the query of the form's address.
+    allauth redirects here with a GET after the code, so the URL of the form has `next` in its query.
     """
     if request.method != "POST":
-        return _go_on(request)
+        return _continue(request)
     if request.user.is_authenticated:
         verification.align(request.user)
-    return cast(HttpResponse, _mail_code(request))
+    return cast(HttpResponse, _continue_when_verified(request))
 
 
-def _go_on(request: HttpRequest) -> HttpResponse:
+def _continue(request: HttpRequest) -> HttpResponse:
     return redirect(returning.requested(request) or "profile")
 
 
-_mail_code = verified_email_required(_go_on)
+_continue_when_verified = verified_email_required(_continue)
 
 
 # Password reset ------------------------------------------------------------------------------------------------------
 
 
 class PasswordResetView(library.PasswordResetView):
-    """Asks for the address. Where the person was going is kept for the sign-in at the end, not followed at once."""
+    """Asks for the address. The session keeps the return path: allauth would follow it before the reset."""
 
     def get_initial(self) -> dict[str, Any]:
         return {"email": self.request.POST.get("email", "")}
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         context: dict[str, Any] = super().get_context_data(**kwargs)
-        return context | _way_back(self.request)
+        return context | _return_field(self.request)
 
     def form_valid(self, form: ResetRequestForm) -> HttpResponse:
         if seconds := throttling.reset_wait(self.request):
             return too_many_requests(self.request, seconds)
-        if way_back := returning.requested(self.request):
-            returning.remember(self.request, way_back)
+        returning.remember(self.request, returning.requested(self.request))
         return cast(HttpResponse, super().form_valid(form))
 
     def get_success_url(self) -> str:
         return reverse("account_reset_password_done")
 
 
-class PasswordResetFromKeyView(PostAgainLaterMixin, library.PasswordResetFromKeyView):
-    """The page that the mailed link opens."""
+class PasswordResetFromKeyView(RetryLaterMixin, library.PasswordResetFromKeyView):
+    """The page of the link in the e-mail."""
 
     def logout(self) -> None:
-        """Somebody else's link, opened while signed in, signs nobody out: only a post of its form does."""
+        """Only when the form is posted: opening another person's link must not sign anybody out."""
         if self.request.method == "POST":
             super().logout()
 
@@ -169,7 +141,7 @@ class ProfileView(UpdateView):  # type: ignore[type-arg]
     template_name = "accounts/profile.html"
 
     def get_object(self, queryset: Any = None) -> User:
-        """The person as stored, apart from `request.user`, which a form that fails must not change."""
+        """A copy of `request.user`, which an invalid form must not change."""
         return User.objects.get(pk=cast(User, self.request.user).pk)
 
     def get_initial(self) -> dict[str, Any]:
@@ -204,12 +176,12 @@ class ProfileView(UpdateView):  # type: ignore[type-arg]
 
 
 def person_context(person: User) -> dict[str, str]:
-    """What pages show of a person."""
+    """The person, for templates."""
     return {"display_name": person.display_name, "email": person.email, "avatar_url": avatars.avatar_url(person)}
 
 
-def _way_back(request: HttpRequest) -> dict[str, str]:
-    """`next` for the page's forms and links, in place of the library's unchecked one."""
+def _return_field(request: HttpRequest) -> dict[str, str]:
+    """`next` for the page's forms and links, checked; allauth's context has it unchecked."""
     return {"redirect_field_name": REDIRECT_FIELD_NAME, "redirect_field_value": returning.requested(request)}
 
 
@@ -217,15 +189,15 @@ def _way_back(request: HttpRequest) -> dict[str, str]:
 
 
 def stale_form(request: HttpRequest) -> HttpResponseBase | None:
-    """The page of ours that a form with an old or missing CSRF token came from, drawn afresh; None for other pages.
+    """The page of a form whose CSRF token is missing or old, rendered anew; None for pages of other packages.
 
-    What was typed is kept, passwords excepted. Somebody who has signed in meanwhile in another tab goes straight on.
+    The page keeps what was typed, except passwords. A person who has signed in in another tab continues at once.
     """
     match = request.resolver_match
     if match is None or not match.func.__module__.startswith(("accounts.", "allauth.")):
         return None
     messages.warning(request, _("This page was open for too long or in too many windows. Please try again."))
-    request.POST.keys()  # Django reads the form once, and only while the method says POST
+    request.POST.keys()  # Django reads the form once, and only while the method is POST
     request.method = "GET"
     try:
         response = match.func(request, *match.args, **match.kwargs)
@@ -239,7 +211,7 @@ def stale_form(request: HttpRequest) -> HttpResponseBase | None:
 
 
 def too_many_requests(request: HttpRequest, seconds: int = RETRY_AFTER_SECONDS) -> HttpResponse:
-    """What is answered beyond a limit that no page of its own explains, the library's own among them. D21."""
+    """The page for limits that no form explains, such as allauth's own. D21."""
     response = render(
         request,
         "error.html",
@@ -260,10 +232,10 @@ def too_many_requests(request: HttpRequest, seconds: int = RETRY_AFTER_SECONDS) 
 
 @require_safe
 def avatar(request: HttpRequest, sub: uuid.UUID, version: str) -> HttpResponseBase:
-    """The picture behind the `avatar` claim, for anybody and any cache. Specification 2.4; D16.
+    """The picture of the `avatar` claim, public and cacheable. Specification 2.4; D16.
 
-    An old version's address shows the present picture, but not for long; while its file can't be read, initials that no
-    cache keeps. It asks for no session and sets no cookie.
+    The URL of an old version shows the present picture and is cached briefly. While its file can't be read, it shows
+    initials, which are not cached. No session is read and no cookie set.
     """
     person = User.objects.only("avatar", "nickname").filter(pk=sub, is_active=True).first()
     if person is None:
@@ -272,7 +244,7 @@ def avatar(request: HttpRequest, sub: uuid.UUID, version: str) -> HttpResponseBa
     etag = f'"{current}"'
     age = AVATAR_AGE_SECONDS if version == current else RETRY_AFTER_SECONDS
     caching = {"ETag": etag, "Cache-Control": f"public, max-age={age}"}
-    # Whoever sends this ETag has the picture itself, also while its file is lost.
+    # A client that sends this ETag has the picture, even while its file can't be read.
     response = get_conditional_response(request, etag=etag)
     if response is None:
         picture = avatars.png(person)

@@ -102,6 +102,7 @@ CACHES = {
     if REDIS_URL
     else {"BACKEND": "django.core.cache.backends.locmem.LocMemCache", "OPTIONS": {"MAX_ENTRIES": 100_000}}
 }
+CACHES["limits"] = CACHES["default"] | ({"BACKEND": "config.infrastructure.cache.RateLimitCache"} if REDIS_URL else {})
 
 # Sets EMAIL_BACKEND, EMAIL_HOST and the other settings of Django's e-mail.
 vars().update(env.email("EMAIL_URL", VAR_DIR / "mail"))
@@ -130,6 +131,7 @@ RATES = env.rates(
     RATE_SIGN_IN_ACCOUNT="10/15m",
     RATE_SIGN_IN_ADDRESS="50/15m",
 )
+RATELIMIT_USE_CACHE = "limits"
 RATELIMIT_FAIL_OPEN = True
 
 # Sign-in, sessions, cookies ------------------------------------------------------------------------------------------

@@ -2,14 +2,12 @@
 
 from django.contrib import admin
 from django.urls import include, path
-from django.views.generic import RedirectView
 
 import accounts.admin  # noqa: F401  (registers its models: see config.apps.AdminConfig)
 import oauth_bridge.applications.admin  # noqa: F401
 from config import health
 
 urlpatterns = [
-    path("", RedirectView.as_view(pattern_name="profile")),
     path("", include("oauth_bridge.urls")),
     path("", include("accounts.urls")),
     path("admin/", admin.site.urls),

@@ -77,7 +77,7 @@ def userinfo_failure(request: HttpRequest) -> None:
 
 
 def _failure(*counters: Counter) -> None:
-    _raise_when_full(limits.exceeded(*counters) or limits.count(*counters))
+    _raise_when_full(limits.attempt(*counters))
 
 
 def _raise_when_full(seconds: int) -> None:

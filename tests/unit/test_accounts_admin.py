@@ -155,6 +155,12 @@ def test_a_weak_password_is_named(office: Client) -> None:
     assert User.objects.count() == 1
 
 
+def test_a_password_like_the_address_or_the_nickname_is_refused(office: Client) -> None:
+    for field, value in (("email", "someone.new@example.com"), ("nickname", "someone very new")):
+        page = office.post(f"{PEOPLE}add/", {**NEW, field: value, "password1": value, "password2": value})
+        assert "too similar" in str(page.context["adminform"].form.errors["password2"])
+
+
 def test_a_taken_address_is_named_whatever_its_case(office: Client) -> None:
     PersonFactory(email="new@example.com")
     page = office.post(f"{PEOPLE}add/", NEW)

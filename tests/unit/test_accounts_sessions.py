@@ -19,8 +19,8 @@ from django.utils import timezone
 
 from accounts.credentials import end_credentials
 from accounts.models import Session, User
-from accounts.sessions import Beside, SessionStore, digest
-from tests.factories import PersonFactory
+from accounts.sessions import SessionStore, digest
+from tests.factories import PASSWORD, PersonFactory
 
 pytestmark = pytest.mark.django_db
 
@@ -85,19 +85,21 @@ def test_session_and_person_are_read_in_one_statement(browser: Client, alice: Us
     assert len(statements) == 1
 
 
-def test_a_session_that_is_loaded_stays_as_it_is_when_more_is_read_beside_it(browser: Client, alice: User) -> None:
-    beside = Beside("n.number", "LEFT JOIN (SELECT 7 AS number) n ON n.number = %s")
-    fresh, loaded = SessionStore(key_of(browser)), SessionStore(key_of(browser))
-    assert loaded[SESSION_KEY] == str(alice.pk)
+def test_saving_a_session_reads_nothing(browser: Client) -> None:
+    session = browser.session
+    session["anything"] = 1
     with CaptureQueriesContext(connection) as statements:
-        assert tuple(fresh.load_with(beside, 7)) == (7,)
-        assert fresh.person == alice
-    assert len(statements) == 1
+        session.save()
+    assert "SELECT" not in {query["sql"].split()[0] for query in statements}
 
-    Session.objects.all().delete()  # signed out from elsewhere, between two looks of the same request
-    assert tuple(loaded.load_with(beside, 8)) == (None,)
-    assert (loaded.session_key, loaded.person) == (key_of(browser), alice)
-    assert SessionStore().load_with(beside, 7)[0] == 7
+
+def test_a_key_that_mallory_made_up_becomes_nobodys_session(alice: User) -> None:
+    victim, made_up = Client(), "a" * 32
+    victim.cookies[settings.SESSION_COOKIE_NAME] = made_up
+    assert victim.post("/accounts/sign-in", {"login": alice.email, "password": PASSWORD}).status_code == 302
+    assert is_signed_in(victim)
+    assert key_of(victim) != made_up
+    assert SessionStore(made_up).load() == {}
 
 
 def test_a_page_that_asks_who_is_signed_in_spends_one_statement_on_it(browser: Client) -> None:

@@ -14,7 +14,7 @@ from django.conf import settings
 from django.core.cache import cache
 from django.test import Client
 
-from accounts import returning, throttling
+from accounts import known_browsers, returning, throttling
 from accounts.models import Session, User
 from tests.factories import PASSWORD, PersonFactory
 
@@ -373,7 +373,7 @@ def test_five_people_share_a_browser(client: Client) -> None:
         client.post("/accounts/sign-out")
     request = client.get("/accounts/sign-in").wsgi_request
     request.COOKIES = {name: morsel.value for name, morsel in client.cookies.items()}
-    assert len(throttling.known_browsers(request)) == 5
+    assert len(known_browsers.read(request)) == 5
 
 
 @pytest.mark.parametrize(

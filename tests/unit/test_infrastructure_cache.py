@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from config.infrastructure import cache as module
-from config.infrastructure.cache import Breaker, FailOpenRedisCache
+from config.infrastructure.cache import Breaker, FailOpenRedisCache, RateLimitCache
 
 
 @pytest.fixture
@@ -62,6 +62,17 @@ def test_every_operation_that_reaches_redis_is_covered() -> None:
 
     reaching = {name for name in vars(RedisCache) if not name.startswith("_")} - {"get_backend_timeout"}
     assert reaching <= set(vars(FailOpenRedisCache))
+
+
+def test_limits_are_counted_again_when_redis_is_back(redis_server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "RETRY_AFTER_SECONDS", 0)
+    cache = RateLimitCache(redis_server.url, {})
+    assert [(cache.add("key", 1, 60), cache.incr("key")) for _ in range(2)] == [(False, 1), (False, 2)]
+    assert (cache.add("key", 0, 60), cache.get("key")) == (False, 2)
+    redis_server.kill()
+    assert cache.add("key", 1, 60)
+    redis_server.start()
+    assert [(cache.add("key", 1, 60), cache.incr("key")) for _ in range(2)] == [(False, 1), (False, 2)]
 
 
 def test_a_silent_redis_costs_one_time_out_a_second(silent: FailOpenRedisCache) -> None:

@@ -12,7 +12,7 @@ from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError
 from django.db import DataError, IntegrityError, transaction
 
-from accounts.credentials import end_credentials, set_active
+from accounts.credentials import set_active, set_password
 from accounts.models import User, normalise_email
 from accounts.verification import mark_verified
 from config.infrastructure.text import refuse_control_characters
@@ -26,13 +26,13 @@ class Command(BaseCommand):
         create = actions.add_parser("create", help="make an account whose address counts as confirmed")
         create.add_argument("--nickname", required=True, help="the name that applications show")
         create.add_argument("--unverified", action="store_true", help="have the person confirm the address by mail")
-        set_password = actions.add_parser("set-password", help="set a password; end all that was given out before")
+        new_password = actions.add_parser("set-password", help="set a password; end sessions, codes and tokens")
         activate = actions.add_parser("activate", help="let a deactivated account in again")
         deactivate = actions.add_parser("deactivate", help="keep an account out and sign it out everywhere")
-        for action in (create, set_password, activate, deactivate):
+        for action in (create, new_password, activate, deactivate):
             action.add_argument("email", metavar="EMAIL")
             action.add_argument("--json", action="store_true", dest="as_json", help="answer in JSON")
-        for action in (create, set_password):
+        for action in (create, new_password):
             action.add_argument("--password-stdin", action="store_true", help="read the password from standard input")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -61,9 +61,7 @@ class Command(BaseCommand):
 
     def _set_password(self, options: dict[str, Any]) -> tuple[User, str]:
         user = _person(options)
-        user.set_password(_password(options, user))
-        user.save(update_fields=["password"])
-        end_credentials(user)
+        set_password(user, _password(options, user))
         return user, f"{user.email} has a new password and is signed out everywhere."
 
     def _activate(self, options: dict[str, Any]) -> tuple[User, str]:
