@@ -1,4 +1,4 @@
-"""`manage.py after-restore`: what to do once a backup was restored. Contract, operator's interface."""
+"""`manage.py after-restore`: end credentials and list the rows to check. Contract, operator's interface."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from oauth_bridge.storage.restoring import Restored, end_and_look
+from oauth_bridge.storage.restoring import RestoreReport, end_credentials_and_report
 
 TO_DO = {
     "client_secrets": (
@@ -48,15 +48,15 @@ class Command(BaseCommand):
         parser.add_argument("--json", action="store_true", dest="as_json", help="print JSON")
 
     def handle(self, *args: Any, as_json: bool, **options: Any) -> None:
-        described = _described(end_and_look())
+        described = _described(end_credentials_and_report())
         self.stdout.write(json.dumps(described, ensure_ascii=False) if as_json else _plain(described))
 
 
-def _described(restored: Restored) -> dict[str, Any]:
+def _described(report: RestoreReport) -> dict[str, Any]:
     return {
-        "ended": restored.ended,
-        "newest_of_all": _iso(restored.newest_of_all),
-        "newest": {kind: _iso(time) for kind, time in restored.newest.items()},
+        "ended": report.ended,
+        "newest_of_all": _iso(report.newest_of_all),
+        "newest": {kind: _iso(time) for kind, time in report.newest.items()},
         "applications": [
             {
                 "client_id": each["client_id"],
@@ -66,11 +66,11 @@ def _described(restored: Restored) -> dict[str, Any]:
                 "working_secrets": each["working_secrets"],
                 "newest_secret": _iso(each["newest_secret"]),
             }
-            for each in restored.applications
+            for each in report.applications
         ],
-        "people": restored.people,
-        "administrators": restored.administrators,
-        "remembered_consents": restored.remembered_consents,
+        "people": report.people,
+        "administrators": report.administrators,
+        "remembered_consents": report.remembered_consents,
         "to_do": TO_DO,
     }
 

@@ -1,4 +1,4 @@
-"""`manage.py application`: register and look after applications. Contract, operator's interface."""
+"""`manage.py application`: register and manage applications. Contract, operator's interface."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ class Command(BaseCommand):
 
 
 def _overlap(text: str) -> timedelta:
-    """Raises CommandError: it is no time, or none that an overlap can be."""
+    """The value of `--overlap`, such as 24h. Raises CommandError: it is malformed, zero or more than 30 days."""
     given = OVERLAP.fullmatch(text)
     overlap = timedelta(**{UNITS[given[2]]: int(given[1])}) if given else client_secrets.REVOKE_NOW
     if not client_secrets.REVOKE_NOW < overlap <= client_secrets.LONGEST_OVERLAP:
@@ -138,7 +138,7 @@ def _described(application: Application) -> dict[str, Any]:
 
 
 def _described_secret(secret: ApplicationSecret) -> dict[str, Any]:
-    """`id` is what the log calls `secret_row`."""
+    """`id` is `secret_row` in the log."""
     return {
         "id": secret.pk,
         "created": secret.created_at.isoformat(),
