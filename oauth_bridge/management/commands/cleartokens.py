@@ -4,4 +4,4 @@ from oauth_bridge.management.replaced import ReplacedCommand
 
 
 class Command(ReplacedCommand):
-    help = instead = "Use manage.py purge: it deletes all that is past use."
+    help = instead = "Use manage.py purge: it deletes all expired rows."

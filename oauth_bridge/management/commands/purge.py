@@ -26,8 +26,8 @@ BAR_CHARACTERS = 30
 
 class Command(BaseCommand):
     help = (
-        "Delete codes, access tokens, secrets, consents and browser sessions that are past use, in batches. Shows how "
-        "far it is at a terminal, logs a line of JSON for each batch elsewhere, and can be stopped at any moment."
+        "Delete expired codes, access tokens, secrets, consents and browser sessions in batches. Shows a progress bar "
+        "at a terminal, otherwise logs a line of JSON for each batch. Can be stopped at any time."
     )
 
     def handle(self, *args: Any, **options: Any) -> None:

@@ -55,7 +55,7 @@ Each run sets new passwords and a new secret. Ctrl-C ends both.
 
 
 class Command(BaseCommand):
-    help = "Migrate, make a demo account, administrator and application, serve both, and say what to open."
+    help = "Migrate, create a demo account, administrator and application, serve both, and print the address to open."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--port", type=int, default=8000, help="port of the service (default 8000)")
