@@ -1,36 +1,36 @@
 .DEFAULT_GOAL := help
 PYTHON ?= .venv/bin/python
 MEMORY := DATABASE_URL=sqlite:///:memory:
-# The variables that docs/operations.md asks of a deployment.
+# The variables that docs/operations.md requires of a deployment.
 PRODUCTION := BASE_URL=https://api.example.com AUTH_URL=https://auth.example.com REDIS_URL=redis://localhost:6379/0 \
 	WEB_CONCURRENCY=4 DATABASE_URL=postgres://service@localhost/service EMAIL_URL=smtp+tls://user@mail.example.com \
 	SECRET_KEY=$$($(PYTHON) -c 'import secrets; print(secrets.token_urlsafe(64))')
 
 .PHONY: help setup run test bench attack fuzz check format
 
-help: ## List what there is to run
+help: ## List the targets
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
-setup: ## Make the virtual environment with everything for development
+setup: ## Create the virtual environment with all development packages
 	python3 -m venv .venv
 	.venv/bin/pip install --quiet --requirement config/requirements/develop.txt
 
 run: ## Serve the service and the demo application on this machine
 	$(PYTHON) manage.py quickstart
 
-test: ## Run the tests that this machine can run
+test: ## Run all tests that this machine supports
 	$(PYTHON) -m pytest
 
-bench: ## Measure what each operation costs, against a bare Django view
+bench: ## Measure the cost of each operation, relative to a bare Django view
 	$(PYTHON) -m tests.bench
 
-attack: ## Measure what attacks from one machine cost normal requests, directly and behind nginx; takes minutes
+attack: ## Measure how attacks from one machine slow normal requests, directly and behind nginx; takes minutes
 	$(PYTHON) -m tests.bench attack
 
-fuzz: ## Send 100,000 hostile requests, measure their CPU time and time what is refused; takes minutes, FUZZ_SEED=… repeats a run
+fuzz: ## Send 100,000 hostile requests, measure their CPU time and the timing of rejections; takes minutes, FUZZ_SEED=… repeats a run
 	$(PYTHON) -m pytest tests/fuzz tests/faults -m long
 
-check: ## Everything that is checked before the tests run
+check: ## Run all checks except the tests
 	$(PYTHON) -m ruff format --check .
 	$(PYTHON) -m ruff check .
 	$(MEMORY) $(PYTHON) -m mypy
@@ -38,6 +38,6 @@ check: ## Everything that is checked before the tests run
 	$(MEMORY) $(PYTHON) manage.py makemigrations --check --dry-run
 	$(PRODUCTION) $(PYTHON) manage.py check --deploy --fail-level WARNING
 
-format: ## Format the code and mend what can be mended by itself
+format: ## Format the code and apply automatic fixes
 	$(PYTHON) -m ruff check --fix .
 	$(PYTHON) -m ruff format .

@@ -1,5 +1,5 @@
 #!/usr/bin/env python
-"""Run an administrative command of the service."""
+"""Run a management command of the service."""
 
 import os
 import sys

@@ -18,7 +18,7 @@ from accounts import hashing
 from accounts.views import stale_form
 from oauth_bridge import responses
 from oauth_bridge.consent import pages
-from oauth_bridge.consent.request import FIELD_NAME, Damaged, PendingRequest
+from oauth_bridge.consent.request import FIELD_NAME, DamagedRequest, PendingRequest
 from oauth_bridge.errors import NOT_ALLOWED, Fault, RequestError
 from oauth_bridge.responses import error_response
 
@@ -71,7 +71,7 @@ def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponseBase:
     if request.path == reverse("authorize"):
         try:
             pending = PendingRequest.unseal(request.POST.get(FIELD_NAME, ""))
-        except Damaged:
+        except DamagedRequest:
             return error_response(request, RequestError(Fault.CSRF))
         return HttpResponseRedirect(pages.authorize_path(pending, notice=True), status=303)
     return stale_form(request) or error_response(request, RequestError(Fault.CSRF))

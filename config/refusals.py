@@ -20,7 +20,7 @@ FAULTS = {414: Fault.LINE_TOO_LONG, 431: Fault.HEADERS_TOO_LARGE, 500: Fault.SER
 def write_error(connection: socket, status: int, reason: str, message: str) -> None:
     """Replaces `gunicorn.util.write_error`, whose HTML repeats parts of the request."""
     fault = FAULTS.get(status, Fault.BAD_REQUEST)
-    body = json.dumps({"error": fault.error, "error_description": fault.says(reference="-")})
+    body = json.dumps({"error": fault.error, "error_description": fault.describe(reference="-")})
     headers = {
         "Connection": "close",
         "Content-Type": "application/json",

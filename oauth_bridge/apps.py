@@ -6,4 +6,4 @@ class OAuthBridgeConfig(AppConfig):
     verbose_name = "Applications"
 
     def ready(self) -> None:
-        from oauth_bridge import checks  # noqa: F401 - registers itself, and needs the settings
+        from oauth_bridge import checks  # noqa: F401 - registers itself; the import needs the settings

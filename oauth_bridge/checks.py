@@ -1,4 +1,4 @@
-"""System checks of the bridge: a set-up that would bring the toolkit's own behaviour back can't start."""
+"""System checks of the bridge: settings that restore the toolkit's default behaviour prevent the start."""
 
 from __future__ import annotations
 
@@ -22,18 +22,19 @@ LIFETIMES_SECONDS = {"AUTHORIZATION_CODE_EXPIRE_SECONDS": 600, "ACCESS_TOKEN_EXP
 
 @register
 def toolkit_is_configured(*, app_configs: Sequence[AppConfig] | None = None, **kwargs: Any) -> list[CheckMessage]:
-    """oauth_bridge.E001: a model of the toolkit is not swapped. E002: the backend is not ours.
+    """Errors in the toolkit's settings.
 
-    E003: a lifetime is not the one of the specification (2.2, 2.3).
+    oauth_bridge.E001: a model of the toolkit is not swapped. E002: the backend is not the one of this package.
+    E003: a lifetime differs from the specification (2.2, 2.3).
     """
-    given = settings.OAUTH2_PROVIDER
+    configured = settings.OAUTH2_PROVIDER
     rows = [
-        *(("oauth_bridge.E001", name, getattr(settings, name, None), ours) for name, ours in MODELS.items()),
-        ("oauth_bridge.E002", "OAUTH2_BACKEND_CLASS", given.get("OAUTH2_BACKEND_CLASS"), BACKEND),
-        *(("oauth_bridge.E003", name, given.get(name), seconds) for name, seconds in LIFETIMES_SECONDS.items()),
+        *(("oauth_bridge.E001", name, getattr(settings, name, None), model) for name, model in MODELS.items()),
+        ("oauth_bridge.E002", "OAUTH2_BACKEND_CLASS", configured.get("OAUTH2_BACKEND_CLASS"), BACKEND),
+        *(("oauth_bridge.E003", name, configured.get(name), seconds) for name, seconds in LIFETIMES_SECONDS.items()),
     ]
     return [
-        Error(f"{name} is {value}.", hint=f"Set it to {ours}.", id=check)
-        for check, name, value, ours in rows
-        if value != ours
+        Error(f"{name} is {value}.", hint=f"Set it to {expected}.", id=check)
+        for check, name, value, expected in rows
+        if value != expected
     ]

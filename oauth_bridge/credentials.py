@@ -7,10 +7,10 @@ import secrets
 
 
 def new_credential() -> str:
-    """256 random bits in 43 URL-safe characters."""
+    """A random credential: 256 bits in 43 URL-safe characters."""
     return secrets.token_urlsafe(32)
 
 
 def digest_of(credential: str) -> bytes:
-    """The 32 bytes that are stored: enough to recognise the credential, useless to anybody who reads them."""
+    """The 32 bytes that are stored. They identify the credential, and it can't be computed from them."""
     return hashlib.sha256(credential.encode()).digest()

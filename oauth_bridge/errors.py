@@ -1,7 +1,7 @@
-"""Every error of the service: one row each, with its status, its `error` and its public sentence.
+"""The table of all errors of the service: status, `error` and public sentence. Specification 7; D19.
 
-Specification 7; D19. A sentence says what is wrong and what to do, in the characters that RFC 6749 §5.2 allows
-(no quotation mark, no backslash, ASCII only). It contains nothing that a stranger may not learn.
+A sentence names the error and its remedy, in the characters that RFC 6749 §5.2 allows (no quotation mark, no
+backslash, ASCII only). It contains only facts that anybody may know.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Fault(Enum):
     )
     TOO_LARGE = 413, "invalid_request", "The request body is too large. At most {limit} bytes are read."
 
-    # Authorize: before client and callback address hold
+    # Authorize: the client or the callback address is not verified
     CLIENT_UNKNOWN = (
         400,
         "invalid_request",
@@ -90,7 +90,7 @@ class Fault(Enum):
         "This link is damaged or was not made here. Go back to the application and sign in again.",
     )
 
-    # Authorize: sent back to the callback
+    # Authorize: sent to the callback address
     RESPONSE_TYPE = 400, "unsupported_response_type", "The response_type is not supported. Send response_type=code."
     REFUSED = 403, "access_denied", "The person refused the authorization."
     CHALLENGE_NEEDED = (
@@ -218,28 +218,28 @@ class Fault(Enum):
         "The person has no confirmed e-mail address now. Start the sign-in again, so that they can confirm one.",
     )
 
-    def says(self, **details: object) -> str:
-        """The public sentence with `details` filled in and anything RFC 6749 does not allow replaced by `?`."""
+    def describe(self, **details: object) -> str:
+        """The public sentence with `details` filled in. Characters that RFC 6749 does not allow become `?`."""
         return NOT_ALLOWED.sub("?", self.sentence.format(**details)).strip()
 
 
 class RequestError(Exception):
-    """The request can't be answered as asked. `fault` says why; `headers` belong to the answer.
+    """The request is rejected. `fault` is the reason; `headers` are added to the response.
 
-    The exception keeps no other detail of the request, so none can reach a log by way of a traceback.
+    `details` are stored in the public description only, so a traceback in a log shows no other part of the request.
     """
 
     def __init__(self, fault: Fault, headers: dict[str, str] | None = None, **details: object) -> None:
         super().__init__(fault.name)
         self.fault = fault
         self.headers = headers or {}
-        self.description = fault.says(**details)
+        self.description = fault.describe(**details)
 
 
 class UnverifiedRequest(RequestError):
-    """An authorization request whose client or callback address is wrong: nothing is redirected (D3, D4).
+    """The client or the callback address of an authorization request is wrong, so nothing is redirected. D3, D4.
 
-    `sent_address` is the redirect_uri as it was sent, for the page that explains the error.
+    `sent_address` is the redirect_uri of the request, for the error page.
     """
 
     def __init__(self, fault: Fault, sent_address: str = "", **details: object) -> None:

@@ -1,14 +1,15 @@
-"""What the bridge keeps: applications, digests of their secrets, codes and tokens, and remembered consents.
+"""The tables of the bridge: applications, digests of their secrets, codes, tokens and remembered consents.
 
-Codes, tokens and secrets exist here as SHA-256 digests only (D15). The tables are lean on purpose: the toolkit's
-columns for grants this service does not offer are left out, and every index of codes and tokens has a reader. They name
-people and applications without a constraint of the database's, which would lock both rows for each of them: a code is
-redeemed by an application that has been authenticated, and a token is read together with both, so one that is left
-without them is worth nothing. No index finds them by application, of which one may hold nearly all: they outlive it,
-unusable, until they are purged.
+Codes, tokens and secrets are stored as SHA-256 digests only (D15). The toolkit's columns for grants that this service
+does not offer are left out, and every index on codes and tokens is used by a statement.
 
-To end all of a person's or an application's at once, no row of them is touched: each carries the `credentials_version`
-that its person and its application had, and is worth nothing once one of them has another.
+Codes and tokens refer to people and applications without a database constraint: checking one would lock the person's
+and the application's row at every insert. No check is lost, because the statements that redeem a code or read a token
+check both rows. No index finds codes and tokens by application, because one application may own nearly all of them.
+When an application is deleted, they stay in the tables, unusable, until they are purged.
+
+All codes and tokens of a person or an application end at once without being updated: each stores the
+`credentials_version` of its person and of its application, and is invalid when either has changed since.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from django.utils.translation import gettext_lazy as _
 from oauth2_provider.models import AbstractApplication
 
 from config.infrastructure.text import refuse_control_characters
-from oauth_bridge.redirect_uris import lines_of, validate_lines
+from oauth_bridge.redirect_uris import split_lines, validate_lines
 
 NAME_MAX_LENGTH = 80
 
@@ -54,7 +55,7 @@ class Application(AbstractApplication):
     is_enabled = models.BooleanField(_("enabled"), default=True)
     credentials_version = models.IntegerField(default=0, db_default=0, editable=False)
 
-    # Parts of the toolkit's model that this service does not offer, or keeps elsewhere.
+    # Fields of the toolkit's model that this service does not offer or stores in another table.
     user = None
     client_secret = None
     hash_client_secret = None  # type: ignore[assignment]
@@ -78,8 +79,8 @@ class Application(AbstractApplication):
 
     @property
     def callback_addresses(self) -> list[str]:
-        """The registered redirect_uris, each exactly as it must be sent (D3)."""
-        return lines_of(self.redirect_uris)
+        """The registered redirect_uris. A request must send one of them unchanged (D3)."""
+        return split_lines(self.redirect_uris)
 
     @property
     def homepage_host(self) -> str:
@@ -92,15 +93,15 @@ class Application(AbstractApplication):
 class ApplicationSecret(models.Model):
     """The digest of a client secret. The secret itself is shown once and never stored (D15).
 
-    An expired one is remembered for a while, so that its use is recognised. One that was revoked stays so whatever
-    the clock says; its `expires_at` is the time of that. `last_used_at` is right to the minute.
+    An expired secret is kept until it is purged, so that its use is recognised. A revoked secret stays revoked even if
+    the clock is set back; its `expires_at` is the time of the revocation. `last_used_at` is accurate to the minute.
     """
 
     application = models.ForeignKey(Application, on_delete=models.CASCADE, related_name="secrets")
     digest = models.BinaryField(max_length=32, editable=False)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
-    expires_at = models.DateTimeField(null=True, editable=False)  # null: no end
-    last_used_at = models.DateTimeField(null=True, editable=False)  # null: never
+    expires_at = models.DateTimeField(null=True, editable=False)  # null: never expires
+    last_used_at = models.DateTimeField(null=True, editable=False)  # null: never used
     is_revoked = models.BooleanField(default=False, db_default=False, editable=False)
 
     class Meta:
@@ -112,21 +113,22 @@ class ApplicationSecret(models.Model):
 
 
 def _application() -> models.ForeignKey[Any, Any]:
-    """The application of a code or token: of an index and a constraint, neither."""
+    """The application of a code or token: a foreign key without an index or a database constraint."""
     return models.ForeignKey(
         Application, on_delete=models.DO_NOTHING, related_name="+", db_constraint=False, db_index=False
     )
 
 
 def _version() -> models.IntegerField[int, int]:
-    """The `credentials_version` of a person or an application when the row was made."""
+    """The `credentials_version` of the person or the application when the row was created."""
     return models.IntegerField(default=0, db_default=0, editable=False)
 
 
 class AuthorizationCode(models.Model):
-    """A one-time code, remembered after it was redeemed so that a replay is recognised (D13, D14).
+    """A one-time code, kept after it was redeemed so that a replay is recognised (D13, D14).
 
-    `attempt` is the consent page (or the direct answer) it came from; one of a person has one live code at most (D8).
+    `attempt` identifies the consent page, or the authorization without one, that issued the code. A person has at most
+    one valid code for each attempt (D8).
     """
 
     digest = models.BinaryField(max_length=32, unique=True, editable=False)
@@ -145,7 +147,7 @@ class AuthorizationCode(models.Model):
     person_version = _version()
     application_version = _version()
 
-    # Set where `storage.codes.explain` reads the row.
+    # Not columns: `storage.codes.explain` sets them when it reads the row.
     person_is_active: bool
     is_ended: bool
 
@@ -174,14 +176,14 @@ class AccessToken(models.Model):
 
 
 class RefreshToken(models.Model):
-    """Stands where the toolkit wants a model. No refresh token exists (D11)."""
+    """Required by the toolkit. No refresh token is issued (D11)."""
 
     class Meta:
         swappable = "OAUTH2_PROVIDER_REFRESH_TOKEN_MODEL"
 
 
 class IDToken(models.Model):
-    """Stands where the toolkit wants a model. No identity token exists yet (D11)."""
+    """Required by the toolkit. No ID token is issued (D11)."""
 
     class Meta:
         swappable = "OAUTH2_PROVIDER_ID_TOKEN_MODEL"
@@ -190,8 +192,8 @@ class IDToken(models.Model):
 class Consent(models.Model):
     """A person's "don't ask again for this application" (D7).
 
-    `fingerprint` is that of the name, homepage and addresses the person agreed to; another one ends the consent, and so
-    does another `credentials_version` of the person.
+    `fingerprint` identifies the name, homepage and callback addresses that the person agreed to. The consent ends when
+    the application's fingerprint or the person's `credentials_version` changes.
     """
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
@@ -208,6 +210,6 @@ class Consent(models.Model):
 
 
 class PurgeRun(models.Model):
-    """When `manage.py purge` last went through all tables; one row at most."""
+    """The time of the last complete run of `manage.py purge`. At most one row exists."""
 
     finished_at = models.DateTimeField()

@@ -1,4 +1,4 @@
-"""Which callback addresses may be registered, and how a sentence names one. D3, D4; RFC 6749 §3.1.2; RFC 8252 §7."""
+"""Validate callback addresses for registration and quote them in errors. D3, D4; RFC 6749 §3.1.2; RFC 8252 §7."""
 
 from __future__ import annotations
 
@@ -12,45 +12,45 @@ from django.utils.translation import gettext as _
 
 MAX_LENGTH = 2000
 MAX_COUNT = 50
-SHOWN_CHARACTERS = 300
+MAX_QUOTED_LENGTH = 300
 LOOPBACK_HOSTS = ("localhost", "127.0.0.1", "::1")
 REVERSE_DOMAIN_SCHEME = re.compile(r"[a-z][a-z0-9-]*(\.[a-z0-9-]+)+")
 VISIBLE_ASCII = re.compile(r"[\x21-\x7e]+")
 SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
-PARTS = re.compile(rf"({SCHEME.pattern})?(//[^/?#]*)?([^?#]*)(\?[^#]*)?(#.*)?", re.DOTALL)
+URI_PARTS = re.compile(rf"({SCHEME.pattern})?(//[^/?#]*)?([^?#]*)(\?[^#]*)?(#.*)?", re.DOTALL)
 PORT = re.compile(r":[0-9]*\Z")
 BROKEN_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 HOST_NAME = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?<!-)(\.(?!-)[a-z0-9_-]{1,63}(?<!-))*")
-OURS = {"code", "state", "error", "error_description"}
-NEVER = set('<>"{}|\\^`')
+RESPONSE_PARAMETERS = {"code", "state", "error", "error_description"}
+INVALID_CHARACTERS = set('<>"{}|\\^`')
 
 
-def lines_of(text: str) -> list[str]:
-    """The addresses of a text field, one a line, blank lines left out."""
+def split_lines(text: str) -> list[str]:
+    """The lines of a text field without surrounding white space and without empty lines."""
     return [line.strip() for line in text.splitlines() if line.strip()]
 
 
-def shown(address: str, *, without: Iterable[str] = ()) -> str:
-    """The address as an `error_description` may hold it: in the characters of an address, 300 of them at most.
+def quoted_for_description(address: str, *, without: Iterable[str] = ()) -> str:
+    """The address percent-encoded for an `error_description`, cut after 300 characters.
 
-    Each of the credentials in `without` becomes `...` where the address holds it. What is no absolute address may be a
-    credential in the wrong place, so it is not shown at all.
+    Each credential in `without` is replaced by `...`. A value that is not an absolute address is not quoted at all: it
+    may be a credential that was sent in the wrong parameter.
     """
     if not SCHEME.match(address):
         return "not an absolute address"
     for credential in without:
         address = address.replace(credential, "...")
     encoded = quote(address, safe="!#$%&'()*+,/:;=?@[]~")
-    return encoded if len(encoded) <= SHOWN_CHARACTERS else f"{encoded[:SHOWN_CHARACTERS]}..."
+    return encoded if len(encoded) <= MAX_QUOTED_LENGTH else f"{encoded[:MAX_QUOTED_LENGTH]}..."
 
 
-def conspicuous(address: str) -> str:
-    """The parts in which the address that was sent is most likely to differ from a registered one, as a list in words.
+def likely_differences(address: str) -> str:
+    """The parts of a sent address that are most likely wrong, as a list in words. D3.
 
-    Read from that address alone: nothing of a registered one can be learned from it.
+    Only the sent address is read, so the list reveals nothing about the registered addresses.
     """
-    scheme, authority, path, query, fragment = (part or "" for part in PARTS.match(address).groups())  # type: ignore[union-attr]
-    is_seen = {
+    scheme, authority, path, query, fragment = (part or "" for part in URI_PARTS.match(address).groups())  # type: ignore[union-attr]
+    is_present = {
         "the missing scheme": not scheme,
         "the scheme http": scheme.lower() == "http:",
         "the upper case before the path": (scheme + authority).lower() != scheme + authority,
@@ -63,12 +63,12 @@ def conspicuous(address: str) -> str:
         "the white space": any(character.isspace() for character in address),
         "the characters outside ASCII": not address.isascii(),
     }
-    *others, last = [part for part, seen in is_seen.items() if seen] or ["the host", "the path"]
+    *others, last = [part for part, present in is_present.items() if present] or ["the host", "the path"]
     return f"{', '.join(others)} and {last}" if others else last
 
 
 def validate_all(uris: list[str]) -> None:
-    """Raises ValidationError: one message for each address that can't be registered, naming it."""
+    """Raises ValidationError: there is no address, there are too many, or at least one can't be registered."""
     problems = []
     if not uris:
         problems.append(_("Enter at least one callback address."))
@@ -77,24 +77,24 @@ def validate_all(uris: list[str]) -> None:
     for uri in dict.fromkeys(uris):
         if uris.count(uri) > 1:
             problems.append(_("%(uri)s: it is there more than once.") % {"uri": uri})
-        if problem := problem_of(uri):
+        if problem := registration_problem(uri):
             problems.append(_("%(uri)s: %(problem)s") % {"uri": uri[:200], "problem": problem})
     if problems:
         raise ValidationError(problems)
 
 
 def validate_lines(text: str) -> None:
-    """Raises ValidationError as `validate_all`, for the addresses of a text field."""
-    validate_all(lines_of(text))
+    """Raises ValidationError: like `validate_all`, for a text field with one address per line."""
+    validate_all(split_lines(text))
 
 
-def problem_of(uri: str) -> str | None:
-    """What keeps the address from being registered, as half a sentence; None when nothing does."""
+def registration_problem(uri: str) -> str | None:
+    """The reason why the address can't be registered, to follow a colon; None when it can."""
     if len(uri) > MAX_LENGTH:
         return _("it is longer than %(limit)d characters.") % {"limit": MAX_LENGTH}
     if not VISIBLE_ASCII.fullmatch(uri):
         return _("it holds spaces, control or non-ASCII characters; write them percent-encoded, a host in punycode.")
-    if found := NEVER & set(uri):
+    if found := INVALID_CHARACTERS & set(uri):
         return _("it holds %(character)s, which no address may hold.") % {"character": min(found)}
     if "*" in uri:
         return _("wildcards are not possible; register every address in full.")
@@ -107,12 +107,12 @@ def problem_of(uri: str) -> str | None:
         port = parts.port
     except ValueError:
         return _("host or port can't be read.")
-    if taken := OURS & {name for name, _value in parse_qsl(parts.query, keep_blank_values=True)}:
+    if taken := RESPONSE_PARAMETERS & {name for name, _value in parse_qsl(parts.query, keep_blank_values=True)}:
         return _("its query holds “%(name)s”, which is what the callback brings.") % {"name": min(taken)}
     if ".." in unquote(parts.path).split("/"):
         return _("“..” in the path is not possible; write the path it leads to.")
     if parts.scheme not in ("https", "http"):
-        return _problem_of_private_scheme(uri, parts.scheme)
+        return _private_scheme_problem(uri, parts.scheme)
     if not uri.startswith(f"{parts.scheme}://") or not parts.hostname:
         return _("it has no host; write https://host/path.")
     if "@" in parts.netloc:
@@ -129,7 +129,7 @@ def problem_of(uri: str) -> str | None:
 
 
 def _is_host(host: str, netloc: str) -> bool:
-    """A name, or an address in its one full spelling: browsers read 127.1, too, but people don't."""
+    """Whether the host is a name or an IP address in its standard form; short forms such as 127.1 are rejected."""
     if netloc.startswith("["):
         try:
             return ip_address(host).version == 6
@@ -143,7 +143,7 @@ def _is_host(host: str, netloc: str) -> bool:
     return HOST_NAME.fullmatch(host) is not None
 
 
-def _problem_of_private_scheme(uri: str, scheme: str) -> str | None:
+def _private_scheme_problem(uri: str, scheme: str) -> str | None:
     if not scheme:
         return _("it has no scheme; write https://host/path.")
     if not REVERSE_DOMAIN_SCHEME.fullmatch(scheme) or not uri.startswith(f"{scheme}:"):

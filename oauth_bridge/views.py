@@ -118,7 +118,7 @@ class AuthorizeView(OperationMixin, BaseAuthorizationView):
 
     def post(self, request: HttpRequest) -> HttpResponse:
         """The answer of a consent page. Neither the pending request nor the decision is trusted alone."""
-        form = parameters.of_form(request, is_kept=True)
+        form = parameters.of_form(request, has_been_read=True)
         decision = form.get("decision")
         if decision == "refuse":  # also from an outdated page: a refusal gives nothing away
             return self._lead_back(allow=False)

@@ -1,4 +1,4 @@
-"""Applications in Django admin. Nobody sees a secret twice, and nobody sees a code or a token at all (D15)."""
+"""Applications in Django admin. A client secret is shown once; codes and tokens are never shown (D15)."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class ApplicationForm(forms.ModelForm):  # type: ignore[type-arg]
 
 
 class RotationForm(forms.Form):
-    """How long the older secrets go on working; that they end at once is to be confirmed."""
+    """The time for which the older secrets keep working. Ending them at once needs a confirmation."""
 
     overlap = forms.TypedChoiceField(
         coerce=lambda hours: timedelta(hours=int(hours)),
@@ -96,7 +96,7 @@ class ApplicationAdmin(ModelAdmin):
         (gettext_lazy("Registration"), {"fields": ["client_id", "created", "updated"]}),
     ]
 
-    # Who may do what ---------------------------------------------------------------------------------------------
+    # Permissions -------------------------------------------------------------------------------------------------
 
     def has_rotate_permission(self, request: HttpRequest) -> bool:
         return request.user.has_perm("oauth_bridge.rotate_applicationsecret")
@@ -105,9 +105,10 @@ class ApplicationAdmin(ModelAdmin):
         return request.user.has_perm("oauth_bridge.trust_application")
 
     def get_readonly_fields(self, request: HttpRequest, obj: Application | None = None) -> list[str]:
-        """The kind is settled when the application is made: it decides whether there is a secret.
+        """The fields that this administrator can't change.
 
-        The addresses of a trusted application are a matter of trust: nobody is asked before a code goes there.
+        The client type is fixed at registration, because it decides whether there is a secret. The callback addresses
+        of a trusted application need the permission to trust, because nobody is asked before a code is sent there.
         """
         fixed = ["client_id", "created", "updated"]
         if obj:
@@ -153,12 +154,10 @@ class ApplicationAdmin(ModelAdmin):
     # Secrets -----------------------------------------------------------------------------------------------------
 
     def secret_view(self, request: HttpRequest, pk: int) -> HttpResponse:
-        """The secret that the person made a moment ago, once.
+        """Show a new secret once. With the permission to rotate, list the other secrets and create one on a post.
 
-        With the permission to make new ones: also what is known of the others, and a post makes a new one.
-
-        The secret comes from a signed cookie of this path only, set by the answer that made it and dropped by the one
-        that shows it, so that it is never stored here, not even for a minute (D15).
+        The new secret is in a signed cookie for this path only. The response that creates the secret sets the cookie,
+        and the response that shows it deletes the cookie, so the service never stores the secret (D15).
         """
         new_secret, may_rotate = _secret_of(request, pk), self.has_rotate_permission(request)
         if not may_rotate and (request.method == "POST" or not new_secret):
@@ -187,7 +186,7 @@ class ApplicationAdmin(ModelAdmin):
         return response
 
     def _rotate(self, request: HttpRequest, application: Application, form: RotationForm) -> str:
-        """The new secret; none when the form is not in order, which then says why."""
+        """The new secret; an empty string when the form is invalid, with the error in the form."""
         if not form.is_valid():
             return ""
         overlap = form.cleaned_data["overlap"]
@@ -196,10 +195,10 @@ class ApplicationAdmin(ModelAdmin):
         except client_secrets.TooManySecrets:
             form.add_error(None, _("Too many secrets still work. Wait until one has expired, or end them all at once."))
             return ""
-        said = _("New client secret; the older ones ended at once.")
+        text = _("New client secret; the older ones ended at once.")
         if overlap:
-            said = _("New client secret; the older ones work for %d hours at most.") % (overlap // timedelta(hours=1))
-        self.log_change(request, application, said)
+            text = _("New client secret; the older ones work for %d hours at most.") % (overlap // timedelta(hours=1))
+        self.log_change(request, application, text)
         return secret
 
     def _to_secret_page(self, request: HttpRequest, application: Application, secret: str) -> HttpResponse:
@@ -217,18 +216,18 @@ class ApplicationAdmin(ModelAdmin):
         )
         return response
 
-    # Switching and deleting --------------------------------------------------------------------------------------
+    # Enabling, disabling, deleting -------------------------------------------------------------------------------
 
     @admin.action(description=gettext_lazy("Switch off"), permissions=["change"])
     def disable(self, request: HttpRequest, chosen: QuerySet[Application]) -> None:
-        self._switch(request, chosen, False)
+        self._set_enabled(request, chosen, False)
 
     @admin.action(description=gettext_lazy("Switch on"), permissions=["change"])
     def enable(self, request: HttpRequest, chosen: QuerySet[Application]) -> None:
-        self._switch(request, chosen, True)
+        self._set_enabled(request, chosen, True)
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
-        """What goes with the applications, counted and not listed: a million people may have remembered one."""
+        """The rows that are deleted with the applications, as counts: one may have millions of remembered consents."""
         counts = {
             gettext_lazy("applications"): len(objs),
             gettext_lazy("client secrets"): ApplicationSecret.objects.filter(application__in=objs).count(),
@@ -236,7 +235,7 @@ class ApplicationAdmin(ModelAdmin):
         }
         return [str(application) for application in objs], counts, set(), []
 
-    def _switch(self, request: HttpRequest, chosen: QuerySet[Application], is_enabled: bool) -> None:
+    def _set_enabled(self, request: HttpRequest, chosen: QuerySet[Application], is_enabled: bool) -> None:
         for application in chosen:
             applications.set_enabled(application, is_enabled)
             self.log_change(request, application, _("Switched on.") if is_enabled else _("Switched off."))
@@ -247,7 +246,7 @@ class ApplicationAdmin(ModelAdmin):
 
 
 def _salt(request: HttpRequest, pk: int) -> str:
-    """For this application and this person: the next one to sign in to the same browser is shown nothing."""
+    """Bind the cookie to application and person: another person in the same browser is not shown the secret."""
     return f"oauth_bridge.admin.secret.{pk}.{request.user.pk}"
 
 

@@ -1,4 +1,4 @@
-"""The applications' logos: re-encoded on the way in, public and cacheable on the way out."""
+"""Store and serve the logos of applications. Logos are public and cacheable."""
 
 from __future__ import annotations
 
@@ -17,19 +17,22 @@ CACHE_SECONDS = 365 * 24 * 3600
 
 
 def store(application: Application, picture: bytes) -> None:
-    """Set a logo that `reencode` made, without saving the application. Raises NotStored: the one before stays."""
+    """Set a picture from `reencode` as the logo, without saving the application.
+
+    Raises NotStored: the file can't be written, so the earlier logo stays.
+    """
     name = f"{hashlib.sha256(picture).hexdigest()[:32]}.png"
     media.store(f"logos/{name}", picture)
     application.logo = name
 
 
 def logo_url(application: Application) -> str:
-    """Absolute, or an empty string when the application has none."""
+    """The absolute URL of the logo; an empty string when the application has none."""
     return f"{settings.BASE_URL}{reverse('logo', args=[application.logo])}" if application.logo else ""
 
 
 def logo(request: HttpRequest, name: str) -> HttpResponse:
-    """The picture. Its name is the digest of what is in it, so it never changes."""
+    """The picture. Its name is the digest of its content, so it never changes."""
     if not NAME.fullmatch(name):
         raise Http404
     try:

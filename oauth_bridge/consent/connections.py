@@ -1,4 +1,4 @@
-"""The person's page of applications that may sign in without asking, each with a way to end that. D7."""
+"""The page on which a person sees and ends remembered consents. D7."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ if TYPE_CHECKING:
 @login_required
 @require_http_methods(["GET", "HEAD", "POST"])
 def applications(request: HttpRequest) -> HttpResponse:
-    """Remembered consents, newest first; a post with the number of one ends it and what the application holds."""
+    """List the remembered consents, newest first. A post ends one, and the application's codes and tokens with it."""
     person = cast("User", request.user)
     remembered = Consent.objects.filter(
         user=person, expires_at__gt=timezone.now(), person_version=person.credentials_version
     ).select_related("application")
     if request.method == "POST":
-        chosen = remembered.filter(pk=_number(request.POST.get("consent", ""))).first()
+        chosen = remembered.filter(pk=_parse_id(request.POST.get("consent", ""))).first()
         if chosen:
             codes.discard_all(chosen.user, chosen.application)
             tokens.revoke_all(chosen.user, chosen.application)
             chosen.delete()
             messages.success(request, _("%(name)s will ask again.") % {"name": chosen.application.name})
         return HttpResponseRedirect(request.path, status=303)
-    shown = [
+    rows = [
         {
             "consent": consent.pk,
             "name": consent.application.name,
@@ -47,8 +47,8 @@ def applications(request: HttpRequest) -> HttpResponse:
         }
         for consent in remembered.order_by("-given_at")
     ]
-    return render(request, "oauth_bridge/applications.html", {"applications": shown})
+    return render(request, "oauth_bridge/applications.html", {"applications": rows})
 
 
-def _number(text: str) -> int:
+def _parse_id(text: str) -> int:
     return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else 0

@@ -1,4 +1,4 @@
-"""The pages of a sign-in and the ways on from them; every one of them leads somewhere. D4, D8; browsers.md R1, R2."""
+"""The pages between the application's link and its callback, and the URLs they link to. D4, D8; browsers.md R1, R2."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ WEB_SCHEMES = ("http", "https")
 
 
 def authorize_path(pending: PendingRequest, *, notice: bool = False) -> str:
-    """The address under which the request goes on in any tab, signed in or not."""
+    """The path that continues the request in any tab, signed in or not. `notice` makes the consent page ask again."""
     query = {FIELD_NAME: pending.unbound().seal()}
     return f"{reverse('authorize')}?{urlencode({**query, 'notice': '1'} if notice else query)}"
 
 
 def sign_in_url(pending: PendingRequest, application: Application) -> str:
-    """The sign-in page that says who asks and leads back to the request."""
-    return returning.sign_in_url(authorize_path(pending), **_caption(application))
+    """The sign-in page that names the application and then continues the request."""
+    return returning.sign_in_url(authorize_path(pending), **_sign_in_caption(application))
 
 
 def switch_account_url(pending: PendingRequest, application: Application) -> str:
-    """Where "not you?" posts to: signed out, the person goes on at the same sign-in page."""
-    return returning.switch_account_url(authorize_path(pending), **_caption(application))
+    """The action of the form "Not you?": it signs the person out and shows the sign-in page of the same request."""
+    return returning.switch_account_url(authorize_path(pending), **_sign_in_caption(application))
 
 
 def consent(request: HttpRequest, application: Application, pending: PendingRequest, *, notice: bool) -> HttpResponse:
-    """Who asks, what will be sent, from which account and to where. D7; peers.md 18 to 25."""
+    """The consent page: the application, the claims, the account and the destination. D7; peers.md 18 to 25."""
     members = claims_of(request.user)  # type: ignore[arg-type]
     labels = {
         "sub": (_("User ID"), "id"),
@@ -48,8 +48,8 @@ def consent(request: HttpRequest, application: Application, pending: PendingRequ
         "avatar": (_("Picture"), "image"),
     }
     context = {
-        "application": _shown(application),
-        "person": _person(request),
+        "application": _application_context(application),
+        "person": _person_context(request),
         "claims": [
             {"label": labels[name][0], "kind": labels[name][1], "value": value} for name, value in members.items()
         ],
@@ -65,17 +65,18 @@ def consent(request: HttpRequest, application: Application, pending: PendingRequ
 
 
 def lead_back(request: HttpRequest, application: Application, url: str, *, by_page: bool) -> HttpResponse:
-    """The way to the callback: a redirect, or a page where browsers could drop a redirect without a word. D6, D20."""
+    """A redirect to the callback, or a page with a link to it where a browser may block the redirect. D6, D20."""
     if urlsplit(url).scheme in WEB_SCHEMES and not by_page:
         return responses.redirect_to_callback(request, url)
-    response = render(request, "oauth_bridge/continuing.html", {"application": _shown(application), "url": url})
+    context = {"application": _application_context(application), "url": url}
+    response = render(request, "oauth_bridge/continuing.html", context)
     response["Content-Security-Policy"] = "form-action 'none'"
     response["Referrer-Policy"] = "no-referrer"
     return response
 
 
 def destination(redirect_uri: str) -> dict[str, Any]:
-    """The place the browser will be sent to, in words a person can check."""
+    """The host, or private scheme, and the full address of the callback, for a person to check."""
     parts = urlsplit(redirect_uri)
     is_web = parts.scheme in WEB_SCHEMES
     return {
@@ -86,14 +87,14 @@ def destination(redirect_uri: str) -> dict[str, Any]:
 
 
 def form_action(redirect_uri: str) -> str:
-    """The CSP directive under which a form may lead to the address, hop by hop. browsers.md R2."""
+    """The CSP directive that allows the redirects from a form to the callback and beyond. browsers.md R2."""
     scheme = urlsplit(redirect_uri).scheme
     sources = {"https": "https:", "http": "https: http:"}.get(scheme, f"{scheme}:")
     return f"form-action 'self' {sources}"
 
 
 def already_signed_in(request: HttpRequest, application: Application, pending: PendingRequest) -> HttpResponse:
-    return _stopped(
+    return _explanation(
         request,
         application,
         heading=_("You already signed in to %(name)s") % {"name": application.name},
@@ -104,8 +105,8 @@ def already_signed_in(request: HttpRequest, application: Application, pending: P
 
 
 def address_not_confirmed(request: HttpRequest, application: Application, pending: PendingRequest) -> HttpResponse:
-    """D16: without a confirmed address nothing can be sent, so the page says how to confirm it."""
-    return _stopped(
+    """The page on which a person can ask for a code that confirms the e-mail address. D16."""
+    return _explanation(
         request,
         application,
         heading=_("Your e-mail address is not confirmed"),
@@ -120,7 +121,7 @@ def address_not_confirmed(request: HttpRequest, application: Application, pendin
     )
 
 
-def _stopped(
+def _explanation(
     request: HttpRequest,
     application: Application,
     *,
@@ -135,7 +136,7 @@ def _stopped(
     if application.homepage:
         links.insert(0, {"url": application.homepage, "label": _("Go to %(name)s") % {"name": application.name}})
     context = {
-        "application": _shown(application),
+        "application": _application_context(application),
         "heading": heading,
         "message": message,
         "advice": advice,
@@ -145,11 +146,11 @@ def _stopped(
     return render(request, "oauth_bridge/stopped.html", context, status=status)
 
 
-def _caption(application: Application) -> dict[str, str]:
+def _sign_in_caption(application: Application) -> dict[str, str]:
     return {"name": application.name, "host": application.homepage_host, "logo": logo_url(application)}
 
 
-def _shown(application: Application) -> dict[str, str]:
+def _application_context(application: Application) -> dict[str, str]:
     return {
         "name": application.name,
         "homepage": application.homepage,
@@ -159,7 +160,7 @@ def _shown(application: Application) -> dict[str, str]:
     }
 
 
-def _person(request: HttpRequest) -> dict[str, str]:
+def _person_context(request: HttpRequest) -> dict[str, str]:
     person = request.user
     return {
         "display_name": person.display_name,  # type: ignore[union-attr]

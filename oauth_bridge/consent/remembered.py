@@ -1,4 +1,4 @@
-"""Consents that are remembered for 180 days, and what ends them. D7."""
+"""Store and find consents, which are remembered for 180 days. D7."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ FIND = f"""
 
 
 def fingerprint(application: Application) -> str:
-    """Changes with everything the person agreed to: name, homepage and callback addresses."""
+    """A digest of the details that the person agreed to: name, homepage and callback addresses."""
     agreed = [application.name, application.homepage, sorted(application.callback_addresses)]
     return hashlib.sha256(json.dumps(agreed).encode()).hexdigest()
 
 
 def is_remembered(person: User, application: Application) -> bool:
-    """Whether the person ticked "don't ask again" and agreed to the application as it is now. One statement."""
+    """Whether the person chose "don't ask again" for the application with its current details. One statement."""
     row = fetch_one(FIND, person.pk, application.pk, timezone.now(), person.credentials_version)
     return row is not None and row[0] == fingerprint(application)
 
 
 def remember(person: User, application: Application) -> None:
-    """Don't ask the person again for this application, for 180 days."""
+    """Store the person's consent to the application for 180 days, in place of an earlier one."""
     now = timezone.now()
     Consent.objects.update_or_create(
         user=person,

@@ -1,8 +1,8 @@
 """The pending authorization request, between the application's link and the answer on the consent page. D5, D8.
 
-It travels signed and dated in URLs and forms, not in the session: tabs can't overwrite each other's, nothing is stored
-for strangers, and every page can go on. A consent page carries it bound to the person and the browser session;
-elsewhere it contains no more than the application's link.
+URLs and forms contain it, signed and dated. It is not stored in the session: requests in several tabs are independent,
+nothing is stored for people who are not signed in, and old pages can continue their request. On a consent page it is
+bound to the person and the browser session; elsewhere it contains only the data of the application's link.
 """
 
 from __future__ import annotations
@@ -22,20 +22,21 @@ from oauth_bridge.protocol import parameters
 from oauth_bridge.protocol.authorization import AuthorizationRequest
 
 SALT = "oauth_bridge.consent.pending"
-# The name of the parameter and of the form field. `request` belongs to OpenID Connect.
+# The name of the parameter and of the form field. OpenID Connect reserves `request`.
 FIELD_NAME = "pending"
 PAGE_LIFETIME = timedelta(hours=1)
 
 
-class Damaged(Exception):
-    """The sealed request was not signed here, or was changed."""
+class DamagedRequest(Exception):
+    """The signature of the pending request is wrong or missing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingRequest(AuthorizationRequest):
-    """`attempt` names the one consent that it can lead to; `opened_at` is a Unix time.
+    """An authorization request and its state.
 
-    `bound_to` is set on a consent page.
+    `attempt` identifies the one consent that the request can lead to. `opened_at` is a Unix time in seconds.
+    `bound_to` is set on a consent page only; it identifies the person and the browser session.
     """
 
     attempt: str
@@ -44,12 +45,12 @@ class PendingRequest(AuthorizationRequest):
 
     @classmethod
     def read(cls, request: HttpRequest) -> PendingRequest:
-        """The pending request of a consent form, of a link of ours, or a new one for an application's link.
+        """The pending request of a consent form or of a link of this service; a new one for an application's link.
 
-        Raises RequestError: it is damaged, or names no client.
+        Raises RequestError: the signature is wrong, the form is malformed, or the link has no client_id.
         """
         if request.method == "POST":
-            sealed = parameters.of_form(request, is_kept=True).get(FIELD_NAME, "")
+            sealed = parameters.of_form(request, has_been_read=True).get(FIELD_NAME, "")
         else:
             query = parameters.of_query(request)
             sealed = query.text(FIELD_NAME)
@@ -57,7 +58,7 @@ class PendingRequest(AuthorizationRequest):
                 return cls.begin(AuthorizationRequest.from_query(query))
         try:
             return cls.unseal(sealed)
-        except Damaged:
+        except DamagedRequest:
             raise RequestError(Fault.REQUEST_DAMAGED) from None
 
     @classmethod
@@ -66,26 +67,26 @@ class PendingRequest(AuthorizationRequest):
 
     @classmethod
     def unseal(cls, sealed: str) -> PendingRequest:
-        """Raises Damaged: it was not signed here, or was changed."""
+        """Raises DamagedRequest: the signature is wrong or missing."""
         try:
             return cls(**signing.loads(sealed, salt=SALT))
         except (signing.BadSignature, TypeError, ValueError, json.JSONDecodeError):
-            raise Damaged from None
+            raise DamagedRequest from None
 
     def seal(self) -> str:
         return signing.dumps(asdict(self), salt=SALT, compress=True)
 
     def bind(self, request: HttpRequest) -> PendingRequest:
-        """The request as a consent page of this person in this browser carries it."""
+        """The request for a consent page, bound to this person and this browser session and dated now."""
         return replace(self, bound_to=_binding(request), opened_at=int(time.time()))
 
     def is_answerable(self, request: HttpRequest) -> bool:
-        """Whether the answer of a consent page counts: same person, same browser, at most an hour old."""
+        """Whether the answer of a consent page is accepted: same person, same session, page less than an hour old."""
         is_fresh = int(time.time()) - self.opened_at < PAGE_LIFETIME.total_seconds()
         return is_fresh and constant_time_compare(self.bound_to, _binding(request))
 
     def renewed(self) -> PendingRequest:
-        """The same request as a new attempt: the person starts again on purpose."""
+        """The same request as a new attempt, for a person who chooses to sign in again."""
         return replace(self, attempt=new_attempt(), bound_to="", opened_at=int(time.time()))
 
     def unbound(self) -> PendingRequest:
@@ -93,9 +94,10 @@ class PendingRequest(AuthorizationRequest):
 
 
 def new_attempt() -> str:
-    """A UUID of version 7 (RFC 9562 §5.7): in the order of time, so the index of attempts grows at its end only.
+    """A UUID of version 7 (RFC 9562 §5.7).
 
-    PostgreSQL has the page at the end in memory; a random UUID would change any page.
+    Such UUIDs ascend in time, so PostgreSQL inserts into the last page of the index, which is in memory. Random ones
+    would change any page.
     """
     milliseconds = time.time_ns() // 1_000_000
     number = milliseconds << 80 | secrets.randbits(80)

@@ -1,4 +1,4 @@
-"""Commands of the toolkit that would crash here, or make rows that nothing of ours can use."""
+"""Replacements for commands of the toolkit that would fail here or create rows that the service can't use."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 
 class ReplacedCommand(BaseCommand):
-    """Does nothing. Raises CommandError: always, saying which command to use instead, whatever the arguments."""
+    """Names the command to use instead. Raises CommandError: always, with any arguments."""
 
     requires_system_checks = []
     instead: str

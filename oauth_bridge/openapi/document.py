@@ -1,7 +1,7 @@
 """The three operations as an OpenAPI 3.1 document, for developers and their tools. Specification 4, 7; D19.
 
-What can go wrong is read from the table of faults, so the document says what the service says. Which fault can happen
-where is written here, and held by every answer that the tests see.
+Status and sentence of each error come from the table in `errors`, so the document and the service agree. The errors of
+each operation are listed here; the tests compare every response they receive with these lists.
 """
 
 from __future__ import annotations

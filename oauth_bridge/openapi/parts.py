@@ -1,4 +1,4 @@
-"""What the OpenAPI document is made of: responses from the table of faults, headers, schemas. RFC 6749 §5; D19, D20."""
+"""The parts of the OpenAPI document: error responses, headers, schemas. RFC 6749 §5; D19, D20."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from oauth_bridge.protocol.userinfo import PROFILE_SCOPE
 
 Json = dict[str, Any]
 
-# What `parameters` reads: no control character.
+# The values that `protocol.parameters` accepts: no control characters.
 PLAIN_TEXT = r"^[^\x00-\x08\x0A-\x1F\x7F]*$"
 
-# What stands in a sentence's braces, as an example.
+# Example values for the placeholders in the sentences of `errors`.
 DETAILS = {
     "name": "code",
     "given": "application/json",
@@ -38,20 +38,20 @@ DETAILS = {
 
 
 def failures(faults: tuple[Fault, ...], *, allow: str, challenge: str = "", pages: bool = False) -> Json:
-    """A response for each status, with an example of every sentence that goes with it."""
+    """A response for each status, with every sentence of that status as an example."""
     by_status: dict[int, list[Fault]] = {}
     for fault in faults:
         by_status.setdefault(fault.status, []).append(fault)
     responses = {}
-    for status, together in sorted(by_status.items()):
-        errors = list(dict.fromkeys(fault.error for fault in together))
+    for status, same_status in sorted(by_status.items()):
+        errors = list(dict.fromkeys(fault.error for fault in same_status))
         response = json(
             f"{' or '.join(f'`{error}`' for error in errors)}. The examples are all that is said.",
             {"$ref": "#/components/schemas/Error", "properties": {"error": {"enum": errors}}},
             **_headers_of(status, allow, challenge),
         )
         response["content"]["application/json"]["examples"] = {
-            fault.name.lower(): {"value": _body(fault, allow)} for fault in together
+            fault.name.lower(): {"value": _body(fault, allow)} for fault in same_status
         }
         if pages:
             response["description"] += " A page when `Accept` names `text/html`."
@@ -71,12 +71,12 @@ def _headers_of(status: int, allow: str, challenge: str) -> Json:
 
 
 def _body(fault: Fault, allow: str) -> dict[str, str]:
-    return {"error": fault.error, "error_description": fault.says(**DETAILS, allow=allow)}
+    return {"error": fault.error, "error_description": fault.describe(**DETAILS, allow=allow)}
 
 
 def callback(faults: tuple[Fault, ...]) -> Json:
-    """The response that leads back to the application, with what it is told there."""
-    rows = [f"| `{fault.error}` | {fault.says(**{**DETAILS, 'name': 'response_type'})} |" for fault in faults]
+    """The redirect to the callback address, with a table of the errors it may contain."""
+    rows = [f"| `{fault.error}` | {fault.describe(**{**DETAILS, 'name': 'response_type'})} |" for fault in faults]
     return {
         "description": "To your `redirect_uri` with `code` and `state`, or with `error`, `error_description` and "
         "`state`; or to another page of the service.\n\n"
@@ -93,7 +93,7 @@ def query(name: str, description: str, schema: Json, *, required: bool = False) 
 
 
 def form(properties: Json, *, required: list[str]) -> Json:
-    # Others are ignored, but each is read as strictly as these: once, and without control characters.
+    # Other parameters are ignored, but may not be repeated or contain control characters either.
     more = {"propertyNames": {"pattern": PLAIN_TEXT}, "additionalProperties": {"type": "string", "pattern": PLAIN_TEXT}}
     schema = {"type": "object", "properties": properties, "required": required, **more}
     return {"required": True, "content": {"application/x-www-form-urlencoded": {"schema": schema}}}
@@ -112,7 +112,7 @@ def page(description: str) -> Json:
 
 
 def _headers(**more: Json) -> Json:
-    """What every answer of the three operations has, and more. D20."""
+    """The headers of every response of the three operations, and `more`. D20."""
     return {"Cache-Control": const("no-store"), "X-Content-Type-Options": const("nosniff"), **more}
 
 

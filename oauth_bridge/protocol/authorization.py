@@ -73,7 +73,7 @@ def verify(request: AuthorizationRequest) -> Application:
     if not request.redirect_uri:
         raise UnverifiedRequest(Fault.MISSING, name="redirect_uri")
     if request.redirect_uri not in application.callback_addresses:
-        parts = redirect_uris.conspicuous(request.redirect_uri)
+        parts = redirect_uris.likely_differences(request.redirect_uri)
         raise UnverifiedRequest(Fault.REDIRECT_URI_MISMATCH, request.redirect_uri, parts=parts)
 
     if request.repeated:

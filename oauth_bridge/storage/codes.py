@@ -185,8 +185,10 @@ def explain(form: dict[str, str], client: Client, address: str) -> RequestError 
         return RequestError(Fault.VERIFIER_UNASKED)
     if form.get("redirect_uri", row.redirect_uri) != row.redirect_uri:
         credentials = [form[name] for name in ("code", "client_secret", "code_verifier") if name in form]
-        sent = redirect_uris.shown(form["redirect_uri"], without=credentials)
-        return RequestError(Fault.CODE_REDIRECT_URI, sent=sent, issued_for=redirect_uris.shown(row.redirect_uri))
+        sent = redirect_uris.quoted_for_description(form["redirect_uri"], without=credentials)
+        return RequestError(
+            Fault.CODE_REDIRECT_URI, sent=sent, issued_for=redirect_uris.quoted_for_description(row.redirect_uri)
+        )
     return None
 
 

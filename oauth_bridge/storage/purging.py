@@ -1,9 +1,10 @@
-"""Delete what is past use, one window of a table after the other, beside live traffic. Contract, operator's interface.
+"""Delete expired rows in batches while the service runs. `manage.py purge`; contract, operator's interface.
 
-Beside `codes` and `restoring` the only place that takes codes and tokens away. No row refers to a row of these tables,
-so deleting by hand leaves out no cascade. A window is a stretch of the table as it is stored: a statement is bounded by
-what it looks at, whatever was deleted before it and has not been vacuumed yet, and a run that was stopped begins again
-at the front.
+Each statement reads one range of a table in the order of storage. Its cost is therefore bounded by the range, even if
+earlier batches left many deleted rows that are not yet vacuumed. A new run starts again at the first row.
+
+Only this module, `codes` and `restoring` delete codes and tokens. No other table refers to the tables purged here, so
+SQL may delete their rows without Django's cascades.
 """
 
 from __future__ import annotations
@@ -22,19 +23,19 @@ from oauth_bridge.models import AccessToken, ApplicationSecret, AuthorizationCod
 from oauth_bridge.storage import tokens
 from oauth_bridge.storage.client_secrets import EXPIRED_KEPT_FOR
 
-# How long a statement may take before the next one looks at less. Live requests wait for about as long at worst.
-LONGEST_SECONDS = 0.005
-# What takes so much longer, because the disk stalls or somebody has locked the table, is cut off and tried again.
-CUT_OFF_MS = 500
-CUT_OFF = "57014"  # query_canceled
+# After a slower statement the range gets smaller. A request waits for about one statement at most.
+TARGET_SECONDS = 0.005
+# A statement that takes longer, because of a slow disk or a locked table, is canceled and tried again.
+STATEMENT_TIMEOUT_MS = 500
+QUERY_CANCELED = "57014"  # SQLSTATE
 
 
 class Table(NamedTuple):
-    """Rows of `model` are past use once `column` is further back than `kept`."""
+    """A table to purge. A row is deleted when the time in `column` is `kept_for` or more in the past."""
 
     model: type[models.Model]
     column: str
-    kept: timedelta
+    kept_for: timedelta
 
     @property
     def name(self) -> str:
@@ -42,7 +43,7 @@ class Table(NamedTuple):
 
 
 TABLES = (
-    # A spent code is kept as long as the token it led to can live, so that a replay can still revoke that token (D13).
+    # A redeemed code is kept for the lifetime of its token, so that a replay can still revoke the token (D13).
     Table(AuthorizationCode, "expires_at", tokens.lifetime()),
     Table(AccessToken, "expires_at", timedelta(0)),
     Table(ApplicationSecret, "expires_at", EXPIRED_KEPT_FOR),
@@ -51,101 +52,105 @@ TABLES = (
 )
 
 
-class Windows(NamedTuple):
-    """How a database is told of a stretch of a table: its first and last place, and what is deleted in between."""
+class RangeStatements(NamedTuple):
+    """The statements for ranges of a table on one database, and the smallest and largest size of a range.
 
-    extent: str
+    `bounds` selects the first position of the table and the one after the last. `position` formats one for `delete`.
+    """
+
+    bounds: str
     delete: str
-    place: str
-    narrowest: int
-    widest: int
+    position: str
+    min_size: int
+    max_size: int
 
 
-WINDOWS = {
-    # Pages of 8 kB. What somebody else has locked stays for the next run, so this never waits and never deadlocks.
-    "postgresql": Windows(
+RANGE_STATEMENTS = {
+    # Positions are pages of 8 kB. Locked rows are left to the next run, so that a purge causes no deadlock.
+    "postgresql": RangeStatements(
         "SELECT 0, pg_relation_size('{table}') / current_setting('block_size')::bigint",
         "DELETE FROM {table} WHERE ctid = ANY (ARRAY(SELECT ctid FROM {table}"
         " WHERE ctid >= %s::tid AND ctid < %s::tid AND {column} <= %s FOR UPDATE SKIP LOCKED))",
         "({},0)",
-        narrowest=8,
-        widest=512,
+        min_size=8,
+        max_size=512,
     ),
-    # Rows.
-    "sqlite": Windows(
+    # Positions are row ids.
+    "sqlite": RangeStatements(
         "SELECT coalesce((SELECT min(rowid) FROM {table}), 0), coalesce((SELECT max(rowid) FROM {table}), -1) + 1",
         "DELETE FROM {table} WHERE rowid >= %s AND rowid < %s AND {column} <= %s",
         "{}",
-        narrowest=100,
-        widest=2_000,
+        min_size=100,
+        max_size=2_000,
     ),
 }
 
 
 class Batch(NamedTuple):
-    """What one statement has deleted, how long it took, and how much of all tables has been gone through (0 to 1).
+    """The result of one statement. `done` is the part of all tables that the run has read so far, from 0 to 1.
 
-    One that was cut off has deleted nothing and gone no further.
+    A statement that timed out has deleted nothing; the next one starts at the same position.
     """
 
     table: str
     rows: int
     seconds: float
     done: float
-    is_cut_off: bool = False
+    has_timed_out: bool = False
 
 
 def batches(now: datetime) -> Iterator[Batch]:
-    """Go through all tables once, a statement at a time, each a transaction of its own."""
-    windows = WINDOWS[connection.vendor]
-    extents = [(table, *_extent(windows, table)) for table in TABLES]
-    passed, total = 0, sum(end - start for _, start, end in extents)
-    width = windows.narrowest
-    for table, start, end in extents:
+    """Purge all tables once, with one statement in one transaction for each batch."""
+    statements = RANGE_STATEMENTS[connection.vendor]
+    bounds = [(table, *_bounds(statements, table)) for table in TABLES]
+    passed, total = 0, sum(end - start for _, start, end in bounds)
+    size = statements.min_size
+    for table, start, end in bounds:
         while start < end:
-            stop = min(start + width, end)
+            stop = min(start + size, end)
             try:
                 with transaction.atomic():
-                    began = time.perf_counter()  # SQLite has had its turn by now: waiting is not work
-                    rows = _delete(windows, table, start, stop, now)
+                    began = time.perf_counter()  # on SQLite, after waiting for the write lock
+                    rows = _delete(statements, table, start, stop, now)
             except OperationalError as error:
-                if getattr(error.__cause__, "sqlstate", None) != CUT_OFF:
+                if getattr(error.__cause__, "sqlstate", None) != QUERY_CANCELED:
                     raise
                 rows, stop = 0, start
             seconds = time.perf_counter() - began
             passed += stop - start
-            yield Batch(table.name, rows, seconds, passed / total, is_cut_off=stop == start)
-            start, width = stop, _fitting(windows, width, seconds)
+            yield Batch(table.name, rows, seconds, passed / total, has_timed_out=stop == start)
+            start, size = stop, _next_size(statements, size, seconds)
 
 
-def finished() -> None:
-    """Remember that a run went through everything just now; `/health/ready` tells how long ago that is."""
+def record_finished() -> None:
+    """Store the time of a complete run, which ended now. `/health/ready` reports it."""
     PurgeRun.objects.update_or_create(pk=1, defaults={"finished_at": timezone.now()})
 
 
 def last_finished() -> datetime | None:
+    """The end of the last complete run; None before the first one."""
     return PurgeRun.objects.values_list("finished_at", flat=True).first()
 
 
-def _extent(windows: Windows, table: Table) -> tuple[int, int]:
+def _bounds(statements: RangeStatements, table: Table) -> tuple[int, int]:
     with connection.cursor() as cursor:
-        cursor.execute(windows.extent.format(table=table.name))
+        cursor.execute(statements.bounds.format(table=table.name))
         start, end = cursor.fetchone()
     return start, end
 
 
-def _delete(windows: Windows, table: Table, start: int, stop: int, now: datetime) -> int:
-    statement = windows.delete.format(table=table.name, column=table.column)
-    places = (windows.place.format(start), windows.place.format(stop))
+def _delete(statements: RangeStatements, table: Table, start: int, stop: int, now: datetime) -> int:
+    statement = statements.delete.format(table=table.name, column=table.column)
+    positions = (statements.position.format(start), statements.position.format(stop))
     with connection.cursor() as cursor:
         if connection.vendor == "postgresql":
-            cursor.execute(f"SET LOCAL statement_timeout = {CUT_OFF_MS}")
-        cursor.execute(statement, [*places, *adapted(now - table.kept)])
+            cursor.execute(f"SET LOCAL statement_timeout = {STATEMENT_TIMEOUT_MS}")
+        cursor.execute(statement, [*positions, *adapted(now - table.kept_for)])
         return int(cursor.rowcount)
 
 
-def _fitting(windows: Windows, width: int, seconds: float) -> int:
-    """Half as wide after a statement that took too long, twice as wide after one that was done in no time."""
-    if seconds > LONGEST_SECONDS:
-        return max(width // 2, windows.narrowest)
-    return min(width * 2, windows.widest) if seconds < LONGEST_SECONDS / 2 else width
+def _next_size(statements: RangeStatements, size: int, seconds: float) -> int:
+    """Half the size after a statement that took longer than the target, twice after one that took less than half."""
+    if seconds > TARGET_SECONDS:
+        return max(size // 2, statements.min_size)
+    return min(size * 2, statements.max_size) if seconds < TARGET_SECONDS / 2 else size

@@ -1,7 +1,7 @@
-"""After a backup was restored: end what can be ended, find what an operator must look at. `manage.py after-restore`.
+"""End credentials after a backup was restored, and report what an operator must check. `manage.py after-restore`.
 
-What was changed after the backup is what the database lost. So nothing here decides which secret or which account is
-right; it counts what works now, and says until when the backup reaches.
+The database lost all changes that were made after the backup, so this module can't decide which secret or which account
+is right. It counts the rows that are valid now and reports the newest times in the backup.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ ENDED: dict[str, type[models.Model]] = {
     "codes": AuthorizationCode,
     "access_tokens": AccessToken,
 }
-# The times that say until when the backup reaches.
-WRITTEN: dict[str, tuple[type[models.Model], str]] = {
+# The newest of these times shows when the backup was made.
+WRITTEN_AT: dict[str, tuple[type[models.Model], str]] = {
     "session": (Session, "created_at"),
     "sign_in": (User, "last_login"),
     "account": (User, "created_at"),
@@ -35,8 +35,8 @@ WRITTEN: dict[str, tuple[type[models.Model], str]] = {
 }
 
 
-class Restored(NamedTuple):
-    """What was ended, by kind; the newest time of each kind of row; and what else works again."""
+class RestoreReport(NamedTuple):
+    """Ended rows by kind, the newest time of each kind of row, and the other rows that are valid again."""
 
     ended: dict[str, int]
     newest: dict[str, datetime | None]
@@ -47,22 +47,22 @@ class Restored(NamedTuple):
 
     @property
     def newest_of_all(self) -> datetime | None:
-        """The backup was made then or later, if nothing was written since the restore; None for an empty database."""
+        """The backup was made at this time or later, if nothing was written since. None for an empty database."""
         return max((time for time in self.newest.values() if time), default=None)
 
 
-def end_and_look() -> Restored:
-    """End all sessions, codes and access tokens; what there was before, and what is left to look at."""
+def end_credentials_and_report() -> RestoreReport:
+    """End all sessions, codes and access tokens, and report their numbers and the rows that an operator must check."""
     with transaction.atomic(), connection.cursor() as cursor:
         if connection.vendor == "postgresql":
-            cursor.execute("SET LOCAL statement_timeout = 0")  # tables of millions of rows are read whole
-        restored = _look(timezone.now())
+            cursor.execute("SET LOCAL statement_timeout = 0")  # counting reads whole tables
+        report = _report(timezone.now())
     for model in ENDED.values():
-        _empty(model._meta.db_table)
-    return restored
+        _delete_all(model._meta.db_table)
+    return report
 
 
-def _look(now: datetime) -> Restored:
+def _report(now: datetime) -> RestoreReport:
     works = Q(secrets__is_revoked=False) & (Q(secrets__expires_at=None) | Q(secrets__expires_at__gt=now))
     applications = Application.objects.annotate(
         working_secrets=Count("secrets", filter=works), newest_secret=Max("secrets__created_at", filter=works)
@@ -70,10 +70,10 @@ def _look(now: datetime) -> Restored:
     people = User.objects.aggregate(active=Count("pk", filter=Q(is_active=True)), total=Count("pk"))
     administrators = User.objects.filter(Q(is_staff=True) | Q(is_superuser=True), is_active=True).order_by("email")
     consents = Consent.objects.filter(expires_at__gt=now, person_version=F("user__credentials_version"))
-    return Restored(
+    return RestoreReport(
         ended={kind: model._default_manager.count() for kind, model in ENDED.items()},
         newest={
-            kind: model._default_manager.aggregate(at=Max(column))["at"] for kind, (model, column) in WRITTEN.items()
+            kind: model._default_manager.aggregate(at=Max(column))["at"] for kind, (model, column) in WRITTEN_AT.items()
         },
         applications=list(
             applications.values("client_id", "name", "is_enabled", "is_trusted", "working_secrets", "newest_secret")
@@ -84,8 +84,8 @@ def _look(now: datetime) -> Restored:
     )
 
 
-def _empty(table: str) -> None:
-    """A transaction of its own, so that it can't deadlock with a live statement. No row refers to one of the table."""
+def _delete_all(table: str) -> None:
+    """Each table has its own transaction, to prevent deadlocks with requests. No other table refers to these rows."""
     statement = "TRUNCATE {}" if connection.vendor == "postgresql" else "DELETE FROM {}"
     with connection.cursor() as cursor:
         cursor.execute(statement.format(connection.ops.quote_name(table)))

@@ -1,9 +1,9 @@
-// Comforts only: every page works without this file.
+// Optional improvements: every page works without this file.
 "use strict";
 
 const UNLOCK_AFTER_MS = 10000;
 
-// A second click while the first is on its way would post twice. The button stays enabled: a disabled one would drop its value.
+// Prevents a second post while the first is pending. The button stays enabled, because a disabled button is not submitted.
 const lock = (form) => {
   form.dataset.sent = "";
   setTimeout(() => unlock(form), UNLOCK_AFTER_MS);
@@ -21,18 +21,18 @@ document.addEventListener("submit", (event) => {
   lock(form);
 });
 
-// Enter in a tick box presses a form's first button; nobody should decide by accident.
+// Enter in a checkbox submits with the form's first button, which would be a decision by accident.
 document.addEventListener("keydown", (event) => {
   if (event.key === "Enter" && event.target.matches("form[data-choice] [type=checkbox]")) event.preventDefault();
 });
 
-// A page that browsers keep in memory holds an old request and an old token.
+// A page restored from the browser's memory contains an old request and an old CSRF token.
 window.addEventListener("pageshow", (event) => {
   unlockAll();
   if (event.persisted && document.querySelector("form[data-fresh]")) location.reload();
 });
 
-// Browsers that stop the way back to the application say nothing to the person.
+// A browser that blocks the redirect to the application shows no message itself.
 document.addEventListener("securitypolicyviolation", (event) => {
   if (event.effectiveDirective !== "form-action") return;
   unlockAll();
@@ -61,7 +61,7 @@ document.querySelectorAll("[data-reveal]").forEach((button) => {
   button.addEventListener("click", () => ("revealed" in input.dataset ? conceal(input) : reveal(input, button)));
 });
 
-// A logo that can't be loaded gives way to the initial below it.
+// A logo that can't be loaded is removed, so that the initial behind it is visible.
 document.querySelectorAll(".logo img").forEach((logo) => {
   if (logo.complete && !logo.naturalWidth) logo.remove();
   else logo.addEventListener("error", () => logo.remove());
@@ -74,7 +74,7 @@ const select = (element) => {
   selection.removeAllRanges();
   selection.addRange(range);
 };
-// The clipboard interface exists on https and on localhost only; elsewhere the old command copies the selection.
+// The clipboard API exists on https and on localhost only; elsewhere execCommand copies the selection.
 const copy = async (element) => {
   select(element);
   if (!navigator.clipboard) return document.execCommand("copy");

@@ -1,1 +1,1 @@
-"""What each operation costs, measured on this machine against a bare Django view: `make bench`. Linux only (/proc)."""
+"""Measure the cost of each operation relative to a bare Django view: `make bench`. Linux only (/proc)."""

@@ -1,4 +1,4 @@
-"""`python -m tests.bench`: the ratio table; `… growth`: on full tables; `… attack`: beside attacks; `… load`: rows.
+"""`python -m tests.bench`: ratios; `… growth`: on full tables; `… attack`: during attacks; `… load`: fill tables.
 
 Exits with 1 when an operation failed, never because one was slow.
 """
@@ -21,7 +21,7 @@ from tests.bench import attack, growth, phases, plot, report, rows, stack
 
 
 def compare(rounds: int, operations: int, racing: int) -> tuple[list[phases.Measured], Counter[int]]:
-    """Service, floor, service, floor, …: what disturbs one of a round disturbs the other."""
+    """Measure service and floor in turn, so that other load in a round affects both."""
     measured: list[phases.Measured] = []
     with stack.stack() as given, stack.floor(given) as floor, stack.service(given) as service:
         say("Warming up …")
@@ -35,7 +35,7 @@ def compare(rounds: int, operations: int, racing: int) -> tuple[list[phases.Meas
 
 
 def load(people: int, tokens: int, codes: int, *, dead: bool) -> None:
-    """Raises NotHere: the database is not one to fill."""
+    """Raises NotHere: the database may not be filled."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
     django.setup()
     rows.fill(people, tokens, codes, dead=dead, say=say)
@@ -45,7 +45,7 @@ def load(people: int, tokens: int, codes: int, *, dead: bool) -> None:
 def main() -> int:
     arguments = parsed()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs begin with it ignored
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job of a shell script ignores it by default
     try:
         if arguments.command == "load":
             load(arguments.people, arguments.tokens, arguments.codes, dead=arguments.dead)

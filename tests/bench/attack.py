@@ -1,8 +1,9 @@
-"""`python -m tests.bench attack`: how long normal requests take beside attacks from one machine.
+"""`python -m tests.bench attack`: measure normal requests during attacks from one machine.
 
-The service as it ships, limits on, four workers, once by itself and once behind the nginx of docs/operations.md. Normal
-requests are whole sign-ins and sign-in pages from addresses of their own, at fixed times; each is timed from the moment
-it was due. The attacker has the lowest priority, because one on another machine takes no CPU time from us.
+The service has its default settings, limits and four workers, once directly and once behind the nginx of
+docs/operations.md. Normal requests are complete sign-ins and sign-in pages from separate addresses at fixed times; each
+is timed from the moment it was due. The attacker has the lowest priority, because an attacker on another machine takes
+no CPU time from the service.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ class Way:
 
 @dataclass
 class Experience:
-    """What normal clients met."""
+    """The response times and errors of normal clients."""
 
     milliseconds: list[float] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
@@ -61,7 +62,7 @@ class Row:
     without: Experience
     beside: Experience
     ended_workers: int
-    memory_mb: float  # of the largest worker, at any moment of the attack
+    memory_mb: float  # of the largest worker, the highest during the attack
 
     @property
     def ratio(self) -> float:
@@ -75,7 +76,7 @@ def measure(say: Callable[[str], None]) -> list[Row]:
         public = application.objects.create(name="Public", redirect_uris=CALLBACK, client_type="public")
         for open_way in (directly, behind_nginx):
             with open_way(given) as way:
-                normal(way, 3)  # warm
+                normal(way, 3)  # warm-up
                 for name, attack in ATTACKS.items():
                     say(f"{way.name}: {name} …")
                     rows.append(one(way, name, attack, Site(way.service.port, public.client_id)))
@@ -193,7 +194,7 @@ def _steps(service: Service, line: HTTPConnection, number: int) -> Iterable[Call
 
 
 class _Memory:
-    """Watches the resident memory of the workers while the block runs."""
+    """Records the resident memory of the workers during the block."""
 
     def __init__(self, server: Server) -> None:
         self.server, self.most_mb, self._is_over = server, 0.0, threading.Event()

@@ -1,4 +1,4 @@
-"""What an attacker with one machine does to the service. `attack` measures what it costs others."""
+"""Attacks from one machine. `attack` measures their effect on other clients."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ COOKIE = re.compile(rb"(?i)set-cookie: ([^;\r]+)")
 
 @dataclass(frozen=True)
 class Site:
-    """Where the attack goes, and the public client that it names."""
+    """The target of the attack, and the public client_id that it sends."""
 
     port: int
     public_client_id: str
@@ -37,7 +37,7 @@ class Site:
         return connection
 
     def ask(self, data: bytes) -> bytes:
-        """The whole answer; empty when there was none."""
+        """The complete response; empty when there was none."""
         received = b""
         with contextlib.suppress(OSError), self.connect() as connection:
             connection.sendall(data)
@@ -55,7 +55,7 @@ Attack = Callable[[Site, float], None]
 
 
 def flood(site: Site, until: float, requests: Iterator[bytes], connections: int) -> None:
-    """One request after another on new connections, so many at the same time."""
+    """Send requests on new connections, so many at a time."""
 
     def send() -> None:
         while time.monotonic() < until:
@@ -96,7 +96,7 @@ def long_length(site: Site, until: float) -> None:
 
 
 def sign_ins(site: Site, until: float) -> None:
-    """For addresses that nobody has, a new one each time."""
+    """Sign-ins for unknown e-mail addresses, a new one each time."""
     page = site.ask(site.request(b"GET /accounts/sign-in"))
     token, cookie = CSRF.search(page), COOKIE.search(page)
     if token is None or cookie is None:
@@ -112,7 +112,7 @@ def sign_ins(site: Site, until: float) -> None:
 
 
 def exchanges(site: Site, until: float) -> None:
-    """Of codes that nobody has, in the name of a public client and of clients that do not exist."""
+    """Exchanges of unknown codes, with a public client_id and with unknown ones."""
 
     def requests() -> Iterator[bytes]:
         for number in itertools.count():
@@ -141,7 +141,7 @@ def kept_connections(site: Site, until: float) -> None:
 
 
 def _hold(site: Site, until: float, count: int, beginning: bytes, *, trickle: bytes = b"") -> None:
-    """Keep so many connections open: each sends the beginning, then a little each half second, and reads nothing."""
+    """Keep so many connections open. Each sends the beginning, then some bytes every half second, and reads none."""
     held: list[socket.socket] = []
     while time.monotonic() < until:
         while len(held) < count and time.monotonic() < until:
@@ -182,6 +182,6 @@ ATTACKS: dict[str, Attack] = {
 
 
 def lowest_priority() -> None:
-    """An attacker on another machine takes no CPU time from the service."""
+    """Give this process the lowest priority: an attacker on another machine takes no CPU time from the service."""
     os.nice(19)
     random.seed()

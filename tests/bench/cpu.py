@@ -14,7 +14,7 @@ CORES = os.cpu_count() or 1
 
 @dataclass(frozen=True)
 class Snapshot:
-    trees: dict[str, float]  # by name: a process with all its descendants, also those that have ended
+    trees: dict[str, float]  # by name: a process with all its descendants, including those that have ended
     driver: float  # this process and its children that have ended
     machine: float
     at: float
@@ -26,7 +26,7 @@ class Snapshot:
         return cls(trees, sum(os.times()[:4]) * 1000, _machine(), time.monotonic())
 
     def since(self, before: Snapshot) -> tuple[dict[str, float], float]:
-        """What each tree used since, and the share of the machine that was used by nobody we know."""
+        """The CPU time of each tree since then, and the share of the machine that other processes used."""
         used = {name: value - before.trees[name] for name, value in self.trees.items()}
         known = sum(used.values()) + self.driver - before.driver
         others = self.machine - before.machine - known
@@ -52,6 +52,6 @@ def _tree(pid: int, own: dict[int, float], children: dict[int, list[int]]) -> fl
 
 
 def _machine() -> float:
-    """Everything but idle, waiting for disks, and what guests are counted for twice."""
+    """The CPU time of the machine, without idle time, waiting for disks, and guests, which the kernel counts twice."""
     user, nice, system, _idle, _wait, irq, softirq, steal = map(int, Path("/proc/stat").read_text().split()[1:9])
     return (user + nice + system + irq + softirq + steal) * TICK_MS

@@ -1,7 +1,7 @@
-"""The floor: what Django under gunicorn costs when a request is one indexed SELECT by the digest of a token.
+"""The floor: the cost of Django under gunicorn for one indexed SELECT by the digest of a token.
 
-One connection for the life of a worker, no middleware, no ORM. Served as `tests.bench.floor:application`; imported
-nowhere else, since it configures Django for itself. FLOOR_DSN is a libpq connection string.
+One connection for the life of a worker, no middleware, no ORM. Served as `tests.bench.floor:application`; not
+imported elsewhere, because it configures Django itself. FLOOR_DSN is a libpq connection string.
 """
 
 from __future__ import annotations

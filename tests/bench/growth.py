@@ -1,7 +1,7 @@
 """Growth: the same operations on an empty database and on full ones. `python -m tests.bench growth`.
 
-All databases are in one PostgreSQL, each with a service of its own, and are measured in turn: what disturbs one of a
-round disturbs the others. What its buffers can't hold is read from the system's cache, at some cost of CPU.
+All databases are in one PostgreSQL, each with a separate service, and are measured in turn, so that other load in a
+round affects all. Pages outside PostgreSQL's buffers are read from the system's cache, which costs CPU time.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from tests.bench.targets import Service
 
 MUST = 1.2
 SIGNED_IN = 500
-PRIME = 7919  # steps of it visit every row of a table, far apart
-# Of tokens of all people and times, not only of those that were issued a moment ago. Compared to user info at empty.
+PRIME = 7919  # steps of this size visit every row of a table, far apart
+# Reads tokens of all people and times, not only recent ones. Compared with user info on the empty database.
 ANY_TOKEN = "any token"
 OPERATIONS = (*report.PHASES, ANY_TOKEN)
 
 
 def measure(sizes: list[int], rounds: int, operations: int, shared_buffers: str, say: rows.Say) -> list[Measured]:
-    """Sizes are rows of tokens and of codes; a tenth of that are people. The first size is what others are held to."""
+    """Sizes are rows of tokens and of codes, with a tenth as many people. Other sizes are compared with the first."""
     measured: list[Measured] = []
     with stack.stack(shared_buffers) as given, stack.floor(given) as floor, ExitStack() as served:
         services = [served.enter_context(stack.service(grown(given, size, say), str(size))) for size in sizes]
@@ -45,7 +45,7 @@ def measure(sizes: list[int], rounds: int, operations: int, shared_buffers: str,
 
 
 def grown(given: stack.Stack, size: int, say: rows.Say) -> stack.Stack:
-    """A copy of the database with so many rows, in which people from all over the table are signed in."""
+    """A copy of the database with so many rows, in which people from the whole table are signed in."""
     name = f"rows_{size}"
     stack.execute(given.postgresql_port, f"CREATE DATABASE {name} TEMPLATE service")
     stack.use(name)
@@ -54,7 +54,7 @@ def grown(given: stack.Stack, size: int, say: rows.Say) -> stack.Stack:
     people = max(SIGNED_IN, size // 10)
     rows.fill(people, size, size, say=say)
     rows.settle()
-    stack.execute(given.postgresql_port, "CHECKPOINT")  # what the load has left to write is not measured
+    stack.execute(given.postgresql_port, "CHECKPOINT")  # writes that remain from loading are not measured
     cookies = stack.signed_in(1 + n * (people // SIGNED_IN) for n in range(SIGNED_IN))
     connection.close()
     return replace(given, cookies=cookies)
@@ -76,7 +76,7 @@ def _rotated(services: list[Service], first: int) -> list[Service]:
 
 
 def ratios(measured: list[Measured], sizes: list[int], size: int, operation: str) -> list[float]:
-    """Cost at this size by the cost at the first one, round by round."""
+    """Cost at this size divided by the cost at the first one, round by round."""
     compared = "userinfo" if operation == ANY_TOKEN else operation
     at_first = {each.round: each.cost for each in measured if (each.target, each.phase) == (str(sizes[0]), compared)}
     found = [each for each in measured if (each.target, each.phase) == (str(size), operation)]

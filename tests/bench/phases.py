@@ -1,4 +1,4 @@
-"""Phases: many times the same operation by four clients at once, and what that cost the server's side."""
+"""Phases: four concurrent clients repeat the same operation; the CPU time of the servers is measured."""
 
 from __future__ import annotations
 
@@ -41,17 +41,17 @@ class Measured:
     p50_ms: float
     p99_ms: float
     cpu: dict[str, float]
-    other: float  # the share of the machine that was used by nobody we know
+    other: float  # the share of the machine that other processes used
 
     @property
     def cost(self) -> float:
-        """Server and PostgreSQL; Redis is told apart."""
+        """Server and PostgreSQL, without Redis, which is listed separately."""
         return self.cpu["server"] + self.cpu["postgresql"]
 
 
 @dataclass
 class Share:
-    """What one client has done."""
+    """The results of one client."""
 
     milliseconds: list[float] = field(default_factory=list)
     results: list[Any] = field(default_factory=list)
@@ -61,9 +61,9 @@ class Share:
 
 
 def drive(target: Target, phase: str, number: int, operation: Operation, count: int) -> tuple[Measured, list[Any]]:
-    """The operation `count` times, or as often as PHASE_SECONDS allow; what it cost, and what it returned."""
+    """Run the operation `count` times, or for PHASE_SECONDS. Returns its cost and its results."""
     before = Snapshot.of(target.roots)
-    signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)  # what they raise amid a fork, Python loses
+    signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)  # Python loses exceptions of these threads during a fork
     try:
         counter = _fork.Value("q", 0)
         clients = [_started(target, operation, counter, count) for _ in range(CLIENTS)]
@@ -94,7 +94,7 @@ def drive(target: Target, phase: str, number: int, operation: Operation, count: 
 
 
 def of_service(service: Service, number: int, operations: int) -> Iterable[Measured]:
-    """Authorize, token, user info and whole flows: each code is redeemed, and the tokens are used in turn."""
+    """Authorize, token, user info and complete flows: each code is redeemed, and the tokens are used in turn."""
     measured, codes = drive(service, "authorize", number, service.authorize, operations)
     yield measured
     measured, tokens = drive(service, "token", number, lambda line, i: service.token(line, codes[i]), len(codes))
@@ -112,7 +112,7 @@ def of_floor(floor: Floor, number: int, operations: int) -> Measured:
 
 
 def race(service: Service, codes: int) -> Counter[int]:
-    """How many codes had how many winners when RACERS redeemed each at once. It must be one."""
+    """The number of codes by the number of winners when RACERS redeem each code at once. It must be one winner."""
     winners: Counter[int] = Counter()
     lines = [service.line() for _ in range(RACERS)]
     for number in range(codes):
@@ -144,7 +144,7 @@ def _started(target: Target, operation: Operation, counter: Any, count: int) -> 
 
 
 def _client(target: Target, operation: Operation, counter: Any, count: int, answer: Connection) -> None:
-    """A process of its own. The next number is taken from all clients' counter, so that none idles at the end."""
+    """A separate process. All clients take numbers from one counter, so that none is idle at the end."""
     for name in ENDING:
         signal.signal(name, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING)
@@ -169,7 +169,7 @@ def _client(target: Target, operation: Operation, counter: Any, count: int, answ
 
 
 def _received(pipe: Connection) -> Share:
-    """Raises RuntimeError: the client has ended without a word, or does not end."""
+    """Raises RuntimeError: the client ended without a result, or does not end."""
     if pipe.poll(PHASE_SECONDS + 90):
         try:
             share: Share = pipe.recv()

@@ -1,4 +1,4 @@
-"""The growth table as a picture: SVG text that is readable in light and in dark."""
+"""Draw the growth table as SVG that is readable on light and on dark backgrounds."""
 
 from __future__ import annotations
 

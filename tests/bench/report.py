@@ -15,12 +15,12 @@ HEAD = (
     "|ratio to the floor|must|goal||CPU ms||||ms|ms|",
     "operation|min / median / max|≤|≤||sum|server|PostgreSQL|Redis|p50|p99|a second",
 )
-# More of the machine than this in other hands, and the ratios are not to be trusted.
+# If other processes use more of the machine than this, the ratios are unreliable.
 CALM = 0.06
 
 
 def ratios(measured: list[Measured], target: str, phase: str) -> list[float]:
-    """Cost of the phase by the cost of the floor, round by round."""
+    """Cost of the phase divided by the cost of the floor, round by round."""
     floor = {each.round: each.cost or math.nan for each in measured if each.target == "floor"}
     return [each.cost / floor[each.round] for each in measured if (each.target, each.phase) == (target, phase)]
 
@@ -34,7 +34,7 @@ def ratio_table(measured: list[Measured]) -> str:
 
 
 def aligned(rows: list[tuple[str, ...]]) -> str:
-    """Columns as wide as they need to be; the first is flush left, the others right."""
+    """Columns of minimal width; the first is aligned left, the others right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = []
     for first, *others in rows:
@@ -64,7 +64,7 @@ def _row(rounds: list[Measured], found: list[float]) -> tuple[str, ...]:
 
 
 def remarks(measured: list[Measured], winners: Counter[int]) -> str:
-    """What the figures are worth, and what failed."""
+    """Remarks on the reliability of the figures, and failures."""
     failures = sum((Counter(each.failures) for each in measured), Counter[str]())
     done = sum(each.done for each in measured)
     lines = [f"{done} operations, {failures.total()} failed."]

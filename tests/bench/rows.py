@@ -1,6 +1,6 @@
 """Millions of people, tokens and codes in PostgreSQL, made inside the database: `python -m tests.bench load`.
 
-Their credentials can be guessed (`token`, `code`), so they go only where nobody but people of the benchmark lives.
+Their credentials can be guessed (`token`, `code`), so they are inserted only where no other people exist.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from django.utils import timezone
 
 DOMAIN = "bench.invalid"
 APPLICATIONS = 10
-# From here on, one row a millisecond: nothing expires while it is measured, and of the dead all is past use.
+# Rows follow each other by a millisecond from here: no valid row expires during a run, and all dead rows are expired.
 LIVE_FROM, DEAD_FROM = timedelta(days=30), timedelta(days=-30)
 
 PEOPLE = "accounts_user"
@@ -46,7 +46,7 @@ ADD_TOKENS = f"""
       FROM generate_series(%(first)s::bigint, %(last)s::bigint) n
 """
 
-# Nine of ten have been redeemed, as in life; half of the applications send a challenge.
+# Nine of ten are redeemed, as in production; half of the applications send a challenge.
 ADD_CODES = f"""
     INSERT INTO {CODES} (id, digest, attempt, application_id, user_id, redirect_uri, scope, code_challenge,
                          issued_at, expires_at, redeemed_at, token_digest)
@@ -67,7 +67,7 @@ Say = Callable[[str], None]
 
 
 class NotHere(Exception):
-    """This database is not one to fill."""
+    """This database may not be filled."""
 
 
 def token(number: int) -> str:
@@ -83,7 +83,7 @@ def person_id(number: int) -> UUID:
 
 
 def refuse_strangers() -> None:
-    """Raises NotHere: the database is not PostgreSQL, or somebody lives in it who is not the benchmark's."""
+    """Raises NotHere: the database is not PostgreSQL, or has people who are not from the benchmark."""
     if connection.vendor != "postgresql":
         raise NotHere("Rows are made by PostgreSQL itself: set DATABASE_URL to one. This is another database.")
     with connection.cursor() as cursor:
@@ -93,9 +93,9 @@ def refuse_strangers() -> None:
 
 
 def fill(people: int, tokens: int = 0, codes: int = 0, *, dead: bool = False, say: Say = lambda text: None) -> None:
-    """At least so many people, and so many more tokens and codes of theirs; `dead` ones are there to be purged.
+    """Insert people up to this number, and so many more tokens and codes. `dead` rows are expired, for a purge.
 
-    Each table is one transaction: what is interrupted leaves nothing behind.
+    Each table is one transaction, so an interrupted one leaves no rows.
     """
     refuse_strangers()
     first_ends = timezone.now() + (DEAD_FROM if dead else LIVE_FROM)
@@ -108,7 +108,7 @@ def fill(people: int, tokens: int = 0, codes: int = 0, *, dead: bool = False, sa
 
 
 def settle() -> None:
-    """What autovacuum would do in the minutes after."""
+    """Do what autovacuum would do in the next minutes."""
     with connection.cursor() as cursor:
         cursor.execute("VACUUM (ANALYZE)")
 
@@ -118,7 +118,7 @@ def _add(
 ) -> None:
     cursor.execute("SET LOCAL statement_timeout = 0; SET LOCAL maintenance_work_mem = '256MB'")
     cursor.execute(f"SELECT coalesce(max(id), 0) FROM {table}")
-    before = cursor.fetchone()[0]  # a row's number is its key, so that no credential comes twice
+    before = cursor.fetchone()[0]  # the number of a row is its key, so that each credential is unique
     with _without_indexes(cursor, table):
         values = {"people": people, "applications": applications, "first_ends": first_ends}
         cursor.execute(statement, {**values, "first": before + 1, "last": before + count})
@@ -130,7 +130,7 @@ def _add(
 
 @contextmanager
 def _without_indexes(cursor: Any, table: str) -> Iterator[None]:
-    """Indexes are built, and keys checked, once for all rows: several times faster than row by row."""
+    """Build indexes and check keys once for all rows, which is several times faster than for each row."""
     cursor.execute(
         "SELECT conname, pg_get_constraintdef(oid) FROM pg_constraint"
         " WHERE conrelid = %s::regclass AND contype IN ('p', 'u', 'f') ORDER BY contype DESC",
@@ -153,7 +153,7 @@ def _without_indexes(cursor: Any, table: str) -> Iterator[None]:
 
 
 def _applications() -> list[int]:
-    """The keys of all applications, of which there are APPLICATIONS at least."""
+    """The keys of all applications; creates more until there are APPLICATIONS."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT count(*) FROM oauth_bridge_application")
         for number in range(cursor.fetchone()[0], APPLICATIONS):

@@ -1,4 +1,4 @@
-"""Throw-away PostgreSQL, Redis, floor and service in a temporary folder; all of it ends with the block."""
+"""Temporary PostgreSQL, Redis, floor and service, which end with the block."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ FLOOR_TOKENS = 10_000
 PEOPLE = 32
 START_SECONDS = 60
 SHIPPED_BUFFERS = "128MB"
-# Limits are on, and out of reach: what counting costs is counted.
+# Limits are on but are never reached, so that the cost of counting is measured.
 RATES = dict.fromkeys(
     ("RATE_TOKEN", "RATE_TOKEN_FAILURES", "RATE_USERINFO", "RATE_USERINFO_FAILURES", "RATE_AUTHORIZE"), "1000000/m"
 )
@@ -53,12 +53,12 @@ FLOOR_ROWS = f"""
 
 
 class Missing(Exception):
-    """This machine lacks a program the benchmark needs."""
+    """A program that the benchmark needs is not installed."""
 
 
 @dataclass(frozen=True)
 class Stack:
-    """The servers, a service database (the one of `connection`), and who may sign in there."""
+    """The servers, the service's database (that of `connection`), and the people who can sign in."""
 
     folder: Path
     postgresql: subprocess.Popen[bytes]
@@ -83,7 +83,7 @@ def execute(port: int, sql: str, *, database: str = "postgres") -> None:
 
 @contextmanager
 def stack(shared_buffers: str = SHIPPED_BUFFERS) -> Iterator[Stack]:
-    """PostgreSQL, in all else as it ships, with a migrated database of one trusted application and PEOPLE; and Redis.
+    """PostgreSQL with default settings and a migrated database of one trusted application and PEOPLE; and Redis.
 
     Raises Missing: there is no PostgreSQL or no Redis to start.
     """
@@ -100,19 +100,19 @@ def stack(shared_buffers: str = SHIPPED_BUFFERS) -> Iterator[Stack]:
 
 
 def use(database: str) -> None:
-    """From now on this process, and a service it starts, work on another database."""
+    """Use another database in this process and in services that it starts."""
     connection.close()
     connection.settings_dict["NAME"] = database
 
 
 def secret_key() -> str:
-    """The key under which the cookies of the stack were made."""
+    """The SECRET_KEY that signed the cookies of the stack."""
     return os.environ["SECRET_KEY"]
 
 
 @contextmanager
 def service(given: Stack, name: str = "service") -> Iterator[Service]:
-    """The service as shipped with two workers, on the database that `connection` names."""
+    """The service with default settings and two workers, on the database of `connection`."""
     folder = given.folder / f"served-{name}"
     folder.mkdir()
     with serve(folder, RATE_LIMITS="on", WEB_CONCURRENCY="2", SECRET_KEY=secret_key(), **RATES) as server:
@@ -134,7 +134,7 @@ def floor(given: Stack) -> Iterator[Floor]:
 
 
 def _configure(folder: Path, database_url: str, redis_url: str) -> None:
-    """Django in this process, with none of the machine's own variables."""
+    """Configure Django in this process, without the environment variables of the machine."""
     for name in [name for name in os.environ if name in OURS or name.startswith("RATE_")]:
         del os.environ[name]
     os.environ |= {"DATABASE_URL": database_url, "REDIS_URL": redis_url, "SECRET_KEY": secrets.token_urlsafe(50)}
@@ -155,7 +155,7 @@ def _seed() -> tuple[str, str, list[str]]:
 
 
 def signed_in(numbers: Iterable[int]) -> list[str]:
-    """The cookies of new browsers in which the people with these numbers have signed in."""
+    """The cookies of new browsers in which the people with these numbers are signed in."""
     cookies = []
     for number in numbers:
         person = get_user_model().objects.get(pk=rows.person_id(number))
@@ -170,7 +170,7 @@ def signed_in(numbers: Iterable[int]) -> list[str]:
 
 @contextmanager
 def _postgresql(folder: Path, port: int, shared_buffers: str) -> Iterator[subprocess.Popen[bytes]]:
-    """As PostgreSQL ships: every commit reaches the disk."""
+    """PostgreSQL with default settings: every commit is written to disk."""
     installed = sorted(
         Path("/usr/lib/postgresql").glob("*/bin/postgres"), key=lambda path: int(path.parts[-3].partition(".")[0])
     )
@@ -180,7 +180,7 @@ def _postgresql(folder: Path, port: int, shared_buffers: str) -> Iterator[subpro
     home = folder / "postgresql"
     home.mkdir()
     owner: list[str] = []
-    if os.geteuid() == 0:  # which PostgreSQL refuses to run as
+    if os.geteuid() == 0:  # PostgreSQL refuses to run as root
         shutil.chown(home, "postgres", "postgres")
         owner = ["setpriv", "--reuid=postgres", "--regid=postgres", "--init-groups"]
     options = ["--username=postgres", "--auth=trust", "--encoding=UTF8", "--locale=C.UTF-8", "--no-sync"]
@@ -231,7 +231,7 @@ def _redis(folder: Path, port: int) -> Iterator[subprocess.Popen[bytes]]:
 def _started(
     name: str, command: list[str], folder: Path, is_ready: Callable[[], bool], **options: Any
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """A server that is ready for its clients, in a session of its own so that Ctrl-C reaches us first."""
+    """A server that accepts connections, in a separate session so that only this process receives Ctrl-C."""
     log = folder / f"{name}.log"
     with log.open("wb") as output:
         process = subprocess.Popen(
@@ -245,7 +245,7 @@ def _started(
             time.sleep(0.05)
         yield process
     finally:
-        process.send_signal(signal.SIGINT)  # of PostgreSQL: disconnect everybody, then end
+        process.send_signal(signal.SIGINT)  # for PostgreSQL: close all connections, then end
         try:
             process.wait(20)
         except subprocess.TimeoutExpired:

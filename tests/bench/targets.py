@@ -1,4 +1,4 @@
-"""What is measured: the service with its four operations, and the floor with its one."""
+"""The measured targets: the service with four operations, and the floor with one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 
 
 class Failed(Exception):
-    """An operation did not do what it should. Its text holds no credential."""
+    """An operation failed. The message contains no credential."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Target:
     roots: dict[str, int]  # process ids: "server", "postgresql", "redis"
 
     def line(self) -> HTTPConnection:
-        """A connection that is kept, and opened again where the server closes it after each answer."""
+        """A persistent connection, which is opened again when the server closes it."""
         return HTTPConnection("127.0.0.1", self.port, timeout=60)
 
     def send(self, line: HTTPConnection, method: str, path: str, headers: dict[str, str], body: str = "") -> None:
@@ -53,7 +53,7 @@ class Service(Target):
     cookies: list[str] = field(repr=False)
 
     def authorize(self, line: HTTPConnection, number: int) -> str:
-        """The code that the callback is given."""
+        """The code in the callback."""
         state = secrets.token_hex(12)
         request = {"response_type": "code", "client_id": self.client_id, "redirect_uri": CALLBACK, "state": state}
         cookie = self.cookies[number % len(self.cookies)]
@@ -69,7 +69,7 @@ class Service(Target):
         return members["code"][0]
 
     def redeem(self, line: HTTPConnection, code: str) -> None:
-        """Sends the call and awaits no answer."""
+        """Send the request without waiting for the response."""
         grant = {"grant_type": "authorization_code", "code": code, "redirect_uri": CALLBACK}
         client = {"client_id": self.client_id, "client_secret": self.client_secret}
         self.send(line, "POST", "/oauth/token", FORM, urlencode(grant | client))
@@ -86,7 +86,7 @@ class Service(Target):
 
 
 def success(line: HTTPConnection, operation: str) -> dict[str, str]:
-    """Raises Failed: the answer is another one."""
+    """Raises Failed: the status is another."""
     answer = line.getresponse()
     body = answer.read()
     if answer.status != 200:

@@ -1,4 +1,4 @@
-"""A real Chromium; the provider at http://localhost, an application at http://127.0.0.1: two sites to a browser."""
+"""A real Chromium; the provider at http://localhost, an application at http://127.0.0.1: two different sites."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Open = Callable[..., BrowserContext]
 
 
 class Client:
-    """An application's web server: it keeps what its callback was called with. /forward goes on to another origin."""
+    """An application's web server. It stores the queries of its callback. /forward redirects to another origin."""
 
     def __init__(self) -> None:
         self.calls: list[dict[str, str]] = []
@@ -87,7 +87,7 @@ def chromium() -> Iterator[Browser]:
     program = shutil.which("chromium")
     if program is None:
         pytest.skip("needs Chromium")
-    # Playwright keeps an event loop in this thread; Django would refuse the database beside one.
+    # Playwright runs an event loop in this thread, where Django forbids database access.
     os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "1"
     arguments = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
     with sync_playwright() as playwright:
@@ -99,7 +99,7 @@ def chromium() -> Iterator[Browser]:
 
 @pytest.fixture
 def open_browser(chromium: Browser) -> Iterator[Open]:
-    """`open_browser(viewport=…, java_script_enabled=…)` is a new browser; a CSP complaint is a failure."""
+    """`open_browser(viewport=…, java_script_enabled=…)` is a new browser. A CSP violation fails the test."""
     contexts: list[BrowserContext] = []
     complaints: list[str] = []
 
@@ -138,6 +138,6 @@ def sign_in(page: Page, email: str, password: str) -> None:
 
 
 def press(page: Page, button: Locator) -> None:
-    """Clicks and waits for the page that comes of it."""
+    """Click and wait for the next page."""
     with page.expect_navigation():
         button.click()

@@ -23,8 +23,8 @@ def at_the_application(page: Page, driver: OAuthDriver, application: Registered)
 
 
 def check(page: Page) -> None:
-    """Of what is ours: nothing that axe objects to, and nothing that is cut off."""
-    # Without `preload`, for which axe would write into the page the style sheets that Django's import.
+    """axe finds no violation in the content of this service, and no content is cut off."""
+    # Without `preload`, for which axe would insert the style sheets that Django's admin imports.
     answer = Axe().run(page, context=".credentials", options={"preload": False})
     found: list[dict[str, Any]] = answer.response["violations"]
     assert [f"{each['id']}: {node['html'][:200]}" for each in found for node in each["nodes"]] == []

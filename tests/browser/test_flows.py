@@ -1,4 +1,4 @@
-"""A person signs in to an application in a real browser; what counts is that the application's server was called."""
+"""A person signs in to an application in a real browser, up to the request at the application's callback."""
 
 from __future__ import annotations
 
@@ -243,7 +243,7 @@ def test_not_you_leads_to_another_account_and_back(
 def test_an_old_sign_in_page_still_signs_in(
     open_browser: Open, web_application: Registered, client_server: Client, link: Link, alice: Any
 ) -> None:
-    """Its CSRF token is from before; the person must not see a 403."""
+    """Its CSRF token is outdated; the person must not see a 403."""
     context = open_browser()
     page = context.new_page()
     page.goto(link(web_application, state="s"))

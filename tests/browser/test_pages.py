@@ -1,4 +1,4 @@
-"""Every page: nothing that axe objects to, in light and dark, and nothing that is cut off at 320 px."""
+"""Every page, in light and dark: axe finds no violation, and no content is cut off at 320 px."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LONG_HOST = f"{'very-long-label-of-a-host-name-' * 2}.{'w' * 60}.example"
 
 
 class Visitor:
-    """Walks through every page there is, as people who have the longest names."""
+    """Opens every page, as people with the longest names."""
 
     def __init__(self, page: Page, provider: Server, driver: OAuthDriver) -> None:
         self.page = page
@@ -39,7 +39,7 @@ class Visitor:
         self.device: Registered = ApplicationFactory(redirect_uris="com.example.app:/callback", is_trusted=True)
 
     def everything(self) -> Iterator[str]:
-        """Opens one page after the other and names it."""
+        """Open each page and yield its name."""
         yield from self._as_a_stranger()
         yield from self._unconfirmed()
         yield from self._as_alice()
@@ -129,7 +129,7 @@ def test_axe_finds_nothing_on_any_page(open_browser: Open, visit: Callable[[Page
 
 @contract("D19.page")
 def test_no_page_is_cut_off_at_320_px(open_browser: Open, visit: Callable[[Page], Visitor]) -> None:
-    """320 px of width, tall as a phone and low as a window of 1280 by 800 at 400 percent."""
+    """320 px wide, in the height of a phone and in that of a window of 1280 by 800 at 400 percent."""
     page = open_browser(viewport={"width": 320, "height": 640}, device_scale_factor=4).new_page()
     wide = {}
     for name in visit(page).everything():

@@ -1,4 +1,4 @@
-"""openid-client and passport-oauth2 do the whole flow unchanged, where Node is present. Specification 1."""
+"""openid-client and passport-oauth2 complete the flow without changes, if Node is installed. Specification 1."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PROGRAMS = [("openid_client.mjs", "post"), ("openid_client.mjs", "basic"), ("pas
 
 @pytest.fixture(scope="session")
 def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The programs with their libraries, installed as the lock says, outside the checkout."""
+    """The folder of the programs, with their libraries at the locked versions, outside the checkout."""
     if not (shutil.which("node") and shutil.which("npm")):
         pytest.skip("needs Node and npm")
     folder = tmp_path_factory.mktemp("node") / "clients"
@@ -36,7 +36,7 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class Program:
-    """A client that says where to send the browser, takes the callback, and tells what came of it."""
+    """A client program: it returns the authorization URL, accepts the callback and prints the result."""
 
     def __init__(self, folder: Path, name: str, provider: Server, application: Registered, authentication: str) -> None:
         self.process = subprocess.Popen(

@@ -1,4 +1,4 @@
-"""Authlib and requests-oauthlib do the whole flow unchanged; the driver is the browser. Specification 1."""
+"""Authlib and requests-oauthlib complete the flow without changes; the driver is the browser. Specification 1."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.server import Server
 
 @pytest.fixture(autouse=True)
 def _loopback_is_http(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both libraries insist on https; on loopback each has its own word for not doing so."""
+    """Allow http on loopback, for which each library has its own setting."""
     monkeypatch.setenv("OAUTHLIB_INSECURE_TRANSPORT", "1")
     monkeypatch.setenv("AUTHLIB_INSECURE_TRANSPORT", "1")
 

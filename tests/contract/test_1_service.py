@@ -1,4 +1,4 @@
-"""Specification 1: what the service does, from the link of an application to the person's profile."""
+"""Specification 1: what the service does, from the application's link to the person's profile."""
 
 from __future__ import annotations
 

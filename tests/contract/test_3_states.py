@@ -1,4 +1,4 @@
-"""Specification 3: what ends a code and a token."""
+"""Specification 3: the events that end a code or a token."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def test_mallory_revokes_nothing_with_a_code_she_has_seen(
 def test_a_replay_of_a_code_with_a_challenge_revokes_with_the_right_verifier_only(
     driver: OAuthDriver, rewind: Rewind, kind: str
 ) -> None:
-    """Anybody can name a public client; a confidential one may have been handed somebody else's code."""
+    """Anybody can send a public client_id, and a confidential client may have received a stolen code."""
     application = ApplicationFactory(client_type=kind)
     secret = application.client_secret or None
     verifier = "v" * 43

@@ -1,4 +1,4 @@
-"""Specification 4.1, D7 and D8: what is asked, what is remembered, and that no page is a dead end."""
+"""Specification 4.1, D7 and D8: the consent page, remembered consents, and old pages that continue."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Specification 4.2: what the callback carries, byte for byte."""
+"""Specification 4.2: the parameters of the callback, byte for byte."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Specification 4.3, 5.3: how an application proves itself at the token operation. D12."""
+"""Specification 4.3, 5.3: how an application authenticates at the token operation. D12."""
 
 from __future__ import annotations
 

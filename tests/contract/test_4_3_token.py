@@ -1,4 +1,4 @@
-"""Specification 4.3: a code for an access token."""
+"""Specification 4.3: the exchange of a code for an access token."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Specification 4.4: the profile of the person the token stands for."""
+"""Specification 4.4: the profile of the person who owns the token."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Specification 5: who is who."""
+"""Specification 5: authentication of people, applications and tokens."""
 
 from __future__ import annotations
 

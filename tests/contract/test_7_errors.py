@@ -1,4 +1,4 @@
-"""Specification 7: what a failure says, to programs and to people."""
+"""Specification 7: error responses for programs and for people."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Specification 8 and D21: how often is too often. Each test comes from addresses of its own."""
+"""Specification 8 and D21: rate limits. Each test uses its own addresses."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ RATES = {
 
 @pytest.fixture(scope="module")
 def limited(django_db_setup: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A server with small limits, behind a proxy that says where a request comes from."""
+    """A server with low limits that takes the address of a request from a proxy's header."""
     with serve(tmp_path_factory.mktemp("limited"), RATE_LIMITS="on", TRUSTED_PROXIES="127.0.0.1", **RATES) as server:
         yield server
 
@@ -45,7 +45,7 @@ def client(limited: Server, committed: None) -> OAuthDriver:
 
 
 def moved(driver: OAuthDriver, forwarded: str) -> None:
-    """From now on the driver's requests come from there."""
+    """Send the driver's further requests from this address."""
     for session in (driver.browser, driver.backend):
         session.headers["X-Forwarded-For"] = forwarded
 
@@ -55,7 +55,7 @@ def address() -> str:
 
 
 def registered() -> Registered:
-    """Not numbered from 1 upwards: a Redis that is used for several runs would remember the number."""
+    """A random key: a Redis that is used for several runs would still count for the keys 1, 2, 3."""
     return ApplicationFactory(id=random.randrange(10**6, 2 * 10**9))
 
 

@@ -170,7 +170,7 @@ def test_check_deploy_refuses_http_on_anything_but_loopback(manage: Manage) -> N
 
 
 def quickstart(folder: Path, *arguments: str) -> subprocess.Popen[str]:
-    """In a process of its own, so that the test can press Ctrl-C."""
+    """A separate process, so that the test can send it Ctrl-C."""
     return subprocess.Popen(
         [sys.executable, "manage.py", "quickstart", *arguments],
         cwd=ROOT,

@@ -38,7 +38,7 @@ def answered(result: subprocess.CompletedProcess[str]) -> Any:
 
 
 class Made:
-    """An application as the command line made it."""
+    """An application that was created on the command line."""
 
     def __init__(self, answer: dict[str, Any]) -> None:
         self.client_id = answer["client_id"]
@@ -310,7 +310,7 @@ def test_purge_deletes_what_is_past_use_and_nothing_else(
     assert driver.exchange(application, live_code.raw).status_code == 200
     assert driver.userinfo(live_token.raw).status_code == 200
 
-    # A code that was spent is kept while its token lives, so a replay after the purge still revokes.
+    # A redeemed code is kept while its token is valid, so a replay after the purge still revokes the token.
     driver.exchange(application, spent.raw)
     assert driver.userinfo(token_of_spent).status_code == 401
 

@@ -1,4 +1,4 @@
-"""The operator's interface: client secrets that rotate without an outage."""
+"""The operator's interface: client secrets are rotated without an outage."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What fault tests share: databases that may be killed, and codes to be redeemed while they are."""
+"""Fixtures of the fault tests: databases that a test may kill, and codes to redeem meanwhile."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def cluster(django_db_setup: None, django_db_blocker: Any) -> Iterator[Cluster]:
     programs = postgresql_programs()
     if programs is None:
         pytest.skip("needs PostgreSQL's programs, which Debian keeps in /usr/lib/postgresql")
-    # Not in pytest's folder: PostgreSQL runs as another account, which may not look into that one.
+    # Not in pytest's folder: PostgreSQL runs as another user, who may not read it.
     folder = Path(tempfile.mkdtemp(prefix="postgresql-"))
     try:
         with django_db_blocker.unblock():
@@ -31,8 +31,8 @@ def cluster(django_db_setup: None, django_db_blocker: Any) -> Iterator[Cluster]:
 
 @pytest.fixture
 def own_postgresql(postgresql: None, request: pytest.FixtureRequest) -> Iterator[Cluster]:
-    """A PostgreSQL that may be killed, in place of the run's. The run on SQLite leaves it to the one on PostgreSQL."""
-    cluster = request.getfixturevalue("cluster")  # not a parameter: it would be started before the skip
+    """A separate PostgreSQL that a test may kill. Skipped on SQLite."""
+    cluster = request.getfixturevalue("cluster")  # not a parameter, which would start it before the skip
     cluster.revive()
     with in_use(cluster.url):
         yield cluster
@@ -40,7 +40,7 @@ def own_postgresql(postgresql: None, request: pytest.FixtureRequest) -> Iterator
 
 @pytest.fixture(scope="session")
 def sqlite_template(django_db_setup: None, django_db_blocker: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A migrated file without rows, to be copied."""
+    """A migrated SQLite file without rows, to copy."""
     path = tmp_path_factory.mktemp("sqlite") / "template.sqlite3"
     with django_db_blocker.unblock():
         migrate(f"sqlite:///{path}")

@@ -1,4 +1,4 @@
-"""What works without a proxy works behind the nginx of docs/operations.md."""
+"""The service behind the nginx configuration of docs/operations.md."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The clock is set back, or forward, by a minute. D14: what was issued before is judged by the clock as it is then."""
+"""The clock is set back or forward by a minute. D14: credentials are judged by the current clock."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_codes_and_tokens_from_before_go_on_until_the_clock_says_they_end(
 def test_a_replay_after_the_clock_was_set_back_revokes(
     registered: Registered, start: datetime, later: float, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Otherwise whoever stole a code could use the minute: the redemption seems to be still to come."""
+    """The redemption lies in the future. It counts as a replay, or the thief of a code could use that minute."""
     code = CodeFactory(application=registered, issued_at=start)
     with time_machine.travel(start, tick=False) as clock, caplog.at_level(logging.WARNING, "oauth_bridge"):
         token = redeem(registered, code).json()["access_token"]
@@ -76,7 +76,7 @@ def test_a_replay_after_the_clock_was_set_back_revokes(
 def test_the_minute_that_comes_twice_ends_with_3_seconds_in_which_nothing_is_revoked(
     registered: Registered, start: datetime, later: float
 ) -> None:
-    """An accepted imperfection: by the clock as it is then, the code was redeemed just now."""
+    """An accepted imperfection: by the current clock, the code was redeemed just now."""
     code = CodeFactory(application=registered, issued_at=start)
     with time_machine.travel(start, tick=False) as clock:
         token = redeem(registered, code).json()["access_token"]
@@ -122,7 +122,7 @@ def test_a_limit_opens_again_after_its_period_and_the_minute_that_comes_twice(
 
 
 def wait_of(response: Any) -> int:
-    """Seconds to wait; 0 for who is let in."""
+    """Seconds to wait; 0 when the sign-in succeeds."""
     return int(response["Retry-After"]) if response.status_code == 429 else 0
 
 
@@ -131,13 +131,15 @@ def wait_of(response: Any) -> int:
 def test_the_clock_of_two_workers_is_set_under_load(
     step: int, tmp_path: Path, launch: Launch, redis_server: Any
 ) -> None:
-    """Each of them at its next request, so that for a moment they differ by a minute."""
+    """Each worker applies the change at its next request, so their clocks differ by a minute for a moment."""
     clock = tmp_path / "clock"
     clock.write_text("0", encoding="ascii")
     server = launch(wsgi="tests.shifted_wsgi", CLOCK=str(clock), WEB_CONCURRENCY="2", REDIS_URL=redis_server.url)
     redemptions = Redemptions(server, ApplicationFactory(), 300)
     (tmp_path / "set").write_text(str(step), encoding="ascii")
-    redemptions.run_during(lambda: (tmp_path / "set").replace(clock))  # at once: workers read it all the while
+    redemptions.run_during(
+        lambda: (tmp_path / "set").replace(clock)
+    )  # atomically, because workers read the file at any moment
     assert redemptions.trouble == {}
     assert redemptions.refused == 0
     redemptions.check_books()

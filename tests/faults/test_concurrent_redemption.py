@@ -1,4 +1,4 @@
-"""Many redemptions of one code at the same moment: real threads, processes and transactions. D13."""
+"""Many concurrent redemptions of one code, in real threads, processes and transactions. D13."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ WORKERS = 4
 
 
 class Crowd:
-    """Callers, each with a connection of its own, that redeem the same code at the same moment."""
+    """Concurrent callers with separate connections that redeem the same code."""
 
     def __init__(self, server: Server, application: Registered, callers: int) -> None:
         self.application = application
@@ -28,7 +28,7 @@ class Crowd:
         self.callers = [Caller(server) for _ in range(callers)]
 
     def redeem(self, codes: list[str]) -> dict[str, str]:
-        """The token that each code led to, when one caller got it and the others were told that it went to another."""
+        """The token of each code. Fails unless one caller got it and the others got the error for concurrent use."""
         with ThreadPoolExecutor(len(self.callers)) as pool:
             columns = list(pool.map(lambda caller: [self._exchange(caller, code) for code in codes], self.callers))
         return {code: self._token(answers) for code, answers in zip(codes, zip(*columns, strict=True), strict=True)}
@@ -48,7 +48,7 @@ class Crowd:
 
 
 def check(server: Server, *, pairs: int, tens: int) -> None:
-    """One success for each code, no trace of the losers, every winner's token alive; and 3 seconds later a replay."""
+    """One success for each code, one row, a valid token for each winner; 3 seconds later another use is a replay."""
     for callers, count in ((2, pairs), (10, tens)):
         application = ApplicationFactory()
         redeemed = Crowd(server, application, callers).redeem(codes_for(application, count))
@@ -79,7 +79,7 @@ def test_of_redemptions_at_once_one_succeeds_and_its_token_lives(
 def test_of_a_thousand_pairs_and_two_hundred_tens_every_winner_keeps_its_token(
     postgresql: None, redis_server: Any, launch: Launch
 ) -> None:
-    """Run by `python -m pytest tests/faults/test_concurrent_redemption.py -m long`, with DATABASE_URL a PostgreSQL."""
+    """Run by `python -m pytest tests/faults/test_concurrent_redemption.py -m long`, on PostgreSQL."""
     check(launch(REDIS_URL=redis_server.url, WEB_CONCURRENCY=str(WORKERS)), pairs=1000, tens=200)
 
 

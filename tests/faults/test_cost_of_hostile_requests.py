@@ -1,7 +1,7 @@
-"""No single request costs much more CPU time than a plain one, whatever it consists of.
+"""No single request costs much more CPU time than a plain request.
 
 Measured on a real server as CPU time of its worker, and compared with plain requests of the same run. `make fuzz` sends
-all of them and many more; each run sends a share.
+all of them and many more; a normal run sends some of them.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ BEGINNINGS = {
 ENDINGS = {"Cookie": (b"", b'"'), "Accept": (b"", b"="), "Content-Type": (b"", b"="), "Host": (b"", b"]")}
 
 
-# Each of these once cost seconds.
+# Each of these cost seconds in an earlier version.
 MULTIPART = "multipart"
 KNOWN = (
     r"""user info: Accept: b';' b'*' … b''""",
@@ -93,7 +93,7 @@ def hostile_headers() -> Iterator[tuple[str, bytes]]:
 
 
 def hostile_texts() -> Iterator[bytes]:
-    """Queries and bodies: no more than gunicorn lets through in a request line, twice as much in a body."""
+    """Queries and bodies: as long as gunicorn accepts in a request line, and twice as long in a body."""
     for filling in (
         b"&",
         b"=",
@@ -159,7 +159,7 @@ def check(meter: Meter, requests: Iterable[Request]) -> None:
     dear = {}
     for request in requests:
         limit = plain * (TIMES_FOR_PARTS if request.label.startswith(MULTIPART) else TIMES_A_PLAIN_REQUEST)
-        # What else the machine does makes a request dearer, never cheaper.
+        # Other load on the machine only ever increases the CPU time of a request.
         cost = min(meter.cost(request) for _ in range(4)) if meter.cost(request) > limit else 0
         if cost > limit:
             dear[request.label] = f"{cost / plain:.0f} plain requests"

@@ -1,4 +1,4 @@
-"""A connection that the database has closed is noticed before a request fails by it, without a question each time."""
+"""A closed database connection is replaced before a request fails, without a query to test it each time."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_the_second_host_is_used_while_the_first_is_away(postgresql):
 
 @pytest.fixture
 def idle(postgresql):
-    """A connection between two requests, and the number of its server process."""
+    """A connection between two requests, and the process id of its PostgreSQL backend."""
     own = connection.copy()
     own.ensure_connection()
     with own.cursor() as cursor:

@@ -1,4 +1,4 @@
-"""PostgreSQL goes away and comes back. D19: 503 with Retry-After, and the service recovers by itself."""
+"""PostgreSQL stops and starts again. D19: 503 with Retry-After, and the service recovers by itself."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.server import database_url
 
 
 class Cable:
-    """A TCP proxy in front of the database that can be cut and mended."""
+    """A TCP proxy in front of the database that can be interrupted and restored."""
 
     def __init__(self) -> None:
         given = urlsplit(os.environ["DATABASE_URL"])
@@ -155,7 +155,7 @@ READ_ONLY = {"postgresql": "SET default_transaction_read_only = on", "sqlite": "
 def test_a_connection_that_may_only_read_is_given_up_for_another(
     application: Registered, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """As one to a PostgreSQL that has become a standby, or of an SQLite file that could not be written at the time."""
+    """For example to a PostgreSQL that became a standby, or to an SQLite file that was read-only when it was opened."""
     form = {
         "grant_type": "authorization_code",
         "code": CodeFactory(application=application).raw,
@@ -167,14 +167,14 @@ def test_a_connection_that_may_only_read_is_given_up_for_another(
     with connection.cursor() as cursor:
         cursor.execute(READ_ONLY[connection.vendor])
     statuses = [client.post("/oauth/token", **post).status_code for _ in range(2)]
-    connection.close()  # whatever came of it, other tests write
+    connection.close()  # also after a failure, because other tests write
     assert statuses == [503, 200]
     [logged] = [record for record in caplog.records if record.message == "database away"]
     assert logged.code in ("25006", "SQLITE_READONLY")  # type: ignore[attr-defined]
 
 
 def check_excuses(driver: OAuthDriver, application: Registered, code: str, token: str) -> None:
-    """503 with the time to come back, in the language of whoever asks."""
+    """503 with Retry-After, as JSON for programs and as a page for browsers."""
     away_of(driver.userinfo(token))
     away_of(driver.exchange(application, code))
     away_page_of(driver.get(driver.authorization_url(application)))

@@ -1,6 +1,6 @@
 """SQLite can't write: the disk is full, a limit is reached, or the file may only be read. D19.
 
-503 for whoever needs a row written, nothing is half done, what only reads goes on, and so does all once there is room.
+Requests that write get 503 and leave nothing incomplete; requests that only read succeed. All recover afterwards.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from tests.matrix import contract
 from tests.server import Server
 
 KEY = "k" * 50
-CONNECTIONS = 2  # of one worker: one for each of its threads
-# root may write where nobody may, unless that right is taken from it.
+CONNECTIONS = 2  # of one worker: one connection for each of its threads
+# root may write to read-only files unless it drops that capability.
 AS_ANYBODY = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"] if os.geteuid() == 0 else []
 
 
 class Signed(NamedTuple):
-    """A browser that is signed in, and what its application holds: a code that is still to be redeemed and a token."""
+    """A browser that is signed in, and the application's credentials: an unredeemed code and a token."""
 
     driver: OAuthDriver
     application: Registered
@@ -59,7 +59,7 @@ def check_that_nothing_is_written(signed: Signed) -> None:
 
 
 def check_that_all_goes_on(signed: Signed, excuses: int = 0) -> None:
-    """Whoever is told to come back, which may be so many times in all, is served then."""
+    """Requests succeed again, after at most so many responses of 503 in all."""
     driver, application = signed.driver, signed.application
 
     def served(call: Callable[[], requests.Response]) -> requests.Response:
@@ -76,7 +76,7 @@ def check_that_all_goes_on(signed: Signed, excuses: int = 0) -> None:
 
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[Path]:
-    """A folder with 4 MB of room."""
+    """A folder on a file system of 4 MB."""
     folder = tmp_path / "disk"
     folder.mkdir()
     mounted = subprocess.run(
@@ -108,7 +108,7 @@ def fill(path: Path) -> None:
 
 @contract("D13.no-row", "D19/temporarily_unavailable", "D19.page")
 def test_a_limit_on_the_size_of_files(tmp_path: Path, sqlite_template: Path, launch: Launch) -> None:
-    """SQLITE_IOERR_WRITE, as of a quota."""
+    """SQLITE_IOERR_WRITE, as with a quota."""
     path = Path(shutil.copy(sqlite_template, tmp_path))
     with in_use(f"sqlite:///{path}"):
         server = launch()
@@ -123,7 +123,7 @@ def test_a_limit_on_the_size_of_files(tmp_path: Path, sqlite_template: Path, lau
 
 @contract("D13.no-row", "D19/temporarily_unavailable", "D19.page")
 def test_a_file_that_may_only_be_read(tmp_path: Path, sqlite_template: Path, launch: Launch) -> None:
-    """SQLITE_READONLY. A connection that was opened meanwhile says 503 once more, and then the file is opened again."""
+    """SQLITE_READONLY. A connection opened meanwhile leads to one more 503, and then the file is opened again."""
     path = Path(shutil.copy(sqlite_template, tmp_path))
     with in_use(f"sqlite:///{path}"):
         signed = signed_in_at(launch(SECRET_KEY=KEY))
@@ -136,7 +136,7 @@ def test_a_file_that_may_only_be_read(tmp_path: Path, sqlite_template: Path, lau
 
 @contract("D19/temporarily_unavailable", "D19.page")
 def test_a_folder_that_may_only_be_read(tmp_path: Path, sqlite_template: Path, launch: Launch) -> None:
-    """SQLITE_CANTOPEN: the journal that readers need, too, can't be made."""
+    """SQLITE_CANTOPEN: the journal, which readers need too, can't be created."""
     folder = tmp_path / "database"
     folder.mkdir()
     path = Path(shutil.copy(sqlite_template, folder))
@@ -157,5 +157,5 @@ def test_a_folder_that_may_only_be_read(tmp_path: Path, sqlite_template: Path, l
 
 
 def moved_to(driver: OAuthDriver, server: Server) -> None:
-    """Another server of the same service: its cookies are good there, too."""
+    """A browser with the same cookies at another server of the same service."""
     driver.base_url = driver.auth_url = server.base_url

@@ -1,4 +1,4 @@
-"""Bytes that no honest client sends. Nothing of it is a 500, and the server goes on."""
+"""Malformed bytes: no response is a 500, and the server keeps running."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FORM = b"Content-Type: application/x-www-form-urlencoded\r\n"
 
 
 def send(server: Server, data: bytes) -> bytes:
-    """The bytes on a connection of their own; what came back, empty when the server hung up."""
+    """Send the bytes on a new connection. The response; empty when the server closed the connection."""
     port = urlsplit(server.base_url).port
     with socket.create_connection(("127.0.0.1", port), timeout=15) as connection:
         try:

@@ -1,4 +1,4 @@
-"""`kill -9` in the middle of 1,000 exchanges: no code is redeemed twice, no token that was handed out is lost. D13."""
+"""`kill -9` in the middle of 1,000 exchanges: no code is redeemed twice, no issued token is lost. D13."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def restarted(postgresql: Cluster) -> None:
 def test_postgresql_dies_and_the_service_is_back_when_it_is(
     fault: Callable[[Cluster], None], own_postgresql: Cluster, launch: Launch, redis_server: Any
 ) -> None:
-    """What is said meanwhile is 503 and when to come back; nobody is cut off."""
+    """Meanwhile every response is 503 with Retry-After, and no connection is reset."""
     server = launch(WEB_CONCURRENCY="2", REDIS_URL=redis_server.url)
     redemptions = Redemptions(server, ApplicationFactory(), EXCHANGES)
     redemptions.run_during(lambda: fault(own_postgresql))
@@ -54,7 +54,7 @@ def test_postgresql_dies_and_the_service_is_back_when_it_is(
 
 @contract("D19/temporarily_unavailable")
 def test_a_restart_of_postgresql_between_two_requests_fails_neither(own_postgresql: Cluster, launch: Launch) -> None:
-    """Every thread holds a connection that is dead and finds out before it is used."""
+    """Every thread has a closed connection and detects that before using it."""
     server = launch()
     redemptions = Redemptions(server, ApplicationFactory(), 100)
     redemptions.run_during(lambda: None)

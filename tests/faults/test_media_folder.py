@@ -1,4 +1,4 @@
-"""MEDIA_ROOT or the folder of temporary files can't be written or read: a sentence, nothing half done, never a 500."""
+"""MEDIA_ROOT or the folder of temporary files can't be written or read: an error message, never a 500."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def files_in(folder: Path) -> list[str]:
 
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[Path]:
-    """A folder with 64 kB of room."""
+    """A folder on a file system of 64 kB."""
     folder = tmp_path / "disk"
     folder.mkdir()
     mounted = subprocess.run(
@@ -171,7 +171,7 @@ def test_a_logo_of_a_form_with_another_error_is_not_stored(office: Client, disk:
 
 @pytest.fixture(params=["full", "no folder"])
 def temporary(request: pytest.FixtureRequest, settings: Any, disk: Path, alice: User, tmp_path: Path) -> None:
-    """The folder of temporary files takes none; MEDIA_ROOT is in order."""
+    """The folder of temporary files can't be written; MEDIA_ROOT can."""
     settings.MEDIA_ROOT = tmp_path / "media"
     settings.FILE_UPLOAD_TEMP_DIR = str(disk if request.param == "full" else disk / "missing")
     fill(disk)
@@ -216,7 +216,7 @@ def lose(path: Path) -> None:
 
 
 def forbid(path: Path) -> None:
-    """Something that can't be read even by root."""
+    """Replace the file by one that not even root can read."""
     lose(path)
     path.mkdir()
 
@@ -236,7 +236,7 @@ def test_a_picture_that_cannot_be_read_is_drawn_kept_by_no_cache_and_seen_once_i
         assert (drawn.status_code, drawn.content) == (200, avatars.drawn(alice))
         assert drawn["Cache-Control"] == "no-store"
         assert "ETag" not in drawn
-    # A browser that shows the true picture goes on showing it.
+    # A browser that shows the right picture keeps showing it.
     assert client.get(address, headers={"if-none-match": true["ETag"]}).status_code == 304
     assert [record.levelname for record in logged(caplog, "a picture can't be read")] == ["WARNING"]
     if path.is_dir():

@@ -1,4 +1,4 @@
-"""Tables change while requests use them: no request fails, and `manage.py migrate` waits for its turn."""
+"""Tables change while requests use them: no request fails, and `manage.py migrate` waits for locks."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def migrate(*arguments: str, fake: bool = False, output: io.StringIO | None = No
 
 
 def undo() -> None:
-    """Both tables have an index again that oauth_bridge.0005 drops, in one transaction."""
+    """Create the index on both tables again that oauth_bridge.0005 drops, in one transaction."""
     migrate("0004", fake=True)
     with connection.cursor() as cursor:
         for table in (CODES, TOKENS):
@@ -40,7 +40,7 @@ def undo() -> None:
 
 
 def test_no_request_fails_while_two_tables_change(redemptions: Redemptions) -> None:
-    """A request may have the second table already and wait for the first: one of the two must give up."""
+    """A request may have locked the second table and wait for the first: one of the two must give up."""
 
     def change() -> None:
         while redemptions.done < ENOUGH:

@@ -40,7 +40,7 @@ ignore_startup_parameters = options
 
 @pytest.fixture
 def pooled(postgresql: None) -> Iterator[str]:
-    """The database of the run through a PgBouncer, as a variable names it."""
+    """The DATABASE_URL of the test database through PgBouncer."""
     program = shutil.which("pgbouncer", path=f"{os.environ['PATH']}:/usr/sbin")
     if program is None:
         pytest.skip("needs pgbouncer")
@@ -49,7 +49,7 @@ def pooled(postgresql: None) -> Iterator[str]:
     settings = SETTINGS.format(**database, port=port, folder=folder, POOL=POOL)
     (folder / "settings").write_text(settings, encoding="utf-8")
     (folder / "accounts").write_text('"{USER}" "{PASSWORD}"\n'.format(**database), encoding="utf-8")
-    if is_root := os.geteuid() == 0:  # which PgBouncer refuses to be run by
+    if is_root := os.geteuid() == 0:  # PgBouncer refuses to run as root
         subprocess.run(["chown", "-R", "postgres", folder], check=True)
     process = subprocess.Popen(
         [program, "--quiet", folder / "settings"], user="postgres" if is_root else None, stderr=subprocess.DEVNULL

@@ -1,4 +1,4 @@
-"""`manage.py purge` as a process: stopped, twice at once, beside live traffic, at a terminal and elsewhere."""
+"""`manage.py purge` as a process: stopped, concurrent, during requests, with and without a terminal."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ Start = Callable[..., subprocess.Popen[str]]
 
 @pytest.fixture
 def start(committed: None, tmp_path: Path) -> Iterator[Start]:
-    """`start()` is a purge of its own process, with its log in a pipe."""
+    """`start()` runs a purge as a process, with its log in a pipe."""
     started: list[subprocess.Popen[str]] = []
 
     def run(**options: Any) -> subprocess.Popen[str]:
@@ -53,7 +53,7 @@ def start(committed: None, tmp_path: Path) -> Iterator[Start]:
 
 @pytest.fixture
 def graveyard(committed: None) -> Registered:
-    """An application whose tokens are dead, all ROWS of them, but one; nothing else in the database is past use."""
+    """An application with ROWS expired tokens and a valid one. No other row in the database has expired."""
     for _ in purging.batches(timezone.now()):
         pass
     application = ApplicationFactory()
@@ -63,7 +63,7 @@ def graveyard(committed: None) -> Registered:
 
 
 def bury(model: type[models.Model], application: Registered, rows: int = ROWS) -> None:
-    """Dead rows, made inside the database."""
+    """Insert expired rows by SQL."""
     digest = "sha256(gen_random_uuid()::text::bytea)" if connection.vendor == "postgresql" else "randomblob(32)"
     attempt = "gen_random_uuid()" if connection.vendor == "postgresql" else "lower(hex(randomblob(16)))"
     person = PersonFactory().pk
@@ -179,7 +179,7 @@ def test_a_statement_that_gets_nowhere_is_cut_off_and_tried_again(
     assert left(graveyard) == 1
 
 
-# Not alone ------------------------------------------------------------------------------------------------------------
+# Concurrency ----------------------------------------------------------------------------------------------------------
 
 
 def test_two_purges_at_once_delete_each_row_once(start: Start, graveyard: Registered) -> None:
@@ -239,7 +239,7 @@ def test_a_purge_beside_live_redemptions_loses_nothing(launch: Launch, start: St
     assert left(graveyard) == 1
 
 
-# What it shows --------------------------------------------------------------------------------------------------------
+# Output ---------------------------------------------------------------------------------------------------------------
 
 
 def test_at_a_terminal_a_bar_is_drawn_and_nothing_logged(start: Start, graveyard: Registered) -> None:

@@ -1,4 +1,4 @@
-"""Redis goes away in the middle of a sign-in. D21: requests go on, the outage is logged, never a 500."""
+"""Redis stops during a sign-in. D21: requests go on, the outage is logged, never a 500."""
 
 from __future__ import annotations
 

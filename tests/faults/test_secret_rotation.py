@@ -1,4 +1,4 @@
-"""Client secrets rotate under load: no exchange fails meanwhile, and a leaked one works nowhere from then on."""
+"""Client secrets rotate under load: no exchange fails meanwhile, and a revoked secret is rejected everywhere."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ EXCHANGES_AFTER = 60
 
 
 class Deployment:
-    """An application that runs several times over, each instance with a connection and the secret it was given."""
+    """An application with several instances, each with a connection and a configured secret."""
 
     def __init__(self, server: Server, application: Registered) -> None:
         self.server = server
@@ -54,7 +54,7 @@ class Deployment:
             caller.result()
 
     def wait_for(self, exchanges: int) -> None:
-        """Until so many more were answered."""
+        """Wait until so many more exchanges succeeded."""
         with self.moved:
             enough = self.answers.total() + exchanges
             assert self.moved.wait_for(lambda: self.answers.total() >= enough, timeout=60)
@@ -96,7 +96,7 @@ def check(server: Server, folder: Path) -> None:
         deployment.wait_for(CALLERS)
         for rotation in range(ROTATIONS):
             new = rotate(folder, application, "--overlap", "1h")["client_secret"]
-            # Late: only when all have gone on with their old secret for a while, and one instance never.
+            # Late: after all instances have used the old secret for a while. One instance never gets the new one.
             deployment.wait_for(EXCHANGES_AFTER)
             for number in range(1, CALLERS):
                 if (rotation + number) % 2:
@@ -122,7 +122,7 @@ def test_no_exchange_of_one_process_fails_while_secrets_rotate(launch: Launch, t
 
 
 def check_now(server: Server, folder: Path) -> None:
-    """Many connections, so that every worker is asked; each has served the old secret a moment before."""
+    """Use many connections, to reach every worker; each worker accepted the old secret a moment before."""
     deployment = Deployment(server, ApplicationFactory())
     application, browsers = deployment.application, [requests.Session() for _ in range(24)]
     for browser in browsers:
@@ -148,14 +148,14 @@ def test_a_leaked_secret_works_nowhere_from_the_next_request_on(launch: Launch, 
 
 @contract("O.application.rotate-now")
 def test_of_two_leaks_at_the_same_moment_one_secret_is_left(committed: None) -> None:
-    """A rotation that overlooked the secret of another would leave it working for ever."""
+    """A rotation that missed the secret of a concurrent one would leave that secret valid for ever."""
     application = ApplicationFactory()
     both = threading.Barrier(2)
 
     def held(execute: Callable[..., Any], sql: str, *more: Any) -> Any:
         result = execute(sql, *more)
         if sql.startswith("SELECT") and SECRETS in sql:
-            with suppress(threading.BrokenBarrierError):  # one after the other, they never meet here
+            with suppress(threading.BrokenBarrierError):  # rotations that wait for each other never meet
                 both.wait(1)
         return result
 
@@ -182,7 +182,7 @@ def test_ten_uses_at_the_same_moment_are_noted_by_one_write(committed: None) -> 
     def counted(execute: Callable[..., Any], sql: str, params: Any, many: bool, context: dict[str, Any]) -> Any:
         if "SET last_used_at" not in sql:
             found = execute(sql, params, many, context)
-            barrier.wait(30)  # nobody writes until all have seen that nothing is noted yet
+            barrier.wait(30)  # all read the row before any of them writes it
             return found
         result = execute(sql, params, many, context)
         written.append(context["cursor"].rowcount)
@@ -204,7 +204,7 @@ def test_ten_uses_at_the_same_moment_are_noted_by_one_write(committed: None) -> 
 
 @contract("O.application.secrets")
 def test_a_rotation_that_is_stuck_in_the_middle_keeps_no_exchange_waiting(postgresql: None, launch: Launch) -> None:
-    """Its machine is gone, and PostgreSQL does not know yet: the row of the old secret is locked, its use is due."""
+    """As when its machine died: the row of the old secret stays locked, and its last use is due to be stored."""
     application = ApplicationFactory()
     driver = OAuthDriver(launch().base_url)
     codes = [CodeFactory(application=application).raw for _ in range(2)]

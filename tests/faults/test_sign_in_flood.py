@@ -1,4 +1,4 @@
-"""Sign-ins for addresses that nobody has, as fast as strangers can send them."""
+"""Sign-ins for unknown e-mail addresses, as fast as possible."""
 
 from __future__ import annotations
 
@@ -50,6 +50,6 @@ def test_a_flood_of_sign_ins_takes_little_memory_and_people_sign_in_after_it(lau
 
 
 def most_memory_kb(server: Server) -> list[int]:
-    """What each worker held at most since it began."""
+    """The highest resident memory of each worker since its start."""
     found = [re.search(r"VmHWM:\s+(\d+)", Path(f"/proc/{worker}/status").read_text()) for worker in server.workers()]
     return [int(line[1]) for line in found if line]

@@ -1,6 +1,6 @@
-"""Clients that send little, late or in pieces, or do not read, keep nobody else waiting behind the documented nginx.
+"""Slow clients behind the documented nginx do not delay other clients.
 
-Without a proxy they can: docs/operations.md says so.
+Without a proxy they can; see docs/operations.md.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ FORM = b"POST /oauth/token HTTP/1.1\r\nHost: HOST\r\nContent-Type: application/x
 
 
 class Client:
-    """A connection that sends exactly what it is told, from an address of the loopback network."""
+    """A connection from a loopback address that sends exactly the given bytes."""
 
     def __init__(self, server: Server, address: str) -> None:
         self.host = urlsplit(server.base_url).netloc.encode()
@@ -42,7 +42,7 @@ class Client:
         self.socket.sendall(text.replace(b"HOST", self.host))
 
     def answers(self, count: int = 1) -> bytes:
-        """What comes back until `count` answers have come whole: all end with a JSON object."""
+        """The received bytes once `count` responses are complete; each ends with a JSON object."""
         received = b""
         while received.count(b"HTTP/1.1 ") < count or not received.endswith(b"}"):
             part = self.socket.recv(65536)

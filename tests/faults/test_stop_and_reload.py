@@ -1,4 +1,4 @@
-"""SIGHUP and SIGTERM under load. `tests.load` says what counts as a failure."""
+"""SIGHUP and SIGTERM under load. `tests.load` defines a failure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.factories import ApplicationFactory
 from tests.load import CALLERS, Redemptions
 
 PLENTY = 5000
-# What systemd does for a service that has a socket unit: the open port is descriptor 3 of the process.
+# As systemd with a socket unit: the listening socket is descriptor 3 of the process.
 HANDED_OVER = """
 import os, sys
 os.dup2(int(sys.argv[1]), 3)
@@ -48,7 +48,7 @@ def test_a_reload_fails_no_request(launch: Launch, redis_server: Any) -> None:
 
 
 def test_a_stop_costs_each_caller_one_connection_at_most(launch: Launch, redis_server: Any) -> None:
-    """Without a socket unit, connections that wait to be accepted are reset: one of each caller at most."""
+    """Without a socket unit, connections that are not accepted yet are reset: at most one for each caller."""
     server = launch(WEB_CONCURRENCY="2", REDIS_URL=redis_server.url)
     redemptions = Redemptions(server, ApplicationFactory(), PLENTY)
 
@@ -67,7 +67,7 @@ def test_a_stop_costs_each_caller_one_connection_at_most(launch: Launch, redis_s
 def test_a_restart_behind_a_port_of_systemd_refuses_nobody(
     port: socket.socket, launch: Launch, redis_server: Any
 ) -> None:
-    """Who connects in between waits for the next server."""
+    """New connections wait for the next server."""
     options: dict[str, Any] = {
         "port": port.getsockname()[1],
         "under": [sys.executable, "-c", HANDED_OVER, str(port.fileno())],

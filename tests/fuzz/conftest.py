@@ -1,4 +1,4 @@
-"""Hypothesis keeps nothing in the checkout."""
+"""Settings of Hypothesis: it writes no files into the checkout."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What may never be, whatever was sent. Specification 3, 7; D3, D4, D5, D13, D19, D20."""
+"""The rules that every response must keep, for any request. Specification 3, 7; D3, D4, D5, D13, D19, D20."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ REFRESH = re.compile(r'http-equiv="refresh" content="\d+;\s*url=([^"]+)"')
 
 
 class Wrong(AssertionError):
-    """An answer that must not be. Says nothing of what was sent beyond the plan."""
+    """A response breaks a rule. The message contains the plan, but no credential."""
 
 
 def judge(sent: Sent, answer: Answer, hand: Hand) -> None:
-    """Raises Wrong."""
+    """Raises Wrong: the response breaks a rule."""
     method, target, _version = sent.line
     path = unquote_to_bytes(PATH.match(target)[2])  # type: ignore[index]
     is_head = method == b"HEAD"
@@ -61,7 +61,7 @@ def _want(holds: bool, otherwise: str) -> None:
 
 
 def _is_speculative(sent: Sent, answer: Answer) -> bool:
-    """D8: what a browser fetches in advance is refused with 503, on purpose."""
+    """D8: requests that a browser sends in advance get 503."""
     return answer.status == 503 and SPECULATIVE.search(sent.data) is not None
 
 
@@ -75,7 +75,7 @@ def _judge_error(sent: Sent, answer: Answer, hand: Hand) -> None:
 
 
 def _judge_token(sent: Sent, answer: Answer, hand: Hand) -> None:
-    """3.1, D13: a code that could be redeemed, once."""
+    """3.1, D13: a success redeems a valid code, for the first time."""
     token = json.loads(answer.body)["access_token"]
     form = sent.request.form or []
     codes = [value.decode("latin-1") for name, value in form if name == b"code"]
@@ -92,7 +92,7 @@ def _judge_profile(sent: Sent, answer: Answer, hand: Hand, *, is_head: bool) -> 
     _want(is_head or json.loads(answer.body)["sub"] in subs, "somebody else's profile")
 
 
-# The way on: redirects, and pages that lead on ------------------------------------------------------------------------
+# Redirects, and pages with a link to the callback ---------------------------------------------------------------------
 
 
 def _judge_way_on(sent: Sent, answer: Answer, hand: Hand) -> None:
@@ -107,7 +107,7 @@ def _judge_way_on(sent: Sent, answer: Answer, hand: Hand) -> None:
 
 
 def _judge_callback(sent: Sent, location: str, hand: Hand) -> None:
-    """Only to a registered address of the application that was named, with what belongs there and nothing else."""
+    """The callback is a registered address of the application in the request, and has only the defined parameters."""
     applications = hand.world.applications
     named = [name for name, each in applications.items() if each.client_id.encode() in sent.data]
     named = [sent.request.about] if sent.request.about else named
@@ -126,7 +126,7 @@ def _judge_callback(sent: Sent, location: str, hand: Hand) -> None:
 
 
 def _judge_code(sent: Sent, code: str, named: list[str], hand: Hand) -> None:
-    """A new one, and only for a browser in which somebody has signed in, who agreed on a page of ours if need be."""
+    """A new code, only for a person who is signed in in this browser and agreed, unless no consent is needed."""
     _want(code not in hand.seen, "a code for the second time")
     hand.seen.add(code)
     people = [name for name, session in hand.world.sessions.items() if session in sent.data]
@@ -140,7 +140,7 @@ def _judge_code(sent: Sent, code: str, named: list[str], hand: Hand) -> None:
 
 
 def _state_of(sent: Sent) -> bytes | None:
-    """The bytes of the first `state` as they were sent, None when there was none; lenient, as forms are."""
+    """The bytes of the first `state` in the request; None when there is none. Decoded leniently, like a form."""
     if sent.request.about:
         return sent.plan.state
     for pair in sent.line[1].partition(b"#")[0].partition(b"?")[2].split(b"&"):

@@ -1,4 +1,4 @@
-"""Values, names and headers that have broken programs before, in place of those that would be right."""
+"""Values, names and headers that are known to break programs, to replace valid ones."""
 
 from __future__ import annotations
 

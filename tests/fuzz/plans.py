@@ -1,5 +1,5 @@
-"""What is sent: a request that would be right, or nearly, and what is done to it. Hypothesis draws plans, which hold
-no credential, so that a failing one can be printed; `rendered` turns a plan into bytes."""
+"""Plans: valid or nearly valid requests and their mutations, drawn by Hypothesis. They contain no credential, so a
+failing plan can be printed; `rendered` turns a plan into bytes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ CREDENTIALS = (
 
 @dataclass
 class Request:
-    """A request before it is bytes. Values are not encoded; `raw` names those that stay as they are."""
+    """A request before rendering. Values are not encoded; those named in `raw` are never encoded."""
 
     path: bytes
     method: bytes = b"GET"
@@ -38,18 +38,18 @@ class Request:
     form: Pairs | None = None
     framing: str = "length"
     raw: set[bytes] = field(default_factory=set)
-    about: str = ""  # the application that a signed request in it is about
-    page: tuple[str, set[bytes]] = ("", set())  # whose consent page it is, and what must come of it
+    about: str = ""  # the application of the signed request in it
+    page: tuple[str, set[bytes]] = ("", set())  # the person of the consent page, and the expected result
 
     @property
     def pairs(self) -> Pairs:
-        """The parameters that matter: those of the form, otherwise those of the query."""
+        """The parameters that the service reads: those of the form, otherwise those of the query."""
         return self.query if self.form is None else self.form
 
 
 @dataclass(frozen=True)
 class Change:
-    """`kind` of mutation, the place it is made `at` (taken modulo), and `what` is put there."""
+    """A mutation: its `kind`, its position `at` (modulo the length) and the inserted value `what`."""
 
     kind: str
     at: int = 0
@@ -65,7 +65,7 @@ class Plan:
     twice: bool
 
     def __str__(self) -> str:
-        """As it is written in Python, but for long values."""
+        """The Python expression, with long values shortened."""
         return re.sub(r"b'([^']{60})[^']*'", r"b'\1…'", repr(self))
 
 
@@ -73,7 +73,7 @@ def plans() -> st.SearchStrategy[Plan]:
     at = st.integers(0, 15)
     drawn = st.one_of(st.binary(max_size=12), st.text(max_size=8).map(_encoded))
     value = st.one_of(st.sampled_from(NASTY), drawn)
-    # Longer ones would fit into no request line, percent-encoded.
+    # Longer ones would exceed a request line when percent-encoded.
     state = st.one_of(st.none(), st.sampled_from([each for each in NASTY if len(each) <= STATE_BYTES]), drawn)
 
     def change(kind: str, what: st.SearchStrategy[bytes | str] | None = None) -> st.SearchStrategy[Change]:
@@ -117,7 +117,7 @@ def _encoded(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
 
 
-# Requests that would be right, or nearly ------------------------------------------------------------------------------
+# Valid and nearly valid requests --------------------------------------------------------------------------------------
 
 
 def _authorize(
@@ -136,7 +136,7 @@ def _authorize(
 
 
 def _near_miss(hand: Hand, state: bytes | None) -> Request:
-    """A callback address that is more than a registered one."""
+    """A callback address that extends a registered one."""
     request = _authorize(hand, state, "trusted", "alice")
     name, address = request.query[1]
     request.query[1] = (name, address + (state or b"x"))
@@ -144,7 +144,7 @@ def _near_miss(hand: Hand, state: bytes | None) -> Request:
 
 
 def _consent(hand: Hand, state: bytes | None, decision: bytes, application: str = "ours", by: str = "alice") -> Request:
-    """The post of Alice's page, in her browser or in another."""
+    """The post of Alice's consent page, in her browser or in another."""
     fields = hand.consent(application, state)
     if by != "alice":
         fields |= {"csrfmiddlewaretoken": hand.consent(application, state, by)["csrfmiddlewaretoken"]}
@@ -160,7 +160,7 @@ def _consent(hand: Hand, state: bytes | None, decision: bytes, application: str 
 
 
 def _going_on(hand: Hand, state: bytes | None, application: str) -> Request:
-    """Where the sign-in page leads back to."""
+    """The authorize path that follows the sign-in page."""
     query = [(b"request", hand.sealed(application, state).encode())]
     headers = [PAGE, (b"Cookie", hand.cookies("alice"))]
     return Request(b"/oauth/authorize", query=query, headers=headers, about=application)

@@ -1,4 +1,4 @@
-"""From a plan to the bytes that are sent."""
+"""Render a plan as the bytes of a request."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.fuzz.world import Hand
 
 CHUNK_BYTES = 7
 LEFT_UNREAD_BYTES = 64 * 1024
-# After these it is not certain where the request ends, or how it is read.
+# After these mutations the end or the meaning of the request is uncertain.
 UNFRAMED = {
     "framing",
     "splice",
@@ -28,7 +28,7 @@ UNFRAMED = {
 
 @dataclass(frozen=True)
 class Sent:
-    """The bytes of one request, and what is known of them."""
+    """The bytes of one request and their known properties."""
 
     plan: Plan
     request: Request
@@ -36,22 +36,22 @@ class Sent:
 
     @property
     def is_whole(self) -> bool:
-        """Whether an answer is due, be it a refusal."""
+        """Whether a response is expected, which may be an error."""
         return not {"cut", "splice"} & {change.kind for change in self.plan.changes}
 
     @property
     def is_framed(self) -> bool:
-        """Whether it is certain what was asked for."""
+        """Whether the meaning of the request is certain."""
         return not UNFRAMED & {change.kind for change in self.plan.changes}
 
     @property
     def is_kept(self) -> bool:
-        """Whether the connection is good for another request: gunicorn ends one of which too much was left unread."""
+        """Whether the connection can be used again: gunicorn closes it when too many bytes are unread."""
         return self.is_framed and len(self.data) < LEFT_UNREAD_BYTES
 
     @property
     def line(self) -> list[bytes]:
-        """Method, target and version, as far as there are any."""
+        """Method, target and version, as far as present."""
         return [*self.data.partition(b"\r\n")[0].split(b" ", 2), b"", b"", b""][:3]
 
 
@@ -127,7 +127,7 @@ def _apply_to_pairs(change: Change, what: bytes, request: Request, hand: Hand) -
         pairs[at] = (what, value)
     elif kind == "append":
         pairs[at] = (name, value + what)
-    elif kind == "alter":  # one letter in the other case, or another character
+    elif kind == "alter":  # changes the case of one letter, or one character
         there = change.at * 3 % (len(value) or 1)
         pairs[at] = (
             name,
@@ -159,7 +159,7 @@ def _encoded(pairs: list[tuple[bytes, bytes]], raw: set[bytes]) -> bytes:
 
 
 def _framed(kind: str, body: bytes, *, has_body: bool) -> tuple[bytes, list[tuple[bytes, bytes]], bytes]:
-    """Version, headers that say where the body ends, and the body as it is sent."""
+    """The version, the headers that frame the body, and the framed body."""
     size = b"%d" % len(body)
     length, chunked = (b"Content-Length", size), (b"Transfer-Encoding", b"chunked")
     pieces = [body[start : start + CHUNK_BYTES] for start in range(0, len(body), CHUNK_BYTES)]

@@ -1,4 +1,4 @@
-"""A run: batches of requests in several processes, each batch drawn from a seed of its own, and what came of them."""
+"""A run: batches of requests in several processes, each batch with a separate seed, and the results."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ BATCH = 250
 CODES_OF_A_BATCH = 30
 PROCESSES = 4
 
-# Inherited by the processes: they are forked.
+# The forked processes inherit it.
 world: World
 
 
 @dataclass
 class Totals:
-    """How many requests there were, by operation and status, and what went wrong."""
+    """The number of requests by operation and status, and the failures."""
 
     seed: int
     counted: Counter[tuple[str, int]] = field(default_factory=Counter)
@@ -57,7 +57,7 @@ class Totals:
 
 
 def run(given_world: World, requests: int, base_seed: int) -> Totals:
-    """At least so many requests, from as many batches as that takes."""
+    """Send at least so many requests, in batches."""
     global world
     world = given_world
     began = time.monotonic()
@@ -111,7 +111,7 @@ def run_batch(numbers: tuple[int, int]) -> Totals:
 
 
 def attempt(plan: Plan, hand: Hand, totals: Totals) -> None:
-    """Raises Wrong, or Silence where an answer was due."""
+    """Raises Wrong: the response breaks a rule. Raises Silence: an expected response is missing."""
     sent = rendered(plan, hand)
     head = sent.line[0] == b"HEAD"
     if plan.twice:
@@ -130,7 +130,7 @@ def attempt(plan: Plan, hand: Hand, totals: Totals) -> None:
 
 
 def operation_of(plan: Plan) -> str:
-    """Where the request would have gone if nothing had been done to it."""
+    """The operation of the request before its mutation."""
     first = plan.base.partition(" ")[0].strip(",")
     return OPERATIONS.get(first, "authorize")
 

@@ -1,4 +1,4 @@
-"""Requests that were right until something was done to them: 5,000 with PostgreSQL, 100,000 in `make fuzz`."""
+"""Mutated valid requests: 5,000 with PostgreSQL, 100,000 in `make fuzz`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TOKEN = re.compile(r"[\w.~-]{20,}")
 
 @pytest.fixture
 def fuzzed(committed: None, tmp_path: Path) -> Iterator[Any]:
-    """`fuzzed(requests, seed)` runs it on a server whose limits count without ever being reached."""
+    """`fuzzed(requests, seed)` sends them to a server whose limits are counted but never reached."""
     rates = {f"RATE_{name}": "999999999/d" for name in LIMITS}
     workers = "2" if os.environ.get("REDIS_URL") else "1"
     more = {"RATE_LIMITS": "on", "TRUSTED_PROXIES": "127.0.0.1", "WEB_CONCURRENCY": workers}
@@ -38,7 +38,7 @@ def fuzzed(committed: None, tmp_path: Path) -> Iterator[Any]:
 
 
 def test_nothing_that_is_sent_breaks_a_promise(fuzzed: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    """On a laptop's SQLite a fifth of it."""
+    """With SQLite, a fifth of the requests."""
     hold(*fuzzed(5_000 if connection.vendor == "postgresql" else 1_000, 0), capsys)
 
 
@@ -56,7 +56,7 @@ def hold(totals: Totals, made: world.World, log: str, capsys: pytest.CaptureFixt
     reached = set(totals.counted)
     assert reached >= {("authorize", 200), ("authorize", 302), ("consent", 303), ("token", 200), ("token", 401)}
     assert reached >= {("userinfo", 200), ("userinfo", 401), ("userinfo", 403), ("authorize", 503), ("token", 413)}
-    # In the database, too, every token stands for one code, and nothing was redeemed that was not answered.
+    # In the database, too, each token belongs to one code, and each redemption has its response.
     rows = [each.row for each in made.applications.values()]
     spent = AuthorizationCode.objects.filter(application__in=rows).exclude(redeemed_at=None).count()
     tokens = AccessToken.objects.filter(application__in=rows).count()
@@ -66,7 +66,7 @@ def hold(totals: Totals, made: world.World, log: str, capsys: pytest.CaptureFixt
 
 
 def kept_in(text: str, credentials: set[str]) -> set[str]:
-    """Those of the credentials that the text holds, also inside a longer word."""
+    """The credentials that occur in the text, also inside a longer word."""
     lengths = sorted({len(credential) for credential in credentials})
     found = set()
     for word in {match[0] for match in TOKEN.finditer(text)}:

@@ -1,4 +1,4 @@
-"""Random bytes in headers: no request costs 50 times as much CPU time as the one in the middle."""
+"""Random bytes in headers: no request costs 50 times as much CPU time as the median."""
 
 from __future__ import annotations
 

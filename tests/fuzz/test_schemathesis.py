@@ -1,4 +1,4 @@
-"""The published document against the running service: what it allows is taken, and every answer is one it describes."""
+"""The service accepts every request that the published document allows; the document describes every response."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SETTINGS = settings(
 
 
 class Narrowed:
-    """The document with what exists in place of what could: an application, its address, a person's consent page."""
+    """The document narrowed to existing data: an application, its callback address, a person's consent page."""
 
     def __init__(self, server: Server) -> None:
         self.base_url = server.base_url
@@ -58,7 +58,7 @@ class Narrowed:
         schema["required"] = sorted({*schema["required"], *known} - {"redirect_uri"})
 
     def check(self, case: Any) -> int:
-        """Every check of Schemathesis, on the answer to the case, whose status is returned."""
+        """Run every check of Schemathesis on the response to the case. Returns its status."""
         if isinstance(case.body, dict) and case.body.get("code") == FRESH:
             case.body["code"] = CodeFactory(application=self.application).raw
         response = case.call(
@@ -67,8 +67,8 @@ class Narrowed:
             headers=self.bearer if case.path == "/oauth/userinfo" else None,
             allow_redirects=False,
         )
-        # What is wrong with a request of a known application is told at its callback address, what is wrong with a
-        # consent page by showing it again: by redirects (D4, D8).
+        # Errors in a request of a known application are redirected to its callback address, and an invalid
+        # consent form leads to the consent page again: all are redirects (D4, D8).
         is_refused = response.status_code == 303 or "error=" in "".join(response.headers.get("location", []))
         case.validate_response(response, excluded_checks=[negative_data_rejection] if is_refused else [])
         return int(response.status_code)
@@ -97,7 +97,7 @@ def test_what_is_generated_from_the_document(narrowed: Narrowed, label: str, mod
 
 
 def test_the_edges_of_the_document(narrowed: Narrowed) -> None:
-    """Every limit, type and left-out parameter, and every method that is not described."""
+    """Every limit, type and missing parameter, and every method that is not described."""
     seen: Counter[tuple[str, int]] = Counter()
     for label in OPERATIONS:
         operation = narrowed.schema.find_operation_by_label(label)

@@ -1,8 +1,6 @@
-"""What a stranger asks takes as long whether it exists or not: a client (D19), an account (D15).
+"""Response times do not reveal whether a client (D19) or an account (D15) exists, or the state of a rejected code.
 
-No bad code stands out by more than its sentence.
-
-In `make fuzz` only: it takes minutes, and wants a machine that does little else.
+In `make fuzz` only: it takes minutes and needs an otherwise idle machine.
 """
 
 from __future__ import annotations
@@ -23,20 +21,20 @@ from tests.server import Server
 ROUNDS = 4000
 CLIENTS = 20
 RATES = {"RATE_LIMITS": "on", "RATE_TOKEN": "999999999/d", "RATE_TOKEN_FAILURES": "999999999/d"}
-# A row that is there costs more to read than none, and that much over a network nobody sees.
+# Reading a row takes longer than finding none, but too little to be measured over a network.
 TOLERATED_MICROSECONDS = 5
-# Why a code is refused is told in a sentence anyway, to a client that has proved itself.
+# The response tells an authenticated client the reason anyway.
 TOLD_MICROSECONDS = 150
 
-# An account is read from its row, and its stand-in is made without one: less than 0.1 ms. A sign-in tells it after 50
-# failures, a reset after five mails an hour; no network shows so little in so few.
+# An account is read from its row; an unknown one is not: less than 0.1 ms. A sign-in stops revealing this after 50
+# failures, a reset after five mails an hour: too few requests to measure it over a network.
 TOLERATED_PAGE_MICROSECONDS = 150
 
 pytestmark = pytest.mark.long
 
 
 def strangers(server: Server, *, with_secret: bool = True) -> dict[str, Maker]:
-    """Calls that prove no client. Each name is used as often as any other, so that their counters are alike."""
+    """Requests without a valid secret. Each client_id is used equally often, so that all counters are equal."""
     known = [ApplicationFactory().client_id for _ in range(CLIENTS)]
     unknown = [MARK + secrets.token_hex(16)[len(MARK) :] for _ in range(CLIENTS)]
 
@@ -65,7 +63,7 @@ def test_an_unknown_client_takes_as_long_as_a_wrong_or_missing_secret(
 
 
 def test_three_tenths_of_a_millisecond_would_be_found(launch: Launch, capsys: pytest.CaptureFixture[str]) -> None:
-    """The measure can fail: a server that sleeps so long for unknown clients does not pass."""
+    """The measurement can fail: a server that sleeps for 0.3 ms for unknown clients does not pass."""
     server = launch(wsgi="tests.slow_wsgi", **RATES)
     found = compared(measured(server, strangers(server), ROUNDS // 4), "unknown client", "wrong secret")
     told(capsys, f"the same with 0.3 ms of sleep:   {found}")

@@ -1,8 +1,8 @@
-"""How long an answer takes, compared so that noise can't be taken for a difference, nor hide one.
+"""Compare response times so that noise neither looks like a difference nor hides one.
 
-Every kind of request is there twice, and a round sends each once, in random order. A kind is as fast as the fastest
-twentieth of its requests: what else the machine does only ever makes a request slower. The twins are compared, too: how
-far they differ when each round is as likely to have them the other way round is what noise makes of one kind (A/A).
+Every kind of request exists twice, as twins, and each round sends all once, in random order. The time of a kind is the
+fastest twentieth of its requests, because other load only ever makes a request slower. The noise is measured by
+comparing the twins of a kind, with the twins exchanged at random in each round (A/A).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tests.server import Server
 FASTEST = 0.05
 FLIPS = 1000
 CERTAINTY = 0.999
-# The first letters of the names of unknown clients, which are as long and of the same kind as others.
+# The first letters of unknown client_ids, which have the same length and characters as others.
 MARK = "feedfeed"
 LENGTH = re.compile(rb"\r\ncontent-length: (\d+)", re.IGNORECASE)
 
@@ -28,7 +28,7 @@ Maker = Callable[[int], bytes]
 
 
 class Comparison(NamedTuple):
-    """In microseconds. `noise` is what the twins stay below in 99.9 % of the cases."""
+    """In microseconds. The twins differ by less than `noise` in 99.9 % of the cases."""
 
     difference: float
     twins: float
@@ -48,7 +48,7 @@ def post(server: Server, form: str, path: str = "/oauth/token", more: str = "") 
 def measured(
     server: Server, makers: Mapping[str, Maker], rounds: int, seed: int = 0, statuses: tuple[int, ...] = (400, 401)
 ) -> dict[str, list[float]]:
-    """Microseconds until the whole answer has come, of each round, by kind and `'` for its twin."""
+    """Microseconds until the complete response, for each round, by kind; the twin's name ends in `'`."""
     names = [name + twin for name in makers for twin in ("", "'")]
     taken: dict[str, list[float]] = {name: [] for name in names}
     order = random.Random(seed)
@@ -88,7 +88,7 @@ def speed(taken: list[float]) -> float:
 
 
 def _twins(rounds: list[tuple[float, float, float, float]], swapped: int) -> float:
-    """The first of each pair against the second; a bit of `swapped` for each pair that changes places."""
+    """The first of each pair compared with the second; each bit of `swapped` exchanges one pair."""
     first, second = [], []
     for place, (a, aa, b, bb) in enumerate(rounds):
         first += [aa if swapped >> 2 * place & 1 else a, bb if swapped >> 2 * place & 2 else b]

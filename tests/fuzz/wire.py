@@ -1,4 +1,4 @@
-"""Requests as bytes on a socket, so that no HTTP library tidies them up, and what comes back."""
+"""Send requests as bytes on a socket, so that no HTTP library corrects them, and parse the responses."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ class Answer:
 
 
 class Silence(Exception):
-    """The server hung up, or said something that is not HTTP."""
+    """The server closed the connection, or sent something other than HTTP."""
 
 
 class Wire:
-    """One client: a connection that is kept, and others that are used once."""
+    """One client, with a persistent connection and others for one request each."""
 
     def __init__(self, port: int) -> None:
         self.port = port
         self._kept: socket.socket | None = None
 
     def ask(self, request: bytes, *, head: bool = False, pieces: int = 1) -> Answer:
-        """The answer to a well-framed request, on the kept connection.
+        """The response to a well-framed request, on the persistent connection.
 
-        Raises Silence: there was none, or more came than one answer.
+        Raises Silence: there was no response, or more than one.
         """
         connection = self._kept or self._connect()
         self._kept = None
@@ -52,13 +52,13 @@ class Wire:
         return answer
 
     def ask_alone(self, request: bytes, *, head: bool = False, pieces: int = 1) -> list[Answer]:
-        """Whatever is answered on a connection of its own until it ends. Nothing, when the server hung up."""
+        """The responses on a new connection, read until it ends; empty when the server sent none."""
         with self._connect() as connection:
             _send_all(connection, request, pieces)
             return list(_all_of(_received(connection), head=head))
 
     def ask_twice(self, request: bytes, *, head: bool = False) -> list[Answer]:
-        """What is answered to the same request on two connections at once."""
+        """The responses to the same request on two connections at the same time."""
         with self._connect() as one, self._connect() as other:
             _send_all(one, request)
             _send_all(other, request)
@@ -98,7 +98,7 @@ def _all_of(received: bytes, *, head: bool) -> Iterator[Answer]:
     while received:
         answer, received = _parse(received, head=head, is_over=True)
         yield answer
-        if head:  # what comes after an answer without its body can't be told from the body
+        if head:  # the bytes after such a response can't be distinguished from a body
             return
 
 
@@ -115,9 +115,9 @@ def _read(connection: socket.socket, *, head: bool) -> tuple[Answer, bytes]:
 
 
 def _parse(received: bytes, *, head: bool, is_over: bool) -> tuple[Answer, bytes]:
-    """The first answer that is not informational, and what comes after it.
+    """The first response that is not informational, and the bytes after it.
 
-    Raises EOFError: there must be more to come. Raises Silence: there should be more, but it is over.
+    Raises EOFError: the response is incomplete so far. Raises Silence: it ended incomplete.
     """
     try:
         top, rest = _cut(received, b"\r\n\r\n")

@@ -1,4 +1,4 @@
-"""What the fuzzer knows: real applications, people, sessions, codes and tokens, and what has become of them."""
+"""The data of the fuzzer: applications, people, sessions, codes and tokens, and their current state."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ FIELDS = ("pending", "csrfmiddlewaretoken")
 
 @dataclass
 class World:
-    """Made once for a run; the pools of fresh codes are shared out to its batches."""
+    """Created once for a run. Its fresh codes are divided among the batches."""
 
     server: Server
     applications: dict[str, Registered]
@@ -56,7 +56,7 @@ class World:
         return urlsplit(self.server.auth_url).port or 0
 
     def credentials(self) -> set[str]:
-        """All that must be found nowhere afterwards."""
+        """All credentials, which must not be found in any log afterwards."""
         pools = [*self.codes.values(), *self.tokens.values(), *self.fresh.values()]
         known = [application.secret for application in self.applications.values() if application.secret]
         return {*itertools.chain(*pools), *known, *(session.decode() for session in self.sessions.values())}
@@ -68,7 +68,7 @@ class World:
 
 
 def make(server: Server, codes: int) -> World:
-    """`codes` fresh ones for each kind of client."""
+    """Create the data, with `codes` fresh codes for each kind of client."""
     applications: dict[str, Registered] = {
         "ours": ApplicationFactory(redirect_uris=ADDRESSES),
         "trusted": ApplicationFactory(redirect_uris=ADDRESSES, is_trusted=True),
@@ -145,7 +145,7 @@ def fresh_codes(count: int, application: Registered, person: Any, challenge: str
 
 
 class Hand:
-    """What one batch holds of the world, and what has become of it. `used` is what the request at hand is made of."""
+    """The data of one batch and its current state. `used` lists the data in the current request."""
 
     def __init__(self, world: World, share: slice) -> None:
         self.world = world
@@ -159,7 +159,7 @@ class Hand:
         self.used: set[str] = set()
 
     def code(self, kind: str) -> str:
-        """A code that can be redeemed, one that was, or one of those that never could."""
+        """A code that can be redeemed, that was redeemed, or that is invalid."""
         if kind == "redeemed" and self.redeemed:
             return self._noted(next(reversed(self.redeemed)))
         if kind == "issued" and self.issued:
@@ -168,7 +168,7 @@ class Hand:
         return self._noted(pool[-1])
 
     def issued_to(self) -> str:
-        """The application of the code that `code("issued")` gives."""
+        """The application of the code that `code("issued")` returns."""
         return next(reversed(self.issued.values()), ("ours", ""))[0]
 
     def token(self, kind: str) -> str:
@@ -183,12 +183,12 @@ class Hand:
         return self.world.cookies[name]
 
     def consent(self, application: str, state: bytes | None, person: str = "alice") -> dict[str, str]:
-        """The fields of a consent page that the person was just shown."""
+        """The fields of a new consent page of the person."""
         page = self._authorize(application, state, self.cookies(person)).body.decode()
         return {name: self._noted(html.unescape(value)) for name, value in HIDDEN.findall(page) if name in FIELDS}
 
     def sealed(self, application: str, state: bytes | None) -> str:
-        """The signed request that a stranger's browser takes to the sign-in page and back."""
+        """A signed pending request of a browser in which nobody is signed in."""
         location = self._authorize(application, state, b"a=b").headers["Location"]
         way_back = dict(parse_qsl(urlsplit(location).query))["next"]
         return self._noted(dict(parse_qsl(urlsplit(way_back).query))["request"])
@@ -215,6 +215,6 @@ class Hand:
                 pool.remove(code)
 
     def _noted(self, credential: str) -> str:
-        if credential:  # a public client's secret is none
+        if credential:  # a public client has no secret
             self.used.add(credential)
         return credential

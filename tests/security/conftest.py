@@ -1,4 +1,4 @@
-"""For the tests of limits."""
+"""Fixtures for the tests of rate limits."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from django.utils import timezone
 
 @pytest.fixture
 def one_moment() -> Iterator[None]:
-    """Counters of the test's own, and no window that ends in the middle of it."""
+    """Separate counters for the test, and no window that ends during it."""
     cache.clear()
     with time_machine.travel(timezone.now(), tick=False):
         yield

@@ -1,4 +1,4 @@
-"""What attacker and victim send to meet a limit, each from an address of their own."""
+"""The requests that attacker and victim send to reach a limit, each from a separate address."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def sign_in(
 
 
 def known_browser(person: User) -> Client:
-    """The browser of somebody who signed in there before, and signed out."""
+    """A browser in which the person has signed in and out before."""
     browser = Client()
     assert sign_in(person.email, PASSWORD, browser=browser).status_code == 302
     browser.post("/accounts/sign-out")
@@ -64,7 +64,7 @@ def ask_for_reset(email: str, *, address: str = ANOTHER, browser: Client | None 
 
 
 def choose_password_by_mail(person: User, browser: Client, address: str = ANOTHER) -> None:
-    """The way out for whoever has to wait: asks for a link, follows it and is signed in."""
+    """Ask for a reset link, follow it and sign in, as a person can whose sign-in is limited."""
     ask_for_reset(person.email, browser=browser, address=address)
     link = next(word for word in mail.outbox[-1].body.split() if "/accounts/password/reset/" in word)
     form_path = browser.get(link.removeprefix("http://testserver"))["Location"]

@@ -1,4 +1,4 @@
-"""The consent form, filled in by somebody else or with something else. D5, D8."""
+"""Consent forms that are posted by another person or with changed fields. D5, D8."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_a_page_of_before_the_account_was_switched_counts_for_nobody(
 def test_what_a_link_carries_is_not_what_a_page_carries(
     driver: OAuthDriver, signed_in: OAuthDriver, application: Registered, another_driver: OAuthDriver
 ) -> None:
-    """The request inside a sign-in link was signed for anybody; a post of it must not count as a consent."""
+    """The signed request of a sign-in link is not bound to a person, so posting it must not count as a consent."""
     to_sign_in = another_driver.get(another_driver.authorization_url(application))
     onward = parse_qs(urlsplit(to_sign_in.headers["Location"]).query)["next"][0]
     blob = parse_qs(urlsplit(onward).query)["request"][0]

@@ -1,4 +1,4 @@
-"""What was given out before an application was disabled is worth nothing ever after. D17."""
+"""Codes and tokens from before an application was disabled stay invalid. D17."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was given out before a new password, a deactivation or a disabling is worth nothing ever after. D17."""
+"""Credentials from before a new password, a deactivation or a disabling stay invalid. D17."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def fresh_counters() -> None:
 
 @pytest.fixture(autouse=True)
 def quick_passwords(settings: Any) -> None:
-    """A hundred passwords are tried here, and none of the tests is about hashing."""
+    """A cheap password hash: these tests try a hundred passwords."""
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 
 
@@ -63,14 +63,14 @@ def sign_in(browser: Client, owner: User, password: str = PASSWORD) -> Any:
 
 
 def issued(browser: Client, application: Registered) -> Issued:
-    """A code for the person in the browser, who has allowed the application for good."""
+    """A code for the person in the browser, whose consent to the application is remembered."""
     query = {"client_id": application.client_id, "redirect_uri": application.redirect_uri, "response_type": "code"}
     location = browser.get("/oauth/authorize", query)["Location"]
     return Issued(parse_qs(urlsplit(location).query)["code"][0], None)
 
 
 class Held:
-    """All that a person can have been given: a session with a known browser, a consent, a token and a code."""
+    """All credentials of a person: a session with a known browser, a consent, a token and a code."""
 
     def __init__(self, owner: User, application: Registered) -> None:
         self.person, self.application = owner, application
@@ -81,7 +81,7 @@ class Held:
         self.code = issued(self.browser, application)
 
     def lives(self, password: str) -> dict[str, bool]:
-        """Which of them are worth anything, for the person as signed in anew."""
+        """The names of those that are valid when the person has signed in again."""
         is_signed_in = self.browser.get("/accounts/profile").status_code == 200
         redeemed = redeem(self.application, self.code)
         token = read(self.token)
@@ -101,7 +101,7 @@ class Held:
         }
 
     def is_known(self, password: str) -> bool:
-        """Whether the owner gets in from the browser while strangers have used up the failures of the account."""
+        """Whether the owner can sign in from the browser while the account's limit is reached."""
         for _ in range(3):
             sign_in(Client(), self.person, "wrong password")
         self.browser.post("/accounts/sign-out")
@@ -239,7 +239,7 @@ def test_somebody_elses_sign_in_does_not_make_an_ended_browser_known_again(
     assert not held.is_known(PASSWORD)
 
 
-# What was under way when it ended -------------------------------------------------------------------------------------
+# Requests in progress at the end --------------------------------------------------------------------------------------
 
 
 @contract("D17.password", "D17.activated")
@@ -262,7 +262,7 @@ def test_what_is_given_to_somebody_who_was_let_in_before_the_end_is_void(alice: 
 
 
 def test_a_code_that_takes_the_place_of_one_from_before_the_end_lives(alice: User, application: Registered) -> None:
-    """D8: the second post of a consent page, signed in again in between."""
+    """D8: the second post of a consent page, after the person signed in again."""
     attempt = codes.Attempt(uuid4(), application.row, application.redirect_uri, "profile", "")
     codes.issue(attempt, alice)
     end_credentials(alice)

@@ -1,4 +1,4 @@
-"""What every kind of answer tells the browser. D20; house.md, Pages."""
+"""The security headers of every kind of response. D20."""
 
 from __future__ import annotations
 

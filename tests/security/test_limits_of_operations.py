@@ -1,7 +1,7 @@
-"""The limits of authorize, token and user info in docs/contract.md, from both sides: attacker and victim. D21.
+"""The limits of authorize, token and user info in docs/contract.md, tested as attacker and as victim. D21.
 
-`tests.test_documents` asks for two tests of each row: `test_<row>_stops_the_attacker` and
-`test_<row>_lets_the_victim_go_on`. What the victim can do is what the row says.
+`tests.test_documents` requires two tests of each row: `test_<row>_stops_the_attacker` and
+`test_<row>_lets_the_victim_go_on`. The row states what the victim can still do.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def test_authorize_lets_the_victim_go_on(settings: Any) -> None:
 
 
 def test_token_stops_the_attacker(settings: Any, confidential: Registered) -> None:
-    """An application that proved itself is counted whatever comes of the exchange, and before the code is spent."""
+    """Each exchange of an authenticated application counts, also a failed one, before the code is redeemed."""
     settings.RATES = {"token": "3/m"}
     assert statuses([exchange(confidential, code="wrong") for _ in range(3)]) == [400] * 3
     code = CodeFactory(application=confidential)
@@ -97,7 +97,7 @@ def test_token_of_a_public_client_stops_the_attacker(settings: Any, public: Regi
 
 @contract("D21.allowance", "D21.token")
 def test_token_of_a_public_client_lets_the_victim_go_on(settings: Any, public: Registered) -> None:
-    """Also at the attacker's address: only failures count by it. What succeeds counts by application as ever."""
+    """Also from the attacker's address: only failures count by address. Successes count by application."""
     settings.RATES = {"token": "3/m", "token_failures": "3/m"}
     for _ in range(10):
         exchange(public, address=HERS, code="nonsense")
@@ -198,7 +198,7 @@ def test_userinfo_failures_lets_the_victim_go_on(settings: Any) -> None:
 @contract("D21.site")
 @pytest.mark.parametrize("limit", ["authorize", "token_failures", "userinfo_failures", "sign_in_address"])
 def test_ipv6_site_stops_the_attacker(settings: Any, confidential: Registered, limit: str) -> None:
-    """She has a /48, so 65,536 networks of the size that counts as one address."""
+    """She has a /48, which contains 65,536 networks that each count as one address."""
     settings.RATES = {limit: "1/m"}
     send = {
         "authorize": authorize,
@@ -216,7 +216,7 @@ def test_ipv6_site_stops_the_attacker(settings: Any, confidential: Registered, l
 
 @contract("D21.site")
 def test_ipv6_site_lets_the_victim_go_on(settings: Any) -> None:
-    """In another site, and also in hers while she has one network of it: what is refused to her counts for nobody."""
+    """In another site, and in hers while she uses one network: her rejected requests do not count for the site."""
     settings.RATES = {"authorize": "2/m", "userinfo_failures": "2/m"}
     for _ in range(20):
         authorize(site_address(2, 1))

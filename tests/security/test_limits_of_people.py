@@ -1,7 +1,7 @@
-"""The limits of sign-in, reset and codes by mail in docs/contract.md, from both sides: attacker and victim. D21.
+"""The limits of sign-in, reset and codes by mail in docs/contract.md, tested as attacker and as victim. D21.
 
-`tests.test_documents` asks for two tests of each row: `test_<row>_stops_the_attacker` and
-`test_<row>_lets_the_victim_go_on`. What the victim can do is what the row says.
+`tests.test_documents` requires two tests of each row: `test_<row>_stops_the_attacker` and
+`test_<row>_lets_the_victim_go_on`. The row states what the victim can still do.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def test_sign_in_account_stops_the_attacker(settings: Any, alice: User) -> None:
 
 @contract("D21.sign-in-account", "D21.known")
 def test_sign_in_account_lets_the_victim_go_on(settings: Any, alice: User) -> None:
-    """On a browser that she never used before, and beside the attacker on one that knows her."""
+    """In a new browser, and during the attack in a browser where she signed in before."""
     settings.RATES = {"sign_in_account": "2/15m"}
     known = known_browser(alice)
     for _ in range(4):
@@ -104,7 +104,7 @@ def test_sign_in_address_lets_the_victim_go_on(settings: Any, alice: User) -> No
 
 
 def flood(failures: int = 1200) -> None:
-    """So many failed sign-ins of this minute, from everywhere."""
+    """Count so many failed sign-ins in this minute, from all addresses together."""
     for _ in range(failures):
         limits.count(Counter("sign_in", "all", rate=throttling.ALL_FAILURES))
 
@@ -120,7 +120,7 @@ def test_sign_in_of_all_stops_the_attacker(settings: Any) -> None:
 
 @contract("D21.all-sign-ins", "D21.known")
 def test_sign_in_of_all_lets_the_victim_go_on(settings: Any, alice: User) -> None:
-    """A browser that knows her need not wait; a new one keeps what she typed, and a reset by mail lets her in."""
+    """A known browser is not limited; a new one keeps her input, and a reset by mail signs her in."""
     settings.RATES = {"sign_in_account": "10/15m", "sign_in_address": "50/15m"}
     known = known_browser(alice)
     flood()
@@ -133,7 +133,7 @@ def test_sign_in_of_all_lets_the_victim_go_on(settings: Any, alice: User) -> Non
 
 
 def test_one_machine_never_reaches_the_limit_of_all(settings: Any) -> None:
-    """From an IPv4 address and an IPv6 site, in a minute in which all its windows begin anew."""
+    """From one IPv4 address and one IPv6 site, in a minute in which all their windows start."""
     assert (settings.RATES["sign_in_address"], throttling.ALL_FAILURES) == ("50/15m", "1200/m")
     widest = [limits.by_address("sign_in_address", address)[-1] for address in ("192.0.2.1", "2001:db8::/64")]
     assert sum(2 * 50 * counter.times for counter in widest) < 1200
@@ -171,7 +171,7 @@ def test_reset_mail_stops_the_attacker(settings: Any, alice: User) -> None:
 
 @contract("D21.known")
 def test_reset_mail_lets_the_victim_go_on(settings: Any, alice: User) -> None:
-    """She gets a mail in a new browser, and in a known one whatever strangers do; else an earlier link works."""
+    """She gets a mail in a known browser in any case; in a new one she gets a mail or an earlier link works."""
     settings.RATES = {"sign_in_account": "10/15m"}
     known = known_browser(alice)
     for _ in range(8):
@@ -186,7 +186,7 @@ def test_reset_mail_lets_the_victim_go_on(settings: Any, alice: User) -> None:
     choose_password_by_mail(alice, Client(), HERS)
 
 
-# The library's own ----------------------------------------------------------------------------------------------------
+# Limits of allauth ----------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -220,7 +220,7 @@ def test_code_by_mail_stops_the_attacker(library_limits: None) -> None:
 
 
 def test_code_by_mail_lets_the_victim_go_on(library_limits: None) -> None:
-    """Her failures are of her browser session; whoever does not know the password gets no code sent at all."""
+    """Failures count for the attacker's session only; without the password no code is sent at all."""
     bob = PersonFactory(email_verified_at=None)
     for _ in range(5):
         sign_in(bob.email, address=HERS)

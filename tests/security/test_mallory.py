@@ -1,4 +1,4 @@
-"""What Mallory tries: with an account, an application and an address of her own, but never with Alice's."""
+"""Attacks of Mallory, who has an account, an application and an address, but none of Alice's credentials."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_she_gets_nothing_for_a_secret_that_was_replaced(driver: OAuthDriver, ap
     new = client_secrets.rotate(application.row, client_secrets.REVOKE_NOW).secret
     generic = error_of(driver.exchange(application, code, client_secret="wrong"), 401, "invalid_client")
     assert error_of(driver.exchange(application, code), 401, "invalid_client") != generic
-    # Nobody who has not held it learns that there is an old one, or whose.
+    # Only a holder of the old secret learns that it existed, and for which application.
     for changes in (
         {"client_secret": application.client_secret[:-1]},
         {"client_secret": digest_of(application.client_secret).hex()},

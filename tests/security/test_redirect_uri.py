@@ -1,4 +1,4 @@
-"""Near misses of a registered callback address: nothing is ever redirected to one. D3."""
+"""Addresses that resemble a registered callback address: nothing is redirected to them. D3."""
 
 from __future__ import annotations
 

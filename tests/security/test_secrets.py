@@ -1,4 +1,4 @@
-"""After whole flows neither the database nor the log holds anything that could be used. D15."""
+"""After complete flows neither the database nor the log contains a usable credential. D15."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NEW_PASSWORD = "new-password-that-nobody-may-keep"
 
 
 def reset_password(driver: OAuthDriver, server: Any, email: str) -> str:
-    """Goes through the reset by letter, and returns the key of its link."""
+    """Reset the password by mail, and return the key of the link."""
     driver.submit(Page(driver.open("/accounts/password/reset")).forms[0], email=email)
     link = re.search(r"https?://\S+/accounts/password/reset/\S+", server.mails()[-1])
     assert link

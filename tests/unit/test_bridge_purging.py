@@ -16,7 +16,7 @@ from django.utils import timezone
 from accounts.models import Session
 from oauth_bridge.models import AccessToken, AuthorizationCode, Consent
 from oauth_bridge.storage import purging
-from oauth_bridge.storage.purging import WINDOWS, Windows
+from oauth_bridge.storage.purging import RANGE_STATEMENTS, RangeStatements
 from tests.factories import ApplicationFactory, CodeFactory, ConsentFactory, PersonFactory, TokenFactory
 
 pytestmark = pytest.mark.django_db
@@ -24,8 +24,8 @@ NOW = timezone.now()
 
 
 @pytest.fixture
-def windows() -> Windows:
-    return WINDOWS[connection.vendor]
+def statements() -> RangeStatements:
+    return RANGE_STATEMENTS[connection.vendor]
 
 
 def rows_that_end(seconds: float) -> list[models.Model]:
@@ -58,8 +58,8 @@ def test_a_spent_code_stays_while_its_token_can_live() -> None:
     assert is_there(code.row)
 
 
-def test_windows_leave_no_row_out(monkeypatch: pytest.MonkeyPatch, windows: Windows) -> None:
-    monkeypatch.setitem(WINDOWS, connection.vendor, windows._replace(narrowest=1, widest=1))
+def test_windows_leave_no_row_out(monkeypatch: pytest.MonkeyPatch, statements: RangeStatements) -> None:
+    monkeypatch.setitem(RANGE_STATEMENTS, connection.vendor, statements._replace(min_size=1, max_size=1))
     list(purging.batches(NOW))
     rows = [row for seconds in (-2, 60, -1, 60, -3) for row in rows_that_end(seconds)]
     batches = list(purging.batches(NOW))
@@ -69,20 +69,20 @@ def test_windows_leave_no_row_out(monkeypatch: pytest.MonkeyPatch, windows: Wind
     assert batches[-1].done == 1
 
 
-def test_without_a_row_there_is_nothing_to_go_through(windows: Windows) -> None:
+def test_without_a_row_there_is_nothing_to_go_through(statements: RangeStatements) -> None:
     for model in (AuthorizationCode, AccessToken, Consent, Session):
         model._default_manager.all().delete()
     assert sum(batch.rows for batch in purging.batches(NOW)) == 0
 
 
-def test_a_slow_statement_is_followed_by_a_smaller_one_and_a_quick_one_by_a_larger(windows: Windows) -> None:
-    fitting = purging._fitting
-    width = windows.narrowest * 4
-    assert fitting(windows, width, purging.LONGEST_SECONDS * 2) == width // 2
-    assert fitting(windows, width, purging.LONGEST_SECONDS * 0.7) == width
-    assert fitting(windows, width, purging.LONGEST_SECONDS / 10) == width * 2
-    assert fitting(windows, windows.narrowest, purging.LONGEST_SECONDS * 2) == windows.narrowest
-    assert fitting(windows, windows.widest, 0) == windows.widest
+def test_a_slow_statement_is_followed_by_a_smaller_one_and_a_quick_one_by_a_larger(statements: RangeStatements) -> None:
+    next_size = purging._next_size
+    size = statements.min_size * 4
+    assert next_size(statements, size, purging.TARGET_SECONDS * 2) == size // 2
+    assert next_size(statements, size, purging.TARGET_SECONDS * 0.7) == size
+    assert next_size(statements, size, purging.TARGET_SECONDS / 10) == size * 2
+    assert next_size(statements, statements.min_size, purging.TARGET_SECONDS * 2) == statements.min_size
+    assert next_size(statements, statements.max_size, 0) == statements.max_size
 
 
 def test_without_a_terminal_the_result_is_in_the_log(caplog: Any) -> None:

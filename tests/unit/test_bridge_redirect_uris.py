@@ -3,7 +3,7 @@
 import pytest
 from django.core.exceptions import ValidationError
 
-from oauth_bridge.redirect_uris import lines_of, problem_of, validate_all
+from oauth_bridge.redirect_uris import registration_problem, split_lines, validate_all
 
 
 @pytest.mark.parametrize(
@@ -21,7 +21,7 @@ from oauth_bridge.redirect_uris import lines_of, problem_of, validate_all
     ],
 )
 def test_an_address_that_browsers_can_return_to_is_registered(uri):
-    assert problem_of(uri) is None
+    assert registration_problem(uri) is None
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_an_address_that_browsers_can_return_to_is_registered(uri):
     ],
 )
 def test_any_other_address_is_refused_with_a_reason_of_its_own(uri, part):
-    assert part in (problem_of(uri) or "")
+    assert part in (registration_problem(uri) or "")
 
 
 def test_every_bad_line_gets_its_own_message():
@@ -90,4 +90,7 @@ def test_an_application_without_an_address_is_refused():
 
 
 def test_lines_are_read_without_what_surrounds_them():
-    assert lines_of(" https://a.example/ \r\n\n https://b.example/\n") == ["https://a.example/", "https://b.example/"]
+    assert split_lines(" https://a.example/ \r\n\n https://b.example/\n") == [
+        "https://a.example/",
+        "https://b.example/",
+    ]

@@ -1,4 +1,4 @@
-"""`manage.py after-restore`: what to do once a backup was restored. Contract, operator's interface."""
+"""`manage.py after-restore`: end credentials and list the rows to check. Contract, operator's interface."""
 
 from __future__ import annotations
 
@@ -9,54 +9,55 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from oauth_bridge.storage.restoring import Restored, end_and_look
+from oauth_bridge.storage.restoring import RestoreReport, end_credentials_and_report
 
 TO_DO = {
     "client_secrets": (
-        "A client secret that was revoked or replaced since the backup works again, and a newer one is unknown. "
-        "Give each application a new one: manage.py application rotate-secret CLIENT_ID --now."
+        "A client secret that was revoked or replaced after the backup works again, and a newer one is unknown. "
+        "Make a new one for each application: manage.py application rotate-secret CLIENT_ID --now."
     ),
     "applications": (
-        "An application that was disabled or deleted since is back, with the callback addresses it had then; one that "
-        "was registered since is gone. Use manage.py application disable, delete or create."
+        "An application that was disabled or deleted after the backup is enabled again, with its old callback "
+        "addresses; one that was registered later is missing. Use manage.py application disable, delete or create."
     ),
     "people": (
-        "A person who was deactivated or deleted since is back; an account that was made since is gone. "
-        "Use manage.py account deactivate or create."
+        "A person who was deactivated or deleted after the backup is active again; an account that was created later "
+        "is missing. Use manage.py account deactivate or create."
     ),
     "passwords": (
-        "A password that was changed since is the old one again. Use manage.py account set-password where somebody "
-        "else may know the old one; everybody can choose a new one by mail."
+        "A password that was changed after the backup is the old one again. Use manage.py account set-password if "
+        "somebody else may know the old one; everybody can choose a new one by mail."
     ),
     "administrators": (
-        "Whoever was an administrator then is one again. Take the right away in the administration, under People."
+        "A person who lost the administrator's rights after the backup has them again. Remove them in the "
+        "administration, under People."
     ),
     "remembered_consents": (
-        "A consent that a person ended since is remembered again. The person ends it at /accounts/applications; "
-        "a new password ends all of the person's."
+        "A consent that a person ended after the backup is remembered again. The person can end it at "
+        "/accounts/applications; a new password ends all consents of the person."
     ),
 }
 
 
 class Command(BaseCommand):
     help = (
-        "After a backup was restored: end all browser sessions, codes and access tokens, and list what else the backup "
-        "brought back. Asks for nothing, and can be run again."
+        "After restoring a backup: end all browser sessions, codes and access tokens, and list the other restored rows "
+        "to check. Asks no questions and can be run again."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--json", action="store_true", dest="as_json", help="print JSON")
 
     def handle(self, *args: Any, as_json: bool, **options: Any) -> None:
-        described = _described(end_and_look())
+        described = _described(end_credentials_and_report())
         self.stdout.write(json.dumps(described, ensure_ascii=False) if as_json else _plain(described))
 
 
-def _described(restored: Restored) -> dict[str, Any]:
+def _described(report: RestoreReport) -> dict[str, Any]:
     return {
-        "ended": restored.ended,
-        "newest_of_all": _iso(restored.newest_of_all),
-        "newest": {kind: _iso(time) for kind, time in restored.newest.items()},
+        "ended": report.ended,
+        "newest_of_all": _iso(report.newest_of_all),
+        "newest": {kind: _iso(time) for kind, time in report.newest.items()},
         "applications": [
             {
                 "client_id": each["client_id"],
@@ -66,11 +67,11 @@ def _described(restored: Restored) -> dict[str, Any]:
                 "working_secrets": each["working_secrets"],
                 "newest_secret": _iso(each["newest_secret"]),
             }
-            for each in restored.applications
+            for each in report.applications
         ],
-        "people": restored.people,
-        "administrators": restored.administrators,
-        "remembered_consents": restored.remembered_consents,
+        "people": report.people,
+        "administrators": report.administrators,
+        "remembered_consents": report.remembered_consents,
         "to_do": TO_DO,
     }
 
@@ -82,7 +83,7 @@ def _plain(described: dict[str, Any]) -> str:
         "client_secrets": f"Client secrets that work: {sum(each['working_secrets'] for each in applications):,}",
         "applications": f"Applications: {enabled:,} enabled, {len(applications) - enabled:,} disabled",
         "people": f"People: {people['active']:,} active, {people['deactivated']:,} deactivated",
-        "passwords": "Passwords: as they were",
+        "passwords": "Passwords: those of the backup",
         "administrators": f"Administrators: {', '.join(described['administrators']) or 'none'}",
         "remembered_consents": f"Remembered consents: {described['remembered_consents']:,}",
     }
@@ -91,7 +92,7 @@ def _plain(described: dict[str, Any]) -> str:
         f"{ended['access_tokens']:,} access tokens. Everybody signs in again.",
         f"The newest time in the database is {_time(described['newest_of_all'])}. The backup was made then or later, "
         "if nothing was written since the restore.",
-        "What was changed after the backup is undone, and the database can't tell what it was. Look at:",
+        "All changes after the backup are lost, and the database has no record of them. Check:",
     ]
     for topic, sentence in TO_DO.items():
         lines += ["", f"{found[topic]}.", f"  {sentence}"]

@@ -1,4 +1,4 @@
-"""`manage.py application`: register and look after applications. Contract, operator's interface."""
+"""`manage.py application`: register and manage applications. Contract, operator's interface."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ OVERLAP = re.compile("([0-9]{1,5})([mhd])")
 
 
 class Command(BaseCommand):
-    help = "Register applications and look after them."
+    help = "Register and manage applications."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
@@ -32,8 +32,8 @@ class Command(BaseCommand):
         for action, text in {
             "show": "one application",
             "rotate-secret": "make a new secret and print it, once; the old one keeps working for a while",
-            "disable": "refuse its codes and tokens from now on",
-            "enable": "take it back into use; what it held before stays refused",
+            "disable": "disable it; its codes and tokens end at once",
+            "enable": "enable it again; its earlier codes and tokens stay invalid",
             "delete": "delete it; its codes and tokens end at once",
         }.items():
             one = actions.add_parser(action, help=text)
@@ -42,7 +42,7 @@ class Command(BaseCommand):
             if action == "rotate-secret":
                 ends = one.add_mutually_exclusive_group()
                 ends.add_argument("--overlap", default="24h", help="how long the old one works: 30m, 24h, 7d (24h)")
-                ends.add_argument("--now", action="store_true", help="end every older one at once, for a leak")
+                ends.add_argument("--now", action="store_true", help="end all older secrets at once, after a leak")
         for action_parser in every:
             action_parser.add_argument("--json", action="store_true", dest="as_json", help="print JSON")
 
@@ -93,8 +93,7 @@ class Command(BaseCommand):
             rotation = client_secrets.rotate(application, overlap)
         except client_secrets.TooManySecrets:
             raise CommandError(
-                f"{client_secrets.MOST_WORKING} secrets of this application still work, "
-                "which is the most there can be. "
+                f"{client_secrets.MOST_WORKING} secrets of this application still work, which is the maximum. "
                 "Wait until one has expired (see `application show`), or end them all with --now."
             ) from None
         return {
@@ -104,7 +103,7 @@ class Command(BaseCommand):
 
 
 def _overlap(text: str) -> timedelta:
-    """Raises CommandError: it is no time, or none that an overlap can be."""
+    """The value of `--overlap`, such as 24h. Raises CommandError: it is malformed, zero or more than 30 days."""
     given = OVERLAP.fullmatch(text)
     overlap = timedelta(**{UNITS[given[2]]: int(given[1])}) if given else client_secrets.REVOKE_NOW
     if not client_secrets.REVOKE_NOW < overlap <= client_secrets.LONGEST_OVERLAP:
@@ -138,7 +137,7 @@ def _described(application: Application) -> dict[str, Any]:
 
 
 def _described_secret(secret: ApplicationSecret) -> dict[str, Any]:
-    """`id` is what the log calls `secret_row`."""
+    """`id` is `secret_row` in the log."""
     return {
         "id": secret.pk,
         "created": secret.created_at.isoformat(),

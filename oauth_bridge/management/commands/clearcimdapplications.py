@@ -1,4 +1,4 @@
-"""`manage.py clearcimdapplications` of the toolkit, which expects the toolkit's own tables."""
+"""`manage.py clearcimdapplications` of the toolkit needs the toolkit's own tables, so it is replaced."""
 
 from oauth_bridge.management.replaced import ReplacedCommand
 

@@ -1,7 +1,7 @@
-"""`manage.py cleartokens` of the toolkit, which expects the toolkit's own tables."""
+"""`manage.py cleartokens` of the toolkit needs the toolkit's own tables, so it is replaced."""
 
 from oauth_bridge.management.replaced import ReplacedCommand
 
 
 class Command(ReplacedCommand):
-    help = instead = "Use manage.py purge: it deletes all that is past use."
+    help = instead = "Use manage.py purge: it deletes all expired rows."

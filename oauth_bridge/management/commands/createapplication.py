@@ -1,4 +1,4 @@
-"""`manage.py createapplication` of the toolkit, which makes an application without a secret."""
+"""`manage.py createapplication` of the toolkit creates no client secret, so it is replaced."""
 
 from oauth_bridge.management.replaced import ReplacedCommand
 

@@ -1,4 +1,4 @@
-"""`manage.py quickstart`: the service and an application that uses it, on this machine, in one step."""
+"""`manage.py quickstart`: run the service and a demo application on this machine."""
 
 from __future__ import annotations
 
@@ -48,22 +48,22 @@ WELCOME = """
   Application     {application.name}, client_id {application.client_id}
                   client_secret {secret}
   Log             {log}
-  Letters         {letters}
+  E-mails         {emails}
 
 Each run sets new passwords and a new secret. Ctrl-C ends both.
 """
 
 
 class Command(BaseCommand):
-    help = "Migrate, make a demo account, administrator and application, serve both, and say what to open."
+    help = "Migrate, create a demo account, administrator and application, serve both, and print the address to open."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--port", type=int, default=8000, help="port of the service (default 8000)")
         parser.add_argument("--demo-port", type=int, default=8001, help="port of the demo application (default 8001)")
 
     def handle(self, *args: Any, port: int, demo_port: int, **options: Any) -> None:
-        check_surroundings(port, demo_port)
-        # The provider on a name and the application on an address: different sites to a browser, as in real life.
+        check_prerequisites(port, demo_port)
+        # A host name for the service and an address for the application: two sites to a browser, as in production.
         service_url, demo_url = f"http://localhost:{port}", f"http://127.0.0.1:{demo_port}"
         try:
             call_command("migrate", interactive=False, verbosity=0)
@@ -88,22 +88,23 @@ class Command(BaseCommand):
             application=application,
             secret=secret,
             log=log,
-            letters=getattr(settings, "EMAIL_FILE_PATH", "") or "by EMAIL_URL",
+            emails=getattr(settings, "EMAIL_FILE_PATH", "") or "by EMAIL_URL",
         )
         self.run_both(commands, addresses, log, welcome)
 
     def run_both(
         self, commands: dict[str, tuple[list[str], dict[str, str]]], addresses: dict[str, str], log: Path, welcome: str
     ) -> None:
-        """Serves until Ctrl-C. Raises CommandError: one of the two has ended, or a file can't be used."""
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):  # SIGINT too: a script's background ignores it
-            signal.signal(number, end)
+        """Serve until Ctrl-C. Raises CommandError: one of the two processes ended, or a file can't be used."""
+        # SIGINT too: a process that a shell script starts in the background ignores it.
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, interrupt)
         with ExitStack() as running:
             try:
                 log.parent.mkdir(parents=True, exist_ok=True)
                 output = running.enter_context(log.open("ab"))
                 processes = {
-                    name: running.enter_context(process(command, variables, output))
+                    name: running.enter_context(child_process(command, variables, output))
                     for name, (command, variables) in commands.items()
                 }
                 for name, address in addresses.items():
@@ -119,8 +120,8 @@ class Command(BaseCommand):
                 raise CommandError(f"{error.filename or 'A file'} can't be used: {error.strerror}.") from None
 
 
-def check_surroundings(port: int, demo_port: int) -> None:
-    """Everything that can be wrong before anything is touched. Raises CommandError: with the sentence to show."""
+def check_prerequisites(port: int, demo_port: int) -> None:
+    """Raises CommandError: the settings, the packages or the ports don't allow a start. Nothing is changed before."""
     for origin in (settings.AUTH_URL, settings.BASE_URL):
         if urlsplit(origin).hostname not in LOOPBACK:
             raise CommandError(f"quickstart is for this machine only, but the service is set up as {origin}.")
@@ -135,11 +136,11 @@ def check_surroundings(port: int, demo_port: int) -> None:
         if not 1 <= number <= 65535:
             raise CommandError(f"{option} must be from 1 to 65535.")
         for host in hosts:
-            check_free(host, number, option)
+            check_port_is_free(host, number, option)
 
 
-def check_free(host: str, port: int, option: str) -> None:
-    """Also for the other loopback address, where browsers may look first for `localhost`."""
+def check_port_is_free(host: str, port: int, option: str) -> None:
+    """Raises CommandError: the port is in use or not allowed. `::1` is checked too: browsers may try it first."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         probe = socket.socket(family)
@@ -159,7 +160,7 @@ def check_free(host: str, port: int, option: str) -> None:
 
 
 def demo_account(email: str, nickname: str, **fields: bool) -> str:
-    """Makes the account or sets it right, and returns its new password."""
+    """Create the account or reset it, and return its new password."""
     password = secrets.token_urlsafe(12)
     person = User.objects.filter(email=email).first() or User.objects.create_user(email, nickname=nickname)
     person.is_active = True
@@ -177,7 +178,7 @@ def demo_administrator() -> str:
 
 
 def demo_application(demo_url: str) -> tuple[Application, str]:
-    """The demo's registration with a new secret, at the address it has this time."""
+    """The registered demo application, with its current address, and a new client secret."""
     callback = f"{demo_url}/callback"
     application = Application.objects.filter(name=DEMO_NAME).first()
     if application is None:
@@ -219,8 +220,8 @@ def demo_variables(service_url: str, demo_port: int, application: Application, s
 
 
 @contextmanager
-def process(command: list[str], variables: dict[str, str], output: Any) -> Iterator[subprocess.Popen[bytes]]:
-    """A process beside this one, ended on the way out."""
+def child_process(command: list[str], variables: dict[str, str], output: Any) -> Iterator[subprocess.Popen[bytes]]:
+    """A child process, which is ended when the context ends."""
     child = subprocess.Popen(
         command,
         env={**os.environ, **variables},
@@ -257,5 +258,5 @@ def check_alive(processes: dict[str, subprocess.Popen[bytes]], log: Path) -> Non
             raise CommandError(f"The {name} ended by itself (exit code {child.returncode}); the reason is in {log}.")
 
 
-def end(_number: int, _frame: object) -> NoReturn:
+def interrupt(_number: int, _frame: object) -> NoReturn:
     raise KeyboardInterrupt
