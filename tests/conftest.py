@@ -16,13 +16,16 @@ from typing import Any
 
 import pytest
 from django.conf import settings
+from django.core.cache import cache
 from django.core.management import execute_from_command_line
 from django.db import connection
 from django.test.utils import setup_databases, teardown_databases
 from redis import Redis
 from redis.exceptions import ConnectionError
+from whitenoise.middleware import WhiteNoiseMiddleware
 
-from tests import documented, factories
+from tests import documented, factories, workers
+from tests.databases import migrate
 from tests.driver import SEEN, WITNESSES, OAuthDriver
 from tests.dump import database_text
 from tests.factories import PASSWORD, ApplicationFactory, PersonFactory, Registered
@@ -35,6 +38,24 @@ Launch = Callable[..., Server]
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "contract(*sentences): the sentences of the contract that the test holds")
     WITNESSES.append(documented.witness)
+    workers.use_own_redis()
+
+
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    return workers.wanted(config)
+
+
+@pytest.hookimpl(tryfirst=True)  # pytest-xdist reads the groups in the same hook
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    workers.group(items)
+
+
+@pytest.fixture(autouse=True)
+def turn(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Waits until no other test is under way, if the test is one of ALONE, otherwise until none of those is."""
+    lock = workers.shared_folder(tmp_path_factory) / "turn.lock"
+    with workers.locked(lock, alone=workers.is_alone(request.node)):
+        yield
 
 
 @pytest.hookimpl(hookwrapper=True)
@@ -55,21 +76,44 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
 
 
 @pytest.fixture(scope="session")
-def django_db_modify_db_settings(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """SQLite in a file, so that the server under test sees the same rows."""
+def django_db_modify_db_settings(
+    django_db_modify_db_settings_parallel_suffix: None, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """A database of each worker's own; SQLite in a file, so that the server under test sees the same rows."""
     if connection.vendor == "sqlite":
         connection.settings_dict["TEST"]["NAME"] = str(tmp_path_factory.mktemp("database") / "test.sqlite3")
     settings.MEDIA_ROOT = tmp_path_factory.mktemp("media")
 
 
 @pytest.fixture(scope="session")
+def sqlite_template(
+    django_test_environment: None, django_db_blocker: Any, tmp_path_factory: pytest.TempPathFactory
+) -> Path:
+    """A migrated SQLite file without rows, to be copied: the migrations take seconds. The workers share it."""
+    folder = workers.shared_folder(tmp_path_factory)
+    template, draft = folder / "template.sqlite3", folder / "draft.sqlite3"
+    with workers.locked(folder / "template.lock", alone=True), django_db_blocker.unblock():
+        if not template.exists():
+            migrate(f"sqlite:///{draft}")
+            draft.rename(template)
+    return template
+
+
+@pytest.fixture(scope="session")
 def django_db_setup(
-    django_test_environment: None, django_db_blocker: Any, django_db_modify_db_settings: None
+    request: pytest.FixtureRequest,
+    django_test_environment: None,
+    django_db_blocker: Any,
+    django_db_modify_db_settings: None,
 ) -> Iterator[None]:
     """Always a test database. pytest-django makes none when no test of the run asks for `db`, and the tests over HTTP,
     which don't, would then write into the database that DATABASE_URL names."""
+    is_copied = connection.vendor == "sqlite"
+    if is_copied:
+        template = request.getfixturevalue("sqlite_template")
+        shutil.copy(template, connection.settings_dict["TEST"]["NAME"])
     with django_db_blocker.unblock():
-        configured = setup_databases(verbosity=0, interactive=False)
+        configured = setup_databases(verbosity=0, interactive=False, keepdb=is_copied)
     yield
     with django_db_blocker.unblock():
         end_other_sessions()
@@ -91,6 +135,42 @@ def at_the_pages(settings: Any) -> None:
     """Django's test client is a browser at the service's own address (D1). Servers have addresses of their own."""
     settings.BASE_URL = settings.AUTH_URL = "http://testserver"
     settings.ORIGINS_ARE_SET = True
+
+
+@pytest.fixture(autouse=True)
+def quick_passwords(request: pytest.FixtureRequest, settings: Any) -> None:
+    """For tests in a transaction, whose rows no server reads. Tests about hashing undo it: `real_passwords`."""
+    if request.node.get_closest_marker("django_db") or "db" in request.fixturenames:
+        settings.PASSWORD_HASHERS = ["tests.factories.QuickPasswordHasher"]
+
+
+@pytest.fixture
+def real_passwords(quick_passwords: None, settings: Any) -> None:
+    """Passwords cost what they cost in production."""
+    settings.PASSWORD_HASHERS = ["accounts.hashing.PasswordHasher"]
+
+
+@pytest.fixture
+def fresh_counters() -> None:
+    """No event of another test counts against a limit."""
+    cache.clear()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def static_files_listed_once() -> Iterator[None]:
+    """Each test client makes the middleware anew, and WhiteNoise takes 20 ms to list the static files."""
+    files: dict[str, Any] = {}
+    list_files = WhiteNoiseMiddleware.add_files_from_finders
+
+    def add(middleware: WhiteNoiseMiddleware) -> None:
+        if not files:
+            list_files(middleware)
+            files.update(middleware.files)
+        middleware.files.update(files)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(WhiteNoiseMiddleware, "add_files_from_finders", add)
+        yield
 
 
 @pytest.fixture

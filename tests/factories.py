@@ -16,11 +16,19 @@ from django.contrib.auth.hashers import make_password
 from django.db import models
 from django.utils import timezone
 
+from accounts.hashing import PasswordHasher
 from accounts.models import User
 from oauth_bridge.models import AccessToken, Application, ApplicationSecret, AuthorizationCode, Consent
 
 PASSWORD = "correct horse battery staple"
 LIFETIMES = {AuthorizationCode: timedelta(seconds=600), AccessToken: timedelta(seconds=3600)}
+
+
+class QuickPasswordHasher(PasswordHasher):
+    """The service's own with the cheapest parameters. Only tests name it, and servers under test never do."""
+
+    time_cost = 1
+    memory_cost = 8  # in KiB
 
 
 @functools.cache

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote, urlsplit
@@ -18,6 +18,8 @@ from urllib.parse import quote, urlsplit
 import pytest
 import requests
 from django.db import connection
+
+from tests import workers
 
 ROOT = Path(__file__).resolve().parent.parent
 running: list[Server] = []
@@ -60,9 +62,12 @@ class Server:
 
 
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """A port that meanwhile neither the other worker nor an outgoing connection takes."""
+    for port in workers.ports:
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
+    raise AssertionError("there is no free port")
 
 
 def children_of(pid: int) -> set[int]:

@@ -13,12 +13,8 @@ from config.infrastructure.limits import Counter
 
 # One counted by `config.infrastructure.cache` where there is Redis, one by django-ratelimit everywhere.
 BOTH = pytest.mark.parametrize("name", ["userinfo", "sign_in_account"])
+pytestmark = pytest.mark.usefixtures("fresh_counters")
 needs_redis = pytest.mark.skipif(not configured.REDIS_URL, reason="needs Redis: set REDIS_URL to one")
-
-
-@pytest.fixture(autouse=True)
-def fresh_counters():
-    cache.clear()
 
 
 @pytest.mark.parametrize(
