@@ -1,4 +1,4 @@
-"""What every test can ask for. The database of the run is DATABASE_URL's (SQLite in a file when there is none)."""
+"""Fixtures for all tests. They use the database of DATABASE_URL, or SQLite in a file."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from whitenoise.middleware import WhiteNoiseMiddleware
 
 from tests import documented, factories, workers
 from tests.databases import migrate
-from tests.driver import SEEN, WITNESSES, OAuthDriver
+from tests.driver import RESPONSE_CHECKS, SEEN, OAuthDriver
 from tests.dump import database_text
 from tests.factories import PASSWORD, ApplicationFactory, PersonFactory, Registered
 from tests.nginx import nginx
@@ -37,7 +37,7 @@ Launch = Callable[..., Server]
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "contract(*sentences): the sentences of the contract that the test holds")
-    WITNESSES.append(documented.witness)
+    RESPONSE_CHECKS.append(documented.check)
     workers.use_own_redis()
 
 
@@ -60,7 +60,7 @@ def turn(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
-    """With REQUIRE_ALL set, what can't run is a failure: that machine is meant to have everything."""
+    """Report a skip as a failure where REQUIRE_ALL is set, and add the last lines of the servers' logs to a failure."""
     outcome: Any = yield
     report = outcome.get_result()
     if report.failed:
@@ -106,8 +106,8 @@ def django_db_setup(
     django_db_blocker: Any,
     django_db_modify_db_settings: None,
 ) -> Iterator[None]:
-    """Always a test database. pytest-django makes none when no test of the run asks for `db`, and the tests over HTTP,
-    which don't, would then write into the database that DATABASE_URL names."""
+    """Create a test database in every run. pytest-django creates none when no test of the run uses `db`. Tests over
+    HTTP don't use it, and would write into the database that DATABASE_URL names."""
     is_copied = connection.vendor == "sqlite"
     if is_copied:
         template = request.getfixturevalue("sqlite_template")
@@ -121,7 +121,7 @@ def django_db_setup(
 
 
 def end_other_sessions() -> None:
-    """PostgreSQL drops no database that a server which was stopped a moment ago still seems to use."""
+    """End the sessions of servers that were just stopped: PostgreSQL drops no database with open sessions."""
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
             cursor.execute(
@@ -131,8 +131,8 @@ def end_other_sessions() -> None:
 
 
 @pytest.fixture(autouse=True)
-def at_the_pages(settings: Any) -> None:
-    """Django's test client is a browser at the service's own address (D1). Servers have addresses of their own."""
+def origin_of_the_test_client(settings: Any) -> None:
+    """Django's test client sends its requests to the origin of the service (D1). Servers have their own origins."""
     settings.BASE_URL = settings.AUTH_URL = "http://testserver"
     settings.ORIGINS_ARE_SET = True
 
@@ -175,14 +175,17 @@ def static_files_listed_once() -> Iterator[None]:
 
 @pytest.fixture
 def committed(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
-    """Rows are written for good, as another process reads them. Names are unique, so nothing is cleaned up."""
+    """Commit rows, because another process reads them. Their names are unique, so they are not deleted afterwards.
+
+    In a test marked `django_db` they are rolled back with its transaction.
+    """
     with django_db_blocker.unblock():
         yield
 
 
 @pytest.fixture
 def rewind() -> Callable[..., None]:
-    """`rewind(row, seconds)` makes a row older, so that no test sleeps."""
+    """`rewind(row, seconds)` makes a row older, so no test sleeps."""
     return factories.rewind
 
 
@@ -193,9 +196,9 @@ def rewind() -> Callable[..., None]:
 def provider(
     django_db_setup: None, django_db_blocker: Any, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Server]:
-    """One server for all tests that need nothing special of it; its limits are off.
+    """One server, with the limits off, for all tests that need no server of their own.
 
-    At the end its log and the database are searched for every credential that passed through the drivers (D15).
+    At the end, neither its log nor the database may contain a credential that the drivers sent or received (D15).
     """
     with serve(tmp_path_factory.mktemp("provider")) as server:
         yield server
@@ -206,7 +209,7 @@ def provider(
 
 @pytest.fixture
 def launch(committed: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Launch]:
-    """`launch(VARIABLE=value, …)` starts a server of the test's own."""
+    """`launch(VARIABLE=value, …)` starts a server that ends with the test."""
     with ExitStack() as stack:
 
         def start(**changes: Any) -> Server:
@@ -218,7 +221,7 @@ def launch(committed: None, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 
 @pytest.fixture
 def launch_behind_nginx(launch: Launch, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Launch]:
-    """As `launch`, behind the nginx of docs/operations.md, of which `base_url` and `auth_url` are the address."""
+    """As `launch`, behind the nginx of docs/operations.md. `base_url` and `auth_url` are the address of nginx."""
     with ExitStack() as stack:
 
         def start(**changes: Any) -> Server:
@@ -235,9 +238,9 @@ def launch_behind_nginx(launch: Launch, tmp_path_factory: pytest.TempPathFactory
 def manage(
     committed: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[..., subprocess.CompletedProcess[str]]:
-    """`manage("application", "list", VARIABLE=value)` runs a command of manage.py as a shell would.
+    """`manage("application", "list", VARIABLE=value)` runs a command of manage.py.
 
-    In a process of its own when a variable is given or `alone` is true, otherwise in this one, which is faster.
+    In a new process when a variable is given or `alone` is true, otherwise in this one, which is faster.
     """
 
     def run(*arguments: str, stdin: str = "", alone: bool = False, **changes: str) -> subprocess.CompletedProcess[str]:
@@ -300,11 +303,11 @@ def application(committed: None) -> Registered:
 
 @pytest.fixture
 def signed_in(driver: OAuthDriver, alice: Any) -> OAuthDriver:
-    """Alice's browser, in which she has signed in."""
+    """A browser in which Alice has signed in."""
     return driver.signed_in(alice.email, PASSWORD)
 
 
-# What a laptop may not have -------------------------------------------------------------------------------------------
+# Programs that may be missing -----------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -314,7 +317,7 @@ def postgresql(committed: None) -> None:
 
 
 class OwnRedis:
-    """A Redis of the test's own, which it may stop and start."""
+    """A Redis server for one test, which may stop and start it."""
 
     def __init__(self, program: str, folder: Path) -> None:
         self.port = free_port()
@@ -339,10 +342,11 @@ class OwnRedis:
         self.process.wait()
 
     def pause(self) -> None:
-        """Connections stay open and nothing is answered."""
+        """Stop answering, with all connections open."""
         self.process.send_signal(signal.SIGSTOP)
 
     def go_on(self) -> None:
+        """Answer again, after `pause`."""
         self.process.send_signal(signal.SIGCONT)
 
 

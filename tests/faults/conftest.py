@@ -1,4 +1,4 @@
-"""What fault tests share: databases that may be killed, and codes to be redeemed while they are."""
+"""A PostgreSQL server that tests may kill."""
 
 from __future__ import annotations
 
