@@ -45,9 +45,8 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     return workers.wanted(config)
 
 
-@pytest.hookimpl(tryfirst=True)  # pytest-xdist reads the groups in the same hook
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    workers.group(items)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> workers.Scheduler:
+    return workers.Scheduler(config, log)
 
 
 @pytest.fixture(autouse=True)

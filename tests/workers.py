@@ -1,6 +1,6 @@
 """Two worker processes share the tests of a run (pytest-xdist). Each has a database, a Redis database and ports.
 
-Tests that stress a server or measure one need more than that: GROUPS and ALONE.
+Tests that stress a server or measure one need more than that: see GROUPS and ALONE.
 """
 
 from __future__ import annotations
@@ -16,16 +16,27 @@ from urllib.parse import urlsplit
 
 import pytest
 from django.conf import settings
+from xdist.scheduler import LoadScopeScheduling
 
 WORKERS = 2
-# Run by one worker, one after the other, because they share something costly or disturb each other.
-GROUPS = (
-    "tests/browser/",  # one Chromium
-    "tests/clients/test_node.py",  # one `npm ci`
-    "tests/contract/test_8_limits.py",  # one server with small limits
-    "tests/faults/",  # one PostgreSQL that they may kill; load and races
-    "tests/fuzz/test_schemathesis.py",  # one document
-)
+# Beginnings of the ids of tests that run in one worker, one after the other: they share something costly, or disturb
+# each other. Tests in a transaction are in no group: they run first.
+GROUPS = {
+    "tests/browser/": "one Chromium",
+    "tests/clients/test_node.py": "one npm ci",
+    "tests/contract/test_8_limits.py": "one server with small limits",
+    "tests/faults/test_behind_nginx.py": "load",
+    "tests/faults/test_clock_steps.py::test_the_clock_of_two_workers": "load",
+    "tests/faults/test_concurrent_redemption.py": "load",
+    "tests/faults/test_cost_of_hostile_requests.py": "load",
+    "tests/faults/test_d": "load",
+    "tests/faults/test_killed.py": "load",
+    "tests/faults/test_migration_under_load.py": "load",
+    "tests/faults/test_p": "load",
+    "tests/faults/test_redis_down.py": "load",
+    "tests/faults/test_s": "load",
+    "tests/fuzz/test_schemathesis.py": "one schema",
+}
 # They measure time or CPU, flood a server or look at all processes, so the other worker runs no test meanwhile.
 ALONE = (
     "tests/faults/test_cost_of_hostile_requests.py",
@@ -51,12 +62,11 @@ def wanted(config: pytest.Config) -> int:
     return 0 if needs_one else WORKERS
 
 
-def group(items: list[pytest.Item]) -> None:
-    """Tests in a transaction need no group: no other process sees their rows, and they run first."""
-    for item in items:
-        path = next((path for path in GROUPS if item.nodeid.startswith(path)), None)
-        if path and not item.get_closest_marker("django_db"):
-            item.add_marker(pytest.mark.xdist_group(path.strip("/").rpartition("/")[2]))
+class Scheduler(LoadScopeScheduling):
+    """Sends all tests of a group to one worker. pytest-xdist's `loadgroup` fails with pytest 9.2 (its issue 1386)."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return next((group for beginning, group in GROUPS.items() if nodeid.startswith(beginning)), nodeid)
 
 
 def is_alone(item: pytest.Item) -> bool:
