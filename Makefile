@@ -6,7 +6,7 @@ PRODUCTION := BASE_URL=https://api.example.com AUTH_URL=https://auth.example.com
 	WEB_CONCURRENCY=4 DATABASE_URL=postgres://service@localhost/service EMAIL_URL=smtp+tls://user@mail.example.com \
 	SECRET_KEY=$$($(PYTHON) -c 'import secrets; print(secrets.token_urlsafe(64))')
 
-.PHONY: help setup run test bench attack fuzz check format
+.PHONY: help setup run test fast bench attack fuzz check format
 
 help: ## List the targets
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -20,6 +20,9 @@ run: ## Serve the service and the demo application on this machine
 
 test: ## Run all tests that this machine supports
 	$(PYTHON) -m pytest
+
+fast: ## Run the unit, contract and security tests on SQLite
+	DATABASE_URL= REDIS_URL= $(PYTHON) -m pytest tests/unit tests/contract tests/security
 
 bench: ## Measure the cost of each operation, relative to a bare Django view
 	$(PYTHON) -m tests.bench

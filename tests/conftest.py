@@ -1,4 +1,4 @@
-"""What every test can ask for. The database of the run is DATABASE_URL's (SQLite in a file when there is none)."""
+"""Fixtures for all tests. They use the database of DATABASE_URL, or SQLite in a file."""
 
 from __future__ import annotations
 
@@ -16,14 +16,17 @@ from typing import Any
 
 import pytest
 from django.conf import settings
+from django.core.cache import cache
 from django.core.management import execute_from_command_line
 from django.db import connection
 from django.test.utils import setup_databases, teardown_databases
 from redis import Redis
 from redis.exceptions import ConnectionError
+from whitenoise.middleware import WhiteNoiseMiddleware
 
-from tests import documented, factories
-from tests.driver import SEEN, WITNESSES, OAuthDriver
+from tests import documented, factories, workers
+from tests.databases import migrate
+from tests.driver import RESPONSE_CHECKS, SEEN, OAuthDriver
 from tests.dump import database_text
 from tests.factories import PASSWORD, ApplicationFactory, PersonFactory, Registered
 from tests.nginx import nginx
@@ -34,12 +37,29 @@ Launch = Callable[..., Server]
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "contract(*sentences): the sentences of the contract that the test holds")
-    WITNESSES.append(documented.witness)
+    RESPONSE_CHECKS.append(documented.check)
+    workers.use_own_redis()
+
+
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    return workers.wanted(config)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> workers.Scheduler:
+    return workers.Scheduler(config, log)
+
+
+@pytest.fixture(autouse=True)
+def turn(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Waits until no other test is under way, if the test is one of ALONE, otherwise until none of those is."""
+    lock = workers.shared_folder(tmp_path_factory) / "turn.lock"
+    with workers.locked(lock, alone=workers.is_alone(request.node)):
+        yield
 
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
-    """With REQUIRE_ALL set, what can't run is a failure: that machine is meant to have everything."""
+    """Report a skip as a failure where REQUIRE_ALL is set, and add the last lines of the servers' logs to a failure."""
     outcome: Any = yield
     report = outcome.get_result()
     if report.failed:
@@ -55,21 +75,44 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
 
 
 @pytest.fixture(scope="session")
-def django_db_modify_db_settings(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """SQLite in a file, so that the server under test sees the same rows."""
+def django_db_modify_db_settings(
+    django_db_modify_db_settings_parallel_suffix: None, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """A database of each worker's own; SQLite in a file, so that the server under test sees the same rows."""
     if connection.vendor == "sqlite":
         connection.settings_dict["TEST"]["NAME"] = str(tmp_path_factory.mktemp("database") / "test.sqlite3")
     settings.MEDIA_ROOT = tmp_path_factory.mktemp("media")
 
 
 @pytest.fixture(scope="session")
+def sqlite_template(
+    django_test_environment: None, django_db_blocker: Any, tmp_path_factory: pytest.TempPathFactory
+) -> Path:
+    """A migrated SQLite file without rows, to be copied: the migrations take seconds. The workers share it."""
+    folder = workers.shared_folder(tmp_path_factory)
+    template, draft = folder / "template.sqlite3", folder / "draft.sqlite3"
+    with workers.locked(folder / "template.lock", alone=True), django_db_blocker.unblock():
+        if not template.exists():
+            migrate(f"sqlite:///{draft}")
+            draft.rename(template)
+    return template
+
+
+@pytest.fixture(scope="session")
 def django_db_setup(
-    django_test_environment: None, django_db_blocker: Any, django_db_modify_db_settings: None
+    request: pytest.FixtureRequest,
+    django_test_environment: None,
+    django_db_blocker: Any,
+    django_db_modify_db_settings: None,
 ) -> Iterator[None]:
-    """Always a test database. pytest-django makes none when no test of the run asks for `db`, and the tests over HTTP,
-    which don't, would then write into the database that DATABASE_URL names."""
+    """Create a test database in every run. pytest-django creates none when no test of the run uses `db`. Tests over
+    HTTP don't use it, and would write into the database that DATABASE_URL names."""
+    is_copied = connection.vendor == "sqlite"
+    if is_copied:
+        template = request.getfixturevalue("sqlite_template")
+        shutil.copy(template, connection.settings_dict["TEST"]["NAME"])
     with django_db_blocker.unblock():
-        configured = setup_databases(verbosity=0, interactive=False)
+        configured = setup_databases(verbosity=0, interactive=False, keepdb=is_copied)
     yield
     with django_db_blocker.unblock():
         end_other_sessions()
@@ -77,7 +120,7 @@ def django_db_setup(
 
 
 def end_other_sessions() -> None:
-    """PostgreSQL drops no database that a server which was stopped a moment ago still seems to use."""
+    """End the sessions of servers that were just stopped: PostgreSQL drops no database with open sessions."""
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
             cursor.execute(
@@ -87,22 +130,61 @@ def end_other_sessions() -> None:
 
 
 @pytest.fixture(autouse=True)
-def at_the_pages(settings: Any) -> None:
-    """Django's test client is a browser at the service's own address (D1). Servers have addresses of their own."""
+def origin_of_the_test_client(settings: Any) -> None:
+    """Django's test client sends its requests to the origin of the service (D1). Servers have their own origins."""
     settings.BASE_URL = settings.AUTH_URL = "http://testserver"
     settings.ORIGINS_ARE_SET = True
 
 
+@pytest.fixture(autouse=True)
+def quick_passwords(request: pytest.FixtureRequest, settings: Any) -> None:
+    """For tests in a transaction, whose rows no server reads. Tests about hashing undo it: `real_passwords`."""
+    if request.node.get_closest_marker("django_db") or "db" in request.fixturenames:
+        settings.PASSWORD_HASHERS = ["tests.factories.QuickPasswordHasher"]
+
+
+@pytest.fixture
+def real_passwords(quick_passwords: None, settings: Any) -> None:
+    """Passwords cost what they cost in production."""
+    settings.PASSWORD_HASHERS = ["accounts.hashing.PasswordHasher"]
+
+
+@pytest.fixture
+def fresh_counters() -> None:
+    """No event of another test counts against a limit."""
+    cache.clear()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def static_files_listed_once() -> Iterator[None]:
+    """Each test client makes the middleware anew, and WhiteNoise takes 20 ms to list the static files."""
+    files: dict[str, Any] = {}
+    list_files = WhiteNoiseMiddleware.add_files_from_finders
+
+    def add(middleware: WhiteNoiseMiddleware) -> None:
+        if not files:
+            list_files(middleware)
+            files.update(middleware.files)
+        middleware.files.update(files)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(WhiteNoiseMiddleware, "add_files_from_finders", add)
+        yield
+
+
 @pytest.fixture
 def committed(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
-    """Rows are written for good, as another process reads them. Names are unique, so nothing is cleaned up."""
+    """Commit rows, because another process reads them. Their names are unique, so they are not deleted afterwards.
+
+    In a test marked `django_db` they are rolled back with its transaction.
+    """
     with django_db_blocker.unblock():
         yield
 
 
 @pytest.fixture
 def rewind() -> Callable[..., None]:
-    """`rewind(row, seconds)` makes a row older, so that no test sleeps."""
+    """`rewind(row, seconds)` makes a row older, so no test sleeps."""
     return factories.rewind
 
 
@@ -113,9 +195,9 @@ def rewind() -> Callable[..., None]:
 def provider(
     django_db_setup: None, django_db_blocker: Any, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Server]:
-    """One server for all tests that need nothing special of it; its limits are off.
+    """One server, with the limits off, for all tests that need no server of their own.
 
-    At the end its log and the database are searched for every credential that passed through the drivers (D15).
+    At the end, neither its log nor the database may contain a credential that the drivers sent or received (D15).
     """
     with serve(tmp_path_factory.mktemp("provider")) as server:
         yield server
@@ -126,7 +208,7 @@ def provider(
 
 @pytest.fixture
 def launch(committed: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Launch]:
-    """`launch(VARIABLE=value, …)` starts a server of the test's own."""
+    """`launch(VARIABLE=value, …)` starts a server that ends with the test."""
     with ExitStack() as stack:
 
         def start(**changes: Any) -> Server:
@@ -138,7 +220,7 @@ def launch(committed: None, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 
 @pytest.fixture
 def launch_behind_nginx(launch: Launch, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Launch]:
-    """As `launch`, behind the nginx of docs/operations.md, of which `base_url` and `auth_url` are the address."""
+    """As `launch`, behind the nginx of docs/operations.md. `base_url` and `auth_url` are the address of nginx."""
     with ExitStack() as stack:
 
         def start(**changes: Any) -> Server:
@@ -155,9 +237,9 @@ def launch_behind_nginx(launch: Launch, tmp_path_factory: pytest.TempPathFactory
 def manage(
     committed: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[..., subprocess.CompletedProcess[str]]:
-    """`manage("application", "list", VARIABLE=value)` runs a command of manage.py as a shell would.
+    """`manage("application", "list", VARIABLE=value)` runs a command of manage.py.
 
-    In a process of its own when a variable is given or `alone` is true, otherwise in this one, which is faster.
+    In a new process when a variable is given or `alone` is true, otherwise in this one, which is faster.
     """
 
     def run(*arguments: str, stdin: str = "", alone: bool = False, **changes: str) -> subprocess.CompletedProcess[str]:
@@ -220,11 +302,11 @@ def application(committed: None) -> Registered:
 
 @pytest.fixture
 def signed_in(driver: OAuthDriver, alice: Any) -> OAuthDriver:
-    """Alice's browser, in which she has signed in."""
+    """A browser in which Alice has signed in."""
     return driver.signed_in(alice.email, PASSWORD)
 
 
-# What a laptop may not have -------------------------------------------------------------------------------------------
+# Programs that may be missing -----------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -234,7 +316,7 @@ def postgresql(committed: None) -> None:
 
 
 class OwnRedis:
-    """A Redis of the test's own, which it may stop and start."""
+    """A Redis server for one test, which may stop and start it."""
 
     def __init__(self, program: str, folder: Path) -> None:
         self.port = free_port()
@@ -259,10 +341,11 @@ class OwnRedis:
         self.process.wait()
 
     def pause(self) -> None:
-        """Connections stay open and nothing is answered."""
+        """Stop answering, with all connections open."""
         self.process.send_signal(signal.SIGSTOP)
 
     def go_on(self) -> None:
+        """Answer again, after `pause`."""
         self.process.send_signal(signal.SIGCONT)
 
 

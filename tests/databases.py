@@ -1,4 +1,4 @@
-"""Databases that a test may kill: a PostgreSQL of its own, and a way to use another database for a while."""
+"""A PostgreSQL server that a test may stop or kill, and a way to use another database in one block."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ START_SECONDS = 30
 
 @contextmanager
 def in_use(url: str) -> Iterator[None]:
-    """The models of this process, and servers that are launched meanwhile, use the database at `url`."""
+    """In this block, the models of this process and the servers that are started use the database at `url`."""
     before = connections["default"]
     with pytest.MonkeyPatch.context() as environ:
         environ.setenv("DATABASE_URL", url)
@@ -45,13 +45,13 @@ def migrate(url: str) -> None:
 
 
 def postgresql_programs() -> Path | None:
-    """Debian's folder of the newest version that is installed."""
+    """Debian's folder with the programs of the newest installed version."""
     found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda path: int(path.parts[-3]))
     return found[-1].parent if found else None
 
 
 class Cluster:
-    """A PostgreSQL with a superuser `postgres` and a database of the plain role `service`. As delivered: with fsync."""
+    """A PostgreSQL server with a superuser `postgres` and a database of the role `service`. It uses fsync."""
 
     def __init__(self, programs: Path, folder: Path) -> None:
         self.programs, self.folder, self.port = programs, folder, free_port()
@@ -70,7 +70,7 @@ class Cluster:
         return f"postgres://service@127.0.0.1:{self.port}/service"
 
     def start(self) -> None:
-        """What is left of a postmaster that was killed may hold on for a moment: it is tried again until it starts."""
+        """Tries until it starts: processes of a server that was killed may use its files for a moment."""
         end = time.monotonic() + START_SECONDS
         while time.monotonic() < end:
             command = [self.programs / "postgres", "-D", self.folder, "-p", str(self.port), "-k", self.folder]
@@ -82,30 +82,30 @@ class Cluster:
         raise AssertionError("PostgreSQL did not start")
 
     def stop(self) -> None:
-        """As `pg_ctl stop -m fast`: sessions are ended, what they had not committed is rolled back."""
+        """As `pg_ctl stop -m fast`: ends sessions and rolls back their transactions."""
         self.process.send_signal(signal.SIGINT)
         self.process.wait(START_SECONDS)
 
     def kill(self) -> None:
-        """Every process of it at once."""
+        """Kills all its processes at once."""
         for pid in (self.process.pid, *children_of(self.process.pid)):
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         self.process.wait()
 
     def revive(self) -> None:
-        """As it was at first, whatever a test that failed has left of it."""
+        """Undoes what an earlier test did: starts the server and lifts the limit of connections."""
         if not self._is_ready():
             self.start()
         self.leave_sessions(-1)
 
     def kill_session(self) -> None:
-        """The process of one session of the service: PostgreSQL then ends all others as well and recovers."""
+        """Kills the process of one session of the service. PostgreSQL then ends all other sessions and recovers."""
         [(pid,)] = self.administer("SELECT pid FROM pg_stat_activity WHERE usename = 'service' LIMIT 1")
         os.kill(pid, signal.SIGKILL)
 
     def leave_sessions(self, count: int) -> None:
-        """The service gets so many connections, -1 for any number, and loses those it has."""
+        """Limits the service to so many connections, -1 for any number, and ends those it has."""
         self.administer(f"ALTER ROLE service CONNECTION LIMIT {count}")
         if count >= 0:
             self.administer("SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE usename = 'service'")
@@ -120,7 +120,7 @@ class Cluster:
         return f"host=127.0.0.1 port={self.port} user={role} dbname=postgres connect_timeout=5"
 
     def _is_ready(self) -> bool:
-        """Waits until it answers or has ended."""
+        """Waits until the server answers or has ended. Returns whether it answers."""
         end = time.monotonic() + START_SECONDS
         while self.process.poll() is None and time.monotonic() < end:
             with suppress(psycopg.OperationalError), psycopg.connect(self._as("postgres")):

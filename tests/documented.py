@@ -1,4 +1,4 @@
-"""Whether an answer of the three operations is one that the OpenAPI document describes."""
+"""Compares responses of the three operations with the OpenAPI document."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from oauth_bridge.openapi.document import CALLBACK, document
 Json = dict[str, Any]
 
 
-def witness(response: requests.Response) -> None:
-    """For `tests.driver.WITNESSES`: fails the test whose answer the document does not describe."""
+def check(response: requests.Response) -> None:
+    """For `tests.driver.RESPONSE_CHECKS`. Raises AssertionError: the document does not describe the response."""
     found = problems(
         response.request.method or "",
         urlsplit(response.url).path,
@@ -31,7 +31,7 @@ def witness(response: requests.Response) -> None:
 
 
 def problems(method: str, path: str, status: int, headers: Mapping[str, str], body: bytes) -> list[str]:
-    """In what the answer differs from the document; nothing for paths that it does not describe."""
+    """The differences between the response and the document; none for a path that it does not describe."""
     operations = described()["paths"].get(path)
     if operations is None:
         return []
@@ -99,7 +99,7 @@ def _is_said(body: Mapping[str, str], faults: Any) -> bool:
 
 @functools.cache
 def sentence(fault: Fault) -> re.Pattern[str]:
-    """The sentence with anything in its braces."""
+    """Matches the sentence with any values for its parameters."""
     return re.compile(".*".join(re.escape(part) for part in re.split(r"\{\w+\}", fault.sentence)))
 
 

@@ -1,4 +1,4 @@
-"""The tables of docs/contract.md, made from the code they describe. `python -m tests.documents` writes them."""
+"""Generates the tables of docs/contract.md from the code. `python -m tests.documents` writes them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CONTRACT = ROOT / "docs" / "contract.md"
 
 
 def errors() -> str:
-    """One row a failure: status, `error`, sentence. Read from the source: the table needs no settings."""
+    """A table with a row for each error: status, `error`, sentence. Read from the source, so it needs no settings."""
     rows = ["| status | `error` | `error_description` |", "|---|---|---|"]
     source = ast.parse((ROOT / "oauth_bridge" / "errors.py").read_text(encoding="utf-8"))
     table = next(node for node in source.body if isinstance(node, ast.ClassDef) and node.name == "Fault")
@@ -26,7 +26,7 @@ def errors() -> str:
 
 
 def sentences() -> str:
-    """One row a sentence of the contract, with the tests that hold it."""
+    """A table with a row for each sentence of the contract and the tests that verify it."""
     rows = ["| sentence | what it says | tests |", "|---|---|---|"]
     for sentence, tests in holders().items():
         held = "<br>".join(f"`{test.removeprefix('tests/')}`" for test in tests)
@@ -35,7 +35,7 @@ def sentences() -> str:
 
 
 def contract() -> str:
-    """docs/contract.md as it ought to be."""
+    """The text of docs/contract.md with current tables."""
     text = CONTRACT.read_text(encoding="utf-8")
     for name, made in (("errors", errors()), ("sentences", sentences())):
         region = re.compile(f"<!-- {name} -->.*<!-- /{name} -->", re.DOTALL)

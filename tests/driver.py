@@ -1,6 +1,6 @@
-"""A browser and an application in one, over HTTP only: nothing here is imported from the service.
+"""A browser and an application that use the service over HTTP. This module imports nothing of the service.
 
-Every answer is handed back as it came; redirects are followed inside the provider only, so a callback is never called.
+Responses are returned unchanged. Redirects are followed within the provider only, so no callback address is requested.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from urllib.parse import parse_qsl, quote, urlencode, urljoin, urlsplit
 import requests
 
 TIMEOUT_SECONDS = 30
-# Every code, state and token that passed: none may be found in the database or the log when all is over.
+# All codes, states, secrets and tokens that were sent or received. At the end no log and no row may contain one.
 SEEN: set[str] = set()
 SEEN_MIN_LENGTH = 20
-# Each is shown every answer.
-WITNESSES: list[Callable[[requests.Response], None]] = []
+# Called with every response; they raise AssertionError.
+RESPONSE_CHECKS: list[Callable[[requests.Response], None]] = []
 HTML = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
 # RFC 6749 §5.2: no quotation mark, no backslash, ASCII only.
 DESCRIPTION = re.compile(r"[\x20-\x21\x23-\x5B\x5D-\x7E]+")
@@ -50,7 +50,7 @@ class Form:
 
 
 class Page(HTMLParser):
-    """What a person could do on a page: its forms, links and where it leads by itself."""
+    """The forms and links of an HTML page, and the address to which it refreshes."""
 
     def __init__(self, response: requests.Response) -> None:
         super().__init__()
@@ -108,7 +108,7 @@ class Page(HTMLParser):
 
 @dataclass(frozen=True)
 class Callback:
-    """Where the application's callback address would have been called, and with what."""
+    """The address to which the service redirects the browser at the end."""
 
     url: str
 
@@ -121,7 +121,7 @@ class Callback:
         return dict(parse_qsl(urlsplit(self.url).query, keep_blank_values=True, encoding="utf-8", errors="replace"))
 
     def raw(self, name: str) -> str | None:
-        """The parameter as it stands in the address, percent-encoded."""
+        """The parameter as it is in the address, percent-encoded."""
         pairs = (pair.partition("=") for pair in urlsplit(self.url).query.split("&"))
         return next((value for key, _, value in pairs if key == name), None)
 
@@ -136,7 +136,7 @@ class OAuthDriver:
         self.browser.headers.update(HTML)
         self.backend = requests.Session()
         for session in (self.browser, self.backend):
-            session.hooks["response"].append(witnessed)
+            session.hooks["response"].append(check_response)
 
     # The browser ----------------------------------------------------------------------------------------------------
 
@@ -156,7 +156,7 @@ class OAuthDriver:
         return self.browser.get(self._at_pages(url), allow_redirects=False, timeout=TIMEOUT_SECONDS, **options)
 
     def open(self, url: str, **options: Any) -> requests.Response:
-        """The page the browser ends on, or the redirect that would leave the provider."""
+        """The last page after all redirects within the provider, or the redirect that leaves it."""
         return self.follow(self.get(url, **options))
 
     def follow(self, response: requests.Response) -> requests.Response:
@@ -182,7 +182,7 @@ class OAuthDriver:
         return self.follow(response) if follow else response
 
     def sign_in(self, response: requests.Response, email: str, password: str) -> requests.Response:
-        """Fills in the sign-in page that `response` is."""
+        """Fills in and submits the sign-in page in `response`."""
         form = Page(response).sign_in
         assert form, f"No sign-in form at {response.url} ({response.status_code})"
         login = form.of_type("email", "text")
@@ -198,14 +198,14 @@ class OAuthDriver:
     def decide(
         self, response: requests.Response, decision: str = "allow", *, remember: bool = False, follow: bool = True
     ) -> requests.Response:
-        """Presses a button of the consent page that `response` is."""
+        """Submits the consent page in `response` with one of its buttons."""
         form = Page(response).consent
         assert form, f"No consent form at {response.url} ({response.status_code}): {Page(response).text[:300]}"
         more = {"remember": "on"} if remember else {}
         return self.submit(form, button=("decision", decision), follow=follow, **more)
 
     def consent_page(self, application: Application, email: str, password: str, **changes: str | None) -> Any:
-        """The consent page for a request, signing in on the way where that is asked."""
+        """The consent page for a request, after a sign-in if the service asks for one."""
         response = self.open(self.authorization_url(application, **changes))
         if Page(response).sign_in:
             response = self.sign_in(response, email, password)
@@ -214,7 +214,7 @@ class OAuthDriver:
     def authorize(
         self, url: str, email: str, password: str, decision: str = "allow", *, remember: bool = False
     ) -> Callback:
-        """All a person does at the provider, from the link of an application to its callback."""
+        """Everything a person does at the provider, from the link of an application to its callback address."""
         response = self.open(url)
         if response.ok and Page(response).sign_in:
             response = self.sign_in(response, email, password)
@@ -223,12 +223,12 @@ class OAuthDriver:
         return self.callback(response)
 
     def callback(self, response: requests.Response) -> Callback:
-        """The callback the answer leads to, by redirect or by a page that goes on by itself."""
+        """The callback address to which the response redirects or refreshes."""
         location = response.headers.get("Location") or Page(response).refresh
         assert location, f"{response.status_code} at {response.url} leads nowhere: {Page(response).text[:300]}"
         assert not self._is_ours(location), f"{location} is not a callback"
         callback = Callback(location)
-        noted(*(callback.parameters.get(name, "") for name in ("code", "state")))
+        record(*(callback.parameters.get(name, "") for name in ("code", "state")))
         return callback
 
     # The application's backend ----------------------------------------------------------------------------------------
@@ -247,7 +247,7 @@ class OAuthDriver:
         sent = {name: value for name, value in parameters.items() if value is not None}
         answer = self.post_token(urlencode(sent), headers=headers)
         if answer.ok:
-            noted(code, sent.get("client_secret"), answer.json()["access_token"])
+            record(code, sent.get("client_secret"), answer.json()["access_token"])
         return answer
 
     def post_token(self, body: str | bytes, *, headers: dict[str, str] | None = None) -> requests.Response:
@@ -276,17 +276,17 @@ class OAuthDriver:
         return origin in (self.base_url, self.auth_url)
 
 
-def noted(*credentials: str | None) -> None:
+def record(*credentials: str | None) -> None:
     SEEN.update(each for each in credentials if each and len(each) >= SEEN_MIN_LENGTH)
 
 
-def witnessed(response: requests.Response, **_options: Any) -> None:
-    for witness in WITNESSES:
-        witness(response)
+def check_response(response: requests.Response, **_options: Any) -> None:
+    for check in RESPONSE_CHECKS:
+        check(response)
 
 
 def error_of(response: requests.Response, status: int, error: str) -> str:
-    """Asserts all that every JSON failure has in common, and hands back its description. Specification 7; D19, D20."""
+    """Asserts what all JSON errors have in common and returns the description. Specification 7; D19, D20."""
     assert response.status_code == status, f"{response.status_code}: {response.text[:400]}"
     assert response.headers["Content-Type"].partition(";")[0] == "application/json"
     body = json.loads(response.content.decode("utf-8"))
@@ -302,13 +302,13 @@ def error_of(response: requests.Response, status: int, error: str) -> str:
 
 
 def away_of(response: requests.Response) -> None:
-    """Asserts that a machine is told to come back, and when. D19."""
+    """Asserts a JSON error 503 with Retry-After. D19."""
     error_of(response, 503, "temporarily_unavailable")
     assert int(response.headers["Retry-After"]) >= 1
 
 
 def away_page_of(response: requests.Response) -> None:
-    """Asserts the same for a person."""
+    """Asserts a page with status 503 and Retry-After."""
     assert response.status_code == 503
     assert response.headers["Content-Type"].startswith("text/html")
     assert int(response.headers["Retry-After"]) >= 1

@@ -1,4 +1,4 @@
-"""The whole database as text, to look for what must not be in it."""
+"""The whole database as text, to search for values that must not be in it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from django.db import connection
 
 
 def database_text() -> str:
-    """Every value of every table, binary ones as hexadecimal and as they are."""
+    """All values of all tables; binary ones as hexadecimal and as Latin-1."""
     parts: list[str] = []
     with connection.cursor() as cursor:
         for table in connection.introspection.table_names(cursor):

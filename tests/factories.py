@@ -1,4 +1,4 @@
-"""Rows for tests. A factory of a credential hands back the raw value and the row, since the row holds a digest only."""
+"""Rows for tests. Factories of credentials return the raw value with the row, which contains only a digest."""
 
 from __future__ import annotations
 
@@ -16,11 +16,19 @@ from django.contrib.auth.hashers import make_password
 from django.db import models
 from django.utils import timezone
 
+from accounts.hashing import PasswordHasher
 from accounts.models import User
 from oauth_bridge.models import AccessToken, Application, ApplicationSecret, AuthorizationCode, Consent
 
 PASSWORD = "correct horse battery staple"
 LIFETIMES = {AuthorizationCode: timedelta(seconds=600), AccessToken: timedelta(seconds=3600)}
+
+
+class QuickPasswordHasher(PasswordHasher):
+    """The service's hasher with the cheapest parameters. Servers under test use the real one."""
+
+    time_cost = 1
+    memory_cost = 8  # in KiB
 
 
 @functools.cache
@@ -29,13 +37,13 @@ def hashed_by(_hashers: tuple[str, ...]) -> str:
 
 
 def hashed_password() -> str:
-    """By the hasher that the settings of the test name."""
+    """PASSWORD, hashed by the hasher in the settings of the test."""
     return hashed_by(tuple(settings.PASSWORD_HASHERS))
 
 
 @dataclass(frozen=True)
 class Registered:
-    """An application as its developer knows it: with its secret."""
+    """An application with its raw secret."""
 
     row: Application
     secret: str = field(repr=False)
@@ -55,14 +63,14 @@ class Registered:
 
 @dataclass(frozen=True)
 class Issued:
-    """A code or a token: what the application got, and the row."""
+    """A code or a token: the raw value and the row."""
 
     raw: str = field(repr=False)
     row: Any
 
 
 class PersonFactory(factory.django.DjangoModelFactory[User]):
-    """A person with a confirmed address who signs in with PASSWORD."""
+    """A person with a verified address and PASSWORD."""
 
     class Meta:
         model = User
@@ -92,7 +100,7 @@ class ApplicationFactory(factory.django.DjangoModelFactory[Registered]):
 
 
 class _CredentialFactory(factory.django.DjangoModelFactory[Issued]):
-    """Takes `application` as a row or as Registered."""
+    """Accepts `application` as a row or as Registered."""
 
     class Meta:
         abstract = True
@@ -144,7 +152,7 @@ def digest_of(credential: str) -> bytes:
 
 
 def rewind(row: models.Model, seconds: float) -> None:
-    """Make the row that many seconds older: every time it holds moves back."""
+    """Makes the row so many seconds older: subtracts them from all its times."""
     times = [field.name for field in row._meta.concrete_fields if isinstance(field, models.DateTimeField)]
     row.refresh_from_db()
     moved = {name: getattr(row, name) - timedelta(seconds=seconds) for name in times if getattr(row, name) is not None}

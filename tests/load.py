@@ -1,10 +1,9 @@
-"""Clients that go on calling while something of the service dies, and the books that must balance afterwards.
+"""Clients that redeem codes while a part of the service fails, and a comparison of their results with the rows.
 
-What is counted as lost is stated here and nowhere else. `Unanswered` is a request that was sent on an open connection
-and got no whole answer: that is a failure of whoever was to answer. `NotListening` is a connection that could not be
-opened: nothing was sent, so nothing is lost. A kept connection that the server has closed while it idled is seen before
-it is used and replaced, as RFC 9112 §9.3 lets clients do; one that is closed in the face of a request counts as
-`Unanswered`, although §9.3.1 would let a client repeat an idempotent one.
+`Unanswered` is a request that was sent and got no complete response: the service failed. `NotListening` is a connection
+that could not be opened: nothing was sent, so nothing is lost. A client replaces a kept connection that the server
+closed while it was idle, as RFC 9112 §9.3 allows. One that is closed after a request was sent counts as `Unanswered`,
+although §9.3.1 would let a client repeat an idempotent request.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 
 
 class Unanswered(Exception):
-    """The request was sent, and the connection ended before the whole answer came."""
+    """The request was sent, and the connection ended before the complete response arrived."""
 
 
 class NotListening(Exception):
@@ -57,7 +56,7 @@ class Answer:
 
 
 class Caller:
-    """One client: it keeps its connection, or opens one for each call."""
+    """A client that keeps its connection, or opens one for each call."""
 
     def __init__(self, server: Server, *, keeps: bool = True) -> None:
         self.netloc = urlsplit(server.base_url).netloc
@@ -112,7 +111,7 @@ class Caller:
 
 
 def codes_for(application: Registered, count: int) -> list[str]:
-    """So many codes of one person, ready to be redeemed."""
+    """So many codes of one person that can be redeemed."""
     raw = [secrets.token_urlsafe(32) for _ in range(count)]
     person, now = PersonFactory(), timezone.now()
     AuthorizationCode.objects.bulk_create(
@@ -132,9 +131,9 @@ def codes_for(application: Registered, count: int) -> list[str]:
 
 
 class Redemptions:
-    """Callers that redeem codes, each of which is tried again until it has led to a token or to `invalid_grant`.
+    """Callers that send each code until the response is a token or `invalid_grant`. `trouble` counts other results.
 
-    Half of them keep their connection, half open one for each call. What else came of a call is counted as `trouble`.
+    Half of the callers keep their connection, half open one for each call.
     """
 
     def __init__(self, server: Server, application: Registered, count: int) -> None:
@@ -153,7 +152,7 @@ class Redemptions:
         return len(self.redeemed) + self.refused
 
     def run_during(self, fault: Callable[[], object], *, to_the_end: bool = True) -> None:
-        """`fault` happens while the callers go on: until no code is left, or until `fault` is over."""
+        """Calls `fault` while the callers redeem codes. They go on until no code is left, or until `fault` returns."""
         with ThreadPoolExecutor(CALLERS) as pool:
             callers = [pool.submit(self._call, Caller(self.server, keeps=n % 2 == 0)) for n in range(CALLERS)]
             try:
@@ -201,7 +200,7 @@ class Redemptions:
         return True
 
     def check_books(self) -> None:
-        """Specification 3.1, D13: each code led to one token at most, and each token that was handed out works."""
+        """Each code led to one token at most, and each token that was issued works. Specification 3.1; D13."""
         connection.close()  # the fault may have ended it, too
         codes = AuthorizationCode.objects.filter(application=self.application.row)
         spent = codes.filter(redeemed_at__isnull=False).values_list("token_digest", flat=True)
@@ -214,7 +213,7 @@ class Redemptions:
 
 
 def excuse_of(answer: Answer) -> str:
-    """The `error` of an answer that asks to come back later, which is all that may be said while something is away."""
+    """The `error` of a 503, which is the only failure a client may see while a part of the service is unavailable."""
     assert answer.status == 503, f"{answer.status}: {answer.body[:300]!r}"
     assert int(answer.headers["Retry-After"]) >= 1
     assert answer.headers.get_content_type() == "application/json"
@@ -224,7 +223,7 @@ def excuse_of(answer: Answer) -> str:
 
 
 def statuses(server: Server, tokens: Iterable[str]) -> Counter[int]:
-    """What user info answers to each of the tokens."""
+    """How often user info answered with each status, asked once for each token."""
     local = threading.local()
 
     def read(token: str) -> int:

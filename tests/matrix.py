@@ -1,4 +1,4 @@
-"""Which test holds which sentence of the contract. `python -m tests.matrix` prints the table."""
+"""Which tests verify which sentence of the contract. `python -m tests.matrix` prints the table."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ TESTS = Path(__file__).resolve().parent
 
 
 def contract(*sentences: str) -> pytest.MarkDecorator:
-    """Says which sentences of `tests.contract.sentences` the test holds."""
+    """Marks the test as one that verifies these sentences of `tests.contract.sentences`."""
     return pytest.mark.contract(*sentences)
 
 
 def marked() -> Iterator[tuple[str, str]]:
-    """Pairs of a sentence's id and the test that names it, read from the source so that no run is needed."""
+    """Pairs of a sentence's id and a test that is marked with it, read from the source."""
     for path in sorted(TESTS.rglob("test_*.py")):
         place = path.relative_to(TESTS.parent).as_posix()
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -35,7 +35,7 @@ def _named(function: ast.FunctionDef) -> Iterator[str]:
 
 
 def holders() -> dict[str, list[str]]:
-    """Every known sentence with the tests that hold it, in the order of the contract."""
+    """All sentences, each with the tests that verify it, in the order of the contract."""
     found: dict[str, list[str]] = {sentence: [] for sentence in SENTENCES}
     for sentence, test in marked():
         found.setdefault(sentence, []).append(test)

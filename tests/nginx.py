@@ -17,7 +17,7 @@ import pytest
 from tests.server import ROOT, free_port
 
 START_SECONDS = 10
-# What the document leaves to Debian's own nginx.conf, in a folder of the test's.
+# The directives that Debian's nginx.conf has around the documented block, with folders of the test.
 AROUND = """
 {user}
 daemon off;
@@ -38,13 +38,13 @@ http {{
 
 
 def documented_configuration() -> str:
-    """The block of docs/operations.md that says `nginx`."""
+    """The nginx block of docs/operations.md."""
     text = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
     return text.partition("```nginx\n")[2].partition("```")[0]
 
 
 def configuration(folder: Path, port: int, upstream: int) -> str:
-    """The documented one without TLS, at loopback ports: nothing else of it is changed."""
+    """The documented configuration without TLS and at loopback ports; nothing else is changed."""
     changes = {
         r"listen 80;": f"listen 127.0.0.1:{free_port()};",
         r"listen 443 ssl;": f"listen 127.0.0.1:{port};",
@@ -65,7 +65,7 @@ def configuration(folder: Path, port: int, upstream: int) -> str:
 
 @contextmanager
 def nginx(folder: Path, port: int, upstream: int) -> Iterator[subprocess.Popen[bytes]]:
-    """nginx at `port` of the loopback address, before the server at `upstream`; it ends with the block."""
+    """nginx on the loopback `port`, which forwards to the server on `upstream`; it ends with the block."""
     program = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin")
     if program is None:
         pytest.skip("needs nginx")

@@ -1,4 +1,4 @@
-"""The service as it is deployed: a real gunicorn on a loopback port, with its log in a file."""
+"""Runs the service as deployments do: under gunicorn, on a loopback port, with its log in a file."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote, urlsplit
@@ -18,6 +18,8 @@ from urllib.parse import quote, urlsplit
 import pytest
 import requests
 from django.db import connection
+
+from tests import workers
 
 ROOT = Path(__file__).resolve().parent.parent
 running: list[Server] = []
@@ -42,7 +44,7 @@ class Server:
         return (self.folder / "log").read_text(encoding="utf-8", errors="replace")
 
     def logged(self, text: str, *, seconds: float = 3) -> bool:
-        """Whether the log comes to hold the text: a line is written after its answer was sent."""
+        """Whether the log contains the text within so many seconds: a line is written after its response was sent."""
         end = time.monotonic() + seconds
         while text not in self.log:
             if time.monotonic() > end:
@@ -51,18 +53,21 @@ class Server:
         return True
 
     def workers(self) -> set[int]:
-        """The processes that answer."""
+        """Process ids of the workers."""
         return children_of(self.process.pid)
 
     def mails(self) -> list[str]:
-        letters = sorted((self.folder / "mail").glob("*"), key=lambda path: path.stat().st_mtime_ns)
-        return [letter.read_text(encoding="utf-8") for letter in letters]
+        messages = sorted((self.folder / "mail").glob("*"), key=lambda path: path.stat().st_mtime_ns)
+        return [message.read_text(encoding="utf-8") for message in messages]
 
 
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """A port that neither the other worker nor an outgoing connection takes in the meantime."""
+    for port in workers.ports:
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
+    raise AssertionError("there is no free port")
 
 
 def children_of(pid: int) -> set[int]:
@@ -73,7 +78,7 @@ def children_of(pid: int) -> set[int]:
 
 
 def database_url() -> str:
-    """The test database as an environment variable names it."""
+    """DATABASE_URL of the test database."""
     name = str(connection.settings_dict["NAME"])
     if connection.vendor == "sqlite":
         return f"sqlite:///{quote(name)}"
@@ -82,7 +87,7 @@ def database_url() -> str:
 
 
 def environment(folder: Path, **changes: str) -> dict[str, str]:
-    """A whole environment for the service or one of its commands, with nothing left over from the machine's."""
+    """The environment for the service or one of its commands, without the variables of the service in this process."""
     inherited = {name: value for name, value in os.environ.items() if name not in OURS and not name.startswith("RATE_")}
     for name in ("mail", "media"):
         (folder / name).mkdir(parents=True, exist_ok=True)
@@ -108,7 +113,7 @@ def serve(
     pass_fds: Sequence[int] = (),
     **changes: str,
 ) -> Iterator[Server]:
-    """A server that ends with the block, started by the command `under`. BASE_URL and AUTH_URL may hold {port}."""
+    """A server that ends with the block, started by the command `under`. BASE_URL and AUTH_URL may contain {port}."""
     port = port or free_port()
     base_url = changes.pop("BASE_URL", "http://localhost:{port}").format(port=port)
     auth_url = changes.pop("AUTH_URL", base_url).format(port=port)
@@ -135,7 +140,7 @@ def serve(
 
 
 def stop(process: subprocess.Popen[bytes]) -> None:
-    """The master with its workers, at once: every line of the log is flushed, and nothing is under way any more."""
+    """Kills the master and its workers at once. Every line of the log has been flushed."""
     if process.poll() is None:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()

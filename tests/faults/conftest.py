@@ -1,4 +1,4 @@
-"""Fixtures of the fault tests: databases that a test may kill, and codes to redeem meanwhile."""
+"""A PostgreSQL server that tests may kill."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.databases import Cluster, in_use, migrate, postgresql_programs
+from tests.databases import Cluster, in_use, postgresql_programs
 
 
 @pytest.fixture(scope="session")
@@ -36,12 +36,3 @@ def own_postgresql(postgresql: None, request: pytest.FixtureRequest) -> Iterator
     cluster.revive()
     with in_use(cluster.url):
         yield cluster
-
-
-@pytest.fixture(scope="session")
-def sqlite_template(django_db_setup: None, django_db_blocker: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A migrated SQLite file without rows, to copy."""
-    path = tmp_path_factory.mktemp("sqlite") / "template.sqlite3"
-    with django_db_blocker.unblock():
-        migrate(f"sqlite:///{path}")
-    return path

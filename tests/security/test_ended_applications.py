@@ -22,19 +22,9 @@ from tests.security.test_ended_credentials import Held, administrator, issued, p
 pytestmark = pytest.mark.django_db
 
 
-@pytest.fixture(autouse=True)
-def quick_passwords(settings: Any) -> None:
-    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
-
-
 @pytest.fixture
 def alice() -> Any:
     return person()
-
-
-@pytest.fixture
-def application() -> Any:
-    return ApplicationFactory()
 
 
 def test_a_save_in_the_administration_brings_back_nothing_that_ended_meanwhile(

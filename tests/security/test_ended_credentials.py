@@ -12,7 +12,6 @@ from uuid import uuid4
 import pytest
 from django.contrib.auth.hashers import make_password
 from django.core import mail
-from django.core.cache import cache
 from django.core.management import call_command
 from django.test import Client
 
@@ -22,36 +21,20 @@ from accounts.models import User
 from oauth_bridge.consent import remembered
 from oauth_bridge.models import AccessToken
 from oauth_bridge.storage import applications, codes
-from tests.factories import PASSWORD, ApplicationFactory, Issued, PersonFactory, Registered
+from tests.factories import PASSWORD, Issued, PersonFactory, Registered
 from tests.faults.test_clock_edges import answer, consent_page, read, redeem
 from tests.matrix import contract
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("fresh_counters")]
 
 NEW_PASSWORD = "another battery staple"
 PAGE = {"accept": "text/html"}
 Ending = Callable[[User, pytest.MonkeyPatch], str]
 
 
-@pytest.fixture(autouse=True)
-def fresh_counters() -> None:
-    cache.clear()
-
-
-@pytest.fixture(autouse=True)
-def quick_passwords(settings: Any) -> None:
-    """A cheap password hash: these tests try a hundred passwords."""
-    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
-
-
 @pytest.fixture
 def alice() -> Any:
     return person()
-
-
-@pytest.fixture
-def application() -> Any:
-    return ApplicationFactory()
 
 
 def person(**fields: Any) -> Any:

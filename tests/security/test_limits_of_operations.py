@@ -15,7 +15,7 @@ from django.core import mail
 from accounts.models import User
 from oauth_bridge.models import Application
 from oauth_bridge.storage import codes
-from tests.factories import ApplicationFactory, CodeFactory, PersonFactory, Registered, TokenFactory
+from tests.factories import ApplicationFactory, CodeFactory, Registered, TokenFactory
 from tests.matrix import contract
 from tests.security.sending import (
     ANOTHER,
@@ -31,11 +31,6 @@ from tests.security.sending import (
 )
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("one_moment")]
-
-
-@pytest.fixture
-def alice() -> Any:
-    return PersonFactory()
 
 
 @pytest.fixture

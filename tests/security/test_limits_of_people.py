@@ -32,11 +32,6 @@ from tests.security.sending import (
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("one_moment")]
 
 
-@pytest.fixture
-def alice() -> Any:
-    return PersonFactory()
-
-
 # Sign-in --------------------------------------------------------------------------------------------------------------
 
 

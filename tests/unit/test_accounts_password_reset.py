@@ -12,27 +12,16 @@ import pytest
 import time_machine
 from allauth.account.models import EmailAddress
 from django.core import mail
-from django.core.cache import cache
 from django.test import Client
 
 from accounts import verification
 from accounts.models import Session, User
 from tests.factories import PASSWORD, PersonFactory
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("fresh_counters")]
 
 NEW_PASSWORD = "another battery staple"
 AUTHORIZE = "/oauth/authorize?client_id=photo&state=a%20b"
-
-
-@pytest.fixture(autouse=True)
-def fresh_counters() -> None:
-    cache.clear()
-
-
-@pytest.fixture
-def alice() -> Any:
-    return PersonFactory()
 
 
 def ask(browser: Client, email: str, **fields: str) -> Any:

@@ -26,11 +26,6 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
-def alice() -> Any:
-    return PersonFactory()
-
-
-@pytest.fixture
 def browser(alice: User) -> Client:
     client = Client()
     client.force_login(alice)

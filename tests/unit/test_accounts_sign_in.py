@@ -11,26 +11,15 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 import time_machine
 from django.conf import settings
-from django.core.cache import cache
 from django.test import Client
 
 from accounts import known_browsers, returning, throttling
 from accounts.models import Session, User
 from tests.factories import PASSWORD, PersonFactory
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("fresh_counters")]
 
 AUTHORIZE = "/oauth/authorize?client_id=photo&state=a%20b%2Fc"
-
-
-@pytest.fixture(autouse=True)
-def fresh_counters() -> None:
-    cache.clear()
-
-
-@pytest.fixture
-def alice() -> Any:
-    return PersonFactory()
 
 
 def sign_in(browser: Client, email: str, password: str = PASSWORD, query: str = "", **fields: str) -> Any:

@@ -10,11 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.core.management import call_command
+from django.core.management.base import SystemCheckError
 from django.db import connection
 from django.db.migrations.recorder import MigrationRecorder
 
 from config import checks
 from tests.server import free_port
+from tests.unit.test_config_environment import settings_with
 
 ROOT = Path(__file__).resolve().parents[2]
 PRODUCTION = {
@@ -47,6 +50,7 @@ def test_the_documented_production_settings_pass_without_a_warning() -> None:
     assert "no issues" in checked.stdout
 
 
+@pytest.mark.filterwarnings("ignore:Overriding setting DATABASES")  # the checks read the setting, no connection
 @pytest.mark.parametrize(
     ("changes", "number"),
     [
@@ -64,10 +68,21 @@ def test_the_documented_production_settings_pass_without_a_warning() -> None:
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_a_bad_deployment_is_refused_by_number(changes: dict[str, str], number: str) -> None:
-    checked = check(**changes)
+def test_a_bad_deployment_is_refused_by_number(
+    changes: dict[str, str], number: str, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deployed = settings_with(monkeypatch, **{**PRODUCTION, **changes})
+    for name in filter(str.isupper, deployed):
+        if getattr(settings, name) != deployed[name]:
+            setattr(settings, name, deployed[name])
+    with pytest.raises(SystemCheckError, match=number):
+        call_command("check", deploy=True, fail_level="WARNING")
+
+
+def test_a_bad_deployment_ends_the_command() -> None:
+    checked = check(AUTH_URL="http://auth.example.com")
     assert checked.returncode == 1
-    assert number in checked.stderr
+    assert "config.E001" in checked.stderr
 
 
 def test_missing_migrations_are_named(db: None) -> None:

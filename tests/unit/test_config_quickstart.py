@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -84,12 +85,19 @@ def quickstart(tmp_path: Path) -> Iterator[Quickstart]:
         run.process.wait(40)
 
 
+@pytest.fixture
+def migrated(quickstart: Quickstart, sqlite_template: Path) -> None:
+    """The migrations have run: they take four seconds. tests/contract starts it on an empty database."""
+    shutil.copy(sqlite_template, quickstart.folder / "db.sqlite3")
+
+
 def is_open(port: int) -> bool:
     with socket.socket() as probe:
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 @needs_demo
+@pytest.mark.usefixtures("migrated")
 def test_both_answer_and_ctrl_c_ends_both(quickstart: Quickstart) -> None:
     first = quickstart.start()
     assert f"http://127.0.0.1:{quickstart.demo_port}\n" in first
@@ -103,6 +111,7 @@ def test_both_answer_and_ctrl_c_ends_both(quickstart: Quickstart) -> None:
 
 
 @needs_demo
+@pytest.mark.usefixtures("migrated")
 def test_it_runs_again_with_new_credentials(quickstart: Quickstart) -> None:
     credentials = []
     for _ in range(2):
@@ -115,6 +124,7 @@ def test_it_runs_again_with_new_credentials(quickstart: Quickstart) -> None:
 
 
 @needs_demo
+@pytest.mark.usefixtures("migrated")
 def test_when_one_ends_the_other_is_ended_and_it_says_so(quickstart: Quickstart) -> None:
     quickstart.start()
     (demo,) = [child for child in children_of(quickstart.process.pid) if "demo_application" in command_line(child)]
