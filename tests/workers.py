@@ -93,7 +93,9 @@ def use_own_redis() -> None:
         return
     given = urlsplit(os.environ["REDIS_URL"])
     url = given._replace(path=f"/{int(given.path.strip('/') or 0) + number()}").geturl()
-    os.environ["REDIS_URL"] = settings.REDIS_URL = settings.CACHES["default"]["LOCATION"] = url
+    os.environ["REDIS_URL"] = settings.REDIS_URL = url
+    for cache in settings.CACHES.values():
+        cache["LOCATION"] = url
 
 
 def _ports() -> Iterator[int]:
