@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,6 @@ from django.core.management import call_command
 from django.db import connection
 from redis import Redis, RedisError
 
-from accounts.sessions import SessionStore
 from tests.bench import rows
 from tests.bench.targets import CALLBACK, Floor, Service
 from tests.server import OURS, ROOT, free_port, serve
@@ -156,10 +156,11 @@ def _seed() -> tuple[str, str, list[str]]:
 
 def signed_in(numbers: Iterable[int]) -> list[str]:
     """The cookies of new browsers in which the people with these numbers are signed in."""
+    store = import_module(settings.SESSION_ENGINE).SessionStore
     cookies = []
     for number in numbers:
         person = get_user_model().objects.get(pk=rows.person_id(number))
-        session = SessionStore()
+        session = store()
         session[SESSION_KEY] = str(person.pk)
         session[BACKEND_SESSION_KEY] = settings.AUTHENTICATION_BACKENDS[0]
         session[HASH_SESSION_KEY] = person.get_session_auth_hash()
