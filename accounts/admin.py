@@ -1,4 +1,4 @@
-"""People in the administration. No page shows a password's hash or a session."""
+"""People in Django admin. No page shows the hash of a password, or a session."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class PersonForm(forms.ModelForm):  # type: ignore[type-arg]
 
 class PermissionField(forms.ModelMultipleChoiceField):  # type: ignore[type-arg]
     def label_from_instance(self, obj: Permission) -> str:
-        """The name alone: the boxes of the page cut off longer texts."""
+        """The permission's name alone: the select boxes of the page cut off longer labels."""
         return obj.name
 
 
@@ -71,7 +71,7 @@ class UserAdmin(ModelAdmin):
     list_filter = ("is_active", "is_staff")
     search_fields = ("=email", "email", "nickname", "=id")
     ordering = ("email",)
-    written_apart = frozenset({"is_active"})
+    saved_elsewhere = frozenset({"is_active"})  # by `set_active`
     actions = ("confirm_addresses",)
     filter_horizontal = ("user_permissions",)
     readonly_fields = ("id", "email", "email_verified_at", "created_at", "last_login")
@@ -86,17 +86,17 @@ class UserAdmin(ModelAdmin):
     def is_verified(self, person: User) -> bool:
         return person.email_verified_at is not None
 
-    # Who may do what ---------------------------------------------------------------------------------------------
+    # Permissions -------------------------------------------------------------------------------------------------
 
     def has_change_permission(self, request: HttpRequest, obj: User | None = None) -> bool:
-        return self._may_touch(request, obj) and super().has_change_permission(request, obj)
+        return self._may_manage(request, obj) and super().has_change_permission(request, obj)
 
     def has_delete_permission(self, request: HttpRequest, obj: User | None = None) -> bool:
-        return self._may_touch(request, obj) and super().has_delete_permission(request, obj)
+        return self._may_manage(request, obj) and super().has_delete_permission(request, obj)
 
     @staticmethod
-    def _may_touch(request: HttpRequest, person: User | None) -> bool:
-        """Only a superuser may change an administrator's account: it could give others its permissions."""
+    def _may_manage(request: HttpRequest, person: User | None) -> bool:
+        """Only a superuser may change, deactivate or delete the account of an administrator."""
         return request.user.is_superuser or person is None or not (person.is_staff or person.is_superuser)
 
     def get_readonly_fields(self, request: HttpRequest, obj: User | None = None) -> Any:
@@ -115,7 +115,7 @@ class UserAdmin(ModelAdmin):
         return super().get_form(request, obj, change, **kwargs)
 
     def formfield_for_manytomany(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
-        """Offer only the permissions of models that the administration shows."""
+        """Offer only the permissions of models that are registered in Django admin."""
         shown = ContentType.objects.get_for_models(*filter(self.admin_site.is_registered, apps.get_models()))
         kwargs["queryset"] = Permission.objects.filter(content_type__in=shown.values())
         kwargs["form_class"] = PermissionField

@@ -23,17 +23,17 @@ class ModelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
 
     list_per_page = list_max_show_all = 30  # DATA_UPLOAD_MAX_NUMBER_FIELDS bounds the rows of one action
 
-    # Fields that another function writes, and fields that a form writes without naming them.
-    written_apart: ClassVar[frozenset[str]] = frozenset()
-    written_along: ClassVar[frozenset[str]] = frozenset()
+    # Fields that another function saves, and fields that are saved with every form without being a field of it.
+    saved_elsewhere: ClassVar[frozenset[str]] = frozenset()
+    saved_with_form: ClassVar[frozenset[str]] = frozenset()
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
         """Save only the changed fields: others, such as the password, may have changed since the row was read."""
         if not change:
             super().save_model(request, obj, form, change)
             return
-        columns = {field.name for field in obj._meta.concrete_fields} - self.written_apart
-        obj.save(update_fields=columns & {*form.changed_data, *self.written_along})
+        columns = {field.name for field in obj._meta.concrete_fields} - self.saved_elsewhere
+        obj.save(update_fields=columns & {*form.changed_data, *self.saved_with_form})
 
     def lookup_allowed(self, lookup: str, value: str, request: HttpRequest | None = None) -> bool:
         """Refuse other lookups: character by character, they reveal hidden columns such as digests (D15)."""

@@ -1,4 +1,4 @@
-"""`request.user`, read together with the session."""
+"""Sets `request.user`, which is read in the same statement as the session."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from accounts.sessions import SessionStore
 
 
 class AuthenticationMiddleware(middleware.AuthenticationMiddleware):
-    """Sets `request.user`, which touches the database when it is first used.
+    """Sets `request.user`, which reads the database at its first use.
 
-    Django's own needs a second statement for the person. Its asynchronous `request.auser` is not set: no view uses it.
+    Unlike Django's middleware, it needs no second statement for the person, and sets no `request.auser`.
     """
 
     def process_request(self, request: HttpRequest) -> None:
@@ -26,12 +26,12 @@ class AuthenticationMiddleware(middleware.AuthenticationMiddleware):
 
 
 def signed_in_person(request: HttpRequest) -> User | None:
-    """Who is signed in: backend configured, account active, session current."""
+    """The person who is signed in, or None. The backend must be configured, the account active, the session current."""
     session = cast(SessionStore, request.session)
     person = session.person
     if person is None or session.get(BACKEND_SESSION_KEY) not in settings.AUTHENTICATION_BACKENDS:
         return None
-    if not person.is_active:  # the backend, AllowAllUsersModelBackend, does not look
+    if not person.is_active:  # the configured AllowAllUsersModelBackend does not check this
         return None
     if not _is_current(session, person):
         session.flush()
@@ -40,11 +40,14 @@ def signed_in_person(request: HttpRequest) -> User | None:
 
 
 def _is_current(session: SessionStore, person: User) -> bool:
-    """Whether password and credentials are those of the sign-in. The mark of a retired SECRET_KEY is renewed."""
+    """Whether the password and `credentials_version` are still those of the sign-in, as the session's hash says.
+
+    A hash that was made with one of SECRET_KEY_FALLBACKS is replaced.
+    """
     session_hash = session.get(HASH_SESSION_KEY, "")
     if constant_time_compare(session_hash, person.get_session_auth_hash()):
         return True
-    if any(constant_time_compare(session_hash, retired) for retired in person.get_session_auth_fallback_hash()):
+    if any(constant_time_compare(session_hash, fallback) for fallback in person.get_session_auth_fallback_hash()):
         session.cycle_key()
         session[HASH_SESSION_KEY] = person.get_session_auth_hash()
         return True

@@ -1,7 +1,7 @@
-"""Browser sessions in the database. A copy of the database opens none of them (D15).
+"""Browser sessions in the database. A copy of the database is not enough to use or read one (D15).
 
-The key column holds the digest of the key that the browser keeps, and the payload is encrypted under that key: reset
-keys, confirmation codes and pending requests pass through a session and must not be readable in a copy either.
+The key column stores a digest of the browser's key, and the payload is encrypted with a key derived from the browser's
+key: it may contain reset keys, confirmation codes and pending requests.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from config.infrastructure.sql import Rows, fetch_one
 _NONCE_BYTES = 12
 _SESSIONS = Rows(Session, "session_data", "created_at")
 _PEOPLE = Rows(User, without=("created_at", "last_login"))
-# Written by hand: the ORM takes several times as long to build the statement as the database takes to run it.
+# Hand-written: the ORM takes several times as long to build this statement as the database takes to run it.
 _SESSION_AND_PERSON = (
     f"SELECT {_SESSIONS.columns('s')}, {_PEOPLE.columns('u')}"  # noqa: S608 - names of tables and columns only
     f" FROM {Session._meta.db_table} s LEFT JOIN {User._meta.db_table} u ON u.id = s.user_id"
@@ -35,7 +35,7 @@ _SESSION_AND_PERSON = (
 
 
 def digest(session_key: str) -> str:
-    """The value of the key column for a browser's key."""
+    """The value of the key column for the browser's key."""
     return hashlib.sha256(session_key.encode("utf-8", "surrogatepass")).hexdigest()
 
 
@@ -45,7 +45,8 @@ class SessionStore(DatabaseSessionStore):
     _person: User | None = None
     _created: tuple[str | None, datetime] | None = None  # a key, and when its row was created
 
-    # Django's database store would look for the key itself, and store it. These run the methods below in a thread.
+    # The asynchronous methods of Django's database store use the key itself instead of its digest. Those of SessionBase
+    # call the synchronous methods below in a thread.
     aexists, aload, asave = SessionBase.aexists, SessionBase.aload, SessionBase.asave
     acreate, adelete = SessionBase.acreate, SessionBase.adelete
 
@@ -55,14 +56,14 @@ class SessionStore(DatabaseSessionStore):
 
     @property
     def person(self) -> User | None:
-        """Who the session says is signed in, read in the statement that loads the session."""
+        """The person whose id the session contains, read in the statement that loads the session; else None."""
         person_id = self.get(SESSION_KEY)
         return self._person if self._person and str(self._person.pk) == person_id else None
 
     def load(self) -> dict[str, Any]:
         row = fetch_one(_SESSION_AND_PERSON, digest(self.session_key or ""), timezone.now())
         if row is None:
-            self._session_key = None  # a key that somebody made up must not become a session's
+            self._session_key = None  # so that the next session gets a new key, not one that the client chose
             return {}
         session = _SESSIONS.instance(row[: len(_SESSIONS)])
         person = _PEOPLE.instance(row[len(_SESSIONS) :])
@@ -93,7 +94,7 @@ class SessionStore(DatabaseSessionStore):
         return base64.b64encode(nonce + sealed).decode()
 
     def decode(self, session_data: str | bytes) -> dict[str, Any]:
-        """The payload; empty for a row that this browser's key does not open."""
+        """The payload; empty when the browser's key does not decrypt it."""
         try:
             sealed = base64.b64decode(session_data)
             payload = self._cipher().decrypt(sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:], None)
@@ -102,5 +103,5 @@ class SessionStore(DatabaseSessionStore):
             return {}
 
     def _cipher(self) -> AESGCM:
-        """Keyed by the browser's key, which the database does not hold and its digest does not reveal."""
+        """The cipher of the payload. Its key is derived from the browser's key, of which the database has a digest."""
         return AESGCM(hmac.digest(b"accounts.sessions payload", (self.session_key or "").encode(), "sha256"))

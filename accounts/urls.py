@@ -1,4 +1,4 @@
-"""The paths of sign-in and profile. The route names `account_…` are those that allauth reverses."""
+"""The paths of sign-in, profile and pictures. allauth reverses the route names that begin with `account_`."""
 
 from allauth.account import views as library
 from django.urls import path, re_path
@@ -8,8 +8,8 @@ from django.views.generic import RedirectView
 from accounts import views
 
 urlpatterns = [
-    # allauth leads to its page of e-mail addresses. There is none: the profile shows the address. With a path below
-    # /accounts, its middleware would also redirect /accounts/, which must not exist (D2).
+    # allauth redirects to `account_email`, its page of e-mail addresses. Here the profile shows the address. The path
+    # is not below /accounts, or else allauth's middleware would redirect /accounts/, which must not exist (D2).
     path("", RedirectView.as_view(pattern_name="profile"), name="account_email"),
     path("accounts", RedirectView.as_view(pattern_name="profile", http_method_names=["get", "head"])),
     path("accounts/sign-in", views.SignInView.as_view(), name="account_login"),

@@ -1,4 +1,4 @@
-"""Length limits of the request headers that a parser reads, checked before any parser reads them."""
+"""Limit the length of the request headers that a parser reads, before it reads them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from django.http.response import HttpResponseBase
 from oauth_bridge.errors import Fault, RequestError
 from oauth_bridge.responses import error_response
 
-# Characters. No parser reads a header that is not listed, or its cost does not grow with the length.
+# In characters. A header that is missing here is not parsed, or the cost of parsing it does not grow with its length.
 LIMITS = {
     "HTTP_ACCEPT": 2048,
     "HTTP_ACCEPT_ENCODING": 2048,
@@ -26,8 +26,9 @@ LIMITS = {
     "HTTP_RANGE": 2048,
     "HTTP_X_FORWARDED_FOR": 1024,
 }
-# Browsers load these for the page that says which header is too long. Serving files before this middleware would not
-# replace the list: pictures come from views, and the Host header is checked after its length.
+# The files of the page that says which header is too long: a browser sends that header with these requests too.
+# WhiteNoise before this middleware would not replace the list: views serve the pictures, and a file is served only
+# after the Host header is checked, which is after its length.
 FILES = ("/static/", "/avatars/", "/logos/")
 
 

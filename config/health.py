@@ -1,4 +1,4 @@
-"""Health checks for load balancers. They use no session and show no details."""
+"""Health checks for load balancers. They use no session, and their answers contain no error message."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def live(request: HttpRequest) -> JsonResponse:
 
 @require_safe
 def ready(request: HttpRequest) -> JsonResponse:
-    """200 when the database answers and is migrated, else 503. Redis and purge do not change the status (D21)."""
+    """200 when the database answers and is migrated, else 503. Redis and the last purge do not change it (D21)."""
     database = _database()
     is_ready = database == "ok"
     status = "ok" if is_ready else "unavailable"
@@ -56,7 +56,7 @@ def missing_migrations() -> list[str]:
 
 @functools.cache
 def _migrations() -> frozenset[tuple[str, str]]:
-    """The app and name of each migration of this version, read from disk once."""
+    """The app and name of each migration in the code, read from disk once."""
     return frozenset(MigrationLoader(None).graph.nodes)
 
 

@@ -1,4 +1,4 @@
-"""The seam between the toolkit's views and our protocol: `OAUTH2_BACKEND_CLASS`."""
+"""The setting `OAUTH2_BACKEND_CLASS`: the toolkit's views call this class, and it calls `protocol` and `storage`."""
 
 from __future__ import annotations
 
@@ -21,20 +21,26 @@ Response = tuple[str | None, dict[str, str], str, int]  # URL, headers, body, st
 
 
 class Backend:
-    """What the toolkit's views ask for. Every method raises RequestError instead of the toolkit's own exceptions."""
+    """The methods that the toolkit's views call. They raise RequestError instead of the toolkit's own exceptions."""
 
     def __init__(self, server: object) -> None:
-        """The toolkit passes an oauthlib server, which is not used: docs/architecture.md says why."""
+        """The toolkit passes an oauthlib server, which is not used. docs/architecture.md has the reason."""
 
     def validate_authorization_request(self, request: HttpRequest) -> tuple[list[str], dict[str, Any]]:
-        """The scopes, and the `application` with the `pending` request. D18: any other scope is ignored."""
+        """The one scope, and the credentials `application` and `pending`. Requested scopes are ignored (D18).
+
+        Raises RequestError: as `PendingRequest.read` and `authorization.verify`.
+        """
         pending = PendingRequest.read(request)
         return [userinfo.PROFILE_SCOPE], {"application": authorization.verify(pending), "pending": pending}
 
     def create_authorization_response(
         self, request: HttpRequest, scopes: list[str], credentials: dict[str, Any], allow: bool
     ) -> Response:
-        """The callback with a code, or with `access_denied`. Raises AlreadyRedeemed."""
+        """The callback with a code or, when the person refused, with `access_denied`.
+
+        Raises AlreadyRedeemed: a code of this attempt was redeemed.
+        """
         pending: PendingRequest = credentials["pending"]
         if not allow:
             if request.user.is_authenticated:
@@ -51,7 +57,10 @@ class Backend:
         return callback_url(pending.redirect_uri, code=code, state=pending.state), {}, "", 302
 
     def create_token_response(self, request: HttpRequest) -> Response:
-        """The three members. The row of the token is left in `request.access_token`."""
+        """The JSON with the access token. Sets `request.access_token` to the token's row.
+
+        Raises RequestError: as `client_credentials`, `of_form` and `exchange`.
+        """
         form = authentication.client_credentials(request, parameters.of_form(request))
         token, request.access_token = exchange.exchange(form, client_address(request))  # type: ignore[attr-defined]
         body = {
@@ -62,5 +71,8 @@ class Backend:
         return None, {"Content-Type": "application/json"}, json.dumps(body), 200
 
     def verify_request(self, request: HttpRequest, scopes: list[str]) -> tuple[bool, Bearer]:
-        """True and the `user` of the access token."""
+        """True, and the token's Bearer, whose `user` the toolkit sets as `request.resource_owner`.
+
+        Raises RequestError: as `userinfo.verify`. False is never returned.
+        """
         return True, userinfo.verify(request, scopes)

@@ -226,7 +226,8 @@ class Fault(Enum):
 class RequestError(Exception):
     """The request is rejected. `fault` is the reason; `headers` are added to the response.
 
-    `details` are stored in the public description only, so a traceback in a log shows no other part of the request.
+    `details` are inserted in `description`, the public sentence. The exception's text is the name of the fault alone,
+    so that a traceback in a log shows no part of the request.
     """
 
     def __init__(self, fault: Fault, headers: dict[str, str] | None = None, **details: object) -> None:

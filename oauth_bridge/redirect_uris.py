@@ -45,12 +45,12 @@ def quoted_for_description(address: str, *, without: Iterable[str] = ()) -> str:
 
 
 def likely_differences(address: str) -> str:
-    """The parts of a sent address that are most likely wrong, as a list in words. D3.
+    """The parts of a sent address that are most likely wrong, as words for the middle of a sentence. D3.
 
-    Only the sent address is read, so the list reveals nothing about the registered addresses.
+    Only the sent address is read, so the words reveal nothing about the registered addresses.
     """
     scheme, authority, path, query, fragment = (part or "" for part in URI_PARTS.match(address).groups())  # type: ignore[union-attr]
-    is_present = {
+    is_suspect = {
         "the missing scheme": not scheme,
         "the scheme http": scheme.lower() == "http:",
         "the upper case before the path": (scheme + authority).lower() != scheme + authority,
@@ -63,12 +63,12 @@ def likely_differences(address: str) -> str:
         "the white space": any(character.isspace() for character in address),
         "the characters outside ASCII": not address.isascii(),
     }
-    *others, last = [part for part, present in is_present.items() if present] or ["the host", "the path"]
+    *others, last = [part for part, suspect in is_suspect.items() if suspect] or ["the host", "the path"]
     return f"{', '.join(others)} and {last}" if others else last
 
 
 def validate_all(uris: list[str]) -> None:
-    """Raises ValidationError: there is no address, there are too many, or at least one can't be registered."""
+    """Raises ValidationError: there is no address, there are too many, or one is repeated or can't be registered."""
     problems = []
     if not uris:
         problems.append(_("Enter at least one callback address."))
@@ -84,7 +84,7 @@ def validate_all(uris: list[str]) -> None:
 
 
 def validate_lines(text: str) -> None:
-    """Raises ValidationError: like `validate_all`, for a text field with one address per line."""
+    """Validate a text field with one address a line. Raises ValidationError: as `validate_all`."""
     validate_all(split_lines(text))
 
 
@@ -129,7 +129,7 @@ def registration_problem(uri: str) -> str | None:
 
 
 def _is_host(host: str, netloc: str) -> bool:
-    """Whether the host is a name or an IP address in its standard form; short forms such as 127.1 are rejected."""
+    """Whether the host is a name, an IPv4 address in its standard form (not 127.1) or a bracketed IPv6 address."""
     if netloc.startswith("["):
         try:
             return ip_address(host).version == 6

@@ -1,4 +1,4 @@
-"""Authorize, token and user info: HTTP in, the toolkit's views and our backend, HTTP out. Specification 4."""
+"""The views of authorize, token and user info: the toolkit's, with our checks, pages and errors. Specification 4."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ KNOWN_METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 
 
 class OperationMixin(View):
-    """Checks the method before anything else and explains every error as a page or as JSON. D19."""
+    """Checks the method first, and answers every RequestError with a page or JSON. D19."""
 
     headers: ClassVar[dict[str, str]] = {}
     protect: ClassVar[Callable[[Any], Any]] = csrf_exempt
@@ -45,7 +45,7 @@ class OperationMixin(View):
                 cls.check_method(request)
                 response = view(request)
             except RequestError as error:
-                response = cls.explain(request, error)
+                response = cls.error_response(request, error)
             for name, value in cls.headers.items():
                 response[name] = value
             return cast(HttpResponse, response)
@@ -61,12 +61,12 @@ class OperationMixin(View):
             raise RequestError(Fault.METHOD, {"Allow": allow}, method=method, allow=allow)
 
     @classmethod
-    def explain(cls, request: HttpRequest, error: RequestError) -> HttpResponse:
+    def error_response(cls, request: HttpRequest, error: RequestError) -> HttpResponse:
         return responses.error_response(request, error)
 
 
 class AuthorizeView(OperationMixin, BaseAuthorizationView):
-    """The request, the sign-in, the consent: in this order. Specification 4.1, 4.2; D3 to D9."""
+    """Verifies the request, then asks for a sign-in, then for consent. Specification 4.1, 4.2; D3 to D9."""
 
     http_method_names = ["get", "head", "post"]
     protect = csrf_protect
@@ -74,7 +74,7 @@ class AuthorizeView(OperationMixin, BaseAuthorizationView):
     credentials: dict[str, Any]
 
     def dispatch(self, request: HttpRequest) -> HttpResponse:
-        """Verify the request. Only then the toolkit's view asks for a sign-in."""
+        """Verify the request before the toolkit's view asks for a sign-in."""
         if request.method != "POST":
             authorization.refuse_speculation(request)
         throttling.authorize(request)
@@ -100,7 +100,7 @@ class AuthorizeView(OperationMixin, BaseAuthorizationView):
         return cast("User", self.request.user)
 
     def handle_no_permission(self) -> HttpResponse:  # type: ignore[override]
-        """Nobody is signed in: lead to the sign-in page. A refusal needs no sign-in."""
+        """Nobody is signed in: redirect to the sign-in page. `post` handles this case itself: anybody may refuse."""
         if self.request.method == "POST":
             return self.post(self.request)
         return HttpResponseRedirect(pages.sign_in_url(self.pending, self.application))
@@ -109,18 +109,20 @@ class AuthorizeView(OperationMixin, BaseAuthorizationView):
         query = parameters.of_query(request)
         if self.person.email_verified_at is None:
             return pages.address_not_confirmed(request, self.application, self.pending)
-        # An answer that came too late or from another account is never taken for a consent: the page is shown again.
+        # `notice` follows an answer that was not accepted: late, from another account or without a valid CSRF token.
+        # The consent page is then shown again, even if this account needs none.
         must_ask = bool(query.text("notice"))
         if not must_ask and (self.application.is_trusted or remembered.is_remembered(self.person, self.application)):
-            # After a form of ours a page comes first: browsers apply its form-action to every hop (browsers.md R1).
+            # A pending request in the query may come from a form of this service, such as the sign-in. Browsers apply
+            # that form's CSP form-action to every redirect after it, so a page with a link replaces the redirect.
             return self._lead_back(allow=True, by_page=bool(query.text(FIELD_NAME)))
         return pages.consent(request, self.application, self.pending, notice=must_ask)
 
     def post(self, request: HttpRequest) -> HttpResponse:
-        """The answer of a consent page. Neither the pending request nor the decision is trusted alone."""
+        """The answer of a consent page. "Allow" counts only from the person and the browser session of the page."""
         form = parameters.of_form(request, has_been_read=True)
         decision = form.get("decision")
-        if decision == "refuse":  # also from an outdated page: a refusal gives nothing away
+        if decision == "refuse":  # also from an outdated page: a refusal discloses nothing
             return self._lead_back(allow=False)
         if not request.user.is_authenticated or not self.pending.is_answerable(request):
             return HttpResponseRedirect(pages.authorize_path(self.pending, notice=True), status=303)
@@ -140,25 +142,25 @@ class AuthorizeView(OperationMixin, BaseAuthorizationView):
 
 
 class TokenView(OperationMixin, ToolkitTokenView):
-    """A code for an access token. Specification 4.3; D10 to D14."""
+    """Exchanges a code for an access token. Specification 4.3; D10 to D14."""
 
     http_method_names = ["post"]
     headers = {"Cache-Control": "no-store", "Pragma": "no-cache"}
 
     def post(self, request: HttpRequest) -> HttpResponse:
-        """Not the toolkit's own, which reads the form leniently and the token once more for its signal."""
+        """Replaces the toolkit's method, which parses the form leniently and reads the token again for its signal."""
         _url, headers, body, status = self.create_token_response(request)
         app_authorized.send(sender=self, request=request, token=request.access_token)  # type: ignore[attr-defined]
         return HttpResponse(body, status=status, headers=headers)
 
     @classmethod
-    def explain(cls, request: HttpRequest, error: RequestError) -> HttpResponse:
+    def error_response(cls, request: HttpRequest, error: RequestError) -> HttpResponse:
         authentication.challenge_client(request, error)
-        return super().explain(request, error)
+        return super().error_response(request, error)
 
 
 class UserinfoView(OperationMixin, ScopedProtectedResourceView):
-    """The profile of the person that the token stands for. Specification 4.4; D16 to D18; RFC 6750."""
+    """The profile of the person whose access token is sent. Specification 4.4; D16 to D18; RFC 6750."""
 
     http_method_names = ["get", "head"]
     required_scopes = [userinfo.PROFILE_SCOPE]  # type: ignore[assignment]
@@ -168,9 +170,9 @@ class UserinfoView(OperationMixin, ScopedProtectedResourceView):
         return JsonResponse(claims, json_dumps_params={"ensure_ascii": False})
 
     @classmethod
-    def explain(cls, request: HttpRequest, error: RequestError) -> HttpResponse:
+    def error_response(cls, request: HttpRequest, error: RequestError) -> HttpResponse:
         authentication.challenge_bearer(error)
-        return super().explain(request, error)
+        return super().error_response(request, error)
 
 
 @csrf_exempt

@@ -27,17 +27,17 @@ SOCKET_TIMEOUT_SECONDS = 0.25
 
 
 class Breaker:
-    """Circuit breaker: while Redis does not answer, one call a second tries it, and the others fail at once."""
+    """Circuit breaker: while it is open, one call a second tries Redis, and the others fail at once."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._is_away = False
+        self._is_open = False
         self._try_again_at = 0.0
         self._log_again_at = 0.0
 
     def allows_call(self) -> bool:
         """Whether this call may try Redis."""
-        if not self._is_away:
+        if not self._is_open:
             return True
         with self._lock:
             now = time.monotonic()
@@ -49,7 +49,7 @@ class Breaker:
     def failed(self, error: Exception) -> None:
         with self._lock:
             now = time.monotonic()
-            self._is_away = True
+            self._is_open = True
             self._try_again_at = now + RETRY_AFTER_SECONDS
             must_log = now >= self._log_again_at
             if must_log:
@@ -58,23 +58,23 @@ class Breaker:
             logger.error("Redis is away: limits are not counted.", extra={"cause": type(error).__name__})
 
     def succeeded(self) -> None:
-        if self._is_away:
-            self._is_away = False
+        if self._is_open:
+            self._is_open = False
             logger.warning("Redis answers again.")
 
 
-# One for each server and process. Django makes a cache object for each thread, so threads share it.
+# One breaker for each Redis URL. The threads share it, although Django makes a cache object for each thread.
 _breakers: dict[str, Breaker] = {}
 
 
 class FailOpenRedisCache(RedisCache):
-    """Django's Redis cache. While Redis does not answer, `add` returns True, reads find nothing, counters stay at 0."""
+    """Django's Redis cache. While Redis does not answer, reads find nothing, and `add` and `incr` seem to succeed."""
 
     def __init__(self, server: str | list[str], params: dict[str, Any]) -> None:
         self.options = {
             "socket_timeout": SOCKET_TIMEOUT_SECONDS,
             "socket_connect_timeout": SOCKET_TIMEOUT_SECONDS,
-            # Reconnect once, as Redis closes idle connections. A time-out is not retried.
+            # Reconnect once, because Redis may have closed an idle connection. A time-out is not retried.
             "retry": Retry(NoBackoff(), 1, supported_errors=(ConnectionError,)),
         }
         super().__init__(server, {**params, "OPTIONS": self.options})
@@ -83,7 +83,7 @@ class FailOpenRedisCache(RedisCache):
 
     @functools.cached_property
     def client(self) -> Redis:
-        """A client with its own connection. Django makes a cache object for each thread, so no other thread uses it.
+        """A client with one connection: only one thread uses it, because Django makes a cache object for each thread.
 
         Raises RedisError: Redis does not answer.
         """
@@ -144,28 +144,28 @@ class RateLimitCache(FailOpenRedisCache):
     """The cache in which django-ratelimit counts: one round trip for an event instead of three.
 
     django-ratelimit calls `add`, then `incr` or `get` when `add` returns False. Here `add` counts, and the other two
-    return what it found; each thread has its own instance.
+    return the count of that call, which the instance keeps. Each thread has its own instance.
     """
 
-    _count = 0
+    _last_count = 0
 
     def add(self, key: str, value: Any, timeout: float | None = DEFAULT_TIMEOUT, version: int | None = None) -> bool:
-        """Count `value` more events, none when it is 0. True while Redis is away: the caller takes `value` as count."""
-        count = self._call(lambda: self._counted(self.make_key(key, version), value, timeout), None)
-        self._count = count or 0
+        """Count `value` more events; 0 only reads the count. True while Redis does not answer: `value` is the count."""
+        count = self._call(lambda: self._add_events(self.make_key(key, version), value, timeout), None)
+        self._last_count = count or 0
         return count is None
 
     def incr(self, key: str, delta: int = 1, version: int | None = None) -> int:
-        return self._count
+        return self._last_count
 
     def get(self, key: str, default: Any = None, version: int | None = None) -> Any:
-        return self._count
+        return self._last_count
 
-    def _counted(self, key: str, events: int, seconds: float | None) -> int:
+    def _add_events(self, key: str, events: int, seconds: float | None) -> int:
         if events == 0:
             return int(self.client.get(key) or 0)
         count = int(self.client.incr(key, events))
-        # A process killed between the two leaves a counter of 150 bytes for good, of a period that never comes again.
+        # If the process is killed between INCR and EXPIRE, 150 bytes stay in Redis. No later period uses that key.
         if count == events and seconds is not None:
             self.client.expire(key, int(seconds))
         return count

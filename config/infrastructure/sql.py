@@ -1,4 +1,4 @@
-"""Hand-written SQL: parameters, rows, and model instances from rows at a fifth of the cost of `Manager.raw`."""
+"""Run hand-written SQL, and make model instances from its rows at a fifth of the cost of `Manager.raw`."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ M = TypeVar("M", bound=Model)
 
 
 class Rows(Generic[M]):
-    """A model's columns for a SELECT, and instances of the model from its rows.
+    """Lists a model's columns for a SELECT, and makes instances of the model from the rows.
 
-    `names` limits the columns to these fields, `without` leaves fields out. Django loads a missing field on access.
+    `names` limits the columns to these fields; `without` leaves fields out. Django loads a missing field on access.
     """
 
     def __init__(self, model: type[M], *names: str, without: Collection[str] = ()) -> None:
@@ -38,18 +38,18 @@ class Rows(Generic[M]):
     def instance(self, values: Sequence[Any]) -> M:
         """The instance with these values, in the order of `columns`."""
         row = list(values)
-        for place, convert in self._conversions:
-            row[place] = convert(row[place])
+        for position, convert in self._conversions:
+            row[position] = convert(row[position])
         return self._model.from_db(DEFAULT_DB_ALIAS, self._names, row)
 
     @functools.cached_property
     def _conversions(self) -> list[tuple[int, Callable[[Any], Any]]]:
-        """Position and converter of values that need one: none on PostgreSQL, times and UUIDs on SQLite."""
+        """The position and converter of each value that needs one: on SQLite times, UUIDs, booleans; else none."""
         conversions: list[tuple[int, Callable[[Any], Any]]] = []
-        for place, field in enumerate(self._fields):
+        for position, field in enumerate(self._fields):
             column = field.get_col(self._model._meta.db_table)
             for convert in (*connection.ops.get_db_converters(column), *column.get_db_converters(connection)):
-                conversions.append((place, functools.partial(_convert, convert, column)))
+                conversions.append((position, functools.partial(_convert, convert, column)))
         return conversions
 
 
@@ -69,7 +69,7 @@ def fetch_one(statement: str, *values: object) -> Any:
 
 
 def fetch_all(statement: str, *values: object) -> list[Any]:
-    """All rows. On PostgreSQL each statement keeps its cursor (`kept_cursor`), so use it for few statements."""
+    """All rows. On PostgreSQL each statement text keeps a cursor (`kept_cursor`), so do not build texts from values."""
     if is_postgresql():
         return _execute(connection.kept_cursor(statement), statement, values)  # type: ignore[attr-defined]
     with connection.cursor() as cursor:
@@ -83,7 +83,7 @@ def _execute(cursor: Any, statement: str, values: Sequence[object]) -> list[Any]
 
 
 def adapted(*values: object) -> list[Any]:
-    """The values as the database driver takes them: SQLite needs times and UUIDs in its own format."""
+    """The values in the format of the database driver: on SQLite, times and UUIDs are converted."""
     if is_postgresql():
         return list(values)
     operations = connection.ops

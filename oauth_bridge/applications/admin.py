@@ -88,8 +88,8 @@ class ApplicationAdmin(ModelAdmin):
     search_fields = ["name", "client_id", "homepage", "redirect_uris"]
     actions = ["disable", "enable"]
     readonly_fields = ["client_id", "created", "updated"]
-    written_apart = frozenset({"is_enabled"})
-    written_along = frozenset({"logo", "updated"})
+    saved_elsewhere = frozenset({"is_enabled"})
+    saved_with_form = frozenset({"logo", "updated"})
     fieldsets = [
         (None, {"fields": ["name", "homepage", "redirect_uris", "new_logo"]}),
         (gettext_lazy("What it may do"), {"fields": ["client_type", "is_trusted", "is_enabled"]}),

@@ -17,9 +17,9 @@ CACHE_SECONDS = 365 * 24 * 3600
 
 
 def store(application: Application, picture: bytes) -> None:
-    """Set a picture from `reencode` as the logo, without saving the application.
+    """Store a picture from `avatars.reencode` and set it as the logo, without saving the application.
 
-    Raises NotStored: the file can't be written, so the earlier logo stays.
+    Raises NotStored: the file can't be written, and the application keeps its logo.
     """
     name = f"{hashlib.sha256(picture).hexdigest()[:32]}.png"
     media.store(f"logos/{name}", picture)
@@ -32,7 +32,7 @@ def logo_url(application: Application) -> str:
 
 
 def logo(request: HttpRequest, name: str) -> HttpResponse:
-    """The picture. Its name is the digest of its content, so it never changes."""
+    """The picture. Its name is a digest of its content, so the picture at a URL never changes."""
     if not NAME.fullmatch(name):
         raise Http404
     try:

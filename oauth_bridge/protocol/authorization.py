@@ -1,4 +1,4 @@
-"""Authorization requests: read one, verify the client, the callback address, everything else. D3, D5, D8, D9, D17.
+"""Authorization requests: read the parameters, verify the request, refuse speculative ones. D3, D5, D8, D9, D17.
 
 Specification 4.1, 5.4; RFC 6749 §4.1.1; RFC 7636 §4.3.
 """
@@ -16,14 +16,19 @@ from oauth_bridge.models import Application
 from oauth_bridge.protocol.parameters import Parameters
 from oauth_bridge.storage import applications
 
-CARRIED = ("client_id", "redirect_uri", "response_type", "scope", "code_challenge", "code_challenge_method")
+# All parameters but `state`, which is stored percent-encoded. Others are ignored.
+NAMES = ("client_id", "redirect_uri", "response_type", "scope", "code_challenge", "code_challenge_method")
 CHALLENGE = re.compile(r"[A-Za-z0-9_-]{43}")
 PURPOSE_HEADERS = ("HTTP_SEC_PURPOSE", "HTTP_PURPOSE", "HTTP_X_PURPOSE", "HTTP_X_MOZ")
 
 
 @dataclass(frozen=True, slots=True)
 class AuthorizationRequest:
-    """`parameters` that have a value, `state` percent-encoded byte for byte, and one repeated name, if any."""
+    """The parameters of an application's link.
+
+    `parameters` contains those of NAMES that have a value. `state` is percent-encoded byte for byte, and None when it
+    was not sent. `repeated` is the name of the first repeated parameter, or empty.
+    """
 
     parameters: dict[str, str]
     state: str | None = None
@@ -31,15 +36,15 @@ class AuthorizationRequest:
 
     @classmethod
     def from_query(cls, query: Parameters) -> AuthorizationRequest:
-        """Raises UnverifiedRequest: client_id or redirect_uri is repeated, or client_id is missing."""
+        """The request of a query. Raises UnverifiedRequest: client_id or redirect_uri is repeated, or no client_id."""
         repeated = query.repeated()
         for name in ("client_id", "redirect_uri"):
             if name in repeated:
                 raise UnverifiedRequest(Fault.REPEATED, name=name)
         if not query.text("client_id"):
             raise UnverifiedRequest(Fault.MISSING, name="client_id")
-        # A value that is longer than any right one stays wrong when it is cut.
-        sent = {name: query.text(name)[: redirect_uris.MAX_LENGTH + 1] for name in CARRIED}
+        # Every valid value is shorter than the cut, so that an invalid one stays invalid.
+        sent = {name: query.text(name)[: redirect_uris.MAX_LENGTH + 1] for name in NAMES}
         parameters = {name: value for name, value in sent.items() if value}
         return cls(parameters, query.percent_encoded("state"), repeated[0] if repeated else "")
 
@@ -49,7 +54,10 @@ class AuthorizationRequest:
 
 
 class CallbackError(RequestError):
-    """Client and callback address are right, something else is not: the answer is a redirect. RFC 6749 §4.1.2.1."""
+    """The client and the callback address are right, but another part is wrong: the error is sent by a redirect.
+
+    RFC 6749 §4.1.2.1.
+    """
 
     def __init__(self, request: AuthorizationRequest, fault: Fault, **details: object) -> None:
         super().__init__(fault, None, **details)
@@ -58,10 +66,10 @@ class CallbackError(RequestError):
 
 
 def verify(request: AuthorizationRequest) -> Application:
-    """The application that asks, once everything in its request is right. D3: client, callback address, the rest.
+    """The application that sent the request. Verifies the client, then the callback address, then the rest. D3.
 
     Raises UnverifiedRequest: the client or the callback address is wrong, so nothing is redirected (RFC 6749 §4.1.2.1).
-    Raises CallbackError: anything else is wrong, and the application learns it by a redirect.
+    Raises CallbackError: another part is wrong, so the error is sent to the callback address.
     """
     sent = request.parameters
     application = applications.find(sent["client_id"])
@@ -95,9 +103,10 @@ def verify(request: AuthorizationRequest) -> Application:
 
 
 def refuse_speculation(request: HttpRequest) -> None:
-    """Raises RequestError: the browser fetches the page before anybody asked for it, or for a frame or a script. D8.
+    """Raises RequestError: the browser prefetches the page, or loads it for a frame, an image or a script. D8.
 
-    503, because browsers show it nowhere; after a 204 a real click would do nothing.
+    The status is 503: on a click, browsers discard a prefetched 503 and send a new request. After a prefetched 204, a
+    click would do nothing.
     """
     sent = request.META
     purposes = " ".join(sent[name] for name in PURPOSE_HEADERS if name in sent)

@@ -17,11 +17,12 @@ VERIFIER = re.compile(r"[A-Za-z0-9._~-]{43,128}")
 
 
 def exchange(form: dict[str, str], address: str) -> tuple[str, AccessToken]:
-    """The access token for the code of the form, and its row. Two statements when everything is right.
+    """The access token for the code of the form, and the token's row.
 
-    `address` is the network address that failures count by.
-    Raises RequestError: a parameter is missing or wrong, the client proves nothing, the code may not be redeemed, or a
-    limit is reached.
+    Success takes two statements, and a third once a minute (`client_secrets.authenticate`). Failures are counted by
+    `address`, the client's network address.
+    Raises RequestError: a parameter is missing or wrong, the client is not authenticated, the code can't be redeemed,
+    or a limit is reached.
     """
     for name in ("grant_type", "client_id"):
         _require(form, name)
@@ -45,7 +46,10 @@ def _require(form: dict[str, str], name: str) -> None:
 
 
 def authenticate(form: dict[str, str], address: str) -> client_secrets.Client:
-    """The client that the form proves; a failure is counted. Raises RequestError as `client_secrets.authenticate`."""
+    """The client that the form authenticates. A failure is counted.
+
+    Raises RequestError: as `client_secrets.authenticate`, or the limit of failures is reached.
+    """
     try:
         return client_secrets.authenticate(form)
     except RequestError as error:

@@ -1,7 +1,8 @@
 """Authorization codes: issue, redeem, explain why a code was not redeemed. Specification 2.2, 3; D8, D13, D14, D15.
 
-The only writer of their rows; `purging` and `restoring` delete them. The statements are hand-written, because building
-them costs more than running them. `now` is a parameter of each, so that one clock, the application's, decides.
+The only writer of the codes' rows; `purging` and `restoring` delete them. The hot statements are hand-written, because
+the ORM takes longer to build them than the database to run them. They receive the time as a parameter, so that only the
+clock of the service decides, not the database's.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ logger = logging.getLogger("oauth_bridge")
 
 CODES = AuthorizationCode._meta.db_table
 
-# Within this time a second redemption is the same exchange sent twice; after it, a replay (D13).
+# A second redemption within this time is the same exchange sent twice; a later one is a replay (D13).
 SENT_TWICE_WITHIN = timedelta(seconds=3)
 
 ISSUE = f"""
@@ -51,7 +52,7 @@ ISSUE = f"""
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """What a person has allowed: the code that is issued stands for exactly this."""
+    """An authorization that a person has allowed. `id` is the same when the consent page is sent again (D8)."""
 
     id: UUID
     application: Application
@@ -61,11 +62,11 @@ class Attempt:
 
 
 class AlreadyRedeemed(Exception):
-    """The attempt's code has been redeemed, so no other one is issued for it (D8)."""
+    """A code of the attempt has been redeemed, so no new one is issued for it (D8)."""
 
 
 def issue(attempt: Attempt, person: User) -> str:
-    """A new code for the attempt. It replaces one that was issued for the attempt before and not redeemed.
+    """A new code for the attempt. It replaces an earlier, unredeemed code of the same attempt.
 
     Specification 2.2; D8, D14. Lifetime: 600 seconds.
     Raises AlreadyRedeemed: a code of the attempt was redeemed.
@@ -92,16 +93,18 @@ def issue(attempt: Attempt, person: User) -> str:
 
 
 def discard(attempt_id: UUID, person: User) -> None:
-    """Delete the code of the person's attempt when it has not been redeemed: the person refused after all (D8)."""
+    """Delete the unredeemed code of an attempt, because the person has refused after allowing (D8)."""
     AuthorizationCode.objects.filter(attempt=attempt_id, user=person, redeemed_at=None).delete()
 
 
 def discard_all(person: User, application: Application) -> None:
-    """Delete every code that the application could still redeem for the person."""
+    """Delete every unredeemed code of the person for the application."""
     AuthorizationCode.objects.filter(user=person, application=application, redeemed_at=None).delete()
 
 
-# Redemption. The conditions of REDEEM stand in the order in which `explain` goes through them. ------------------------
+# Redemption ----------------------------------------------------------------------------------------------------------
+
+# `explain` checks the conditions in the same order. Only a verifier without a challenge (D9) comes later there.
 
 REDEEM = f"""
     UPDATE {CODES} SET redeemed_at = %s, token_digest = %s
@@ -137,31 +140,32 @@ FIND = f"""
 
 
 def redeem(form: dict[str, str], application_id: int, token: str) -> AccessToken | None:
-    """Redeem the code of the form and store the token in one step: its row; None when the code may not be redeemed.
+    """The row of the access token; None when the code can't be redeemed, for which `explain` finds the reason.
 
-    `form` holds `code`, and `code_verifier` and `redirect_uri` where they were sent. `explain` says why it is None.
+    Redeems the code and stores the token in one transaction. `form` contains `code`, and `code_verifier` and
+    `redirect_uri` if they were sent.
 
     Specification 3.1, 3.2; D10, D13, D14, D17; RFC 7636 §4.6. Lifetime of the token: 3,600 seconds.
     """
     now = timezone.now()
-    code, digest = digest_of(form["code"]), digest_of(token)
+    code_digest, token_digest = digest_of(form["code"]), digest_of(token)
     challenge = challenge_of(form.get("code_verifier", ""))
-    redemption = (now, digest, code, application_id, challenge, now, form.get("redirect_uri"))
+    redemption = (now, token_digest, code_digest, application_id, challenge, now, form.get("redirect_uri"))
     expires_at = now + tokens.lifetime()
     if is_postgresql():
-        row = fetch_one(REDEEM_AND_STORE, *redemption, digest, now, expires_at)
+        row = fetch_one(REDEEM_AND_STORE, *redemption, token_digest, now, expires_at)
     else:
         with transaction.atomic():
             redeemed = fetch_one(REDEEM, *redemption)
-            row = fetch_one(STORE_VALUES, digest, *redeemed, now, expires_at) if redeemed else None
+            row = fetch_one(STORE_VALUES, token_digest, *redeemed, now, expires_at) if redeemed else None
     return STORED.instance(row) if row else None
 
 
 def explain(form: dict[str, str], client: Client, address: str) -> RequestError | None:
-    """Why `redeem` found nothing; None when nothing is wrong, so that another request was faster. A replay revokes.
+    """The reason why `redeem` returned None; None when the code could be redeemed now. A replay revokes the token.
 
-    The code_verifier comes before all that revokes: a person who read a code and cannot redeem it must not end the
-    token of the one who could. D9, D13, D14, D17.
+    The code_verifier is checked before a replay is: a person who has read a code, but has no verifier, must not revoke
+    the token that was issued for the code. D9, D13, D14, D17.
     """
     verifier = form.get("code_verifier", "")
     row = next(iter(AuthorizationCode.objects.raw(FIND, [digest_of(form["code"])])), None)
@@ -195,9 +199,9 @@ def explain(form: dict[str, str], client: Client, address: str) -> RequestError 
 def _explain_redeemed(row: AuthorizationCode, client: Client, address: str) -> RequestError:
     """A replay revokes the token that was issued for the code; the same exchange sent twice does not. D13.
 
-    A double click, a retry or two workers are far likelier than a theft, and only the holder of the secret or of the
-    code_verifier can send the code again. The clock alone decides, however long a request waited for a thread. A
-    redemption in the future means that a clock was set back: how long ago it was is unknown, so it counts as a replay.
+    A double click or a retry is far likelier than a theft, and only the holder of the secret or of the code_verifier
+    can send the code again. Only the clock decides, however long the second request waited for a thread. A redemption
+    in the future means that the clock was set back: its age is unknown, so the second one counts as a replay.
     """
     now = timezone.now()
     redeemed_at = row.redeemed_at or now
@@ -213,7 +217,7 @@ def _explain_redeemed(row: AuthorizationCode, client: Client, address: str) -> R
 
 
 def challenge_of(verifier: str) -> str:
-    """The S256 challenge of a verifier (RFC 7636 §4.2); empty for none."""
+    """The S256 challenge of a verifier (RFC 7636 §4.2); an empty string for no verifier."""
     if not verifier:
         return ""
     return base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).rstrip(b"=").decode()

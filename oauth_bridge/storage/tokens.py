@@ -1,7 +1,7 @@
 """Access tokens: store, read, revoke. Specification 2.3, 3.3, 3.4; D14, D15, D17.
 
-The only writer of their rows; `purging` and `restoring` delete them. `now` is a parameter of every statement, so that
-one clock, the application's, decides.
+The only writer of the tokens' rows; `purging` and `restoring` delete them. The statements receive the time as a
+parameter, so that only the clock of the service decides, not the database's.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Headers that something parses are bounded before it does (config.headers)."""
+"""The length of a header is limited before it is parsed (config.headers), and `Accept` chooses page or JSON."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from tests.factories import PASSWORD, PersonFactory
 from tests.matrix import contract
 
 
-def header_of(name: str) -> str:
+def header_name(name: str) -> str:
+    """The name of the header of a key of `request.META`."""
     return name.removeprefix("HTTP_").replace("_", "-").title()
 
 
@@ -21,7 +22,7 @@ def test_a_header_above_its_limit_is_refused_by_name(client: Client, name: str, 
     assert answer.status_code == 431
     assert answer.json() == {
         "error": "invalid_request",
-        "error_description": f"The header {header_of(name)} is longer than {limit} characters. Send a shorter one.",
+        "error_description": f"The header {header_name(name)} is longer than {limit} characters. Send a shorter one.",
     }
 
 
@@ -37,7 +38,7 @@ def test_a_browser_with_too_many_cookies_gets_a_page_that_says_what_to_do(client
     assert "delete the cookies of this site" in answer.content.decode()
 
 
-def test_the_files_of_that_page_are_sent_to_it(client: Client) -> None:
+def test_the_files_of_that_page_are_served_in_spite_of_the_header(client: Client) -> None:
     answer = client.get("/static/css/site.css", HTTP_COOKIE="a=" + "x" * 9000)
     assert answer.status_code == 200
 
@@ -49,10 +50,10 @@ def test_a_quoted_cookie_is_removed_and_the_others_are_read(client: Client, db: 
 
 
 @pytest.mark.parametrize("accept", ["text/html", "TEXT/HTML;q=0.8", "a/b;c=d, text/html;a*=bogus''%41"])
-def test_a_page_is_for_whoever_accepts_html(client: Client, accept: str) -> None:
+def test_accept_with_html_gets_a_page(client: Client, accept: str) -> None:
     assert "text/html" in client.get("/nowhere", HTTP_ACCEPT=accept)["Content-Type"]
 
 
 @pytest.mark.parametrize("accept", ["", "*/*", "text/*", "application/json;x=text/html", "text/htmlx"])
-def test_json_is_for_whoever_does_not_name_html(client: Client, accept: str) -> None:
+def test_accept_without_html_gets_json(client: Client, accept: str) -> None:
     assert "application/json" in client.get("/nowhere", HTTP_ACCEPT=accept)["Content-Type"]

@@ -1,4 +1,4 @@
-"""What a load balancer is told."""
+"""The health checks for load balancers (config.health). D21."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from config import health
 from oauth_bridge.models import PurgeRun
 
 
-def test_live_needs_nothing(client: Client) -> None:
+def test_live_uses_no_database_and_no_session(client: Client) -> None:
     """No database fixture: a statement would fail the test."""
     response = client.get("/health/live")
     assert (response.status_code, response.json()) == (200, {"status": "ok"})
@@ -46,7 +46,7 @@ def test_not_ready_without_a_database(client: Client, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.django_db
-def test_redis_is_told_of_but_does_not_decide(client: Client, settings: Any) -> None:
+def test_redis_is_reported_and_does_not_change_the_status(client: Client, settings: Any) -> None:
     settings.REDIS_URL = "redis://127.0.0.1:1/0"
     settings.CACHES = {
         "default": {"BACKEND": "config.infrastructure.cache.FailOpenRedisCache", "LOCATION": settings.REDIS_URL}
@@ -56,7 +56,9 @@ def test_redis_is_told_of_but_does_not_decide(client: Client, settings: Any) -> 
 
 
 @pytest.mark.django_db
-def test_the_age_of_the_last_purge_is_told_but_does_not_decide(client: Client, time_machine: Any) -> None:
+def test_the_age_of_the_last_purge_is_reported_and_does_not_change_the_status(
+    client: Client, time_machine: Any
+) -> None:
     PurgeRun.objects.all().delete()
     assert client.get("/health/ready").json()["purge"] == {"last_finished": None, "age_seconds": None}
     time_machine.move_to(datetime(2026, 11, 21, 12, tzinfo=UTC), tick=False)
@@ -68,14 +70,14 @@ def test_the_age_of_the_last_purge_is_told_but_does_not_decide(client: Client, t
 
 
 @pytest.mark.django_db
-def test_the_age_of_the_last_purge_costs_one_statement(client: Client) -> None:
+def test_the_age_of_the_last_purge_takes_one_statement(client: Client) -> None:
     call_command("purge")
-    with CaptureQueriesContext(connection) as asked:
+    with CaptureQueriesContext(connection) as queries:
         client.get("/health/ready")
-    assert sum("purgerun" in query["sql"] for query in asked) == 1
+    assert sum("purgerun" in query["sql"] for query in queries) == 1
 
 
-def test_without_a_database_no_age_is_asked_for(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_database_the_last_purge_is_not_read(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     """No database fixture: a statement would fail the test."""
     monkeypatch.setattr(health, "_database", lambda: "unavailable")
     response = client.get("/health/ready")

@@ -10,14 +10,14 @@ from psycopg import ProgrammingError
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 FORM = "postgres://user:password@host:port/name"
-# The scheme with the account, the hosts, the name with the options.
+# Three groups: the scheme with the account, the hosts, the name with the options.
 _PARTS = re.compile(r"([a-z]+://(?:[^/?#]*@)?)([^@/?#]*)(.*)", re.IGNORECASE)
 
 
 def entry(url: str) -> dict[str, Any]:
-    """Django's entry for the database. libpq parses the hosts, one or several, and checks the options.
+    """The entry of `DATABASES` for the URL. libpq parses the hosts, one or several, and checks the options.
 
-    Raises ValueError: the URL is malformed. Its text continues the sentence "must be FORM", and contains no password.
+    Raises ValueError: the URL is malformed. The error's text follows "must be" and `FORM`, and contains no password.
     """
     parts = _PARTS.fullmatch(url)
     if parts is None or re.search(r"\s", url):
@@ -41,18 +41,18 @@ def entry(url: str) -> dict[str, Any]:
 def _hosts_and_ports(hosts: str) -> tuple[str, str]:
     """Hosts and ports, each separated by commas."""
     try:
-        place = conninfo_to_dict(f"postgres://{hosts}")
+        parsed = conninfo_to_dict(f"postgres://{hosts}")
     except ProgrammingError:
         raise ValueError from None
-    ports = str(place.get("port", ""))
+    ports = str(parsed.get("port", ""))
     if not all(port.isdecimal() and 0 < int(port) < 65536 for port in ports.split(",") if port):
         raise ValueError
-    return str(place.get("host", "")), ports
+    return str(parsed.get("host", "")), ports
 
 
 def _options(prepare_threshold: int | str = 5, **options: Any) -> dict[str, Any]:
-    is_prepared = prepare_threshold != "none"
-    if is_prepared and not isinstance(prepare_threshold, int):
+    prepares_statements = prepare_threshold != "none"
+    if prepares_statements and not isinstance(prepare_threshold, int):
         raise ValueError(", where prepare_threshold is a number or none")
     try:
         make_conninfo(**options)
@@ -60,17 +60,17 @@ def _options(prepare_threshold: int | str = 5, **options: Any) -> dict[str, Any]
         raise ValueError(f", with options that PostgreSQL knows ({str(error).strip()})") from None
     return {
         "OPTIONS": {
-            # Both or neither: Django's default cursor binds on the client, and then nothing is ever prepared.
+            # Django's default cursor binds parameters on the client, and then psycopg never prepares a statement.
             "server_side_binding": True,
-            "prepare_threshold": prepare_threshold if is_prepared else None,
+            "prepare_threshold": prepare_threshold if prepares_statements else None,
             "connect_timeout": 5,
-            # Seconds. A server machine that is gone is noticed after 15, while waiting for a result and while sending.
+            # Seconds. A lost server is noticed after 15, both while waiting for a result and while sending.
             "keepalives_idle": 5,
             "keepalives_interval": 5,
             "keepalives_count": 2,
             "tcp_user_timeout": 15_000,  # milliseconds
             **options,
         },
-        # A pooler without prepared statements has no server-side cursors either.
-        "DISABLE_SERVER_SIDE_CURSORS": not is_prepared,
+        # A pooler that loses prepared statements between transactions loses server-side cursors too.
+        "DISABLE_SERVER_SIDE_CURSORS": not prepares_statements,
     }

@@ -1,4 +1,4 @@
-"""`manage.py migrate`, repeated while requests lock a table that a migration changes."""
+"""`manage.py migrate`, which tries again while requests lock a table that a migration changes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LOCKED = ("55P03", "40P01")
 
 
 class Command(migrate.Command):
-    """Repeats the migration that did not get its locks: PostgreSQL has rolled it back completely.
+    """Runs `migrate` again when a migration did not get a lock: PostgreSQL has rolled that migration back.
 
     Raises CommandError: a table was locked at each attempt.
     """
@@ -32,6 +32,6 @@ class Command(migrate.Command):
             self.stdout.write("\nA table is in use. Trying again.")
             time.sleep(PAUSE_SECONDS)
         raise CommandError(
-            "A table stayed in use, perhaps by a dump or by autovacuum. What is listed as OK is applied; "
-            "run manage.py migrate again for the rest."
+            "A table stayed in use, perhaps by a dump or by autovacuum. The migrations listed as OK are applied; "
+            "run manage.py migrate again for the others."
         )
