@@ -45,7 +45,7 @@ class OperationMixin(View):
                 cls.check_method(request)
                 response = view(request)
             except RequestError as error:
-                response = cls.error_response(request, error)
+                response = cls.answer_error(request, error)
             for name, value in cls.headers.items():
                 response[name] = value
             return cast(HttpResponse, response)
@@ -61,7 +61,7 @@ class OperationMixin(View):
             raise RequestError(Fault.METHOD, {"Allow": allow}, method=method, allow=allow)
 
     @classmethod
-    def error_response(cls, request: HttpRequest, error: RequestError) -> HttpResponse:
+    def answer_error(cls, request: HttpRequest, error: RequestError) -> HttpResponse:
         return responses.error_response(request, error)
 
 
@@ -154,9 +154,9 @@ class TokenView(OperationMixin, ToolkitTokenView):
         return HttpResponse(body, status=status, headers=headers)
 
     @classmethod
-    def error_response(cls, request: HttpRequest, error: RequestError) -> HttpResponse:
+    def answer_error(cls, request: HttpRequest, error: RequestError) -> HttpResponse:
         authentication.challenge_client(request, error)
-        return super().error_response(request, error)
+        return super().answer_error(request, error)
 
 
 class UserinfoView(OperationMixin, ScopedProtectedResourceView):
@@ -170,9 +170,9 @@ class UserinfoView(OperationMixin, ScopedProtectedResourceView):
         return JsonResponse(claims, json_dumps_params={"ensure_ascii": False})
 
     @classmethod
-    def error_response(cls, request: HttpRequest, error: RequestError) -> HttpResponse:
+    def answer_error(cls, request: HttpRequest, error: RequestError) -> HttpResponse:
         authentication.challenge_bearer(error)
-        return super().error_response(request, error)
+        return super().answer_error(request, error)
 
 
 @csrf_exempt
