@@ -56,7 +56,7 @@ class SessionStore(DatabaseSessionStore):
 
     @property
     def person(self) -> User | None:
-        """The person whose id the session contains, read in the statement that loads the session; else None."""
+        """The person who is signed in, read in the statement that loads the session. None when nobody is."""
         person_id = self.get(SESSION_KEY)
         return self._person if self._person and str(self._person.pk) == person_id else None
 

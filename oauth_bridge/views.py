@@ -45,7 +45,7 @@ class OperationMixin(View):
                 cls.check_method(request)
                 response = view(request)
             except RequestError as error:
-                response = cls.error_response(request, error)
+                response = cls.answer_error(request, error)
             for name, value in cls.headers.items():
                 response[name] = value
             return cast(HttpResponse, response)
@@ -61,7 +61,7 @@ class OperationMixin(View):
             raise RequestError(Fault.METHOD, {"Allow": allow}, method=method, allow=allow)
 
     @classmethod
-    def error_response(cls, request: HttpRequest, error: RequestError) -> HttpResponse:
+    def answer_error(cls, request: HttpRequest, error: RequestError) -> HttpResponse:
         return responses.error_response(request, error)
 
 
@@ -100,7 +100,7 @@ class AuthorizeView(OperationMixin, BaseAuthorizationView):
         return cast("User", self.request.user)
 
     def handle_no_permission(self) -> HttpResponse:  # type: ignore[override]
-        """Nobody is signed in: redirect to the sign-in page. `post` handles this case itself: anybody may refuse."""
+        """Redirect to the sign-in page. A post is handled by `post`, because a refusal needs no sign-in."""
         if self.request.method == "POST":
             return self.post(self.request)
         return HttpResponseRedirect(pages.sign_in_url(self.pending, self.application))
@@ -109,8 +109,8 @@ class AuthorizeView(OperationMixin, BaseAuthorizationView):
         query = parameters.of_query(request)
         if self.person.email_verified_at is None:
             return pages.address_not_confirmed(request, self.application, self.pending)
-        # `notice` follows an answer that was not accepted: late, from another account or without a valid CSRF token.
-        # The consent page is then shown again, even if this account needs none.
+        # `notice` is set after a post that was not accepted: late, from another account or without a valid CSRF token.
+        # The consent page is then shown again, even if this account's consent is remembered.
         must_ask = bool(query.text("notice"))
         if not must_ask and (self.application.is_trusted or remembered.is_remembered(self.person, self.application)):
             # A pending request in the query may come from a form of this service, such as the sign-in. Browsers apply
@@ -154,9 +154,9 @@ class TokenView(OperationMixin, ToolkitTokenView):
         return HttpResponse(body, status=status, headers=headers)
 
     @classmethod
-    def error_response(cls, request: HttpRequest, error: RequestError) -> HttpResponse:
+    def answer_error(cls, request: HttpRequest, error: RequestError) -> HttpResponse:
         authentication.challenge_client(request, error)
-        return super().error_response(request, error)
+        return super().answer_error(request, error)
 
 
 class UserinfoView(OperationMixin, ScopedProtectedResourceView):
@@ -170,9 +170,9 @@ class UserinfoView(OperationMixin, ScopedProtectedResourceView):
         return JsonResponse(claims, json_dumps_params={"ensure_ascii": False})
 
     @classmethod
-    def error_response(cls, request: HttpRequest, error: RequestError) -> HttpResponse:
+    def answer_error(cls, request: HttpRequest, error: RequestError) -> HttpResponse:
         authentication.challenge_bearer(error)
-        return super().error_response(request, error)
+        return super().answer_error(request, error)
 
 
 @csrf_exempt

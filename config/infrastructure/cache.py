@@ -1,4 +1,4 @@
-"""The Redis cache. While Redis does not answer, requests go on without it (D21)."""
+"""The Redis cache. While Redis does not answer, requests are answered without it (D21)."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ _breakers: dict[str, Breaker] = {}
 
 
 class FailOpenRedisCache(RedisCache):
-    """Django's Redis cache. While Redis does not answer, reads find nothing, and `add` and `incr` seem to succeed."""
+    """Django's Redis cache. While Redis does not answer, reads find nothing, `add` returns True, `incr` its delta."""
 
     def __init__(self, server: str | list[str], params: dict[str, Any]) -> None:
         self.options = {

@@ -52,7 +52,7 @@ ISSUE = f"""
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """An authorization that a person has allowed. `id` is the same when the consent page is sent again (D8)."""
+    """One authorization that a person has allowed. A second post of the same consent page has the same `id` (D8)."""
 
     id: UUID
     application: Application
@@ -104,7 +104,7 @@ def discard_all(person: User, application: Application) -> None:
 
 # Redemption ----------------------------------------------------------------------------------------------------------
 
-# `explain` checks the conditions in the same order. Only a verifier without a challenge (D9) comes later there.
+# `explain` checks the conditions in the same order, but a code_verifier without a code_challenge (D9) later.
 
 REDEEM = f"""
     UPDATE {CODES} SET redeemed_at = %s, token_digest = %s
@@ -162,7 +162,7 @@ def redeem(form: dict[str, str], application_id: int, token: str) -> AccessToken
 
 
 def explain(form: dict[str, str], client: Client, address: str) -> RequestError | None:
-    """The reason why `redeem` returned None; None when the code could be redeemed now. A replay revokes the token.
+    """The error to raise when `redeem` returned None; None when it finds no reason. A replay revokes the token.
 
     The code_verifier is checked before a replay is: a person who has read a code, but has no verifier, must not revoke
     the token that was issued for the code. D9, D13, D14, D17.
