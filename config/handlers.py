@@ -67,7 +67,7 @@ def host_not_served(request: HttpRequest) -> HttpResponse:
 
 @requires_csrf_token
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponseBase:
-    """The page of an outdated form again, where there is one; otherwise 403 (browsers.md R7)."""
+    """The page of an outdated form again, where there is one; otherwise 403."""
     if request.path == reverse("authorize"):
         try:
             pending = PendingRequest.unseal(request.POST.get(FIELD_NAME, ""))

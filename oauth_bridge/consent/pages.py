@@ -1,4 +1,4 @@
-"""The pages between the application's link and its callback, and the URLs they link to. D4, D8; browsers.md R1, R2."""
+"""The pages between the application's link and its callback, and the URLs they link to. D4, D8."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def switch_account_url(pending: PendingRequest, application: Application) -> str
 
 
 def consent(request: HttpRequest, application: Application, pending: PendingRequest, *, notice: bool) -> HttpResponse:
-    """The consent page: the application, the claims, the account and the destination. D7; peers.md 18 to 25."""
+    """The consent page: the application, the claims, the account and the destination. D7."""
     members = claims_of(request.user)  # type: ignore[arg-type]
     labels = {
         "sub": (_("User ID"), "id"),
@@ -87,7 +87,10 @@ def destination(redirect_uri: str) -> dict[str, Any]:
 
 
 def form_action(redirect_uri: str) -> str:
-    """The CSP directive that allows the redirects from a form to the callback and beyond. browsers.md R2."""
+    """The CSP directive that allows the redirects from a form to the callback and beyond.
+
+    Chromium and WebKit apply `form-action` to every redirect after a form.
+    """
     scheme = urlsplit(redirect_uri).scheme
     sources = {"https": "https:", "http": "https: http:"}.get(scheme, f"{scheme}:")
     return f"form-action 'self' {sources}"

@@ -1,4 +1,4 @@
-"""The exact second at which a credential expires, with a fixed clock. D7, D14; browsers.md R7."""
+"""The exact second at which a credential expires, with a fixed clock. D7, D14."""
 
 from __future__ import annotations
 
