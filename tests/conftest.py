@@ -45,6 +45,11 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     return workers.wanted(config)
 
 
+@pytest.hookimpl(trylast=True)  # after pytest-django has put the tests in transactions first
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    workers.order(items)
+
+
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> workers.Scheduler:
     return workers.Scheduler(config, log)
 
