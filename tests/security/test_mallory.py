@@ -164,7 +164,6 @@ def test_she_cannot_make_a_secret_of_anothers_application(
     assert driver.exchange(application, code).status_code == 200
 
 
-@contract("D16.avatar")
 @pytest.mark.parametrize(
     "path", ["/avatars/../../etc/passwd", "/avatars/%2e%2e/%2e%2e/config/settings.py", "/logos/..%2f..%2fx"]
 )
@@ -174,7 +173,7 @@ def test_she_cannot_read_files_through_pictures(driver: OAuthDriver, path: str) 
     assert driver.backend.send(request, timeout=10).status_code == 404
 
 
-@contract("D17.person")
+@contract("D17.password")
 def test_a_reset_password_ends_the_sessions_of_whoever_had_the_old_one(
     signed_in: OAuthDriver, provider: Server, another_driver: OAuthDriver, alice: Any
 ) -> None:
