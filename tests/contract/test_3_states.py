@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from oauth_bridge.models import AccessToken, Application
+from oauth_bridge.models import AccessToken, Application, AuthorizationCode
 from oauth_bridge.storage.codes import challenge_of
 from tests.driver import OAuthDriver, error_of
 from tests.factories import PASSWORD, ApplicationFactory, CodeFactory, Registered, TokenFactory
@@ -31,6 +31,17 @@ def test_a_code_lives_ten_minutes(driver: OAuthDriver, application: Registered, 
     rewind(old.row, 600)
     assert driver.exchange(application, young.raw).status_code == 200
     assert "10 minutes" in error_of(driver.exchange(application, old.raw), 400, "invalid_grant")
+
+
+@contract("3.2", "2.2/validity", "8/code", "D14.code")
+@pytest.mark.parametrize(("age", "status"), [(590, 200), (600, 400)])
+def test_a_code_that_a_person_allowed_lives_ten_minutes(
+    signed_in: OAuthDriver, application: Registered, rewind: Rewind, age: int, status: int
+) -> None:
+    page = signed_in.open(signed_in.authorization_url(application))
+    code = signed_in.callback(signed_in.decide(page)).parameters["code"]
+    rewind(AuthorizationCode.objects.get(application=application.row), age)
+    assert signed_in.exchange(application, code).status_code == status
 
 
 @contract("3.3", "8/token", "7/401", "D14.token")

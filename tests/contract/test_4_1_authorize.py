@@ -295,4 +295,5 @@ def test_an_address_that_lost_its_confirmation_stops_the_person_who_is_signed_in
     answer = signed_in.decide(consent_page)
     assert "not confirmed" in Page(answer).text
     assert Page(answer).forms, "the page offers a way on"
+    assert "Send me a code" in Page(answer).text
     assert codes_of(application) == 0

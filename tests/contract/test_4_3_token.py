@@ -187,8 +187,8 @@ def test_nobody_else_is_shown_the_address_of_a_code(driver: OAuthDriver) -> None
     registered = "https://hidden.example/callback"
     alices, hers = ApplicationFactory(redirect_uris=registered), ApplicationFactory()
     public = ApplicationFactory(redirect_uris=registered, client_type=Application.CLIENT_PUBLIC)
-    code = CodeFactory(application=alices).raw
-    challenged = CodeFactory(application=public, code_challenge="E" * 43).raw
+    code = CodeFactory(application=alices, redirect_uri=registered).raw
+    challenged = CodeFactory(application=public, redirect_uri=registered, code_challenge="E" * 43).raw
     for application, stolen, proof in (
         (hers, code, {}),
         (alices, code, {"client_secret": "wrong"}),

@@ -199,6 +199,8 @@ def test_behind_a_proxy_the_right_most_untrusted_address_counts(client: OAuthDri
         error_of(client.userinfo("bad"), 401, "invalid_token")
     moved(client, f"9.9.9.9, {mine}")
     too_many(client.userinfo("bad"))
+    moved(client, f"{mine}, {address()}")
+    error_of(client.userinfo("bad"), 401, "invalid_token")
 
 
 @contract("D21.ipv6")

@@ -153,7 +153,7 @@ def test_a_post_from_another_site_gives_no_code(signed_in: OAuthDriver, applicat
     assert Page(signed_in.follow(answer)).consent
 
 
-@contract("D5.repeated", "D12.repeated", "D19.page")
+@contract("D5.repeated", "D12.repeated")
 @pytest.mark.parametrize("repeated", ["pending", "decision", "remember", "csrfmiddlewaretoken", "x"])
 @pytest.mark.parametrize("decision", ["allow", "refuse"])
 def test_a_repeated_field_is_refused_and_nothing_is_redirected(
