@@ -150,7 +150,7 @@ class TokenView(OperationMixin, ToolkitTokenView):
     def post(self, request: HttpRequest) -> HttpResponse:
         """Replaces the toolkit's method, which parses the form leniently and reads the token again for its signal."""
         _url, headers, body, status = self.create_token_response(request)
-        app_authorized.send(sender=self, request=request, token=request.access_token)  # type: ignore[attr-defined]
+        app_authorized.send_robust(sender=self, request=request, token=request.access_token)  # type: ignore[attr-defined]
         return HttpResponse(body, status=status, headers=headers)
 
     @classmethod

@@ -49,15 +49,13 @@ class PendingRequest(AuthorizationRequest):
 
         Raises RequestError: the signature is wrong, the form is malformed, or the link has no client_id.
         """
-        if request.method == "POST":
-            sealed = parameters.of_form(request, has_been_read=True).get(FIELD_NAME, "")
-        else:
-            query = parameters.of_query(request)
-            sealed = query.text(FIELD_NAME)
-            if not sealed:
-                return cls.begin(AuthorizationRequest.from_query(query))
         try:
-            return cls.unseal(sealed)
+            if request.method == "POST":
+                return cls.unseal(parameters.of_form(request, has_been_read=True).get(FIELD_NAME, ""))
+            query = parameters.of_query(request)
+            if sealed := query.text(FIELD_NAME):
+                return replace(cls.unseal(sealed), repeated="".join(query.repeated()[:1]))
+            return cls.begin(AuthorizationRequest.from_query(query))
         except DamagedRequest:
             raise RequestError(Fault.REQUEST_DAMAGED) from None
 
@@ -74,7 +72,9 @@ class PendingRequest(AuthorizationRequest):
             raise DamagedRequest from None
 
     def seal(self) -> str:
-        return signing.dumps(asdict(self), salt=SALT, compress=True)
+        """The signed text. `repeated` is left out: a request with a repeated parameter goes no further."""
+        values = {name: value for name, value in asdict(self).items() if name != "repeated"}
+        return signing.dumps(values, salt=SALT, compress=True)
 
     def bind(self, request: HttpRequest) -> PendingRequest:
         """The request for a consent page, bound to this person and this browser session and dated now."""

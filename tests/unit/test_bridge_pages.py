@@ -6,6 +6,7 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
 from django.contrib.sessions.exceptions import SessionInterrupted
+from django.test import Client
 from django.utils import timezone
 
 from oauth_bridge.consent import remembered
@@ -134,3 +135,14 @@ def test_a_post_that_another_tab_signed_out_under_leads_on(client, alice, link, 
     answer = answered(client, {"pending": pending, "decision": "allow"}, **PAGE)
     assert answer.status_code == 303
     assert answer["Location"].startswith("/oauth/authorize?pending=")
+
+
+@pytest.mark.parametrize("more", ["x=1&x=2", "notice=1&notice=1", "pending=other"])
+def test_a_link_of_ours_repeats_no_parameter(client, alice, link, more):
+    client.force_login(alice)
+    onward = Client().get(link)["Location"]
+    sealed = parse_qs(urlsplit(onward).query)["next"][0]
+    assert "wants to know who you are" in client.get(sealed, **PAGE).content.decode()
+    answer = client.get(f"{sealed}&{more}", **PAGE)
+    assert answer["Location"].startswith(f"{CALLBACK}?error=invalid_request")
+    assert answer["Location"].endswith("&state=s")

@@ -92,3 +92,15 @@ def test_the_signal_is_not_sent_for_a_refused_exchange(client: Client) -> None:
     finally:
         app_authorized.disconnect(receiver)
     assert received == []
+
+
+@pytest.mark.django_db
+def test_a_receiver_that_fails_does_not_cost_the_token(client: Client) -> None:
+    def receiver(**kwargs: Any) -> None:
+        raise RuntimeError
+
+    app_authorized.connect(receiver)
+    try:
+        assert exchange(client).status_code == 200
+    finally:
+        app_authorized.disconnect(receiver)
