@@ -116,7 +116,7 @@ def test_what_a_link_carries_is_not_what_a_page_carries(
     """The request inside a sign-in link was signed for anybody; a post of it must not count as a consent."""
     to_sign_in = another_driver.get(another_driver.authorization_url(application))
     onward = parse_qs(urlsplit(to_sign_in.headers["Location"]).query)["next"][0]
-    blob = parse_qs(urlsplit(onward).query)["request"][0]
+    blob = parse_qs(urlsplit(onward).query)["pending"][0]
     form = consent_form(signed_in, application)
     answer = signed_in.submit(form, button=ALLOW, pending=blob)
     assert "code=" not in answer.headers.get("Location", "")
