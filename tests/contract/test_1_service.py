@@ -68,6 +68,7 @@ def test_a_slash_at_the_end_is_a_404_that_names_the_right_path(driver: OAuthDriv
             answer = driver.call(method, f"{path}/?client_id=x")
             assert path in error_of(answer, 404, "not_found").split()
             assert "Location" not in answer.headers
+    assert driver.call("GET", "/admin").status_code == 404, "nor is a slash added"
 
 
 @contract("D2.post", "D2.slash")
@@ -79,7 +80,7 @@ def test_a_post_is_never_answered_by_a_redirect_that_loses_its_body(
         assert answer.status_code in (400, 404, 405), path
 
 
-@contract("D1.redirect", "4.1")
+@contract("D1.redirect", "D2.post", "4.1")
 def test_authorize_at_the_api_address_leads_to_the_pages_with_the_same_query(
     launch: Launch, application: Registered
 ) -> None:
