@@ -161,7 +161,7 @@ def _consent(hand: Hand, state: bytes | None, decision: bytes, application: str 
 
 def _going_on(hand: Hand, state: bytes | None, application: str) -> Request:
     """The authorize path that follows the sign-in page."""
-    query = [(b"request", hand.sealed(application, state).encode())]
+    query = [(b"pending", hand.sealed(application, state).encode())]
     headers = [PAGE, (b"Cookie", hand.cookies("alice"))]
     return Request(b"/oauth/authorize", query=query, headers=headers, about=application)
 

@@ -191,7 +191,7 @@ class Hand:
         """A signed pending request of a browser in which nobody is signed in."""
         location = self._authorize(application, state, b"a=b").headers["Location"]
         way_back = dict(parse_qsl(urlsplit(location).query))["next"]
-        return self._noted(dict(parse_qsl(urlsplit(way_back).query))["request"])
+        return self._noted(dict(parse_qsl(urlsplit(way_back).query))["pending"])
 
     def _authorize(self, application: str, state: bytes | None, cookies: bytes) -> Answer:
         query = {
