@@ -114,7 +114,7 @@ def hostile_texts() -> Iterator[bytes]:
         b"state",
         b"redirect_uri",
         b"client_id",
-        b"request",
+        b"pending",
         b"next",
         b"for",
         b"code_challenge",
