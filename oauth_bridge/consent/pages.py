@@ -11,7 +11,7 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 
 from accounts import returning
-from accounts.avatars import avatar_url
+from accounts.views import person_context
 from oauth_bridge import responses
 from oauth_bridge.applications.logos import logo_url
 from oauth_bridge.consent.request import FIELD_NAME, PendingRequest
@@ -49,7 +49,7 @@ def consent(request: HttpRequest, application: Application, pending: PendingRequ
     }
     context = {
         "application": _application_context(application),
-        "person": _person_context(request),
+        "person": person_context(request.user),  # type: ignore[arg-type]
         "claims": [
             {"label": labels[name][0], "kind": labels[name][1], "value": value} for name, value in members.items()
         ],
@@ -160,13 +160,4 @@ def _application_context(application: Application) -> dict[str, str]:
         "homepage_host": application.homepage_host,
         "logo_url": logo_url(application),
         "initial": application.name[:1].upper(),
-    }
-
-
-def _person_context(request: HttpRequest) -> dict[str, str]:
-    person = request.user
-    return {
-        "display_name": person.display_name,  # type: ignore[union-attr]
-        "email": person.email,  # type: ignore[union-attr]
-        "avatar_url": avatar_url(person),  # type: ignore[arg-type]
     }
