@@ -2,29 +2,42 @@
 
 from __future__ import annotations
 
-import logging
-from smtplib import SMTPException
+import functools
+from datetime import datetime, timedelta
 from typing import Any, cast
 
 from allauth.account.adapter import DefaultAccountAdapter
 from allauth.core.exceptions import ImmediateHttpResponse
 from django.conf import settings
 from django.contrib import messages
+from django.contrib.auth import update_session_auth_hash
 from django.contrib.auth.base_user import AbstractBaseUser
 from django.core.exceptions import ValidationError
-from django.core.mail import EmailMessage
-from django.db import transaction
+from django.db import IntegrityError, transaction
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
+from django.utils import timezone
+from django.utils.formats import date_format
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from accounts import credentials, known_browsers, returning, throttling, verification
+from accounts import (
+    credentials,
+    freshness,
+    invitations,
+    known_browsers,
+    outbox,
+    returning,
+    throttling,
+    user_agents,
+    verification,
+)
+from accounts.emails import Email, compose
 from accounts.models import User
+from accounts.sessions import BROWSER_KEY
+from accounts.views import too_many_requests
 from config.infrastructure.network import client_address
-
-logger = logging.getLogger(__name__)
 
 RESET_TEMPLATES = ("password_reset_key", "unknown_account")
 
@@ -35,6 +48,11 @@ _MESSAGES = {
     "account/messages/password_changed.txt": gettext_lazy("Your new password is saved."),
     "account/messages/email_confirmed.txt": gettext_lazy("Your e-mail address is confirmed."),
     "account/messages/email_confirmation_sent.txt": "",
+    "mfa/messages/totp_activated.txt": gettext_lazy("The authenticator app is set up."),
+    "mfa/messages/totp_deactivated.txt": gettext_lazy("The authenticator app is switched off."),
+    "mfa/messages/webauthn_added.txt": gettext_lazy("The passkey is added."),
+    "mfa/messages/webauthn_removed.txt": gettext_lazy("The passkey is removed."),
+    "mfa/messages/recovery_codes_generated.txt": "",
 }
 
 
@@ -47,20 +65,30 @@ def _sign_in_state(user: AbstractBaseUser) -> list[Any]:
     return [str(user.pk), cast(User, user).credentials_version]
 
 
+def _kind_of(template_prefix: str) -> str:
+    return template_prefix.rpartition("/")[2]
+
+
 class AccountAdapter(DefaultAccountAdapter):
     error_messages = DefaultAccountAdapter.error_messages | {
         "email_password_mismatch": gettext_lazy("The e-mail address or the password is not right."),
+        "email_taken": gettext_lazy("Another account uses this address, so yours stays as it is."),
         "incorrect_code": gettext_lazy("This is not the code we sent. Look at the newest mail from us."),
         "too_many_login_attempts": gettext_lazy("Too many attempts. Wait a moment, then sign in again."),
         "rate_limited": gettext_lazy("That was too fast. Wait a moment, then try again."),
     }
 
     def is_open_for_signup(self, request: HttpRequest) -> bool:
-        return False
+        return invitations.may_sign_up(request)
+
+    def save_user(self, request: HttpRequest, user: AbstractBaseUser, form: Any, commit: bool = True) -> User:
+        person = cast(User, user)
+        person.nickname = form.cleaned_data["nickname"].strip()
+        return cast(User, super().save_user(request, person, form, commit))
 
     def is_ajax(self, request: HttpRequest) -> bool:
-        """Always answer with a page, whatever the request accepts."""
-        return False
+        """Only a script asks for the options of a passkey. Everything else is answered with a page."""
+        return request.method == "GET" and request.path == reverse("mfa_login_webauthn")
 
     def is_safe_url(self, url: str | None) -> bool:
         return returning.is_own_path(url or "")
@@ -79,6 +107,14 @@ class AccountAdapter(DefaultAccountAdapter):
     def authentication_failed(self, request: HttpRequest, **credentials: Any) -> None:
         throttling.count_failed_sign_in(request, credentials["email"])
 
+    def reauthenticate(self, user: AbstractBaseUser, password: str) -> bool:
+        """Check the person's password as at sign-in, with the same limits, and for the address in the person's row."""
+        return self.authenticate(self.request, email=cast(User, user).email, password=password) is not None
+
+    def is_reauthentication_required(self, *, app: str, **kwargs: Any) -> bool:
+        """For allauth's own sensitive pages: a sign-in counts as well, so nobody types the password twice at once."""
+        return not freshness.is_fresh(self.request)
+
     def pre_login(self, request: HttpRequest, user: AbstractBaseUser, **kwargs: Any) -> HttpResponse | None:
         response: HttpResponse | None = super().pre_login(request, user, **kwargs)
         if response is None:
@@ -94,6 +130,7 @@ class AccountAdapter(DefaultAccountAdapter):
         if request.session.pop(_SIGN_IN_STATE, None) != _sign_in_state(user) or not user.is_active:
             raise ImmediateHttpResponse(redirect("account_login"))
         super().login(request, user)
+        request.session[BROWSER_KEY] = user_agents.describe(request.headers.get("User-Agent", ""))
 
     def post_login(self, request: HttpRequest, user: AbstractBaseUser, **kwargs: Any) -> HttpResponse:
         response: HttpResponse = super().post_login(request, user, **kwargs)
@@ -113,16 +150,30 @@ class AccountAdapter(DefaultAccountAdapter):
     # Address and password ----------------------------------------------------------------------------------------
 
     def confirm_email(self, request: HttpRequest, email_address: Any) -> bool:
-        """Run allauth's statements in one transaction with `email_verified_at`."""
-        with transaction.atomic():
-            confirmed: bool = super().confirm_email(request, email_address)
-            if confirmed:
-                verification.mark_verified(email_address.user)
+        """Run allauth's statements in one transaction with `email_verified_at`. A new address ends credentials. P12."""
+        user: User = email_address.user
+        is_new = user.email != email_address.email
+        try:
+            with transaction.atomic():
+                verification.forget_unverified(user)
+                confirmed: bool = super().confirm_email(request, email_address)
+                if confirmed:
+                    verification.mark_verified(user)
+                    if is_new:
+                        credentials.end_credentials(user, except_session=request.session.session_key)
+        except IntegrityError:  # an account took the address at this moment
+            messages.error(request, self.error_messages["email_taken"])
+            return False
+        if confirmed and is_new:
+            update_session_auth_hash(request, user)
         return confirmed
 
     def set_password(self, user: AbstractBaseUser, password: str) -> None:
         """End the person's credentials too, except the session of this browser. allauth's own saves the whole row."""
         credentials.set_password(cast(User, user), password, except_session=self.request.session.session_key)
+
+    def get_password_change_redirect_url(self, request: HttpRequest) -> str:
+        return reverse("security")
 
     # E-mail ------------------------------------------------------------------------------------------------------
 
@@ -138,37 +189,67 @@ class AccountAdapter(DefaultAccountAdapter):
         Both e-mails are rendered, so that the response time does not reveal which one is sent.
         """
         address = cast(User, user).email
-        link, no_account = (self.render_mail(f"account/email/{name}", address, context) for name in RESET_TEMPLATES)
-        self._send(link if user.is_active else no_account, "password reset")
+        link, no_account = (self._compose(kind, address, context) for kind in RESET_TEMPLATES)
+        self._send_now(*(link if user.is_active else no_account))
 
-    def send_mail(self, template_prefix: str, email: str, context: dict[str, Any]) -> None:
-        self._send(self.render_mail(template_prefix, email, context), template_prefix)
+    def send_confirmation_mail(self, request: HttpRequest, emailconfirmation: Any, signup: bool) -> None:
+        """The code. The owner of a new address may know nothing of the account, so that mail has a text of its own.
 
-    def render_mail(
+        Raises ImmediateHttpResponse: the mailbox has got many codes.
+        """
+        address = emailconfirmation.email_address
+        is_new = address.user.email != address.email
+        if seconds := throttling.code_wait(address.email, is_new=is_new):
+            raise ImmediateHttpResponse(too_many_requests(request, seconds))
+        if not is_new:
+            super().send_confirmation_mail(request, emailconfirmation, signup)
+        else:
+            self.send_mail("account/email/email_change", address.email, {"code": emailconfirmation.key})
+
+    def send_account_already_exists_mail(self, email: str) -> None:
+        """Beyond the limit nothing is sent, and the page does not say so: the owner has some of these mails."""
+        if throttling.may_send_taken_mail(email):
+            super().send_account_already_exists_mail(email)
+
+    def send_notification_mail(
         self,
         template_prefix: str,
-        email: str | list[str],
-        context: dict[str, Any],
-        headers: dict[str, str] | None = None,
-    ) -> EmailMessage:
-        common = {
-            "email": email,
-            "service_name": settings.SERVICE_NAME,
-            "service_url": settings.AUTH_URL,
-            "password_reset_address": f"{settings.AUTH_URL}{reverse('account_reset_password')}",
-            "code_minutes": settings.ACCOUNT_EMAIL_VERIFICATION_BY_CODE_TIMEOUT // 60,
-            "link_minutes": settings.PASSWORD_RESET_TIMEOUT // 60,
-        }
-        headers = {"Auto-Submitted": "auto-generated", **(headers or {})}
-        return cast(EmailMessage, super().render_mail(template_prefix, email, context | common, headers))
+        user: AbstractBaseUser,
+        context: dict[str, Any] | None = None,
+        email: str | None = None,
+    ) -> None:
+        """Tell the person at the given address, for example the one before a change, or else at their own."""
+        person = cast(User, user)
+        kind, mail, _expires_at = self._compose(
+            _kind_of(template_prefix), email or person.email, {"nickname": person.display_name, **(context or {})}
+        )
+        outbox.add_notice(kind, mail)
 
-    def _send(self, mail: EmailMessage, name: str) -> None:
-        """Send at once. A failure is logged, and the next page shows it to the person."""
-        try:
-            mail.send()
-        except (OSError, SMTPException) as error:
-            logger.error("mail not sent: %s", type(error).__name__, extra={"mail": name})
-            messages.error(self.request, _("We could not send the mail just now. Try again in a few minutes."))
+    def send_mail(self, template_prefix: str, email: str, context: dict[str, Any]) -> None:
+        """Send an e-mail for which the person waits."""
+        self._send_now(*self._compose(_kind_of(template_prefix), email, context))
+
+    def _compose(self, kind: str, address: str, context: dict[str, Any]) -> tuple[str, Email, datetime]:
+        """The e-mail, with its kind and the time when the code or the link in it expires."""
+        now = timezone.now()
+        is_code = kind.startswith(("email_confirmation", "email_change"))
+        seconds = settings.ACCOUNT_EMAIL_VERIFICATION_BY_CODE_TIMEOUT if is_code else settings.PASSWORD_RESET_TIMEOUT
+        expires_at = now + timedelta(seconds=seconds)
+        browser = user_agents.browser_name(self.request.headers.get("User-Agent", ""))
+        facts = {"now": now, "expires_at": expires_at, "browser": browser}
+        return kind, compose(kind, address, context | facts), expires_at
+
+    def _send_now(self, kind: str, mail: Email, expires_at: datetime) -> None:
+        outbox.send_now(kind, mail, expires_at, functools.partial(self._report, expires_at))
+
+    def _report(self, expires_at: datetime, outcome: outbox.Outcome) -> None:
+        """Say on the next page when the e-mail is not sent."""
+        if outcome is outbox.Outcome.LATER:
+            text = _("The mail could not be sent yet. We keep trying until %(time)s UTC.")
+            messages.warning(self.request, text % {"time": date_format(expires_at, "H:i")})
+        elif outcome is outbox.Outcome.GIVEN_UP:
+            text = _("The mail could not be sent: the mail server of that address did not take it.")
+            messages.error(self.request, text)
 
     # Pages -------------------------------------------------------------------------------------------------------
 

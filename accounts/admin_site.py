@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from functools import wraps
 from typing import Any, ClassVar
+from urllib.parse import urlencode
 
 from django.conf import settings
-from django.contrib import admin
+from django.contrib import admin, messages
 from django.contrib.admin.views.main import SEARCH_VAR
+from django.contrib.auth import REDIRECT_FIELD_NAME
 from django.core.exceptions import BadRequest, PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
+from django.utils.translation import gettext as _
 
 from accounts import returning
+from accounts.factors import adapter as factors
 
 QUERY_MAX_LENGTH = 500
 
@@ -46,13 +50,27 @@ class AdminSite(admin.AdminSite):
     site_header = site_title = settings.SERVICE_NAME
 
     def login(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
-        """Redirect to the sign-in page and back. Raises PermissionDenied: the signed-in person is no administrator."""
+        """Redirect to the sign-in page, or to the second factor, and back.
+
+        Raises PermissionDenied: the signed-in person is no administrator.
+        """
         return_to = returning.requested(request) or reverse("admin:index")
         if self.has_permission(request):
             return redirect(return_to)
-        if request.user.is_authenticated:
+        if not request.user.is_authenticated:
+            return redirect(returning.sign_in_url(return_to))
+        if not super().has_permission(request):
             raise PermissionDenied
-        return redirect(returning.sign_in_url(return_to))
+        if factors.has_any(request.user):
+            return redirect(f"{reverse('mfa_reauthenticate')}?{urlencode({REDIRECT_FIELD_NAME: return_to})}")
+        messages.warning(request, _("Administrators need a second factor. Add a passkey or an authenticator app."))
+        return redirect("security")
+
+    def has_permission(self, request: HttpRequest) -> bool:
+        """Whether the person is an administrator and, where the installation asks for it, used a second factor."""
+        if not super().has_permission(request):
+            return False
+        return not settings.STAFF_SECOND_FACTOR or factors.has_confirmed(request)
 
     def admin_view(self, view: Any, cacheable: bool = False) -> Any:
         """A view of the administration, for administrators only.
@@ -80,5 +98,5 @@ class AdminSite(admin.AdminSite):
     def password_change(  # type: ignore[override]
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        """By e-mail, as for everybody: the address is informed, and every other browser is signed out."""
-        return redirect("account_reset_password")
+        """On the page for everybody: with the present password, and every other browser is signed out."""
+        return redirect("account_change_password")

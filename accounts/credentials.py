@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.db import transaction
 from django.db.models import F
+from django.utils import timezone
 
 from accounts.models import User
 from accounts.sessions import digest
@@ -27,11 +28,12 @@ def end_credentials(user: User, *, except_session: str | None = None) -> None:
 def set_password(user: User, password: str, *, except_session: str | None = None) -> None:
     """Set the password and end the person's credentials, except the session of the key `except_session`.
 
-    Saves no other column: an account that was deactivated while the hash was made must stay so. Raises HashingBusy.
+    Saves no other columns: an account that was deactivated while the hash was made must stay so. Raises HashingBusy.
     """
     user.set_password(password)
+    user.password_changed_at = timezone.now()
     with transaction.atomic():
-        user.save(update_fields=["password"])
+        user.save(update_fields=["password", "password_changed_at"])
         end_credentials(user, except_session=except_session)
 
 

@@ -6,16 +6,20 @@ from typing import Any
 
 from allauth.account.adapter import get_adapter
 from allauth.account.forms import (
+    AddEmailForm,
+    ChangePasswordForm,
     ConfirmEmailVerificationCodeForm,
     LoginForm,
+    ReauthenticateForm,
     ResetPasswordForm,
     ResetPasswordKeyForm,
 )
 from django import forms
-from django.contrib.auth import password_validation
+from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.core.validators import MaxLengthValidator
 from django.http import HttpRequest
+from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
 
 from accounts import avatars, hashing, throttling, verification
@@ -41,6 +45,12 @@ class EmailField(forms.EmailField):
         return normalise_email(super().clean(value))
 
 
+class HiddenEmailInput(forms.EmailInput):
+    """Not shown, but of the type that password managers look for."""
+
+    is_hidden = True
+
+
 class PasswordField(forms.CharField):
     """A password as typed. Without `maxlength`, with which browsers shorten a pasted password silently."""
 
@@ -52,6 +62,13 @@ class PasswordField(forms.CharField):
             widget=forms.PasswordInput(attrs={"autocomplete": autocomplete}),
             validators=[MaxLengthValidator(PASSWORD_MAX_LENGTH), refuse_control_characters],
         )
+
+
+class NewPasswordField(PasswordField):
+    def __init__(self, label: Any = None) -> None:
+        help_text = _("At least {count} characters. Some words that don't belong together are easy to remember.")
+        count = settings.PASSWORD_MIN_LENGTH
+        super().__init__(label or _("New password"), "new-password", format_lazy(help_text, count=count))
 
 
 class NicknameField(forms.CharField):
@@ -78,11 +95,31 @@ class PasswordFormMixin(forms.Form):
         text = _("Too many people are signing in at this moment. Wait a few seconds, then type your password again.")
         self.add_error(None, ValidationError(text, code="busy", params={"seconds": hashing.RETRY_AFTER_SECONDS}))
 
+    def check_present_password(self, user: User, field: str) -> None:
+        """Add an error unless the field has the person's password. A wrong one counts as a failed sign-in (D21).
+
+        Raises ValidationError: the limit of failed sign-ins is reached.
+        """
+        try:
+            hashing.hashes.raise_if_busy()
+            if not get_adapter().reauthenticate(user, self.cleaned_data[field]):
+                self.add_error(field, ValidationError(_("This is not your password."), code="wrong_password"))
+        except hashing.HashingBusy:
+            self.add_busy_error(field)
+
 
 class SignInForm(PasswordFormMixin, LoginForm):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.fields = {"login": EmailField(), "password": PasswordField(_("Password"), "current-password")}
+        # "webauthn" makes browsers list passkeys beside saved passwords.
+        login, password = EmailField(), PasswordField(_("Password"), "current-password webauthn")
+        login.widget.attrs["autocomplete"] = "username webauthn"
+        self.fields = {"login": login, "password": password}
+
+    def offer(self, email: str) -> None:
+        """Ask for the password only: the page shows whose account it is."""
+        self.initial["login"] = email
+        self.fields["login"].widget = HiddenEmailInput({"autocomplete": "username", "hidden": True})
 
     def clean(self) -> Any:
         try:
@@ -119,7 +156,6 @@ class ResetRequestForm(ResetPasswordForm):
 class NewPasswordForm(PasswordFormMixin, ResetPasswordKeyForm):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        rules = password_validation.password_validators_help_text_html()
         # Names the account to a password manager. The posted value is not read.
         account = forms.CharField(
             required=False,
@@ -128,7 +164,7 @@ class NewPasswordForm(PasswordFormMixin, ResetPasswordKeyForm):
         )
         self.fields = {
             "account": account,
-            "password1": PasswordField(_("New password"), "new-password", rules),
+            "password1": NewPasswordField(),
             "password2": PasswordField(_("New password again"), "new-password"),
         }
 
@@ -139,6 +175,64 @@ class NewPasswordForm(PasswordFormMixin, ResetPasswordKeyForm):
         """Also mark the address as verified: the link was sent to it."""
         super().save()
         verification.mark_verified(self.user)
+
+
+class PasswordChangeForm(PasswordFormMixin, ChangePasswordForm):
+    """Checks the present password last, once the new one is good: a check costs a hash and may count as a failure."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields = {
+            "oldpassword": PasswordField(_("Present password"), "current-password"),
+            "password1": NewPasswordField(),
+            "password2": PasswordField(_("New password again"), "new-password"),
+        }
+
+    def clean_oldpassword(self) -> str:
+        return str(self.cleaned_data["oldpassword"])
+
+    def clean_password1(self) -> str:
+        return str(get_adapter().clean_password(self.cleaned_data["password1"], user=self.user))
+
+    def clean(self) -> Any:
+        cleaned = super().clean()
+        if not self.errors:
+            self.check_present_password(self.user, "oldpassword")
+        return cleaned
+
+
+class ConfirmForm(PasswordFormMixin, ReauthenticateForm):
+    """Asks a signed-in person for the password again."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields = {"password": PasswordField(_("Password"), "current-password")}
+
+    def clean_password(self) -> str:
+        return str(self.cleaned_data["password"])
+
+    def clean(self) -> Any:
+        cleaned = super().clean()
+        if not self.errors:
+            self.check_present_password(self.user, "password")
+        return cleaned
+
+
+class NewAddressForm(AddEmailForm):
+    """Looks no address up, so it tells nobody which ones have an account. The code page refuses one that is taken."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        field = EmailField()
+        field.label = _("New e-mail address")
+        field.widget.attrs["autocomplete"] = "email"
+        self.fields = {"email": field}
+
+    def clean_email(self) -> str:
+        email: str = self.cleaned_data["email"]
+        if email == self.user.email:
+            raise ValidationError(_("This is your address already."), code="same_address")
+        return email
 
 
 class CodeForm(ConfirmEmailVerificationCodeForm):

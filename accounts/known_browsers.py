@@ -15,6 +15,7 @@ from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.utils.crypto import salted_hmac
 
+from accounts import last_account
 from accounts.models import User, normalise_email
 
 _SALT = "accounts.known-browser"
@@ -58,7 +59,8 @@ def read(request: HttpRequest) -> dict[str, SignedIn]:
 
 
 def remember(request: HttpRequest, response: HttpResponseBase, user: User) -> None:
-    """Set the cookie: the person has just signed in with this browser."""
+    """Set the cookie, and that of `last_account`: the person has just signed in with this browser."""
+    last_account.remember(response, user)
     mark, accounts = account_mark(user.email), read(request)
     before = accounts.pop(mark, None)
     name = before.browser if before else secrets.token_hex(8)

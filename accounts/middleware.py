@@ -36,6 +36,7 @@ def signed_in_person(request: HttpRequest) -> User | None:
     if not _is_current(session, person):
         session.flush()
         return None
+    session.store_use()
     return person
 
 

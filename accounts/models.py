@@ -19,6 +19,7 @@ from django.utils.crypto import salted_hmac
 from django.utils.translation import gettext_lazy as _
 
 from accounts import hashing
+from config.infrastructure.leases import Leased
 
 NICKNAME_MAX_LENGTH = 60
 EMAIL_MAX_LENGTH = 254
@@ -60,6 +61,7 @@ class User(AbstractBaseUser, PermissionsMixin):
     is_active = models.BooleanField(_("active"), default=True)
     is_staff = models.BooleanField(_("administrator"), default=False)
     created_at = models.DateTimeField(_("created at"), default=timezone.now, editable=False)
+    password_changed_at = models.DateTimeField(null=True, editable=False)  # None: not since the account was created
     # Incremented by `credentials.end_credentials`. A counter instead of a time: clocks do not matter, and a credential
     # that is issued at that moment, under the version that was read before, is void as well.
     credentials_version = models.IntegerField(default=0, db_default=0, editable=False)
@@ -129,7 +131,28 @@ class Session(AbstractBaseSession):
     session_key = models.CharField(_("digest of the session key"), max_length=64, primary_key=True)
     user = models.ForeignKey(User, on_delete=models.CASCADE, null=True, related_name="sessions")
     created_at = models.DateTimeField(default=timezone.now, editable=False)
+    browser = models.CharField(max_length=60, blank=True, default="", db_default="", editable=False)  # user_agents
+    last_used_at = models.DateTimeField(null=True, editable=False)  # right to the hour
 
     class Meta(AbstractBaseSession.Meta):  # type: ignore[name-defined]
         verbose_name = _("browser session")
         verbose_name_plural = _("browser sessions")
+
+
+class OutgoingMail(Leased):
+    """An e-mail that is not sent yet. Only `accounts.outbox` writes and reads the rows.
+
+    `sealed` is the encrypted e-mail; empty once it is sent. A row with `once` stays until it expires: while it exists,
+    no other row with that digest is stored.
+    """
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    kind = models.CharField(max_length=60)
+    sealed = models.BinaryField()
+    holds_credential = models.BooleanField(default=False)
+    once = models.BinaryField(max_length=32, null=True, unique=True)
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+    expires_at = models.DateTimeField()
+
+    class Meta:
+        default_permissions = ()

@@ -18,10 +18,13 @@ from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.http import MAX_URL_REDIRECT_LENGTH, url_has_allowed_host_and_scheme
 
+from config.infrastructure.text import first_letter
+
 CAPTION_FIELD_NAME = "for"
 CAPTION_AGE_SECONDS = 24 * 3600
 SESSION_KEY = "return_to"
 RETURN_AGE_SECONDS = 3600
+LONG_NAME_LENGTH = 30
 URL_MAX_LENGTH = MAX_URL_REDIRECT_LENGTH - 1024  # the address of our page comes before it
 
 _SALT = "accounts.returning"
@@ -29,16 +32,22 @@ _SALT = "accounts.returning"
 
 @dataclass(frozen=True)
 class Caption:
-    """The application that asked for the sign-in, as the sign-in page shows it."""
+    """The application that asked for the sign-in, as pages show it."""
 
     name: str
     host: str = ""
     logo: str = ""
+    homepage: str = ""
 
     @property
     def initial(self) -> str:
         """Shown in place of a missing logo."""
-        return self.name[:1].upper()
+        return first_letter(self.name).upper()
+
+    @property
+    def is_long(self) -> bool:
+        """Whether a heading with the name is set in smaller type."""
+        return len(self.name) > LONG_NAME_LENGTH
 
 
 def is_own_path(url: str) -> bool:
@@ -82,6 +91,12 @@ def caption(request: HttpRequest) -> Caption | None:
     return Caption(name, host, logo) if return_digest == _digest(requested(request)) else None
 
 
+def query(request: HttpRequest) -> str:
+    """The safe `next` and the caption of a request, as the query of a link; empty when there is neither."""
+    signed = request.GET[CAPTION_FIELD_NAME] if caption(request) else ""
+    return _query(requested(request), signed)
+
+
 def onward_from_sign_out(request: HttpRequest) -> str:
     """The sign-in page's URL, with the return path and the caption of the sign-out page's URL."""
     return _address("account_login", requested(request) or remembered(request), request.GET.get(CAPTION_FIELD_NAME, ""))
@@ -104,9 +119,13 @@ def forget(request: HttpRequest) -> None:
 
 
 def _address(route: str, return_to: str, signed_caption: str) -> str:
-    query = {REDIRECT_FIELD_NAME: return_to, CAPTION_FIELD_NAME: signed_caption}
-    query = {field: value for field, value in query.items() if value}
-    return f"{reverse(route)}?{urlencode(query)}" if query else reverse(route)
+    return reverse(route) + _query(return_to, signed_caption)
+
+
+def _query(return_to: str, signed_caption: str) -> str:
+    fields = {REDIRECT_FIELD_NAME: return_to, CAPTION_FIELD_NAME: signed_caption}
+    fields = {field: value for field, value in fields.items() if value}
+    return f"?{urlencode(fields)}" if fields else ""
 
 
 def _signed_caption(return_to: str, name: str, host: str, logo: str) -> str:

@@ -10,7 +10,7 @@ import base64
 import hashlib
 import hmac
 import os
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, cast
 
 from cryptography.exceptions import InvalidTag
@@ -23,9 +23,13 @@ from django.utils import timezone
 from accounts.models import Session, User
 from config.infrastructure.sql import Rows, fetch_one
 
+# Session key of the browser's description, which is stored in a column as well.
+BROWSER_KEY = "browser"
+
 _NONCE_BYTES = 12
-_SESSIONS = Rows(Session, "session_data", "created_at")
-_PEOPLE = Rows(User, without=("created_at", "last_login"))
+_USE_IS_STORED_EACH = timedelta(hours=1)
+_SESSIONS = Rows(Session, "session_data", "created_at", "last_used_at")
+_PEOPLE = Rows(User, without=("created_at", "last_login", "password_changed_at"))
 # Hand-written: the ORM takes several times as long to build this statement as the database takes to run it.
 _SESSION_AND_PERSON = (
     f"SELECT {_SESSIONS.columns('s')}, {_PEOPLE.columns('u')}"  # noqa: S608 - names of tables and columns only
@@ -44,6 +48,7 @@ class SessionStore(DatabaseSessionStore):
 
     _person: User | None = None
     _created: tuple[str | None, datetime] | None = None  # a key, and when its row was created
+    _last_used: datetime | None = None
 
     # The asynchronous methods of Django's database store use the key itself instead of its digest. Those of SessionBase
     # call the synchronous methods below in a thread.
@@ -68,6 +73,7 @@ class SessionStore(DatabaseSessionStore):
         session = _SESSIONS.instance(row[: len(_SESSIONS)])
         person = _PEOPLE.instance(row[len(_SESSIONS) :])
         self._created = (self.session_key, session.created_at)
+        self._last_used = session.last_used_at
         self._person = person if person.pk else None
         return self.decode(session.session_data)
 
@@ -81,7 +87,16 @@ class SessionStore(DatabaseSessionStore):
         row.created_at = self._created[1]
         row.session_key = digest(row.session_key)
         row.user_id = data.get(SESSION_KEY)
+        row.browser = data.get(BROWSER_KEY, "")
+        row.last_used_at = timezone.now()
         return row
+
+    def store_use(self) -> None:
+        """Store that the session is used now: one statement an hour, for the page of browsers."""
+        now = timezone.now()
+        if self._last_used is None or now - self._last_used >= _USE_IS_STORED_EACH:
+            Session.objects.filter(session_key=digest(self.session_key or "")).update(last_used_at=now)
+            self._last_used = now
 
     def delete(self, session_key: str | None = None) -> None:
         key = session_key or self.session_key

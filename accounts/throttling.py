@@ -1,4 +1,4 @@
-"""The limits of failed sign-ins and of requests for a reset link. D21.
+"""The limits of failed sign-ins, of requests for a reset link and of codes to new addresses. D21.
 
 Failures are looked up before the password is checked and counted after it, so attempts at the same moment may exceed a
 limit by their number. That is accepted.
@@ -13,6 +13,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from accounts import known_browsers
+from accounts.models import User
 from config.infrastructure import limits
 from config.infrastructure.limits import Counter
 from config.infrastructure.network import client_address, site_of
@@ -21,8 +22,14 @@ from config.infrastructure.network import client_address, site_of
 # machine has at most 250 in a quarter of an hour (its IPv4 address and its IPv6 site), so it never reaches this limit.
 ALL_FAILURES = "1200/m"
 RESETS_PER_ADDRESS = "20/m"
+PASSKEY_OPTIONS_PER_ADDRESS = "60/m"
 # Each of these links works for an hour, so a mailbox that gets no further one holds one that works.
 RESET_EMAILS = "5/h"
+# Codes to new addresses that one person may ask for. Each may be sent again twice.
+NEW_ADDRESSES = "5/h"
+# Mails that strangers can have sent to one mailbox: that the address has an account already, and codes of each kind.
+TAKEN_MAILS = "5/h"
+CODES = "10/h"
 # How many times RESET_EMAILS one mailbox gets from all unknown browsers together.
 RESET_EMAILS_FROM_ALL = 3
 
@@ -41,12 +48,34 @@ def reset_wait(request: HttpRequest) -> int:
     return limits.attempt(*limits.by_address("reset", client_address(request), rate=RESETS_PER_ADDRESS))
 
 
+def passkey_options_wait(request: HttpRequest) -> int:
+    """Count a request for the options of a passkey against its network address: 0, or the seconds to wait."""
+    counters = limits.by_address("passkey_options", client_address(request), rate=PASSKEY_OPTIONS_PER_ADDRESS)
+    return limits.attempt(*counters)
+
+
 def may_send_reset_email(request: HttpRequest, email: str) -> bool:
     """Whether another reset e-mail may go to the address now, which is then counted."""
     browser = known_browsers.find(request, email)
     return not limits.attempt(
         *_account_counters("reset_mail", request, email, browser, RESET_EMAILS_FROM_ALL, RESET_EMAILS)
     )
+
+
+def new_address_wait(person: User) -> int:
+    """Count a code to a new address against the person who asked for it: 0, or the seconds to wait."""
+    return limits.attempt(Counter("new_address", str(person.pk), rate=NEW_ADDRESSES))
+
+
+def may_send_taken_mail(email: str) -> bool:
+    """Whether another mail "you already have an account" may go to the address now, which is then counted."""
+    return not limits.attempt(Counter("taken_mail", known_browsers.account_mark(email), rate=TAKEN_MAILS))
+
+
+def code_wait(email: str, *, is_new: bool) -> int:
+    """Count a code to the address, apart for new addresses of accounts: 0, or the seconds to wait."""
+    mark = known_browsers.account_mark(email)
+    return limits.attempt(Counter("code_mail", f"{mark} new" if is_new else mark, rate=CODES))
 
 
 def _sign_in_counters(request: HttpRequest, email: str) -> list[Counter]:

@@ -2,10 +2,11 @@
 
 from allauth.account import views as library
 from django.urls import path, re_path
-from django.views.decorators.cache import never_cache
 from django.views.generic import RedirectView
 
-from accounts import views
+from accounts import addresses, browsers, security, sign_up, views
+from accounts.deletion import DeletionView
+from accounts.factors import views as factors
 
 urlpatterns = [
     # allauth redirects to `account_email`, its page of e-mail addresses. Here the profile shows the address. The path
@@ -13,14 +14,39 @@ urlpatterns = [
     path("", RedirectView.as_view(pattern_name="profile"), name="account_email"),
     path("accounts", RedirectView.as_view(pattern_name="profile", http_method_names=["get", "head"])),
     path("accounts/sign-in", views.SignInView.as_view(), name="account_login"),
+    path("accounts/sign-in/forget", views.forget_account, name="forget_account"),
     path("accounts/sign-out", views.SignOutView.as_view(), name="account_logout"),
+    path("accounts/sign-in/code", factors.SecondFactorView.as_view(), name="mfa_authenticate"),
+    path("accounts/sign-in/passkey", factors.PasskeySignInView.as_view(), name="mfa_login_webauthn"),
+    path("accounts/confirm/code", factors.ConfirmByCodeView.as_view(), name="mfa_reauthenticate"),
+    path("accounts/confirm/passkey", factors.ConfirmByPasskeyView.as_view(), name="mfa_reauthenticate_webauthn"),
+    path("accounts/security/authenticator", factors.ActivateTOTPView.as_view(), name="mfa_activate_totp"),
+    path("accounts/security/authenticator/off", factors.DeactivateTOTPView.as_view(), name="mfa_deactivate_totp"),
+    path("accounts/security/recovery-codes", factors.RecoveryCodesView.as_view(), name="mfa_view_recovery_codes"),
+    path(
+        "accounts/security/recovery-codes/new",
+        factors.NewRecoveryCodesView.as_view(),
+        name="mfa_generate_recovery_codes",
+    ),
+    path("accounts/security/passkeys/add", factors.AddPasskeyView.as_view(), name="mfa_add_webauthn"),
+    path("accounts/security/passkeys/<int:pk>", factors.RenamePasskeyView.as_view(), name="mfa_edit_webauthn"),
+    path(
+        "accounts/security/passkeys/<int:pk>/remove",
+        factors.RemovePasskeyView.as_view(),
+        name="mfa_remove_webauthn",
+    ),
+    path("accounts/sign-up", sign_up.SignUpView.as_view(), name="account_signup"),
     path("accounts/inactive", library.account_inactive, name="account_inactive"),
     path("accounts/profile", views.ProfileView.as_view(), name="profile"),
-    path(
-        "accounts/confirm-email",
-        never_cache(library.email_verification_sent),
-        name="account_email_verification_sent",
-    ),
+    path("accounts/security", security.SecurityView.as_view(), name="security"),
+    path("accounts/security", security.SecurityView.as_view(), name="mfa_index"),
+    path("accounts/security", security.SecurityView.as_view(), name="mfa_list_webauthn"),
+    path("accounts/browsers", browsers.BrowsersView.as_view(), name="browsers"),
+    path("accounts/password/change", security.PasswordChangeView.as_view(), name="account_change_password"),
+    path("accounts/confirm", security.ConfirmView.as_view(), name="account_reauthenticate"),
+    path("accounts/email", addresses.EmailView.as_view(), name="email"),
+    path("accounts/confirm-email", addresses.CodeView.as_view(), name="account_email_verification_sent"),
+    path("accounts/delete", DeletionView.as_view(), name="delete_account"),
     path("accounts/confirm-email/send", views.send_code, name="send_code"),
     path("accounts/password/reset", views.PasswordResetView.as_view(), name="account_reset_password"),
     path("accounts/password/reset/sent", library.password_reset_done, name="account_reset_password_done"),

@@ -17,6 +17,11 @@ def mark_verified(user: User) -> None:
         align(user)
 
 
+def forget_unverified(user: User) -> None:
+    """Delete the addresses that nobody proved to be the person's: a mail about a change must not go to a stranger."""
+    EmailAddress.objects.filter(user=user, verified=False).delete()
+
+
 def align(user: User) -> None:
     """Make allauth's table agree with the person's row: one address, primary, verified or not.
 

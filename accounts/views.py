@@ -8,6 +8,7 @@ from typing import Any, cast
 
 from allauth.account import views as library
 from allauth.account.decorators import verified_email_required
+from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth import REDIRECT_FIELD_NAME
 from django.contrib.auth.decorators import login_required
@@ -21,14 +22,14 @@ from django.utils.cache import get_conditional_response
 from django.utils.decorators import method_decorator
 from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_safe
+from django.views.decorators.http import require_POST, require_safe
 from django.views.generic.edit import UpdateView
 
-from accounts import avatars, returning, throttling, verification
+from accounts import avatars, last_account, passkeys, returning, throttling, verification
 from accounts.forms import NewPasswordForm, ProfileForm, ResetRequestForm, SignInForm
 from accounts.hashing import HashingBusy
 from accounts.media import NotStored
-from accounts.models import User
+from accounts.models import User, normalise_email
 
 AVATAR_AGE_SECONDS = 30 * 24 * 3600
 RETRY_AFTER_SECONDS = 60
@@ -54,7 +55,20 @@ class RetryLaterMixin:
 class SignInView(RetryLaterMixin, library.LoginView):
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         context: dict[str, Any] = super().get_context_data(**kwargs)
-        return context | _return_field(self.request) | {"caption": returning.caption(self.request)}
+        return context | {
+            **return_field(self.request),
+            **self._offer(context),
+            "passkeys_are_possible": passkeys.are_possible(),
+            "sign_up_is_open": settings.SIGN_UP == "open",
+        }
+
+    def _offer(self, context: dict[str, Any]) -> dict[str, Any]:
+        """The account that signed in last with this browser, unless another address was typed."""
+        person = last_account.offered(self.request)
+        if person is None or normalise_email(self.request.POST.get("login", person.email)) != person.email:
+            return {}
+        context["form"].offer(person.email)
+        return {"offered": person_context(person)}
 
     def get_initial(self) -> dict[str, Any]:
         return {"login": self.request.POST.get("login", "")}
@@ -68,10 +82,25 @@ class SignInView(RetryLaterMixin, library.LoginView):
 class SignOutView(library.LogoutView):
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         context: dict[str, Any] = super().get_context_data(**kwargs)
-        return context | _return_field(self.request) | {"person": person_context(cast(User, self.request.user))}
+        return context | return_field(self.request) | {"person": person_context(cast(User, self.request.user))}
 
     def get_redirect_url(self) -> str:
         return returning.onward_from_sign_out(self.request)
+
+    def post(self, *args: Any, **kwargs: Any) -> HttpResponse:
+        """Sign out. With a return path it is to use another account, so this one is not offered."""
+        response = cast(HttpResponse, super().post(*args, **kwargs))
+        if returning.requested(self.request):
+            last_account.forget(response)
+        return response
+
+
+@require_POST
+def forget_account(request: HttpRequest) -> HttpResponse:
+    """Stop offering the last account, and show the sign-in page again."""
+    response = redirect(returning.onward_from_sign_out(request))
+    last_account.forget(response)
+    return response
 
 
 def send_code(request: HttpRequest) -> HttpResponse:
@@ -104,7 +133,7 @@ class PasswordResetView(library.PasswordResetView):
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         context: dict[str, Any] = super().get_context_data(**kwargs)
-        return context | _return_field(self.request)
+        return context | return_field(self.request)
 
     def form_valid(self, form: ResetRequestForm) -> HttpResponse:
         if seconds := throttling.reset_wait(self.request):
@@ -180,9 +209,14 @@ def person_context(person: User) -> dict[str, str]:
     return {"display_name": person.display_name, "email": person.email, "avatar_url": avatars.avatar_url(person)}
 
 
-def _return_field(request: HttpRequest) -> dict[str, str]:
-    """`next` for the page's forms and links, checked; allauth's context has it unchecked."""
-    return {"redirect_field_name": REDIRECT_FIELD_NAME, "redirect_field_value": returning.requested(request)}
+def return_field(request: HttpRequest) -> dict[str, Any]:
+    """`next` for the page's forms and links, checked (allauth's context has it unchecked), and who asked for it."""
+    return {
+        "redirect_field_name": REDIRECT_FIELD_NAME,
+        "redirect_field_value": returning.requested(request),
+        "return_query": returning.query(request),
+        "caption": returning.caption(request),
+    }
 
 
 # When a request is refused -------------------------------------------------------------------------------------------

@@ -9,5 +9,6 @@ from django.http import HttpRequest
 
 
 def service(request: HttpRequest) -> dict[str, Any]:
-    """The service's name, and the request's reference in the log."""
-    return {"service": {"name": settings.SERVICE_NAME}, "reference": getattr(request, "reference", "")}
+    """The service's name and links, and the request's reference in the log."""
+    links = {"privacy_url": settings.PRIVACY_URL, "terms_url": settings.TERMS_URL}
+    return {"service": {"name": settings.SERVICE_NAME, **links}, "reference": getattr(request, "reference", "")}

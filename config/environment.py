@@ -77,6 +77,12 @@ def boolean(name: str, *, default: bool) -> bool:
         return BOOLEANS[value]
 
 
+def choice(name: str, *allowed: str) -> str:
+    with _must_be(name, f"{', '.join(allowed[:-1])} or {allowed[-1]}"):
+        _require((value := _value(name, allowed[0]).lower()) in allowed)
+        return value
+
+
 def number(name: str, *, default: int, largest: int) -> int:
     with _must_be(name, f"a whole number from 1 to {largest}"):
         value = int(_match(r"[0-9]{1,9}", _value(name, default)))
@@ -125,6 +131,18 @@ def origin(name: str, default: str) -> str:
         _require(scheme in WEB_PORTS)
         host, port = _host_and_port(netloc)
         return f"{scheme}://{host}" if port in (None, WEB_PORTS[scheme]) else f"{scheme}://{host}:{port}"
+
+
+def link(name: str) -> str:
+    """The https address of a page elsewhere; empty when the variable is not set."""
+    with _must_be(name, "an https address such as https://example.com/privacy, of at most 500 characters"):
+        value = _value(name)
+        if value:
+            _require(len(value) <= 500 and value.isascii() and value.isprintable() and " " not in value)
+            parts = urlsplit(value)
+            _require(parts.scheme == "https")
+            _host_and_port(parts.netloc.lower())
+        return value
 
 
 def is_loopback(origin: str) -> bool:

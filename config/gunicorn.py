@@ -85,10 +85,21 @@ def when_ready(server: Arbiter) -> None:
 
 
 def post_worker_init(worker: Worker) -> None:
-    """Replace gunicorn's error page. Done in the worker, so that a reload imports the new code."""
+    """Replace gunicorn's error page, and start the thread that sends e-mails.
+
+    Done in the worker, so that a reload imports the new code, and because a fork copies no thread.
+    """
+    from accounts import outbox
     from config.refusals import write_error
 
     gunicorn.util.write_error = write_error
+    outbox.start()
+
+
+def worker_exit(server: Arbiter, worker: Worker) -> None:
+    """Finish the e-mail that is being sent. A worker that could not start has no thread."""
+    if outbox := sys.modules.get("accounts.outbox"):
+        outbox.stop()
 
 
 # The first release of each Python that parses a quoted cookie in linear time (CVE-2024-7592).

@@ -73,7 +73,7 @@ def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponseBase:
             pending = PendingRequest.unseal(request.POST.get(FIELD_NAME, ""))
         except DamagedRequest:
             return error_response(request, RequestError(Fault.CSRF))
-        return HttpResponseRedirect(pages.authorize_path(pending, notice=True), status=303)
+        return pages.ask_again(pending)
     return stale_form(request) or error_response(request, RequestError(Fault.CSRF))
 
 

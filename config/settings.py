@@ -15,6 +15,8 @@ VAR_DIR = BASE_DIR / "var"
 # Addresses -----------------------------------------------------------------------------------------------------------
 
 SERVICE_NAME = env.text("SERVICE_NAME", default="Delegated Sign-In")
+PRIVACY_URL = env.link("PRIVACY_URL")
+TERMS_URL = env.link("TERMS_URL")
 BIND = env.bind("BIND", default="127.0.0.1:8000")
 BASE_URL = env.origin("BASE_URL", default=f"http://localhost:{BIND.rpartition(':')[2]}")
 AUTH_URL = env.origin("AUTH_URL", default=BASE_URL)
@@ -45,6 +47,7 @@ INSTALLED_APPS = [
     "accounts",
     "allauth",
     "allauth.account",
+    "allauth.mfa",
     "oauth_bridge",  # before the toolkit, because it replaces some of the toolkit's commands
     "oauth2_provider",
 ]
@@ -104,8 +107,7 @@ CACHES = {
 }
 CACHES["limits"] = CACHES["default"] | ({"BACKEND": "config.infrastructure.cache.RateLimitCache"} if REDIS_URL else {})
 
-# Sets EMAIL_BACKEND, EMAIL_HOST and the other settings of Django's e-mail.
-vars().update(env.email("EMAIL_URL", VAR_DIR / "mail"))
+vars().update(env.email("EMAIL_URL", VAR_DIR / "mail"))  # EMAIL_BACKEND, EMAIL_HOST and the others
 IS_EMAIL_SET = env.is_set("EMAIL_URL")
 EMAIL_TIMEOUT = 10
 DEFAULT_FROM_EMAIL = env.sender("DEFAULT_FROM_EMAIL", SERVICE_NAME, AUTH_URL)
@@ -145,19 +147,25 @@ LOGIN_REDIRECT_URL = "profile"
 LOGOUT_REDIRECT_URL = "account_login"
 PASSWORD_RESET_TIMEOUT = 3600
 PASSWORD_HASHERS = ["accounts.hashing.PasswordHasher"]
+PASSWORD_MIN_LENGTH = 15  # NIST SP 800-63B, while the password is the only factor
 AUTH_PASSWORD_VALIDATORS = [
     {
         "NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator",
         "OPTIONS": {"user_attributes": ["email", "nickname"]},
     },
-    {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 12}},
-    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+    {
+        "NAME": "django.contrib.auth.password_validation.MinimumLengthValidator",
+        "OPTIONS": {"min_length": PASSWORD_MIN_LENGTH},
+    },
+    {"NAME": "accounts.passwords.CommonPasswordValidator"},
+    {"NAME": "accounts.passwords.GuessableValidator"},
     {"NAME": "accounts.passwords.PlainTextValidator"},
 ]
 
 # Failed sign-ins of other browsers do not lock out a browser that has signed in to the account before (D21).
 KNOWN_BROWSER_COOKIE_NAME = "__Host-known" if IS_HTTPS else "delegated_known"
 KNOWN_BROWSER_AGE_SECONDS = 180 * 24 * 3600
+LAST_ACCOUNT_COOKIE_NAME = "__Host-account" if IS_HTTPS else "delegated_account"
 
 # Writes an upload to a temporary file, up to its size limit.
 FILE_UPLOAD_HANDLERS = ["accounts.uploads.BoundedUploadHandler"]
@@ -215,9 +223,12 @@ LOGGING = logs.SETTINGS
 ACCOUNT_ADAPTER = "accounts.adapter.AccountAdapter"
 ACCOUNT_FORMS = {
     "login": "accounts.forms.SignInForm",
+    "signup": "accounts.sign_up.SignUpForm",
     "reset_password": "accounts.forms.ResetRequestForm",
     "reset_password_from_key": "accounts.forms.NewPasswordForm",
     "confirm_email_verification_code": "accounts.forms.CodeForm",
+    "change_password": "accounts.forms.PasswordChangeForm",
+    "reauthenticate": "accounts.forms.ConfirmForm",
 }
 ACCOUNT_USER_MODEL_USERNAME_FIELD = None
 ACCOUNT_LOGIN_METHODS = {"email"}
@@ -232,20 +243,42 @@ ACCOUNT_CHANGE_EMAIL = True
 ACCOUNT_EMAIL_NOTIFICATIONS = True
 ACCOUNT_PREVENT_ENUMERATION = True
 ACCOUNT_LOGIN_TIMEOUT = 3600
+ACCOUNT_REAUTHENTICATION_REQUIRED = True
+ACCOUNT_REAUTHENTICATION_TIMEOUT = 300
 ACCOUNT_LOGIN_ON_PASSWORD_RESET = True
 ACCOUNT_PASSWORD_RESET_TOKEN_GENERATOR = "accounts.tokens.ResetTokenGenerator"
 ACCOUNT_LOGOUT_ON_GET = False
 ACCOUNT_SESSION_REMEMBER = True
 ACCOUNT_EMAIL_SUBJECT_PREFIX = ""
-# `False` would also remove the limit on codes sent by e-mail. accounts.throttling counts sign-ins and requests for a
-# reset link (D21). Pages that are not mounted keep allauth's limits.
+# `False` would also remove the limit on codes sent by e-mail. accounts.throttling counts sign-ins, passwords
+# that are typed again and requests for a reset link (D21). Pages that are not mounted keep allauth's limits.
 ACCOUNT_RATE_LIMITS = {
-    "login": None,
+    "signup": "20/m/ip" if RATES else None,
     "login_failed": "5/5m/key",
-    "reset_password": None,
+    **dict.fromkeys(("login", "reset_password", "change_password", "reauthenticate")),
     "reset_password_from_key": "20/m/ip" if RATES else None,
     "confirm_email": "1/10s/key" if RATES else None,
 }
+
+SIGN_UP = env.choice("SIGN_UP", "closed", "invitation", "open")  # who may make an account
+STAFF_SECOND_FACTOR = env.boolean("STAFF_SECOND_FACTOR", default=IS_HTTPS)
+MFA_ADAPTER = "accounts.factors.adapter.FactorAdapter"
+MFA_FORMS = {
+    "authenticate": "accounts.factors.forms.AuthenticateForm",
+    "reauthenticate": "accounts.factors.forms.ReauthenticateForm",
+    "activate_totp": "accounts.factors.forms.ActivateTOTPForm",
+    "add_webauthn": "accounts.factors.forms.AddPasskeyForm",
+    "edit_webauthn": "accounts.factors.forms.RenamePasskeyForm",
+    "login_webauthn": "accounts.factors.forms.PasskeySignInForm",
+    "authenticate_webauthn": "accounts.factors.forms.PasskeyAuthenticateForm",
+    "reauthenticate_webauthn": "accounts.factors.forms.PasskeyReauthenticateForm",
+}
+MFA_SUPPORTED_TYPES = ["totp", "recovery_codes", "webauthn"]
+MFA_PASSKEY_LOGIN_ENABLED = True
+MFA_WEBAUTHN_USER_VERIFICATION = "required"
+MFA_RECOVERY_CODES_SHOW_ONCE = True
+MFA_TOTP_ISSUER = SERVICE_NAME
+MFA_TOTP_TOLERANCE = 0  # with one, a code would be accepted a second time 30 seconds later
 
 # OAuth (django-oauth-toolkit) ----------------------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ from django.http import HttpRequest
 from oauth2_provider.settings import oauth2_settings
 
 from config.infrastructure.network import client_address
-from oauth_bridge.consent.request import PendingRequest
+from oauth_bridge.consent.request import DamagedRequest, PendingRequest
 from oauth_bridge.errors import Fault, RequestError
 from oauth_bridge.protocol import authentication, authorization, exchange, parameters, userinfo
 from oauth_bridge.responses import callback_error_url, callback_url
@@ -27,12 +27,19 @@ class Backend:
         """The toolkit passes an oauthlib server, which is not used. docs/architecture.md has the reason."""
 
     def validate_authorization_request(self, request: HttpRequest) -> tuple[list[str], dict[str, Any]]:
-        """The one scope, and the credentials `application` and `pending`. Requested scopes are ignored (D18).
+        """The one scope, and the credentials `application`, `pending` and `form`. Requested scopes are ignored (D18).
 
-        Raises RequestError: as `PendingRequest.read` and `authorization.verify`.
+        Raises RequestError: the signature of the pending request is wrong, or as `parameters.of_form`,
+        `PendingRequest.of_link` and `authorization.verify`.
         """
-        pending = PendingRequest.read(request)
-        return [userinfo.PROFILE_SCOPE], {"application": authorization.verify(pending), "pending": pending}
+        form = parameters.of_form(request, has_been_read=True) if request.method == "POST" else None
+        try:
+            query = parameters.of_query(request)
+            pending = PendingRequest.of_link(query) if form is None else PendingRequest.of_form(form)
+        except DamagedRequest:
+            raise RequestError(Fault.REQUEST_DAMAGED) from None
+        application = authorization.verify(pending)
+        return [userinfo.PROFILE_SCOPE], {"application": application, "pending": pending, "form": form}
 
     def create_authorization_response(
         self, request: HttpRequest, scopes: list[str], credentials: dict[str, Any], allow: bool

@@ -8,6 +8,10 @@ from __future__ import annotations
 
 import re
 from enum import Enum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from accounts.returning import Caption
 
 NOT_ALLOWED = re.compile(r"[^\x20-\x21\x23-\x5B\x5D-\x7E]")
 
@@ -240,9 +244,12 @@ class RequestError(Exception):
 class UnverifiedRequest(RequestError):
     """The client or the callback address of an authorization request is wrong, so nothing is redirected. D3, D4.
 
-    `sent_address` is the redirect_uri of the request, for the error page.
+    For the error page: `sent_address` is the redirect_uri of the request, `application` the one that it names.
     """
 
-    def __init__(self, fault: Fault, sent_address: str = "", **details: object) -> None:
+    def __init__(
+        self, fault: Fault, sent_address: str = "", *, application: Caption | None = None, **details: object
+    ) -> None:
         super().__init__(fault, None, **details)
         self.sent_address = sent_address
+        self.application = application

@@ -1,4 +1,4 @@
-"""The tables of the bridge: applications, digests of their secrets, codes, tokens and remembered consents.
+"""The tables of the bridge: applications, digests of their secrets, codes, tokens and consents.
 
 Codes, tokens and secrets are stored as SHA-256 digests only (D15). The toolkit's columns for grants that this service
 does not offer are left out, and every index on codes and tokens is used by a statement.
@@ -21,10 +21,12 @@ from urllib.parse import urlsplit
 from django.conf import settings
 from django.core.validators import URLValidator
 from django.db import models
+from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 from oauth2_provider.models import AbstractApplication
 
+from accounts.returning import Caption
 from config.infrastructure.text import refuse_control_characters
 from oauth_bridge.redirect_uris import split_lines, validate_lines
 
@@ -86,6 +88,16 @@ class Application(AbstractApplication):
     def homepage_host(self) -> str:
         return urlsplit(self.homepage).netloc
 
+    @property
+    def logo_url(self) -> str:
+        """The absolute URL of the logo; an empty string when the application has none."""
+        return f"{settings.BASE_URL}{reverse('logo', args=[self.logo])}" if self.logo else ""
+
+    @property
+    def caption(self) -> Caption:
+        """The application as pages show it."""
+        return Caption(self.name, self.homepage_host, self.logo_url, self.homepage)
+
     def clean(self) -> None:
         self.redirect_uris = "\n".join(self.callback_addresses)
 
@@ -125,7 +137,7 @@ def _version() -> models.IntegerField[int, int]:
 
 
 class AuthorizationCode(models.Model):
-    """A one-time code, kept after it was redeemed so that a replay is recognised (D13, D14).
+    """A one-time code, kept after it was redeemed: a replay is recognised (D13, D14), and people see their sign-ins.
 
     `attempt` identifies the consent page, or the authorization without one, that issued the code. A person has at most
     one valid code for each attempt (D8).
@@ -190,17 +202,18 @@ class IDToken(models.Model):
 
 
 class Consent(models.Model):
-    """A person's "don't ask again for this application" (D7).
+    """A person has allowed an application, for the first time at `given_at`, and has not disconnected it since.
 
-    `fingerprint` identifies the name, homepage and callback addresses that the person agreed to. The consent ends when
-    the application's fingerprint or the person's `credentials_version` changes.
+    `fingerprint` identifies the name, homepage and callback addresses that the person agreed to last. "Don't ask again"
+    (D7) is remembered until `expires_at`; null: the person is asked every time. Remembering ends when the application's
+    fingerprint or the person's `credentials_version` changes; the consent stays.
     """
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
     application = models.ForeignKey(Application, on_delete=models.CASCADE, related_name="+")
     fingerprint = models.CharField(max_length=64)
     given_at = models.DateTimeField()
-    expires_at = models.DateTimeField()
+    expires_at = models.DateTimeField(null=True)
     person_version = _version()
 
     class Meta:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from ipaddress import ip_address
+from itertools import groupby
+from operator import itemgetter
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 from django.core.exceptions import ValidationError
@@ -65,6 +67,30 @@ def likely_differences(address: str) -> str:
     }
     *others, last = [part for part, suspect in is_suspect.items() if suspect] or ["the host", "the path"]
     return f"{', '.join(others)} and {last}" if others else last
+
+
+def mark_likely_differences(address: str) -> list[tuple[str, bool]]:
+    """The address in pieces, each with whether it is one of its `likely_differences`."""
+    scheme, authority, path, _query, _fragment = (part or "" for part in URI_PARTS.match(address).groups())  # type: ignore[union-attr]
+    origin = scheme + authority
+    port = PORT.search(authority)
+    rest = len(origin) + len(path)
+    spans = [
+        (0, len(scheme) if scheme.lower() == "http:" else 0),
+        (len(scheme) + port.start(), len(origin)) if port else (0, 0),
+        (rest - path.endswith("/"), rest),
+        (rest, len(address)),
+    ]
+    suspects = [
+        any(start <= place < end for start, end in spans)
+        or (place < len(origin) and character.lower() != character)
+        or character == "%"
+        or character.isspace()
+        or not character.isascii()
+        for place, character in enumerate(address)
+    ]
+    pieces = groupby(zip(address, suspects, strict=True), key=itemgetter(1))
+    return [("".join(character for character, _suspect in piece), is_suspect) for is_suspect, piece in pieces]
 
 
 def validate_all(uris: list[str]) -> None:

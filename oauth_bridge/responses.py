@@ -8,14 +8,17 @@ from __future__ import annotations
 import logging
 import re
 from http import HTTPStatus
+from typing import Any
 from urllib.parse import quote
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
+from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from oauth_bridge.errors import Fault, RequestError
+from oauth_bridge.redirect_uris import mark_likely_differences
 
 logger = logging.getLogger("oauth_bridge")
 
@@ -27,6 +30,7 @@ DISCOVERY = re.compile(
     r"/\.well-known/(openid-configuration|oauth-authorization-server|jwks)|/oauth/(jwks|certs|keys)\b"
 )
 RETRYABLE = (429, 500, 503)
+SHOWN_ADDRESS_LENGTH = 400
 
 
 def error_response(request: HttpRequest, error: RequestError) -> HttpResponse:
@@ -85,35 +89,57 @@ def redirect_to_callback(request: HttpRequest, url: str) -> HttpResponse:
 
 
 def _page(request: HttpRequest, error: RequestError) -> HttpResponse:
+    """The error in two layers: what a person can do, and below it what a developer needs."""
     status = error.fault.status
-    words = PAGE_WORDS | SIGN_IN_WORDS if request.path in PAGE_PATHS else PAGE_WORDS
-    title, advice = words.get(status, (HTTPStatus(status).phrase, ""))
-    context = {
+    is_sign_in = request.path in PAGE_PATHS and status == HTTPStatus.BAD_REQUEST
+    title, message = PAGE_WORDS.get(status, (HTTPStatus(status).phrase, ""))
+    if is_sign_in:
+        title, message = SIGN_IN_TITLE, SIGN_IN_WORDS.get(error.fault, SIGN_IN_MESSAGE)
+    context: dict[str, Any] = {
         "status": status,
         "title": _(title),
-        "message": error.description,
-        "advice": _(advice) if advice else "",
+        "message": _(message) if message else error.description,
+        "error": error.fault.error,
+        "description": error.description,
+        "for_developers": is_sign_in,
         "sent_address": getattr(error, "sent_address", ""),
+        "time": timezone.now(),
         "reference": getattr(request, "reference", ""),
         "retry_url": request.get_full_path() if status in RETRYABLE and request.method == "GET" else "",
     }
+    context["sent_parts"] = mark_likely_differences(context["sent_address"][:SHOWN_ADDRESS_LENGTH])
+    context["application"] = getattr(error, "application", None)
+    if context["application"]:
+        context["message"] = _(APPLICATION_MESSAGE) % {"name": context["application"].name}
+    elif is_sign_in:
+        context["advice"] = _("Go back to the application and try again. If it stays so, tell its operator.")
     return render(request, "error.html", context, status=status)
 
 
+# Title and sentence for a person. Without a sentence, that of the error is meant for a person already.
 PAGE_WORDS = {
-    400: ("This can't be read", "Go back and try again."),
-    403: ("Not allowed", "Go back to where you came from, or sign out and sign in again."),
-    404: ("Page not found", "Check the address, or go back to where you came from."),
+    400: ("This can't be read", "Your browser sent something that can't be read here. Go back and try again."),
+    403: ("Not allowed", ""),
+    404: ("There is no page here", "The address may be mistyped, or the page has moved."),
     405: ("Not possible here", "Go back and use the buttons of the page."),
     413: ("This form is too large", "Go back, shorten what you typed or pasted, and send it again."),
     431: (
         "The browser sent too much",
         "If it is the Cookie header, delete the cookies of this site and of the sites above it, then try again.",
     ),
-    429: ("Please wait", "Nothing is lost."),
-    500: ("This did not work", "Try again in a moment."),
-    503: ("Back in a moment", "Nothing is lost. Try again in a few seconds."),
+    429: ("Please wait", ""),
+    500: ("This did not work", ""),
+    503: ("Back in a moment", ""),
 }
+SIGN_IN_TITLE = "This sign-in can't go on"
+SIGN_IN_MESSAGE = (
+    "The application that sent you here made a mistake in its link. Nothing was shared, and you did nothing wrong."
+)
 SIGN_IN_WORDS = {
-    400: ("This sign-in can't go on", "Go back to the application and try again. If it stays so, tell its operator."),
+    Fault.CLIENT_DISABLED: "The application that sent you here is switched off. Nothing was shared.",
+    Fault.REQUEST_DAMAGED: "The link to this page is damaged or incomplete. Nothing was shared.",
 }
+APPLICATION_MESSAGE = (
+    "%(name)s sent you here with a callback address that this service doesn't know."
+    " Nothing was shared, and you did nothing wrong."
+)

@@ -4,7 +4,7 @@ from django.urls import path, re_path
 
 from oauth_bridge import views
 from oauth_bridge.applications import logos
-from oauth_bridge.consent import connections
+from oauth_bridge.consent import connections, export
 from oauth_bridge.openapi import document
 
 urlpatterns = [
@@ -14,5 +14,6 @@ urlpatterns = [
     path("openapi.json", document.published, name="openapi"),
     re_path(r"^(?P<path>(oauth|\.well-known)(/.*)?)$", views.unknown_path),
     path("accounts/applications", connections.applications, name="connected_applications"),
+    path("accounts/export", export.ExportView.as_view(), name="export"),
     path("logos/<str:name>", logos.logo, name="logo"),
 ]

@@ -14,7 +14,7 @@ from oauth2_provider.views.base import BaseAuthorizationView
 from oauth2_provider.views.base import TokenView as ToolkitTokenView
 from oauth2_provider.views.generic import ScopedProtectedResourceView
 
-from oauth_bridge import responses, throttling
+from oauth_bridge import notices, responses, throttling
 from oauth_bridge.consent import pages, remembered
 from oauth_bridge.consent.request import FIELD_NAME, PendingRequest
 from oauth_bridge.errors import Fault, RequestError
@@ -109,9 +109,7 @@ class AuthorizeView(OperationMixin, BaseAuthorizationView):
         query = parameters.of_query(request)
         if self.person.email_verified_at is None:
             return pages.address_not_confirmed(request, self.application, self.pending)
-        # `notice` is set after a post that was not accepted: late, from another account or without a valid CSRF token.
-        # The consent page is then shown again, even if this account's consent is remembered.
-        must_ask = bool(query.text("notice"))
+        must_ask = bool(query.text(pages.NOTICE))
         if not must_ask and (self.application.is_trusted or remembered.is_remembered(self.person, self.application)):
             # A pending request in the query may come from a form of this service, such as the sign-in. Browsers apply
             # that form's CSP form-action to every redirect after it, so a page with a link replaces the redirect.
@@ -120,16 +118,19 @@ class AuthorizeView(OperationMixin, BaseAuthorizationView):
 
     def post(self, request: HttpRequest) -> HttpResponse:
         """The answer of a consent page. "Allow" counts only from the person and the browser session of the page."""
-        form = parameters.of_form(request, has_been_read=True)
+        form: dict[str, str] = self.credentials["form"]
         decision = form.get("decision")
         if decision == "refuse":  # also from an outdated page: a refusal discloses nothing
             return self._lead_back(allow=False)
         if not request.user.is_authenticated or not self.pending.is_answerable(request):
-            return HttpResponseRedirect(pages.authorize_path(self.pending, notice=True), status=303)
+            return pages.ask_again(self.pending)
         if decision != "allow" or self.person.email_verified_at is None:
             return HttpResponseRedirect(pages.authorize_path(self.pending), status=303)
+        notices.consent_given(request, self.person, self.application, self.pending.attempt)
         if "remember" in form:
             remembered.remember(self.person, self.application)
+        else:
+            remembered.record(self.person, self.application)
         return self._lead_back(allow=True)
 
     def _lead_back(self, *, allow: bool, by_page: bool = False) -> HttpResponse:
@@ -137,8 +138,8 @@ class AuthorizeView(OperationMixin, BaseAuthorizationView):
         try:
             url, *_ = self.create_authorization_response(self.request, scope, self.credentials, allow)
         except AlreadyRedeemed:
-            return pages.already_signed_in(self.request, self.application, self.pending)
-        return pages.lead_back(self.request, self.application, url, by_page=by_page)
+            return pages.already_signed_in(self.request, self.application)
+        return pages.lead_back(self.request, self.application, url, by_page=by_page, is_refusal=not allow)
 
 
 class TokenView(OperationMixin, ToolkitTokenView):
@@ -146,6 +147,8 @@ class TokenView(OperationMixin, ToolkitTokenView):
 
     http_method_names = ["post"]
     headers = {"Cache-Control": "no-store", "Pragma": "no-cache"}
+    # The toolkit's two decorators wrap the method anew for each request. `as_view` does what they do.
+    dispatch = View.dispatch
 
     def post(self, request: HttpRequest) -> HttpResponse:
         """Replaces the toolkit's method, which parses the form leniently and reads the token again for its signal."""

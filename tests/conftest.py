@@ -148,6 +148,32 @@ def quick_passwords(request: pytest.FixtureRequest, settings: Any) -> None:
         settings.PASSWORD_HASHERS = ["tests.factories.QuickPasswordHasher"]
 
 
+@pytest.fixture(autouse=True)
+def commits_in_tests(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a test in a transaction, what waits for a commit runs as soon as no other transaction than the test's is open.
+
+    Django's TestCase would never run it.
+    """
+
+    def run_hooks() -> None:
+        if all(block._from_testcase for block in connection.atomic_blocks):
+            hooks, connection.run_on_commit[:] = list(connection.run_on_commit), []
+            for _savepoints, hook, _robust in hooks:
+                hook()
+
+    def then_run_hooks(method: Callable[..., None]) -> Callable[..., None]:
+        def call(*arguments: Any, **options: Any) -> None:
+            method(*arguments, **options)
+            run_hooks()
+
+        return call
+
+    marker = request.node.get_closest_marker("django_db")
+    if "db" in request.fixturenames or (marker and not marker.kwargs.get("transaction")):
+        for name in ("on_commit", "savepoint_commit"):
+            monkeypatch.setattr(connection, name, then_run_hooks(getattr(connection, name)))
+
+
 @pytest.fixture
 def real_passwords(quick_passwords: None, settings: Any) -> None:
     """Passwords cost what they cost in production."""

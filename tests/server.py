@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import signal
 import socket
@@ -27,7 +28,7 @@ START_SECONDS = 30
 OURS = (
     *("DATABASE_URL", "REDIS_URL", "SECRET_KEY", "DEBUG", "ALLOWED_HOSTS", "BASE_URL", "AUTH_URL", "EMAIL_URL"),
     *("DEFAULT_FROM_EMAIL", "MEDIA_ROOT", "TRUSTED_PROXIES", "RATE_LIMITS", "SERVICE_NAME", "BIND", "WEB_CONCURRENCY"),
-    "WEB_THREADS",
+    *("WEB_THREADS", "PRIVACY_URL", "TERMS_URL", "STAFF_SECOND_FACTOR", "SIGN_UP"),
 )
 
 
@@ -59,6 +60,11 @@ class Server:
     def mails(self) -> list[str]:
         messages = sorted((self.folder / "mail").glob("*"), key=lambda path: path.stat().st_mtime_ns)
         return [message.read_text(encoding="utf-8") for message in messages]
+
+    def reset_link(self) -> str:
+        """The newest link for a new password. Notices arrive at any time."""
+        links = [re.search(r"https?://\S+/accounts/password/reset/\S+", mail) for mail in self.mails()]
+        return [link[0] for link in links if link][-1]
 
 
 def free_port() -> int:

@@ -18,6 +18,15 @@ def test_every_test_that_the_table_of_faults_names_exists():
     assert missing == []
 
 
+def test_every_test_that_the_points_of_the_pages_name_exists():
+    table = (documents.ROOT / "docs" / "pages.md").read_text(encoding="utf-8")
+    named = re.findall(r"`([\w/]+\.py)::(\w+)`", table)
+    folder = documents.ROOT / "tests"
+    missing = [test for file, test in named if f"\ndef {test}(" not in (folder / file).read_text(encoding="utf-8")]
+    assert len(re.findall(r"^\| \d+ \|", table, re.MULTILINE)) == 57
+    assert missing == []
+
+
 def limits() -> str:
     return documents.CONTRACT.read_text(encoding="utf-8").partition("<!-- limits -->")[2].partition("<!-- /limits")[0]
 

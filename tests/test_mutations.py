@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tests.contract.sentences import SENTENCES
 from tests.matrix import marked
 from tests.mutations import FOLDER, Mutation, mutations, parse, results
+from tests.mutations.__main__ import outcomes_of
 
 # Sentences without a mutation, and pairs of a sentence and a marked test that was not yet seen to fail. Only fewer.
 NOT_YET_MUTATED: set[str] = set()
@@ -46,3 +49,11 @@ def test_a_mutation_is_read_from_its_paragraph() -> None:
     assert parse(text) == [
         Mutation(("1.1", "D3.exact"), "nothing is checked", "config/urls.py", "one\n    two", "three")
     ]
+
+
+def test_what_a_run_that_was_interrupted_found_is_kept(tmp_path: Path) -> None:
+    report = tmp_path / "report.xml"
+    case = '<testcase classname="tests.test_a" name="test_b[%s]">%s</testcase>'
+    cases = [case % (1, '<failure message="no"/>'), case % (2, ""), '<testcase time="0.1"/>']
+    report.write_text(f"<testsuites><testsuite>{''.join(cases)}</testsuite></testsuites>")
+    assert outcomes_of(report) == {"tests/test_a.py::test_b": True}

@@ -31,6 +31,7 @@ GROUPS = {
     "tests/faults/test_cost_of_hostile_requests.py": "load",
     "tests/faults/test_d": "load",
     "tests/faults/test_killed.py": "load",
+    "tests/faults/test_mail.py": "load",
     "tests/faults/test_migration_under_load.py": "load",
     "tests/faults/test_p": "load",
     "tests/faults/test_redis_down.py": "load",
@@ -43,8 +44,10 @@ ALONE = (
     "tests/faults/test_sign_in_flood.py",
     "tests/faults/test_slow_clients.py",
     "tests/fuzz/test_header_cost.py",
-    "tests/unit/test_bench.py",
+    "tests/programs/test_bench.py",
 )
+# The longest test of `make fast`.
+QUICKSTART = "tests/contract/test_operator.py::test_quickstart_serves_a_demo_and_runs_again"
 # Below those that Linux gives to outgoing connections.
 PORTS = range(20_000, 32_768, WORKERS)
 
@@ -70,12 +73,13 @@ class Scheduler(LoadScopeScheduling):
 
 
 def order(items: list[pytest.Item]) -> None:
-    """After the tests in transactions, begin with the longest group, so that no worker waits for it at the end."""
+    """After the tests in transactions, begin with the longest ones, so that no worker waits for them at the end."""
+    longest = (QUICKSTART, *(beginning for beginning, group in GROUPS.items() if group == "load"))
 
     def place(item: pytest.Item) -> int:
         if item.get_closest_marker("django_db") or {"db", "transactional_db"} & set(getattr(item, "fixturenames", ())):
             return 0
-        return 1 if any(item.nodeid.startswith(each) for each, group in GROUPS.items() if group == "load") else 2
+        return 1 if item.nodeid.startswith(longest) else 2
 
     if "PYTEST_XDIST_WORKER" in os.environ:
         items.sort(key=place)

@@ -54,7 +54,8 @@ def count(*counters: Counter) -> int:
 def exceeded(*counters: Counter) -> int:
     """Whether one more event would be too many for a limit: 0, or the seconds (at least 1) to wait. Counts nothing.
 
-    The widest limit, the last, is asked first: while it is full, invented keys make no new counters.
+    The widest limit, the last, is asked first: while it is full, invented keys make no new counters, because without
+    Redis even a look makes one. So a narrower limit that is full for longer may refuse the next try once more.
     """
     for counter in reversed(counters):
         if seconds := _seconds_to_wait(counter, increment=False):

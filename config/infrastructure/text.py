@@ -7,6 +7,7 @@ import unicodedata
 from django.core.exceptions import ValidationError
 from django.utils.translation import gettext as _
 
+_JOINER = "\u200d"
 _CATEGORIES = frozenset({"Cc", "Cs", "Zl", "Zp"})
 _DIRECTIONS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 
@@ -18,3 +19,25 @@ def refuse_control_characters(text: str) -> None:
     """
     if any(unicodedata.category(character) in _CATEGORIES or character in _DIRECTIONS for character in text):
         raise ValidationError(_("This holds characters that can't be used here."), code="control_characters")
+
+
+def first_letter(text: str) -> str:
+    """The first character as a reader sees it: with its accents, or an emoji with all its parts.
+
+    A simplification of the grapheme clusters of Unicode (UAX #29), enough for one letter in place of a logo.
+    """
+    end = 1
+    if all(_is_flag_half(character) for character in text[:2]):
+        end = 2
+    while end < len(text) and (text[end] == _JOINER or text[end - 1] == _JOINER or _extends(text[end])):
+        end += 1
+    return text[:end]
+
+
+def _is_flag_half(character: str) -> bool:
+    return "\U0001f1e6" <= character <= "\U0001f1ff"
+
+
+def _extends(character: str) -> bool:
+    """Whether it changes the character before it: an accent, a form of an emoji, or a skin tone."""
+    return unicodedata.category(character) in ("Mn", "Mc", "Me") or "\U0001f3fb" <= character <= "\U0001f3ff"

@@ -227,11 +227,11 @@ class ApplicationAdmin(ModelAdmin):
         self._set_enabled(request, chosen, True)
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
-        """The rows that are deleted with the applications, as counts: one may have millions of remembered consents."""
+        """The rows that are deleted with the applications, as counts: one may have millions of consents."""
         counts = {
             gettext_lazy("applications"): len(objs),
             gettext_lazy("client secrets"): ApplicationSecret.objects.filter(application__in=objs).count(),
-            gettext_lazy("remembered consents"): Consent.objects.filter(application__in=objs).count(),
+            gettext_lazy("consents"): Consent.objects.filter(application__in=objs).count(),
         }
         return [str(application) for application in objs], counts, set(), []
 

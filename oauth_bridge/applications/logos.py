@@ -5,9 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 
-from django.conf import settings
 from django.http import Http404, HttpRequest, HttpResponse
-from django.urls import reverse
 
 from accounts import media
 from oauth_bridge.models import Application
@@ -28,7 +26,7 @@ def store(application: Application, picture: bytes) -> None:
 
 def logo_url(application: Application) -> str:
     """The absolute URL of the logo; an empty string when the application has none."""
-    return f"{settings.BASE_URL}{reverse('logo', args=[application.logo])}" if application.logo else ""
+    return application.logo_url
 
 
 def logo(request: HttpRequest, name: str) -> HttpResponse:

@@ -1,54 +1,89 @@
-"""The page on which a person sees and ends remembered consents. D7."""
+"""The page "Applications": whom a person has allowed to read the profile, and how to end that. D7."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, cast
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
 from django.utils import timezone
+from django.utils.timesince import timesince
 from django.utils.translation import gettext as _
+from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
+from accounts.views import person_context
 from oauth_bridge.applications.logos import logo_url
-from oauth_bridge.models import Consent
-from oauth_bridge.storage import codes, tokens
+from oauth_bridge.consent import remembered
+from oauth_bridge.storage import codes, consents
+from oauth_bridge.storage.consents import Connection
 
 if TYPE_CHECKING:
     from accounts.models import User
 
 
 @login_required
+@never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
 def applications(request: HttpRequest) -> HttpResponse:
-    """List the remembered consents, newest first. A post ends one, and the application's codes and tokens with it."""
+    """List the person's applications. A post ends "don't ask again" for one of them, or disconnects it.
+
+    A posted client_id is looked for among the person's own applications only.
+    """
     person = cast("User", request.user)
-    remembered = Consent.objects.filter(
-        user=person, expires_at__gt=timezone.now(), person_version=person.credentials_version
-    ).select_related("application")
+    connections = consents.connections(person)
     if request.method == "POST":
-        chosen = remembered.filter(pk=_parse_id(request.POST.get("consent", ""))).first()
-        if chosen:
-            codes.discard_all(chosen.user, chosen.application)
-            tokens.revoke_all(chosen.user, chosen.application)
-            chosen.delete()
-            messages.success(request, _("%(name)s will ask again.") % {"name": chosen.application.name})
+        _end(request, person, {each.application.client_id: each for each in connections})
         return HttpResponseRedirect(request.path, status=303)
-    rows = [
-        {
-            "consent": consent.pk,
-            "name": consent.application.name,
-            "host": consent.application.homepage_host,
-            "logo": logo_url(consent.application),
-            "given_at": consent.given_at,
-            "expires_at": consent.expires_at,
-        }
-        for consent in remembered.order_by("-given_at")
-    ]
-    return render(request, "oauth_bridge/applications.html", {"applications": rows})
+    unasked = remembered.all_remembered(person, [each.application for each in connections])
+    rows = [_row(each, is_remembered=each.application in unasked) for each in sorted(connections, key=_newest_first)]
+    context = {
+        "person": person_context(person),
+        "unasked": [row for row in rows if row["is_trusted"] or row["is_remembered"]],
+        "asked": [row for row in rows if not (row["is_trusted"] or row["is_remembered"])],
+        "days": codes.REDEEMED_KEPT_FOR.days,
+    }
+    return render(request, "oauth_bridge/applications.html", context)
 
 
-def _parse_id(text: str) -> int:
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else 0
+def _end(request: HttpRequest, person: User, connections: dict[str, Connection]) -> None:
+    if chosen := connections.get(request.POST.get("disconnect", "")):
+        consents.disconnect(person, chosen.application)
+        messages.success(request, _("%(name)s is disconnected.") % {"name": chosen.application.name})
+    elif chosen := connections.get(request.POST.get("ask_again", "")):
+        consents.forget(person, chosen.application)
+        messages.success(request, _("%(name)s will ask again.") % {"name": chosen.application.name})
+
+
+def _newest_first(connection: Connection) -> tuple[float, str]:
+    application, consent, sign_ins = connection
+    times = [consent.given_at if consent else None, sign_ins.last_at if sign_ins else None]
+    return -max(time.timestamp() for time in times if time), application.name
+
+
+def _row(connection: Connection, *, is_remembered: bool) -> dict[str, Any]:
+    application, consent, sign_ins = connection
+    return {
+        "client_id": application.client_id,
+        "name": application.name,
+        "host": application.homepage_host,
+        "logo": logo_url(application),
+        "is_enabled": application.is_enabled,
+        "is_trusted": application.is_trusted,
+        "is_remembered": is_remembered,
+        "allowed_at": consent and consent.given_at,
+        "remembered_until": consent and consent.expires_at,
+        "last_sign_in": sign_ins and {"at": sign_ins.last_at, "ago": _ago(sign_ins.last_at)},
+        "sign_ins": sign_ins.number if sign_ins else 0,
+    }
+
+
+def _ago(moment: datetime) -> str:
+    """The time since then in its largest unit. A clock time would be one of another time zone for most people."""
+    now = timezone.now()
+    if now - moment < timedelta(minutes=1):
+        return _("just now")
+    return _("%(time)s ago") % {"time": timesince(moment, now, depth=1)}

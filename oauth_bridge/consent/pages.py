@@ -2,30 +2,42 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlencode, urlsplit
 
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
 from accounts import returning
-from accounts.views import person_context
 from oauth_bridge import responses
-from oauth_bridge.applications.logos import logo_url
+from oauth_bridge.consent import remembered
 from oauth_bridge.consent.request import FIELD_NAME, PendingRequest
 from oauth_bridge.models import Application
 from oauth_bridge.protocol.userinfo import claims_of
 from oauth_bridge.redirect_uris import LOOPBACK_HOSTS
 
+if TYPE_CHECKING:
+    from accounts.models import User
+
+# The parameter with which `ask_again` makes the consent page ask.
+NOTICE = "notice"
+SHORT_NAME_LENGTH = 12
 WEB_SCHEMES = ("http", "https")
 
 
-def authorize_path(pending: PendingRequest, *, notice: bool = False) -> str:
-    """The path that continues the request in any tab, signed in or not. `notice` makes the consent page ask again."""
-    query = {FIELD_NAME: pending.unbound().seal()}
-    return f"{reverse('authorize')}?{urlencode({**query, 'notice': '1'} if notice else query)}"
+def authorize_path(pending: PendingRequest, **more: str) -> str:
+    """The path that continues the request in any tab, signed in or not."""
+    return f"{reverse('authorize')}?{urlencode({FIELD_NAME: pending.unbound().seal(), **more})}"
+
+
+def ask_again(pending: PendingRequest) -> HttpResponse:
+    """The answer to a post that was not accepted: late, from another account or without a valid CSRF token.
+
+    The consent page is then shown with a notice, even if this account's consent is remembered.
+    """
+    return HttpResponseRedirect(authorize_path(pending, **{NOTICE: "1"}), status=303)
 
 
 def sign_in_url(pending: PendingRequest, application: Application) -> str:
@@ -39,20 +51,17 @@ def switch_account_url(pending: PendingRequest, application: Application) -> str
 
 
 def consent(request: HttpRequest, application: Application, pending: PendingRequest, *, notice: bool) -> HttpResponse:
-    """The consent page: the application, the claims, the account and the destination. D7."""
-    members = claims_of(request.user)  # type: ignore[arg-type]
-    labels = {
-        "sub": (_("User ID"), "id"),
-        "nickname": (_("Nickname"), "text"),
-        "email": (_("E-mail address"), "email"),
-        "avatar": (_("Picture"), "image"),
-    }
+    """The consent page: the application, the claims, the account and the destination. D7.
+
+    It is shorter for a person who has allowed the application before.
+    """
+    person = cast("User", request.user)
     context = {
-        "application": _application_context(application),
-        "person": person_context(request.user),  # type: ignore[arg-type]
-        "claims": [
-            {"label": labels[name][0], "kind": labels[name][1], "value": value} for name, value in members.items()
-        ],
+        "application": application.caption,
+        "again": remembered.has_allowed_before(person, application),
+        "short_name": _short_name(person),
+        "claims": _claims(person),
+        "user_id": str(person.pk),
         "destination": destination(pending.redirect_uri),
         "pending": pending.bind(request).seal(),
         "switch_account_url": switch_account_url(pending, application),
@@ -64,11 +73,29 @@ def consent(request: HttpRequest, application: Application, pending: PendingRequ
     return response
 
 
-def lead_back(request: HttpRequest, application: Application, url: str, *, by_page: bool) -> HttpResponse:
+def _claims(person: User) -> list[dict[str, str]]:
+    """The claims as the user-info answer has them, in the order of the page, with a note on a missing nickname."""
+    labels = {"avatar": _("Picture"), "nickname": _("Nickname"), "email": _("E-mail address"), "sub": _("User ID")}
+    values = claims_of(person)
+    claims = [{"name": name, "label": label, "value": values[name], "note": ""} for name, label in labels.items()]
+    if not person.nickname.strip():
+        claims[1]["note"] = _("You have no nickname, so this name is sent.")
+    return claims
+
+
+def _short_name(person: User) -> str:
+    """The first word of the nickname for a button; empty without one, or when it is too long for a button."""
+    first, *_others = person.nickname.split() or [""]
+    return first if len(first) <= SHORT_NAME_LENGTH else ""
+
+
+def lead_back(
+    request: HttpRequest, application: Application, url: str, *, by_page: bool, is_refusal: bool = False
+) -> HttpResponse:
     """A redirect to the callback, or a page with a link to it where a browser may block the redirect. D6, D20."""
     if urlsplit(url).scheme in WEB_SCHEMES and not by_page:
         return responses.redirect_to_callback(request, url)
-    context = {"application": _application_context(application), "url": url}
+    context = {"application": application.caption, "url": url, "is_refusal": is_refusal}
     response = render(request, "oauth_bridge/continuing.html", context)
     response["Content-Security-Policy"] = "form-action 'none'"
     response["Referrer-Policy"] = "no-referrer"
@@ -96,68 +123,35 @@ def form_action(redirect_uri: str) -> str:
     return f"form-action 'self' {sources}"
 
 
-def already_signed_in(request: HttpRequest, application: Application, pending: PendingRequest) -> HttpResponse:
-    return _explanation(
-        request,
-        application,
-        heading=_("You already signed in to %(name)s") % {"name": application.name},
-        message=_("This page has done its work: the application has received your profile."),
-        advice=_("Go on in the application, or sign in to it once more."),
-        actions=[(authorize_path(pending.renewed()), _("Sign in again"))],
-    )
+def already_signed_in(request: HttpRequest, application: Application) -> HttpResponse:
+    """The page after a second "Allow" whose code was redeemed. A new attempt must begin in the application.
+
+    The application expects its `state` once: an answer to a new attempt with the old one would end in its error page.
+    """
+    context = {
+        "application": application.caption,
+        "heading": _("You already signed in to %(name)s") % {"name": application.name},
+        "message": _("This page has done its work: the application has received your profile."),
+        "advice": _("Go on in the application. To sign in once more, begin there."),
+    }
+    return render(request, "oauth_bridge/stopped.html", context)
 
 
 def address_not_confirmed(request: HttpRequest, application: Application, pending: PendingRequest) -> HttpResponse:
     """The page on which a person can ask for a code that confirms the e-mail address. D16."""
-    return _explanation(
-        request,
-        application,
-        heading=_("Your e-mail address is not confirmed"),
-        message=_("%(name)s asks for your e-mail address, and only a confirmed one is ever sent.")
+    context = {
+        "application": application.caption,
+        "heading": _("Your e-mail address is not confirmed"),
+        "message": _("%(name)s asks for your e-mail address, and only a confirmed one is ever sent.")
         % {"name": application.name},
-        advice=_("We can mail you a code. Type it in, and you come back here to go on."),
-        post_action={
+        "advice": _("We can mail you a code. Type it in, and you come back here to go on."),
+        "post_action": {
             "url": f"{reverse('send_code')}?{urlencode({'next': authorize_path(pending)})}",
             "label": _("Send me a code"),
         },
-        status=403,
-    )
-
-
-def _explanation(
-    request: HttpRequest,
-    application: Application,
-    *,
-    heading: str,
-    message: str,
-    advice: str,
-    actions: list[tuple[str, str]] | None = None,
-    post_action: dict[str, str] | None = None,
-    status: int = 200,
-) -> HttpResponse:
-    links = [{"url": url, "label": label} for url, label in actions or []]
-    if application.homepage:
-        links.insert(0, {"url": application.homepage, "label": _("Go to %(name)s") % {"name": application.name}})
-    context = {
-        "application": _application_context(application),
-        "heading": heading,
-        "message": message,
-        "advice": advice,
-        "actions": links,
-        "post_action": post_action,
     }
-    return render(request, "oauth_bridge/stopped.html", context, status=status)
+    return render(request, "oauth_bridge/stopped.html", context, status=403)
 
 
 def _sign_in_caption(application: Application) -> dict[str, str]:
-    return {"name": application.name, "host": application.homepage_host, "logo": logo_url(application)}
-
-
-def _application_context(application: Application) -> dict[str, str]:
-    return {
-        "name": application.name,
-        "homepage": application.homepage,
-        "homepage_host": application.homepage_host,
-        "logo_url": logo_url(application),
-        "initial": application.name[:1].upper(),
-    }
+    return {"name": application.name, "host": application.homepage_host, "logo": application.logo_url}

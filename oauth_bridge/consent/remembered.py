@@ -1,26 +1,22 @@
-"""Store and find consents, which are remembered for 180 days. D7."""
+"""Consents, and "don't ask again", which is remembered for 180 days. D7."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Collection
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from django.utils import timezone
 
-from config.infrastructure.sql import fetch_one
-from oauth_bridge.models import Application, Consent
+from oauth_bridge.models import Application
+from oauth_bridge.storage import consents
 
 if TYPE_CHECKING:
     from accounts.models import User
 
 LIFETIME = timedelta(days=180)
-
-FIND = f"""
-    SELECT fingerprint FROM {Consent._meta.db_table}
-     WHERE user_id = %s AND application_id = %s AND expires_at > %s AND person_version = %s
-"""  # noqa: S608 - table name only
 
 
 def fingerprint(application: Application) -> str:
@@ -31,20 +27,29 @@ def fingerprint(application: Application) -> str:
 
 def is_remembered(person: User, application: Application) -> bool:
     """Whether the person chose "don't ask again" for the application with its current details. One statement."""
-    row = fetch_one(FIND, person.pk, application.pk, timezone.now(), person.credentials_version)
-    return row is not None and row[0] == fingerprint(application)
+    return consents.remembered_fingerprint(person, application) == fingerprint(application)
+
+
+def all_remembered(person: User, applications: Collection[Application]) -> set[Application]:
+    """Those of the applications for which `is_remembered` is true. One statement."""
+    fingerprints = consents.remembered_fingerprints(person)
+    return {each for each in applications if fingerprints.get(each.pk) == fingerprint(each)}
+
+
+def record(person: User, application: Application) -> None:
+    """Store that the person has allowed the application without a choice of "don't ask again".
+
+    An earlier choice is kept while it counts: only the answer to an outdated page can come here then.
+    """
+    if not is_remembered(person, application):
+        consents.store(person, application, fingerprint(application), None)
 
 
 def remember(person: User, application: Application) -> None:
-    """Store the person's consent to the application for 180 days, in place of an earlier one."""
-    now = timezone.now()
-    Consent.objects.update_or_create(
-        user=person,
-        application=application,
-        defaults={
-            "fingerprint": fingerprint(application),
-            "given_at": now,
-            "expires_at": now + LIFETIME,
-            "person_version": person.credentials_version,
-        },
-    )
+    """Store that the person has allowed the application, and is not asked again for 180 days."""
+    consents.store(person, application, fingerprint(application), timezone.now() + LIFETIME)
+
+
+def has_allowed_before(person: User, application: Application) -> bool:
+    """Whether the person has allowed the application with its current details, and has not disconnected it since."""
+    return consents.allowed_fingerprint(person, application) == fingerprint(application)

@@ -17,9 +17,8 @@ from django.core import signing
 from django.http import HttpRequest
 from django.utils.crypto import constant_time_compare, salted_hmac
 
-from oauth_bridge.errors import Fault, RequestError
-from oauth_bridge.protocol import parameters
 from oauth_bridge.protocol.authorization import AuthorizationRequest
+from oauth_bridge.protocol.parameters import Parameters
 
 SALT = "oauth_bridge.consent.pending"
 # The name of the parameter and of the form field. OpenID Connect reserves `request`.
@@ -44,24 +43,26 @@ class PendingRequest(AuthorizationRequest):
     bound_to: str = ""
 
     @classmethod
-    def read(cls, request: HttpRequest) -> PendingRequest:
-        """The pending request of a consent form or of a link of this service; a new one for an application's link.
+    def of_form(cls, form: dict[str, str]) -> PendingRequest:
+        """The pending request of a consent form. Raises DamagedRequest: the signature is wrong or missing."""
+        return cls.unseal(form.get(FIELD_NAME, ""))
 
-        Raises RequestError: the signature is wrong, the form is malformed, or the link has no client_id.
+    @classmethod
+    def of_link(cls, query: Parameters) -> PendingRequest:
+        """The pending request of a link of this service; a new one for an application's link.
+
+        Raises DamagedRequest: the signature is wrong. Raises RequestError: the link has no client_id.
         """
-        try:
-            if request.method == "POST":
-                return cls.unseal(parameters.of_form(request, has_been_read=True).get(FIELD_NAME, ""))
-            query = parameters.of_query(request)
-            if sealed := query.text(FIELD_NAME):
-                return replace(cls.unseal(sealed), repeated="".join(query.repeated()[:1]))
-            return cls.begin(AuthorizationRequest.from_query(query))
-        except DamagedRequest:
-            raise RequestError(Fault.REQUEST_DAMAGED) from None
+        if sealed := query.text(FIELD_NAME):
+            return replace(cls.unseal(sealed), repeated="".join(query.repeated()[:1]))
+        return cls.begin(AuthorizationRequest.from_query(query))
 
     @classmethod
     def begin(cls, request: AuthorizationRequest) -> PendingRequest:
-        return cls(**asdict(request), attempt=new_attempt(), opened_at=int(time.time()))
+        """A new attempt."""
+        return cls(
+            request.parameters, request.state, request.repeated, attempt=new_attempt(), opened_at=int(time.time())
+        )
 
     @classmethod
     def unseal(cls, sealed: str) -> PendingRequest:
@@ -84,10 +85,6 @@ class PendingRequest(AuthorizationRequest):
         """Whether the answer of a consent page is accepted: same person, same session, page less than an hour old."""
         is_fresh = int(time.time()) - self.opened_at < PAGE_LIFETIME.total_seconds()
         return is_fresh and constant_time_compare(self.bound_to, _binding(request))
-
-    def renewed(self) -> PendingRequest:
-        """The same request as a new attempt, for a person who chooses to sign in again."""
-        return replace(self, attempt=new_attempt(), bound_to="", opened_at=int(time.time()))
 
     def unbound(self) -> PendingRequest:
         return replace(self, bound_to="")

@@ -79,10 +79,12 @@ def verify(request: AuthorizationRequest) -> Application:
         raise UnverifiedRequest(Fault.CLIENT_DISABLED, request.redirect_uri)
 
     if not request.redirect_uri:
-        raise UnverifiedRequest(Fault.MISSING, name="redirect_uri")
+        raise UnverifiedRequest(Fault.MISSING, application=application.caption, name="redirect_uri")
     if request.redirect_uri not in application.callback_addresses:
         parts = redirect_uris.likely_differences(request.redirect_uri)
-        raise UnverifiedRequest(Fault.REDIRECT_URI_MISMATCH, request.redirect_uri, parts=parts)
+        raise UnverifiedRequest(
+            Fault.REDIRECT_URI_MISMATCH, request.redirect_uri, application=application.caption, parts=parts
+        )
 
     if request.repeated:
         raise CallbackError(request, Fault.REPEATED, name=request.repeated)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import re
 
-from oauth_bridge import throttling
+from oauth_bridge import notices, throttling
 from oauth_bridge.credentials import new_credential
 from oauth_bridge.errors import Fault, RequestError
 from oauth_bridge.models import AccessToken
@@ -36,7 +36,10 @@ def exchange(form: dict[str, str], address: str) -> tuple[str, AccessToken]:
         token = new_credential()
         row = codes.redeem(form, client.pk, token)
         if row is None:
-            raise codes.explain(form, client, address) or RequestError(Fault.CODE_RACED)
+            error = codes.explain(form, client, address) or RequestError(Fault.CODE_RACED)
+            if isinstance(error, codes.CodeReplayed):
+                notices.code_replayed(error.person_id, client.pk)
+            raise error
         return token, row
 
 

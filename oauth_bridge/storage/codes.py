@@ -11,12 +11,15 @@ import base64
 import hashlib
 import logging
 from dataclasses import dataclass
-from datetime import timedelta
-from typing import TYPE_CHECKING
+from datetime import datetime, timedelta
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple, cast
 from uuid import UUID
 
 from django.db import transaction
+from django.db.models import Count, Max
 from django.utils import timezone
+from django.utils.functional import SimpleLazyObject
 from oauth2_provider.settings import oauth2_settings
 
 from config.infrastructure.sql import fetch_one, is_postgresql
@@ -26,7 +29,7 @@ from oauth_bridge.errors import Fault, RequestError
 from oauth_bridge.models import AccessToken, Application, AuthorizationCode
 from oauth_bridge.storage import tokens
 from oauth_bridge.storage.client_secrets import Client
-from oauth_bridge.storage.tokens import APPLICATIONS, PEOPLE, STORE, STORED, TOKENS
+from oauth_bridge.storage.tokens import APPLICATIONS, PEOPLE, STORED
 
 if TYPE_CHECKING:
     from accounts.models import User
@@ -37,6 +40,9 @@ CODES = AuthorizationCode._meta.db_table
 
 # A second redemption within this time is the same exchange sent twice; a later one is a replay (D13).
 SENT_TWICE_WITHIN = timedelta(seconds=3)
+
+# A redeemed code is the record of a sign-in. People see how often an application signed them in within this time.
+REDEEMED_KEPT_FOR = timedelta(days=30)
 
 ISSUE = f"""
     INSERT INTO {CODES} (digest, attempt, application_id, user_id, redirect_uri, scope, code_challenge,
@@ -61,8 +67,23 @@ class Attempt:
     code_challenge: str
 
 
+class SignIns(NamedTuple):
+    """A person's sign-ins to one application: redeemed codes."""
+
+    last_at: datetime
+    number: int
+
+
 class AlreadyRedeemed(Exception):
     """A code of the attempt has been redeemed, so no new one is issued for it (D8)."""
+
+
+class CodeReplayed(RequestError):
+    """A spent code was sent again, and its token is revoked. `person_id` is the person who should be told. D13."""
+
+    def __init__(self, row: AuthorizationCode, age_seconds: float) -> None:
+        super().__init__(Fault.CODE_SPENT, age=f"{age_seconds:.1f}")
+        self.person_id: UUID = row.user_id
 
 
 def issue(attempt: Attempt, person: User) -> str:
@@ -97,9 +118,16 @@ def discard(attempt_id: UUID, person: User) -> None:
     AuthorizationCode.objects.filter(attempt=attempt_id, user=person, redeemed_at=None).delete()
 
 
-def discard_all(person: User, application: Application) -> None:
-    """Delete every unredeemed code of the person for the application."""
-    AuthorizationCode.objects.filter(user=person, application=application, redeemed_at=None).delete()
+def delete_all(person: User, application: Application) -> None:
+    """Delete every code of the person for the application, redeemed or not."""
+    AuthorizationCode.objects.filter(user=person, application=application).delete()
+
+
+def sign_ins(person: User) -> dict[int, SignIns]:
+    """The person's sign-ins within REDEEMED_KEPT_FOR, by the primary key of the application. One statement."""
+    redeemed = AuthorizationCode.objects.filter(user=person, redeemed_at__gt=timezone.now() - REDEEMED_KEPT_FOR)
+    rows = redeemed.values_list("application").annotate(last_at=Max("redeemed_at"), number=Count("pk"))
+    return {application_id: SignIns(last_at, number) for application_id, last_at, number in rows}
 
 
 # Redemption ----------------------------------------------------------------------------------------------------------
@@ -118,16 +146,10 @@ REDEEM = f"""
        AND EXISTS (SELECT 1 FROM {APPLICATIONS} a
                     WHERE a.id = application_id AND a.credentials_version = application_version)
        AND redirect_uri = coalesce(%s, redirect_uri)
- RETURNING application_id, user_id, scope, person_version, application_version
+ RETURNING {tokens.FROM_CODE}
 """  # noqa: S608
 
-REDEEM_AND_STORE = f"""
-    WITH redeemed AS ({REDEEM})
-    {STORE} SELECT %s, application_id, user_id, scope, person_version, application_version, %s, %s FROM redeemed
-    RETURNING {STORED.columns(TOKENS)}
-"""  # noqa: S608
-
-STORE_VALUES = f"{STORE} VALUES (%s, %s, %s, %s, %s, %s, %s, %s) RETURNING {STORED.columns(TOKENS)}"
+REDEEM_AND_STORE = f"WITH redeemed AS ({REDEEM}) {tokens.STORE_REDEEMED}"
 
 FIND = f"""
     SELECT c.id, c.digest, c.application_id, c.user_id, c.redirect_uri, c.code_challenge, c.expires_at, c.redeemed_at,
@@ -157,8 +179,9 @@ def redeem(form: dict[str, str], application_id: int, token: str) -> AccessToken
     else:
         with transaction.atomic():
             redeemed = fetch_one(REDEEM, *redemption)
-            row = fetch_one(STORE_VALUES, token_digest, *redeemed, now, expires_at) if redeemed else None
-    return STORED.instance(row) if row else None
+            row = fetch_one(tokens.STORE, token_digest, now, expires_at, *redeemed) if redeemed else None
+    # Only receivers of `app_authorized` read the row, and most installations have none.
+    return cast(AccessToken, SimpleLazyObject(partial(STORED.instance, row))) if row else None
 
 
 def explain(form: dict[str, str], client: Client, address: str) -> RequestError | None:
@@ -213,7 +236,7 @@ def _explain_redeemed(row: AuthorizationCode, client: Client, address: str) -> R
         "code replayed, token revoked",
         extra={"client_id": client.client_id, "code_row": row.pk, "age_seconds": round(age, 1), "address": address},
     )
-    return RequestError(Fault.CODE_SPENT, age=f"{age:.1f}")
+    return CodeReplayed(row, age)
 
 
 def challenge_of(verifier: str) -> str:

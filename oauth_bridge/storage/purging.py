@@ -17,10 +17,10 @@ from typing import NamedTuple
 from django.db import OperationalError, connection, models, transaction
 from django.utils import timezone
 
-from accounts.models import Session
+from accounts.models import OutgoingMail, Session
 from config.infrastructure.sql import adapted
-from oauth_bridge.models import AccessToken, ApplicationSecret, AuthorizationCode, Consent, PurgeRun
-from oauth_bridge.storage import tokens
+from oauth_bridge.models import AccessToken, ApplicationSecret, AuthorizationCode, PurgeRun
+from oauth_bridge.storage import codes, tokens
 from oauth_bridge.storage.client_secrets import EXPIRED_KEPT_FOR
 
 # After a slower statement the range gets smaller. A request waits for about one statement at most.
@@ -31,11 +31,14 @@ QUERY_CANCELED = "57014"  # SQLSTATE
 
 
 class Table(NamedTuple):
-    """A table to purge. A row is deleted when the time in `column` is `kept_for` or more in the past."""
+    """A table to purge. A row is deleted when `condition` is true.
+
+    Each %s of it stands for a time, which is as far in the past as the entry of `kept_for` says.
+    """
 
     model: type[models.Model]
-    column: str
-    kept_for: timedelta
+    condition: str
+    kept_for: tuple[timedelta, ...]
 
     @property
     def name(self) -> str:
@@ -43,12 +46,18 @@ class Table(NamedTuple):
 
 
 TABLES = (
-    # A redeemed code is kept for the lifetime of its token, so that a replay can still revoke the token (D13).
-    Table(AuthorizationCode, "expires_at", tokens.lifetime()),
-    Table(AccessToken, "expires_at", timedelta(0)),
-    Table(ApplicationSecret, "expires_at", EXPIRED_KEPT_FOR),
-    Table(Consent, "expires_at", timedelta(0)),
-    Table(Session, "expire_date", timedelta(0)),
+    # A redeemed code is the record of a sign-in. It outlives its token, so that a replay still revokes the token (D13).
+    # Others are kept for as long as a token, so that the application is told why a late code is refused.
+    Table(
+        AuthorizationCode,
+        "(redeemed_at IS NULL AND expires_at <= %s OR redeemed_at <= %s)",
+        (tokens.lifetime(), codes.REDEEMED_KEPT_FOR),
+    ),
+    Table(AccessToken, "expires_at <= %s", (timedelta(0),)),
+    Table(ApplicationSecret, "expires_at <= %s", (EXPIRED_KEPT_FOR,)),
+    Table(Session, "expire_date <= %s", (timedelta(0),)),
+    # `accounts.outbox` deletes them, and logs those that were not sent. The purge finds some where nothing sends.
+    Table(OutgoingMail, "expires_at <= %s", (timedelta(days=1),)),
 )
 
 
@@ -70,7 +79,7 @@ RANGE_STATEMENTS = {
     "postgresql": RangeStatements(
         "SELECT 0, pg_relation_size('{table}') / current_setting('block_size')::bigint",
         "DELETE FROM {table} WHERE ctid = ANY (ARRAY(SELECT ctid FROM {table}"
-        " WHERE ctid >= %s::tid AND ctid < %s::tid AND {column} <= %s FOR UPDATE SKIP LOCKED))",
+        " WHERE ctid >= %s::tid AND ctid < %s::tid AND {condition} FOR UPDATE SKIP LOCKED))",
         "({},0)",
         min_size=8,
         max_size=512,
@@ -78,7 +87,7 @@ RANGE_STATEMENTS = {
     # Positions are row ids.
     "sqlite": RangeStatements(
         "SELECT coalesce((SELECT min(rowid) FROM {table}), 0), coalesce((SELECT max(rowid) FROM {table}), -1) + 1",
-        "DELETE FROM {table} WHERE rowid >= %s AND rowid < %s AND {column} <= %s",
+        "DELETE FROM {table} WHERE rowid >= %s AND rowid < %s AND {condition}",
         "{}",
         min_size=100,
         max_size=2_000,
@@ -140,12 +149,12 @@ def _bounds(statements: RangeStatements, table: Table) -> tuple[int, int]:
 
 
 def _delete(statements: RangeStatements, table: Table, start: int, stop: int, now: datetime) -> int:
-    statement = statements.delete.format(table=table.name, column=table.column)
+    statement = statements.delete.format(table=table.name, condition=table.condition)
     positions = (statements.position.format(start), statements.position.format(stop))
     with connection.cursor() as cursor:
         if connection.vendor == "postgresql":
             cursor.execute(f"SET LOCAL statement_timeout = {STATEMENT_TIMEOUT_MS}")
-        cursor.execute(statement, [*positions, *adapted(now - table.kept_for)])
+        cursor.execute(statement, [*positions, *adapted(*(now - kept_for for kept_for in table.kept_for))])
         return int(cursor.rowcount)
 
 

@@ -13,6 +13,7 @@ from django.db import connection, models, transaction
 from django.db.models import Count, F, Max, Q
 from django.utils import timezone
 
+from accounts import outbox
 from accounts.models import Session, User
 from oauth_bridge.models import AccessToken, Application, ApplicationSecret, AuthorizationCode, Consent
 
@@ -52,13 +53,17 @@ class RestoreReport(NamedTuple):
 
 
 def end_credentials_and_report() -> RestoreReport:
-    """End all sessions, codes and access tokens, and report their numbers and the rows that an operator must check."""
+    """End all sessions, codes and access tokens, and report their numbers and the rows that an operator must check.
+
+    E-mails that wait with a code or a link are deleted too.
+    """
     with transaction.atomic(), connection.cursor() as cursor:
         if connection.vendor == "postgresql":
             cursor.execute("SET LOCAL statement_timeout = 0")  # counting reads whole tables
         report = _report(timezone.now())
     for model in ENDED.values():
         _delete_all(model._meta.db_table)
+    outbox.drop_credentials()
     return report
 
 

@@ -25,12 +25,14 @@ TOKENS = AccessToken._meta.db_table
 PEOPLE = get_user_model()._meta.db_table
 APPLICATIONS = Application._meta.db_table
 
-# The end of it, VALUES or SELECT, is written where a code is redeemed.
-STORE = f"""
-    INSERT INTO {TOKENS} (digest, application_id, user_id, scope, person_version, application_version,
-                          issued_at, expires_at)
-"""
 STORED = Rows(AccessToken)
+
+# The columns that a token has from the code redeemed for it: the redemption returns them. On PostgreSQL `redeemed` is a
+# part of the same statement.
+FROM_CODE = "application_id, user_id, scope, person_version, application_version"
+_INSERT = f"INSERT INTO {TOKENS} (digest, issued_at, expires_at, {FROM_CODE})"
+STORE = f"{_INSERT} VALUES (%s, %s, %s, %s, %s, %s, %s, %s) RETURNING {STORED.columns(TOKENS)}"
+STORE_REDEEMED = f"{_INSERT} SELECT %s, %s, %s, {FROM_CODE} FROM redeemed RETURNING {STORED.columns(TOKENS)}"  # noqa: S608
 
 BEARERS = Rows(get_user_model(), "id", "nickname", "email", "email_verified_at", "avatar")
 

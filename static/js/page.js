@@ -78,7 +78,7 @@ const select = (element) => {
 const copy = async (element) => {
   select(element);
   if (!navigator.clipboard) return document.execCommand("copy");
-  await navigator.clipboard.writeText(element.textContent.trim());
+  await navigator.clipboard.writeText(element.innerText.trim());
   return true;
 };
 document.querySelectorAll("[data-copy]").forEach((button) => {

@@ -20,8 +20,8 @@ from django.utils import timezone
 
 DOMAIN = "bench.invalid"
 APPLICATIONS = 10
-# Rows follow each other by a millisecond from here: no valid row expires during a run, and all dead rows are expired.
-LIVE_FROM, DEAD_FROM = timedelta(days=30), timedelta(days=-30)
+# Rows follow each other by a millisecond from here. No valid row expires during a run; a purge deletes all dead ones.
+LIVE_FROM, DEAD_FROM = timedelta(days=30), timedelta(days=-60)
 
 PEOPLE = "accounts_user"
 TOKENS = "oauth_bridge_accesstoken"

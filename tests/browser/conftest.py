@@ -132,6 +132,9 @@ def link(driver: OAuthDriver) -> Callable[..., str]:
 
 
 def sign_in(page: Page, email: str, password: str) -> None:
+    not_you = page.get_by_role("button", name="Not you? Remove this account")
+    if not_you.count():
+        press(page, not_you)
     page.get_by_label("E-mail address").fill(email)
     page.get_by_label("Password", exact=True).fill(password)
     press(page, page.get_by_role("button", name="Sign in", exact=True))

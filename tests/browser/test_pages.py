@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
+from django.utils import timezone
 from playwright.sync_api import Page
 
 from accounts.models import NICKNAME_MAX_LENGTH
+from oauth_bridge.consent import remembered
 from oauth_bridge.models import NAME_MAX_LENGTH
 from tests.browser.conftest import Open, press, sign_in
 from tests.driver import OAuthDriver
-from tests.factories import PASSWORD, ApplicationFactory, ConsentFactory, PersonFactory, Registered
+from tests.factories import PASSWORD, ApplicationFactory, CodeFactory, ConsentFactory, PersonFactory, Registered
 from tests.matrix import contract
 from tests.server import Server
 
@@ -61,9 +62,7 @@ class Visitor:
         self.page.get_by_label("E-mail address").fill(self.alice.email)
         press(self.page, self.page.locator("form button[type=submit]").last)
         yield "password reset, sent"
-        link = re.search(r"https?://\S+/accounts/password/reset/\S+", self.provider.mails()[-1])
-        assert link
-        self._open(link[0])
+        self._open(self.provider.reset_link())
         yield "password reset, new password"
         self._open(self.link(self.application))
         yield "sign-in for an application"
@@ -77,15 +76,34 @@ class Visitor:
         yield "address not confirmed"
         self.page.context.clear_cookies()
 
+    def _allow_applications(self) -> None:
+        """One that is not asked for again, one that is, one that is trusted and one that is switched off."""
+        row = self.application.row
+        ConsentFactory(user=self.alice, application=row, fingerprint=remembered.fingerprint(row))
+        for application in (ApplicationFactory(), ApplicationFactory(is_enabled=False, homepage="")):
+            ConsentFactory(user=self.alice, application=application.row, expires_at=None)
+        CodeFactory(user=self.alice, application=self.device, redeemed_at=timezone.now())
+
     def _as_alice(self) -> Iterator[str]:
         self._open(self.link(self.application))
         sign_in(self.page, self.alice.email, PASSWORD)
         yield "consent"
         self.page.locator("details summary").first.click()
         yield "consent, address unfolded"
-        ConsentFactory(user=self.alice, application=self.application.row, fingerprint="x")
+        self._open("/accounts/applications")
+        yield "applications, none"
+        self._allow_applications()
         for name, path in {
             "profile": "/accounts/profile",
+            "security": "/accounts/security",
+            "new password": "/accounts/password/change",
+            "new address": "/accounts/email",
+            "password again": "/accounts/confirm?next=/accounts/email",
+            "browsers": "/accounts/browsers",
+            "authenticator app": "/accounts/security/authenticator",
+            "passkey": "/accounts/security/passkeys/add",
+            "data": "/accounts/export",
+            "deletion": "/accounts/delete",
             "applications": "/accounts/applications",
             "sign-out": "/accounts/sign-out",
         }.items():
@@ -97,6 +115,24 @@ class Visitor:
         self.page.get_by_label("Nickname").fill("n" * 300)
         press(self.page, self.page.get_by_role("button", name="Save"))
         yield "profile with an error"
+        self._open("/accounts/password/change")
+        for label, typed in {
+            "Present password": "wrong",
+            "New password": "short",
+            "New password again": "other",
+        }.items():
+            self.page.get_by_label(label, exact=True).fill(typed)
+        press(self.page, self.page.get_by_role("button", name="Save the password"))
+        yield "new password with errors"
+        self._open("/accounts/email")
+        self.page.get_by_label("New e-mail address").fill(f"new-{self.alice.email}")
+        press(self.page, self.page.get_by_role("button", name="Send the code"))
+        yield "code for the new address"
+        self._open("/accounts/sign-out")
+        press(self.page, self.page.locator("main").get_by_role("button", name="Sign out"))
+        self._open("/accounts/sign-in")
+        assert self.page.get_by_role("button", name="Not you?").count()
+        yield "sign-in with the last account"
         self.page.context.clear_cookies()
         self._open(self.link(self.device))
         sign_in(self.page, self.alice.email, PASSWORD)

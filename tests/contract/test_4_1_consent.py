@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from accounts.models import Session
 from oauth_bridge.models import AuthorizationCode, Consent
-from tests.driver import OAuthDriver, Page, error_of
+from tests.driver import Form, OAuthDriver, Page, error_of
 from tests.factories import PASSWORD, ApplicationFactory, Registered
 from tests.matrix import contract
 
@@ -23,6 +23,27 @@ def is_asked(driver: OAuthDriver, application: Registered, **changes: str | None
 def remember(driver: OAuthDriver, application: Registered) -> None:
     driver.decide(driver.open(driver.authorization_url(application)), remember=True)
     assert not is_asked(driver, application)
+
+
+def token_of(driver: OAuthDriver, application: Registered, *, remember: bool = False) -> str:
+    """The token of a sign-in of a person who is signed in here."""
+    answer = driver.get(driver.authorization_url(application))
+    if answer.status_code == 200:
+        answer = driver.decide(answer, remember=remember)
+    code = driver.callback(answer).parameters["code"]
+    return str(driver.exchange(application, code).json()["access_token"])
+
+
+def button(driver: OAuthDriver, name: str, application: Registered) -> Form | None:
+    """The form with this button for the application, on the page of the person's applications."""
+    forms = Page(driver.open("/accounts/applications")).forms
+    return next((form for form in forms if (name, application.client_id) in form.buttons), None)
+
+
+def press(driver: OAuthDriver, name: str, application: Registered) -> None:
+    form = button(driver, name, application)
+    assert form
+    driver.submit(form, button=(name, application.client_id))
 
 
 # Asking and remembering -----------------------------------------------------------------------------------------------
@@ -90,25 +111,55 @@ def test_a_remembered_consent_ends_when_the_application_changes(
 def test_a_remembered_consent_ends_when_the_person_revokes_it(
     signed_in: OAuthDriver, another_driver: OAuthDriver, application: Registered, mallory: Any
 ) -> None:
-    answer = signed_in.decide(signed_in.open(signed_in.authorization_url(application)), remember=True)
-    code = signed_in.callback(answer).parameters["code"]
-    token = signed_in.exchange(application, code).json()["access_token"]
-
-    page = Page(signed_in.open("/accounts/applications"))
-    assert application.row.name in page.text
-    form = next(form for form in page.forms if ("consent") in dict(form.buttons))
-
+    token = token_of(signed_in, application, remember=True)
     another_driver.signed_in(mallory.email, PASSWORD)
-    hers = Page(another_driver.open("/accounts/applications"))
-    assert application.row.name not in hers.text
-    form_of_hers = Page(another_driver.open("/accounts/profile")).forms[0]
-    form_of_hers.action = form.action
-    another_driver.submit(form_of_hers, button=form.buttons[0])
+    remember(another_driver, application)
+    press(another_driver, "ask_again", application)
+    assert is_asked(another_driver, application)
     assert not is_asked(signed_in, application)
 
-    signed_in.submit(form, button=form.buttons[0])
+    press(signed_in, "ask_again", application)
     assert is_asked(signed_in, application)
+    assert signed_in.userinfo(token).status_code == 200
+    assert button(signed_in, "ask_again", application) is None
+    assert button(signed_in, "disconnect", application)
+
+
+@contract("D7.revoked")
+@pytest.mark.parametrize("is_remembered", [True, False])
+def test_to_disconnect_an_application_ends_its_consent_its_codes_and_its_tokens(
+    signed_in: OAuthDriver, application: Registered, is_remembered: bool
+) -> None:
+    other = ApplicationFactory()
+    kept = token_of(signed_in, other, remember=True)
+    ended = [token_of(signed_in, application, remember=is_remembered and number == 1) for number in range(2)]
+    page = signed_in.get(signed_in.authorization_url(application))
+    code = signed_in.callback(page if is_remembered else signed_in.decide(page)).parameters["code"]
+
+    press(signed_in, "disconnect", application)
+    error_of(signed_in.exchange(application, code), 400, "invalid_grant")
+    assert [signed_in.userinfo(token).status_code for token in ended] == [401, 401]
+    assert button(signed_in, "disconnect", application) is None
+    assert signed_in.userinfo(kept).status_code == 200
+    assert not is_asked(signed_in, other)
+
+    assert is_asked(signed_in, application)
+    assert signed_in.userinfo(token_of(signed_in, application)).status_code == 200
+    assert button(signed_in, "disconnect", application)
+
+
+@contract("D7.revoked")
+def test_a_trusted_application_is_listed_and_can_sign_the_person_in_after_it_was_disconnected(
+    signed_in: OAuthDriver,
+) -> None:
+    trusted = ApplicationFactory(is_trusted=True)
+    assert button(signed_in, "disconnect", trusted) is None
+    token = token_of(signed_in, trusted)
+    assert button(signed_in, "ask_again", trusted) is None
+    press(signed_in, "disconnect", trusted)
     assert signed_in.userinfo(token).status_code == 401
+    assert button(signed_in, "disconnect", trusted) is None
+    assert signed_in.userinfo(token_of(signed_in, trusted)).status_code == 200
 
 
 @contract("D7.aged")
@@ -220,9 +271,12 @@ def test_after_the_code_was_redeemed_the_page_says_so_and_leads_on(
     answer = signed_in.decide(page)
     assert answer.status_code == 200
     assert "You already signed in" in Page(answer).text
-    again = next(link for link in Page(answer).links if "/oauth/authorize" in link)
-    fresh = signed_in.callback(signed_in.decide(signed_in.open(again))).parameters["code"]
-    assert signed_in.exchange(application, fresh).status_code == 200
+    # The application expects its state once, so a new attempt begins there.
+    assert Page(answer).links == [application.row.homepage]
+    assert Page(answer).forms == []
+    fresh = signed_in.open(signed_in.authorization_url(application))
+    code = signed_in.callback(signed_in.decide(fresh)).parameters["code"]
+    assert signed_in.exchange(application, code).status_code == 200
     assert signed_in.userinfo(token).status_code == 200
 
 

@@ -40,7 +40,7 @@ def test_an_unknown_path_is_a_404_as_json_or_as_a_page(driver: OAuthDriver) -> N
     page = driver.get("/unknown")
     assert page.status_code == 404
     assert page.headers["Content-Type"].startswith("text/html")
-    assert "Page not found" in Page(page).text
+    assert "There is no page here" in Page(page).text
     for path in ("/accounts/sign-in/", "/accounts/unknown", "/avatars/x", "/logos/x"):
         assert driver.get(path).status_code == 404, path
         assert driver.call("POST", path).status_code in (403, 404, 405), path

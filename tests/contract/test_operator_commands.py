@@ -305,7 +305,7 @@ def test_purge_deletes_what_is_past_use_and_nothing_else(
     assert result.returncode == 0, result.stderr
     assert AuthorizationCode.objects.filter(application=application.row).count() == 2
     assert AccessToken.objects.filter(application=application.row).count() == 2
-    assert not Consent.objects.filter(pk=consent.pk).exists()
+    assert Consent.objects.filter(pk=consent.pk).exists(), "the application is allowed until it is disconnected"
     assert not Session.objects.filter(pk=session.pk).exists()
     assert driver.exchange(application, live_code.raw).status_code == 200
     assert driver.userinfo(live_token.raw).status_code == 200

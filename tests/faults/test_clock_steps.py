@@ -118,7 +118,7 @@ def test_a_limit_opens_again_after_its_period_and_the_minute_that_comes_twice(
             assert wait <= 60
             clock.shift(wait)
             waited += wait
-        assert waited <= 120
+            assert waited <= 120
 
 
 def wait_of(response: Any) -> int:

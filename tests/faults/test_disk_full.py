@@ -88,7 +88,7 @@ def disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", "--lazy", folder], check=True)
 
 
-@contract("D13.no-row", "D19/temporarily_unavailable", "D19.page")
+@contract("D19/temporarily_unavailable", "D19.page")
 def test_a_full_disk(disk: Path, sqlite_template: Path, launch: Launch) -> None:
     """SQLITE_FULL."""
     path = Path(shutil.copy(sqlite_template, disk))
@@ -106,7 +106,7 @@ def fill(path: Path) -> None:
             pass
 
 
-@contract("D13.no-row", "D19/temporarily_unavailable", "D19.page")
+@contract("D19/temporarily_unavailable", "D19.page")
 def test_a_limit_on_the_size_of_files(tmp_path: Path, sqlite_template: Path, launch: Launch) -> None:
     """SQLITE_IOERR_WRITE, as with a quota."""
     path = Path(shutil.copy(sqlite_template, tmp_path))
@@ -121,7 +121,7 @@ def test_a_limit_on_the_size_of_files(tmp_path: Path, sqlite_template: Path, lau
         check_that_all_goes_on(signed)
 
 
-@contract("D13.no-row", "D19/temporarily_unavailable", "D19.page")
+@contract("D19/temporarily_unavailable", "D19.page")
 def test_a_file_that_may_only_be_read(tmp_path: Path, sqlite_template: Path, launch: Launch) -> None:
     """SQLITE_READONLY. A connection opened meanwhile leads to one more 503, and then the file is opened again."""
     path = Path(shutil.copy(sqlite_template, tmp_path))

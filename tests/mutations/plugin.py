@@ -20,7 +20,7 @@ def setup_from_template(**options: Any) -> list[Any]:
     name = connection.settings_dict["TEST"]["NAME"]
     if TEMPLATE.exists():
         shutil.copy(TEMPLATE, name)
-        return setup_databases(**options, keepdb=True)
+        return setup_databases(**{**options, "keepdb": True})
     configured = setup_databases(**options)
     with connection.cursor() as cursor:
         cursor.execute("VACUUM INTO %s", [str(TEMPLATE)])

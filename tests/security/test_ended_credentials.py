@@ -72,7 +72,7 @@ class Held:
             assert refused.status_code == 200 or "has been revoked" in refused.json()["error_description"]
         anew = Client()
         assert sign_in(anew, self.person, password).status_code == 302
-        remembered = anew.get("/accounts/applications", headers=PAGE).context["applications"]
+        remembered = anew.get("/accounts/applications", headers=PAGE).context["unasked"]
         is_asked = consent_page(anew, self.application) != ""
         assert bool(remembered) is not is_asked
         return {
@@ -110,6 +110,25 @@ def reset_by_mail(owner: User, _patch: pytest.MonkeyPatch) -> str:
     page = browser.get(mailed_path(), follow=True)
     browser.post(page.context["action_url"], {"password1": NEW_PASSWORD, "password2": NEW_PASSWORD})
     return NEW_PASSWORD
+
+
+def changed_on_the_page(owner: User, _patch: pytest.MonkeyPatch) -> str:
+    browser = Client()
+    sign_in(browser, owner)
+    form = {"oldpassword": PASSWORD, "password1": NEW_PASSWORD, "password2": NEW_PASSWORD}
+    assert browser.post("/accounts/password/change", form).status_code == 302
+    return NEW_PASSWORD
+
+
+def address_changed(owner: User, _patch: pytest.MonkeyPatch) -> str:
+    browser = Client()
+    sign_in(browser, owner)
+    browser.post("/accounts/email", {"email": f"new-{owner.email}"})
+    code = re.search(r"^ {4}(\S+)$", mail.outbox[-1].body, re.MULTILINE)
+    assert code
+    assert browser.post("/accounts/confirm-email", {"code": code[1]}).status_code == 302
+    owner.refresh_from_db()
+    return PASSWORD
 
 
 def set_by_operator(owner: User, patch: pytest.MonkeyPatch) -> str:
@@ -150,13 +169,21 @@ def test_without_an_ending_all_of_it_lives(alice: User, application: Registered,
 
 
 @contract("D17.password")
-@pytest.mark.parametrize("end", [reset_by_mail, set_by_operator])
+@pytest.mark.parametrize("end", [reset_by_mail, changed_on_the_page, set_by_operator])
 def test_a_new_password_ends_all_that_was_given_out_before(
     alice: User, application: Registered, settings: Any, monkeypatch: pytest.MonkeyPatch, end: Ending
 ) -> None:
     settings.RATES = {"sign_in_account": "3/15m"}
     held = Held(alice, application)
     assert held.lives(end(alice, monkeypatch)) == NOTHING
+
+
+def test_a_new_address_ends_all_that_was_given_out_before(
+    alice: User, application: Registered, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.RATES = {"sign_in_account": "3/15m"}
+    held = Held(alice, application)
+    assert held.lives(address_changed(alice, monkeypatch)) == NOTHING
 
 
 @contract("D17.activated")

@@ -6,9 +6,13 @@
 
 from __future__ import annotations
 
+import time
+from datetime import UTC, datetime
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import time_machine
 from django.core import mail
 from django.test import Client
 
@@ -224,3 +228,90 @@ def test_code_by_mail_lets_the_victim_go_on(library_limits: None) -> None:
     assert sign_in(bob.email, PASSWORD, browser=his)["Location"] == "/accounts/confirm-email"
     code = next(line.strip() for line in mail.outbox[0].body.splitlines() if line.startswith("    "))
     assert his.post("/accounts/confirm-email", {"code": code})["Location"] == "/accounts/profile"
+
+
+# A new address --------------------------------------------------------------------------------------------------------
+
+
+def ask_for_codes(person: User, number: int) -> list[Any]:
+    browser = Client()
+    sign_in(person.email, PASSWORD, browser=browser)
+    return [browser.post("/accounts/email", {"email": f"{each}-{person.email}"}) for each in range(number)]
+
+
+def test_new_address_stops_the_attacker(settings: Any) -> None:
+    settings.RATES = {"sign_in_account": "10/15m"}
+    assert statuses(ask_for_codes(PersonFactory(), 7)) == [302] * 5 + [429] * 2
+    assert len(mail.outbox) == 5
+
+
+def test_new_address_lets_the_victim_go_on(settings: Any, alice: User) -> None:
+    settings.RATES = {"sign_in_account": "10/15m"}
+    ask_for_codes(PersonFactory(), 7)
+    assert statuses(ask_for_codes(alice, 1)) == [302]
+
+
+NEW_ACCOUNT = {"nickname": "Mallory", "password1": "a long enough phrase"}
+
+
+def sign_up(email: str, number: int) -> list[Any]:
+    """The answers of so many sign-ups, each from another address and 11 seconds after the one before."""
+    answers = []
+    for each in range(number):
+        with time_machine.travel(time.time() + 11 * each, tick=False):
+            answers.append(
+                Client().post("/accounts/sign-up", NEW_ACCOUNT | {"email": email}, REMOTE_ADDR=f"192.0.2.{each}")
+            )
+    return answers
+
+
+@pytest.fixture
+def hour(settings: Any, monkeypatch: Any) -> Any:
+    """Two minutes that lie in one hour, while anybody may sign up. Every limit's hour begins with that of the clock."""
+    settings.RATES, settings.SIGN_UP = {"sign_in_account": "10/15m"}, "open"
+    monkeypatch.setattr("django_ratelimit.core.zlib", SimpleNamespace(crc32=lambda _key: 0))
+    with time_machine.travel(datetime(2026, 1, 1, 12, 0, 30, tzinfo=UTC), tick=False):
+        yield
+
+
+@pytest.mark.usefixtures("hour")
+def test_taken_mail_stops_the_attacker(alice: User) -> None:
+    answers = sign_up(alice.email, 8)
+    assert statuses(answers) == [302] * 8
+    assert len({each["Location"] for each in answers}) == 1
+    assert len(mail.outbox) == 5
+
+
+@pytest.mark.usefixtures("hour")
+def test_taken_mail_lets_the_victim_go_on(alice: User) -> None:
+    sign_up(alice.email, 8)
+    assert sign_in(alice.email, PASSWORD).status_code == 302
+    choose_password_by_mail(alice, Client())
+
+
+@pytest.mark.usefixtures("hour")
+def test_code_mail_stops_the_attacker() -> None:
+    """Mallory signs up with the address of somebody else, and then signs in again and again."""
+    victim = "victim@example.org"
+    sign_up(victim, 1)
+    for each in range(1, 13):
+        with time_machine.travel(time.time() + 11 * each, tick=False):
+            answer = sign_in(victim, NEW_ACCOUNT["password1"])
+    assert answer.status_code == 429
+    assert 0 < int(answer["Retry-After"]) <= 3600
+    assert len(mail.outbox) == 10
+
+
+@pytest.mark.usefixtures("hour")
+def test_code_mail_lets_the_victim_go_on() -> None:
+    """The owner takes the account over by a reset link, and codes to a new address are counted apart."""
+    victim = "victim@example.org"
+    sign_up(victim, 1)
+    for each in range(1, 13):
+        with time_machine.travel(time.time() + 11 * each, tick=False):
+            sign_in(victim, NEW_ACCOUNT["password1"])
+    choose_password_by_mail(User.objects.get(email=victim), Client())
+    browser = Client()
+    sign_in(PersonFactory().email, PASSWORD, browser=browser)
+    with time_machine.travel(time.time() + 300):
+        assert browser.post("/accounts/email", {"email": "another@example.org"}).status_code == 302

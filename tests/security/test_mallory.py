@@ -120,17 +120,42 @@ def test_she_cannot_caption_a_sign_in_that_leads_elsewhere(driver: OAuthDriver, 
 @contract("D7.revoked")
 def test_she_cannot_end_the_consent_of_alice_by_a_link(signed_in: OAuthDriver, application: Registered) -> None:
     signed_in.decide(signed_in.open(signed_in.authorization_url(application)), remember=True)
-    number = Consent.objects.get(application=application.row).pk
-    signed_in.get(f"/accounts/applications?consent={number}")
-    answer = signed_in.browser.post(
-        f"{signed_in.auth_url}/accounts/applications",
-        data={"consent": str(number)},
-        headers={"Origin": "https://evil.example"},
-        allow_redirects=False,
-        timeout=10,
-    )
-    assert answer.status_code in (302, 303, 403)
+    for name in ("ask_again", "disconnect"):
+        signed_in.get(f"/accounts/applications?{name}={application.client_id}")
+        answer = signed_in.browser.post(
+            f"{signed_in.auth_url}/accounts/applications",
+            data={name: application.client_id},
+            headers={"Origin": "https://evil.example"},
+            allow_redirects=False,
+            timeout=10,
+        )
+        assert answer.status_code in (302, 303, 403)
+        assert signed_in.get(signed_in.authorization_url(application)).status_code == 302
+
+
+@contract("D7.revoked")
+@pytest.mark.parametrize("has_allowed_it_too", [True, False])
+def test_she_cannot_disconnect_an_application_from_alice(
+    signed_in: OAuthDriver,
+    another_driver: OAuthDriver,
+    application: Registered,
+    alice: Any,
+    mallory: Any,
+    has_allowed_it_too: bool,
+) -> None:
+    signed_in.decide(signed_in.open(signed_in.authorization_url(application)), remember=True)
+    code, token = CodeFactory(application=application, user=alice), TokenFactory(application=application, user=alice)
+    another_driver.signed_in(mallory.email, PASSWORD)
+    if has_allowed_it_too:
+        another_driver.decide(another_driver.open(another_driver.authorization_url(application)))
+    form = Page(another_driver.open("/accounts/sign-out")).forms[-1]
+    form.action = f"{another_driver.auth_url}/accounts/applications"
+    for name in ("ask_again", "disconnect"):
+        another_driver.submit(form, button=(name, application.client_id))
+    assert not Consent.objects.filter(user=mallory).exists()
     assert signed_in.get(signed_in.authorization_url(application)).status_code == 302
+    assert signed_in.userinfo(token.raw).status_code == 200
+    assert signed_in.exchange(application, code.raw).status_code == 200
 
 
 @contract("D15.dump")

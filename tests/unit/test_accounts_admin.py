@@ -223,7 +223,7 @@ def test_staff_can_not_touch_an_administrator(client: Client, helper: User, root
 
 
 def test_an_administrators_own_password_is_changed_by_mail(office: Client) -> None:
-    assert office.get("/admin/password_change/")["Location"] == "/accounts/password/reset"
+    assert office.get("/admin/password_change/")["Location"] == "/accounts/password/change"
     assert office.post("/admin/logout/")["Location"] == "/accounts/sign-out"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from collections.abc import Iterator
@@ -295,6 +296,11 @@ def test_a_sign_in_costs_one_hash_and_one_statement_whoever_it_names(client: Cli
         assert (len(hashed), len(statements)) == (1, 1)
 
 
+def _without_values(statement: str) -> str:
+    """The mail is a row while it is sent: its key, content, kind and times differ."""
+    return re.sub(r"VALUES .*|[0-9a-f-]{32,36}|'[^']*'", "…", statement) if "outgoingmail" in statement else statement
+
+
 @contract("D15.unknown")
 def test_a_reset_takes_the_same_steps_whoever_it_names(client: Client, alice: User) -> None:
     signed_in_before = PersonFactory()
@@ -311,7 +317,7 @@ def test_a_reset_takes_the_same_steps_whoever_it_names(client: Client, alice: Us
             steps.append([])
             with CaptureQueriesContext(connection) as statements:
                 assert ask(client, email).status_code == 302
-            steps[-1] += [statement["sql"].replace(email, "…") for statement in statements]
+            steps[-1] += [_without_values(statement["sql"].replace(email, "…")) for statement in statements]
     finally:
         template_rendered.disconnect(note)
     assert [message.to for message in mail.outbox] == [[email] for email in emails]

@@ -75,7 +75,7 @@ def test_the_answer_is_a_page_whatever_the_request_accepts(client: Client, alice
         assert response["Content-Type"].startswith("text/html")
 
 
-@pytest.mark.parametrize("path", ["/accounts/", "/accounts/sign-in/", "/accounts/sign-up", "/accounts/signup"])
+@pytest.mark.parametrize("path", ["/accounts/", "/accounts/sign-in/", "/accounts/sign-up/", "/accounts/signup"])
 def test_other_paths_do_not_exist(client: Client, path: str) -> None:
     assert client.get(path).status_code == 404
 
@@ -153,6 +153,12 @@ def test_nobody_is_led_away(client: Client, alice: User, evil: str) -> None:
     assert page.context["redirect_field_value"] == ""
     assert sign_in(client, alice.email, next=evil)["Location"] == "/accounts/profile"
     assert client.post("/accounts/sign-out", {"next": evil})["Location"] == "/accounts/sign-in"
+
+
+def test_browsers_and_password_managers_know_the_fields(client: Client) -> None:
+    page = client.get("/accounts/sign-in").content.decode()
+    assert 'autocomplete="username webauthn"' in page
+    assert 'autocomplete="current-password webauthn"' in page
 
 
 def test_the_page_says_who_asks(client: Client) -> None:

@@ -175,7 +175,7 @@ def test_deleting_counts_what_goes_along_and_lists_none_of_it(registered, by_act
         url, form = f"/admin/oauth_bridge/application/{application.pk}/delete/", {}
         page = browser.get(url)
     text = " ".join(re.sub(r"<[^>]+>", " ", page.content.decode()).split())
-    assert "Applications: 1 Client secrets: 1 Remembered consents: 1" in text
+    assert "Applications: 1 Client secrets: 1 Consents: 1" in text
     assert "object (" not in text
     browser.post(url, {**form, "post": "yes"})
     assert not Application.objects.exists()

@@ -14,7 +14,7 @@ from django.db import connection, models
 from django.utils import timezone
 
 from accounts.models import Session
-from oauth_bridge.models import AccessToken, AuthorizationCode, Consent
+from oauth_bridge.models import AccessToken, AuthorizationCode
 from oauth_bridge.storage import purging
 from oauth_bridge.storage.purging import RANGE_STATEMENTS, RangeStatements
 from tests.factories import ApplicationFactory, CodeFactory, ConsentFactory, PersonFactory, TokenFactory
@@ -29,13 +29,13 @@ def statements() -> RangeStatements:
 
 
 def rows_that_end(seconds: float) -> list[models.Model]:
-    """One row a table, each at the end of its use so many seconds after NOW."""
+    """Two codes and one row of each other table, each at the end of its use so many seconds after NOW."""
     end = NOW + timedelta(seconds=seconds)
     person, application = PersonFactory(), ApplicationFactory()
     return [
         CodeFactory(application=application, user=person, issued_at=end - timedelta(seconds=600 + 3600)).row,
         TokenFactory(application=application, user=person, issued_at=end - timedelta(seconds=3600)).row,
-        ConsentFactory(application=application.row, user=person, fingerprint="x", expires_at=end),
+        CodeFactory(application=application, user=person, redeemed_at=end - timedelta(days=30)).row,
         Session.objects.create(session_key=secrets.token_hex(32), session_data="", expire_date=end),
     ]
 
@@ -51,11 +51,17 @@ def test_a_row_goes_at_the_second_its_use_ends_and_not_before() -> None:
     assert [is_there(row) for row in alive] == [True] * 4
 
 
-def test_a_spent_code_stays_while_its_token_can_live() -> None:
-    """Redeemed in the last second of its life, it is needed for a replay during the hour after that (D13)."""
-    code = CodeFactory(issued_at=NOW - timedelta(seconds=600 + 3599), redeemed_at=NOW - timedelta(seconds=3600))
+def test_a_redeemed_code_stays_for_the_person_to_see_and_the_replay_to_find() -> None:
+    code = CodeFactory(issued_at=NOW - timedelta(days=29), redeemed_at=NOW - timedelta(days=29))
     list(purging.batches(NOW))
     assert is_there(code.row)
+
+
+def test_a_consent_stays_when_it_is_not_remembered_any_more() -> None:
+    past = NOW - timedelta(days=400)
+    consent = ConsentFactory(application=ApplicationFactory().row, user=PersonFactory(), given_at=past)
+    list(purging.batches(NOW))
+    assert is_there(consent)
 
 
 def test_windows_leave_no_row_out(monkeypatch: pytest.MonkeyPatch, statements: RangeStatements) -> None:
@@ -70,7 +76,7 @@ def test_windows_leave_no_row_out(monkeypatch: pytest.MonkeyPatch, statements: R
 
 
 def test_without_a_row_there_is_nothing_to_go_through(statements: RangeStatements) -> None:
-    for model in (AuthorizationCode, AccessToken, Consent, Session):
+    for model in (AuthorizationCode, AccessToken, Session):
         model._default_manager.all().delete()
     assert sum(batch.rows for batch in purging.batches(NOW)) == 0
 

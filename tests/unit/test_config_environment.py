@@ -9,9 +9,11 @@ import subprocess
 import sys
 from ipaddress import ip_network
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.core.exceptions import ImproperlyConfigured
+from django.test import Client
 
 from config import environment as env
 
@@ -44,6 +46,8 @@ MALFORMED = [
     ("WEB_CONCURRENCY", "two"),
     ("WEB_CONCURRENCY", "²"),
     ("WEB_THREADS", "0"),
+    ("STAFF_SECOND_FACTOR", "perhaps"),
+    ("SIGN_UP", "on"),
     ("DEBUG", "perhaps"),
     ("DATABASE_URL", "mysql://user:hidden@host/name"),
     ("DATABASE_URL", "postgres://user:hidden@host:port/name"),
@@ -70,6 +74,12 @@ MALFORMED = [
     ("MEDIA_ROOT", "media"),
     ("SERVICE_NAME", "x" * 81),
     ("SERVICE_NAME", "two\nlines"),
+    ("PRIVACY_URL", "http://example.com/privacy"),
+    ("PRIVACY_URL", "javascript:alert(1)"),
+    ("PRIVACY_URL", "https://"),
+    ("TERMS_URL", "/terms"),
+    ("TERMS_URL", "https://example.com/a b"),
+    ("TERMS_URL", f"https://example.com/{'x' * 500}"),
     ("RATE_LIMITS", "true"),
     ("RATE_TOKEN", "600"),
     ("RATE_TOKEN", "0/m"),
@@ -212,7 +222,7 @@ def test_proxies_are_networks(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_cookies_are_secure_exactly_when_the_pages_are_https(monkeypatch: pytest.MonkeyPatch, url: str) -> None:
     found = settings_with(monkeypatch, AUTH_URL=url, BASE_URL="https://api.example.com")
     is_https = url.startswith("https")
-    for name in ("SESSION_COOKIE", "CSRF_COOKIE", "KNOWN_BROWSER_COOKIE"):
+    for name in ("SESSION_COOKIE", "CSRF_COOKIE", "KNOWN_BROWSER_COOKIE", "LAST_ACCOUNT_COOKIE"):
         assert str(found[f"{name}_NAME"]).startswith("__Host-") is is_https
     assert found["SESSION_COOKIE_SECURE"] is found["CSRF_COOKIE_SECURE"] is is_https
     assert bool(found["SECURE_HSTS_SECONDS"]) is is_https
@@ -308,6 +318,18 @@ def test_letters_go_to_files_by_default_and_never_to_the_log(monkeypatch: pytest
 def test_letters_come_from_the_host_of_the_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     found = settings_with(monkeypatch, AUTH_URL="https://auth.example.com", SERVICE_NAME="Example Sign-In")
     assert found["DEFAULT_FROM_EMAIL"] == "Example Sign-In <no-reply@auth.example.com>"
+
+
+@pytest.mark.django_db
+def test_privacy_and_terms_are_linked_from_every_page(client: Client, settings: Any) -> None:
+    settings.PRIVACY_URL, settings.TERMS_URL = "", ""
+    assert b"<footer" in client.get("/accounts/sign-in").content
+    assert b"Privacy" not in client.get("/accounts/sign-in").content
+    settings.PRIVACY_URL, settings.TERMS_URL = "https://example.com/privacy?a=1&b=2", "https://example.com/terms"
+    for path in ("/accounts/sign-in", "/nothing"):
+        page = client.get(path, HTTP_ACCEPT="text/html").content.decode()
+        for address in ("https://example.com/privacy?a=1&amp;b=2", "https://example.com/terms"):
+            assert f'<a href="{address}" rel="noopener noreferrer external">' in page
 
 
 def test_limits_have_the_defaults_of_the_contract(monkeypatch: pytest.MonkeyPatch) -> None:

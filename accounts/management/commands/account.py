@@ -7,12 +7,16 @@ import sys
 from argparse import ArgumentParser
 from typing import Any
 
+from django.conf import settings
 from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError
+from django.core.validators import validate_email
 from django.db import DataError, IntegrityError, transaction
 
+from accounts import invitations
 from accounts.credentials import set_active, set_password
+from accounts.factors.adapter import remove_all
 from accounts.models import User, normalise_email
 from accounts.verification import mark_verified
 from config.infrastructure.text import refuse_control_characters
@@ -27,15 +31,22 @@ class Command(BaseCommand):
         create.add_argument("--nickname", required=True, help="the name that applications show")
         create.add_argument("--unverified", action="store_true", help="have the person confirm the address by mail")
         new_password = actions.add_parser("set-password", help="set a password; end sessions, codes and tokens")
+        factors = actions.add_parser(
+            "remove-factors", help="remove second factor and passkeys of a person who lost them; sign out everywhere"
+        )
+        invite = actions.add_parser("invite", help="print a link with which the owner of the address may sign up")
         activate = actions.add_parser("activate", help="let a deactivated account in again")
         deactivate = actions.add_parser("deactivate", help="keep an account out and sign it out everywhere")
-        for action in (create, new_password, activate, deactivate):
+        for action in (create, invite, new_password, factors, activate, deactivate):
             action.add_argument("email", metavar="EMAIL")
             action.add_argument("--json", action="store_true", dest="as_json", help="answer in JSON")
         for action in (create, new_password):
             action.add_argument("--password-stdin", action="store_true", help="read the password from standard input")
 
     def handle(self, *args: Any, **options: Any) -> None:
+        if options["action"] == "invite":
+            self.stdout.write(_invitation(options))
+            return
         method = getattr(self, "_" + options["action"].replace("-", "_"))
         with transaction.atomic():
             user, sentence = method(options)
@@ -64,6 +75,11 @@ class Command(BaseCommand):
         set_password(user, _password(options, user))
         return user, f"{user.email} has a new password and is signed out everywhere."
 
+    def _remove_factors(self, options: dict[str, Any]) -> tuple[User, str]:
+        user = _person(options)
+        remove_all(user)
+        return user, f"{user.email} signs in with the password alone now, and is signed out everywhere."
+
     def _activate(self, options: dict[str, Any]) -> tuple[User, str]:
         user = _person(options)
         set_active(user, True)
@@ -73,6 +89,21 @@ class Command(BaseCommand):
         user = _person(options)
         set_active(user, False)
         return user, f"{user.email} can't sign in any more and is signed out everywhere."
+
+
+def _invitation(options: dict[str, Any]) -> str:
+    """The link of an invitation. Nothing is stored, so it can't be taken back; it ends after seven days."""
+    email = normalise_email(options["email"])
+    try:
+        validate_email(email)
+    except ValidationError as error:
+        raise CommandError(_sentence(error)) from error
+    if settings.SIGN_UP == "closed":
+        raise CommandError("Nobody may sign up: set SIGN_UP to invitation first.")
+    if User.objects.filter(email=email).exists():
+        raise CommandError(f"{email} has an account already.")
+    url = invitations.link(email)
+    return json.dumps({"email": email, "url": url}) if options["as_json"] else url
 
 
 def _person(options: dict[str, Any]) -> User:

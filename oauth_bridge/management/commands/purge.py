@@ -26,8 +26,8 @@ BAR_CHARACTERS = 30
 
 class Command(BaseCommand):
     help = (
-        "Delete expired codes, access tokens, secrets, consents and browser sessions in batches. Shows a progress bar "
-        "at a terminal, otherwise logs a line of JSON for each batch. Can be stopped at any time."
+        "Delete expired codes, access tokens, secrets and browser sessions in batches. Shows a progress bar at a "
+        "terminal, otherwise logs a line of JSON for each batch. Can be stopped at any time."
     )
 
     def handle(self, *args: Any, **options: Any) -> None:

@@ -200,6 +200,7 @@ def serve_variables(port: int) -> dict[str, str]:
         "AUTH_URL": origin,
         "BIND": f"127.0.0.1:{port}",
         "WEB_CONCURRENCY": "1",
+        "SIGN_UP": "open",
         "ALLOWED_HOSTS": "",
         "GUNICORN_CMD_ARGS": "",
     }

@@ -1,0 +1,83 @@
+"""The page on which a person deletes the account."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+from django.contrib import messages
+from django.core.exceptions import ValidationError
+from django.db import transaction
+from django.http import HttpResponse
+from django.shortcuts import redirect
+from django.utils.decorators import method_decorator
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+from django.views.decorators.cache import never_cache
+from django.views.generic.edit import FormView
+
+from accounts import avatars, last_account
+from accounts.forms import EmailField
+from accounts.freshness import fresh_sign_in_required
+from accounts.models import User
+from accounts.pages import AccountPageMixin
+
+
+class LastAdministrator(Exception):
+    """Nobody else could administer the service."""
+
+
+def delete_account(person: User) -> None:
+    """Delete the person with everything that belongs to them. The id, a random UUID, is never given out again.
+
+    Codes and tokens that are issued at this moment are void: their statements read the person's row. Raises
+    LastAdministrator: nothing was deleted.
+    """
+    with transaction.atomic():
+        # Locked in one order, so that of the last two administrators only one can leave.
+        administrators = User.objects.filter(is_superuser=True, is_active=True).order_by("pk").select_for_update()
+        if [each.pk for each in administrators] == [person.pk]:
+            raise LastAdministrator
+        current = User.objects.select_for_update().filter(pk=person.pk).first()
+        if current is None:  # another tab was first
+            return
+        avatars.delete_file(current.avatar)
+        current.delete()
+
+
+class DeletionForm(forms.Form):
+    def __init__(self, *args: Any, person: User, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.person = person
+        field = EmailField()
+        field.label = gettext_lazy("Your e-mail address, to confirm")
+        field.widget.attrs["autocomplete"] = "off"
+        self.fields["email"] = field
+
+    def clean_email(self) -> str:
+        email: str = self.cleaned_data["email"]
+        if email != self.person.email:
+            raise ValidationError(_("This is not the address of your account."), code="another_address")
+        return email
+
+
+@method_decorator([fresh_sign_in_required, never_cache], name="dispatch")
+class DeletionView(AccountPageMixin, FormView):  # type: ignore[type-arg]
+    form_class = DeletionForm
+    template_name = "accounts/delete.html"
+    section = "profile"
+
+    def get_form_kwargs(self) -> dict[str, Any]:
+        return super().get_form_kwargs() | {"person": self.request.user}
+
+    def form_valid(self, form: DeletionForm) -> HttpResponse:
+        try:
+            delete_account(form.person)
+        except LastAdministrator:
+            form.add_error(None, _("You are the only administrator. Make somebody else one first."))
+            return self.form_invalid(form)
+        self.request.session.flush()
+        messages.success(self.request, _("Your account is deleted."))
+        response = redirect("account_login")
+        last_account.forget(response)
+        return response

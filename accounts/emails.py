@@ -1,0 +1,81 @@
+"""The texts of e-mails. A template `account/email/NAME_message.txt` is both parts: HTML is made from the plain text."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from django.conf import settings
+from django.template.loader import render_to_string
+from django.urls import reverse
+from django.utils import translation
+
+_SIGNATURE = "-- "  # RFC 3676 §4.3
+
+
+class Email(NamedTuple):
+    to: str
+    subject: str
+    text: str
+    html: str
+
+
+class Paragraph(NamedTuple):
+    """`kind` is "code" (an indented line), "link" (a line that is an address of this service), "signature" or ""."""
+
+    kind: str
+    text: str
+
+
+def compose(name: str, to: str, context: dict[str, Any], language: str = "") -> Email:
+    """The e-mail of the template `name`, in the language of the person or, while that is not known, of the service."""
+    common = {
+        "email": to,
+        "service_name": settings.SERVICE_NAME,
+        "service_url": settings.AUTH_URL,
+        "password_reset_address": f"{settings.AUTH_URL}{reverse('account_reset_password')}",
+    }
+    with translation.override(language or settings.LANGUAGE_CODE):
+        context = {**context, **common}
+        subject = " ".join(render_to_string(f"account/email/{name}_subject.txt", context).split())
+        text = render_to_string(f"account/email/{name}_message.txt", context).strip()
+        html = render_to_string("account/email/_html.html", {"subject": subject, "paragraphs": list(paragraphs(text))})
+    return Email(to, subject, "\n".join(map(_wrapped, text.splitlines())), html)
+
+
+def _wrapped(line: str) -> str:
+    """The line in lines of 72 characters. A code or an address is never broken."""
+    if line.startswith(" ") or line == _SIGNATURE:
+        return line
+    return textwrap.fill(line, 72, break_long_words=False, break_on_hyphens=False)
+
+
+def paragraphs(text: str) -> Iterator[Paragraph]:
+    """The paragraphs of a plain text. A line that holds nothing but an address of this service becomes a link.
+
+    No other address does: nicknames and names of applications may contain some.
+    """
+    body, _separator, signature = text.partition(f"\n{_SIGNATURE}\n")
+    for block in re.split(r"\n\s*\n", body.strip("\n")):
+        for is_link, lines in _runs(block):
+            kind = "link" if is_link else "code" if lines.startswith("    ") else ""
+            yield Paragraph(kind, lines.strip())
+    if signature:
+        yield Paragraph("signature", signature.strip())
+
+
+def _runs(block: str) -> Iterator[tuple[bool, str]]:
+    """The lines of a paragraph, each link apart."""
+    lines: list[str] = []
+    for line in block.splitlines():
+        if re.fullmatch(re.escape(settings.AUTH_URL) + r"(/\S*)?", line):
+            if lines:
+                yield False, "\n".join(lines)
+            yield True, line
+            lines = []
+        else:
+            lines.append(line)
+    if lines:
+        yield False, "\n".join(lines)

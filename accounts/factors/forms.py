@@ -1,0 +1,148 @@
+"""allauth's forms of second factors and passkeys, with our fields, and passkeys of this origin only."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import struct
+from typing import Any
+
+from allauth.mfa.base import forms as base
+from allauth.mfa.totp import forms as totp
+from allauth.mfa.webauthn import forms as webauthn
+from django import forms
+from django.conf import settings
+from django.core.exceptions import ValidationError
+from django.utils.translation import gettext_lazy as _
+
+from config.infrastructure.text import refuse_control_characters
+
+NAME_MAX_LENGTH = 60
+
+
+class CodeField(forms.CharField):
+    """Six digits of an authenticator app; where recovery codes are accepted too, any text."""
+
+    def __init__(self, label: Any, *, is_numeric: bool) -> None:
+        attrs = {"autocomplete": "one-time-code", "spellcheck": "false"}
+        super().__init__(
+            label=label,
+            max_length=32,
+            validators=[refuse_control_characters],
+            widget=forms.TextInput(attrs | ({"inputmode": "numeric"} if is_numeric else {})),
+        )
+
+    def clean(self, value: Any) -> str:
+        """Without the spaces and hyphens with which apps group the digits."""
+        return str(super().clean(value)).replace(" ", "").replace("-", "")
+
+
+class AuthenticateForm(base.AuthenticateForm):
+    code = CodeField(_("Code from your authenticator app, or a recovery code"), is_numeric=False)
+
+
+class ReauthenticateForm(base.ReauthenticateForm):
+    code = CodeField(_("Code from your authenticator app, or a recovery code"), is_numeric=False)
+
+
+class ActivateTOTPForm(totp.ActivateTOTPForm):
+    code = CodeField(_("Code that the app shows"), is_numeric=True)
+
+
+# What the WebAuthn library raises for an answer that no browser makes, besides errors of validation.
+_MALFORMED = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError, struct.error)
+_BASE64URL = re.compile(r"[A-Za-z0-9_-]+={0,2}", re.ASCII)
+
+
+class PasskeyField(forms.JSONField):
+    """What the browser answers for a passkey, as an object. It must come from a page of AUTH_URL.
+
+    allauth accepts every port of the host, and every host below it. It also stores the object, and the WebAuthn library
+    allocates as many bytes as a number in it says, so only the members that are needed are kept, and only as text.
+    """
+
+    REQUIRED = ("clientDataJSON",)
+    OPTIONAL = ("attestationObject", "authenticatorData", "signature", "userHandle")
+
+    def __init__(self) -> None:
+        text = _("Your browser sent no passkey. Try again, or use your password.")
+        super().__init__(widget=forms.HiddenInput, error_messages={"required": text, "invalid": text})
+
+    def to_python(self, value: Any) -> Any:
+        try:
+            answer = self._needed(super().to_python(value))
+            client_data = answer["response"]["clientDataJSON"]
+            origin = json.loads(base64.urlsafe_b64decode(client_data + "=" * (-len(client_data) % 4)))["origin"]
+        except (AttributeError, KeyError, RecursionError, TypeError, ValueError):
+            raise ValidationError(self.error_messages["invalid"], code="invalid") from None
+        if origin != settings.AUTH_URL:
+            raise ValidationError(self.error_messages["invalid"], code="invalid")
+        return answer
+
+    def _needed(self, answer: Any) -> dict[str, Any]:
+        """The members of the answer that are used. Raises ValueError: one of them is no base64url text."""
+        response = answer["response"]
+        found = {name: response[name] for name in self.REQUIRED}
+        found |= {name: response[name] for name in self.OPTIONAL if response.get(name) is not None}
+        for text in (answer["id"], answer["rawId"], *found.values()):
+            if not isinstance(text, str) or not _BASE64URL.fullmatch(text):
+                raise ValueError
+        return {"id": answer["id"], "rawId": answer["rawId"], "type": "public-key", "response": found}
+
+
+class KnownPasskeyMixin(forms.Form):
+    """Says that the passkey is not known, where allauth would speak of a code."""
+
+    credential = PasskeyField()
+
+    def clean_credential(self) -> Any:
+        try:
+            return super().clean_credential()  # type: ignore[misc]
+        except ValidationError as error:
+            if error.code == "too_many_login_attempts":
+                raise
+        except _MALFORMED:
+            pass
+        raise ValidationError(
+            _("This passkey is not known here, or its answer came too late. Try again, or use your password."),
+            code="unknown",
+        )
+
+
+class AddPasskeyForm(webauthn.AddWebAuthnForm):
+    """Every key is a passkey: it has verified the person, so it needs no password beside it."""
+
+    name = forms.CharField(
+        label=_("Name"),
+        required=False,
+        max_length=NAME_MAX_LENGTH,
+        help_text=_("For your own list, such as the device that keeps it."),
+        validators=[refuse_control_characters],
+        widget=forms.TextInput({"autocomplete": "off"}),
+    )
+    credential = PasskeyField()
+    passwordless = None
+
+    def clean(self) -> Any:
+        self.cleaned_data["passwordless"] = True
+        try:
+            return super().clean()
+        except (ValidationError, *_MALFORMED):
+            raise ValidationError(_("The device's answer was not accepted. Try again."), code="refused") from None
+
+
+class RenamePasskeyForm(webauthn.EditWebAuthnForm):
+    name = forms.CharField(label=_("Name"), max_length=NAME_MAX_LENGTH, validators=[refuse_control_characters])
+
+
+class PasskeySignInForm(KnownPasskeyMixin, webauthn.LoginWebAuthnForm):
+    pass
+
+
+class PasskeyAuthenticateForm(KnownPasskeyMixin, webauthn.AuthenticateWebAuthnForm):
+    pass
+
+
+class PasskeyReauthenticateForm(KnownPasskeyMixin, webauthn.ReauthenticateWebAuthnForm):
+    pass

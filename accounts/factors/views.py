@@ -1,0 +1,122 @@
+"""The pages of second factors and passkeys. The flows are allauth's; texts and redirects are decided here."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from allauth.mfa.base import views as base
+from allauth.mfa.recovery_codes import views as recovery_codes
+from allauth.mfa.totp import views as totp
+from allauth.mfa.webauthn import views as webauthn
+from django.contrib import messages
+from django.db import IntegrityError, transaction
+from django.forms import Form
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http.response import HttpResponseBase
+from django.shortcuts import redirect
+from django.urls import reverse
+
+from accounts import returning, throttling
+from accounts.factors.adapter import has_any
+from accounts.pages import AccountPageMixin
+from accounts.views import too_many_requests
+
+# Signing in ----------------------------------------------------------------------------------------------------------
+
+
+class PasskeySignInView(webauthn.LoginWebAuthnView):
+    """GET: the options for the browser, as JSON. POST: its answer. The query is that of the sign-in page."""
+
+    def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        """Each call stores a challenge in a session, so calls are counted."""
+        if seconds := throttling.passkey_options_wait(request):
+            return too_many_requests(request, seconds)
+        return cast(HttpResponse, super().get(request, *args, **kwargs))
+
+    def get_authenticated_redirect_url(self) -> str:
+        """Where a person goes on who signed in in another tab meanwhile."""
+        return returning.requested(self.request) or reverse("profile")
+
+    def form_valid(self, form: Form) -> HttpResponse:
+        returning.remember(self.request, returning.requested(self.request))
+        return cast(HttpResponse, super().form_valid(form))
+
+    def form_invalid(self, form: Form) -> HttpResponse:
+        for error in form.errors.get("credential", []):
+            messages.error(self.request, str(error))
+        return HttpResponseRedirect(reverse("account_login") + returning.query(self.request))
+
+
+class SecondFactorView(base.AuthenticateView):
+    """Asks for a code or a passkey after the password."""
+
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        """Start again when the factors were removed meanwhile: the sign-in page would lead back here without end."""
+        response = cast(HttpResponseBase, super().dispatch(request, *args, **kwargs))
+        stage = getattr(request, "_login_stage", None)
+        if stage and not request.user.is_authenticated and not has_any(stage.login.user):
+            stage.abort()
+        return response
+
+
+class SecurityPageMixin(AccountPageMixin):
+    section = "security"
+
+
+class ConfirmByCodeView(SecurityPageMixin, base.ReauthenticateView):
+    """Asks for a code before a sensitive change."""
+
+
+class ConfirmByPasskeyView(SecurityPageMixin, webauthn.ReauthenticateWebAuthnView):
+    """Asks for a passkey before a sensitive change."""
+
+    def form_invalid(self, form: Form) -> HttpResponse:
+        for error in form.errors.get("credential", []):
+            messages.error(self.request, str(error))
+        return HttpResponseRedirect(self.request.get_full_path())
+
+
+# The page "Security" -------------------------------------------------------------------------------------------------
+
+
+class OnceMixin:
+    """Leads to the page "Security" when another tab stored the same factor, or recovery codes, at this moment."""
+
+    def form_valid(self, form: Form) -> HttpResponse:
+        try:
+            with transaction.atomic():
+                return cast(HttpResponse, super().form_valid(form))  # type: ignore[misc]
+        except IntegrityError:
+            return redirect("security")
+
+
+class ActivateTOTPView(OnceMixin, SecurityPageMixin, totp.ActivateTOTPView):
+    pass
+
+
+class DeactivateTOTPView(SecurityPageMixin, totp.DeactivateTOTPView):
+    pass
+
+
+class RecoveryCodesView(SecurityPageMixin, recovery_codes.ViewRecoveryCodesView):
+    """Shows the codes at the first GET only."""
+
+    def head(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        """Shows nothing, so the codes can still be shown."""
+        return HttpResponse()
+
+
+class NewRecoveryCodesView(SecurityPageMixin, recovery_codes.GenerateRecoveryCodesView):
+    pass
+
+
+class AddPasskeyView(OnceMixin, SecurityPageMixin, webauthn.AddWebAuthnView):
+    pass
+
+
+class RenamePasskeyView(SecurityPageMixin, webauthn.EditWebAuthnView):
+    pass
+
+
+class RemovePasskeyView(SecurityPageMixin, webauthn.RemoveWebAuthnView):
+    pass

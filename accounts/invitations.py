@@ -1,0 +1,37 @@
+"""Who may make an account: anybody, only invited people, or nobody (SIGN_UP)."""
+
+from __future__ import annotations
+
+from urllib.parse import urlencode
+
+from django.conf import settings
+from django.core import signing
+from django.http import HttpRequest
+from django.urls import reverse
+
+from accounts.models import normalise_email
+
+FIELD_NAME = "invitation"
+AGE_SECONDS = 7 * 24 * 3600
+
+_SALT = "accounts.invitations"
+
+
+def link(email: str) -> str:
+    """The URL with which the owner of the address may sign up for seven days. The address must still be confirmed."""
+    query = urlencode({FIELD_NAME: signing.dumps(normalise_email(email), salt=_SALT)})
+    return f"{settings.AUTH_URL}{reverse('account_signup')}?{query}"
+
+
+def invited_address(request: HttpRequest) -> str:
+    """The address of the invitation in the request; empty when there is none, or an old one."""
+    sealed = request.POST.get(FIELD_NAME) or request.GET.get(FIELD_NAME) or ""
+    try:
+        return str(signing.loads(sealed, salt=_SALT, max_age=AGE_SECONDS))
+    except (signing.BadSignature, ValueError):
+        return ""
+
+
+def may_sign_up(request: HttpRequest) -> bool:
+    """Whether the request may make an account. Where only invited people may, the form takes their address only."""
+    return settings.SIGN_UP == "open" or (settings.SIGN_UP == "invitation" and bool(invited_address(request)))

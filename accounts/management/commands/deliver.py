@@ -1,0 +1,55 @@
+"""`manage.py deliver`: send the e-mails that wait, as the threads of the web workers do."""
+
+from __future__ import annotations
+
+import signal
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand
+from django.utils import timezone
+from django.utils.timesince import timesince
+
+from accounts import outbox
+from config.infrastructure.leases import Worker
+
+
+class Command(BaseCommand):
+    help = (
+        "Send the e-mails that wait, until it is stopped. The web workers do the same, and any number of both may run. "
+        "Needed only where no web worker runs, or to send at once."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        choice = parser.add_mutually_exclusive_group()
+        choice.add_argument("--once", action="store_true", help="send what is due now, then end")
+        choice.add_argument("--list", action="store_true", dest="as_list", help="count what waits, and send nothing")
+
+    def handle(self, *args: Any, once: bool, as_list: bool, **options: Any) -> None:
+        if as_list:
+            self._list()
+        elif once:
+            while outbox.deliver_next():
+                pass
+        else:
+            self._deliver_until_stopped()
+
+    def _deliver_until_stopped(self) -> None:
+        """The signals are blocked in the thread too, which inherits the mask, so they end no attempt in the middle."""
+        ends = {signal.SIGINT, signal.SIGTERM}
+        signal.pthread_sigmask(signal.SIG_BLOCK, ends)
+        worker = Worker("deliver", outbox.deliver_next)
+        worker.start()
+        signal.sigwait(ends)
+        worker.stop()
+
+    def _list(self) -> None:
+        """Kinds and numbers only: addresses and subjects are encrypted."""
+        kinds = outbox.waiting()
+        if not kinds:
+            self.stdout.write("No e-mail waits.")
+        for each in kinds:
+            age = timesince(each["oldest"], timezone.now())
+            self.stdout.write(
+                f"{each['kind']}: {each['number']:,} waiting, the oldest for {age}, at most {each['attempts']} attempts"
+            )

@@ -1,0 +1,65 @@
+"""The pages about the password: what is set, a new one, and typing it again before something sensitive."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from allauth.account import views as library
+from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+from django.shortcuts import redirect
+from django.utils.decorators import method_decorator
+from django.views.decorators.cache import never_cache
+from django.views.generic import TemplateView
+
+from accounts import known_browsers
+from accounts.factors.adapter import overview
+from accounts.forms import PasswordChangeForm
+from accounts.hashing import HashingBusy
+from accounts.models import User
+from accounts.pages import AccountPageMixin
+from accounts.views import RetryLaterMixin
+
+
+@method_decorator([login_required, never_cache], name="dispatch")
+class SecurityView(AccountPageMixin, TemplateView):
+    template_name = "accounts/security.html"
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        person = cast(User, self.request.user)
+        return super().get_context_data(**kwargs) | {
+            "has_password": person.has_usable_password(),
+            "factors": overview(person),
+            "changed_at": person.password_changed_at,
+        }
+
+
+@method_decorator([login_required, never_cache], name="dispatch")
+class PasswordChangeView(AccountPageMixin, RetryLaterMixin, library.PasswordChangeView):
+    """Asks for the present password, even after a fresh sign-in. A person without one gets a link by mail."""
+
+    template_name = "accounts/password_change.html"
+    section = "security"
+
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        if not cast(User, request.user).has_usable_password():
+            return redirect("account_reset_password")
+        return cast(HttpResponseBase, super().dispatch(request, *args, **kwargs))
+
+    def form_valid(self, form: PasswordChangeForm) -> HttpResponse:
+        try:
+            response = cast(HttpResponse, super().form_valid(form))
+        except HashingBusy:
+            form.add_busy_error("oldpassword")
+            return self.form_invalid(form)
+        # The new password has ended the mark of this browser too.
+        known_browsers.remember(self.request, response, cast(User, self.request.user))
+        return response
+
+
+@method_decorator(never_cache, name="dispatch")
+class ConfirmView(AccountPageMixin, RetryLaterMixin, library.ReauthenticateView):
+    """Asks for the password again. allauth redirects to `next` afterwards (accounts.freshness)."""
+
+    template_name = "accounts/confirm.html"

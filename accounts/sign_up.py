@@ -1,0 +1,81 @@
+"""The page on which a person makes an account, and its form."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from allauth.account import views as library
+from allauth.account.forms import SignupForm
+from django.conf import settings
+from django.core.exceptions import ValidationError
+from django.db import IntegrityError, transaction
+from django.http import HttpRequest, HttpResponse
+from django.utils.translation import gettext_lazy as _
+
+from accounts import invitations, returning
+from accounts.forms import EmailField, NewPasswordField, NicknameField, PasswordFormMixin
+from accounts.hashing import HashingBusy
+from accounts.models import User
+from accounts.views import RetryLaterMixin, return_field
+
+
+class SignUpForm(PasswordFormMixin, SignupForm):
+    """A new account. With a taken address it takes the same time, and the page that follows is the same."""
+
+    account_already_exists: bool
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        self.invited: str = kwargs.pop("invited", "")
+        super().__init__(*args, **kwargs)
+        self.fields = {
+            "email": EmailField(),
+            "nickname": NicknameField(
+                _("The name that applications show. You can change it later."), {"autocomplete": "nickname"}
+            ),
+            "password1": NewPasswordField(_("Password")),
+        }
+
+    def clean_email(self) -> str:
+        email: str = super().clean_email()
+        if settings.SIGN_UP != "open" and email != self.invited:
+            raise ValidationError(_("The invitation is for another address."), code="not_invited")
+        return email
+
+    def try_save(self, request: HttpRequest) -> Any:
+        """Raises HashingBusy: nothing is stored."""
+        if self.account_already_exists:
+            User().set_password(self.cleaned_data["password1"])
+            return super().try_save(request)
+        try:
+            with transaction.atomic():
+                return super().try_save(request)
+        except IntegrityError:  # somebody made an account with the address at the same moment
+            self.account_already_exists = True
+            return super().try_save(request)
+
+
+class SignUpView(RetryLaterMixin, library.SignupView):
+    """Makes an account that is not confirmed, and asks for the code from the mail. A taken address looks the same."""
+
+    request: HttpRequest
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        context: dict[str, Any] = super().get_context_data(**kwargs)
+        return context | return_field(self.request)
+
+    def get_form_kwargs(self) -> dict[str, Any]:
+        arguments: dict[str, Any] = super().get_form_kwargs()
+        return arguments | {"invited": invitations.invited_address(self.request)}
+
+    def get_initial(self) -> dict[str, Any]:
+        typed = {name: self.request.POST.get(name, "") for name in ("email", "nickname")}
+        return typed | {"email": invitations.invited_address(self.request) or typed["email"]}
+
+    def form_valid(self, form: SignUpForm) -> HttpResponse:
+        # The steps after this page may lose `next`.
+        returning.remember(self.request, returning.requested(self.request))
+        try:
+            return cast(HttpResponse, super().form_valid(form))
+        except HashingBusy:
+            form.add_busy_error("password1")
+            return self.form_invalid(form)

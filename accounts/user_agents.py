@@ -1,0 +1,49 @@
+"""Which browser and system a person signed in with, from the User-Agent header. The header itself is never stored."""
+
+from __future__ import annotations
+
+from django.utils.translation import gettext as _
+
+_READ_CHARACTERS = 500
+# In this order: Edge says that it is Chrome, Chrome that it is Safari, and Android that it is Linux.
+_FAMILIES = {
+    "Edg": "Edge",
+    "OPR/": "Opera",
+    "SamsungBrowser": "Samsung Internet",
+    "Firefox": "Firefox",
+    "FxiOS": "Firefox",
+    "Chrom": "Chrome",
+    "CriOS": "Chrome",
+    "Safari": "Safari",
+}
+_SYSTEMS = {
+    "iPhone": "iPhone",
+    "iPad": "iPad",
+    "Android": "Android",
+    "Windows": "Windows",
+    "CrOS": "ChromeOS",
+    "Mac OS": "macOS",
+    "Linux": "Linux",
+}
+
+
+def describe(header: str) -> str:
+    """`Firefox/Linux`; either part is empty when it is not known."""
+    header = header[:_READ_CHARACTERS]
+    family, system = (
+        next((name for sign, name in names.items() if sign in header), "") for names in (_FAMILIES, _SYSTEMS)
+    )
+    return f"{family}/{system}"
+
+
+def browser_name(header: str) -> str:
+    """For example "Firefox on Linux", in the language of the person."""
+    return shown(describe(header))
+
+
+def shown(description: str) -> str:
+    """What `describe` returned, for people."""
+    family, _separator, system = description.partition("/")
+    if family and system:
+        return _("%(browser)s on %(system)s") % {"browser": family, "system": system}
+    return family or system or _("an unknown browser")

@@ -1,0 +1,100 @@
+"""Consents: store, find, forget; the applications that a person has allowed, and the end of their access. D7.
+
+The only writer of the consents' rows. The statement that each sign-in without a page runs is hand-written.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING, NamedTuple
+
+from django.db import transaction
+from django.utils import timezone
+
+from config.infrastructure.sql import fetch_all, fetch_one
+from oauth_bridge.models import Application, Consent
+from oauth_bridge.storage import codes, tokens
+from oauth_bridge.storage.codes import SignIns
+
+if TYPE_CHECKING:
+    from accounts.models import User
+
+CONSENTS = Consent._meta.db_table
+
+REMEMBERED = "user_id = %s AND person_version = %s AND expires_at > %s"
+FIND = f"SELECT fingerprint FROM {CONSENTS} WHERE {REMEMBERED} AND application_id = %s"  # noqa: S608 - names only
+FIND_ALL = f"SELECT application_id, fingerprint FROM {CONSENTS} WHERE {REMEMBERED}"  # noqa: S608
+
+
+class Connection(NamedTuple):
+    """An application that the person has allowed, or that has signed the person in within `codes.REDEEMED_KEPT_FOR`.
+
+    `consent` is None when the person was never asked, as for a trusted application.
+    """
+
+    application: Application
+    consent: Consent | None
+    sign_ins: SignIns | None
+
+
+def remembered_fingerprint(person: User, application: Application) -> str | None:
+    """The fingerprint of the details for which the person chose "don't ask again". One statement."""
+    row = fetch_one(FIND, person.pk, person.credentials_version, timezone.now(), application.pk)
+    return None if row is None else str(row[0])
+
+
+def remembered_fingerprints(person: User) -> dict[int, str]:
+    """The same for all applications, by their primary key."""
+    return dict(fetch_all(FIND_ALL, person.pk, person.credentials_version, timezone.now()))
+
+
+def store(person: User, application: Application, fingerprint: str, remembered_until: datetime | None) -> None:
+    """Store that the person has allowed the application with these details. The time of the first consent stays.
+
+    One statement.
+    """
+    consent = Consent(
+        user=person,
+        application=application,
+        fingerprint=fingerprint,
+        given_at=timezone.now(),
+        expires_at=remembered_until,
+        person_version=person.credentials_version,
+    )
+    Consent.objects.bulk_create(
+        [consent],
+        update_conflicts=True,
+        unique_fields=["user", "application"],
+        update_fields=["fingerprint", "expires_at", "person_version"],
+    )
+
+
+def allowed_fingerprint(person: User, application: Application) -> str | None:
+    """The fingerprint of the details that the person has allowed last; None for an application that is not allowed."""
+    consents = Consent.objects.filter(user=person, application=application)
+    return consents.values_list("fingerprint", flat=True).first()
+
+
+def forget(person: User, application: Application) -> None:
+    """End "don't ask again". The application stays allowed, with its codes and tokens."""
+    Consent.objects.filter(user=person, application=application).update(expires_at=None)
+
+
+@transaction.atomic
+def disconnect(person: User, application: Application) -> None:
+    """End the consent, and the application's codes and tokens for the person.
+
+    Codes go first: a redemption that has begun ends with a token, which the next statement revokes. An authorization
+    without a page that has read the consent a moment before can still issue a code: it counts as the earlier one.
+    """
+    codes.delete_all(person, application)
+    tokens.revoke_all(person, application)
+    Consent.objects.filter(user=person, application=application).delete()
+
+
+def connections(person: User) -> list[Connection]:
+    """The person's applications, in no particular order. Three statements."""
+    sign_ins = codes.sign_ins(person)
+    consents = {consent.application_id: consent for consent in Consent.objects.filter(user=person)}
+    applications = Application.objects.filter(pk__in={*consents, *sign_ins})
+    return [Connection(each, consents.get(each.pk), sign_ins.get(each.pk)) for each in applications]

@@ -1,0 +1,63 @@
+// Passkeys: fills the hidden field of a form with the browser's answer. Without this file the forms stay hidden.
+"use strict";
+
+const SILENT = ["AbortError", "NotAllowedError"];
+const form = document.querySelector("form[data-passkey]");
+const canUsePasskeys = "PublicKeyCredential" in window && "parseRequestOptionsFromJSON" in PublicKeyCredential;
+let pending = null;
+
+const readOptions = async () => {
+  const block = form.querySelector("script[type='application/json']");
+  if (block) return JSON.parse(block.textContent).publicKey;
+  const response = await fetch(form.dataset.options, { headers: { Accept: "application/json" } });
+  if (!response.ok) throw new Error("no options");
+  return (await response.json()).request_options.publicKey;
+};
+
+const create = async () => {
+  const publicKey = PublicKeyCredential.parseCreationOptionsFromJSON(await readOptions());
+  // The device keeps the key and checks the person, so that the key alone is enough to sign in.
+  publicKey.authenticatorSelection = { residentKey: "required", requireResidentKey: true, userVerification: "required" };
+  return navigator.credentials.create({ publicKey });
+};
+
+// Only one request may run: the one of the button ends the one that waits for the browser's list of accounts.
+const get = async (mediation) => {
+  pending?.abort();
+  const controller = new AbortController();
+  pending = controller;
+  const publicKey = PublicKeyCredential.parseRequestOptionsFromJSON(await readOptions());
+  return navigator.credentials.get({ publicKey, mediation, signal: controller.signal });
+};
+
+const submit = (credential) => {
+  form.elements.credential.value = JSON.stringify(credential.toJSON());
+  form.submit();
+};
+
+const report = (error) => {
+  const status = form.querySelector("[data-passkey-status]");
+  status.textContent = error.name === "InvalidStateError" && status.dataset.known ? status.dataset.known : status.dataset.failed;
+};
+
+if (form && canUsePasskeys) {
+  form.hidden = false;
+  form.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    event.stopPropagation();
+    try {
+      submit(await (form.dataset.passkey === "create" ? create() : get("optional")));
+    } catch (error) {
+      report(error);
+    }
+  });
+  const suggest = async () => {
+    if (!form.dataset.options || !(await PublicKeyCredential.isConditionalMediationAvailable?.())) return;
+    try {
+      submit(await get("conditional"));
+    } catch (error) {
+      if (!SILENT.includes(error.name)) throw error;
+    }
+  };
+  suggest();
+}

@@ -1,0 +1,147 @@
+"""Passkeys and second factors in a real browser, with Chromium's virtual authenticator."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from playwright.sync_api import CDPSession, Page, expect
+
+from tests.browser.conftest import Client, Open, press, sign_in
+from tests.driver import OAuthDriver
+from tests.factories import PASSWORD, Registered
+
+Link = Callable[..., str]
+CALLBACK = re.compile(r"127\.0\.0\.1:\d+/callback")
+
+
+class Device:
+    """An authenticator that is built into the device of the page. It confirms each request at once."""
+
+    def __init__(self, page: Page) -> None:
+        self.session: CDPSession = page.context.new_cdp_session(page)
+        self.session.send("WebAuthn.enable")
+        options = {"protocol": "ctap2", "transport": "internal", "hasResidentKey": True, "hasUserVerification": True}
+        added = self.session.send(
+            "WebAuthn.addVirtualAuthenticator",
+            {"options": {**options, "isUserVerified": True, "automaticPresenceSimulation": True}},
+        )
+        self.id = added["authenticatorId"]
+
+    @property
+    def keys(self) -> int:
+        return len(self.session.send("WebAuthn.getCredentials", {"authenticatorId": self.id})["credentials"])
+
+
+@pytest.fixture
+def device(page: Page, driver: OAuthDriver) -> Device:
+    return Device(page)
+
+
+def add_passkey(page: Page, driver: OAuthDriver, name: str = "Work laptop") -> None:
+    page.goto(f"{driver.auth_url}/accounts/security")
+    press(page, page.get_by_role("link", name="Add a passkey"))
+    page.get_by_label("Name").fill(name)
+    press(page, page.get_by_role("button", name="Add the passkey"))
+
+
+def sign_out(page: Page, driver: OAuthDriver, *, offers: bool = False) -> None:
+    """`offers`: on the sign-in page of a request, the browser offers passkeys by itself, and the device confirms one.
+
+    Never on the page after this one, which would sign in again.
+    """
+    condition = "!location.search.includes('pending')" if offers else "true"
+    page.add_init_script(f"if ({condition}) PublicKeyCredential.isConditionalMediationAvailable = async () => false")
+    page.goto(f"{driver.auth_url}/accounts/sign-out")
+    press(page, page.get_by_role("main").get_by_role("button", name="Sign out"))
+
+
+@pytest.fixture
+def signed_in(page: Page, driver: OAuthDriver, alice: Any, device: Device) -> Page:
+    """Alice has a passkey in the device, and is signed in."""
+    page.goto(f"{driver.auth_url}/accounts/sign-in")
+    sign_in(page, alice.email, PASSWORD)
+    add_passkey(page, driver)
+    return page
+
+
+def test_a_passkey_is_added_renamed_and_removed(signed_in: Page, driver: OAuthDriver, device: Device) -> None:
+    page = signed_in
+    assert device.keys == 1
+    expect(page.get_by_text("They are not shown again")).to_be_visible()
+    page.goto(f"{driver.auth_url}/accounts/security")
+    expect(page.locator("bdi", has_text="Work laptop")).to_be_visible()
+    press(page, page.get_by_role("link", name="Rename"))
+    page.get_by_label("Name").fill("Old laptop")
+    press(page, page.get_by_role("button", name="Save"))
+    expect(page.locator("bdi", has_text="Old laptop")).to_be_visible()
+    press(page, page.get_by_role("link", name="Remove"))
+    press(page, page.get_by_role("button", name="Remove"))
+    expect(page.locator("bdi", has_text="Old laptop")).to_have_count(0)
+
+
+def test_a_device_has_one_passkey_for_an_account(signed_in: Page, driver: OAuthDriver, device: Device) -> None:
+    page = signed_in
+    page.goto(f"{driver.auth_url}/accounts/security/passkeys/add")
+    page.get_by_role("button", name="Add the passkey").click()
+    expect(page.get_by_role("status").filter(has_text="already has a passkey")).to_be_visible()
+    assert device.keys == 1
+
+
+def test_the_button_signs_in_and_the_request_goes_on(
+    signed_in: Page, driver: OAuthDriver, device: Device, web_application: Registered, client_server: Client, link: Link
+) -> None:
+    page = signed_in
+    sign_out(page, driver)
+    page.goto(link(web_application, state="s"))
+    page.get_by_role("button", name="Use a passkey").click()
+    page.get_by_role("button", name="Allow").click()
+    expect(page).to_have_url(CALLBACK)
+    assert driver.exchange(web_application, client_server.last["code"]).status_code == 200
+
+
+def test_the_browser_offers_the_passkey_by_itself(
+    signed_in: Page, driver: OAuthDriver, device: Device, web_application: Registered, link: Link
+) -> None:
+    page = signed_in
+    sign_out(page, driver, offers=True)
+    page.goto(link(web_application))
+    expect(page.get_by_role("button", name="Allow")).to_be_visible()
+
+
+def test_a_passkey_that_is_unknown_here_keeps_the_request(
+    signed_in: Page, driver: OAuthDriver, device: Device, web_application: Registered, link: Link, alice: Any
+) -> None:
+    page = signed_in
+    sign_out(page, driver)
+    alice.authenticator_set.filter(type="webauthn").delete()
+    page.goto(link(web_application))
+    press(page, page.get_by_role("button", name="Use a passkey"))
+    expect(page.get_by_text("This passkey is not known here")).to_be_visible()
+    expect(page.get_by_role("heading", name="Sign in to continue")).to_be_visible()
+    sign_in(page, alice.email, PASSWORD)
+    expect(page.get_by_role("button", name="Allow")).to_be_visible()
+
+
+def test_the_passkey_is_the_second_factor_after_a_password(
+    signed_in: Page, driver: OAuthDriver, device: Device, web_application: Registered, link: Link, alice: Any
+) -> None:
+    page = signed_in
+    sign_out(page, driver)
+    page.goto(link(web_application))
+    sign_in(page, alice.email, PASSWORD)
+    expect(page.get_by_role("heading", name="Confirm that it is you")).to_be_visible()
+    page.get_by_role("button", name="Use a passkey").click()
+    expect(page.get_by_role("button", name="Allow")).to_be_visible()
+
+
+def test_without_script_the_password_is_enough(
+    open_browser: Open, driver: OAuthDriver, web_application: Registered, link: Link, alice: Any
+) -> None:
+    page = open_browser(java_script_enabled=False).new_page()
+    page.goto(link(web_application))
+    expect(page.get_by_role("button", name="Use a passkey")).to_be_hidden()
+    sign_in(page, alice.email, PASSWORD)
+    expect(page.get_by_role("button", name="Allow")).to_be_visible()

@@ -1,0 +1,46 @@
+"""A person disconnects an application while it redeems a code. D7."""
+
+from __future__ import annotations
+
+import secrets
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from django.db import connection, transaction
+
+from oauth_bridge.consent import remembered
+from oauth_bridge.models import AccessToken, AuthorizationCode, Consent
+from oauth_bridge.storage import codes, consents
+from tests.factories import CodeFactory, PersonFactory, Registered
+
+
+def test_a_redemption_that_has_begun_leaves_no_token_that_works(postgresql: None, application: Registered) -> None:
+    person = PersonFactory()
+    remembered.remember(person, application.row)
+    code = CodeFactory(application=application, user=person).raw
+
+    def disconnect() -> None:
+        try:
+            consents.disconnect(person, application.row)
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(1) as pool:
+        with transaction.atomic():
+            assert codes.redeem({"code": code}, application.row.pk, secrets.token_urlsafe(32))
+            ended = pool.submit(disconnect)
+            wait_until_somebody_waits(ended)
+        ended.result(timeout=10)
+    mine: dict[str, Any] = {"user": person, "application": application.row}
+    assert [token.revoked_at is not None for token in AccessToken.objects.filter(**mine)] == [True]
+    assert not AuthorizationCode.objects.filter(**mine).exists()
+    assert not Consent.objects.filter(**mine).exists()
+
+
+def wait_until_somebody_waits(ended: Any) -> None:
+    """Until a statement waits for a row. Only this connection holds one."""
+    with connection.cursor() as cursor:
+        while not ended.done():
+            cursor.execute("SELECT FROM pg_locks WHERE NOT granted")
+            if cursor.rowcount:
+                return

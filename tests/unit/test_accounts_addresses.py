@@ -1,0 +1,277 @@
+"""A new e-mail address: confirmed by a code that goes there, while the old one counts."""
+
+from __future__ import annotations
+
+import re
+import time
+import uuid
+from typing import Any
+
+import pytest
+import time_machine
+from allauth.account.models import EmailAddress
+from django.core import mail
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from accounts import outbox
+from accounts.models import Session, User
+from tests.factories import PASSWORD, PersonFactory
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("fresh_counters")]
+
+PAGE = "/accounts/email"
+CODE = "/accounts/confirm-email"
+
+
+def sign_in(browser: Client, email: str) -> Any:
+    return browser.post("/accounts/sign-in", {"login": email, "password": PASSWORD})
+
+
+@pytest.fixture
+def new() -> str:
+    return f"new-{uuid.uuid4().hex[:12]}@example.com"
+
+
+@pytest.fixture
+def browser(alice: User) -> Client:
+    client = Client()
+    assert sign_in(client, alice.email).status_code == 302
+    return client
+
+
+def mailed_code() -> str:
+    found = re.search(r"^ {4}(\S+)$", mail.outbox[-1].body, re.MULTILINE)
+    assert found
+    return found[1]
+
+
+def ask(browser: Client, email: str) -> Any:
+    return browser.post(PAGE, {"email": email})
+
+
+def type_code(browser: Client, code: str) -> Any:
+    return browser.post(CODE, {"code": code})
+
+
+def change(browser: Client, email: str) -> Any:
+    ask(browser, email)
+    return type_code(browser, mailed_code())
+
+
+def assert_address_is(person: User, email: str) -> None:
+    person.refresh_from_db()
+    assert person.email == email
+    rows = EmailAddress.objects.filter(user=person).values_list("email", "primary", "verified")
+    assert list(rows) == [(email, True, person.email_verified_at is not None)]
+
+
+# Changing -------------------------------------------------------------------------------------------------------------
+
+
+def test_the_address_is_the_old_one_until_the_code_is_typed(browser: Client, alice: User, new: str) -> None:
+    old = alice.email
+    assert ask(browser, new)["Location"] == CODE
+    assert mail.outbox[-1].to == [new]
+    assert browser.get(CODE).context["email"] == new
+    assert_address_is(alice, old)
+    assert type_code(browser, mailed_code())["Location"] == "/accounts/profile"
+    assert_address_is(alice, new)
+    assert alice.email_verified_at is not None
+    assert sign_in(Client(), old).status_code == 200
+    assert sign_in(Client(), new).status_code == 302
+
+
+def test_the_old_address_is_told_and_only_then(browser: Client, alice: User, new: str) -> None:
+    old = alice.email
+    ask(browser, new)
+    assert old not in [to for message in mail.outbox for to in message.to]
+    type_code(browser, mailed_code())
+    assert outbox.deliver_next()
+    assert mail.outbox[-1].to == [old]
+    assert "was changed" in mail.outbox[-1].subject
+
+
+def test_the_mail_to_the_new_address_says_nothing_of_the_account(browser: Client, alice: User, new: str) -> None:
+    ask(browser, new)
+    assert alice.email not in mail.outbox[-1].body
+    assert alice.nickname not in mail.outbox[-1].body
+    assert "/password/reset" not in mail.outbox[-1].body
+
+
+def test_an_address_that_was_never_confirmed_can_be_corrected_and_is_not_written_to(new: str) -> None:
+    bob, browser = PersonFactory(email_verified_at=None), Client()
+    browser.force_login(bob)
+    browser.post("/accounts/confirm", {"password": PASSWORD})
+    change(browser, new)
+    assert_address_is(bob, new)
+    assert bob.email_verified_at is not None
+    assert {to for message in mail.outbox for to in message.to} == {new}
+
+
+def test_spelling_is_that_of_every_stored_address(browser: Client, alice: User, new: str) -> None:
+    change(browser, f" {new.upper()} ")
+    assert_address_is(alice, new)
+
+
+@pytest.mark.parametrize("value", ["\x00", "a\x00@example.com", "", "x" * 3000, "no address"])
+def test_no_address_can_break_the_form(browser: Client, value: str) -> None:
+    assert ask(browser, value).context["form"].errors
+    assert not mail.outbox
+
+
+def test_the_own_address_is_no_new_one(browser: Client, alice: User) -> None:
+    assert ask(browser, alice.email.upper()).context["form"].errors
+    assert not mail.outbox
+
+
+def test_a_code_works_for_half_an_hour_and_three_times(browser: Client, alice: User, new: str, settings: Any) -> None:
+    settings.ACCOUNT_RATE_LIMITS = {"confirm_email": None}
+    old = alice.email
+    ask(browser, new)
+    with time_machine.travel(time.time() + 1801):
+        assert type_code(browser, mailed_code()).status_code == 302
+    ask(browser, new)
+    assert [type_code(browser, "WRONG").status_code for _ in range(3)] == [200, 200, 302]
+    assert type_code(browser, mailed_code()).status_code == 302
+    assert_address_is(alice, old)
+
+
+# What ends ------------------------------------------------------------------------------------------------------------
+
+
+def test_other_browsers_are_signed_out_and_this_one_is_not(browser: Client, alice: User, new: str) -> None:
+    elsewhere = Client()
+    sign_in(elsewhere, alice.email)
+    key = browser.session.session_key
+    change(browser, new)
+    assert browser.get("/accounts/profile").context["person"]["email"] == new
+    assert browser.session.session_key != key
+    assert elsewhere.get("/accounts/profile").status_code == 302
+
+
+def test_this_browser_is_known_under_the_new_address(browser: Client, alice: User, new: str, settings: Any) -> None:
+    settings.RATES = {"sign_in_account": "2/15m"}
+    change(browser, new)
+    for _ in range(3):
+        Client().post("/accounts/sign-in", {"login": new, "password": "wrong"})
+    browser.post("/accounts/sign-out")
+    assert sign_in(Client(), new).status_code == 429
+    assert sign_in(browser, new).status_code == 302
+
+
+def test_a_reset_link_to_the_old_address_ends(browser: Client, alice: User, new: str) -> None:
+    Client().post("/accounts/password/reset", {"email": alice.email})
+    link = re.search(r"/accounts/password/reset/\S+-\S+", mail.outbox[-1].body)
+    assert link
+    change(browser, new)
+    assert Client().get(link[0]).context["token_fail"]
+
+
+# Who may --------------------------------------------------------------------------------------------------------------
+
+
+def test_the_page_is_for_people_signed_in(client: Client) -> None:
+    for answer in (client.get(PAGE), client.post(PAGE, {"email": "mallory@example.com"})):
+        assert answer["Location"].startswith("/accounts/sign-in")
+    assert not mail.outbox
+
+
+def test_after_five_minutes_the_password_is_asked_for_again(browser: Client, alice: User, new: str) -> None:
+    with time_machine.travel(time.time() + 301):
+        asked = browser.get(PAGE)["Location"]
+        assert asked == "/accounts/confirm?next=%2Faccounts%2Femail"
+        assert browser.post(asked, {"password": PASSWORD})["Location"] == PAGE
+        assert browser.get(PAGE).status_code == 200
+        change(browser, new)
+    assert_address_is(alice, new)
+
+
+def test_a_form_that_was_open_for_some_minutes_is_accepted_and_a_day_later_it_is_not(browser: Client, new: str) -> None:
+    with time_machine.travel(time.time() + 890):
+        assert ask(browser, new)["Location"] == CODE
+    with time_machine.travel(time.time() + 86_400):
+        assert ask(browser, new)["Location"].startswith("/accounts/confirm?")
+
+
+def test_a_stolen_session_can_not_take_the_account_over(alice: User, new: str) -> None:
+    stolen = Client()
+    stolen.force_login(alice)
+    assert stolen.get(PAGE)["Location"].startswith("/accounts/confirm?")
+    assert ask(stolen, new)["Location"].startswith("/accounts/confirm?")
+    assert stolen.post("/accounts/confirm", {"password": "a guess"}).status_code == 200
+    assert ask(stolen, new)["Location"].startswith("/accounts/confirm?")
+    assert not mail.outbox
+    assert new not in str(dict(stolen.session)), "no form is kept in the session"
+
+
+def test_a_stolen_session_of_somebody_without_a_password_gets_nowhere(new: str) -> None:
+    stolen = Client()
+    stolen.force_login(PersonFactory(password="!unusable"))
+    assert ask(stolen, new)["Location"] == "/accounts/password/reset"
+
+
+def test_the_code_works_in_the_browser_that_asked_only(browser: Client, alice: User, new: str) -> None:
+    old, elsewhere = alice.email, Client()
+    sign_in(elsewhere, alice.email)
+    ask(browser, new)
+    type_code(elsewhere, mailed_code())
+    mallory = Client()
+    mallory.force_login(PersonFactory(nickname="Mallory"))
+    type_code(mallory, mailed_code())
+    assert_address_is(alice, old)
+
+
+def test_the_code_and_the_address_are_in_no_row(browser: Client, new: str) -> None:
+    ask(browser, new)
+    rows = str(list(Session.objects.values()))
+    assert mailed_code() not in rows
+    assert new not in rows
+
+
+# Addresses of others --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("verified", [True, False])
+def test_nobody_learns_whether_an_address_has_an_account(browser: Client, new: str, verified: bool) -> None:
+    taken = PersonFactory(**({} if verified else {"email_verified_at": None})).email
+    seen = []
+    for email in (taken, new):
+        with CaptureQueriesContext(connection) as statements:
+            answer = ask(browser, email)
+        page = browser.get(CODE).content.decode()
+        page = re.sub(r'name="csrfmiddlewaretoken" value="\w+"', "", page).replace(email, "")
+        body = mail.outbox[-1].body.replace(mailed_code(), "")
+        seen.append(
+            (answer.status_code, answer["Location"], page, body, mail.outbox[-1].to == [email], len(statements))
+        )
+    assert seen[0] == seen[1]
+
+
+@pytest.mark.parametrize("verified", [True, False])
+def test_an_address_of_another_account_is_refused_even_with_the_code(
+    browser: Client, alice: User, verified: bool
+) -> None:
+    old, bob = alice.email, PersonFactory(**({} if verified else {"email_verified_at": None}))
+    assert change(browser, bob.email).context["form"].errors
+    assert_address_is(alice, old)
+    assert browser.get("/accounts/profile").status_code == 200
+
+
+def test_an_address_that_is_taken_at_this_moment_leaves_everything_as_it_was(
+    browser: Client, alice: User, new: str, monkeypatch: Any
+) -> None:
+    old = alice.email
+    ask(browser, new)
+    monkeypatch.setattr("allauth.account.forms.email_already_exists", lambda **_: PersonFactory(email=new))
+    page = browser.post(CODE, {"code": mailed_code()}, follow=True)
+    assert b"Another account uses this address" in page.content
+    assert_address_is(alice, old)
+    assert page.context["person"]["email"] == old
+
+
+def test_one_mailbox_gets_one_code_in_ten_seconds(browser: Client, new: str) -> None:
+    ask(browser, new)
+    assert ask(browser, new).status_code == 429
+    assert len(mail.outbox) == 1

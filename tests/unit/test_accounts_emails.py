@@ -1,0 +1,93 @@
+"""The texts of e-mails, as plain text and as HTML."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from allauth.account.adapter import get_adapter
+from django.conf import settings as django_settings
+from django.core import mail
+from django.test import Client, RequestFactory
+from django.utils import timezone, translation
+
+from accounts import outbox
+from accounts.emails import Email, compose
+from accounts.models import User
+from tests.factories import PASSWORD, PersonFactory
+from tests.unit.test_accounts_user_agents import FIREFOX
+
+FOLDER = Path(django_settings.BASE_DIR) / "templates" / "account" / "email"
+KINDS = sorted(path.name.removesuffix("_subject.txt") for path in FOLDER.glob("*_subject.txt"))
+HOSTILE = 'Eve <img src=x> & "Co" http://testserver.mallory.example/'
+
+
+def composed(kind: str, **changes: Any) -> Email:
+    facts = {"now": timezone.now(), "expires_at": timezone.now(), "browser": "Firefox on Linux", "code": "R7K-2MX"}
+    facts |= {"nickname": "Alice", "application": "Photo Book", "applications_address": "http://testserver/accounts/x"}
+    facts |= {"password_reset_url": "http://testserver/accounts/password/reset/key", "to_email": "new@example.com"}
+    facts |= {"from_email": "old@example.com"}
+    return compose(kind, "alice@example.com", facts | changes)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_mail_has_two_parts_that_say_the_same(kind: str) -> None:
+    message = composed(kind)
+    assert message.subject
+    assert "\n" not in message.subject
+    plain = re.sub(r"\s+", "", message.text)
+    shown = re.sub(r"<head>.*</head>|<[^>]+>|\s+", "", message.html, flags=re.DOTALL)
+    assert shown == re.sub(r"--(?=DelegatedSign-In)", "", plain)
+    assert max(len(line) for line in message.text.splitlines()) <= 72
+    assert "{{" not in message.text
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_names_are_escaped_in_html_and_become_no_link(kind: str) -> None:
+    message = composed(kind, nickname=HOSTILE, application=HOSTILE)
+    assert "<img" not in message.html
+    assert all(link.startswith("http://testserver/") for link in re.findall(r'href="([^"]*)"', message.html))
+    if HOSTILE[:3] in message.text:
+        assert 'Eve <img src=x> & "Co"' in re.sub(r"\s+", " ", message.text)
+        assert "Eve &lt;img src=x&gt; &amp; &quot;Co&quot;" in message.html
+
+
+@pytest.mark.parametrize("kind", ["email_confirmation", "email_confirmation_signup"])
+def test_a_code_is_in_the_subject_and_alone_on_a_line(kind: str) -> None:
+    message = composed(kind)
+    assert message.subject == "R7K-2MX is your code for Delegated Sign-In"
+    assert re.search(r"^ {4}R7K-2MX$", message.text, re.MULTILINE)
+    assert "Not you? Do nothing" in message.text
+
+
+def test_a_mail_is_in_the_language_of_the_person_and_not_of_the_request(settings: Any) -> None:
+    settings.LANGUAGES = [("en", "English"), ("ar", "Arabic")]
+    facts = {"now": timezone.now(), "browser": "Firefox", "nickname": "Alice"}
+    with translation.override("ar"):
+        assert '<html lang="en" dir="ltr">' in composed("password_changed").html
+    assert '<html lang="ar" dir="rtl">' in compose("password_changed", "alice@example.com", facts, "ar").html
+
+
+@pytest.mark.django_db
+@pytest.mark.usefixtures("fresh_counters")
+def test_a_person_confirms_an_address_with_the_code_from_the_subject(client: Client, mailoutbox: Any) -> None:
+    person: User = PersonFactory(email_verified_at=None)
+    client.post("/accounts/sign-in", {"login": person.email, "password": PASSWORD})
+    code = mailoutbox[0].subject.split()[0]
+    assert [kind for _content, kind in mailoutbox[0].alternatives] == ["text/html"]
+    assert client.post("/accounts/confirm-email", {"code": code})["Location"] == "/accounts/profile"
+
+
+@pytest.mark.django_db
+def test_a_changed_address_is_told_to_the_old_one(rf: RequestFactory, alice: User) -> None:
+    request = rf.get("/", headers={"user-agent": FIREFOX})
+    adapter = get_adapter(request)
+    adapter.request = request
+    facts = {"from_email": "old@example.com", "to_email": alice.email}
+    adapter.send_notification_mail("account/email/email_changed", alice, facts, email="old@example.com")
+    assert outbox.deliver_next()
+    assert mail.outbox[0].to == ["old@example.com"]
+    assert alice.email in mail.outbox[0].body
+    assert "Firefox on Linux" in mail.outbox[0].body

@@ -1,0 +1,68 @@
+"""The pages on the way to an application name it, on the sign-in page and on those that it leads to."""
+
+from __future__ import annotations
+
+import re
+from html import unescape
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from accounts import returning
+
+pytestmark = pytest.mark.django_db
+RETURN_TO = "/oauth/authorize?pending=x"
+
+
+@pytest.fixture
+def sign_in_page(client: Client) -> str:
+    address = returning.sign_in_url(RETURN_TO, name="Photo <Printer>", host="photo.example")
+    return client.get(address).content.decode()
+
+
+def test_the_way_to_a_new_password_follows_the_password_and_names_the_application(
+    client: Client, sign_in_page: str
+) -> None:
+    link = re.search(r'<a href="([^"]+)">Forgot it\?</a>', sign_in_page)
+    assert link
+    assert sign_in_page.index('name="password"') < link.start() < sign_in_page.index('type="submit"')
+    reset = client.get(unescape(link[1])).content.decode()
+    assert "photo.example" in reset
+    back = re.search(r'<a href="([^"]+)">Back to sign-in</a>', reset)
+    assert back
+    assert "Photo &lt;Printer&gt;" in client.get(unescape(back[1])).content.decode()
+
+
+def test_a_form_with_an_error_still_names_the_application(client: Client, sign_in_page: str) -> None:
+    link = re.search(r'<a href="([^"]+)">Forgot it\?</a>', sign_in_page)
+    assert link
+    reset = client.get(unescape(link[1])).content.decode()
+    action = re.search(r'<form method="post" action="([^"]+)"', reset)
+    assert action
+    assert "photo.example" in client.post(unescape(action[1]), {"email": "nobody"}).content.decode()
+
+
+def test_the_sign_out_page_names_the_application_that_is_continued_to(client: Client, django_user_model: Any) -> None:
+    client.force_login(django_user_model.objects.create_user("alice@example.com", nickname="Alice"))
+    address = returning.switch_account_url(RETURN_TO, name="Photo Printer", host="photo.example")
+    page = client.get(address).content.decode()
+    assert "to continue to <bdi>Photo Printer</bdi>" in page
+    assert f'href="{RETURN_TO}">Stay signed in' in page
+
+
+@pytest.mark.parametrize("path", ["sign-in", "password/reset", "sign-out"])
+def test_mallory_can_name_no_application_on_any_of_them(client: Client, django_user_model: Any, path: str) -> None:
+    if path == "sign-out":
+        client.force_login(django_user_model.objects.create_user("alice@example.com", nickname="Alice"))
+    own = returning.sign_in_url(RETURN_TO, name="Photo Printer").partition("for=")[2]
+    for signed in (own, "Photo Printer"):
+        page = client.get(f"/accounts/{path}?next=/evil&for={signed}").content.decode()
+        assert "<h1" in page
+        assert "Photo Printer" not in page
+
+
+def test_the_button_that_shows_the_password_is_absent_without_script(sign_in_page: str) -> None:
+    button = re.search(r'<button\s+class="reveal"[^>]*>', sign_in_page)
+    assert button
+    assert re.search(r"\bhidden\b", button[0])

@@ -1,0 +1,218 @@
+"""A person downloads what is stored about them, and deletes the account."""
+
+from __future__ import annotations
+
+import base64
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import time_machine
+from django.apps import apps
+from django.core.files.storage import default_storage
+from django.test import Client
+
+from accounts import avatars
+from accounts.deletion import delete_account
+from accounts.models import Session, User
+from oauth_bridge.models import AccessToken, AuthorizationCode, Consent
+from tests.factories import PASSWORD, CodeFactory, ConsentFactory, PersonFactory, Registered, TokenFactory
+from tests.security.sending import exchange
+from tests.unit.test_accounts_profile import picture, upload
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("fresh_counters")]
+
+EXPORT = "/accounts/export"
+DELETE = "/accounts/delete"
+
+
+def signed_in(person: User) -> Client:
+    browser = Client(headers={"user-agent": "Mozilla/5.0 (X11; Linux x86_64) Gecko/20100101 Firefox/140.0"})
+    answer = browser.post("/accounts/sign-in", {"login": person.email, "password": PASSWORD})
+    assert answer.status_code == 302
+    return browser
+
+
+@pytest.fixture
+def browser(alice: User, settings: Any, tmp_path: Path) -> Client:
+    settings.MEDIA_ROOT = tmp_path
+    return signed_in(alice)
+
+
+@pytest.fixture
+def credentials(alice: User, application: Registered) -> list[Any]:
+    """A code and a token of Alice, and a remembered consent."""
+    ConsentFactory(user=alice, application=application.row, fingerprint="f" * 64)
+    return [CodeFactory(user=alice, application=application), TokenFactory(user=alice, application=application)]
+
+
+def export(browser: Client) -> dict[str, Any]:
+    answer = browser.post(EXPORT)
+    assert answer.status_code == 200
+    assert answer["Content-Type"] == "application/json"
+    assert answer["Content-Disposition"] == 'attachment; filename="account.json"'
+    assert "no-store" in answer["Cache-Control"]
+    found: dict[str, Any] = json.loads(answer.content)
+    return found
+
+
+def delete(browser: Client, email: str) -> Any:
+    return browser.post(DELETE, {"email": email})
+
+
+@pytest.mark.parametrize("path", [EXPORT, DELETE])
+def test_the_profile_leads_to_both_pages(browser: Client, path: str) -> None:
+    assert f'href="{path}"' in browser.get("/accounts/profile").content.decode()
+    assert browser.get(path).status_code == 200
+
+
+@pytest.mark.parametrize("path", [EXPORT, DELETE])
+def test_the_password_is_asked_for_again(browser: Client, alice: User, path: str) -> None:
+    stolen, stranger = Client(), Client()
+    stolen.force_login(alice)
+    for method in ("get", "post"):
+        assert getattr(stranger, method)(path)["Location"].startswith("/accounts/sign-in")
+        assert getattr(stolen, method)(path, {"email": alice.email})["Location"].startswith("/accounts/confirm?")
+    with time_machine.travel(time.time() + 901):
+        assert browser.post(path, {"email": alice.email})["Location"].startswith("/accounts/confirm?")
+    assert User.objects.filter(pk=alice.pk).exists()
+
+
+@pytest.mark.parametrize("path", [EXPORT, DELETE])
+def test_a_forged_form_does_nothing(browser: Client, alice: User, path: str) -> None:
+    strict = Client(enforce_csrf_checks=True)
+    strict.cookies = browser.cookies
+    assert strict.post(path, {"email": alice.email}).status_code == 403
+    assert User.objects.filter(pk=alice.pk).exists()
+
+
+# The file -------------------------------------------------------------------------------------------------------------
+
+
+def test_the_file_holds_the_person(browser: Client, alice: User) -> None:
+    browser.post("/accounts/profile", {"nickname": "Ægir 李", "picture": upload(picture())})
+    found = export(browser)
+    assert (found["sub"], found["email"], found["nickname"]) == (str(alice.pk), alice.email, "Ægir 李")
+    assert base64.b64decode(found["picture_png_base64"]).startswith(b"\x89PNG")
+    assert [each["browser"] for each in found["browsers"]] == ["Firefox/Linux"]
+
+
+def test_the_file_holds_what_applications_got(browser: Client, application: Registered, credentials: Any) -> None:
+    found = export(browser)
+    for name in ("consents", "authorization_codes", "access_tokens"):
+        (entry,) = found[name]
+        assert (entry["application"], entry["client_id"]) == (application.row.name, application.client_id)
+
+
+def test_the_file_holds_no_credential(browser: Client, alice: User, credentials: list[Any]) -> None:
+    answer = browser.post(EXPORT).content.decode()
+    session = Session.objects.get(user=alice)
+    alice.refresh_from_db()
+    secrets = [alice.password, session.session_key, session.session_data, browser.session.session_key]
+    for issued in credentials:
+        secrets += [issued.raw, bytes(issued.row.digest).hex(), base64.b64encode(bytes(issued.row.digest)).decode()]
+    for secret in secrets:
+        assert secret
+        assert secret not in answer
+
+
+def test_the_file_holds_nothing_of_others(browser: Client, application: Registered) -> None:
+    mallory = PersonFactory(nickname="Mallory")
+    signed_in(mallory)
+    TokenFactory(user=mallory, application=application)
+    found = export(browser)
+    assert len(found["browsers"]) == 1
+    assert found["access_tokens"] == []
+    assert str(mallory.pk) not in json.dumps(found)
+
+
+def test_each_table_about_people_is_in_the_file_or_left_out_knowingly() -> None:
+    about_people = {
+        model._meta.db_table
+        for model in apps.get_models()
+        for field in model._meta.get_fields()
+        if field.is_relation and field.related_model is User and field.concrete
+    }
+    assert about_people == {
+        "accounts_session",
+        "oauth_bridge_authorizationcode",
+        "oauth_bridge_accesstoken",
+        "oauth_bridge_consent",
+        "mfa_authenticator",
+        "account_emailaddress",  # allauth's copy of the person's row
+        "oauth2_provider_devicegrant",  # empty: there is no such grant here (D11)
+        "django_admin_log",  # of an administrator: about the service, not the person
+    }
+
+
+# Deleting -------------------------------------------------------------------------------------------------------------
+
+
+def test_the_account_and_all_that_belongs_to_it_is_gone(
+    browser: Client, alice: User, application: Registered, credentials: list[Any]
+) -> None:
+    elsewhere = signed_in(alice)
+    code, token = credentials
+    answer = delete(browser, f" {alice.email.upper()} ")
+    assert answer["Location"] == "/accounts/sign-in"
+    page = browser.get("/accounts/sign-in")
+    assert b"Your account is deleted" in page.content
+    assert "offered" not in page.context
+    assert not User.objects.filter(pk=alice.pk).exists()
+    for model in (Session, AuthorizationCode, AccessToken, Consent):
+        assert not model._default_manager.filter(user_id=alice.pk).exists()
+    for old in (browser, elsewhere):
+        assert old.get("/accounts/profile").status_code == 302
+    refused = exchange(application, code=code.raw)
+    assert (refused.status_code, refused.json()["error"]) == (400, "invalid_grant")
+    assert Client().get("/oauth/userinfo", headers={"authorization": f"Bearer {token.raw}"}).status_code == 401
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_picture_is_deleted_and_its_address_shows_nothing(browser: Client, alice: User) -> None:
+    browser.post("/accounts/profile", {"nickname": "Ali", "picture": upload(picture())})
+    alice.refresh_from_db()
+    path = avatars.avatar_url(alice).removeprefix("http://testserver")
+    assert browser.get(path).status_code == 200
+    delete(browser, alice.email)
+    assert not default_storage.exists(alice.avatar)
+    assert Client().get(path).status_code == 404
+
+
+def test_a_new_account_with_the_address_is_another_person(browser: Client, alice: User) -> None:
+    before = alice.pk
+    delete(browser, alice.email)
+    assert PersonFactory(email=alice.email).pk != before
+
+
+@pytest.mark.parametrize("typed", ["", "delete", "mallory@example.com", "\x00"])
+def test_nothing_is_deleted_without_the_right_address(browser: Client, alice: User, typed: str) -> None:
+    assert delete(browser, typed).context["form"].errors["email"]
+    assert User.objects.filter(pk=alice.pk).exists()
+
+
+def test_mallory_deletes_nobody_else(alice: User) -> None:
+    mallory = signed_in(PersonFactory(nickname="Mallory"))
+    assert mallory.post(DELETE, {"email": alice.email, "user": str(alice.pk)}).status_code == 200
+    assert User.objects.filter(pk=alice.pk).exists()
+
+
+def test_the_last_administrator_stays() -> None:
+    User.objects.filter(is_superuser=True).delete()
+    root = PersonFactory(is_staff=True, is_superuser=True)
+    PersonFactory(is_staff=True, is_superuser=True, is_active=False)
+    page = delete(signed_in(root), root.email)
+    assert "only administrator" in str(page.context["form"].non_field_errors())
+    assert User.objects.filter(pk=root.pk).exists()
+    PersonFactory(is_staff=True, is_superuser=True)
+    assert delete(signed_in(root), root.email).status_code == 302
+    assert not User.objects.filter(pk=root.pk).exists()
+
+
+def test_an_account_that_is_deleted_in_two_tabs_at_once_is_gone(alice: User) -> None:
+    other_tab = User.objects.get(pk=alice.pk)
+    delete_account(alice)
+    delete_account(other_tab)
+    assert not User.objects.filter(email=other_tab.email).exists()

@@ -1,0 +1,218 @@
+"""A new account: who may make one, what its owner must prove, and what strangers do not learn."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+import time_machine
+from django.core import mail
+from django.core.management import CommandError, call_command
+from django.test import Client
+
+from accounts import hashing, invitations
+from accounts.models import User
+from accounts.sign_up import SignUpForm
+from tests.factories import PASSWORD
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("fresh_counters")]
+
+SIGN_UP = "/accounts/sign-up"
+CODE_PAGE = "/accounts/confirm-email"
+AUTHORIZE = "/oauth/authorize?client_id=photo&state=a%20b"
+NEW = {"email": "New@Example.org", "nickname": "Nia", "password1": "a long enough phrase"}
+
+
+def sign_up(browser: Client, path: str = SIGN_UP, **changes: str) -> Any:
+    return browser.post(path, NEW | changes)
+
+
+def code() -> str:
+    """The code of the newest mail, which stands on a line of its own."""
+    found = re.search(r"^\s*([A-Z0-9]{3,}(?:-?[A-Z0-9]{3,})*)\s*$", mail.outbox[-1].body, re.MULTILINE)
+    assert found, mail.outbox[-1].body
+    return found[1]
+
+
+def text_of(answer: Any) -> str:
+    return str(answer.content.decode())
+
+
+@pytest.fixture
+def is_open(settings: Any) -> None:
+    settings.SIGN_UP = "open"
+
+
+@pytest.fixture
+def by_invitation(settings: Any) -> None:
+    settings.SIGN_UP = "invitation"
+
+
+# Open ----------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("is_open")
+def test_a_person_signs_up_confirms_the_address_and_goes_on(client: Client) -> None:
+    answer = sign_up(client, next=AUTHORIZE)
+    assert answer["Location"].startswith(CODE_PAGE)
+    person = User.objects.get()
+    assert (person.email, person.nickname, person.email_verified_at) == ("new@example.org", "Nia", None)
+    answer = client.post(CODE_PAGE, {"code": code()})
+    assert answer["Location"] == AUTHORIZE
+    person.refresh_from_db()
+    assert person.email_verified_at is not None
+    assert client.get("/accounts/profile").status_code == 200
+
+
+@pytest.mark.usefixtures("is_open")
+def test_without_the_code_nobody_is_signed_in(client: Client) -> None:
+    sign_up(client)
+    assert client.get("/accounts/profile").status_code == 302
+    assert client.post(CODE_PAGE, {"code": "AAAAAA"}).status_code == 200
+    assert client.get("/accounts/profile").status_code == 302
+
+
+@pytest.mark.usefixtures("is_open")
+def test_a_taken_address_looks_the_same_and_its_owner_gets_a_mail(client: Client, alice: User) -> None:
+    answer, other = sign_up(client, email=alice.email), sign_up(Client())
+    assert (answer.status_code, answer["Location"]) == (other.status_code, other["Location"])
+    pages = [text_of(each.get(CODE_PAGE)) for each in (client,)]
+    assert alice.email in pages[0]
+    assert mail.outbox[0].subject.startswith("You already have an account")
+    assert mail.outbox[0].to == [alice.email]
+    assert User.objects.count() == 2
+
+
+@pytest.mark.usefixtures("is_open")
+def test_an_address_that_is_taken_at_the_same_moment_looks_the_same(
+    client: Client, alice: User, monkeypatch: Any
+) -> None:
+    monkeypatch.setattr(SignUpForm, "validate_unique_email", lambda _form, email: email)
+    assert sign_up(client, email=alice.email)["Location"].startswith(CODE_PAGE)
+    assert mail.outbox[-1].subject.startswith("You already have an account")
+
+
+@pytest.mark.usefixtures("is_open")
+@pytest.mark.parametrize("is_taken", [True, False])
+def test_a_sign_up_hashes_one_password_whether_the_address_is_taken_or_not(
+    client: Client, alice: User, monkeypatch: Any, is_taken: bool
+) -> None:
+    hashed: list[str] = []
+    encode = hashing.PasswordHasher.encode
+
+    def counted(self: Any, password: str, *arguments: Any) -> str:
+        hashed.append("once")
+        return str(encode(self, password, *arguments))
+
+    monkeypatch.setattr(hashing.PasswordHasher, "encode", counted)
+    sign_up(client, **({"email": alice.email} if is_taken else {}))
+    assert len(hashed) == 1
+
+
+@pytest.mark.usefixtures("is_open")
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"email": "nobody"},
+        {"email": ""},
+        {"email": "a\x00@example.org"},
+        {"nickname": "x" * 61},
+        {"nickname": "a\x00b"},
+        {"password1": "short"},
+        {"password1": "passwordpassword"},
+        {"password1": "new@example.org!"},
+        {"password1": "x" * 5000},
+    ],
+)
+def test_what_is_refused_keeps_what_was_typed(client: Client, changes: dict[str, str]) -> None:
+    answer = sign_up(client, **changes)
+    assert answer.status_code == 200
+    assert not User.objects.exists()
+    typed = (NEW | changes)["email"]
+    assert not typed.isalnum() or f'value="{typed}"' in text_of(answer)
+    assert NEW["password1"] not in text_of(answer)
+
+
+@pytest.mark.usefixtures("is_open")
+def test_a_sign_up_that_must_wait_for_another_hash_stores_nothing(client: Client, monkeypatch: Any) -> None:
+    def busy(*_: Any, **__: Any) -> str:
+        raise hashing.HashingBusy
+
+    monkeypatch.setattr(hashing.PasswordHasher, "encode", busy)
+    answer = sign_up(client)
+    assert answer.status_code == 503
+    assert int(answer["Retry-After"]) > 0
+    assert 'value="Nia"' in text_of(answer)
+    assert not User.objects.exists()
+
+
+@pytest.mark.usefixtures("is_open")
+def test_the_sign_in_page_leads_to_it_and_keeps_the_request(client: Client) -> None:
+    page = text_of(client.get("/accounts/sign-in", {"next": AUTHORIZE}))
+    found = re.search(rf'href="({SIGN_UP}[^"]*)"', page)
+    assert found
+    assert parse_qs(urlsplit(found[1].replace("&amp;", "&")).query)["next"] == [AUTHORIZE]
+
+
+@pytest.mark.usefixtures("is_open")
+def test_a_foreign_address_is_no_way_on(client: Client) -> None:
+    sign_up(client, next="https://evil.example/")
+    assert client.post(CODE_PAGE, {"code": code()})["Location"] == "/accounts/profile"
+
+
+# Closed, by invitation ------------------------------------------------------------------------------------------------
+
+
+def test_closed_is_the_default(client: Client) -> None:
+    for answer in (client.get(SIGN_UP), sign_up(client)):
+        assert "New accounts are by invitation" in text_of(answer)
+    assert not User.objects.exists()
+    assert SIGN_UP not in text_of(client.get("/accounts/sign-in"))
+
+
+@pytest.mark.usefixtures("by_invitation")
+def test_an_invited_person_signs_up_with_that_address_only(client: Client) -> None:
+    path = invitations.link("new@example.org").removeprefix("http://testserver")
+    assert 'value="new@example.org"' in text_of(client.get(path))
+    assert "for another address" in text_of(sign_up(client, path, email="mallory@example.org"))
+    assert sign_up(client, path)["Location"].startswith(CODE_PAGE)
+    assert client.post(CODE_PAGE, {"code": code()}).status_code == 302
+    assert client.get("/accounts/profile").status_code == 200
+
+
+@pytest.mark.usefixtures("by_invitation")
+@pytest.mark.parametrize("seal", ["", "x", "new@example.org", "\x00"])
+def test_without_an_invitation_nobody_signs_up(client: Client, seal: str) -> None:
+    sign_up(client, f"{SIGN_UP}?invitation={seal}", invitation=seal)
+    assert not User.objects.exists()
+
+
+@pytest.mark.usefixtures("by_invitation")
+def test_an_invitation_ends_after_seven_days(client: Client) -> None:
+    path = invitations.link("new@example.org").removeprefix("http://testserver")
+    with time_machine.travel(time.time() + invitations.AGE_SECONDS + 2):
+        assert "older than seven days" in text_of(client.get(path))
+
+
+def test_the_operator_invites(settings: Any, capsys: Any, alice: User) -> None:
+    with pytest.raises(CommandError, match="SIGN_UP"):
+        call_command("account", "invite", "new@example.org")
+    settings.SIGN_UP = "invitation"
+    with pytest.raises(CommandError, match="has an account"):
+        call_command("account", "invite", alice.email)
+    with pytest.raises(CommandError):
+        call_command("account", "invite", "nobody")
+    call_command("account", "invite", "New@Example.org", "--json")
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["email"] == "new@example.org"
+    assert answer["url"].startswith(f"http://testserver{SIGN_UP}?invitation=")
+
+
+def test_a_person_who_is_signed_in_goes_on(client: Client, alice: User, settings: Any) -> None:
+    settings.SIGN_UP = "open"
+    client.post("/accounts/sign-in", {"login": alice.email, "password": PASSWORD})
+    assert client.get(SIGN_UP)["Location"] == "/accounts/profile"

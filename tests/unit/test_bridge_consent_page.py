@@ -1,0 +1,116 @@
+"""The consent page says who asks, what it receives and where the person goes next. D7, D16."""
+
+from __future__ import annotations
+
+import re
+from html import unescape
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from oauth_bridge.consent import remembered
+from oauth_bridge.protocol.userinfo import claims_of
+from tests.factories import ApplicationFactory, ConsentFactory, PersonFactory, Registered
+
+PAGE = {"HTTP_ACCEPT": "text/html"}
+NATIVE = "com.example.app:/callback"
+
+
+@pytest.fixture
+def alice(db: None) -> Any:
+    return PersonFactory(nickname="Ada Lovelace")
+
+
+@pytest.fixture
+def application(db: None) -> Registered:
+    registered: Registered = ApplicationFactory(name="Reading List", homepage="https://reading.example/")
+    return registered
+
+
+def opened(person: Any, application: Registered) -> str:
+    client = Client()
+    client.force_login(person)
+    link = f"/oauth/authorize?client_id={application.client_id}&redirect_uri={application.redirect_uri}"
+    return client.get(f"{link}&response_type=code&state=s", **PAGE).content.decode()
+
+
+def allowed_once(person: Any, application: Registered) -> None:
+    """The consent is no longer remembered, so the person is asked."""
+    fingerprint = remembered.fingerprint(application.row)
+    ConsentFactory(user=person, application=application.row, fingerprint=fingerprint, expires_at=timezone.now())
+
+
+def words(page: str) -> str:
+    return " ".join(unescape(re.sub(r"<[^>]+>", " ", page)).split())
+
+
+def test_it_shows_each_value_once_as_the_application_receives_it(alice: Any, application: Registered) -> None:
+    facts = opened(alice, application).split("<dl", 1)[1].split("</dl>")[0]
+    shown = re.findall(r'(?:src="|<bdi>|<code>)([^"<]*)["<]', unescape(facts))
+    claims = claims_of(alice)
+    assert shown == [claims[name] for name in ("avatar", "nickname", "email", "sub")]
+
+
+def test_a_missing_nickname_is_said_to_be_missing_beside_the_name_that_is_sent(application: Registered) -> None:
+    person = PersonFactory(nickname="")
+    page = words(opened(person, application))
+    assert f"Nickname {person.display_name} You have no nickname, so this name is sent." in page
+
+
+def test_a_person_who_has_allowed_it_before_is_asked_shortly(alice: Any, application: Registered) -> None:
+    assert "Reading List asks who you are" in words(opened(alice, application))
+    allowed_once(alice, application)
+    page = words(opened(alice, application))
+    assert "Continue to Reading List as Ada ?" in page
+    assert "Refuse Continue as Ada" in page
+    assert str(alice.pk) in page
+
+
+@pytest.mark.parametrize("nickname", ["", "Wolfeschlegelsteinhausen", "  "])
+def test_without_a_short_name_the_button_says_continue(application: Registered, nickname: str) -> None:
+    person = PersonFactory(nickname=nickname)
+    allowed_once(person, application)
+    page = words(opened(person, application))
+    assert "Continue to Reading List ?" in page
+    assert page.endswith("Refuse Continue Applications never see your password.")
+
+
+def test_what_mallory_allowed_and_what_another_application_got_shortens_nothing(
+    alice: Any, application: Registered
+) -> None:
+    allowed_once(PersonFactory(), application)
+    allowed_once(alice, ApplicationFactory())
+    assert not remembered.has_allowed_before(alice, application.row)
+
+
+def test_the_full_page_is_back_when_the_application_has_changed(alice: Any, application: Registered) -> None:
+    allowed_once(alice, application)
+    assert remembered.has_allowed_before(alice, application.row)
+    application.row.name = "Reading List Pro"
+    application.row.save()
+    assert not remembered.has_allowed_before(alice, application.row)
+    assert "Reading List Pro asks who you are" in words(opened(alice, application))
+
+
+@pytest.mark.parametrize("address", [NATIVE, "http://127.0.0.1:8001/callback"])
+def test_an_app_on_this_device_is_called_so(alice: Any, address: str) -> None:
+    page = words(opened(alice, ApplicationFactory(redirect_uris=address)))
+    assert f"Either way you go back to an app on this device {address}" in page
+
+
+def test_a_person_who_refuses_an_app_on_this_device_is_not_told_to_be_signed_in(alice: Any) -> None:
+    application = ApplicationFactory(redirect_uris=NATIVE)
+    pending = unescape(re.search(r'name="pending" value="([^"]*)"', opened(alice, application))[1])  # type: ignore[index]
+    client = Client()
+    client.force_login(alice)
+    answers = {}
+    for decision in ("refuse", "allow"):
+        form = urlencode({"pending": pending, "decision": decision})
+        answer = client.post("/oauth/authorize", form, "application/x-www-form-urlencoded", **PAGE)
+        answers[decision] = words(answer.content.decode())
+    assert "You refused" in answers["refuse"]
+    assert "Nothing was shared" in answers["refuse"]
+    assert "signed in" not in answers["refuse"]

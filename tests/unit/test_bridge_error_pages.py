@@ -1,0 +1,105 @@
+"""An error page speaks to the person first, and below a line to the developer. D3, D4, D19."""
+
+from __future__ import annotations
+
+import re
+from html import unescape
+
+import pytest
+from django.test import Client
+
+from oauth_bridge.redirect_uris import mark_likely_differences
+from tests.factories import ApplicationFactory, Registered
+
+PAGE = {"HTTP_ACCEPT": "text/html"}
+
+
+@pytest.fixture
+def application(db: None) -> Registered:
+    registered: Registered = ApplicationFactory(name="Reading List", homepage="https://reading.example/")
+    return registered
+
+
+def page_of(application: Registered, **changes: str) -> str:
+    query = {"client_id": application.client_id, "redirect_uri": application.redirect_uri, "response_type": "code"}
+    return Client().get("/oauth/authorize", query | changes, **PAGE).content.decode()
+
+
+def layers(page: str) -> tuple[str, str]:
+    parts = page.replace("</dt>", " ").split('<section class="developer"')
+    person, developer = (unescape(re.sub(r"<[^>]+>", "", part)) for part in parts)
+    return " ".join(person.split()), " ".join(developer.split())
+
+
+def test_a_known_application_is_named_and_is_the_way_back(application: Registered) -> None:
+    page = page_of(application, redirect_uri="https://evil.example/callback")
+    person, developer = layers(page)
+    assert "Reading List sent you here" in person
+    assert "Nothing was shared" in person
+    assert 'href="https://reading.example/"' in page
+    assert "evil.example" not in person
+    assert "evil.example" in developer
+    assert 'href="https://evil.example' not in page
+
+
+def test_an_unknown_application_is_not_named_and_nothing_leads_on(application: Registered) -> None:
+    page = page_of(application, client_id="unknown")
+    person, developer = layers(page)
+    assert "Reading List" not in person + developer
+    assert "Nothing was shared" in person
+    assert 'class="button"' not in page
+    assert "No application with this client_id is registered" in developer
+
+
+def test_a_switched_off_application_is_not_named(application: Registered) -> None:
+    application.row.is_enabled = False
+    application.row.save()
+    person, developer = layers(page_of(application))
+    assert "switched off" in person
+    assert "Reading List" not in person + developer
+
+
+def test_the_developer_finds_the_cause_the_address_the_time_and_the_reference(application: Registered) -> None:
+    _, developer = layers(page_of(application, redirect_uri="https://reading.example/callback/"))
+    assert re.search(
+        r"For the developer The redirect_uri is not one that is registered .*"
+        r" Sent https://reading\.example/callback/ Error invalid_request, status 400"
+        r" Time \d+ \w{3} \d{4}, \d\d:\d\d:\d\d UTC Reference \w{12}",
+        developer,
+    )
+
+
+def test_the_wrong_characters_are_marked_and_escaped_and_the_rest_is_bounded(application: Registered) -> None:
+    page = page_of(application, redirect_uri="https://reading.example/<b>/")
+    assert "https://reading.example/&lt;b&gt;<mark>/</mark>" in page
+    _, developer = layers(page_of(application, redirect_uri=f"https://reading.example/{'x' * 1000}"))
+    assert "x" * 300 in developer
+    assert "x" * 401 not in developer
+
+
+@pytest.mark.parametrize(
+    ("address", "marked"),
+    [
+        ("https://reading.example/callback", []),
+        ("http://reading.example/callback", ["http:"]),
+        ("https://reading.example/callback/", ["/"]),
+        ("https://reading.example/callback?a=b#c", ["?a=b#c"]),
+        ("https://reading.example:8443/callback", [":8443"]),
+        ("https://Reading.example/Callback", ["R"]),
+        ("https://reading.example/call%20back", ["%"]),
+        ("https://reading.example/call backé", [" ", "é"]),
+        ("reading", []),
+        ("", []),
+    ],
+)
+def test_only_what_the_sent_address_shows_by_itself_is_marked(address: str, marked: list[str]) -> None:
+    pieces = mark_likely_differences(address)
+    assert "".join(text for text, _ in pieces) == address
+    assert [text for text, is_suspect in pieces if is_suspect] == marked
+
+
+def test_the_json_of_an_error_has_nothing_of_the_page(application: Registered) -> None:
+    query = {"client_id": application.client_id, "redirect_uri": "https://reading.example/callback/"}
+    answer = Client().get("/oauth/authorize", query, HTTP_ACCEPT="application/json")
+    assert set(answer.json()) == {"error", "error_description"}
+    assert "Reading List" not in answer.content.decode()
