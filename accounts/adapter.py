@@ -122,13 +122,19 @@ class AccountAdapter(DefaultAccountAdapter):
             request.session[_SIGN_IN_STATE] = _sign_in_state(user)
         return response
 
+    def is_current_sign_in(self, request: HttpRequest, user: AbstractBaseUser) -> bool:
+        """Whether the account is active, and its credentials have not ended since this sign-in began."""
+        return request.session.get(_SIGN_IN_STATE) == _sign_in_state(user) and user.is_active
+
     def login(self, request: HttpRequest, user: AbstractBaseUser) -> None:
         """Sign the person in, after the password and any further step.
 
         Raises ImmediateHttpResponse: the account was deactivated, or its credentials ended, after the password.
         """
-        if request.session.pop(_SIGN_IN_STATE, None) != _sign_in_state(user) or not user.is_active:
-            raise ImmediateHttpResponse(redirect("account_login"))
+        is_current = self.is_current_sign_in(request, user)
+        request.session.pop(_SIGN_IN_STATE, None)
+        if not is_current:
+            raise ImmediateHttpResponse(redirect("account_login" if user.is_active else "account_inactive"))
         super().login(request, user)
         request.session[BROWSER_KEY] = user_agents.describe(request.headers.get("User-Agent", ""))
 
@@ -143,9 +149,8 @@ class AccountAdapter(DefaultAccountAdapter):
 
     def logout(self, request: HttpRequest) -> None:
         """Sign out and keep the return path, which "not you?" still needs."""
-        return_to = returning.remembered(request)
-        super().logout(request)
-        returning.remember(request, return_to)
+        with returning.kept(request):
+            super().logout(request)
 
     # Address and password ----------------------------------------------------------------------------------------
 

@@ -114,6 +114,13 @@ class FactorAdapter(DefaultMFAAdapter):
 
     # Passkeys --------------------------------------------------------------------------------------------------------
 
+    def can_delete_authenticator(self, authenticator: Authenticator) -> bool:
+        """False for the last passkey of a person without a password."""
+        if authenticator.type != Authenticator.Type.WEBAUTHN or authenticator.user.has_usable_password():
+            return True
+        others = Authenticator.objects.filter(user_id=authenticator.user_id, type=Authenticator.Type.WEBAUTHN)
+        return bool(others.exclude(pk=authenticator.pk).exists())
+
     def generate_authenticator_name(self, user: AbstractBaseUser, type: Authenticator.Type) -> str:
         number = Authenticator.objects.filter(user_id=user.pk, type=type).count() + 1
         return _("Passkey") if number == 1 else _("Passkey %(number)d") % {"number": number}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import threading
 from collections.abc import Callable, Iterator
@@ -15,6 +16,7 @@ from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Locator
 
 from tests.driver import OAuthDriver
 from tests.factories import ApplicationFactory, Registered
+from tests.server import Server
 
 PATIENCE_MS = 10_000
 Open = Callable[..., BrowserContext]
@@ -144,3 +146,17 @@ def press(page: Page, button: Locator) -> None:
     """Click and wait for the next page."""
     with page.expect_navigation():
         button.click()
+
+
+def mailed_code(server: Server, email: str) -> str:
+    """The newest code that was mailed to the address."""
+    mail = [each for each in server.mails() if f"To: {email}" in each][-1]
+    found = re.search(r"^\s*([A-Z0-9]{3,}(?:-[A-Z0-9]{3,})*)\s*$", mail, re.MULTILINE)
+    assert found, mail
+    return found[1]
+
+
+def confirm(page: Page, code: str) -> None:
+    """Type the code from the mail."""
+    page.get_by_label("Code from the mail").fill(code)
+    press(page, page.get_by_role("button", name="Confirm the address"))
