@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Locator, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, CDPSession, ConsoleMessage, Locator, Page, sync_playwright
 
 from tests.driver import OAuthDriver
 from tests.factories import ApplicationFactory, Registered
@@ -69,6 +69,24 @@ class Client:
                 pass
 
         return Handler
+
+
+class Device:
+    """An authenticator that is built into the device of the page. It confirms each request at once."""
+
+    def __init__(self, page: Page) -> None:
+        self.session: CDPSession = page.context.new_cdp_session(page)
+        self.session.send("WebAuthn.enable")
+        options = {"protocol": "ctap2", "transport": "internal", "hasResidentKey": True, "hasUserVerification": True}
+        added = self.session.send(
+            "WebAuthn.addVirtualAuthenticator",
+            {"options": {**options, "isUserVerified": True, "automaticPresenceSimulation": True}},
+        )
+        self.id = added["authenticatorId"]
+
+    @property
+    def keys(self) -> int:
+        return len(self.session.send("WebAuthn.getCredentials", {"authenticatorId": self.id})["credentials"])
 
 
 @pytest.fixture

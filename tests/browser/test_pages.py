@@ -8,17 +8,23 @@ from typing import Any
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from django.utils import timezone
-from playwright.sync_api import Page
+from playwright.sync_api import Page, expect
 
-from accounts.models import NICKNAME_MAX_LENGTH
+from accounts.credentials import set_active
+from accounts.models import NICKNAME_MAX_LENGTH, User
 from oauth_bridge.consent import remembered
 from oauth_bridge.models import NAME_MAX_LENGTH
-from tests.browser.conftest import Open, press, sign_in
+from tests.browser.conftest import Device, Open, confirm, mailed_code, press, sign_in
 from tests.driver import OAuthDriver
 from tests.factories import PASSWORD, ApplicationFactory, CodeFactory, ConsentFactory, PersonFactory, Registered
 from tests.matrix import contract
 from tests.server import Server
 
+HEAVIEST_PAGE_BYTES = 50_000
+# HTML, style sheets and scripts, not compressed.
+WEIGHT = """() => performance.getEntriesByType("navigation").concat(performance.getEntriesByType("resource"))
+  .filter(({ entryType, name }) => entryType === "navigation" || /\\.(css|js)$/.test(new URL(name).pathname))
+  .reduce((sum, entry) => sum + entry.decodedBodySize, 0)"""
 LONG_HOST = f"{'very-long-label-of-a-host-name-' * 2}.{'w' * 60}.example"
 
 
@@ -27,6 +33,8 @@ class Visitor:
 
     def __init__(self, page: Page, provider: Server, driver: OAuthDriver) -> None:
         self.page = page
+        Device(page)  # the browser must not offer its passkey by itself
+        page.add_init_script("PublicKeyCredential.isConditionalMediationAvailable = async () => false")
         self.provider = provider
         self.link: Callable[..., str] = driver.authorization_url
         self.alice = PersonFactory(
@@ -42,8 +50,10 @@ class Visitor:
     def everything(self) -> Iterator[str]:
         """Open each page and yield its name."""
         yield from self._as_a_stranger()
+        yield from self._signing_up()
         yield from self._unconfirmed()
         yield from self._as_alice()
+        yield from self._with_a_passkey()
 
     def _open(self, path: str) -> None:
         self.page.goto(path if "://" in path else f"{self.provider.auth_url}{path}")
@@ -68,6 +78,33 @@ class Visitor:
         yield "sign-in for an application"
         sign_in(self.page, self.alice.email, "wrong")
         yield "sign-in with an error"
+
+    def _signing_up(self) -> Iterator[str]:
+        email: str = PersonFactory.build().email
+        for name, path in {
+            "sign-up with a passkey": "/accounts/sign-up/passkey",
+            "sign-up": "/accounts/sign-up",
+        }.items():
+            self._open(path)
+            yield name
+        press(self.page, self.page.get_by_role("button", name="Create the account"))
+        yield "sign-up with errors"
+        self._open(self.link(self.application))
+        press(self.page, self.page.get_by_role("link", name="Create an account"))
+        yield "sign-up for an application"
+        self.page.get_by_label("E-mail address").fill(email)
+        self.page.get_by_label("Password", exact=True).fill(PASSWORD)
+        press(self.page, self.page.get_by_role("button", name="Create the account"))
+        yield "sign-up, code"
+        confirm(self.page, "AAAAAA")
+        yield "sign-up, code with an error"
+        confirm(self.page, mailed_code(self.provider, email))
+        set_active(User.objects.get(email=email), False)
+        self._open(self.link(self.application))
+        yield "sign-in after a deactivation"
+        sign_in(self.page, email, PASSWORD)
+        yield "switched off"
+        self.page.context.clear_cookies()
 
     def _unconfirmed(self) -> Iterator[str]:
         person = PersonFactory(email_verified_at=None)
@@ -138,6 +175,31 @@ class Visitor:
         sign_in(self.page, self.alice.email, PASSWORD)
         yield "continuing"
 
+    def _with_a_passkey(self) -> Iterator[str]:
+        self._open("/accounts/security/passkeys/add")
+        self.page.get_by_label("Name").fill("W" * 60)
+        press(self.page, self.page.get_by_role("button", name="Add the passkey"))
+        yield "recovery codes"
+        passkey = f"/accounts/security/passkeys/{self.alice.authenticator_set.get(type='webauthn').pk}"
+        for name, path in {
+            "recovery codes, shown before": "/accounts/security/recovery-codes",
+            "new recovery codes": "/accounts/security/recovery-codes/new",
+            "security with a passkey": "/accounts/security",
+            "passkey, remove": f"{passkey}/remove",
+            "passkey, rename": passkey,
+            "passkey again": "/accounts/confirm/passkey?next=/accounts/security",
+            "recovery code again": "/accounts/confirm/code?next=/accounts/security",
+        }.items():
+            self._open(path)
+            yield name
+        self.page.context.clear_cookies()
+        self._open(self.link(self.application))
+        sign_in(self.page, self.alice.email, PASSWORD)
+        yield "second factor"
+        self.page.get_by_label("Code from your").fill("123456")
+        press(self.page, self.page.get_by_role("button", name="Continue", exact=True))
+        yield "second factor with an error"
+
 
 @pytest.fixture
 def visit(provider: Server, driver: OAuthDriver) -> Callable[[Page], Visitor]:
@@ -175,3 +237,29 @@ def test_no_page_is_cut_off_at_320_px(open_browser: Open, visit: Callable[[Page]
             if width > page.evaluate("window.innerWidth"):
                 wide[name] = width
     assert wide == {}
+
+
+def test_no_page_is_heavier_than_50_kb(page: Page, visit: Callable[[Page], Visitor]) -> None:
+    weights = {name: page.evaluate(WEIGHT) for name in visit(page).everything()}
+    assert min(weights.values()) > 10_000, "style sheets and scripts are counted"
+    assert {name: weight for name, weight in weights.items() if weight > HEAVIEST_PAGE_BYTES} == {}
+
+
+@pytest.mark.parametrize("script", [True, False], ids=["script on", "script off"])
+def test_the_focus_goes_to_the_summary_of_errors_and_from_there_to_the_field(
+    open_browser: Open, driver: OAuthDriver, script: bool
+) -> None:
+    page = open_browser(java_script_enabled=script).new_page()
+    for path, button in {
+        "/accounts/sign-in": "Sign in",
+        "/accounts/sign-up": "Create the account",
+        "/accounts/password/reset": "Send the link",
+    }.items():
+        page.goto(f"{driver.auth_url}{path}")
+        press(page, page.get_by_role("button", name=button, exact=True))
+        summary = page.get_by_role("alert")
+        expect(summary).to_be_focused()
+        page.keyboard.press("Tab")
+        expect(summary.get_by_role("link").first).to_be_focused()
+        page.keyboard.press("Enter")
+        expect(page.get_by_label("E-mail address")).to_be_focused()

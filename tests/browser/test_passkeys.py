@@ -7,10 +7,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from playwright.sync_api import CDPSession, Page, expect
+from playwright.sync_api import Page, expect
 
 from accounts.models import User
-from tests.browser.conftest import Client, Open, confirm, mailed_code, press, sign_in
+from tests.browser.conftest import Client, Device, Open, confirm, mailed_code, press, sign_in
 from tests.browser.test_pages import violations
 from tests.driver import OAuthDriver
 from tests.factories import PASSWORD, PersonFactory, Registered
@@ -18,24 +18,6 @@ from tests.server import Server
 
 Link = Callable[..., str]
 CALLBACK = re.compile(r"127\.0\.0\.1:\d+/callback")
-
-
-class Device:
-    """An authenticator that is built into the device of the page. It confirms each request at once."""
-
-    def __init__(self, page: Page) -> None:
-        self.session: CDPSession = page.context.new_cdp_session(page)
-        self.session.send("WebAuthn.enable")
-        options = {"protocol": "ctap2", "transport": "internal", "hasResidentKey": True, "hasUserVerification": True}
-        added = self.session.send(
-            "WebAuthn.addVirtualAuthenticator",
-            {"options": {**options, "isUserVerified": True, "automaticPresenceSimulation": True}},
-        )
-        self.id = added["authenticatorId"]
-
-    @property
-    def keys(self) -> int:
-        return len(self.session.send("WebAuthn.getCredentials", {"authenticatorId": self.id})["credentials"])
 
 
 @pytest.fixture
