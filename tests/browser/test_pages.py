@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -33,8 +34,10 @@ class Visitor:
 
     def __init__(self, page: Page, provider: Server, driver: OAuthDriver) -> None:
         self.page = page
-        Device(page)  # the browser must not offer its passkey by itself
-        page.add_init_script("PublicKeyCredential.isConditionalMediationAvailable = async () => false")
+        # The browser must not offer a passkey by itself.
+        page.add_init_script(
+            "if (window.PublicKeyCredential) PublicKeyCredential.isConditionalMediationAvailable = async () => false"
+        )
         self.provider = provider
         self.link: Callable[..., str] = driver.authorization_url
         self.alice = PersonFactory(
@@ -54,6 +57,7 @@ class Visitor:
         yield from self._unconfirmed()
         yield from self._as_alice()
         yield from self._with_a_passkey()
+        yield from self._continuing()
 
     def _open(self, path: str) -> None:
         self.page.goto(path if "://" in path else f"{self.provider.auth_url}{path}")
@@ -171,11 +175,11 @@ class Visitor:
         assert self.page.get_by_role("button", name="Not you?").count()
         yield "sign-in with the last account"
         self.page.context.clear_cookies()
-        self._open(self.link(self.device))
-        sign_in(self.page, self.alice.email, PASSWORD)
-        yield "continuing"
 
     def _with_a_passkey(self) -> Iterator[str]:
+        Device(self.page)
+        self._open("/accounts/sign-in")
+        sign_in(self.page, self.alice.email, PASSWORD)
         self._open("/accounts/security/passkeys/add")
         self.page.get_by_label("Name").fill("W" * 60)
         press(self.page, self.page.get_by_role("button", name="Add the passkey"))
@@ -199,6 +203,15 @@ class Visitor:
         self.page.get_by_label("Code from your").fill("123456")
         press(self.page, self.page.get_by_role("button", name="Continue", exact=True))
         yield "second factor with an error"
+        self.page.context.clear_cookies()
+
+    def _continuing(self) -> Iterator[str]:
+        """The last page: the browser asks whether to open the application, and takes no more clicks."""
+        self._open(self.link(self.device))
+        sign_in(self.page, self.alice.email, PASSWORD)
+        self.page.get_by_role("button", name="Use a passkey").click()
+        expect(self.page).to_have_title(re.compile("signed in|Continu"))
+        yield "continuing"
 
 
 @pytest.fixture
