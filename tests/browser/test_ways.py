@@ -14,6 +14,7 @@ from accounts.models import User
 from tests.browser.conftest import Client, Open, confirm, mailed_code, press, sign_in
 from tests.driver import OAuthDriver
 from tests.factories import PASSWORD, PersonFactory, Registered
+from tests.matrix import contract
 from tests.server import Server
 from tests.unit.test_accounts_factors import code_of
 
@@ -203,6 +204,7 @@ def test_another_account_is_chosen_on_the_consent_page(way: Way, alice: Any) -> 
     way.ends(page)
 
 
+@contract("D8.leads-on")
 @SCRIPT
 @pytest.mark.parametrize("lost", ["session", "cookies"])
 def test_a_consent_page_outlives_the_sign_in(way: Way, alice: Any, lost: str, script: bool) -> None:
