@@ -139,6 +139,8 @@ class AccountAdapter(DefaultAccountAdapter):
         request.session[BROWSER_KEY] = user_agents.describe(request.headers.get("User-Agent", ""))
 
     def post_login(self, request: HttpRequest, user: AbstractBaseUser, **kwargs: Any) -> HttpResponse:
+        # Where the page of the last step says that it leads to. allauth keeps one address for all tabs of a browser.
+        kwargs["redirect_url"] = returning.requested(request) or kwargs.get("redirect_url")
         response: HttpResponse = super().post_login(request, user, **kwargs)
         known_browsers.remember(request, response, cast(User, user))
         returning.forget(request)

@@ -13,8 +13,7 @@ from accounts.credentials import set_active
 from accounts.models import User
 from tests.browser.conftest import Client, Open, confirm, mailed_code, press, sign_in
 from tests.driver import OAuthDriver
-from tests.factories import PASSWORD, PersonFactory, Registered
-from tests.matrix import contract
+from tests.factories import PASSWORD, ApplicationFactory, PersonFactory, Registered
 from tests.server import Server
 from tests.unit.test_accounts_factors import code_of
 
@@ -181,6 +180,20 @@ def test_the_second_factor_is_on_the_way(way: Way, alice: Any, script: bool) -> 
     way.ends(first)
 
 
+def test_each_of_two_tabs_at_the_second_factor_leads_to_its_own_request(way: Way, alice: Any) -> None:
+    codes = recovery_codes(way.start().new_page(), way.server, alice)
+    first = way.begin()
+    sign_in(first, alice.email, PASSWORD)
+    second = first.context.new_page()
+    other = ApplicationFactory()
+    second.goto(way.link(other))
+    expect(second.get_by_role("main")).to_contain_text(other.row.name)
+    type_code(second, codes[0])
+    expect(second.get_by_role("heading", name=other.row.name)).to_be_visible()
+    first.reload()
+    way.ends(first)
+
+
 @SCRIPT
 def test_another_account_is_chosen_at_the_second_factor(way: Way, alice: Any, script: bool) -> None:
     recovery_codes(way.start().new_page(), way.server, alice)
@@ -204,7 +217,6 @@ def test_another_account_is_chosen_on_the_consent_page(way: Way, alice: Any) -> 
     way.ends(page)
 
 
-@contract("D8.leads-on")
 @SCRIPT
 @pytest.mark.parametrize("lost", ["session", "cookies"])
 def test_a_consent_page_outlives_the_sign_in(way: Way, alice: Any, lost: str, script: bool) -> None:

@@ -17,7 +17,6 @@ from django.test import Client
 from accounts import outbox, verification
 from accounts.models import Session, User
 from tests.factories import PASSWORD, PersonFactory
-from tests.matrix import contract
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("fresh_counters")]
 
@@ -230,7 +229,6 @@ def test_the_way_back_is_kept_over_a_reset_in_the_same_browser(client: Client, a
     assert choose(client, mailed_path())["Location"] == AUTHORIZE
 
 
-@contract("D8.leads-on")
 def test_the_way_back_is_kept_where_somebody_else_is_signed_in(client: Client, alice: User) -> None:
     ask(client, alice.email, next=AUTHORIZE)
     client.force_login(PersonFactory())
