@@ -29,7 +29,7 @@ LIMITS = {
 # The files of the page that says which header is too long: a browser sends that header with these requests too.
 # WhiteNoise before this middleware would not replace the list: views serve the pictures, and a file is served only
 # after the Host header is checked, which is after its length.
-FILES = ("/static/", "/avatars/", "/logos/")
+FILES = ("/static/", "/avatars/", "/logos/", "/brand/")
 
 
 class HeaderLimitsMiddleware:

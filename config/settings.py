@@ -6,8 +6,8 @@ from pathlib import Path
 
 from django.utils.translation import gettext_lazy as _
 
+from config import branding, logs
 from config import environment as env
-from config import logs
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 VAR_DIR = BASE_DIR / "var"
@@ -15,8 +15,8 @@ VAR_DIR = BASE_DIR / "var"
 # Addresses -----------------------------------------------------------------------------------------------------------
 
 SERVICE_NAME = env.text("SERVICE_NAME", default="Delegated Sign-In")
-PRIVACY_URL = env.link("PRIVACY_URL")
-TERMS_URL = env.link("TERMS_URL")
+SERVICE_LOGO, SERVICE_COLOR = branding.logo("SERVICE_LOGO"), branding.color("SERVICE_COLOR")
+PRIVACY_URL, TERMS_URL = env.link("PRIVACY_URL"), env.link("TERMS_URL")
 BIND = env.bind("BIND", default="127.0.0.1:8000")
 BASE_URL = env.origin("BASE_URL", default=f"http://localhost:{BIND.rpartition(':')[2]}")
 AUTH_URL = env.origin("AUTH_URL", default=BASE_URL)

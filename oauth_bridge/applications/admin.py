@@ -35,6 +35,27 @@ class ApplicationForm(forms.ModelForm):  # type: ignore[type-arg]
         assume_scheme="https",
         help_text=gettext_lazy("People see its host on the sign-in and consent pages."),
     )
+    policy_uri = forms.URLField(
+        label=gettext_lazy("Privacy policy"),
+        required=False,
+        assume_scheme="https",
+        help_text=gettext_lazy("The consent page links to it."),
+    )
+    tos_uri = forms.URLField(
+        label=gettext_lazy("Terms"),
+        required=False,
+        assume_scheme="https",
+        help_text=gettext_lazy("The consent page links to them."),
+    )
+    initiate_login_uri = forms.URLField(
+        label=gettext_lazy("Sign-in address"),
+        required=False,
+        assume_scheme="https",
+        help_text=gettext_lazy(
+            "An address of the application that starts a new sign-in: https, or http on this machine. "
+            "People who come to a page of this service after their sign-in has ended get the button “Sign in again”."
+        ),
+    )
     new_logo = forms.FileField(
         label=gettext_lazy("Logo"),
         required=False,
@@ -44,8 +65,12 @@ class ApplicationForm(forms.ModelForm):  # type: ignore[type-arg]
 
     class Meta:
         model = Application
-        fields = ["name", "homepage", "redirect_uris", "client_type", "is_trusted", "is_enabled"]
+        fields = [
+            *("name", "operator", "homepage", "policy_uri", "tos_uri"),
+            *("redirect_uris", "initiate_login_uri", "client_type", "is_trusted", "is_enabled"),
+        ]
         help_texts = {
+            "operator": gettext_lazy("The organisation or person that runs it. People see this on the consent page."),
             "redirect_uris": gettext_lazy(
                 "One a line, each exactly as the application sends it: https, or http on this machine "
                 "(localhost, 127.0.0.1, [::1]), or a scheme like com.example.app:/callback."
@@ -91,7 +116,11 @@ class ApplicationAdmin(ModelAdmin):
     saved_elsewhere = frozenset({"is_enabled"})
     saved_with_form = frozenset({"logo", "updated"})
     fieldsets = [
-        (None, {"fields": ["name", "homepage", "redirect_uris", "new_logo"]}),
+        (
+            gettext_lazy("What people see"),
+            {"fields": ["name", "new_logo", "operator", "homepage", "policy_uri", "tos_uri"]},
+        ),
+        (gettext_lazy("Addresses of the sign-in"), {"fields": ["redirect_uris", "initiate_login_uri"]}),
         (gettext_lazy("What it may do"), {"fields": ["client_type", "is_trusted", "is_enabled"]}),
         (gettext_lazy("Registration"), {"fields": ["client_id", "created", "updated"]}),
     ]
@@ -122,7 +151,7 @@ class ApplicationAdmin(ModelAdmin):
     # Registering and changing ------------------------------------------------------------------------------------
 
     def get_fieldsets(self, request: HttpRequest, obj: Application | None = None) -> Any:
-        return self.fieldsets if obj else self.fieldsets[:2]
+        return self.fieldsets if obj else self.fieldsets[:-1]
 
     def save_model(self, request: HttpRequest, obj: Application, form: Any, change: bool) -> None:
         if picture := form.cleaned_data["new_logo"]:
