@@ -8,6 +8,7 @@ from typing import Any
 from django import forms
 from django.conf import settings
 from django.contrib import admin, messages
+from django.contrib.admin.widgets import AdminTextareaWidget
 from django.core import signing
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.db.models import QuerySet
@@ -28,32 +29,21 @@ SECRET_COOKIE = "new_client_secret"
 SECRET_COOKIE_SECONDS = 120
 
 
+def _address(label: Any, help_text: Any) -> forms.URLField:
+    """The optional address of a page; one without a scheme is https."""
+    widget = forms.URLInput(attrs={"class": "vLargeTextField"})
+    return forms.URLField(label=label, help_text=help_text, required=False, assume_scheme="https", widget=widget)
+
+
 class ApplicationForm(forms.ModelForm):  # type: ignore[type-arg]
-    homepage = forms.URLField(
-        label=gettext_lazy("Homepage"),
-        required=False,
-        assume_scheme="https",
-        help_text=gettext_lazy("People see its host on the sign-in and consent pages."),
-    )
-    policy_uri = forms.URLField(
-        label=gettext_lazy("Privacy policy"),
-        required=False,
-        assume_scheme="https",
-        help_text=gettext_lazy("The consent page links to it."),
-    )
-    tos_uri = forms.URLField(
-        label=gettext_lazy("Terms"),
-        required=False,
-        assume_scheme="https",
-        help_text=gettext_lazy("The consent page links to them."),
-    )
-    initiate_login_uri = forms.URLField(
-        label=gettext_lazy("Sign-in address"),
-        required=False,
-        assume_scheme="https",
-        help_text=gettext_lazy(
-            "An address of the application that starts a new sign-in: https, or http on this machine. "
-            "People who come to a page of this service after their sign-in has ended get the button “Sign in again”."
+    homepage = _address(gettext_lazy("Homepage"), gettext_lazy("People see its host on the sign-in and consent pages."))
+    policy_uri = _address(gettext_lazy("Privacy policy"), gettext_lazy("The consent page links to it."))
+    tos_uri = _address(gettext_lazy("Terms"), gettext_lazy("The consent page links to them."))
+    initiate_login_uri = _address(
+        gettext_lazy("Sign-in address"),
+        gettext_lazy(
+            "Where the application starts a new sign-in: https, or http on this machine. A page of this service that "
+            "stayed open after a sign-in leads there, with the button “Sign in again”."
         ),
     )
     new_logo = forms.FileField(
@@ -69,6 +59,7 @@ class ApplicationForm(forms.ModelForm):  # type: ignore[type-arg]
             *("name", "operator", "homepage", "policy_uri", "tos_uri"),
             *("redirect_uris", "initiate_login_uri", "client_type", "is_trusted", "is_enabled"),
         ]
+        widgets = {"redirect_uris": AdminTextareaWidget(attrs={"rows": 4})}
         help_texts = {
             "operator": gettext_lazy("The organisation or person that runs it. People see this on the consent page."),
             "redirect_uris": gettext_lazy(
