@@ -41,7 +41,7 @@ def shown_host(address: str) -> str:
         parts = urlsplit(address)
         host, port = parts.hostname or "", parts.port
         if not host.isascii():
-            host = idna.encode(host, uts46=True, transitional=False).decode()
+            host = idna.encode(host, uts46=True).decode()
     except ValueError:  # UnicodeError, which idna raises, is one
         return ""
     host = f"[{host}]" if ":" in host else host
