@@ -1,10 +1,12 @@
-"""Validation of names, nicknames and passwords."""
+"""Validation of names, nicknames and passwords; addresses as they were sent."""
 
 from __future__ import annotations
 
 import unicodedata
+from urllib.parse import quote
 
 from django.core.exceptions import ValidationError
+from django.http import HttpRequest
 from django.utils.translation import gettext as _
 
 _JOINER = "\u200d"
@@ -32,6 +34,14 @@ def first_letter(text: str) -> str:
     while end < len(text) and (text[end] == _JOINER or text[end - 1] == _JOINER or _extends(text[end])):
         end += 1
     return text[:end]
+
+
+def path_as_sent(request: HttpRequest) -> str:
+    """Path and query, with the query's own spelling kept: it may hold a `state` (D5)."""
+    path = quote(request.path, safe="/!$&'()*+,;=:@-._~")
+    # WSGI passes the bytes of the query decoded as latin-1 (PEP 3333).
+    query = quote(request.META.get("QUERY_STRING", "").encode("latin-1", "replace"), safe="!$&'()*+,;=:@/?%-._~[]")
+    return f"{path}?{query}" if query else path
 
 
 def _is_flag_half(character: str) -> bool:
