@@ -20,7 +20,7 @@ from django.utils.cache import patch_vary_headers
 from config.infrastructure.text import path_as_sent
 
 # Each in itself, as the switcher shows it. English is the language of the messages in the code.
-NAMES = [
+NAMES: list[tuple[str, str]] = [
     ("en", "English"),
     ("de", "Deutsch"),
     ("fr", "Français"),

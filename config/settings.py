@@ -210,7 +210,7 @@ SILENCED_SYSTEM_CHECKS = [
 # Language, time, log -------------------------------------------------------------------------------------------------
 
 LANGUAGE_CODE = "en"
-LANGUAGES = languages.NAMES
+LANGUAGES: list[tuple[str, str]] = languages.NAMES
 LANGUAGE_COOKIE_NAME = "__Host-language" if IS_HTTPS else "delegated_language"
 UI_LOCALES_COOKIE_NAME = "__Host-ui-locales" if IS_HTTPS else "delegated_ui_locales"
 LOCALE_PATHS = [BASE_DIR / "locale"]

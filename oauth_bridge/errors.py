@@ -7,37 +7,18 @@ backslash, ASCII only). It contains only facts that anybody may know.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from enum import Enum
 from typing import TYPE_CHECKING
 
 from django.utils.translation import gettext
 from django.utils.translation import gettext_noop as _  # marks the sentences that a page may show
 
+from config.infrastructure.text import Words
+
 if TYPE_CHECKING:
     from accounts.returning import Caption
 
 NOT_ALLOWED = re.compile(r"[^\x20-\x21\x23-\x5B\x5D-\x7E]")
-
-
-class Words:
-    """Words of ours within a sentence, several as a list: English as text, in the active language by `translate`.
-
-    Each text is marked for translation where it stands; `details` are inserted.
-    """
-
-    def __init__(self, *texts: str, **details: object) -> None:
-        self.texts, self.details = texts, details
-
-    def __str__(self) -> str:
-        return self._join(str)
-
-    def translate(self) -> str:
-        return self._join(gettext)
-
-    def _join(self, spoken: Callable[[str], str]) -> str:
-        *others, last = [spoken(text).format(**self.details) for text in self.texts]
-        return spoken(_("{others} and {last}")).format(others=", ".join(others), last=last) if others else last
 
 
 class Fault(Enum):

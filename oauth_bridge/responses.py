@@ -18,7 +18,8 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
-from oauth_bridge.errors import Fault, RequestError, Words
+from config.infrastructure.text import Words
+from oauth_bridge.errors import Fault, RequestError
 from oauth_bridge.redirect_uris import mark_likely_differences
 
 logger = logging.getLogger("oauth_bridge")

@@ -15,10 +15,11 @@ from oauth2_provider.views.base import BaseAuthorizationView
 from oauth2_provider.views.base import TokenView as ToolkitTokenView
 from oauth2_provider.views.generic import ScopedProtectedResourceView
 
+from config.infrastructure.text import Words
 from oauth_bridge import notices, responses, throttling
 from oauth_bridge.consent import pages, remembered
 from oauth_bridge.consent.request import FIELD_NAME, PendingRequest
-from oauth_bridge.errors import Fault, RequestError, Words
+from oauth_bridge.errors import Fault, RequestError
 from oauth_bridge.models import Application
 from oauth_bridge.protocol import authentication, authorization, parameters, userinfo
 from oauth_bridge.storage.codes import AlreadyRedeemed

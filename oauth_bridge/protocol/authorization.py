@@ -10,8 +10,9 @@ from dataclasses import dataclass
 
 from django.http import HttpRequest
 
+from config.infrastructure.text import Words
 from oauth_bridge import redirect_uris
-from oauth_bridge.errors import Fault, RequestError, UnverifiedRequest, Words
+from oauth_bridge.errors import Fault, RequestError, UnverifiedRequest
 from oauth_bridge.models import Application
 from oauth_bridge.protocol.parameters import Parameters
 from oauth_bridge.storage import applications

@@ -8,7 +8,8 @@ from urllib.parse import quote_from_bytes, unquote_to_bytes
 from django.http import HttpRequest
 from django.utils.translation import gettext_noop
 
-from oauth_bridge.errors import Fault, RequestError, Words
+from config.infrastructure.text import Words
+from oauth_bridge.errors import Fault, RequestError
 
 BODY_LIMIT_BYTES = 64 * 1024
 # More than the limit is read: on a persistent connection, the rest of a body would be taken for the next request.
