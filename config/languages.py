@@ -81,7 +81,7 @@ def is_at_pages(request: HttpRequest) -> bool:
 def _supported(query: str) -> str:
     """The first language of `ui_locales` that there is, also for its region (de-AT); empty when there is none."""
     sent = UI_LOCALES.search(query)
-    for tag in unquote_plus(sent[1][:READ_CHARACTERS]).split() if sent else ():
+    for tag in unquote_plus(sent[1][:READ_CHARACTERS]).lower().split() if sent else ():
         with suppress(LookupError):
             return translation.get_supported_language_variant(tag)
     return ""
