@@ -167,7 +167,7 @@ def test_no_language_is_left_to_the_next_request_of_the_thread(rf: RequestFactor
     def work() -> None:
         middleware = LanguageMiddleware(view)
         middleware(rf.get("/", headers={"accept-language": "ar"}))
-        with pytest.raises(ValueError, match="^$"):
+        with pytest.raises(ValueError, match=r"^$"):
             middleware(rf.get("/?fail=1", headers={"accept-language": "de"}))
         seen.append(translation.get_language())
         middleware(rf.get("/oauth/token", headers={"accept-language": "ar"}))
