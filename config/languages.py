@@ -60,11 +60,14 @@ def speak(request: HttpRequest, get_response: GetResponse) -> HttpResponseBase:
         return get_response(request)
     kept = request.COOKIES.get(settings.UI_LOCALES_COOKIE_NAME, "")
     query = request.META.get("QUERY_STRING", "")
-    is_link = path == AUTHORIZE and CLIENT_ID.search(query) is not None  # not a request that goes on (`pending`)
-    asked = _supported(query) if is_link else kept if kept in dict(settings.LANGUAGES) else ""
+    is_link = path == AUTHORIZE and _is_link(query)
+    asked = _supported(query) if is_link else kept if kept and kept in dict(settings.LANGUAGES) else ""
     language = asked or translation.get_language_from_request(request)
-    with translation.override(language):
+    if language == settings.LANGUAGE_CODE:  # active between requests: override would cost 5 µs
         response = get_response(request)
+    else:
+        with translation.override(language):
+            response = get_response(request)
     if response.headers.get("Content-Type", "").startswith("text/html") and not 300 <= response.status_code < 400:
         response.headers["Content-Language"] = language
         patch_vary_headers(response, ("Accept-Language", "Cookie"))
@@ -78,9 +81,14 @@ def is_at_pages(request: HttpRequest) -> bool:
     return getattr(request, "is_at_pages", False)
 
 
+def _is_link(query: str) -> bool:
+    """Whether it is an application's link, and not a request that goes on (`pending`)."""
+    return "client_id=" in query and CLIENT_ID.search(query) is not None
+
+
 def _supported(query: str) -> str:
     """The first language of `ui_locales` that there is, also for its region (de-AT); empty when there is none."""
-    sent = UI_LOCALES.search(query)
+    sent = UI_LOCALES.search(query) if "ui_locales=" in query else None
     for tag in unquote_plus(sent[1][:READ_CHARACTERS]).lower().split() if sent else ():
         with suppress(LookupError):
             return translation.get_supported_language_variant(tag)
