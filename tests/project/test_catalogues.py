@@ -18,7 +18,7 @@ import pytest
 from django.conf import settings
 from django.utils.translation import to_locale
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 LOCALES = [to_locale(code) for code, _name in settings.LANGUAGES if code != "en"]
 CODE = ("accounts", "config", "oauth_bridge", "templates")
 STRING = r'((?:"(?:[^"\\]|\\.)*"\n)+)'
