@@ -10,7 +10,6 @@ from urllib.parse import urlencode
 import pytest
 from django.conf import settings
 from django.core import mail
-from django.db import OperationalError
 from django.test import Client
 from django.utils import translation
 
@@ -125,17 +124,6 @@ def test_the_choice_of_a_signed_in_person_is_stored(client: Client) -> None:
     client.force_login(alice)
     switched(client, client.get("/accounts/profile"), "ar")
     assert [User.objects.get(pk=each.pk).language for each in (alice, mallory)] == ["ar", ""]
-
-
-def test_without_the_database_the_choice_counts_all_the_same(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    client.force_login(PersonFactory())
-
-    def fail(*_: Any, **__: Any) -> None:
-        raise OperationalError
-
-    monkeypatch.setattr("accounts.sessions.SessionStore.load", fail)
-    answer = client.post(CHOOSE, {"next": SIGN_IN, "language": "de"})
-    assert (answer.status_code, answer.cookies[settings.LANGUAGE_COOKIE_NAME].value) == (303, "de")
 
 
 def test_a_sign_in_teaches_the_language_once(client: Client) -> None:
