@@ -189,6 +189,8 @@ def test_axe_finds_nothing_on_any_page(
             found[name] = bad
         assert page.evaluate("document.documentElement.lang") == language, name
         assert page.evaluate("document.documentElement.dir") == ("rtl" if language == "ar" else "ltr"), name
+        turned = "all => all.filter(each => getComputedStyle(each).direction !== 'ltr').length"
+        assert page.locator("code, [type=email], [autocomplete=one-time-code]").evaluate_all(turned) == 0, name
         assert page.locator("h1").count() == 1, name
         assert page.title(), name
     assert found == {}
