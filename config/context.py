@@ -8,11 +8,11 @@ from django.conf import settings
 from django.http import HttpRequest
 from django.templatetags.static import static
 
-from config import branding
+from config import branding, languages
 
 
 def service(request: HttpRequest) -> dict[str, Any]:
-    """The service's name, links and brand, and the request's reference in the log."""
+    """The service's name, links and brand, the request's reference in the log, and the languages."""
     own = branding.files(settings.SERVICE_LOGO, settings.SERVICE_COLOR)
     brand = {
         "mark": {"url": own["mark"].url, "type": own["mark"].content_type}
@@ -25,4 +25,5 @@ def service(request: HttpRequest) -> dict[str, Any]:
     return {
         "service": {"name": settings.SERVICE_NAME, **links, **brand},
         "reference": getattr(request, "reference", ""),
+        **languages.switcher(request),
     }

@@ -77,7 +77,7 @@ def test_without_a_short_name_the_button_says_continue(application: Registered, 
     allowed_once(person, application)
     page = words(opened(person, application))
     assert "Continue to Reading List ?" in page
-    assert page.endswith("Refuse Continue Applications never see your password.")
+    assert "Refuse Continue Applications never see your password. Language" in page
 
 
 def test_what_mallory_allowed_and_what_another_application_got_shortens_nothing(
