@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import io
 import uuid
 from pathlib import Path
@@ -15,9 +16,10 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from PIL import Image
 
-from accounts import avatars, initials, pictures
+from accounts import avatars, decoder, initials, pictures
 from accounts.models import User
 from accounts.uploads import UPLOAD_MAX_BYTES
+from oauth_bridge.protocol.userinfo import claims_of
 from tests.factories import PersonFactory
 
 pytestmark = pytest.mark.django_db
@@ -148,6 +150,53 @@ def test_a_file_of_more_than_25_mb_is_refused_and_the_rest_of_the_form_kept(brow
     response = browser.post("/accounts/profile", {"picture": huge, "nickname": "Typed"})
     assert "larger than 25 MB" in str(response.context["form"].errors["picture"])
     assert response.context["form"]["nickname"].value() == "Typed"
+
+
+def striped() -> bytes:
+    """Red, green and blue from left to right."""
+    image = Image.new("RGB", (90, 30), "green")
+    image.paste("red", (0, 0, 30, 30))
+    image.paste("blue", (60, 0, 90, 30))
+    output = io.BytesIO()
+    image.save(output, "PNG")
+    return output.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("sliders", "colour"),
+    [
+        ({}, (0, 128, 0, 255)),
+        ({"zoom": "100", "across": "0", "down": "50"}, (255, 0, 0, 255)),
+        ({"zoom": "400", "across": "100", "down": "0"}, (0, 0, 255, 255)),
+        ({"zoom": "0", "across": "-1", "down": "x"}, (0, 128, 0, 255)),
+        ({"zoom": "1e9", "across": "nan", "down": "\x00"}, (0, 128, 0, 255)),
+    ],
+)
+def test_the_chosen_part_is_stored_and_the_middle_without_a_choice(
+    browser: Client, alice: User, sliders: dict[str, str], colour: tuple[int, ...]
+) -> None:
+    browser.post("/accounts/profile", {"nickname": "Ali", "picture": upload(striped()), **sliders})
+    alice.refresh_from_db()
+    assert opened(browser.get(path_of(alice)).content).getpixel((128, 128)) == colour
+
+
+def test_while_other_pictures_are_read_the_page_says_when_to_try_again(
+    browser: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pictures, "WAIT_SECONDS", 0)
+    with open(decoder.__file__, "rb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        response = browser.post("/accounts/profile", {"nickname": "Typed", "picture": upload(picture())})
+    assert (response.status_code, response["Retry-After"]) == (503, "10")
+    assert "Other pictures are being read" in str(response.context["form"].errors["picture"])
+    assert response.context["form"]["nickname"].value() == "Typed"
+
+
+def test_the_profile_shows_what_applications_receive(browser: Client, alice: User) -> None:
+    shown = {fact["name"]: fact["value"] for fact in browser.get("/accounts/profile").context["claims"]}
+    assert shown == claims_of(alice)
+    User.objects.filter(pk=alice.pk).update(email_verified_at=None)
+    assert "Not confirmed, so applications receive nothing yet." in browser.get("/accounts/profile").content.decode()
 
 
 def test_ten_files_in_one_form_are_refused(browser: Client) -> None:
