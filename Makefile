@@ -18,8 +18,8 @@ setup: ## Create the virtual environment with all development packages
 run: ## Serve the service and the demo application on this machine
 	$(PYTHON) manage.py quickstart
 
-test: ## Run all tests that this machine supports
-	$(PYTHON) -m pytest
+test: ## Run all tests that this machine supports, with faults, fuzzing, browsers and client libraries
+	$(PYTHON) -m pytest tests
 
 fast: ## Run the unit, contract and security tests on SQLite
 	DATABASE_URL= REDIS_URL= $(PYTHON) -m pytest tests/unit tests/contract tests/security
