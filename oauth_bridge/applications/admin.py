@@ -19,8 +19,8 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from accounts.admin_site import ModelAdmin
-from accounts.avatars import reencode
 from accounts.media import NotStored
+from accounts.pictures import reencode
 from oauth_bridge.applications import logos
 from oauth_bridge.models import Application, ApplicationSecret, Consent
 from oauth_bridge.storage import applications, client_secrets

@@ -14,6 +14,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from accounts import returning
+from accounts.facts import facts
 from oauth_bridge import responses
 from oauth_bridge.consent import remembered
 from oauth_bridge.consent.request import FIELD_NAME, PendingRequest
@@ -97,12 +98,8 @@ def _new(application: Application) -> str:
 
 def _claims(person: User) -> list[dict[str, str]]:
     """The claims as the user-info answer has them, in the order of the page, with a note on a missing nickname."""
-    labels = {"avatar": _("Picture"), "nickname": _("Nickname"), "email": _("E-mail address"), "sub": _("User ID")}
     values = claims_of(person)
-    claims = [{"name": name, "label": label, "value": values[name], "note": ""} for name, label in labels.items()]
-    if not person.nickname.strip():
-        claims[1]["note"] = _("You have no nickname, so this name is sent.")
-    return claims
+    return [fact | {"value": values[fact["name"]]} for fact in facts(person)]
 
 
 def _short_name(person: User) -> str:
