@@ -8,9 +8,11 @@ from typing import Any
 
 from django.conf import settings
 from django.http import HttpRequest
+from django.templatetags.static import static
 from django.utils.functional import SimpleLazyObject
 
 from accounts import returning
+from config import branding, languages
 
 # Which application asked for the sign-in, and the query that keeps this in links. Read only where a page shows them,
 # because the error page must not read the session.
@@ -18,7 +20,19 @@ _WAY: dict[str, Callable[[HttpRequest], Any]] = {"caption": returning.caption, "
 
 
 def service(request: HttpRequest) -> dict[str, Any]:
-    """The service's name and links, the application on the way to which the page is, and the reference in the log."""
+    """The service's name, links and brand, the request's reference and way to an application, and the languages."""
+    own = branding.files(settings.SERVICE_LOGO, settings.SERVICE_COLOR)
+    brand = {
+        "mark": {"url": own["mark"].url, "type": own["mark"].content_type}
+        if "mark" in own
+        else {"url": static("img/mark.svg"), "type": "image/svg+xml"},
+        "has_logo": settings.SERVICE_LOGO is not None,
+        "stylesheet": own["stylesheet"].url if "stylesheet" in own else "",
+    }
     links = {"privacy_url": settings.PRIVACY_URL, "terms_url": settings.TERMS_URL}
-    way = {name: SimpleLazyObject(partial(read, request)) for name, read in _WAY.items()}
-    return way | {"service": {"name": settings.SERVICE_NAME, **links}, "reference": getattr(request, "reference", "")}
+    return {
+        "service": {"name": settings.SERVICE_NAME, **links, **brand},
+        "reference": getattr(request, "reference", ""),
+        **{name: SimpleLazyObject(partial(read, request)) for name, read in _WAY.items()},
+        **languages.switcher(request),
+    }
