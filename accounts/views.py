@@ -33,9 +33,9 @@ from accounts.hashing import HashingBusy
 from accounts.media import NotStored
 from accounts.models import User, normalise_email
 from accounts.profile import ProfileForm
-from accounts.uploads import UPLOAD_MAX_BYTES
 from accounts.returning import StepMixin
 from accounts.sessions import SessionStore
+from accounts.uploads import UPLOAD_MAX_BYTES
 
 AVATAR_AGE_SECONDS = 30 * 24 * 3600
 RETRY_AFTER_SECONDS = 60
