@@ -33,7 +33,6 @@ from accounts.hashing import HashingBusy
 from accounts.media import NotStored
 from accounts.models import User, normalise_email
 from accounts.profile import ProfileForm
-from accounts.returning import StepMixin
 from accounts.sessions import SessionStore
 from accounts.uploads import UPLOAD_MAX_BYTES
 
@@ -58,7 +57,7 @@ class RetryLaterMixin:
         return response
 
 
-class SignInView(StepMixin, RetryLaterMixin, library.LoginView):
+class SignInView(returning.StepMixin, RetryLaterMixin, library.LoginView):
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         context: dict[str, Any] = super().get_context_data(**kwargs)
         return context | {
@@ -134,7 +133,7 @@ _continue_when_verified = verified_email_required(_continue)
 # Password reset ------------------------------------------------------------------------------------------------------
 
 
-class PasswordResetView(StepMixin, library.PasswordResetView):
+class PasswordResetView(returning.StepMixin, library.PasswordResetView):
     """Asks for the address. The session keeps the return path: allauth would follow it before the reset."""
 
     def get_initial(self) -> dict[str, Any]:
@@ -154,7 +153,7 @@ class PasswordResetView(StepMixin, library.PasswordResetView):
         return reverse("account_reset_password_done")
 
 
-class PasswordResetFromKeyView(StepMixin, RetryLaterMixin, library.PasswordResetFromKeyView):
+class PasswordResetFromKeyView(returning.StepMixin, RetryLaterMixin, library.PasswordResetFromKeyView):
     """The page of the link in the e-mail."""
 
     def logout(self) -> None:

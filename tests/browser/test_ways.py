@@ -155,6 +155,7 @@ def recovery_codes(page: Page, server: Server, person: Any) -> list[str]:
     page.goto(f"{server.auth_url}/accounts/security/authenticator")
     page.get_by_label("Code that the app shows").fill(code_of(page.locator(".steps code").inner_text()))
     press(page, page.get_by_role("button", name="Switch on"))
+    expect(page.locator("#recovery-codes code")).to_have_count(10)
     return page.locator("#recovery-codes code").all_inner_texts()
 
 
@@ -267,9 +268,9 @@ def test_a_person_who_is_deactivated_at_the_consent_is_told_so(
     expect(allow).to_be_visible()
     set_active(alice, False)
     press(page, allow)
-    expect(page.get_by_role("status")).to_contain_text(SWITCHED_OFF)
+    expect(page.get_by_role("status").filter(has_text=SWITCHED_OFF)).to_be_visible()
     way.names(page, "Sign in to continue to")
-    expect(page.get_by_role("status")).to_contain_text(SWITCHED_OFF)
+    expect(page.get_by_role("status").filter(has_text=SWITCHED_OFF)).to_be_visible()
     expect(page.get_by_role("main")).not_to_contain_text(alice.email)
     stranger = way.begin()
     expect(stranger.get_by_role("status").filter(has_text=SWITCHED_OFF)).to_have_count(0)
