@@ -1,4 +1,4 @@
-"""Firefox and WebKit as Debian has them. Playwright can't drive them, Selenium can."""
+"""Firefox and WebKit as Debian has them, which Selenium can drive and Playwright cannot."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from selenium.webdriver.webkitgtk.service import Service as WebKitService
 
 from tests.browser.marionette import Marionette
 
-START_SECONDS = 30
+START_SECONDS = 60
 PATIENCE_SECONDS = 10
 PREFERENCES = {
     "marionette.port": 0,  # a free one
@@ -63,8 +63,9 @@ class Browser:
             self.tab = tab
             self.driver.close()
         self.tab = first
-        self.open(f"{origin}/accounts/sign-in")
-        self.driver.delete_all_cookies()
+        # Not a page: the answer to its last request could set a cookie again.
+        self.open(f"{origin}/static/css/tokens.css")
+        self._wait(self._without_cookies, "an end of the cookies")
 
     @property
     def tab(self) -> str:
@@ -113,6 +114,10 @@ class Browser:
     def arrives(self, address: str) -> None:
         """Wait for a page at this address, with any query."""
         self._wait(lambda: re.match(rf"{re.escape(address)}(\?|$)", self.driver.current_url), f"the address {address}")
+
+    def _without_cookies(self) -> bool:
+        self.driver.delete_all_cookies()
+        return not self.driver.get_cookies()
 
     def _visible(self, path: str) -> list[WebElement]:
         return [element for element in self.driver.find_elements(By.XPATH, path) if element.is_displayed()]
