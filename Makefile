@@ -6,7 +6,7 @@ PRODUCTION := BASE_URL=https://api.example.com AUTH_URL=https://auth.example.com
 	WEB_CONCURRENCY=4 DATABASE_URL=postgres://service@localhost/service EMAIL_URL=smtp+tls://user@mail.example.com \
 	SECRET_KEY=$$($(PYTHON) -c 'import secrets; print(secrets.token_urlsafe(64))')
 
-.PHONY: help setup run test fast bench attack fuzz check format
+.PHONY: help setup run test fast bench attack fuzz messages check format
 
 help: ## List the targets
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -18,8 +18,8 @@ setup: ## Create the virtual environment with all development packages
 run: ## Serve the service and the demo application on this machine
 	$(PYTHON) manage.py quickstart
 
-test: ## Run all tests that this machine supports
-	$(PYTHON) -m pytest
+test: ## Run all tests that this machine supports, with faults, fuzzing, browsers and client libraries
+	$(PYTHON) -m pytest tests
 
 fast: ## Run the unit, contract and security tests on SQLite
 	DATABASE_URL= REDIS_URL= $(PYTHON) -m pytest tests/unit tests/contract tests/security
@@ -32,6 +32,10 @@ attack: ## Measure how attacks from one machine slow normal requests, directly a
 
 fuzz: ## Send 100,000 hostile requests, measure their CPU time and the timing of rejections; takes minutes, FUZZ_SEED=… repeats a run
 	$(PYTHON) -m pytest tests/fuzz tests/faults -m long
+
+messages: ## Bring the catalogues in locale/ up to date, and compile them; needs Debian's gettext
+	$(MEMORY) $(PYTHON) manage.py makemessages --all --no-obsolete --no-wrap --add-location file --ignore tests --ignore docs
+	$(MEMORY) $(PYTHON) manage.py compilemessages --ignore .venv
 
 check: ## Run all checks except the tests
 	$(PYTHON) -m ruff format --check .

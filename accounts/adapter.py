@@ -19,14 +19,15 @@ from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.formats import date_format
+from django.utils.translation import get_language, gettext_lazy
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
 
 from accounts import (
     credentials,
     freshness,
     invitations,
     known_browsers,
+    languages,
     outbox,
     returning,
     throttling,
@@ -84,6 +85,7 @@ class AccountAdapter(DefaultAccountAdapter):
     def save_user(self, request: HttpRequest, user: AbstractBaseUser, form: Any, commit: bool = True) -> User:
         person = cast(User, user)
         person.nickname = form.cleaned_data["nickname"].strip()
+        person.language = get_language() or ""
         return cast(User, super().save_user(request, person, form, commit))
 
     def is_ajax(self, request: HttpRequest) -> bool:
@@ -135,6 +137,7 @@ class AccountAdapter(DefaultAccountAdapter):
     def post_login(self, request: HttpRequest, user: AbstractBaseUser, **kwargs: Any) -> HttpResponse:
         response: HttpResponse = super().post_login(request, user, **kwargs)
         known_browsers.remember(request, response, cast(User, user))
+        languages.learn(cast(User, user))
         returning.forget(request)
         return response
 
@@ -246,7 +249,7 @@ class AccountAdapter(DefaultAccountAdapter):
         """Say on the next page when the e-mail is not sent."""
         if outcome is outbox.Outcome.LATER:
             text = _("The mail could not be sent yet. We keep trying until %(time)s UTC.")
-            messages.warning(self.request, text % {"time": date_format(expires_at, "H:i")})
+            messages.warning(self.request, text % {"time": date_format(expires_at, "TIME_FORMAT")})
         elif outcome is outbox.Outcome.GIVEN_UP:
             text = _("The mail could not be sent: the mail server of that address did not take it.")
             messages.error(self.request, text)

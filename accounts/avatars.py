@@ -1,4 +1,4 @@
-"""Pictures of people: uploaded ones, re-encoded, and drawn ones for people who uploaded none.
+"""Pictures of people: uploaded ones, re-encoded (accounts.pictures), and drawn ones for people who uploaded none.
 
 Specification 2.4; D16. Every picture is a square PNG that this service made; uploaded bytes are never served.
 """
@@ -6,32 +6,15 @@ Specification 2.4; D16. Every picture is a square PNG that this service made; up
 from __future__ import annotations
 
 import hashlib
-import io
-import threading
 import uuid
-from typing import Any
 
 from django.conf import settings
-from django.core.exceptions import ValidationError
-from django.core.files.base import File
 from django.db import transaction
-from django.utils.translation import gettext as _
-from PIL import Image, ImageOps
 
 from accounts import media
 from accounts.initials import drawn_avatar
 from accounts.models import User
-from accounts.uploads import UPLOAD_MAX_BYTES, LostUpload
-
-SIZE_PIXELS = 256
-# A JPEG is decoded at a reduced size. Decoders of other formats need up to 16 bytes a pixel.
-UPLOAD_MAX_MEGAPIXELS = {"JPEG": 25}
-UPLOAD_MAX_MEGAPIXELS_OF_OTHERS = 10
-ACCEPTED_FORMATS = ("JPEG", "PNG", "GIF", "WEBP")
-ACCEPTED_TYPES = ("image/jpeg", "image/png", "image/gif", "image/webp")
-
-# Decoding a picture needs up to 160 MB, so a process decodes one at a time.
-_one_at_a_time = threading.Lock()
+from accounts.pictures import SIZE_PIXELS
 
 
 def avatar_url(user: User) -> str:
@@ -90,51 +73,3 @@ def _replace(user: User, name: str) -> None:
         user.avatar = name
         user.save(update_fields=["avatar"])
         delete_file(before)
-
-
-def reencode(upload: File[Any], size: int = SIZE_PIXELS) -> bytes:
-    """A square PNG, `size` pixels wide, of the middle of an uploaded picture: upright and without metadata.
-
-    Raises ValidationError: more than 5 MB, too many pixels, not a JPEG, PNG, GIF or WebP picture, or a LostUpload.
-    """
-    if isinstance(upload, LostUpload):
-        raise ValidationError(
-            _("The picture could not be received because of a fault on our side. Nothing is saved. Try again later."),
-            code="lost",
-        )
-    if upload.size > UPLOAD_MAX_BYTES:
-        raise ValidationError(_("This picture is larger than 5 MB. Choose a smaller one."), code="too_large")
-    with _one_at_a_time:
-        try:
-            with Image.open(upload, formats=ACCEPTED_FORMATS) as picture:
-                limit = UPLOAD_MAX_MEGAPIXELS.get(picture.format or "", UPLOAD_MAX_MEGAPIXELS_OF_OTHERS)
-                if picture.width * picture.height > limit * 1_000_000:
-                    raise _too_many_pixels(limit)
-                return _square_png(picture, size)
-        except ValidationError:
-            raise
-        except Image.DecompressionBombError as error:
-            raise _too_many_pixels() from error
-        except Exception as error:  # decoders raise many kinds for malformed files
-            raise ValidationError(
-                _("This file is not a picture that can be read. Choose a JPEG, PNG, GIF or WebP picture."),
-                code="not_a_picture",
-            ) from error
-
-
-def _square_png(picture: Image.Image, size: int) -> bytes:
-    picture.draft("RGB", (size, size))  # a JPEG is decoded at a reduced size
-    upright: Image.Image = ImageOps.exif_transpose(picture)
-    can_be_resized = upright.mode in ("L", "RGB", "RGBA")
-    square = ImageOps.fit(upright if can_be_resized else upright.convert("RGBA"), (size, size))
-    # A new picture takes over the pixels and nothing else.
-    clean = Image.new("RGBA", (size, size))
-    clean.paste(square)
-    output = io.BytesIO()
-    clean.save(output, "PNG", optimize=True)
-    return output.getvalue()
-
-
-def _too_many_pixels(limit: int = UPLOAD_MAX_MEGAPIXELS_OF_OTHERS) -> ValidationError:
-    text = _("This picture has more than %(count)d megapixels. Choose a smaller one.") % {"count": limit}
-    return ValidationError(text, code="too_many_pixels")

@@ -30,14 +30,14 @@ class Paragraph(NamedTuple):
 
 
 def compose(name: str, to: str, context: dict[str, Any], language: str = "") -> Email:
-    """The e-mail of the template `name`, in the language of the person or, while that is not known, of the service."""
+    """The e-mail of the template `name`, in the given language; without one in that of the present request."""
     common = {
         "email": to,
         "service_name": settings.SERVICE_NAME,
         "service_url": settings.AUTH_URL,
         "password_reset_address": f"{settings.AUTH_URL}{reverse('account_reset_password')}",
     }
-    with translation.override(language or settings.LANGUAGE_CODE):
+    with translation.override(language or translation.get_language()):
         context = {**context, **common}
         subject = " ".join(render_to_string(f"account/email/{name}_subject.txt", context).split())
         text = render_to_string(f"account/email/{name}_message.txt", context).strip()

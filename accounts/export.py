@@ -16,7 +16,16 @@ from accounts.freshness import fresh_sign_in_required
 from accounts.models import User
 from accounts.pages import AccountPageMixin
 
-_COLUMNS = ("email", "email_verified_at", "nickname", "created_at", "last_login", "password_changed_at", "is_staff")
+_COLUMNS = (
+    "email",
+    "email_verified_at",
+    "nickname",
+    "language",
+    "created_at",
+    "last_login",
+    "password_changed_at",
+    "is_staff",
+)
 _SESSION_COLUMNS = ("browser", "created_at", "last_used_at", "expire_date")
 
 

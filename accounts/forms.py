@@ -1,4 +1,4 @@
-"""allauth's forms with our fields (labels, attributes, upper bounds, no control characters), and the profile's."""
+"""allauth's forms with our fields (labels, attributes, upper bounds, no control characters)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from django.http import HttpRequest
 from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
 
-from accounts import avatars, hashing, throttling, verification
+from accounts import hashing, throttling, verification
 from accounts.models import EMAIL_MAX_LENGTH, NICKNAME_MAX_LENGTH, User, normalise_email
 from accounts.passwords import PASSWORD_MAX_LENGTH
 from config.infrastructure.text import refuse_control_characters
@@ -245,35 +245,3 @@ class CodeForm(ConfirmEmailVerificationCodeForm):
                 attrs={"autocomplete": "one-time-code", "autocapitalize": "characters", "spellcheck": "false"}
             ),
         )
-
-
-class ProfileForm(forms.ModelForm):  # type: ignore[type-arg]
-    """The nickname and the picture."""
-
-    nickname = NicknameField(
-        _("The name that applications show. Without one they show a name that says nothing about you."),
-        {"autocomplete": "nickname"},
-    )
-    picture = forms.FileField(
-        label=_("Picture"),
-        required=False,
-        help_text=_("JPEG, PNG, GIF or WebP, at most 5 MB. The middle of it is shown as a square."),
-        widget=forms.FileInput(attrs={"accept": ",".join(avatars.ACCEPTED_TYPES)}),
-    )
-
-    class Meta:
-        model = User
-        fields = ("nickname",)
-
-    def clean_picture(self) -> bytes | None:
-        upload = self.cleaned_data["picture"]
-        return avatars.reencode(upload) if upload else None
-
-    def save(self, commit: bool = True) -> User:
-        """Raises NotStored: the picture could not be stored. The nickname is saved."""
-        person: User = super().save(commit=False)
-        if "nickname" in self.data:  # a form that was posted without the field keeps it
-            person.save(update_fields=["nickname"])
-        if self.cleaned_data["picture"]:
-            avatars.set_picture(person, self.cleaned_data["picture"])
-        return person

@@ -57,6 +57,8 @@ class User(AbstractBaseUser, PermissionsMixin):
     email = models.EmailField(_("e-mail address"), max_length=EMAIL_MAX_LENGTH)
     email_verified_at = models.DateTimeField(_("address confirmed at"), null=True, blank=True)
     nickname = models.CharField(_("nickname"), max_length=NICKNAME_MAX_LENGTH, blank=True)
+    # A code of settings.LANGUAGES for e-mails that no request of the person's causes; empty when it is not known.
+    language = models.CharField(_("language"), max_length=20, blank=True, default="", db_default="")
     avatar = models.CharField(_("picture"), max_length=100, blank=True, editable=False)
     is_active = models.BooleanField(_("active"), default=True)
     is_staff = models.BooleanField(_("administrator"), default=False)

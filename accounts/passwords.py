@@ -40,6 +40,14 @@ class PlainTextValidator:
         return _("Your password can have up to %(count)d characters, spaces included.") % {"count": PASSWORD_MAX_LENGTH}
 
 
+class LengthValidator(password_validation.MinimumLengthValidator):
+    """Django's, in a sentence that all our languages have: Django 5.2 lacks it in Arabic and Chinese."""
+
+    def get_error_message(self) -> str:
+        text = _("This password is too short. It must have at least %(count)d characters.")
+        return text % {"count": self.min_length}
+
+
 class CommonPasswordValidator(password_validation.CommonPasswordValidator):
     """Django's list of common passwords, also for one of them with digits and signs around it or between copies."""
 

@@ -12,7 +12,7 @@ from django.core.files.uploadhandler import TemporaryFileUploadHandler
 
 from accounts.media import reason
 
-UPLOAD_MAX_BYTES = 5 * 1024 * 1024
+UPLOAD_MAX_BYTES = 25 * 1024 * 1024  # photos of telephones
 
 logger = logging.getLogger(__name__)
 

@@ -4,7 +4,7 @@ from allauth.account import views as library
 from django.urls import path, re_path
 from django.views.generic import RedirectView
 
-from accounts import addresses, browsers, security, sign_up, views
+from accounts import addresses, browsers, languages, security, sign_up, views
 from accounts.deletion import DeletionView
 from accounts.factors import views as factors
 
@@ -46,6 +46,7 @@ urlpatterns = [
     path("accounts/confirm", security.ConfirmView.as_view(), name="account_reauthenticate"),
     path("accounts/email", addresses.EmailView.as_view(), name="email"),
     path("accounts/confirm-email", addresses.CodeView.as_view(), name="account_email_verification_sent"),
+    path("accounts/language", languages.choose, name="language"),
     path("accounts/delete", DeletionView.as_view(), name="delete_account"),
     path("accounts/confirm-email/send", views.send_code, name="send_code"),
     path("accounts/password/reset", views.PasswordResetView.as_view(), name="account_reset_password"),

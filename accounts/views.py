@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from http import HTTPStatus
+from itertools import chain
 from typing import Any, cast
 
 from allauth.account import views as library
@@ -26,10 +27,13 @@ from django.views.decorators.http import require_POST, require_safe
 from django.views.generic.edit import UpdateView
 
 from accounts import avatars, last_account, passkeys, returning, throttling, verification
-from accounts.forms import NewPasswordForm, ProfileForm, ResetRequestForm, SignInForm
+from accounts.facts import facts
+from accounts.forms import NewPasswordForm, ResetRequestForm, SignInForm
 from accounts.hashing import HashingBusy
 from accounts.media import NotStored
 from accounts.models import User, normalise_email
+from accounts.profile import ProfileForm
+from accounts.uploads import UPLOAD_MAX_BYTES
 
 AVATAR_AGE_SECONDS = 30 * 24 * 3600
 RETRY_AFTER_SECONDS = 60
@@ -45,7 +49,7 @@ class RetryLaterMixin:
 
     def form_invalid(self, form: Form) -> HttpResponse:
         response = cast(HttpResponse, super().form_invalid(form))  # type: ignore[misc]
-        for error in form.non_field_errors().as_data():
+        for error in chain.from_iterable(form.errors.as_data().values()):
             if error.code in self.STATUSES:
                 response.status_code = self.STATUSES[error.code]
                 response["Retry-After"] = str((error.params or {})["seconds"])
@@ -165,7 +169,7 @@ class PasswordResetFromKeyView(RetryLaterMixin, library.PasswordResetFromKeyView
 
 
 @method_decorator([login_required, never_cache], name="dispatch")
-class ProfileView(UpdateView):  # type: ignore[type-arg]
+class ProfileView(RetryLaterMixin, UpdateView):  # type: ignore[type-arg]
     form_class = ProfileForm
     template_name = "accounts/profile.html"
 
@@ -182,6 +186,9 @@ class ProfileView(UpdateView):  # type: ignore[type-arg]
             "person": person_context(person),
             "email_confirmed": person.email_verified_at is not None,
             "has_picture": bool(person.avatar),
+            "claims": facts(person),
+            "picture_max_bytes": UPLOAD_MAX_BYTES,
+            "picture_max_megabytes": UPLOAD_MAX_BYTES // 1024**2,
         }
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:

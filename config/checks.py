@@ -13,7 +13,7 @@ from django.core.checks import CheckMessage, Error, Tags, Warning, register
 from django.core.checks.security.base import SECRET_KEY_MIN_LENGTH
 from django.db import DatabaseError
 
-from config import environment, health
+from config import branding, environment, health
 
 Apps = Sequence[AppConfig] | None
 
@@ -107,6 +107,21 @@ def workers_share_limits(app_configs: Apps, **kwargs: Any) -> list[CheckMessage]
     if settings.WEB_CONCURRENCY == 1 or settings.REDIS_URL:
         return []
     return [Error("WEB_CONCURRENCY is above 1 without REDIS_URL.", hint="Set REDIS_URL.", id="config.E006")]
+
+
+@register(Tags.compatibility)
+def color_can_be_read(app_configs: Apps, **kwargs: Any) -> list[CheckMessage]:
+    """Buttons have white text on the colour, and links have it on the white card. WCAG 2.2, 1.4.3."""
+    color = settings.SERVICE_COLOR
+    if not color or (found := branding.contrast(color, branding.WHITE)) >= branding.TEXT_CONTRAST:
+        return []
+    return [
+        Error(
+            f"SERVICE_COLOR {color} has a contrast of {found:.2f}:1 to white; text needs {branding.TEXT_CONTRAST}:1.",
+            hint=f"Use a darker colour, such as {branding.legible(color)}.",
+            id="config.E008",
+        )
+    ]
 
 
 @register(Tags.security)

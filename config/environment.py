@@ -21,14 +21,14 @@ from urllib.parse import quote, unquote, urlsplit
 import environ
 from django.core.exceptions import ImproperlyConfigured
 
-from config.infrastructure.postgresql import url as postgresql
+from config.infrastructure import postgresql
 
 BOOLEANS = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
 LOOPBACK_NAMES = ("localhost", "127.0.0.1", "[::1]")
 WEB_PORTS = {"http": 80, "https": 443}
 EMAIL_PORTS = {"smtp": 25, "smtp+tls": 587, "smtp+ssl": 465}
 
-LINE = r"[^\x00-\x1f\x7f]+"
+PRINTABLE = r"[^\x00-\x1f\x7f]"
 LABEL = r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
 HOST_NAME = rf"(?=.{{1,253}}$)({LABEL}\.)*(?![0-9]+$){LABEL}"
 RATE = r"[1-9][0-9]{0,8}/([1-9][0-9]{0,5})?[smhd]"
@@ -65,9 +65,7 @@ def is_set(name: str) -> bool:
 
 def text(name: str, default: str) -> str:
     with _must_be(name, "one line of at most 80 characters"):
-        value = _match(LINE, _value(name, default))
-        _require(len(value) <= 80)
-        return value
+        return _match(f"{PRINTABLE}{{1,80}}", _value(name, default))
 
 
 def boolean(name: str, *, default: bool) -> bool:
@@ -197,7 +195,9 @@ def database(name: str, default: Path) -> dict[str, Any]:
             path = _match(r"(?i:sqlite)://(:memory:|/[^\s?#]*)", value)[len("sqlite://") :].removeprefix("/")
             return _sqlite(name, unquote(path) or ":memory:")
     try:
-        return postgresql.entry(value)
+        from config.infrastructure.postgresql.url import entry
+
+        return entry(value)
     except ValueError as error:
         raise ImproperlyConfigured(f"{name} must be {form}{error}.") from None
 
@@ -253,7 +253,7 @@ def sender(name: str, service_name: str, origin: str) -> str:
     host = urlsplit(origin).hostname or ""
     default = formataddr((service_name, f"no-reply@{'localhost' if _is_address(host) else host}"))
     with _must_be(name, "an e-mail address, or a name with the address in angle brackets"):
-        value = _match(LINE, _value(name, default))
+        value = _match(f"{PRINTABLE}+", _value(name, default))
         account, _, domain = parseaddr(value)[1].rpartition("@")
         _require(account and _is_host(domain.lower()))
         return value

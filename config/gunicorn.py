@@ -52,7 +52,7 @@ limit_request_line = 32 * 1024
 gunicorn.http.message.MAX_REQUEST_LINE = limit_request_line + 1
 # Bytes of an unread body that are discarded, more than the documented nginx lets through. Above gunicorn's 64 kB the
 # connection closes after a keep-alive response, and nginx answers 502 to its next request.
-gunicorn.http.parser._DRAIN_MAX_BYTES = 8 * 1024 * 1024
+gunicorn.http.parser._DRAIN_MAX_BYTES = 42 * 1024 * 1024
 limit_request_fields = 64
 limit_request_field_size = 32 * 1024
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 
+from config.languages import speak
 from oauth_bridge.errors import Fault, RequestError
 from oauth_bridge.responses import error_response
 
@@ -29,7 +30,7 @@ LIMITS = {
 # The files of the page that says which header is too long: a browser sends that header with these requests too.
 # WhiteNoise before this middleware would not replace the list: views serve the pictures, and a file is served only
 # after the Host header is checked, which is after its length.
-FILES = ("/static/", "/avatars/", "/logos/")
+FILES = ("/static/", "/avatars/", "/logos/", "/brand/")
 
 
 class HeaderLimitsMiddleware:
@@ -47,11 +48,12 @@ class HeaderLimitsMiddleware:
         too_long = [name for name, limit in LIMITS.items() if name in headers and len(headers[name]) > limit]
         for name in too_long:
             del headers[name]  # so that no view, error page or log line parses it
-        if too_long and not request.path.startswith(FILES):
-            name = too_long[0]
-            shown = name.removeprefix("HTTP_").replace("_", "-").title()
-            return error_response(request, RequestError(Fault.HEADER_TOO_LONG, name=shown, limit=LIMITS[name]))
         cookies = headers.get("HTTP_COOKIE", "")
         if '"' in cookies:
             headers["HTTP_COOKIE"] = ";".join(pair for pair in cookies.split(";") if '"' not in pair)
+        if too_long and not request.path.startswith(FILES):
+            name = too_long[0]
+            shown = name.removeprefix("HTTP_").replace("_", "-").title()
+            error = RequestError(Fault.HEADER_TOO_LONG, name=shown, limit=LIMITS[name])
+            return speak(request, lambda request: error_response(request, error))
         return self.get_response(request)

@@ -9,7 +9,7 @@ import logging
 import secrets
 import time
 from collections.abc import Callable
-from urllib.parse import quote, urlsplit
+from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.core.exceptions import DisallowedHost
@@ -19,6 +19,7 @@ from django.utils.module_loading import import_string
 
 from config import logs
 from config.infrastructure.network import client_address
+from config.infrastructure.text import path_as_sent
 
 access_log = logging.getLogger("config.access")
 
@@ -136,6 +137,7 @@ class OriginMiddleware:
             return self.bad_request(request, exception)
         is_pages_host = self._is_pages_host(host)
         if is_pages_host and request.path_info not in self.WITHOUT_COOKIES:
+            request.is_at_pages = True  # type: ignore[attr-defined]  # for config.languages
             return self.get_response(request)
         if not is_pages_host and self._is_page(request.path_info):
             return self._redirect_to_pages(request)
@@ -153,11 +155,9 @@ class OriginMiddleware:
         return path == "/" or any(path == prefix or path.startswith(f"{prefix}/") for prefix in self.PAGES)
 
     def _redirect_to_pages(self, request: HttpRequest) -> HttpResponse:
-        """The same path and query at `AUTH_URL`, with the query's own spelling kept: it may hold a `state` (D5)."""
+        """The same path and query at `AUTH_URL`."""
         if request.method not in ("GET", "HEAD"):
             raise Http404
-        location = settings.AUTH_URL + quote(request.path, safe="/!$&'()*+,;=:@-._~")
-        if query := request.META.get("QUERY_STRING", ""):
-            location += "?" + quote(query.encode("latin-1"), safe="!$&'()*+,;=:@/?%-._~[]")
+        location = settings.AUTH_URL + path_as_sent(request)
         # Not HttpResponseRedirect: it refuses addresses longer than 16 kB and rewrites what it is given.
         return HttpResponse(status=302, headers={"Location": location})

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from django.utils.translation import gettext_lazy as _
-
+from config import branding, languages, logs
 from config import environment as env
-from config import logs
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 VAR_DIR = BASE_DIR / "var"
@@ -15,8 +13,8 @@ VAR_DIR = BASE_DIR / "var"
 # Addresses -----------------------------------------------------------------------------------------------------------
 
 SERVICE_NAME = env.text("SERVICE_NAME", default="Delegated Sign-In")
-PRIVACY_URL = env.link("PRIVACY_URL")
-TERMS_URL = env.link("TERMS_URL")
+SERVICE_LOGO, SERVICE_COLOR = branding.logo("SERVICE_LOGO"), branding.color("SERVICE_COLOR")
+PRIVACY_URL, TERMS_URL = env.link("PRIVACY_URL"), env.link("TERMS_URL")
 BIND = env.bind("BIND", default="127.0.0.1:8000")
 BASE_URL = env.origin("BASE_URL", default=f"http://localhost:{BIND.rpartition(':')[2]}")
 AUTH_URL = env.origin("AUTH_URL", default=BASE_URL)
@@ -56,6 +54,7 @@ MIDDLEWARE = [
     "config.middleware.RequestLogMiddleware",
     "config.middleware.SecurityHeadersMiddleware",
     "config.headers.HeaderLimitsMiddleware",
+    "config.languages.LanguageMiddleware",
     "config.middleware.OriginMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "django.middleware.common.CommonMiddleware",
@@ -154,7 +153,7 @@ AUTH_PASSWORD_VALIDATORS = [
         "OPTIONS": {"user_attributes": ["email", "nickname"]},
     },
     {
-        "NAME": "django.contrib.auth.password_validation.MinimumLengthValidator",
+        "NAME": "accounts.passwords.LengthValidator",
         "OPTIONS": {"min_length": PASSWORD_MIN_LENGTH},
     },
     {"NAME": "accounts.passwords.CommonPasswordValidator"},
@@ -208,14 +207,15 @@ SILENCED_SYSTEM_CHECKS = [
     "oauth2_provider.W010",  # PKCE is required of public clients, optional for confidential ones (D9).
 ]
 
-# Language and time ---------------------------------------------------------------------------------------------------
+# Language, time, log -------------------------------------------------------------------------------------------------
 
 LANGUAGE_CODE = "en"
-LANGUAGES = [("en", _("English"))]  # a second language needs LocaleMiddleware after SessionMiddleware
-USE_I18N = True
-USE_TZ = True
+LANGUAGES: list[tuple[str, str]] = languages.NAMES
+LANGUAGE_COOKIE_NAME = "__Host-language" if IS_HTTPS else "delegated_language"
+UI_LOCALES_COOKIE_NAME = "__Host-ui-locales" if IS_HTTPS else "delegated_ui_locales"
+LOCALE_PATHS = [BASE_DIR / "locale"]
+FORMAT_MODULE_PATH = ["config.formats"]
 TIME_ZONE = "UTC"
-
 LOGGING = logs.SETTINGS
 
 # Sign-in pages (allauth) ---------------------------------------------------------------------------------------------

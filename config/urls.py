@@ -5,12 +5,13 @@ from django.urls import include, path
 
 import accounts.admin  # noqa: F401  (registers its models: see config.apps.AdminConfig)
 import oauth_bridge.applications.admin  # noqa: F401
-from config import health
+from config import branding, health
 
 urlpatterns = [
     path("", include("oauth_bridge.urls")),
     path("", include("accounts.urls")),
     path("admin/", admin.site.urls),
+    path("brand/<str:name>", branding.brand, name="brand"),
     path("health/live", health.live),
     path("health/ready", health.ready),
 ]

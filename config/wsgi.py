@@ -7,7 +7,7 @@ from wsgiref.types import StartResponse, WSGIEnvironment
 
 from django.core.wsgi import get_wsgi_application
 
-from config.infrastructure.postgresql import base as postgresql
+from config.infrastructure import postgresql
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 

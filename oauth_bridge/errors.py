@@ -10,6 +10,11 @@ import re
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from django.utils.translation import gettext
+from django.utils.translation import gettext_noop as _  # marks the sentences that a page may show
+
+from config.infrastructure.text import Words
+
 if TYPE_CHECKING:
     from accounts.returning import Caption
 
@@ -25,73 +30,91 @@ class Fault(Enum):
         self.sentence = sentence
 
     # Any operation
-    BAD_REQUEST = 400, "invalid_request", "The request is malformed and could not be read. Check it and send it again."
-    HOST = 400, "invalid_request", "This host name is not served here. The operator names it in ALLOWED_HOSTS."
+    BAD_REQUEST = (
+        400,
+        "invalid_request",
+        _("The request is malformed and could not be read. Check it and send it again."),
+    )
+    HOST = 400, "invalid_request", _("This host name is not served here. The operator names it in ALLOWED_HOSTS.")
     HOST_NAMED = (
         400,
         "invalid_request",
-        "The request is for the host {host}, but ALLOWED_HOSTS holds {hosts}. Use one of these, or add it there.",
+        _("The request is for the host {host}, but ALLOWED_HOSTS holds {hosts}. Use one of these, or add it there."),
     )
-    CSRF = 403, "access_denied", "The form was out of date or came from elsewhere. Open the page again and repeat it."
-    FORBIDDEN = 403, "access_denied", "You may not do this. Sign in with an account that may."
-    NOT_FOUND = 404, "not_found", "There is nothing at this path. {hint}"
-    METHOD = 405, "method_not_allowed", "This path does not take {method}. Use {allow}."
+    CSRF = (
+        403,
+        "access_denied",
+        _("The form was out of date or came from elsewhere. Open the page again and repeat it."),
+    )
+    FORBIDDEN = 403, "access_denied", _("You may not do this. Sign in with an account that may.")
+    NOT_FOUND = 404, "not_found", _("There is nothing at this path. {hint}")
+    METHOD = 405, "method_not_allowed", _("This path does not take {method}. Use {allow}.")
     LINE_TOO_LONG = 414, "invalid_request", "The request line is too long. Send a shorter address."
-    HEADER_TOO_LONG = 431, "invalid_request", "The header {name} is longer than {limit} characters. Send a shorter one."
+    HEADER_TOO_LONG = (
+        431,
+        "invalid_request",
+        _("The header {name} is longer than {limit} characters. Send a shorter one."),
+    )
     HEADERS_TOO_LARGE = 431, "invalid_request", "The request headers are too large. Send fewer or shorter ones."
-    RATE_LIMITED = 429, "rate_limited", "Too many requests. Wait {seconds} seconds and try again."
-    SERVER_ERROR = 500, "server_error", "Something went wrong on our side. Quote the reference {reference} to support."
-    AWAY = 503, "temporarily_unavailable", "The service cannot use its database now. Try again in a few seconds."
-    BUSY = 503, "temporarily_unavailable", "Too many passwords are being checked now. Try again in a few seconds."
+    RATE_LIMITED = 429, "rate_limited", _("Too many requests. Wait {seconds} seconds and try again.")
+    SERVER_ERROR = (
+        500,
+        "server_error",
+        _("Something went wrong on our side. Quote the reference {reference} to support."),
+    )
+    AWAY = 503, "temporarily_unavailable", _("The service cannot use its database now. Try again in a few seconds.")
+    BUSY = 503, "temporarily_unavailable", _("Too many passwords are being checked now. Try again in a few seconds.")
     SPECULATIVE = (
         503,
         "temporarily_unavailable",
-        "This page is not served to prefetching, frames, images or scripts. Open it as a page of its own.",
+        _("This page is not served to prefetching, frames, images or scripts. Open it as a page of its own."),
     )
 
     # Parameters
-    MISSING = 400, "invalid_request", "The parameter {name} is missing. Send it once, with a value."
-    REPEATED = 400, "invalid_request", "The parameter {name} was sent more than once. Send it once."
+    MISSING = 400, "invalid_request", _("The parameter {name} is missing. Send it once, with a value.")
+    REPEATED = 400, "invalid_request", _("The parameter {name} was sent more than once. Send it once.")
     MALFORMED = (
         400,
         "invalid_request",
-        "The parameter {name} holds a control character or is not UTF-8. Check how it was encoded.",
+        _("The parameter {name} holds a control character or is not UTF-8. Check how it was encoded."),
     )
-    PADDED = 400, "invalid_request", "The {name} begins or ends with a space or a line end. Send it without."
+    PADDED = 400, "invalid_request", _("The {name} begins or ends with a space or a line end. Send it without.")
     MEDIA_TYPE = (
         400,
         "invalid_request",
-        "The body is {given}. Send the parameters as application/x-www-form-urlencoded.",
+        _("The body is {given}. Send the parameters as application/x-www-form-urlencoded."),
     )
-    IN_URL = 400, "invalid_request", "The URL holds parameters. Send them in the request body, never in the URL."
+    IN_URL = 400, "invalid_request", _("The URL holds parameters. Send them in the request body, never in the URL.")
     TOO_MANY_FIELDS = (
         400,
         "invalid_request",
-        "The form has more than {limit} fields or files. Send fewer, of a list of rows at most 30 at once.",
+        _("The form has more than {limit} fields or files. Send fewer, of a list of rows at most 30 at once."),
     )
-    TOO_LARGE = 413, "invalid_request", "The request body is too large. At most {limit} bytes are read."
+    TOO_LARGE = 413, "invalid_request", _("The request body is too large. At most {limit} bytes are read.")
 
     # Authorize: the client or the callback address is not verified
     CLIENT_UNKNOWN = (
         400,
         "invalid_request",
-        "No application with this client_id is registered. Check the client_id in the link.",
+        _("No application with this client_id is registered. Check the client_id in the link."),
     )
     CLIENT_DISABLED = (
         400,
         "unauthorized_client",
-        "The application is switched off. Only the operator of this service can change that.",
+        _("The application is switched off. Only the operator of this service can change that."),
     )
     REDIRECT_URI_MISMATCH = (
         400,
         "invalid_request",
-        "The redirect_uri is not one that is registered for this application. It must be equal in every character."
-        " Check {parts} of the one in the link.",
+        _(
+            "The redirect_uri is not one that is registered for this application. It must be equal in every character."
+            " Check {parts} of the one in the link."
+        ),
     )
     REQUEST_DAMAGED = (
         400,
         "invalid_request",
-        "This link is damaged or was not made here. Go back to the application and sign in again.",
+        _("This link is damaged or was not made here. Go back to the application and sign in again."),
     )
 
     # Authorize: sent to the callback address
@@ -226,6 +249,14 @@ class Fault(Enum):
         """The public sentence with `details` filled in. Characters that RFC 6749 does not allow become `?`."""
         return NOT_ALLOWED.sub("?", self.sentence.format(**details)).strip()
 
+    def translate(self, **details: object) -> str:
+        """As `describe`, for a page: in the active language. Only what was sent is restricted to those characters."""
+        spoken = {
+            name: detail.translate() if isinstance(detail, Words) else NOT_ALLOWED.sub("?", str(detail))
+            for name, detail in details.items()
+        }
+        return gettext(self.sentence).format(**spoken).strip()
+
 
 class RequestError(Exception):
     """The request is rejected. `fault` is the reason; `headers` are added to the response.
@@ -239,6 +270,7 @@ class RequestError(Exception):
         self.fault = fault
         self.headers = headers or {}
         self.description = fault.describe(**details)
+        self.details = details
 
 
 class UnverifiedRequest(RequestError):

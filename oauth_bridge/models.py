@@ -16,10 +16,8 @@ from __future__ import annotations
 
 import uuid
 from typing import Any, ClassVar
-from urllib.parse import urlsplit
 
 from django.conf import settings
-from django.core.validators import URLValidator
 from django.db import models
 from django.urls import reverse
 from django.utils import timezone
@@ -28,6 +26,7 @@ from oauth2_provider.models import AbstractApplication
 
 from accounts.returning import Caption
 from config.infrastructure.text import refuse_control_characters
+from oauth_bridge.links import shown_host, validate_page, validate_sign_in_start
 from oauth_bridge.redirect_uris import split_lines, validate_lines
 
 NAME_MAX_LENGTH = 80
@@ -42,7 +41,26 @@ class Application(AbstractApplication):
 
     client_id = models.CharField(_("client ID"), max_length=255, unique=True, default=new_client_id, editable=False)
     name = models.CharField(_("name"), max_length=NAME_MAX_LENGTH, validators=[refuse_control_characters])
-    homepage = models.URLField(_("homepage"), blank=True, validators=[URLValidator(["https", "http"])])
+    homepage = models.URLField(_("homepage"), blank=True, validators=[validate_page])
+    # `db_default`: an earlier release, which still runs during an upgrade, creates rows without these columns.
+    operator = models.CharField(
+        _("operated by"),
+        max_length=NAME_MAX_LENGTH,
+        blank=True,
+        default="",
+        db_default="",
+        validators=[refuse_control_characters],
+    )
+    # Named as in RFC 7591 §2 and OpenID Connect Dynamic Client Registration 1.0 §2.
+    policy_uri = models.URLField(
+        _("privacy policy"), max_length=500, blank=True, default="", db_default="", validators=[validate_page]
+    )
+    tos_uri = models.URLField(
+        _("terms"), max_length=500, blank=True, default="", db_default="", validators=[validate_page]
+    )
+    initiate_login_uri = models.URLField(
+        _("sign-in address"), max_length=500, blank=True, default="", db_default="", validators=[validate_sign_in_start]
+    )
     logo = models.CharField(_("logo"), max_length=100, blank=True, editable=False)
     redirect_uris = models.TextField(
         _("callback addresses"), help_text=_("One address a line."), validators=[validate_lines]
@@ -86,7 +104,7 @@ class Application(AbstractApplication):
 
     @property
     def homepage_host(self) -> str:
-        return urlsplit(self.homepage).netloc
+        return shown_host(self.homepage)
 
     @property
     def logo_url(self) -> str:

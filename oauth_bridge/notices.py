@@ -43,14 +43,14 @@ def code_replayed(person_id: UUID, application_id: int) -> None:
     person = get_user_model().objects.filter(pk=person_id, is_active=True, email_verified_at__isnull=False).first()
     name = Application.objects.filter(pk=application_id).values_list("name", flat=True).first()
     if person and name:
-        _tell("code_replayed", person, name, once)
+        _tell("code_replayed", person, name, once, language=person.language)
 
 
-def _tell(kind: str, person: User, application: str, once: str, **context: Any) -> None:
+def _tell(kind: str, person: User, application: str, once: str, *, language: str = "", **context: Any) -> None:
     facts = {
         "now": timezone.now(),
         "nickname": person.display_name,
         "application": application,
         "applications_address": f"{settings.AUTH_URL}{reverse('connected_applications')}",
     }
-    outbox.add_notice(kind, compose(kind, person.email, facts | context), once=once)
+    outbox.add_notice(kind, compose(kind, person.email, facts | context, language), once=once)

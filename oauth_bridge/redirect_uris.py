@@ -11,6 +11,7 @@ from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 from django.core.exceptions import ValidationError
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 MAX_LENGTH = 2000
 MAX_COUNT = 50
@@ -46,27 +47,29 @@ def quoted_for_description(address: str, *, without: Iterable[str] = ()) -> str:
     return encoded if len(encoded) <= MAX_QUOTED_LENGTH else f"{encoded[:MAX_QUOTED_LENGTH]}..."
 
 
-def likely_differences(address: str) -> str:
-    """The parts of a sent address that are most likely wrong, as words for the middle of a sentence. D3.
+def likely_differences(address: str) -> list[str]:
+    """The parts of a sent address that are most likely wrong, in words that are marked for translation. D3.
 
     Only the sent address is read, so the words reveal nothing about the registered addresses.
     """
     scheme, authority, path, query, fragment = (part or "" for part in URI_PARTS.match(address).groups())  # type: ignore[union-attr]
     is_suspect = {
-        "the missing scheme": not scheme,
-        "the scheme http": scheme.lower() == "http:",
-        "the upper case before the path": (scheme + authority).lower() != scheme + authority,
-        "the port": PORT.search(authority) is not None,
-        "the missing path": not path,
-        "the slash at the end": path.endswith("/"),
-        "the query": bool(query),
-        "the fragment": bool(fragment),
-        "the percent-encoding": "%" in address,
-        "the white space": any(character.isspace() for character in address),
-        "the characters outside ASCII": not address.isascii(),
+        gettext_noop("the missing scheme"): not scheme,
+        gettext_noop("the scheme http"): scheme.lower() == "http:",
+        gettext_noop("the upper case before the path"): (scheme + authority).lower() != scheme + authority,
+        gettext_noop("the port"): PORT.search(authority) is not None,
+        gettext_noop("the missing path"): not path,
+        gettext_noop("the slash at the end"): path.endswith("/"),
+        gettext_noop("the query"): bool(query),
+        gettext_noop("the fragment"): bool(fragment),
+        gettext_noop("the percent-encoding"): "%" in address,
+        gettext_noop("the white space"): any(character.isspace() for character in address),
+        gettext_noop("the characters outside ASCII"): not address.isascii(),
     }
-    *others, last = [part for part, suspect in is_suspect.items() if suspect] or ["the host", "the path"]
-    return f"{', '.join(others)} and {last}" if others else last
+    return [part for part, suspect in is_suspect.items() if suspect] or [
+        gettext_noop("the host"),
+        gettext_noop("the path"),
+    ]
 
 
 def mark_likely_differences(address: str) -> list[tuple[str, bool]]:

@@ -16,7 +16,9 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 from django.utils import timezone
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
+from config.infrastructure.text import Words
 from oauth_bridge.errors import Fault, RequestError
 from oauth_bridge.redirect_uris import mark_likely_differences
 
@@ -56,13 +58,16 @@ def wants_page(request: HttpRequest) -> bool:
 def not_found(request: HttpRequest) -> HttpResponse:
     """404 with the right path when only a slash at the end is wrong (D2), and with the endpoints for discovery."""
     bare = request.path.rstrip("/")
-    hint = "Compare it with the documentation."
+    hint = Words(gettext_noop("Compare it with the documentation."))
     if bare in OPERATIONS:
-        hint = f"Use {bare} without the slash at the end."
+        hint = Words(gettext_noop("Use {path} without the slash at the end."), path=bare)
     elif DISCOVERY.search(request.path):
         authorize, *api = OPERATIONS
         endpoints = ", ".join([settings.AUTH_URL + authorize, *(settings.BASE_URL + path for path in api)])
-        hint = f"This service does not speak OpenID Connect yet. Configure its endpoints by hand: {endpoints}."
+        text = gettext_noop(
+            "This service does not speak OpenID Connect yet. Configure its endpoints by hand: {endpoints}."
+        )
+        hint = Words(text, endpoints=endpoints)
     return error_response(request, RequestError(Fault.NOT_FOUND, hint=hint))
 
 
@@ -95,12 +100,13 @@ def _page(request: HttpRequest, error: RequestError) -> HttpResponse:
     title, message = PAGE_WORDS.get(status, (HTTPStatus(status).phrase, ""))
     if is_sign_in:
         title, message = SIGN_IN_TITLE, SIGN_IN_WORDS.get(error.fault, SIGN_IN_MESSAGE)
+    sentence = error.fault.translate(**error.details)
     context: dict[str, Any] = {
         "status": status,
         "title": _(title),
-        "message": _(message) if message else error.description,
+        "message": _(message) if message else sentence,
         "error": error.fault.error,
-        "description": error.description,
+        "description": sentence,
         "for_developers": is_sign_in,
         "sent_address": getattr(error, "sent_address", ""),
         "time": timezone.now(),
@@ -118,28 +124,39 @@ def _page(request: HttpRequest, error: RequestError) -> HttpResponse:
 
 # Title and sentence for a person. Without a sentence, that of the error is meant for a person already.
 PAGE_WORDS = {
-    400: ("This can't be read", "Your browser sent something that can't be read here. Go back and try again."),
-    403: ("Not allowed", ""),
-    404: ("There is no page here", "The address may be mistyped, or the page has moved."),
-    405: ("Not possible here", "Go back and use the buttons of the page."),
-    413: ("This form is too large", "Go back, shorten what you typed or pasted, and send it again."),
-    431: (
-        "The browser sent too much",
-        "If it is the Cookie header, delete the cookies of this site and of the sites above it, then try again.",
+    400: (
+        gettext_noop("This can't be read"),
+        gettext_noop("Your browser sent something that can't be read here. Go back and try again."),
     ),
-    429: ("Please wait", ""),
-    500: ("This did not work", ""),
-    503: ("Back in a moment", ""),
+    403: (gettext_noop("Not allowed"), ""),
+    404: (
+        gettext_noop("There is no page here"),
+        gettext_noop("The address may be mistyped, or the page has moved."),
+    ),
+    405: (gettext_noop("Not possible here"), gettext_noop("Go back and use the buttons of the page.")),
+    413: (
+        gettext_noop("This form is too large"),
+        gettext_noop("Go back, shorten what you typed or pasted, and send it again."),
+    ),
+    431: (
+        gettext_noop("The browser sent too much"),
+        gettext_noop(
+            "If it is the Cookie header, delete the cookies of this site and of the sites above it, then try again."
+        ),
+    ),
+    429: (gettext_noop("Please wait"), ""),
+    500: (gettext_noop("This did not work"), ""),
+    503: (gettext_noop("Back in a moment"), ""),
 }
-SIGN_IN_TITLE = "This sign-in can't go on"
-SIGN_IN_MESSAGE = (
+SIGN_IN_TITLE = gettext_noop("This sign-in can't go on")
+SIGN_IN_MESSAGE = gettext_noop(
     "The application that sent you here made a mistake in its link. Nothing was shared, and you did nothing wrong."
 )
 SIGN_IN_WORDS = {
-    Fault.CLIENT_DISABLED: "The application that sent you here is switched off. Nothing was shared.",
-    Fault.REQUEST_DAMAGED: "The link to this page is damaged or incomplete. Nothing was shared.",
+    Fault.CLIENT_DISABLED: gettext_noop("The application that sent you here is switched off. Nothing was shared."),
+    Fault.REQUEST_DAMAGED: gettext_noop("The link to this page is damaged or incomplete. Nothing was shared."),
 }
-APPLICATION_MESSAGE = (
+APPLICATION_MESSAGE = gettext_noop(
     "%(name)s sent you here with a callback address that this service doesn't know."
     " Nothing was shared, and you did nothing wrong."
 )

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
+from django.utils.translation import gettext_noop
 from django.views.decorators.csrf import csrf_exempt, csrf_protect
 from django.views.generic import View
 from oauth2_provider.signals import app_authorized
@@ -14,6 +15,7 @@ from oauth2_provider.views.base import BaseAuthorizationView
 from oauth2_provider.views.base import TokenView as ToolkitTokenView
 from oauth2_provider.views.generic import ScopedProtectedResourceView
 
+from config.infrastructure.text import Words
 from oauth_bridge import notices, responses, throttling
 from oauth_bridge.consent import pages, remembered
 from oauth_bridge.consent.request import FIELD_NAME, PendingRequest
@@ -57,7 +59,7 @@ class OperationMixin(View):
         allowed = [name.upper() for name in cls.http_method_names]
         if request.method not in allowed:
             allow = ", ".join(allowed)
-            method = request.method if request.method in KNOWN_METHODS else "this method"
+            method = request.method if request.method in KNOWN_METHODS else Words(gettext_noop("this method"))
             raise RequestError(Fault.METHOD, {"Allow": allow}, method=method, allow=allow)
 
     @classmethod

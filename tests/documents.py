@@ -20,7 +20,10 @@ def errors() -> str:
     table = next(node for node in source.body if isinstance(node, ast.ClassDef) and node.name == "Fault")
     for node in table.body:
         if isinstance(node, ast.Assign):
-            status, error, sentence = ast.literal_eval(node.value)
+            # A sentence that a page may show is marked for translation: `_("…")`.
+            status, error, sentence = (
+                ast.literal_eval(part.args[0] if isinstance(part, ast.Call) else part) for part in node.value.elts
+            )
             rows.append(f"| {status} | `{error}` | {sentence} |")
     return "\n".join(rows)
 

@@ -47,8 +47,8 @@ ALONE = (
     "tests/fuzz/test_header_cost.py",
     "tests/programs/test_bench.py",
 )
-# The longest test of `make fast`.
-QUICKSTART = "tests/contract/test_operator.py::test_quickstart_serves_a_demo_and_runs_again"
+# The longest test but for the faults.
+QUICKSTART = "tests/programs/test_operator.py::test_quickstart_serves_a_demo_and_runs_again"
 # Below those that Linux gives to outgoing connections.
 PORTS = range(20_000, 32_768, WORKERS)
 

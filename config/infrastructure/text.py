@@ -1,11 +1,15 @@
-"""Validation of names, nicknames and passwords."""
+"""Validation of names, nicknames and passwords; addresses as they were sent; words."""
 
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Callable
+from urllib.parse import quote
 
 from django.core.exceptions import ValidationError
+from django.http import HttpRequest
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 _JOINER = "\u200d"
 _CATEGORIES = frozenset({"Cc", "Cs", "Zl", "Zp"})
@@ -32,6 +36,36 @@ def first_letter(text: str) -> str:
     while end < len(text) and (text[end] == _JOINER or text[end - 1] == _JOINER or _extends(text[end])):
         end += 1
     return text[:end]
+
+
+class Words:
+    """Words of ours within a sentence, several as a list: English as text, in the active language by `translate`.
+
+    Each text is marked for translation where it stands; `details` are inserted.
+    """
+
+    def __init__(self, *texts: str, **details: object) -> None:
+        self.texts, self.details = texts, details
+
+    def __str__(self) -> str:
+        return self._join(str)
+
+    def translate(self) -> str:
+        return self._join(_)
+
+    def _join(self, spoken: Callable[[str], str]) -> str:
+        *others, last = [spoken(text).format(**self.details) for text in self.texts]
+        return (
+            spoken(gettext_noop("{others} and {last}")).format(others=", ".join(others), last=last) if others else last
+        )
+
+
+def path_as_sent(request: HttpRequest) -> str:
+    """Path and query, with the query's own spelling kept: it may hold a `state` (D5)."""
+    path = quote(request.path, safe="/!$&'()*+,;=:@-._~")
+    # WSGI passes the bytes of the query decoded as latin-1 (PEP 3333).
+    query = quote(request.META.get("QUERY_STRING", "").encode("latin-1", "replace"), safe="!$&'()*+,;=:@/?%-._~[]")
+    return f"{path}?{query}" if query else path
 
 
 def _is_flag_half(character: str) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 from django import forms
 from django.conf import settings
 from django.contrib import admin, messages
+from django.contrib.admin.widgets import AdminTextareaWidget
 from django.core import signing
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.db.models import QuerySet
@@ -18,8 +19,8 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from accounts.admin_site import ModelAdmin
-from accounts.avatars import reencode
 from accounts.media import NotStored
+from accounts.pictures import reencode
 from oauth_bridge.applications import logos
 from oauth_bridge.models import Application, ApplicationSecret, Consent
 from oauth_bridge.storage import applications, client_secrets
@@ -28,12 +29,22 @@ SECRET_COOKIE = "new_client_secret"
 SECRET_COOKIE_SECONDS = 120
 
 
+def _address(label: Any, help_text: Any) -> forms.URLField:
+    """The optional address of a page; one without a scheme is https."""
+    widget = forms.URLInput(attrs={"class": "vLargeTextField"})
+    return forms.URLField(label=label, help_text=help_text, required=False, assume_scheme="https", widget=widget)
+
+
 class ApplicationForm(forms.ModelForm):  # type: ignore[type-arg]
-    homepage = forms.URLField(
-        label=gettext_lazy("Homepage"),
-        required=False,
-        assume_scheme="https",
-        help_text=gettext_lazy("People see its host on the sign-in and consent pages."),
+    homepage = _address(gettext_lazy("Homepage"), gettext_lazy("People see its host on the sign-in and consent pages."))
+    policy_uri = _address(gettext_lazy("Privacy policy"), gettext_lazy("The consent page links to it."))
+    tos_uri = _address(gettext_lazy("Terms"), gettext_lazy("The consent page links to them."))
+    initiate_login_uri = _address(
+        gettext_lazy("Sign-in address"),
+        gettext_lazy(
+            "Where the application starts a new sign-in: https, or http on this machine. A page of this service that "
+            "stayed open after a sign-in leads there, with the button “Sign in again”."
+        ),
     )
     new_logo = forms.FileField(
         label=gettext_lazy("Logo"),
@@ -44,8 +55,13 @@ class ApplicationForm(forms.ModelForm):  # type: ignore[type-arg]
 
     class Meta:
         model = Application
-        fields = ["name", "homepage", "redirect_uris", "client_type", "is_trusted", "is_enabled"]
+        fields = [
+            *("name", "operator", "homepage", "policy_uri", "tos_uri"),
+            *("redirect_uris", "initiate_login_uri", "client_type", "is_trusted", "is_enabled"),
+        ]
+        widgets = {"redirect_uris": AdminTextareaWidget(attrs={"rows": 4})}
         help_texts = {
+            "operator": gettext_lazy("The organisation or person that runs it. People see this on the consent page."),
             "redirect_uris": gettext_lazy(
                 "One a line, each exactly as the application sends it: https, or http on this machine "
                 "(localhost, 127.0.0.1, [::1]), or a scheme like com.example.app:/callback."
@@ -91,7 +107,11 @@ class ApplicationAdmin(ModelAdmin):
     saved_elsewhere = frozenset({"is_enabled"})
     saved_with_form = frozenset({"logo", "updated"})
     fieldsets = [
-        (None, {"fields": ["name", "homepage", "redirect_uris", "new_logo"]}),
+        (
+            gettext_lazy("What people see"),
+            {"fields": ["name", "new_logo", "operator", "homepage", "policy_uri", "tos_uri"]},
+        ),
+        (gettext_lazy("Addresses of the sign-in"), {"fields": ["redirect_uris", "initiate_login_uri"]}),
         (gettext_lazy("What it may do"), {"fields": ["client_type", "is_trusted", "is_enabled"]}),
         (gettext_lazy("Registration"), {"fields": ["client_id", "created", "updated"]}),
     ]
@@ -122,7 +142,7 @@ class ApplicationAdmin(ModelAdmin):
     # Registering and changing ------------------------------------------------------------------------------------
 
     def get_fieldsets(self, request: HttpRequest, obj: Application | None = None) -> Any:
-        return self.fieldsets if obj else self.fieldsets[:2]
+        return self.fieldsets if obj else self.fieldsets[:-1]
 
     def save_model(self, request: HttpRequest, obj: Application, form: Any, change: bool) -> None:
         if picture := form.cleaned_data["new_logo"]:

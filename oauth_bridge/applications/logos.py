@@ -15,7 +15,7 @@ CACHE_SECONDS = 365 * 24 * 3600
 
 
 def store(application: Application, picture: bytes) -> None:
-    """Store a picture from `avatars.reencode` and set it as the logo, without saving the application.
+    """Store a picture from `pictures.reencode` and set it as the logo, without saving the application.
 
     Raises NotStored: the file can't be written, and the application keeps its logo.
     """

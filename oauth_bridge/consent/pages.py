@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlencode, urlsplit
 
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
 from django.urls import reverse
+from django.utils import timezone
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from accounts import returning
+from accounts.facts import facts
 from oauth_bridge import responses
 from oauth_bridge.consent import remembered
 from oauth_bridge.consent.request import FIELD_NAME, PendingRequest
@@ -24,6 +28,7 @@ if TYPE_CHECKING:
 # The parameter with which `ask_again` makes the consent page ask.
 NOTICE = "notice"
 SHORT_NAME_LENGTH = 12
+NEW_FOR = timedelta(days=30)
 WEB_SCHEMES = ("http", "https")
 
 
@@ -58,6 +63,7 @@ def consent(request: HttpRequest, application: Application, pending: PendingRequ
     person = cast("User", request.user)
     context = {
         "application": application.caption,
+        "about": _about(application),
         "again": remembered.has_allowed_before(person, application),
         "short_name": _short_name(person),
         "claims": _claims(person),
@@ -73,14 +79,27 @@ def consent(request: HttpRequest, application: Application, pending: PendingRequ
     return response
 
 
+def _about(application: Application) -> dict[str, str]:
+    """Who runs the application, its policy and terms, and that it is new here. A trusted one is of this service."""
+    known = {"policy_uri": application.policy_uri, "tos_uri": application.tos_uri, "operator": "", "new": ""}
+    return known if application.is_trusted else known | {"operator": application.operator, "new": _new(application)}
+
+
+def _new(application: Application) -> str:
+    """A sentence for an application that was registered less than 30 days ago; empty for others."""
+    age = timezone.now() - application.created
+    if age >= NEW_FOR:
+        return ""
+    if age.days < 1:
+        return _("New here: registered within a day")
+    text = ngettext("New here: registered %(days)d day ago", "New here: registered %(days)d days ago", age.days)
+    return text % {"days": age.days}
+
+
 def _claims(person: User) -> list[dict[str, str]]:
     """The claims as the user-info answer has them, in the order of the page, with a note on a missing nickname."""
-    labels = {"avatar": _("Picture"), "nickname": _("Nickname"), "email": _("E-mail address"), "sub": _("User ID")}
     values = claims_of(person)
-    claims = [{"name": name, "label": label, "value": values[name], "note": ""} for name, label in labels.items()]
-    if not person.nickname.strip():
-        claims[1]["note"] = _("You have no nickname, so this name is sent.")
-    return claims
+    return [fact | {"value": values[fact["name"]]} for fact in facts(person)]
 
 
 def _short_name(person: User) -> str:
@@ -127,12 +146,14 @@ def already_signed_in(request: HttpRequest, application: Application) -> HttpRes
     """The page after a second "Allow" whose code was redeemed. A new attempt must begin in the application.
 
     The application expects its `state` once: an answer to a new attempt with the old one would end in its error page.
+    So the page leads to its `initiate_login_uri`, where it starts one, or to its homepage.
     """
     context = {
         "application": application.caption,
         "heading": _("You already signed in to %(name)s") % {"name": application.name},
         "message": _("This page has done its work: the application has received your profile."),
         "advice": _("Go on in the application. To sign in once more, begin there."),
+        "again_url": application.initiate_login_uri,
     }
     return render(request, "oauth_bridge/stopped.html", context)
 

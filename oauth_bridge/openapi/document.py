@@ -129,6 +129,11 @@ def _authorize() -> Json:
                 {"type": "string", "pattern": "^([A-Za-z0-9_-]{43})?$"},
             ),
             parts.query("code_challenge_method", "With a `code_challenge`.", {"type": "string", "enum": ["S256", ""]}),
+            parts.query(
+                "ui_locales",
+                "Languages for the pages, such as `pt-BR en`: the first that there is (OpenID Connect Core 3.1.2.1).",
+                {"type": "string"},
+            ),
             parts.query("scope", "Not needed; what is not known is ignored.", {"type": "string"}),
         ],
         "responses": {

@@ -13,7 +13,7 @@ from config.infrastructure.sql import Rows, fetch_one
 from oauth_bridge.models import Application
 from oauth_bridge.storage import client_secrets
 
-APPLICATIONS = Rows(Application, without=("created", "updated"))
+APPLICATIONS = Rows(Application, without=("updated",))
 
 FIND = f"SELECT {APPLICATIONS.columns('a')} FROM {Application._meta.db_table} a WHERE a.client_id = %s"  # noqa: S608
 

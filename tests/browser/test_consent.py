@@ -11,7 +11,7 @@ from playwright.sync_api import Page, expect
 
 from accounts.models import NICKNAME_MAX_LENGTH
 from oauth_bridge.consent import remembered
-from oauth_bridge.models import NAME_MAX_LENGTH
+from oauth_bridge.models import NAME_MAX_LENGTH, Application
 from tests.browser.conftest import Client, Open, sign_in
 from tests.browser.test_pages import violations
 from tests.driver import OAuthDriver
@@ -21,11 +21,21 @@ SIZES = [(1280, 800), (1366, 657), (390, 664), (320, 640)]
 LONG_NAME = "Wirtschaftsprüfungsgesellschaftsverwaltungsanwendung Nord-West Mandantenportal Q"
 
 
+DETAILS = {
+    "operator": "شركة القراءة المحدودة",
+    "policy_uri": "https://client.example/privacy",
+    "tos_uri": "https://client.example/terms",
+}
+
+
 @pytest.fixture
 def long_application(committed: None) -> Registered:
     assert len(LONG_NAME) == NAME_MAX_LENGTH
     registered: Registered = ApplicationFactory(
-        name=LONG_NAME, homepage="https://mandanten.nord-west.example/", redirect_uris="https://client.example/cb"
+        name=LONG_NAME,
+        homepage="https://mandanten.nord-west.example/",
+        redirect_uris="https://client.example/cb",
+        **{**DETAILS, "operator": LONG_NAME},
     )
     return registered
 
@@ -97,6 +107,7 @@ def test_axe_finds_nothing_on_the_shorter_page_and_with_everything_open(
     open_browser: Open, driver: OAuthDriver, application: Registered, alice: Any, options: dict[str, Any]
 ) -> None:
     page = open_browser(**options).new_page()
+    Application.objects.filter(pk=application.row.pk).update(**DETAILS)
     to_consent(page, driver, application, alice)
     page.locator("summary").click()
     assert violations(page) == []
@@ -133,6 +144,19 @@ def test_your_applications_open_beside_the_request(
     with page.expect_popup() as popup:
         page.get_by_role("link", name="Your applications").click()
     expect(popup.value).to_have_url(re.compile("/accounts/applications$"))
+    expect(page.locator("[name=decision]")).to_have_count(2)
+
+
+def test_policy_and_terms_open_beside_the_request_and_learn_nothing_of_it(
+    page: Page, driver: OAuthDriver, long_application: Registered, client_server: Client, alice: Any
+) -> None:
+    address = f"http://127.0.0.1:{client_server.port}/privacy"
+    Application.objects.filter(pk=long_application.row.pk).update(policy_uri=address)
+    to_consent(page, driver, long_application, alice)
+    with page.expect_popup() as popup:
+        page.get_by_role("link", name="Privacy policy of").click()
+    expect(popup.value).to_have_url(address)
+    assert popup.value.evaluate("[document.referrer, window.opener]") == ["", None]
     expect(page.locator("[name=decision]")).to_have_count(2)
 
 

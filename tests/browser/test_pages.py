@@ -1,19 +1,24 @@
-"""Every page, in light and dark: axe finds no violation, and no content is cut off at 320 px."""
+"""Every page, in light and dark, also from right to left: axe finds no violation, no content is cut off at 320 px.
+
+In Chinese no page shows an English sentence.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
+from html.parser import HTMLParser
 from typing import Any
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from django.utils import timezone
-from playwright.sync_api import Page
+from django.utils import timezone, translation
+from playwright.sync_api import Locator, Page
 
 from accounts.models import NICKNAME_MAX_LENGTH
 from oauth_bridge.consent import remembered
 from oauth_bridge.models import NAME_MAX_LENGTH
-from tests.browser.conftest import Open, press, sign_in
+from tests.browser.conftest import Open, press
 from tests.driver import OAuthDriver
 from tests.factories import PASSWORD, ApplicationFactory, CodeFactory, ConsentFactory, PersonFactory, Registered
 from tests.matrix import contract
@@ -25,8 +30,9 @@ LONG_HOST = f"{'very-long-label-of-a-host-name-' * 2}.{'w' * 60}.example"
 class Visitor:
     """Opens every page, as people with the longest names."""
 
-    def __init__(self, page: Page, provider: Server, driver: OAuthDriver) -> None:
+    def __init__(self, page: Page, provider: Server, driver: OAuthDriver, language: str = "en") -> None:
         self.page = page
+        self.language = language
         self.provider = provider
         self.link: Callable[..., str] = driver.authorization_url
         self.alice = PersonFactory(
@@ -38,6 +44,28 @@ class Visitor:
             redirect_uris=f"https://{LONG_HOST}/{'p' * 200}",
         )
         self.device: Registered = ApplicationFactory(redirect_uris="com.example.app:/callback", is_trusted=True)
+
+    def _said(self, text: str) -> str:
+        """The label or button in the language of the pages."""
+        with translation.override(self.language):
+            return translation.gettext(text)
+
+    def _field(self, label: str) -> Locator:
+        optional = re.escape(self._said("(optional)"))
+        return self.page.get_by_label(re.compile(rf"^{re.escape(self._said(label))}( {optional})?$"))
+
+    def _button(self, label: str) -> Locator:
+        return self.page.locator("main").get_by_role("button", name=self._said(label), exact=True)
+
+    def _not_you(self) -> Locator:
+        return self.page.locator("main button", has_text=self._said("Not you?"))
+
+    def _sign_in(self, email: str, password: str) -> None:
+        if self._not_you().count():
+            press(self.page, self._not_you())
+        self._field("E-mail address").fill(email)
+        self._field("Password").fill(password)
+        press(self.page, self._button("Sign in"))
 
     def everything(self) -> Iterator[str]:
         """Open each page and yield its name."""
@@ -59,20 +87,20 @@ class Visitor:
             self._open(path)
             yield name
         self._open("/accounts/password/reset")
-        self.page.get_by_label("E-mail address").fill(self.alice.email)
-        press(self.page, self.page.locator("form button[type=submit]").last)
+        self._field("E-mail address").fill(self.alice.email)
+        press(self.page, self.page.locator("main button[type=submit]").last)
         yield "password reset, sent"
         self._open(self.provider.reset_link())
         yield "password reset, new password"
         self._open(self.link(self.application))
         yield "sign-in for an application"
-        sign_in(self.page, self.alice.email, "wrong")
+        self._sign_in(self.alice.email, "wrong")
         yield "sign-in with an error"
 
     def _unconfirmed(self) -> Iterator[str]:
         person = PersonFactory(email_verified_at=None)
         self._open(self.link(self.application))
-        sign_in(self.page, person.email, PASSWORD)
+        self._sign_in(person.email, PASSWORD)
         yield "address not confirmed"
         self.page.context.clear_cookies()
 
@@ -86,7 +114,7 @@ class Visitor:
 
     def _as_alice(self) -> Iterator[str]:
         self._open(self.link(self.application))
-        sign_in(self.page, self.alice.email, PASSWORD)
+        self._sign_in(self.alice.email, PASSWORD)
         yield "consent"
         self.page.locator("details summary").first.click()
         yield "consent, address unfolded"
@@ -110,10 +138,10 @@ class Visitor:
             self._open(path)
             yield name
         self._open("/accounts/profile")
-        self.page.get_by_label("Nickname").fill("")
-        self.page.get_by_label("Nickname").evaluate("field => { field.removeAttribute('maxlength'); }")
-        self.page.get_by_label("Nickname").fill("n" * 300)
-        press(self.page, self.page.get_by_role("button", name="Save"))
+        self._field("Nickname").fill("")
+        self._field("Nickname").evaluate("field => { field.removeAttribute('maxlength'); }")
+        self._field("Nickname").fill("n" * 300)
+        press(self.page, self._button("Save"))
         yield "profile with an error"
         self._open("/accounts/password/change")
         for label, typed in {
@@ -121,27 +149,27 @@ class Visitor:
             "New password": "short",
             "New password again": "other",
         }.items():
-            self.page.get_by_label(label, exact=True).fill(typed)
-        press(self.page, self.page.get_by_role("button", name="Save the password"))
+            self._field(label).fill(typed)
+        press(self.page, self._button("Save the password"))
         yield "new password with errors"
         self._open("/accounts/email")
-        self.page.get_by_label("New e-mail address").fill(f"new-{self.alice.email}")
-        press(self.page, self.page.get_by_role("button", name="Send the code"))
+        self._field("New e-mail address").fill(f"new-{self.alice.email}")
+        press(self.page, self._button("Send the code"))
         yield "code for the new address"
         self._open("/accounts/sign-out")
-        press(self.page, self.page.locator("main").get_by_role("button", name="Sign out"))
+        press(self.page, self._button("Sign out"))
         self._open("/accounts/sign-in")
-        assert self.page.get_by_role("button", name="Not you?").count()
+        assert self._not_you().count()
         yield "sign-in with the last account"
         self.page.context.clear_cookies()
         self._open(self.link(self.device))
-        sign_in(self.page, self.alice.email, PASSWORD)
+        self._sign_in(self.alice.email, PASSWORD)
         yield "continuing"
 
 
 @pytest.fixture
-def visit(provider: Server, driver: OAuthDriver) -> Callable[[Page], Visitor]:
-    return lambda page: Visitor(page, provider, driver)
+def visit(provider: Server, driver: OAuthDriver) -> Callable[..., Visitor]:
+    return lambda page, language="en": Visitor(page, provider, driver, language)
 
 
 def violations(page: Page) -> list[str]:
@@ -150,28 +178,77 @@ def violations(page: Page) -> list[str]:
 
 
 @contract("D19.page")
-@pytest.mark.parametrize("colours", ["light", "dark"])
-def test_axe_finds_nothing_on_any_page(open_browser: Open, visit: Callable[[Page], Visitor], colours: str) -> None:
-    page = open_browser(color_scheme=colours, locale="en-GB").new_page()
+@pytest.mark.parametrize(("colours", "language"), [("light", "en"), ("dark", "en"), ("light", "ar")])
+def test_axe_finds_nothing_on_any_page(
+    open_browser: Open, visit: Callable[..., Visitor], colours: str, language: str
+) -> None:
+    page = open_browser(color_scheme=colours, locale=language).new_page()
     found = {}
-    for name in visit(page).everything():
+    for name in visit(page, language).everything():
         if bad := violations(page):
             found[name] = bad
-        assert page.evaluate("document.documentElement.lang").startswith("en"), name
+        assert page.evaluate("document.documentElement.lang") == language, name
+        assert page.evaluate("document.documentElement.dir") == ("rtl" if language == "ar" else "ltr"), name
+        turned = "all => all.filter(each => getComputedStyle(each).direction !== 'ltr').length"
+        assert page.locator("code, [type=email], [autocomplete=one-time-code]").evaluate_all(turned) == 0, name
         assert page.locator("h1").count() == 1, name
         assert page.title(), name
     assert found == {}
 
 
 @contract("D19.page")
-def test_no_page_is_cut_off_at_320_px(open_browser: Open, visit: Callable[[Page], Visitor]) -> None:
+@pytest.mark.parametrize("language", ["en", "ar"])
+def test_no_page_is_cut_off_at_320_px(open_browser: Open, visit: Callable[..., Visitor], language: str) -> None:
     """320 px wide, in the height of a phone and in that of a window of 1280 by 800 at 400 percent."""
-    page = open_browser(viewport={"width": 320, "height": 640}, device_scale_factor=4).new_page()
+    viewport = {"width": 320, "height": 640}
+    page = open_browser(viewport=viewport, device_scale_factor=4, locale=language).new_page()
     wide = {}
-    for name in visit(page).everything():
+    for name in visit(page, language).everything():
+        page.locator(".languages summary").evaluate_all("all => all.forEach(each => each.click())")
         for height in (200, 640):
             page.set_viewport_size({"width": 320, "height": height})
             width = page.evaluate("document.documentElement.scrollWidth")
             if width > page.evaluate("window.innerWidth"):
                 wide[name] = width
     assert wide == {}
+
+
+def test_no_page_in_chinese_shows_an_english_sentence(open_browser: Open, visit: Callable[..., Visitor]) -> None:
+    page = open_browser(locale="zh-CN", java_script_enabled=False).new_page()
+    found = {name: said for name in visit(page, "zh-hans").everything() if (said := English(page.content()).found)}
+    assert found == {}
+
+
+class English(HTMLParser):
+    """The texts of a page, and the attributes that people see or hear, with two words in Latin letters.
+
+    Values are left out: they are in `bdi`, `strong` or `code`, or are the names of the service and of languages.
+    """
+
+    ATTRIBUTES = ("alt", "aria-label", "placeholder", "title")
+    VALUES = ("bdi", "code", "script", "style")
+    WORDS = re.compile(r"[A-Za-z]{2,}[ ,]+[A-Za-z]{2,}")
+    NAMES = re.compile(r"Delegated Sign-In|Photo Printer [0-9a-f]+|[MWw]{20,}\S*|Demo application")
+
+    def __init__(self, content: str) -> None:
+        super().__init__()
+        self.found: list[str] = []
+        self.inside = 0
+        self.feed(content)
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        self.inside += tag in self.VALUES
+        for name, value in attributes:
+            if name in self.ATTRIBUTES or name.startswith("data-"):
+                self._look(value or "")
+
+    def handle_endtag(self, tag: str) -> None:
+        self.inside -= tag in self.VALUES
+
+    def handle_data(self, data: str) -> None:
+        if not self.inside:
+            self._look(data)
+
+    def _look(self, text: str) -> None:
+        if self.WORDS.search(self.NAMES.sub("", text)):
+            self.found.append(text.strip())

@@ -262,9 +262,12 @@ def test_a_second_post_of_the_same_page_gives_a_code_that_works_and_voids_the_fi
 
 
 @contract("D8.one", "D8.leads-on")
+@pytest.mark.parametrize("start", ["", "https://client.example/start?from=service"])
 def test_after_the_code_was_redeemed_the_page_says_so_and_leads_on(
-    signed_in: OAuthDriver, application: Registered
+    signed_in: OAuthDriver, application: Registered, start: str
 ) -> None:
+    application.row.initiate_login_uri = start
+    application.row.save()
     page = signed_in.open(signed_in.authorization_url(application))
     code = signed_in.callback(signed_in.decide(page)).parameters["code"]
     token = signed_in.exchange(application, code).json()["access_token"]
@@ -272,7 +275,7 @@ def test_after_the_code_was_redeemed_the_page_says_so_and_leads_on(
     assert answer.status_code == 200
     assert "You already signed in" in Page(answer).text
     # The application expects its state once, so a new attempt begins there.
-    assert Page(answer).links == [application.row.homepage]
+    assert Page(answer).links == [start or application.row.homepage]
     assert Page(answer).forms == []
     fresh = signed_in.open(signed_in.authorization_url(application))
     code = signed_in.callback(signed_in.decide(fresh)).parameters["code"]

@@ -11,7 +11,7 @@ import pytest
 from django.db import NotSupportedError, OperationalError, connection, connections, transaction
 from django.test.utils import CaptureQueriesContext
 
-from config.infrastructure.postgresql.base import LOCK_TIMEOUT_SECONDS, STATEMENT_TIMEOUT_SECONDS
+from config.infrastructure.postgresql import LOCK_TIMEOUT_SECONDS, STATEMENT_TIMEOUT_SECONDS
 from tests.databases import in_use
 from tests.factories import CodeFactory
 from tests.server import ROOT, database_url, environment, free_port

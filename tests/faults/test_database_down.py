@@ -115,6 +115,20 @@ def test_without_the_database_503_is_said_and_afterwards_all_goes_on(
     assert driver.call("GET", "/health/ready").status_code == 200
 
 
+def test_the_page_without_the_database_can_be_read_in_another_language(
+    cable: Cable, launch: Launch, application: Registered, alice: Any
+) -> None:
+    server = launch(DATABASE_URL=cable.url())
+    driver = OAuthDriver(server.base_url, server.auth_url).signed_in(alice.email, PASSWORD)
+    cable.cut()
+    page = driver.get(driver.authorization_url(application))
+    away_page_of(page)
+    form = next(form for form in Page(page).forms if form.action.endswith("/accounts/language"))
+    chosen = driver.submit(form, button=("language", "de"))
+    assert chosen.status_code == 503
+    assert "Gleich wieder da" in chosen.text
+
+
 @contract("D19/temporarily_unavailable", "D19.page")
 def test_without_a_free_connection_503_is_said_and_afterwards_all_goes_on(
     own_postgresql: Cluster, launch: Launch

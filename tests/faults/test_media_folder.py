@@ -16,7 +16,7 @@ from django.http import HttpResponse
 from django.test import Client
 from PIL import Image
 
-from accounts import avatars, media
+from accounts import avatars, media, pictures
 from accounts.models import User
 from oauth_bridge.models import Application
 from tests.factories import ApplicationFactory, PersonFactory
@@ -152,7 +152,7 @@ def test_once_there_is_room_the_picture_is_stored(browser: Client, alice: User, 
 def test_a_picture_that_cannot_be_deleted_is_removed_from_the_profile(
     browser: Client, alice: User, disk: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    avatars.set_picture(alice, avatars.reencode(ContentFile(picture().getvalue())))
+    avatars.set_picture(alice, pictures.reencode(ContentFile(picture().getvalue())))
     make_read_only(disk)
     page = browser.post("/accounts/profile", {"remove_picture": "1"}, follow=True)
     assert "Your picture is removed." in page.content.decode()
@@ -226,7 +226,7 @@ def forbid(path: Path) -> None:
 def test_a_picture_that_cannot_be_read_is_drawn_kept_by_no_cache_and_seen_once_it_is_back(
     client: Client, alice: User, disk: Path, caplog: pytest.LogCaptureFixture, break_file: Break
 ) -> None:
-    avatars.set_picture(alice, avatars.reencode(ContentFile(picture().getvalue())))
+    avatars.set_picture(alice, pictures.reencode(ContentFile(picture().getvalue())))
     address = avatars.avatar_url(alice).removeprefix("http://testserver")
     true = client.get(address)
     path = disk / alice.avatar

@@ -1,6 +1,6 @@
 """The limits of authorize, token and user info in docs/contract.md, tested as attacker and as victim. D21.
 
-`tests.test_documents` requires two tests of each row: `test_<row>_stops_the_attacker` and
+`tests.project.test_documents` requires two tests of each row: `test_<row>_stops_the_attacker` and
 `test_<row>_lets_the_victim_go_on`. The row states what the victim can still do.
 """
 

@@ -62,12 +62,21 @@ def test_a_code_is_in_the_subject_and_alone_on_a_line(kind: str) -> None:
     assert "Not you? Do nothing" in message.text
 
 
-def test_a_mail_is_in_the_language_of_the_person_and_not_of_the_request(settings: Any) -> None:
-    settings.LANGUAGES = [("en", "English"), ("ar", "Arabic")]
+def test_a_mail_is_in_the_language_of_the_request_or_in_the_one_that_is_given() -> None:
     facts = {"now": timezone.now(), "browser": "Firefox", "nickname": "Alice"}
-    with translation.override("ar"):
-        assert '<html lang="en" dir="ltr">' in composed("password_changed").html
+    assert '<html lang="en" dir="ltr">' in composed("password_changed").html
+    with translation.override("fr"):
+        assert '<html lang="fr" dir="ltr">' in composed("password_changed").html
     assert '<html lang="ar" dir="rtl">' in compose("password_changed", "alice@example.com", facts, "ar").html
+
+
+def test_a_code_and_an_address_are_not_turned_round_in_arabic() -> None:
+    facts = {"now": timezone.now(), "expires_at": timezone.now(), "browser": "Firefox", "code": "1234-AB"}
+    mail = compose("email_confirmation", "alice@example.com", facts, "ar")
+    assert '<bdi dir="ltr">1234-AB</bdi>' in mail.html
+    assert mail.subject.endswith("\u20661234-AB\u2069")
+    mail = compose("password_changed", "alice@example.com", facts | {"nickname": "Alice"}, "ar")
+    assert f'<bdi dir="ltr">{django_settings.AUTH_URL}/accounts/password/reset</bdi></a>' in mail.html
 
 
 @pytest.mark.django_db

@@ -16,6 +16,7 @@ from allauth.mfa.models import Authenticator
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from django.conf import settings
+from django.core.cache import cache
 from django.test import Client
 from fido2 import cbor
 from fido2.cose import ES256
@@ -136,30 +137,31 @@ def test_a_passkey_of_a_deactivated_person_does_not_sign_in(device: Device, alic
     assert not is_signed_in(browser)
 
 
-@pytest.mark.parametrize("value", NONSENSE, ids=lambda value: repr(value)[:12])
 @pytest.mark.parametrize(
     "path",
     ["id", "rawId", "response", *(f"response.{each}" for each in ("authenticatorData", "signature", "userHandle"))],
 )
-def test_a_malformed_answer_does_not_sign_in(client: Client, device: Device, path: str, value: Any) -> None:
+def test_a_malformed_answer_does_not_sign_in(client: Client, device: Device, path: str) -> None:
     """A number would make the library allocate so many bytes."""
-    answer = changed(device.signed(request_options(client)), path, value)
-    assert client.post(SIGN_IN, {"credential": json.dumps(answer)})["Location"] == "/accounts/sign-in"
-    assert not is_signed_in(client)
+    for value in NONSENSE:
+        cache.clear()  # the limit of these requests
+        answer = changed(device.signed(request_options(client)), path, value)
+        assert client.post(SIGN_IN, {"credential": json.dumps(answer)})["Location"] == "/accounts/sign-in", value
+        assert not is_signed_in(client), value
 
 
-@pytest.mark.parametrize("value", NONSENSE, ids=lambda value: repr(value)[:12])
 @pytest.mark.parametrize("path", ["id", "rawId", "response", "response.attestationObject"])
-def test_a_malformed_passkey_is_not_added(browser: Client, path: str, value: Any) -> None:
-    answer = changed(Device().made(creation(browser)), path, value)
-    assert add(browser, answer).status_code == 200
-    assert not Authenticator.objects.exists()
+def test_a_malformed_passkey_is_not_added(browser: Client, path: str) -> None:
+    for value in NONSENSE:
+        answer = changed(Device().made(creation(browser)), path, value)
+        assert add(browser, answer).status_code == 200, value
+        assert not Authenticator.objects.exists(), value
 
 
-@pytest.mark.parametrize("value", NONSENSE, ids=lambda value: repr(value)[:12])
 @pytest.mark.parametrize("path", ["clientExtensionResults", "other", "response.transports"])
-def test_what_a_passkey_does_not_need_is_not_stored(browser: Client, path: str, value: Any) -> None:
-    assert add(browser, changed(Device().made(creation(browser)), path, value)).status_code == 302
-    stored = Authenticator.objects.get(type="webauthn").data["credential"]
-    assert set(stored) == {"id", "rawId", "type", "response"}
-    assert set(stored["response"]) == {"clientDataJSON", "attestationObject"}
+def test_what_a_passkey_does_not_need_is_not_stored(browser: Client, path: str) -> None:
+    for value in NONSENSE:
+        assert add(browser, changed(Device().made(creation(browser)), path, value)).status_code == 302, value
+        stored = Authenticator.objects.filter(type="webauthn").latest("pk").data["credential"]
+        assert set(stored) == {"id", "rawId", "type", "response"}
+        assert set(stored["response"]) == {"clientDataJSON", "attestationObject"}

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
+import fcntl
 import io
 import uuid
 from pathlib import Path
 from typing import Any
 
 import pytest
-from django.core.exceptions import ValidationError
 from django.core.files.storage import default_storage
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
-from PIL import ExifTags, Image, PngImagePlugin
+from PIL import Image
 
-from accounts import avatars, initials
+from accounts import avatars, decoder, initials, pictures
 from accounts.models import User
 from accounts.uploads import UPLOAD_MAX_BYTES
+from oauth_bridge.protocol.userinfo import claims_of
 from tests.factories import PersonFactory
 
 pytestmark = pytest.mark.django_db
@@ -144,98 +145,63 @@ def test_a_file_that_is_no_picture_is_refused_and_nothing_is_lost(browser: Clien
     assert default_storage.exists(before)
 
 
-def test_a_file_of_more_than_5_mb_is_refused_and_the_rest_of_the_form_kept(browser: Client) -> None:
+def test_a_file_of_more_than_25_mb_is_refused_and_the_rest_of_the_form_kept(browser: Client) -> None:
     huge = upload(picture() + b"\0" * UPLOAD_MAX_BYTES)
     response = browser.post("/accounts/profile", {"picture": huge, "nickname": "Typed"})
-    assert "larger than 5 MB" in str(response.context["form"].errors["picture"])
+    assert "larger than 25 MB" in str(response.context["form"].errors["picture"])
     assert response.context["form"]["nickname"].value() == "Typed"
+
+
+def striped() -> bytes:
+    """Red, green and blue from left to right."""
+    image = Image.new("RGB", (90, 30), "green")
+    image.paste("red", (0, 0, 30, 30))
+    image.paste("blue", (60, 0, 90, 30))
+    output = io.BytesIO()
+    image.save(output, "PNG")
+    return output.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("sliders", "colour"),
+    [
+        ({}, (0, 128, 0, 255)),
+        ({"zoom": "100", "across": "0", "down": "50"}, (255, 0, 0, 255)),
+        ({"zoom": "400", "across": "100", "down": "0"}, (0, 0, 255, 255)),
+        ({"zoom": "0", "across": "-1", "down": "x"}, (0, 128, 0, 255)),
+        ({"zoom": "1e9", "across": "nan", "down": "\x00"}, (0, 128, 0, 255)),
+    ],
+)
+def test_the_chosen_part_is_stored_and_the_middle_without_a_choice(
+    browser: Client, alice: User, sliders: dict[str, str], colour: tuple[int, ...]
+) -> None:
+    browser.post("/accounts/profile", {"nickname": "Ali", "picture": upload(striped()), **sliders})
+    alice.refresh_from_db()
+    assert opened(browser.get(path_of(alice)).content).getpixel((128, 128)) == colour
+
+
+def test_while_other_pictures_are_read_the_page_says_when_to_try_again(
+    browser: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pictures, "WAIT_SECONDS", 0)
+    with open(decoder.__file__, "rb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        response = browser.post("/accounts/profile", {"nickname": "Typed", "picture": upload(picture())})
+    assert (response.status_code, response["Retry-After"]) == (503, "10")
+    assert "Other pictures are being read" in str(response.context["form"].errors["picture"])
+    assert response.context["form"]["nickname"].value() == "Typed"
+
+
+def test_the_profile_shows_what_applications_receive(browser: Client, alice: User) -> None:
+    shown = {fact["name"]: fact["value"] for fact in browser.get("/accounts/profile").context["claims"]}
+    assert shown == claims_of(alice)
+    User.objects.filter(pk=alice.pk).update(email_verified_at=None)
+    assert "Not confirmed, so applications receive nothing yet." in browser.get("/accounts/profile").content.decode()
 
 
 def test_ten_files_in_one_form_are_refused(browser: Client) -> None:
     files = {f"file{number}": upload(picture()) for number in range(10)}
     assert browser.post("/accounts/profile", files).status_code == 400
-
-
-# Re-encoding ----------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("kind", ["JPEG", "PNG", "GIF", "WEBP"])
-@pytest.mark.parametrize("size", [(1, 1), (40, 30), (30, 900), (256, 256), (1200, 800)])
-def test_every_accepted_picture_becomes_a_square_png(kind: str, size: tuple[int, int]) -> None:
-    result = opened(avatars.reencode(upload(picture(kind, size))))
-    assert (result.format, result.size) == ("PNG", (256, 256))
-
-
-@pytest.mark.parametrize("mode", ["1", "L", "LA", "P", "RGB", "RGBA", "I;16"])
-def test_every_kind_of_pixel_is_understood(mode: str) -> None:
-    output = io.BytesIO()
-    Image.new(mode, (30, 40)).save(output, "PNG")
-    assert opened(avatars.reencode(upload(output.getvalue()), 64)).size == (64, 64)
-
-
-def test_a_cmyk_photo_is_understood() -> None:
-    output = io.BytesIO()
-    Image.new("CMYK", (30, 40)).save(output, "JPEG")
-    assert opened(avatars.reencode(upload(output.getvalue()))).mode == "RGBA"
-
-
-def test_a_photo_stands_upright() -> None:
-    photo = Image.new("RGB", (64, 32), "red")
-    photo.paste("blue", (32, 0, 64, 32))
-    exif = Image.Exif()
-    exif[ExifTags.Base.Orientation] = 6  # to be shown turned right by a quarter
-    output = io.BytesIO()
-    photo.save(output, "PNG", exif=exif)
-    result = opened(avatars.reencode(upload(output.getvalue())))
-    assert result.getpixel((128, 10)) == (255, 0, 0, 255)
-    assert result.getpixel((128, 245)) == (0, 0, 255, 255)
-
-
-def test_metadata_is_gone() -> None:
-    exif = Image.Exif()
-    exif[ExifTags.Base.Artist] = "SECRET-PLACE"
-    texts = PngImagePlugin.PngInfo()
-    texts.add_text("Comment", "SECRET-PLACE")
-    for source in (
-        picture("JPEG", exif=exif, comment=b"SECRET-PLACE", icc_profile=b"SECRET-PLACE"),
-        picture("PNG", pnginfo=texts, exif=exif, icc_profile=b"SECRET-PLACE"),
-        picture("WEBP", exif=exif, xmp=b"SECRET-PLACE"),
-    ):
-        assert b"SECRET-PLACE" in source
-        result = avatars.reencode(upload(source))
-        assert b"SECRET-PLACE" not in result
-        assert opened(result).info == {}
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        b"",
-        b"no picture",
-        b"<svg xmlns='http://www.w3.org/2000/svg'><script>alert(1)</script></svg>",
-        b"GIF89a",
-        picture()[:40],
-        picture("BMP"),
-        picture("TIFF"),
-        picture("ICO", (32, 32)),
-    ],
-)
-def test_anything_else_is_refused_with_a_sentence(content: bytes) -> None:
-    with pytest.raises(ValidationError, match="not a picture that can be read"):
-        avatars.reencode(upload(content))
-
-
-def test_a_picture_bomb_is_refused_unopened(monkeypatch: pytest.MonkeyPatch) -> None:
-    bomb = picture("PNG", (5001, 5001), "1")
-    monkeypatch.setattr(Image.Image, "load", lambda *_: pytest.fail("decoded"))
-    with pytest.raises(ValidationError, match="10 megapixels"):
-        avatars.reencode(upload(bomb))
-
-
-def test_a_bomb_that_the_library_stops_is_refused_alike(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 100)
-    with pytest.raises(ValidationError, match="10 megapixels"):
-        avatars.reencode(upload(picture()))
 
 
 # Drawn pictures -------------------------------------------------------------------------------------------------------
@@ -329,7 +295,7 @@ def test_a_changed_nickname_changes_the_address_and_the_old_one_still_answers(cl
 
 
 def test_a_picture_lost_from_the_disk_is_drawn(client: Client, alice: User) -> None:
-    avatars.set_picture(alice, avatars.reencode(upload(picture())))
+    avatars.set_picture(alice, pictures.reencode(upload(picture())))
     default_storage.delete(alice.avatar)
     assert client.get(path_of(alice)).content == initials.drawn_avatar(alice.pk, alice.nickname, 256)
 

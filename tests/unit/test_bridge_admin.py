@@ -89,6 +89,23 @@ def test_every_bad_address_is_named_and_what_was_typed_stays(administrator):
     assert not Application.objects.exists()
 
 
+def test_what_people_see_of_an_application_is_typed_in_here(registered):
+    browser, _, application = registered
+    change = reverse("admin:oauth_bridge_application_change", args=[application.pk])
+    typed = {
+        "operator": "Reading Ltd",
+        "policy_uri": "https://reading.example/privacy",
+        "tos_uri": "reading.example/terms",
+        "initiate_login_uri": "https://reading.example/sign-in",
+    }
+    browser.post(change, {**FORM, **typed})
+    application.refresh_from_db()
+    stored = {name: getattr(application, name) for name in typed}
+    assert stored == {**typed, "tos_uri": "https://reading.example/terms"}
+    page = browser.post(change, {**FORM, **typed, "initiate_login_uri": "http://reading.example/"}).content.decode()
+    assert "Use https; http is possible on localhost, 127.0.0.1 and [::1] only." in page
+
+
 @pytest.mark.parametrize("field", ["name", "homepage", "redirect_uris"])
 def test_a_nul_is_an_error_of_its_field(administrator, field):
     answer = administrator.post(ADD, {**FORM, field: FORM[field] + "\x00"})

@@ -50,7 +50,8 @@ def working(application):
 
 
 @pytest.mark.parametrize(
-    ("hours", "until"), [(1, "21 Nov 2026, 13:00"), (24, "22 Nov 2026, 12:00"), (168, "28 Nov 2026, 12:00")]
+    ("hours", "until"),
+    [(1, "21 November 2026, 13:00"), (24, "22 November 2026, 12:00"), (168, "28 November 2026, 12:00")],
 )
 def test_the_old_secret_works_for_as_long_as_was_chosen(administrator, made, hours, until):
     application, old = made
@@ -72,7 +73,7 @@ def test_a_leaked_secret_is_ended_at_once_when_that_is_confirmed(administrator, 
 
     answer = administrator.post(page_of(application), {"overlap": "0", "confirmed": "on"})
     page = administrator.get(answer["Location"])
-    assert "Ended 21 Nov 2026, 12:00" in words(page)
+    assert "Ended 21 November 2026, 12:00" in words(page)
     assert working(application) == [digest_of(secret_on(page))]
 
 
@@ -102,11 +103,11 @@ def test_both_pages_tell_of_each_secret_what_is_known(administrator, made, clock
         clock.move_to(START)
         said = words(administrator.get(page_of(application, name)))
         assert "Works Never used No." in said
-        assert "Works until 21 Nov 2026, 13:00 Last used 21 Nov 2026, 11:55 No." in said
-        assert "made 21 Nov 2026, 12:00" in said
+        assert "Works until 21 November 2026, 13:00 Last used 21 November 2026, 11:55 No." in said
+        assert "made 21 November 2026, 12:00" in said
         clock.move_to(START + timedelta(hours=1))
         page = administrator.get(page_of(application, name))
-        assert "Ended 21 Nov 2026, 13:00" in words(page)
+        assert "Ended 21 November 2026, 13:00" in words(page)
         for credential in (old, new):
             assert credential not in page.content.decode()
             assert digest_of(credential).hex() not in page.content.decode()

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from html import unescape
+from datetime import timedelta
+from html import escape, unescape
 from typing import Any
 from urllib.parse import urlencode
 
@@ -12,6 +13,7 @@ from django.test import Client
 from django.utils import timezone
 
 from oauth_bridge.consent import remembered
+from oauth_bridge.models import Application
 from oauth_bridge.protocol.userinfo import claims_of
 from tests.factories import ApplicationFactory, ConsentFactory, PersonFactory, Registered
 
@@ -30,11 +32,11 @@ def application(db: None) -> Registered:
     return registered
 
 
-def opened(person: Any, application: Registered) -> str:
+def opened(person: Any, application: Registered, **more: str) -> str:
     client = Client()
     client.force_login(person)
     link = f"/oauth/authorize?client_id={application.client_id}&redirect_uri={application.redirect_uri}"
-    return client.get(f"{link}&response_type=code&state=s", **PAGE).content.decode()
+    return client.get(f"{link}&response_type=code&state=s&{urlencode(more)}", **PAGE).content.decode()
 
 
 def allowed_once(person: Any, application: Registered) -> None:
@@ -75,7 +77,7 @@ def test_without_a_short_name_the_button_says_continue(application: Registered, 
     allowed_once(person, application)
     page = words(opened(person, application))
     assert "Continue to Reading List ?" in page
-    assert page.endswith("Refuse Continue Applications never see your password.")
+    assert "Refuse Continue Applications never see your password. Language" in page
 
 
 def test_what_mallory_allowed_and_what_another_application_got_shortens_nothing(
@@ -93,6 +95,70 @@ def test_the_full_page_is_back_when_the_application_has_changed(alice: Any, appl
     application.row.save()
     assert not remembered.has_allowed_before(alice, application.row)
     assert "Reading List Pro asks who you are" in words(opened(alice, application))
+
+
+def registered_ago(application: Registered, **age: float) -> None:
+    Application.objects.filter(pk=application.row.pk).update(created=timezone.now() - timedelta(**age))
+
+
+DETAILS = {
+    "operator": "Reading <Ltd>",
+    "policy_uri": "https://reading.example/privacy?a=1&b=2",
+    "tos_uri": "https://reading.example/terms",
+}
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["the full page", "the shorter page"])
+def test_its_operator_its_policy_and_its_terms_are_named(alice: Any, again: bool) -> None:
+    application = ApplicationFactory(name="Reading List", **DETAILS)
+    if again:
+        allowed_once(alice, application)
+    page = opened(alice, application)
+    assert ("Continue to Reading List" in words(page)) is again
+    assert "Operated by Reading <Ltd>" in words(page)
+    for name in ("policy_uri", "tos_uri"):
+        assert f'<a href="{escape(DETAILS[name])}" target="_blank" rel="noopener noreferrer external">' in page
+    assert "Privacy policy of Reading List (opens a new tab)" in words(page)
+    assert "Terms of Reading List (opens a new tab)" in words(page)
+
+
+def test_what_an_application_has_not_is_not_on_the_page(alice: Any, application: Registered) -> None:
+    page = opened(alice, application)
+    assert "Operated by" not in page
+    assert "external" not in page
+
+
+@pytest.mark.parametrize(
+    ("age", "sentence"),
+    [
+        ({"hours": 23}, "New here: registered within a day"),
+        ({"hours": 25}, "New here: registered 1 day ago"),
+        ({"days": 29, "hours": 23}, "New here: registered 29 days ago"),
+        ({"days": 30}, ""),
+        ({"days": 400}, ""),
+    ],
+)
+def test_an_application_is_new_for_thirty_days(
+    alice: Any, application: Registered, age: dict[str, float], sentence: str
+) -> None:
+    registered_ago(application, **age)
+    page = words(opened(alice, application))
+    assert sentence in page
+    assert ("New here" in page) is bool(sentence)
+
+
+def test_an_application_is_not_new_to_a_person_who_has_allowed_it(alice: Any, application: Registered) -> None:
+    allowed_once(alice, application)
+    assert "New here" not in opened(alice, application)
+
+
+def test_of_a_trusted_application_neither_operator_nor_age_is_said(alice: Any) -> None:
+    application = ApplicationFactory(is_trusted=True, **DETAILS)
+    page = opened(alice, application, notice="1")
+    assert "asks who you are" in words(page)
+    assert "Operated by" not in page
+    assert "New here" not in page
+    assert DETAILS["tos_uri"] in page
 
 
 @pytest.mark.parametrize("address", [NATIVE, "http://127.0.0.1:8001/callback"])

@@ -74,6 +74,9 @@ MALFORMED = [
     ("MEDIA_ROOT", "media"),
     ("SERVICE_NAME", "x" * 81),
     ("SERVICE_NAME", "two\nlines"),
+    ("SERVICE_LOGO", "logo.svg"),
+    ("SERVICE_LOGO", "/nowhere/hidden.svg"),
+    ("SERVICE_COLOR", "green"),
     ("PRIVACY_URL", "http://example.com/privacy"),
     ("PRIVACY_URL", "javascript:alert(1)"),
     ("PRIVACY_URL", "https://"),
@@ -118,7 +121,7 @@ def settings_with(monkeypatch: pytest.MonkeyPatch, **variables: str) -> dict[str
 
 def variables_read() -> set[str]:
     text = (ROOT / "config" / "settings.py").read_text()
-    direct = re.findall(r'env\.\w+\(\s*"([A-Z_]+)"', text)
+    direct = re.findall(r'(?:env|branding)\.\w+\(\s*"([A-Z_]+)"', text)
     return set(direct) | set(re.findall(r"^    (RATE_[A-Z_]+)=", text, re.MULTILINE))
 
 

@@ -9,11 +9,8 @@ from django.db.backends.postgresql import base, schema
 from django.db.backends.utils import CursorWrapper
 from psycopg import Error
 
-# A request fails instead of waiting longer for a locked row, for instance one of a client that has crashed.
-LOCK_TIMEOUT_SECONDS = 5
-# For requests (config.wsgi). Commands have no such limit.
-STATEMENT_TIMEOUT_SECONDS = 10
-timeouts = {"lock_timeout": LOCK_TIMEOUT_SECONDS}
+from config.infrastructure.postgresql import timeouts
+
 # Shorter than PostgreSQL's deadlock_timeout (1 s), so that in a deadlock the migration fails and not a request.
 MIGRATION_LOCK_TIMEOUT_MS = 500
 

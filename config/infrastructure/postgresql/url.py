@@ -9,7 +9,6 @@ import environ
 from psycopg import ProgrammingError
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-FORM = "postgres://user:password@host:port/name"
 # Three groups: the scheme with the account, the hosts, the name with the options.
 _PARTS = re.compile(r"([a-z]+://(?:[^/?#]*@)?)([^@/?#]*)(.*)", re.IGNORECASE)
 

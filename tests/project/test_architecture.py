@@ -11,7 +11,7 @@ import pytest
 from django.template.loader import get_template
 from django.urls import URLPattern, URLResolver, get_resolver
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parent.parent.parent
 ROOMS = ("config", "accounts", "oauth_bridge")
 SOURCES = sorted(path for room in ROOMS for path in (ROOT / room).rglob("*.py") if "migrations" not in path.parts)
 TEMPLATES = sorted((ROOT / "templates").rglob("*.*"))
@@ -195,7 +195,9 @@ def test_every_name_a_template_uses_resolves() -> None:
 
 def test_every_variable_is_in_the_operations_manual_and_the_other_way_round() -> None:
     settings = (ROOT / "config" / "settings.py").read_text(encoding="utf-8")
-    read = set(re.findall(r"env\.\w+\(\s*\"([A-Z_]+)\"", settings)) | set(re.findall(r"(RATE_[A-Z_]+)=", settings))
+    read = set(re.findall(r"(?:env|branding)\.\w+\(\s*\"([A-Z_]+)\"", settings)) | set(
+        re.findall(r"(RATE_[A-Z_]+)=", settings)
+    )
     manual = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
     assert [name for name in sorted(read) if f"`{name}`" not in manual] == []
     told = set(re.findall(r"^\| `([A-Z_]+)` \|", manual, re.MULTILINE))

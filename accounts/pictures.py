@@ -1,0 +1,181 @@
+"""Makes small pictures of uploaded ones, in a process of its own: one at a time on a machine, with bounded memory.
+
+Specification 2.4; D16. The program of that process is accounts.decoder.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import importlib.util
+import logging
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import IO, Any
+
+from django.conf import settings
+from django.core.exceptions import ValidationError
+from django.core.files.base import File
+from django.utils.translation import gettext as _
+
+from accounts import decoder
+from accounts.uploads import UPLOAD_MAX_BYTES, LostUpload
+
+SIZE_PIXELS = 256
+MAX_MEGAPIXELS = 50
+HEIC_IS_ACCEPTED = importlib.util.find_spec("pillow_heif") is not None
+ACCEPTED_TYPES = ["image/jpeg", "image/png", "image/gif", "image/webp"]
+if HEIC_IS_ACCEPTED:
+    ACCEPTED_TYPES += ["image/heic", "image/heif"]
+
+# The longest wait for a picture of another worker. With RUN_SECONDS less than the documented nginx waits for an answer.
+WAIT_SECONDS = 10.0
+RUN_SECONDS = 20.0
+POLL_SECONDS = 0.05
+RETRY_AFTER_SECONDS = 10
+# The variables that Python needs to find itself and its packages. SECRET_KEY and the others stay here.
+PASSED_ON = ("LD_LIBRARY_PATH", "PYTHONHOME", "PYTHONPATH", "PYTHONPYCACHEPREFIX", "PYTHONDONTWRITEBYTECODE")
+
+logger = logging.getLogger(__name__)
+# Keeps the other threads of this process free for other requests.
+_one_here = threading.Lock()
+
+
+class Busy(Exception):
+    """The picture was not read, because others are being read."""
+
+
+@dataclass(frozen=True)
+class Crop:
+    """The square part of a picture that is kept.
+
+    Its side is the shorter one of the picture divided by `zoom`, which is 1 or more. `x` and `y` are 0 at the left or
+    top, 1 at the right or bottom.
+    """
+
+    zoom: float = 1
+    x: float = 0.5
+    y: float = 0.5
+
+
+MIDDLE = Crop()
+
+
+def reencode(upload: File[Any], size: int = SIZE_PIXELS, crop: Crop = MIDDLE) -> bytes:
+    """A square PNG, `size` pixels wide, of a part of an uploaded picture: upright, in sRGB and without metadata.
+
+    Raises ValidationError: more than 25 MB, too many pixels, not a picture, too costly, a LostUpload; with the code
+    `busy` and `seconds` in its parameters: other pictures are being read.
+    """
+    if isinstance(upload, LostUpload):
+        raise ValidationError(
+            _("The picture could not be received because of a fault on our side. Nothing is saved. Try again later."),
+            code="lost",
+        )
+    if upload.size > UPLOAD_MAX_BYTES:
+        text = _("This picture is larger than %(count)s MB. Choose a smaller one.")
+        raise ValidationError(text % {"count": UPLOAD_MAX_BYTES // 1024**2}, code="too_large")
+    try:
+        with _turn() as lock, _on_disk(upload) as source, _temporary_file() as result:
+            status = _run(source, result, lock, size, crop)
+            result.seek(0)
+            picture = result.read(decoder.MAX_RESULT_BYTES)
+    except Busy:
+        text = _("Other pictures are being read at this moment. Wait a few seconds, then choose the picture again.")
+        raise ValidationError(text, code="busy", params={"seconds": RETRY_AFTER_SECONDS}) from None
+    except OSError as error:
+        status, picture = error.errno or -1, b""
+    if status != decoder.DONE:
+        raise _refusal(status)
+    return picture
+
+
+def _run(source: IO[bytes], result: IO[bytes], lock: IO[bytes], size: int, crop: Crop) -> int:
+    """The exit status of the program. A program that takes longer than RUN_SECONDS is killed, with status -SIGXCPU."""
+    command = [sys.executable, "-m", "accounts.decoder", *map(str, (size, crop.zoom, crop.x, crop.y))]
+    try:
+        return subprocess.run(  # noqa: S603  (numbers of ours)
+            command,
+            stdin=source,
+            stdout=result,
+            stderr=subprocess.DEVNULL,
+            cwd=settings.BASE_DIR,
+            env={name: os.environ[name] for name in PASSED_ON if name in os.environ},
+            # While the program runs no other one starts, even if this worker is killed.
+            pass_fds=(lock.fileno(),),
+            timeout=RUN_SECONDS,
+            check=False,
+        ).returncode
+    except subprocess.TimeoutExpired:
+        return -signal.SIGXCPU
+
+
+@contextmanager
+def _turn() -> Iterator[IO[bytes]]:
+    """The lock of this machine: a read-only file of ours, so that nothing is created. Raises Busy.
+
+    One thread of a process waits for it, for at most WAIT_SECONDS; the others are refused at once.
+    """
+    if not _one_here.acquire(blocking=False):
+        raise Busy
+    try:
+        with open(decoder.__file__, "rb") as lock:
+            until = time.monotonic() + WAIT_SECONDS
+            while not _locked(lock):
+                if time.monotonic() > until:
+                    raise Busy
+                time.sleep(POLL_SECONDS)
+            yield lock
+    finally:
+        _one_here.release()
+
+
+def _locked(file: IO[bytes]) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+@contextmanager
+def _on_disk(upload: File[Any]) -> Iterator[IO[bytes]]:
+    """The upload as an open file of the system's, at its beginning. One that is in memory is copied."""
+    upload.seek(0)
+    try:
+        descriptor = upload.fileno()
+    except OSError:
+        with _temporary_file() as copy:
+            shutil.copyfileobj(upload, copy)
+            copy.seek(0)
+            yield copy
+    else:
+        os.lseek(descriptor, 0, os.SEEK_SET)
+        yield upload
+
+
+def _temporary_file() -> IO[bytes]:
+    return tempfile.TemporaryFile(dir=settings.FILE_UPLOAD_TEMP_DIR)
+
+
+def _refusal(status: int) -> ValidationError:
+    if status == decoder.TOO_MANY_PIXELS:
+        text = _("This picture has more than %(count)d megapixels. Choose a smaller one.") % {"count": MAX_MEGAPIXELS}
+        return ValidationError(text, code="too_many_pixels")
+    if status in (decoder.TOO_COSTLY, -signal.SIGXCPU):
+        return ValidationError(_("Reading this picture takes too much work. Choose a smaller one."), code="too_costly")
+    if status == decoder.NOT_A_PICTURE:
+        text = _("This file is not a picture that can be read. Choose a JPEG, PNG, GIF or WebP picture.")
+        return ValidationError(text, code="not_a_picture")
+    # A decoder that crashed, the system's out-of-memory killer, a full disk.
+    logger.error("a picture could not be read", extra={"code": status})
+    text = _("The picture could not be read because of a fault on our side. Nothing is saved. Try again later.")
+    return ValidationError(text, code="failed")

@@ -1,0 +1,5 @@
+"""Simplified Chinese: 2026年11月22日 17:05, in figures as wide as the letters."""
+
+DATE_FORMAT = "Y年n月j日"
+TIME_FORMAT = "H:i"
+DATETIME_FORMAT = "Y年n月j日 H:i"

@@ -1,0 +1,246 @@
+"""Large and hostile pictures: bounded memory and time, for the program that reads them and for the workers."""
+
+from __future__ import annotations
+
+import io
+import os
+import resource
+import signal
+import subprocess
+import sys
+import threading
+import time
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pillow_heif
+import pytest
+from django.core.exceptions import ValidationError
+from django.core.files.uploadedfile import TemporaryUploadedFile
+from PIL import Image
+
+from accounts import decoder, pictures
+from tests.server import ROOT, children_of
+
+pillow_heif.register_heif_opener()
+
+# What docs/operations.md counts with.
+MOST_MEMORY_MB = 1000
+
+
+@pytest.fixture(scope="module")
+def photo() -> Image.Image:
+    """50 megapixels."""
+    ramp = Image.linear_gradient("L").resize((8192, 6144))
+    return Image.merge("RGB", (ramp, ramp.transpose(0), ramp.transpose(1)))
+
+
+def uploaded(content: bytes) -> TemporaryUploadedFile:
+    file = TemporaryUploadedFile("photo", "application/octet-stream", len(content), None)
+    file.write(content)
+    return file
+
+
+def encoded(image: Image.Image, kind: str, **options: Any) -> bytes:
+    output = io.BytesIO()
+    image.save(output, kind, **options)
+    return output.getvalue()
+
+
+def refusal(content: bytes) -> str:
+    with pytest.raises(ValidationError) as refused, uploaded(content) as file:
+        pictures.reencode(file)
+    return str(refused.value.code)
+
+
+def own_memory_mb() -> float:
+    """The most memory that this process had at once, in MB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+# A small process between: the system counts the memory of the process that started another as that one's, too.
+BETWEEN = """
+import resource, subprocess, sys
+command = [sys.executable, "-m", "accounts.decoder", "256", "1", "0.5", "0.5"]
+program = subprocess.run(command, stdout=subprocess.DEVNULL)
+print(program.returncode, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
+"""
+
+
+def read_alone(content: bytes, folder: Path) -> tuple[int, float]:
+    """The exit status of the program, and the most memory that it had at once, in MB."""
+    (folder / "photo").write_bytes(content)
+    with open(folder / "photo", "rb") as source:
+        run = subprocess.run([sys.executable, "-c", BETWEEN], stdin=source, capture_output=True, cwd=ROOT, check=True)
+    status, kilobytes = map(int, run.stdout.split())
+    return status, kilobytes / 1024
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "most_mb"),
+    [
+        ("JPEG", {"quality": 85}, 100),
+        ("JPEG", {"quality": 85, "progressive": True, "subsampling": 0}, 400),
+        ("PNG", {"compress_level": 1}, 350),
+        ("GIF", {}, 400),
+        ("WEBP", {"quality": 50, "method": 0}, 900),
+        ("HEIF", {"quality": 40, "enc_params": {"preset": "ultrafast"}}, 500),
+    ],
+    ids=["jpeg", "progressive", "png", "gif", "webp", "heic"],
+)
+def test_a_photo_of_50_megapixels_is_read_with_bounded_memory(
+    photo: Image.Image, tmp_path: Path, kind: str, options: dict[str, Any], most_mb: int
+) -> None:
+    content = encoded(photo if kind != "GIF" else photo.quantize(64, Image.Quantize.FASTOCTREE), kind, **options)
+    status, memory = read_alone(content, tmp_path)
+    assert status == decoder.DONE
+    assert memory < most_mb < MOST_MEMORY_MB
+    before = own_memory_mb()
+    with uploaded(content) as file:
+        assert Image.open(io.BytesIO(pictures.reencode(file))).size == (256, 256)
+    assert own_memory_mb() - before < 5
+
+
+def test_a_picture_of_one_colour_with_2500_megapixels_is_refused_unread(tmp_path: Path) -> None:
+    """A file of 300 kB, whole and right, that would occupy 7.5 GB."""
+
+    def chunk(name: bytes, data: bytes) -> bytes:
+        return len(data).to_bytes(4, "big") + name + data + zlib.crc32(name + data).to_bytes(4, "big")
+
+    side = 50_000
+    packer = zlib.compressobj(9)
+    row = bytes(1 + side // 8)
+    data = b"".join(packer.compress(row) for _ in range(side)) + packer.flush()
+    head = b"".join(length.to_bytes(4, "big") for length in (side, side)) + bytes((1, 0, 0, 0, 0))
+    bomb = b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", data) + chunk(b"IEND", b"")
+    status, memory = read_alone(bomb, tmp_path)
+    assert status == decoder.TOO_MANY_PIXELS
+    assert memory < 60
+    assert refusal(bomb) == "too_many_pixels"
+
+
+@pytest.fixture
+def patched(tmp_path: Path, settings: Any) -> Iterator[Callable[[str], None]]:
+    """Runs the program with other statements before its own, from a folder of the test."""
+
+    def patch(statements: str) -> None:
+        package = tmp_path / "accounts"
+        package.mkdir()
+        (package / "__init__.py").touch()
+        source = (ROOT / "accounts" / "decoder.py").read_text()
+        (package / "decoder.py").write_text(source.replace("    formats = [", f"    {statements}\n    formats = [", 1))
+        settings.BASE_DIR = tmp_path
+
+    return patch
+
+
+SMALL = encoded(Image.new("RGB", (30, 30)), "PNG")
+
+
+@pytest.mark.parametrize(
+    ("statements", "code"),
+    [
+        ("bytearray(2_000_000_000)", "failed"),
+        ("import time; time.sleep(60)", "too_costly"),
+        ("while True: pass", "too_costly"),
+        ("import os; os.kill(os.getpid(), 9)", "failed"),
+        ("import os; os.kill(os.getpid(), 11)", "failed"),
+        ("raise OSError(28)", "failed"),
+        ("sys.stdout.buffer.write(bytes(5_000_000))", "failed"),
+    ],
+    ids=["memory", "sleeps", "loops", "killed", "crashes", "full disk", "long result"],
+)
+def test_a_program_that_fails_is_a_sentence(
+    patched: Callable[[str], None], monkeypatch: pytest.MonkeyPatch, statements: str, code: str
+) -> None:
+    monkeypatch.setattr(pictures, "RUN_SECONDS", 3.0)
+    patched(statements)
+    before = children_of(os.getpid())
+    assert refusal(SMALL) == code
+    assert children_of(os.getpid()) == before
+
+
+def test_too_little_memory_is_a_sentence(tmp_path: Path) -> None:
+    content = encoded(Image.new("RGBA", (8000, 6000), "red"), "PNG", compress_level=1)
+    hard = resource.getrlimit(resource.RLIMIT_AS)[1]
+    assert hard == resource.RLIM_INFINITY
+    command = ["sh", "-c", f"ulimit -v 300000; exec {sys.executable} -m accounts.decoder 256 1 0.5 0.5"]
+    status = subprocess.run(command, input=None, stdin=_file(tmp_path, content), cwd=ROOT, check=False).returncode
+    assert status == decoder.TOO_COSTLY
+
+
+def _file(folder: Path, content: bytes) -> int:
+    (folder / "photo").write_bytes(content)
+    return os.open(folder / "photo", os.O_RDONLY)
+
+
+def test_the_program_that_is_killed_from_outside_is_a_sentence_and_the_next_picture_is_read(
+    patched: Callable[[str], None], settings: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    patched("import time; time.sleep(60)")
+    before = children_of(os.getpid())
+
+    def kill() -> None:
+        while not (started := children_of(os.getpid()) - before):
+            time.sleep(0.02)
+        for pid in started:
+            os.kill(pid, signal.SIGKILL)
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    assert refusal(SMALL) == "failed"
+    killer.join()
+    assert [record.code for record in caplog.records if record.name == pictures.__name__] == [-signal.SIGKILL]  # type: ignore[attr-defined]
+    settings.BASE_DIR = ROOT
+    with uploaded(SMALL) as file:
+        assert pictures.reencode(file)
+
+
+def test_of_ten_at_once_one_is_read_and_the_others_are_told_to_try_again(patched: Callable[[str], None]) -> None:
+    patched("import time; time.sleep(1)")
+    outcomes: Counter[str] = Counter()
+    barrier = threading.Barrier(10)
+
+    def send() -> None:
+        with uploaded(SMALL) as file:
+            barrier.wait()
+            try:
+                pictures.reencode(file)
+                outcomes["read"] += 1
+            except ValidationError as error:
+                outcomes[str(error.code)] += 1
+
+    threads = [threading.Thread(target=send) for _ in range(10)]
+    began = time.monotonic()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert outcomes == {"read": 1, "busy": 9}
+    assert time.monotonic() - began < 5
+
+
+def test_another_process_waits_for_its_turn_and_is_told_when_it_takes_too_long(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    program = (
+        "import fcntl, sys, time; f = open(sys.argv[1]); fcntl.flock(f, 2); print('ok', flush=True); sys.stdin.read()"
+    )
+    other = subprocess.Popen(
+        [sys.executable, "-c", program, decoder.__file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert other.stdin
+    assert other.stdout
+    assert other.stdout.readline() == b"ok\n"
+    monkeypatch.setattr(pictures, "WAIT_SECONDS", 0.3)
+    assert refusal(SMALL) == "busy"
+    monkeypatch.setattr(pictures, "WAIT_SECONDS", 20.0)
+    threading.Timer(0.5, other.stdin.close).start()
+    began = time.monotonic()
+    with uploaded(SMALL) as file:
+        assert pictures.reencode(file)
+    assert time.monotonic() - began >= 0.4
+    other.wait()

@@ -1,0 +1,1 @@
+"""Tests about the project itself: its documents, its structure, its mutations."""

@@ -1,0 +1,178 @@
+"""The switcher at the foot of each page, and the language that is stored for a person's e-mails."""
+
+from __future__ import annotations
+
+import re
+from html import unescape
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+from django.conf import settings
+from django.core import mail
+from django.test import Client
+from django.utils import translation
+
+from accounts import outbox
+from accounts.models import User
+from tests.factories import PASSWORD, CodeFactory, PersonFactory, Registered
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("fresh_counters")]
+
+PAGE = {"accept": "text/html"}
+CHOOSE = "/accounts/language"
+SIGN_IN = "/accounts/sign-in"
+
+
+def link(application: Registered, **more: str) -> str:
+    query = {"client_id": application.client_id, "redirect_uri": application.redirect_uri, "response_type": "code"}
+    return f"/oauth/authorize?{urlencode({**query, 'state': 's', **more})}"
+
+
+def switched(client: Client, page: Any, language: str) -> Any:
+    """The answer to the page's button for the language."""
+    text = page.content.decode()
+    form = re.search(rf'<form method="post" action="{CHOOSE}">(.*?)</form>', text, re.DOTALL)
+    assert form
+    there = re.search(r'name="next" value="([^"]*)"', form[1])
+    assert there
+    assert f'value="{language}" lang="{language}"' in form[1]
+    return client.post(CHOOSE, {"next": unescape(there[1]), "language": language})
+
+
+def test_each_language_is_named_in_itself_and_the_present_one_is_marked(client: Client) -> None:
+    page = client.get(SIGN_IN, headers=PAGE | {"accept-language": "fr"}).content.decode()
+    for code, name in settings.LANGUAGES:
+        assert re.search(rf'value="{code}" lang="{code}"[^>]*><bdi>{re.escape(name)}</bdi>', page)
+    assert re.findall(r'lang="([^"]*)" aria-current="true"', page) == ["fr"]
+
+
+def test_a_choice_lasts_and_is_not_readable_by_scripts(client: Client) -> None:
+    answer = switched(client, client.get(SIGN_IN), "de")
+    cookie = answer.cookies[settings.LANGUAGE_COOKIE_NAME]
+    assert (answer.status_code, answer["Location"]) == (303, SIGN_IN)
+    assert (cookie.value, cookie["httponly"], cookie["samesite"], cookie["path"]) == ("de", True, "Lax", "/")
+    assert cookie["max-age"] == 365 * 24 * 3600
+    assert client.get(SIGN_IN)["Content-Language"] == "de"
+
+
+def test_a_choice_ends_the_wish_of_the_application(client: Client, application: Registered) -> None:
+    sign_in = client.get(link(application, ui_locales="ar"))["Location"]
+    answer = switched(client, client.get(sign_in), "es")
+    assert answer["Location"] == sign_in
+    assert client.get(sign_in)["Content-Language"] == "es"
+
+
+def test_the_request_goes_on_after_a_choice_on_any_page(client: Client, application: Registered) -> None:
+    alice = PersonFactory()
+    sign_in = client.get(link(application))["Location"]
+    failed = client.post(sign_in, {"login": alice.email, "password": "wrong password"})
+    page = client.get(switched(client, failed, "de")["Location"])
+    assert "Reading" in page.content.decode() or application.row.name in page.content.decode()
+    consent = client.post(sign_in, {"login": alice.email, "password": PASSWORD})["Location"]
+    page = client.get(switched(client, client.get(consent), "pt-br")["Location"])
+    assert page["Content-Language"] == "pt-br"
+    assert 'name="pending"' in page.content.decode()
+    reset = client.post("/accounts/password/reset?next=/oauth/authorize%3Fpending%3Dx", {"email": "no address"})
+    assert switched(client, reset, "fr")["Location"] == "/accounts/password/reset?next=/oauth/authorize%3Fpending%3Dx"
+
+
+@pytest.mark.parametrize("path", ["/accounts/nowhere", "/oauth/authorize?client_id=x&state=%FF%20a"])
+def test_error_pages_have_the_form_too(client: Client, path: str) -> None:
+    answer = switched(client, client.get(path, headers=PAGE), "zh-hans")
+    assert answer["Location"] == path
+    assert client.get(path, headers=PAGE)["Content-Language"] == "zh-hans"
+
+
+def test_a_page_that_no_address_repeats_has_no_form(client: Client) -> None:
+    failed = client.post("/oauth/authorize", {"pending": "damaged"}, headers=PAGE)
+    assert failed.status_code >= 400
+    assert CHOOSE not in failed.content.decode()
+
+
+@pytest.mark.parametrize(
+    "there",
+    ["https://evil.example/", "//evil.example", "/\\evil.example", "javascript:alert(1)", "", "/a\r\nb", "/" * 20_000],
+)
+def test_nobody_is_led_away(client: Client, there: str) -> None:
+    answer = client.post(CHOOSE, {"next": there, "language": "de"})
+    assert (answer.status_code, answer["Location"]) == (303, "/accounts/profile")
+    assert answer.cookies[settings.LANGUAGE_COOKIE_NAME].value == "de"
+
+
+@pytest.mark.parametrize("language", ["", "xx", "de\r\nSet-Cookie: a=b", "../de", "DE"])
+def test_a_language_that_is_unknown_changes_nothing(client: Client, language: str) -> None:
+    answer = client.post(CHOOSE, {"next": SIGN_IN, "language": language})
+    assert (answer.status_code, len(answer.cookies)) == (303, 0)
+
+
+def test_the_form_needs_no_token_because_a_link_can_do_the_same() -> None:
+    browser = Client(enforce_csrf_checks=True)
+    assert browser.post(CHOOSE, {"next": SIGN_IN, "language": "de"}).cookies[settings.LANGUAGE_COOKIE_NAME].value
+
+
+def test_a_get_changes_nothing(client: Client) -> None:
+    answer = client.get(f"{CHOOSE}?language=de", headers=PAGE)
+    assert (answer.status_code, len(answer.cookies)) == (405, 0)
+
+
+# The person -----------------------------------------------------------------------------------------------------------
+
+
+def test_the_choice_of_a_signed_in_person_is_stored(client: Client) -> None:
+    alice, mallory = PersonFactory(), PersonFactory()
+    client.force_login(alice)
+    switched(client, client.get("/accounts/profile"), "ar")
+    assert [User.objects.get(pk=each.pk).language for each in (alice, mallory)] == ["ar", ""]
+
+
+def test_a_sign_in_teaches_the_language_once(client: Client) -> None:
+    alice = PersonFactory()
+    for accept, known in (("de", "de"), ("fr", "de")):
+        credentials = {"login": alice.email, "password": PASSWORD}
+        Client().post(SIGN_IN, credentials, headers={"accept-language": accept})
+        assert User.objects.get(pk=alice.pk).language == known
+
+
+def test_a_new_account_has_the_language_of_its_page(client: Client, settings: Any) -> None:
+    settings.SIGN_UP = "open"
+    fields = {"email": "new@example.com", "nickname": "New", "password1": "a long and calm sentence"}
+    client.post("/accounts/sign-up", fields, headers={"accept-language": "es"})
+    assert User.objects.get(email="new@example.com").language == "es"
+    assert 'lang="es"' in str(mail.outbox[0].alternatives[0])
+    assert "Código" in mail.outbox[0].subject or "código" in mail.outbox[0].subject
+
+
+def test_an_own_mail_is_in_the_language_of_the_page(client: Client) -> None:
+    alice = PersonFactory(language="fr")
+    client.post("/accounts/password/reset", {"email": alice.email}, headers={"accept-language": "de"})
+    with translation.override("de"):
+        assert mail.outbox[0].subject == translation.gettext("Choose a new password for %(service)s") % {
+            "service": settings.SERVICE_NAME
+        }
+
+
+def test_a_mail_that_no_request_of_the_person_causes_is_in_their_language(
+    client: Client, application: Registered, rewind: Any
+) -> None:
+    alice = PersonFactory(language="ar")
+    code = CodeFactory(application=application, user=alice)
+    fields = {"grant_type": "authorization_code", "client_id": application.client_id, "code": code.raw}
+    fields |= {"client_secret": application.client_secret}
+    for _ in range(2):
+        body = urlencode(fields)
+        client.post(
+            "/oauth/token", body, content_type="application/x-www-form-urlencoded", headers={"accept-language": "de"}
+        )
+        rewind(code.row, 4)
+    while outbox.deliver_next():
+        pass
+    (sent,) = mail.outbox
+    assert '<html lang="ar" dir="rtl">' in str(sent.alternatives[0])
+    assert not sent.body.isascii()
+
+
+def test_the_language_is_part_of_the_export(client: Client) -> None:
+    alice = PersonFactory(language="pt-br")
+    client.post(SIGN_IN, {"login": alice.email, "password": PASSWORD})
+    assert client.post("/accounts/export").json()["language"] == "pt-br"

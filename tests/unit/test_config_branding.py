@@ -1,0 +1,183 @@
+"""An installation's own logo and colour. Without them, the pages are as they are."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.exceptions import ImproperlyConfigured
+from django.test import Client
+
+from config import branding, checks
+from config.branding import BLACK, DARK_SUNKEN, DARK_SURFACE, LIGHT_PAGE, WHITE, contrast
+
+STATIC = Path(__file__).resolve().parents[2] / "static"
+SVG = (
+    b'<?xml version="1.0"?>\n<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 4 1"><script>alert(1)</script></svg>'
+)
+PNG = b"\x89PNG\r\n\x1a\n rest"
+WEBP = b"RIFF\x10\n\x00\x00WEBPVP8 "
+COLORS = ["#0b5fff", "#000080", "#b00020", "#767676", "#000000", "#5b2a86", "#8f7200"]
+
+
+def stored(folder: Path, content: bytes, name: str = "logo") -> Path:
+    path = folder / name
+    path.write_bytes(content)
+    return path
+
+
+def sign_in_page(client: Client) -> str:
+    return client.get("/accounts/sign-in").content.decode()
+
+
+@pytest.mark.parametrize(
+    ("content", "content_type"), [(SVG, "image/svg+xml"), (PNG, "image/png"), (WEBP, "image/webp")]
+)
+def test_the_logo_is_in_place_of_the_mark_and_served_by_the_service(
+    client: Client, db: None, settings: Any, monkeypatch: Any, tmp_path: Path, content: bytes, content_type: str
+) -> None:
+    monkeypatch.setenv("SERVICE_LOGO", str(stored(tmp_path, content)))
+    settings.SERVICE_LOGO = branding.logo("SERVICE_LOGO")
+    page = sign_in_page(client)
+    [url] = set(re.findall(r'"(/brand/[^"]+)"', page))
+    assert f'<link rel="icon" href="{url}" type="{content_type}">' in page
+    assert f'<img class="own" src="{url}" alt="" height="24">' in page
+    assert "mark.svg" not in page
+    answer = client.get(url)
+    assert answer.content == content
+    assert answer["Content-Type"] == content_type
+    assert "immutable" in answer["Cache-Control"]
+    assert "Cookie" not in answer.get("Vary", "")
+
+
+def test_a_drawing_that_is_opened_by_itself_runs_no_script(client: Client, settings: Any) -> None:
+    settings.SERVICE_LOGO = branding.File(SVG, "svg", "image/svg+xml")
+    answer = client.get(settings.SERVICE_LOGO.url)
+    policy = answer["Content-Security-Policy"]
+    assert "default-src 'none'" in policy
+    assert "script" not in policy
+    assert policy.endswith("; sandbox")
+    assert answer["X-Content-Type-Options"] == "nosniff"
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"GIF89a", b"\xff\xd8\xff", b"logo", b"<?xml version='1.0'?><html/>", b"\x89PNG\r\n\x1a\n" + b"x" * 204_800],
+    ids=["empty", "GIF", "JPEG", "text", "no drawing", "too large"],
+)
+def test_a_logo_of_another_kind_stops_the_start(monkeypatch: Any, tmp_path: Path, content: bytes) -> None:
+    monkeypatch.setenv("SERVICE_LOGO", str(stored(tmp_path, content)))
+    with pytest.raises(ImproperlyConfigured, match=r"^SERVICE_LOGO must be the full path of an SVG, PNG or WebP"):
+        branding.logo("SERVICE_LOGO")
+
+
+@pytest.mark.parametrize(
+    ("path", "reason"),
+    [("/nowhere/logo.svg", "No such file or directory"), ("/etc", "Is a directory"), ("a\0b", "not a path")],
+)
+def test_a_logo_that_can_not_be_read_stops_the_start(monkeypatch: Any, path: str, reason: str) -> None:
+    monkeypatch.setattr(branding.os, "environ", {"SERVICE_LOGO": path})  # a NUL can't be in the real one
+    with pytest.raises(ImproperlyConfigured, match=rf"\({reason}\)\.$"):
+        branding.logo("SERVICE_LOGO")
+
+
+def test_a_path_from_an_unknown_folder_stops_the_start(monkeypatch: Any, tmp_path: Path) -> None:
+    stored(tmp_path, PNG)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SERVICE_LOGO", "logo")
+    with pytest.raises(ImproperlyConfigured):
+        branding.logo("SERVICE_LOGO")
+
+
+@pytest.mark.parametrize("value", ["green", "0d5a4d", "#fff", "#0d5a4g", "#0d5a4d;}", "rgb(1,2,3)"])
+def test_a_colour_of_another_form_stops_the_start(monkeypatch: Any, value: str) -> None:
+    monkeypatch.setenv("SERVICE_COLOR", value)
+    with pytest.raises(ImproperlyConfigured, match=r"^SERVICE_COLOR must be # and six hexadecimal digits"):
+        branding.color("SERVICE_COLOR")
+
+
+def test_the_colour_comes_in_a_style_sheet_and_in_the_mark(client: Client, db: None, settings: Any) -> None:
+    settings.SERVICE_COLOR = "#0b5fff"
+    page = sign_in_page(client)
+    [sheet] = re.findall(r'<link rel="stylesheet" href="(/brand/[^"]+\.css)">', page)
+    assert page.index("tokens.css") < page.index(sheet) < page.index("site.css")
+    answer = client.get(sheet)
+    assert answer["Content-Type"] == "text/css; charset=utf-8"
+    assert b"--color-fill: #0b5fff;" in answer.content
+    [mark] = re.findall(r'<img width="24" src="(/brand/[^"]+\.svg)"', page)
+    assert b'fill="#0b5fff"' in client.get(mark).content
+
+
+def test_the_administration_has_the_colour_too(admin_client: Client, settings: Any) -> None:
+    settings.STAFF_SECOND_FACTOR = False
+    settings.SERVICE_COLOR = "#0b5fff"
+    page = admin_client.get("/admin/").content.decode()
+    assert re.search(r"tokens\.css.*/brand/\w+\.css.*admin\.css", page, re.DOTALL)
+
+
+def test_without_either_nothing_more_is_asked_for(client: Client, db: None, settings: Any) -> None:
+    settings.SERVICE_LOGO, settings.SERVICE_COLOR = None, ""
+    page = sign_in_page(client)
+    assert "/brand/" not in page
+    assert page.count("/static/img/mark.svg") == 2
+
+
+def test_another_name_is_not_found(client: Client, settings: Any) -> None:
+    settings.SERVICE_COLOR = "#0b5fff"
+    assert client.get(f"/brand/{'0' * 32}.css").status_code == 404
+
+
+def test_a_page_of_too_long_a_cookie_has_its_colours(client: Client, settings: Any) -> None:
+    settings.SERVICE_COLOR = "#0b5fff"
+    sheet = branding.files(None, "#0b5fff")["stylesheet"]
+    assert client.get(sheet.url, HTTP_COOKIE="a=" + "x" * 9000).status_code == 200
+
+
+@pytest.mark.parametrize("color", COLORS)
+def test_text_and_buttons_can_be_seen_in_light_and_dark(color: str) -> None:
+    light, dark = branding.light(color), branding.dark(color)
+    for background in (WHITE, LIGHT_PAGE, light["accent-soft"], light["pass"]):
+        assert contrast(light["accent"], background) >= 4.5
+    for background in (DARK_SURFACE, DARK_SUNKEN, dark["accent-soft"], dark["pass"]):
+        assert contrast(dark["accent"], background) >= 4.5
+    for colors in (light, dark):
+        assert contrast(WHITE, colors["fill"]) >= 4.5
+        assert contrast(WHITE, colors["fill-strong"]) >= 4.5
+    assert contrast(dark["fill"], DARK_SURFACE) >= 3
+    assert contrast(light["brand-pale"], light["brand-deep"]) >= 4.5
+
+
+@pytest.mark.parametrize("color", COLORS)
+def test_a_colour_that_can_be_read_is_left_as_it_is(color: str, settings: Any) -> None:
+    settings.SERVICE_COLOR = color
+    assert checks.color_can_be_read(None) == []
+    assert branding.light(color)["fill"] == color
+
+
+def test_a_colour_that_is_too_light_is_refused_with_a_darker_one(settings: Any) -> None:
+    settings.SERVICE_COLOR = "#ffcc00"
+    [found] = checks.color_can_be_read(None)
+    assert found.id == "config.E008"
+    assert found.msg == "SERVICE_COLOR #ffcc00 has a contrast of 1.51:1 to white; text needs 4.5:1."
+    [darker] = re.findall("#[0-9a-f]{6}", found.hint or "")
+    assert contrast(darker, WHITE) >= 4.5
+
+
+def test_the_contrast_of_black_and_white_is_21() -> None:
+    assert contrast(BLACK, WHITE) == pytest.approx(21)
+    assert contrast("#777777", WHITE) == pytest.approx(4.48, abs=0.005)  # the grey that WCAG's techniques name
+
+
+def test_the_colours_that_are_repeated_here_are_those_of_the_files() -> None:
+    tokens = (STATIC / "css" / "tokens.css").read_text(encoding="utf-8")
+    light, dark = tokens.split("(prefers-color-scheme: dark)")
+    assert f"--color-page: {LIGHT_PAGE};" in light
+    assert f"--color-surface: {DARK_SURFACE};" in dark
+    assert f"--color-sunken: {DARK_SUNKEN};" in dark
+    assert branding.MARK_COLOR in (STATIC / "img" / "mark.svg").read_bytes()
+    names = set(re.findall(r"--color-([a-z-]+):", tokens))
+    assert {*branding.light(BLACK), *branding.dark(BLACK)} <= names
+    own = {name for name in re.findall(r"--color-([a-z-]+):", dark) if name in branding.light(BLACK)}
+    assert own == set(branding.dark(BLACK)), "a colour of dark pages would be the one of light pages"
