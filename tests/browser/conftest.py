@@ -1,10 +1,11 @@
-"""A real Chromium; the provider at http://localhost, an application at http://127.0.0.1: two different sites."""
+"""Real browsers; the provider at http://localhost, an application at http://127.0.0.1: two different sites."""
 
 from __future__ import annotations
 
 import os
 import re
 import shutil
+import ssl
 import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -25,20 +26,29 @@ Open = Callable[..., BrowserContext]
 class Client:
     """An application's web server. It stores the queries of its callback. /forward redirects to another origin."""
 
-    def __init__(self) -> None:
+    def __init__(self, tls: ssl.SSLContext | None = None) -> None:
         self.calls: list[dict[str, str]] = []
         self.landed = 0
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
+        self.scheme = "http"
+        if tls:
+            self.scheme = "https"
+            # The handshake is made in the thread of the connection.
+            self.server.socket = tls.wrap_socket(self.server.socket, server_side=True, do_handshake_on_connect=False)
         self.port = self.server.server_address[1]
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
     @property
     def callback(self) -> str:
-        return f"http://127.0.0.1:{self.port}/callback"
+        return f"{self.scheme}://127.0.0.1:{self.port}/callback"
 
     @property
     def forward(self) -> str:
-        return f"http://127.0.0.1:{self.port}/forward"
+        return f"{self.scheme}://127.0.0.1:{self.port}/forward"
+
+    @property
+    def landing(self) -> str:
+        return f"{self.scheme}://localhost:{self.port}/landing"
 
     @property
     def last(self) -> dict[str, str]:
@@ -56,7 +66,7 @@ class Client:
                     client.calls.append({name: values[0] for name, values in parse_qs(parts.query).items()})
                 if parts.path == "/forward":
                     self.send_response(302)
-                    self.send_header("Location", f"http://localhost:{client.port}/landing")
+                    self.send_header("Location", client.landing)
                     self.end_headers()
                     return
                 client.landed += parts.path == "/landing"
