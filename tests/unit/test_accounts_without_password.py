@@ -17,7 +17,16 @@ from accounts import invitations, passkeys, returning
 from accounts.credentials import set_active, set_password
 from accounts.models import User
 from tests.factories import PASSWORD
-from tests.unit.test_accounts_passkeys import ADD, Device, add, creation, is_signed_in, over_http
+from tests.unit.test_accounts_passkeys import (
+    ADD,
+    SIGN_IN,
+    Device,
+    add,
+    creation,
+    is_signed_in,
+    over_http,
+    request_options,
+)
 from tests.unit.test_accounts_sign_up import CODE_PAGE, NEW, code, text_of
 
 __all__ = ["over_http"]  # a fixture of these tests, too
@@ -137,6 +146,35 @@ def test_the_last_passkey_stays_until_there_is_a_password(browser: Client) -> No
     browser.post("/accounts/confirm", {"password": PASSWORD})
     browser.post(reverse("mfa_remove_webauthn", args=[last.pk]))
     assert not Authenticator.objects.exists()
+
+
+@pytest.mark.parametrize("has_signed_in", [True, False], ids=["signed in by passkey", "signed up"])
+def test_a_password_by_mail_makes_the_passkey_the_second_factor(client: Client, has_signed_in: bool) -> None:
+    """Also in the browser that is signed in, whose session ends with the new password."""
+    device = Device()
+    up_to_the_passkey(client)
+    post(client, device.made(options(client)))
+    if has_signed_in:
+        client.post("/accounts/sign-out")
+        client.post(SIGN_IN, {"credential": json.dumps(device.signed(request_options(client)))})
+    assert is_signed_in(client)
+    page = client.get("/accounts/password/reset", {"next": AUTHORIZE})
+    client.post("/accounts/password/reset", {"email": "new@example.org", "next": page.context["redirect_field_value"]})
+    link = re.search(r"/accounts/password/reset/\S+-\S+", str(mail.outbox[-1].body))
+    assert link
+    form = client.get(client.get(link[0])["Location"]).context["action_url"]
+    answer = client.post(form, {"password1": PASSWORD, "password2": PASSWORD})
+    second = "/accounts/sign-in/code"
+    assert answer["Location"].partition("?")[0] == second
+    assert not is_signed_in(client)
+    page = client.get(answer["Location"])
+    assert page.status_code == 200
+    assert "Your new password is saved." in text_of(page)
+    assert "You are signed out" not in text_of(page)
+    found = page.context["js_data"]["request_options"]["publicKey"]
+    answer = client.post(second, {"credential": json.dumps(device.signed(found))})
+    assert answer["Location"] == AUTHORIZE
+    assert is_signed_in(client)
 
 
 @pytest.mark.parametrize("path", ["/accounts/delete", "/accounts/email", ADD])
