@@ -41,6 +41,8 @@ WAIT_SECONDS = 10.0
 RUN_SECONDS = 20.0
 POLL_SECONDS = 0.05
 RETRY_AFTER_SECONDS = 10
+# The codes of refusals for which no picture is decoded.
+UNREAD = ("lost", "too_large", "busy")
 # The variables that Python needs to find itself and its packages. SECRET_KEY and the others stay here.
 PASSED_ON = ("LD_LIBRARY_PATH", "PYTHONHOME", "PYTHONPATH", "PYTHONPYCACHEPREFIX", "PYTHONDONTWRITEBYTECODE")
 
