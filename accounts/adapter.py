@@ -124,17 +124,25 @@ class AccountAdapter(DefaultAccountAdapter):
             request.session[_SIGN_IN_STATE] = _sign_in_state(user)
         return response
 
+    def is_current_sign_in(self, request: HttpRequest, user: AbstractBaseUser) -> bool:
+        """Whether the account is active, and its credentials have not ended since this sign-in began."""
+        return request.session.get(_SIGN_IN_STATE) == _sign_in_state(user) and user.is_active
+
     def login(self, request: HttpRequest, user: AbstractBaseUser) -> None:
         """Sign the person in, after the password and any further step.
 
         Raises ImmediateHttpResponse: the account was deactivated, or its credentials ended, after the password.
         """
-        if request.session.pop(_SIGN_IN_STATE, None) != _sign_in_state(user) or not user.is_active:
-            raise ImmediateHttpResponse(redirect("account_login"))
+        is_current = self.is_current_sign_in(request, user)
+        request.session.pop(_SIGN_IN_STATE, None)
+        if not is_current:
+            raise ImmediateHttpResponse(redirect("account_login" if user.is_active else "account_inactive"))
         super().login(request, user)
         request.session[BROWSER_KEY] = user_agents.describe(request.headers.get("User-Agent", ""))
 
     def post_login(self, request: HttpRequest, user: AbstractBaseUser, **kwargs: Any) -> HttpResponse:
+        # Where the page of the last step says that it leads to. allauth keeps one address for all tabs of a browser.
+        kwargs["redirect_url"] = returning.requested(request) or kwargs.get("redirect_url")
         response: HttpResponse = super().post_login(request, user, **kwargs)
         known_browsers.remember(request, response, cast(User, user))
         languages.learn(cast(User, user))
@@ -146,9 +154,8 @@ class AccountAdapter(DefaultAccountAdapter):
 
     def logout(self, request: HttpRequest) -> None:
         """Sign out and keep the return path, which "not you?" still needs."""
-        return_to = returning.remembered(request)
-        super().logout(request)
-        returning.remember(request, return_to)
+        with returning.kept(request):
+            super().logout(request)
 
     # Address and password ----------------------------------------------------------------------------------------
 

@@ -5,17 +5,20 @@ from __future__ import annotations
 from typing import Any, cast
 
 from allauth.account import views as library
-from django.http import HttpResponse
-from django.urls import reverse_lazy
+from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+from django.shortcuts import redirect
+from django.urls import reverse, reverse_lazy
 from django.utils.decorators import method_decorator
 from django.views.decorators.cache import never_cache
 from django.views.generic.edit import FormView
 
-from accounts import known_browsers, throttling, verification
+from accounts import known_browsers, returning, throttling, verification
 from accounts.forms import NewAddressForm
 from accounts.freshness import fresh_sign_in_required
 from accounts.models import User
 from accounts.pages import AccountPageMixin
+from accounts.returning import StepMixin
 from accounts.views import too_many_requests
 
 
@@ -44,8 +47,14 @@ class EmailView(AccountPageMixin, FormView):  # type: ignore[type-arg]
 
 
 @method_decorator(never_cache, name="dispatch")
-class CodeView(library.ConfirmEmailVerificationCodeView):
+class CodeView(StepMixin, library.ConfirmEmailVerificationCodeView):
     """The page for the mailed code."""
+
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        """Lead on when another tab has confirmed the address."""
+        response = super().dispatch(request, *args, **kwargs)
+        is_done = request.user.is_authenticated and response.get("Location") == reverse("account_email")
+        return redirect(returning.requested(request) or "profile") if is_done else response
 
     def form_valid(self, form: Any) -> HttpResponse:
         before = getattr(self.request.user, "email", None)

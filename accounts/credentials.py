@@ -17,8 +17,7 @@ def end_credentials(user: User, *, except_session: str | None = None) -> None:
     Each of them carries the `credentials_version` under which it was issued, and is invalid under another one.
     `except_session` is the key of a session that is kept.
     """
-    User.objects.filter(pk=user.pk).update(credentials_version=F("credentials_version") + 1)
-    user.refresh_from_db(fields=["credentials_version"])
+    _next_version(user)
     sessions = user.sessions.all()
     if except_session:
         sessions = sessions.exclude(session_key=digest(except_session))
@@ -39,7 +38,19 @@ def set_password(user: User, password: str, *, except_session: str | None = None
 
 @transaction.atomic
 def set_active(user: User, is_active: bool) -> None:
-    """Deactivate or activate the account. A change in either direction ends its credentials."""
+    """Deactivate or activate the account. A change in either direction ends its credentials.
+
+    After a deactivation the rows of the sessions stay, void, until the account is activated or they expire: the sign-in
+    page tells their browsers why they are signed out.
+    """
     if User.objects.filter(pk=user.pk).exclude(is_active=is_active).update(is_active=is_active):
-        end_credentials(user)
+        if is_active:
+            end_credentials(user)
+        else:
+            _next_version(user)
     user.is_active = is_active
+
+
+def _next_version(user: User) -> None:
+    User.objects.filter(pk=user.pk).update(credentials_version=F("credentials_version") + 1)
+    user.refresh_from_db(fields=["credentials_version"])

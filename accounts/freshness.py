@@ -1,13 +1,13 @@
-"""Whether the person typed the password in this browser a short time ago, as sensitive pages require."""
+"""Whether the person proved in this browser a short time ago who they are, as sensitive pages require."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
 from functools import wraps
-from typing import cast
 from urllib.parse import urlencode
 
+from allauth.account.adapter import get_adapter
 from allauth.account.authentication import get_authentication_records
 from django.conf import settings
 from django.contrib.auth import REDIRECT_FIELD_NAME
@@ -17,8 +17,6 @@ from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
 from django.urls import reverse
 
-from accounts.models import User
-
 View = Callable[..., HttpResponseBase]
 
 # A form is accepted for longer than its page is shown, so that nobody loses what was typed. allauth would keep the
@@ -27,22 +25,22 @@ _TIMES_FOR_FORMS = 3
 
 
 def is_fresh(request: HttpRequest, *, times: int = 1) -> bool:
-    """Whether the person typed the password within `times` ACCOUNT_REAUTHENTICATION_TIMEOUT seconds."""
+    """Whether the person signed in, or gave the proof again, in `times` ACCOUNT_REAUTHENTICATION_TIMEOUT seconds."""
     records = get_authentication_records(request, request.user)
     age = time.time() - records[-1]["at"] if records else float("inf")
     return 0 <= age < times * settings.ACCOUNT_REAUTHENTICATION_TIMEOUT
 
 
 def fresh_sign_in_required(view: View) -> View:
-    """Ask a signed-in person for the password first, unless they typed it a short time ago.
+    """Ask a signed-in person for a proof first, unless they gave one a short time ago: the password or a passkey.
 
-    A person without a password gets one by mail: a stolen session must not be enough to set the first one.
+    A person who has neither gets a password by mail: a stolen session must not be enough to set the first one.
     """
 
     @login_required
     @wraps(view)
     def checked(request: HttpRequest, *args: object, **kwargs: object) -> HttpResponseBase:
-        if not cast(User, request.user).has_usable_password():
+        if not get_adapter().get_reauthentication_methods(request.user):
             return redirect("account_reset_password")
         if is_fresh(request, times=_TIMES_FOR_FORMS if request.method == "POST" else 1):
             return view(request, *args, **kwargs)

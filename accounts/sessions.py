@@ -65,6 +65,11 @@ class SessionStore(DatabaseSessionStore):
         person_id = self.get(SESSION_KEY)
         return self._person if self._person and str(self._person.pk) == person_id else None
 
+    @property
+    def is_of_deactivated_account(self) -> bool:
+        """Whether somebody was signed in here whose account was deactivated meanwhile."""
+        return self.person is not None and not self.person.is_active
+
     def load(self) -> dict[str, Any]:
         row = fetch_one(_SESSION_AND_PERSON, digest(self.session_key or ""), timezone.now())
         if row is None:

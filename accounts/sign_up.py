@@ -10,17 +10,23 @@ from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
 from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+from django.shortcuts import redirect
 from django.utils.translation import gettext_lazy as _
 
-from accounts import invitations, returning
+from accounts import invitations, passkeys, returning
 from accounts.forms import EmailField, NewPasswordField, NicknameField, PasswordFormMixin
 from accounts.hashing import HashingBusy
 from accounts.models import User
+from accounts.returning import StepMixin
 from accounts.views import RetryLaterMixin, return_field
 
 
 class SignUpForm(PasswordFormMixin, SignupForm):
-    """A new account. With a taken address it takes the same time, and the page that follows is the same."""
+    """A new account, with a password or, where `by_passkey`, a passkey that is added after the address is confirmed.
+
+    With a taken address it takes the same time, and the page that follows is the same.
+    """
 
     account_already_exists: bool
 
@@ -32,8 +38,9 @@ class SignUpForm(PasswordFormMixin, SignupForm):
             "nickname": NicknameField(
                 _("The name that applications show. You can change it later."), {"autocomplete": "nickname"}
             ),
-            "password1": NewPasswordField(_("Password")),
         }
+        if not self.by_passkey:
+            self.fields["password1"] = NewPasswordField(_("Password"))
 
     def clean_email(self) -> str:
         email: str = super().clean_email()
@@ -43,9 +50,8 @@ class SignUpForm(PasswordFormMixin, SignupForm):
 
     def try_save(self, request: HttpRequest) -> Any:
         """Raises HashingBusy: nothing is stored."""
-        if self.account_already_exists:
+        if self.account_already_exists and not self.by_passkey:
             User().set_password(self.cleaned_data["password1"])
-            return super().try_save(request)
         try:
             with transaction.atomic():
                 return super().try_save(request)
@@ -54,14 +60,19 @@ class SignUpForm(PasswordFormMixin, SignupForm):
             return super().try_save(request)
 
 
-class SignUpView(RetryLaterMixin, library.SignupView):
+class SignUpView(StepMixin, RetryLaterMixin, library.SignupView):
     """Makes an account that is not confirmed, and asks for the code from the mail. A taken address looks the same."""
 
     request: HttpRequest
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         context: dict[str, Any] = super().get_context_data(**kwargs)
-        return context | return_field(self.request)
+        query = self.request.META.get("QUERY_STRING", "")
+        return context | {
+            **return_field(self.request),
+            "passkeys_are_possible": passkeys.are_possible(),
+            "query": f"?{query}" if query else "",  # with the invitation
+        }
 
     def get_form_kwargs(self) -> dict[str, Any]:
         arguments: dict[str, Any] = super().get_form_kwargs()
@@ -73,9 +84,21 @@ class SignUpView(RetryLaterMixin, library.SignupView):
 
     def form_valid(self, form: SignUpForm) -> HttpResponse:
         # The steps after this page may lose `next`.
-        returning.remember(self.request, returning.requested(self.request))
+        returning.remember(self.request)
         try:
             return cast(HttpResponse, super().form_valid(form))
         except HashingBusy:
             form.add_busy_error("password1")
             return self.form_invalid(form)
+
+
+class PasskeySignUpView(SignUpView):
+    """Makes an account without a password. After the code from the mail comes the page that adds a passkey."""
+
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        if not passkeys.are_possible():
+            return redirect("account_signup")
+        return super().dispatch(request, *args, **kwargs)
+
+    def get_form_kwargs(self) -> dict[str, Any]:
+        return super().get_form_kwargs() | {"by_passkey": True}

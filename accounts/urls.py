@@ -36,6 +36,8 @@ urlpatterns = [
         name="mfa_remove_webauthn",
     ),
     path("accounts/sign-up", sign_up.SignUpView.as_view(), name="account_signup"),
+    path("accounts/sign-up/passkey", sign_up.PasskeySignUpView.as_view(), name="account_signup_by_passkey"),
+    path("accounts/sign-up/passkey/add", factors.FirstPasskeyView.as_view(), name="mfa_signup_webauthn"),
     path("accounts/inactive", library.account_inactive, name="account_inactive"),
     path("accounts/profile", views.ProfileView.as_view(), name="profile"),
     path("accounts/security", security.SecurityView.as_view(), name="security"),

@@ -33,6 +33,7 @@ from accounts.hashing import HashingBusy
 from accounts.media import NotStored
 from accounts.models import User, normalise_email
 from accounts.profile import ProfileForm
+from accounts.sessions import SessionStore
 from accounts.uploads import UPLOAD_MAX_BYTES
 
 AVATAR_AGE_SECONDS = 30 * 24 * 3600
@@ -56,7 +57,7 @@ class RetryLaterMixin:
         return response
 
 
-class SignInView(RetryLaterMixin, library.LoginView):
+class SignInView(returning.StepMixin, RetryLaterMixin, library.LoginView):
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         context: dict[str, Any] = super().get_context_data(**kwargs)
         return context | {
@@ -64,6 +65,7 @@ class SignInView(RetryLaterMixin, library.LoginView):
             **self._offer(context),
             "passkeys_are_possible": passkeys.are_possible(),
             "sign_up_is_open": settings.SIGN_UP == "open",
+            "is_switched_off": cast(SessionStore, self.request.session).is_of_deactivated_account,
         }
 
     def _offer(self, context: dict[str, Any]) -> dict[str, Any]:
@@ -79,7 +81,7 @@ class SignInView(RetryLaterMixin, library.LoginView):
 
     def form_valid(self, form: SignInForm) -> HttpResponse:
         # A step after the password, such as the code from the mail, may lose `next`.
-        returning.remember(self.request, returning.requested(self.request))
+        returning.remember(self.request)
         return cast(HttpResponse, super().form_valid(form))
 
 
@@ -116,7 +118,9 @@ def send_code(request: HttpRequest) -> HttpResponse:
         return _continue(request)
     if request.user.is_authenticated:
         verification.align(request.user)
-    return cast(HttpResponse, _continue_when_verified(request))
+    response = cast(HttpResponse, _continue_when_verified(request))
+    is_to_code_page = response.get("Location", "").startswith(reverse("account_email_verification_sent"))
+    return redirect(returning.code_page_url(request)) if is_to_code_page else response
 
 
 def _continue(request: HttpRequest) -> HttpResponse:
@@ -129,7 +133,7 @@ _continue_when_verified = verified_email_required(_continue)
 # Password reset ------------------------------------------------------------------------------------------------------
 
 
-class PasswordResetView(library.PasswordResetView):
+class PasswordResetView(returning.StepMixin, library.PasswordResetView):
     """Asks for the address. The session keeps the return path: allauth would follow it before the reset."""
 
     def get_initial(self) -> dict[str, Any]:
@@ -142,14 +146,14 @@ class PasswordResetView(library.PasswordResetView):
     def form_valid(self, form: ResetRequestForm) -> HttpResponse:
         if seconds := throttling.reset_wait(self.request):
             return too_many_requests(self.request, seconds)
-        returning.remember(self.request, returning.requested(self.request))
+        returning.remember(self.request)
         return cast(HttpResponse, super().form_valid(form))
 
     def get_success_url(self) -> str:
         return reverse("account_reset_password_done")
 
 
-class PasswordResetFromKeyView(RetryLaterMixin, library.PasswordResetFromKeyView):
+class PasswordResetFromKeyView(returning.StepMixin, RetryLaterMixin, library.PasswordResetFromKeyView):
     """The page of the link in the e-mail."""
 
     def logout(self) -> None:
@@ -217,12 +221,10 @@ def person_context(person: User) -> dict[str, str]:
 
 
 def return_field(request: HttpRequest) -> dict[str, Any]:
-    """`next` for the page's forms and links, checked (allauth's context has it unchecked), and who asked for it."""
+    """`next` for the page's form, checked (allauth's context has it unchecked)."""
     return {
         "redirect_field_name": REDIRECT_FIELD_NAME,
         "redirect_field_value": returning.requested(request),
-        "return_query": returning.query(request),
-        "caption": returning.caption(request),
     }
 
 

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from django.conf import settings
 from django.http import HttpRequest
 from django.templatetags.static import static
+from django.utils.functional import SimpleLazyObject
 
+from accounts import returning
 from config import branding, languages
+
+# Which application asked for the sign-in, and the query that keeps this in links. Read only where a page shows them,
+# because the error page must not read the session.
+_WAY: dict[str, Callable[[HttpRequest], Any]] = {"caption": returning.caption, "return_query": returning.query}
 
 
 def service(request: HttpRequest) -> dict[str, Any]:
-    """The service's name, links and brand, the request's reference in the log, and the languages."""
+    """The service's name, links and brand, the request's reference and way to an application, and the languages."""
     own = branding.files(settings.SERVICE_LOGO, settings.SERVICE_COLOR)
     brand = {
         "mark": {"url": own["mark"].url, "type": own["mark"].content_type}
@@ -25,5 +33,6 @@ def service(request: HttpRequest) -> dict[str, Any]:
     return {
         "service": {"name": settings.SERVICE_NAME, **links, **brand},
         "reference": getattr(request, "reference", ""),
+        **{name: SimpleLazyObject(partial(read, request)) for name, read in _WAY.items()},
         **languages.switcher(request),
     }

@@ -230,7 +230,7 @@ def provider(
 
     At the end, neither its log nor the database may contain a credential that the drivers sent or received (D15).
     """
-    with serve(tmp_path_factory.mktemp("provider")) as server:
+    with serve(tmp_path_factory.mktemp("provider"), SIGN_UP="open") as server:
         yield server
         with django_db_blocker.unblock():
             kept = f"{database_text()}\n{server.log}"

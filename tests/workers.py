@@ -22,6 +22,7 @@ WORKERS = 2
 # Beginnings of the ids of tests that run in one worker, one after the other: they share something costly, or disturb
 # each other. Tests in a transaction are in no group: they run first.
 GROUPS = {
+    "tests/browser/test_engines.py": "one Firefox, one WebKit",
     "tests/browser/": "one Chromium",
     "tests/clients/test_node.py": "one npm ci",
     "tests/contract/test_8_limits.py": "one server with small limits",

@@ -5,6 +5,8 @@ from __future__ import annotations
 import base64
 import logging
 import os
+from collections.abc import Iterator
+from itertools import groupby
 from typing import Any
 
 from allauth.account.authentication import get_authentication_records
@@ -74,6 +76,16 @@ def remove_all(person: User) -> None:
     Authenticator.objects.filter(user=person).delete()
 
 
+def _dark_runs(row: list[bool | None]) -> Iterator[tuple[int, int]]:
+    """Where each run of dark modules of a QR code begins, and its length."""
+    x = 0
+    for is_dark, modules in groupby(row):
+        length = len(list(modules))
+        if is_dark:
+            yield x, length
+        x += length
+
+
 class FactorAdapter(DefaultMFAAdapter):
     error_messages = DefaultMFAAdapter.error_messages | {
         "incorrect_code": gettext_lazy("This code is not right, or was used before. Wait for the next one."),
@@ -109,10 +121,17 @@ class FactorAdapter(DefaultMFAAdapter):
             len(rows),
             len(rows),
             _("QR code for the authenticator app"),
-            "".join(f"M{x},{y}h1v1h-1z" for y, row in enumerate(rows) for x, is_dark in enumerate(row) if is_dark),
+            "".join(f"M{x},{y}h{length}v1h-{length}z" for y, row in enumerate(rows) for x, length in _dark_runs(row)),
         )
 
     # Passkeys --------------------------------------------------------------------------------------------------------
+
+    def can_delete_authenticator(self, authenticator: Authenticator) -> bool:
+        """False for the last passkey of a person without a password."""
+        if authenticator.type != Authenticator.Type.WEBAUTHN or authenticator.user.has_usable_password():
+            return True
+        others = Authenticator.objects.filter(user_id=authenticator.user_id, type=Authenticator.Type.WEBAUTHN)
+        return bool(others.exclude(pk=authenticator.pk).exists())
 
     def generate_authenticator_name(self, user: AbstractBaseUser, type: Authenticator.Type) -> str:
         number = Authenticator.objects.filter(user_id=user.pk, type=type).count() + 1

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, cast
 
+from allauth.account.adapter import get_adapter as get_account_adapter
 from allauth.mfa.base import views as base
 from allauth.mfa.recovery_codes import views as recovery_codes
 from allauth.mfa.totp import views as totp
@@ -17,14 +19,17 @@ from django.shortcuts import redirect
 from django.urls import reverse
 
 from accounts import returning, throttling
-from accounts.factors.adapter import has_any
+from accounts.factors.adapter import FactorAdapter, has_any
+from accounts.factors.forms import AddPasskeyForm
+from accounts.models import User
 from accounts.pages import AccountPageMixin
+from accounts.returning import StepMixin
 from accounts.views import too_many_requests
 
 # Signing in ----------------------------------------------------------------------------------------------------------
 
 
-class PasskeySignInView(webauthn.LoginWebAuthnView):
+class PasskeySignInView(StepMixin, webauthn.LoginWebAuthnView):
     """GET: the options for the browser, as JSON. POST: its answer. The query is that of the sign-in page."""
 
     def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
@@ -38,7 +43,7 @@ class PasskeySignInView(webauthn.LoginWebAuthnView):
         return returning.requested(self.request) or reverse("profile")
 
     def form_valid(self, form: Form) -> HttpResponse:
-        returning.remember(self.request, returning.requested(self.request))
+        returning.remember(self.request)
         return cast(HttpResponse, super().form_valid(form))
 
     def form_invalid(self, form: Form) -> HttpResponse:
@@ -47,16 +52,38 @@ class PasskeySignInView(webauthn.LoginWebAuthnView):
         return HttpResponseRedirect(reverse("account_login") + returning.query(self.request))
 
 
-class SecondFactorView(base.AuthenticateView):
+class SecondFactorView(StepMixin, base.AuthenticateView):
     """Asks for a code or a passkey after the password."""
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         """Start again when the factors were removed meanwhile: the sign-in page would lead back here without end."""
-        response = cast(HttpResponseBase, super().dispatch(request, *args, **kwargs))
+        response = super().dispatch(request, *args, **kwargs)
         stage = getattr(request, "_login_stage", None)
         if stage and not request.user.is_authenticated and not has_any(stage.login.user):
             stage.abort()
         return response
+
+
+class FirstPasskeyView(StepMixin, webauthn.SignupWebAuthnView):
+    """Adds the passkey of an account that is made without a password, once its address is confirmed."""
+
+    def get_form_class(self) -> type[AddPasskeyForm]:
+        return AddPasskeyForm
+
+    def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        return self._unless_ended(super().get)
+
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        return self._unless_ended(super().post)
+
+    @transaction.atomic
+    def _unless_ended(self, handler: Callable[[HttpRequest], Any]) -> HttpResponse:
+        """Start again when the credentials ended: an account whose owner has set a password gets no passkey here."""
+        stage = self._login_stage
+        known = [stage.login.user.pk] if stage.login.user else []
+        person = User.objects.select_for_update().filter(pk__in=known).first()
+        is_current = person is not None and get_account_adapter().is_current_sign_in(self.request, person)
+        return cast(HttpResponse, handler(self.request) if is_current else stage.abort())
 
 
 class SecurityPageMixin(AccountPageMixin):
@@ -119,4 +146,16 @@ class RenamePasskeyView(SecurityPageMixin, webauthn.EditWebAuthnView):
 
 
 class RemovePasskeyView(SecurityPageMixin, webauthn.RemoveWebAuthnView):
-    pass
+    """Removes a passkey, unless the person could not sign in any more."""
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        is_needed = not FactorAdapter().can_delete_authenticator(self.object)
+        return super().get_context_data(**kwargs) | {"is_needed": is_needed}
+
+    @transaction.atomic
+    def form_valid(self, form: Form) -> HttpResponse:
+        person = cast(User, self.request.user)
+        User.objects.select_for_update().get(pk=person.pk)  # so that two tabs can't remove the last two
+        if not FactorAdapter().can_delete_authenticator(self.object):
+            return cast(HttpResponse, self.render_to_response(self.get_context_data(form=form)))
+        return cast(HttpResponse, super().form_valid(form))

@@ -169,7 +169,7 @@ def address_not_confirmed(request: HttpRequest, application: Application, pendin
         % {"name": application.name},
         "advice": _("We can mail you a code. Type it in, and you come back here to go on."),
         "post_action": {
-            "url": f"{reverse('send_code')}?{urlencode({'next': authorize_path(pending)})}",
+            "url": returning.send_code_url(authorize_path(pending), **_sign_in_caption(application)),
             "label": _("Send me a code"),
         },
     }

@@ -3,21 +3,22 @@
 Each statement reads one range of a table in the order of storage. Its cost is therefore bounded by the range, even if
 earlier batches left many deleted rows that are not yet vacuumed. A new run starts again at the first row.
 
-Only this module, `codes` and `restoring` delete codes and tokens. No other table refers to the tables purged here, so
-SQL may delete their rows without Django's cascades.
+Only this module, `codes` and `restoring` delete codes and tokens. No other table refers to the tables purged here,
+except to people, so SQL may delete the rows of the others without Django's cascades.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from django.db import OperationalError, connection, models, transaction
 from django.utils import timezone
 
-from accounts.models import OutgoingMail, Session
+from accounts.deletion import delete_never_confirmed
+from accounts.models import OutgoingMail, Session, User
 from config.infrastructure.sql import adapted
 from oauth_bridge.models import AccessToken, ApplicationSecret, AuthorizationCode, PurgeRun
 from oauth_bridge.storage import codes, tokens
@@ -29,16 +30,21 @@ TARGET_SECONDS = 0.005
 STATEMENT_TIMEOUT_MS = 500
 QUERY_CANCELED = "57014"  # SQLSTATE
 
+# After that the code page, of half an hour, and the mail with the code are long forgotten.
+UNCONFIRMED_KEPT_FOR = timedelta(days=30)
+
 
 class Table(NamedTuple):
     """A table to purge. A row is deleted when `condition` is true.
 
-    Each %s of it stands for a time, which is as far in the past as the entry of `kept_for` says.
+    Each %s of it stands for a time, which is as far in the past as the entry of `kept_for` says. Where other tables
+    refer to the table, `delete` deletes the rows with these keys, checks what the condition can't, and counts them.
     """
 
     model: type[models.Model]
     condition: str
     kept_for: tuple[timedelta, ...]
+    delete: Callable[[list[Any]], int] | None = None
 
     @property
     def name(self) -> str:
@@ -58,17 +64,26 @@ TABLES = (
     Table(Session, "expire_date <= %s", (timedelta(0),)),
     # `accounts.outbox` deletes them, and logs those that were not sent. The purge finds some where nothing sends.
     Table(OutgoingMail, "expires_at <= %s", (timedelta(days=1),)),
+    # People who signed up but never confirmed the address, which nobody else can take meanwhile.
+    Table(
+        User,
+        "email_verified_at IS NULL AND last_login IS NULL AND NOT is_staff AND NOT is_superuser AND created_at <= %s",
+        (UNCONFIRMED_KEPT_FOR,),
+        delete_never_confirmed,
+    ),
 )
 
 
 class RangeStatements(NamedTuple):
     """The statements for ranges of a table on one database, and the smallest and largest size of a range.
 
-    `bounds` selects the first position of the table and the one after the last. `position` formats one for `delete`.
+    `bounds` selects the first position of the table and the one after the last. `position` formats one for `delete` and
+    for `select`, which selects the keys of the rows instead of deleting them.
     """
 
     bounds: str
     delete: str
+    select: str
     position: str
     min_size: int
     max_size: int
@@ -80,6 +95,7 @@ RANGE_STATEMENTS = {
         "SELECT 0, pg_relation_size('{table}') / current_setting('block_size')::bigint",
         "DELETE FROM {table} WHERE ctid = ANY (ARRAY(SELECT ctid FROM {table}"
         " WHERE ctid >= %s::tid AND ctid < %s::tid AND {condition} FOR UPDATE SKIP LOCKED))",
+        "SELECT id FROM {table} WHERE ctid >= %s::tid AND ctid < %s::tid AND {condition} FOR UPDATE SKIP LOCKED",
         "({},0)",
         min_size=8,
         max_size=512,
@@ -88,6 +104,7 @@ RANGE_STATEMENTS = {
     "sqlite": RangeStatements(
         "SELECT coalesce((SELECT min(rowid) FROM {table}), 0), coalesce((SELECT max(rowid) FROM {table}), -1) + 1",
         "DELETE FROM {table} WHERE rowid >= %s AND rowid < %s AND {condition}",
+        "SELECT id FROM {table} WHERE rowid >= %s AND rowid < %s AND {condition}",
         "{}",
         min_size=100,
         max_size=2_000,
@@ -149,13 +166,17 @@ def _bounds(statements: RangeStatements, table: Table) -> tuple[int, int]:
 
 
 def _delete(statements: RangeStatements, table: Table, start: int, stop: int, now: datetime) -> int:
-    statement = statements.delete.format(table=table.name, condition=table.condition)
+    template = statements.select if table.delete else statements.delete
+    statement = template.format(table=table.name, condition=table.condition)
     positions = (statements.position.format(start), statements.position.format(stop))
     with connection.cursor() as cursor:
         if connection.vendor == "postgresql":
             cursor.execute(f"SET LOCAL statement_timeout = {STATEMENT_TIMEOUT_MS}")
         cursor.execute(statement, [*positions, *adapted(*(now - kept_for for kept_for in table.kept_for))])
-        return int(cursor.rowcount)
+        if table.delete is None:
+            return int(cursor.rowcount)
+        keys = [key for (key,) in cursor.fetchall()]
+    return table.delete(keys) if keys else 0
 
 
 def _next_size(statements: RangeStatements, size: int, seconds: float) -> int:

@@ -40,6 +40,8 @@ const report = (error) => {
   status.textContent = error.name === "InvalidStateError" && status.dataset.known ? status.dataset.known : status.dataset.failed;
 };
 
+if (canUsePasskeys) document.querySelectorAll("[data-needs-passkey]").forEach((element) => { element.hidden = false; });
+
 if (form && canUsePasskeys) {
   form.hidden = false;
   form.addEventListener("submit", async (event) => {

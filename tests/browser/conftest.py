@@ -1,9 +1,11 @@
-"""A real Chromium; the provider at http://localhost, an application at http://127.0.0.1: two different sites."""
+"""Real browsers; the provider at http://localhost, an application at http://127.0.0.1: two different sites."""
 
 from __future__ import annotations
 
 import os
+import re
 import shutil
+import ssl
 import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -11,10 +13,11 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Locator, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, CDPSession, ConsoleMessage, Locator, Page, sync_playwright
 
 from tests.driver import OAuthDriver
 from tests.factories import ApplicationFactory, Registered
+from tests.server import Server
 
 PATIENCE_MS = 10_000
 Open = Callable[..., BrowserContext]
@@ -23,20 +26,29 @@ Open = Callable[..., BrowserContext]
 class Client:
     """An application's web server. It stores the queries of its callback. /forward redirects to another origin."""
 
-    def __init__(self) -> None:
+    def __init__(self, tls: ssl.SSLContext | None = None) -> None:
         self.calls: list[dict[str, str]] = []
         self.landed = 0
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
+        self.scheme = "http"
+        if tls:
+            self.scheme = "https"
+            # The handshake is made in the thread of the connection.
+            self.server.socket = tls.wrap_socket(self.server.socket, server_side=True, do_handshake_on_connect=False)
         self.port = self.server.server_address[1]
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
     @property
     def callback(self) -> str:
-        return f"http://127.0.0.1:{self.port}/callback"
+        return f"{self.scheme}://127.0.0.1:{self.port}/callback"
 
     @property
     def forward(self) -> str:
-        return f"http://127.0.0.1:{self.port}/forward"
+        return f"{self.scheme}://127.0.0.1:{self.port}/forward"
+
+    @property
+    def landing(self) -> str:
+        return f"{self.scheme}://localhost:{self.port}/landing"
 
     @property
     def last(self) -> dict[str, str]:
@@ -54,7 +66,7 @@ class Client:
                     client.calls.append({name: values[0] for name, values in parse_qs(parts.query).items()})
                 if parts.path == "/forward":
                     self.send_response(302)
-                    self.send_header("Location", f"http://localhost:{client.port}/landing")
+                    self.send_header("Location", client.landing)
                     self.end_headers()
                     return
                 client.landed += parts.path == "/landing"
@@ -67,6 +79,24 @@ class Client:
                 pass
 
         return Handler
+
+
+class Device:
+    """An authenticator that is built into the device of the page. It confirms each request at once."""
+
+    def __init__(self, page: Page) -> None:
+        self.session: CDPSession = page.context.new_cdp_session(page)
+        self.session.send("WebAuthn.enable")
+        options = {"protocol": "ctap2", "transport": "internal", "hasResidentKey": True, "hasUserVerification": True}
+        added = self.session.send(
+            "WebAuthn.addVirtualAuthenticator",
+            {"options": {**options, "isUserVerified": True, "automaticPresenceSimulation": True}},
+        )
+        self.id = added["authenticatorId"]
+
+    @property
+    def keys(self) -> int:
+        return len(self.session.send("WebAuthn.getCredentials", {"authenticatorId": self.id})["credentials"])
 
 
 @pytest.fixture
@@ -144,3 +174,17 @@ def press(page: Page, button: Locator) -> None:
     """Click and wait for the next page."""
     with page.expect_navigation():
         button.click()
+
+
+def mailed_code(server: Server, email: str) -> str:
+    """The newest code that was mailed to the address."""
+    mail = [each for each in server.mails() if f"To: {email}" in each][-1]
+    found = re.search(r"^\s*([A-Z0-9]{3,}(?:-[A-Z0-9]{3,})*)\s*$", mail, re.MULTILINE)
+    assert found, mail
+    return found[1]
+
+
+def confirm(page: Page, code: str) -> None:
+    """Type the code from the mail."""
+    page.get_by_label("Code from the mail").fill(code)
+    press(page, page.get_by_role("button", name="Confirm the address"))

@@ -13,17 +13,23 @@ from typing import Any
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from django.utils import timezone, translation
-from playwright.sync_api import Locator, Page
+from playwright.sync_api import Locator, Page, expect
 
-from accounts.models import NICKNAME_MAX_LENGTH
+from accounts.credentials import set_active
+from accounts.models import NICKNAME_MAX_LENGTH, User
 from oauth_bridge.consent import remembered
 from oauth_bridge.models import NAME_MAX_LENGTH
-from tests.browser.conftest import Open, press
+from tests.browser.conftest import Device, Open, mailed_code, press
 from tests.driver import OAuthDriver
 from tests.factories import PASSWORD, ApplicationFactory, CodeFactory, ConsentFactory, PersonFactory, Registered
 from tests.matrix import contract
 from tests.server import Server
 
+HEAVIEST_PAGE_BYTES = 50_000
+# HTML, style sheets and scripts, not compressed.
+WEIGHT = """() => performance.getEntriesByType("navigation").concat(performance.getEntriesByType("resource"))
+  .filter(({ entryType, name }) => entryType === "navigation" || /\\.(css|js)$/.test(new URL(name).pathname))
+  .reduce((sum, entry) => sum + entry.decodedBodySize, 0)"""
 LONG_HOST = f"{'very-long-label-of-a-host-name-' * 2}.{'w' * 60}.example"
 
 
@@ -32,6 +38,10 @@ class Visitor:
 
     def __init__(self, page: Page, provider: Server, driver: OAuthDriver, language: str = "en") -> None:
         self.page = page
+        # The browser must not offer a passkey by itself.
+        page.add_init_script(
+            "if (window.PublicKeyCredential) PublicKeyCredential.isConditionalMediationAvailable = async () => false"
+        )
         self.language = language
         self.provider = provider
         self.link: Callable[..., str] = driver.authorization_url
@@ -70,8 +80,11 @@ class Visitor:
     def everything(self) -> Iterator[str]:
         """Open each page and yield its name."""
         yield from self._as_a_stranger()
+        yield from self._signing_up()
         yield from self._unconfirmed()
         yield from self._as_alice()
+        yield from self._with_a_passkey()
+        yield from self._continuing()
 
     def _open(self, path: str) -> None:
         self.page.goto(path if "://" in path else f"{self.provider.auth_url}{path}")
@@ -96,6 +109,37 @@ class Visitor:
         yield "sign-in for an application"
         self._sign_in(self.alice.email, "wrong")
         yield "sign-in with an error"
+
+    def _confirm(self, code: str) -> None:
+        self._field("Code from the mail").fill(code)
+        press(self.page, self._button("Confirm the address"))
+
+    def _signing_up(self) -> Iterator[str]:
+        email: str = PersonFactory.build().email
+        for name, path in {
+            "sign-up with a passkey": "/accounts/sign-up/passkey",
+            "sign-up": "/accounts/sign-up",
+        }.items():
+            self._open(path)
+            yield name
+        press(self.page, self._button("Create the account"))
+        yield "sign-up with errors"
+        self._open(self.link(self.application))
+        press(self.page, self.page.get_by_role("link", name=self._said("Create an account")))
+        yield "sign-up for an application"
+        self._field("E-mail address").fill(email)
+        self._field("Password").fill(PASSWORD)
+        press(self.page, self._button("Create the account"))
+        yield "sign-up, code"
+        self._confirm("AAAAAA")
+        yield "sign-up, code with an error"
+        self._confirm(mailed_code(self.provider, email))
+        set_active(User.objects.get(email=email), False)
+        self._open(self.link(self.application))
+        yield "sign-in after a deactivation"
+        self._sign_in(email, PASSWORD)
+        yield "switched off"
+        self.page.context.clear_cookies()
 
     def _unconfirmed(self) -> Iterator[str]:
         person = PersonFactory(email_verified_at=None)
@@ -162,8 +206,42 @@ class Visitor:
         assert self._not_you().count()
         yield "sign-in with the last account"
         self.page.context.clear_cookies()
+
+    def _with_a_passkey(self) -> Iterator[str]:
+        Device(self.page)
+        self._open("/accounts/sign-in")
+        self._sign_in(self.alice.email, PASSWORD)
+        self._open("/accounts/security/passkeys/add")
+        self._field("Name").fill("W" * 60)
+        press(self.page, self._button("Add the passkey"))
+        yield "recovery codes"
+        passkey = f"/accounts/security/passkeys/{self.alice.authenticator_set.get(type='webauthn').pk}"
+        for name, path in {
+            "recovery codes, shown before": "/accounts/security/recovery-codes",
+            "new recovery codes": "/accounts/security/recovery-codes/new",
+            "security with a passkey": "/accounts/security",
+            "passkey, remove": f"{passkey}/remove",
+            "passkey, rename": passkey,
+            "passkey again": "/accounts/confirm/passkey?next=/accounts/security",
+            "recovery code again": "/accounts/confirm/code?next=/accounts/security",
+        }.items():
+            self._open(path)
+            yield name
+        self.page.context.clear_cookies()
+        self._open(self.link(self.application))
+        self._sign_in(self.alice.email, PASSWORD)
+        yield "second factor"
+        self._field("Code from your authenticator app, or a recovery code").fill("123456")
+        press(self.page, self._button("Continue"))
+        yield "second factor with an error"
+        self.page.context.clear_cookies()
+
+    def _continuing(self) -> Iterator[str]:
+        """The last page: the browser asks whether to open the application, and takes no more clicks."""
         self._open(self.link(self.device))
         self._sign_in(self.alice.email, PASSWORD)
+        self._button("Use a passkey").click()
+        expect(self.page.locator("meta[http-equiv=refresh]")).to_have_count(1)
         yield "continuing"
 
 
@@ -211,6 +289,32 @@ def test_no_page_is_cut_off_at_320_px(open_browser: Open, visit: Callable[..., V
             if width > page.evaluate("window.innerWidth"):
                 wide[name] = width
     assert wide == {}
+
+
+def test_no_page_is_heavier_than_50_kb(page: Page, visit: Callable[[Page], Visitor]) -> None:
+    weights = {name: page.evaluate(WEIGHT) for name in visit(page).everything()}
+    assert min(weights.values()) > 10_000, "style sheets and scripts are counted"
+    assert {name: weight for name, weight in weights.items() if weight > HEAVIEST_PAGE_BYTES} == {}
+
+
+@pytest.mark.parametrize("script", [True, False], ids=["script on", "script off"])
+def test_the_focus_goes_to_the_summary_of_errors_and_from_there_to_the_field(
+    open_browser: Open, driver: OAuthDriver, script: bool
+) -> None:
+    page = open_browser(java_script_enabled=script).new_page()
+    for path, button in {
+        "/accounts/sign-in": "Sign in",
+        "/accounts/sign-up": "Create the account",
+        "/accounts/password/reset": "Send the link",
+    }.items():
+        page.goto(f"{driver.auth_url}{path}")
+        press(page, page.get_by_role("button", name=button, exact=True))
+        summary = page.get_by_role("alert")
+        expect(summary).to_be_focused()
+        page.keyboard.press("Tab")
+        expect(summary.get_by_role("link").first).to_be_focused()
+        page.keyboard.press("Enter")
+        expect(page.get_by_label("E-mail address")).to_be_focused()
 
 
 def test_no_page_in_chinese_shows_an_english_sentence(open_browser: Open, visit: Callable[..., Visitor]) -> None:

@@ -7,32 +7,17 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from playwright.sync_api import CDPSession, Page, expect
+from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import Client, Open, press, sign_in
+from accounts.models import User
+from tests.browser.conftest import Client, Device, Open, confirm, mailed_code, press, sign_in
+from tests.browser.test_pages import violations
 from tests.driver import OAuthDriver
-from tests.factories import PASSWORD, Registered
+from tests.factories import PASSWORD, PersonFactory, Registered
+from tests.server import Server
 
 Link = Callable[..., str]
 CALLBACK = re.compile(r"127\.0\.0\.1:\d+/callback")
-
-
-class Device:
-    """An authenticator that is built into the device of the page. It confirms each request at once."""
-
-    def __init__(self, page: Page) -> None:
-        self.session: CDPSession = page.context.new_cdp_session(page)
-        self.session.send("WebAuthn.enable")
-        options = {"protocol": "ctap2", "transport": "internal", "hasResidentKey": True, "hasUserVerification": True}
-        added = self.session.send(
-            "WebAuthn.addVirtualAuthenticator",
-            {"options": {**options, "isUserVerified": True, "automaticPresenceSimulation": True}},
-        )
-        self.id = added["authenticatorId"]
-
-    @property
-    def keys(self) -> int:
-        return len(self.session.send("WebAuthn.getCredentials", {"authenticatorId": self.id})["credentials"])
 
 
 @pytest.fixture
@@ -145,3 +130,99 @@ def test_without_script_the_password_is_enough(
     expect(page.get_by_role("button", name="Use a passkey")).to_be_hidden()
     sign_in(page, alice.email, PASSWORD)
     expect(page.get_by_role("button", name="Allow")).to_be_visible()
+
+
+# An account without a password ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def without_password(
+    page: Page, device: Device, provider: Server, web_application: Registered, link: Link
+) -> tuple[Page, str]:
+    """A person has signed up with a passkey on the way to the application. The consent page, and the address."""
+    email: str = PersonFactory.build().email
+    page.goto(link(web_application, state="kept"))
+    press(page, page.get_by_role("link", name="Create an account"))
+    page.get_by_label("E-mail address").fill(email)
+    press(page, page.get_by_role("button", name="Create an account with a passkey"))
+    expect(page.get_by_role("main")).to_contain_text(web_application.row.name)
+    confirm(page, mailed_code(provider, email))
+    expect(page.get_by_role("heading", name="Add your passkey")).to_be_visible()
+    page.reload()
+    expect(page.get_by_role("main")).to_contain_text(web_application.row.name)
+    assert violations(page) == []
+    press(page, page.get_by_role("button", name="Add the passkey"))
+    return page, email
+
+
+def test_a_person_signs_up_with_a_passkey_and_the_request_goes_on(
+    without_password: tuple[Page, str],
+    driver: OAuthDriver,
+    device: Device,
+    web_application: Registered,
+    client_server: Client,
+    link: Link,
+) -> None:
+    page, email = without_password
+    press(page, page.get_by_role("button", name="Allow"))
+    expect(page).to_have_url(CALLBACK)
+    assert client_server.last["state"] == "kept"
+    assert driver.exchange(web_application, client_server.last["code"]).status_code == 200
+    person = User.objects.get(email=email)
+    assert person.email_verified_at
+    assert not person.has_usable_password()
+
+    sign_out(page, driver)
+    page.goto(link(web_application))
+    page.get_by_role("button", name="Use a passkey").click()
+    expect(page.get_by_role("heading", name="Continue to")).to_be_visible()
+
+
+def test_the_last_passkey_without_a_password_can_not_be_removed(
+    without_password: tuple[Page, str], driver: OAuthDriver, provider: Server
+) -> None:
+    page, email = without_password
+    page.goto(f"{driver.auth_url}/accounts/security")
+    press(page, page.get_by_role("link", name="Remove"))
+    expect(page.get_by_role("heading", name="Confirm that it is you")).to_be_visible()
+    press(page, page.get_by_role("button", name="Use a passkey"))
+    expect(page.get_by_role("status")).to_contain_text("You have no password")
+    expect(page.get_by_role("button", name="Remove")).to_have_count(0)
+    assert violations(page) == []
+
+    # A password by mail.
+    page.goto(f"{driver.auth_url}/accounts/security")
+    press(page, page.get_by_role("link", name="Set a password by mail"))
+    page.get_by_label("E-mail address").fill(email)
+    press(page, page.get_by_role("button", name="Send the link"))
+    page.goto(provider.reset_link())
+    page.get_by_label("New password", exact=True).fill(PASSWORD)
+    page.get_by_label("New password again").fill(PASSWORD)
+    press(page, page.get_by_role("button", name="Save the password"))
+    # The device confirms what the browser offers by itself.
+    expect(page).to_have_url(re.compile("/accounts/profile$"))
+    page.wait_for_load_state()
+    page.goto(f"{driver.auth_url}/accounts/security")
+    press(page, page.get_by_role("link", name="Remove"))
+    press(page, page.get_by_role("button", name="Remove"))
+    expect(page.get_by_text("The passkey is removed")).to_be_visible()
+
+
+def test_a_change_asks_for_the_passkey_where_there_is_no_password(
+    without_password: tuple[Page, str], driver: OAuthDriver
+) -> None:
+    page, _email = without_password
+    page.goto(f"{driver.auth_url}/accounts/delete")
+    expect(page.get_by_role("heading", name="Confirm that it is you")).to_be_visible()
+    press(page, page.get_by_role("button", name="Use a passkey"))
+    expect(page).to_have_url(re.compile("/accounts/delete$"))
+
+
+def test_without_script_an_account_is_made_with_a_password(
+    open_browser: Open, web_application: Registered, link: Link
+) -> None:
+    page = open_browser(java_script_enabled=False).new_page()
+    page.goto(link(web_application))
+    press(page, page.get_by_role("link", name="Create an account"))
+    expect(page.get_by_role("button", name="Create the account")).to_be_visible()
+    expect(page.get_by_role("button", name="Create an account with a passkey")).to_be_hidden()

@@ -148,7 +148,8 @@ def test_she_cannot_disconnect_an_application_from_alice(
     another_driver.signed_in(mallory.email, PASSWORD)
     if has_allowed_it_too:
         another_driver.decide(another_driver.open(another_driver.authorization_url(application)))
-    form = Page(another_driver.open("/accounts/sign-out")).forms[-1]
+    forms = Page(another_driver.open("/accounts/sign-out")).forms
+    form = next(form for form in forms if "csrfmiddlewaretoken" in form.fields)
     form.action = f"{another_driver.auth_url}/accounts/applications"
     for name in ("ask_again", "disconnect"):
         another_driver.submit(form, button=(name, application.client_id))

@@ -101,12 +101,15 @@ def test_set_password_ends_every_session(run: Any) -> None:
 
 def test_deactivate_signs_out_and_keeps_out_until_activate(run: Any) -> None:
     alice, bob = PersonFactory(), PersonFactory()
-    for person in (alice, bob):
-        Client().force_login(person)
+    browsers = [Client(), Client()]
+    for browser, person in zip(browsers, (alice, bob), strict=True):
+        browser.force_login(person)
     run("deactivate", alice.email.upper())
-    assert [session.user for session in Session.objects.all()] == [bob]
+    assert [browser.get("/accounts/profile").status_code for browser in browsers] == [302, 200]
     assert not can_sign_in(alice.email)
     run("activate", alice.email)
+    assert browsers[0].get("/accounts/profile").status_code == 302
+    assert not Session.objects.filter(user=alice).exists()
     assert can_sign_in(alice.email)
 
 

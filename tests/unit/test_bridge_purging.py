@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 from django.core.management import call_command
 from django.db import connection, models
+from django.test import Client
 from django.utils import timezone
 
-from accounts.models import Session
+from accounts.models import Session, User
 from oauth_bridge.models import AccessToken, AuthorizationCode
 from oauth_bridge.storage import purging
 from oauth_bridge.storage.purging import RANGE_STATEMENTS, RangeStatements
@@ -101,3 +102,24 @@ def test_without_a_terminal_the_result_is_in_the_log(caplog: Any) -> None:
     assert (batch.table, batch.rows, batch.total) == ("oauth_bridge_accesstoken", 1, 1)
     assert end.getMessage().endswith(" Deleted rows: 1.")
     assert output.getvalue() == ""
+
+
+def sign_up(client: Client, **fields: Any) -> User:
+    """A person who signed up 30 days ago, and did not confirm the address."""
+    email = PersonFactory.build().email
+    client.post("/accounts/sign-up", {"email": email, "password1": "a long enough phrase"})
+    User.objects.filter(email=email).update(**({"created_at": NOW - timedelta(days=30)} | fields))
+    return User.objects.get(email=email)
+
+
+@pytest.mark.usefixtures("fresh_counters")
+def test_an_account_whose_address_is_not_confirmed_for_30_days_goes_with_all_that_refers_to_it(settings: Any) -> None:
+    settings.SIGN_UP = "open"
+    gone, young = sign_up(Client()), sign_up(Client(), created_at=NOW - timedelta(days=30) + timedelta(seconds=1))
+    kept = [young, sign_up(Client(), email_verified_at=NOW), sign_up(Client(), last_login=NOW), PersonFactory()]
+    kept.append(PersonFactory(email_verified_at=None, created_at=NOW - timedelta(days=400)))  # by an operator
+    kept.append(sign_up(Client(), is_staff=True))
+    batches = [batch for batch in purging.batches(NOW) if batch.rows]
+    assert [(batch.table, batch.rows) for batch in batches] == [("accounts_user", 1)]
+    assert not is_there(gone)
+    assert all(is_there(person) for person in kept)

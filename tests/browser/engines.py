@@ -1,0 +1,230 @@
+"""Firefox and WebKit as Debian has them, which Selenium can drive and Playwright cannot."""
+
+from __future__ import annotations
+
+import datetime
+import ipaddress
+import json
+import os
+import re
+import shutil
+import ssl
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from selenium import webdriver
+from selenium.common.exceptions import StaleElementReferenceException
+from selenium.webdriver import ActionChains
+from selenium.webdriver.common.by import By
+from selenium.webdriver.firefox.options import Options as FirefoxOptions
+from selenium.webdriver.remote.webdriver import WebDriver
+from selenium.webdriver.remote.webelement import WebElement
+from selenium.webdriver.support.wait import WebDriverWait
+from selenium.webdriver.webkitgtk.options import Options as WebKitOptions
+from selenium.webdriver.webkitgtk.service import Service as WebKitService
+
+from tests.browser.marionette import Marionette
+
+START_SECONDS = 60
+PATIENCE_SECONDS = 10
+PREFERENCES = {
+    "marionette.port": 0,  # a free one
+    "intl.accept_languages": "en-GB",
+    "security.webauth.webauthn_enable_softtoken": True,
+    "security.webauth.webauthn_enable_usbtoken": False,
+}
+MINIBROWSER = "*-linux-gnu*/webkit2gtk-4.1/MiniBrowser"
+
+
+class Browser:
+    """A browser, used by what people see in a page."""
+
+    def __init__(self, driver: WebDriver) -> None:
+        self.driver = driver
+
+    def open(self, url: str) -> None:
+        self.driver.get(url)
+
+    def back(self) -> None:
+        self.driver.back()
+
+    def forget(self, origin: str) -> None:
+        """Close all tabs but one, and delete the cookies of the origin."""
+        first, *others = self.driver.window_handles
+        for tab in others:
+            self.tab = tab
+            self.driver.close()
+        self.tab = first
+        # Not a page: the answer to its last request could set a cookie again.
+        self.open(f"{origin}/static/css/tokens.css")
+        self._wait(self._without_cookies, "an end of the cookies")
+
+    @property
+    def tab(self) -> str:
+        return self.driver.current_window_handle
+
+    @tab.setter
+    def tab(self, handle: str) -> None:
+        self.driver.switch_to.window(handle)
+
+    def new_tab(self) -> str:
+        self.driver.switch_to.new_window("tab")
+        return self.tab
+
+    def evaluate(self, expression: str) -> Any:
+        return self.driver.execute_script(f"return {expression}")
+
+    def has_button(self, name: str) -> bool:
+        """Whether a visible button's text begins with the name, now."""
+        return bool(self._visible(f'//button[starts-with(normalize-space(), "{name}")]'))
+
+    def button(self, *names: str) -> WebElement:
+        """The visible button whose text begins with one of the names, as soon as it is there."""
+        texts = " or ".join(f'starts-with(normalize-space(), "{name}")' for name in names)
+        return self._wait(lambda: self._visible(f"//button[{texts}]"), f"a button {names}")[0]
+
+    def press(self, *names: str) -> None:
+        self.button(*names).click()
+
+    def press_twice(self, name: str) -> None:
+        ActionChains(self.driver).double_click(self.button(name)).perform()
+
+    def field(self, label: str) -> WebElement:
+        path = f'//label[starts-with(normalize-space(), "{label}")]'
+        return self._wait(lambda: self._visible(f"//input[@id={path}/@for]|{path}//input"), f"a field {label}")[0]
+
+    def fill(self, label: str, text: str) -> None:
+        self.field(label).clear()
+        self.field(label).send_keys(text)
+
+    def tick(self, label: str) -> None:
+        self.field(label).click()
+
+    def shows(self, text: str) -> None:
+        self._wait(lambda: text in self.driver.find_element(By.TAG_NAME, "body").text, f"the text {text}")
+
+    def arrives(self, address: str) -> None:
+        """Wait for a page at this address, with any query."""
+        self._wait(lambda: re.match(rf"{re.escape(address)}(\?|$)", self.driver.current_url), f"the address {address}")
+
+    def _without_cookies(self) -> bool:
+        self.driver.delete_all_cookies()
+        return not self.driver.get_cookies()
+
+    def _visible(self, path: str) -> list[WebElement]:
+        return [element for element in self.driver.find_elements(By.XPATH, path) if element.is_displayed()]
+
+    def _wait(self, condition: Any, what: str) -> Any:
+        wait = WebDriverWait(self.driver, PATIENCE_SECONDS, 0.05, [StaleElementReferenceException])
+        try:
+            return wait.until(lambda _: condition())
+        except Exception as error:
+            text = self.driver.find_element(By.TAG_NAME, "body").text
+            raise AssertionError(f"no {what} at {self.driver.current_url}:\n{text}") from error
+
+    @contextmanager
+    def without_script(self) -> Iterator[None]:
+        """Firefox only."""
+        self._set_script(False)
+        try:
+            yield
+        finally:
+            self._set_script(True)
+
+    def _set_script(self, is_on: bool) -> None:
+        self.driver.execute("setContext", {"value": "chrome"})
+        self.driver.execute_script("Services.prefs.setBoolPref('javascript.enabled', arguments[0])", is_on)
+        self.driver.execute("setContext", {"value": "content"})
+
+
+def program(name: str) -> str:
+    found = shutil.which(name)
+    if found is None:
+        pytest.skip(f"needs {name}")
+    return found
+
+
+@contextmanager
+def firefox(folder: Path) -> Iterator[Browser]:
+    lines = [f"user_pref({json.dumps(name)}, {json.dumps(value)});\n" for name, value in PREFERENCES.items()]
+    (folder / "user.js").write_text("".join(lines))
+    # `--remote-allow-system-access`: to switch script off.
+    options = ("--headless", "--no-remote", "--marionette", "--remote-allow-system-access", "--profile", str(folder))
+    with (folder / "log").open("wb") as log:
+        environment = {**os.environ, "HOME": str(folder)}
+        process = subprocess.Popen([program("firefox-esr"), *options], stdout=log, stderr=log, env=environment)
+    try:
+        port, end = folder / "MarionetteActivePort", time.monotonic() + START_SECONDS
+        while not (port.exists() and port.read_text()):
+            if process.poll() is not None or time.monotonic() > end:
+                raise AssertionError((folder / "log").read_text())
+            time.sleep(0.05)
+        capabilities = FirefoxOptions()
+        capabilities.accept_insecure_certs = True
+        yield Browser(webdriver.Remote(Marionette(int(port.read_text())), options=capabilities))
+    finally:
+        process.kill()
+        process.wait()
+
+
+@contextmanager
+def screen() -> Iterator[str]:
+    """A display of X without a screen; its name."""
+    reading, writing = os.pipe()
+    command = [program("Xvfb"), "-displayfd", str(writing), "-screen", "0", "1366x900x24", "-nolisten", "tcp"]
+    process = subprocess.Popen(command, pass_fds=[writing], stderr=subprocess.DEVNULL)
+    os.close(writing)
+    try:
+        with os.fdopen(reading) as pipe:
+            yield f":{pipe.readline().strip()}"
+    finally:
+        process.kill()
+        process.wait()
+
+
+@contextmanager
+def webkit(folder: Path) -> Iterator[Browser]:
+    path = program("WebKitWebDriver")
+    with screen() as display:
+        options = WebKitOptions()
+        options.accept_insecure_certs = True
+        options.binary_location = str(next(Path("/usr/lib").glob(MINIBROWSER)))
+        options.add_argument("--automation")
+        environment = {**os.environ, "DISPLAY": display, "HOME": str(folder), "LC_ALL": "C.UTF-8"}
+        service = WebKitService(path, env=environment, log_output=str(folder / "log"))
+        driver = webdriver.WebKitGTK(options=options, service=service)
+        try:
+            yield Browser(driver)
+        finally:
+            driver.quit()
+
+
+ENGINES = {"firefox": firefox, "webkit": webkit}
+
+
+def certificate(folder: Path) -> ssl.SSLContext:
+    """A certificate for localhost that the browsers accept, as they accept every one."""
+    key, name = ec.generate_private_key(ec.SECP256R1()), x509.Name([])
+    now = datetime.datetime.now(datetime.UTC)
+    names = [x509.DNSName("localhost"), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
+    made = (
+        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
+        .not_valid_before(now - datetime.timedelta(days=1))
+        .not_valid_after(now + datetime.timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName(names), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    pem = serialization.Encoding.PEM
+    private = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    (folder / "pem").write_bytes(private + made.public_bytes(pem))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(folder / "pem")
+    return context

@@ -1,0 +1,156 @@
+"""Accounts without a password: the sign-up with a passkey, and what keeps the way in."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from typing import Any
+
+import pytest
+from allauth.mfa.models import Authenticator
+from django.core import mail
+from django.test import Client
+from django.urls import reverse
+
+from accounts import invitations, passkeys, returning
+from accounts.credentials import set_active, set_password
+from accounts.models import User
+from tests.factories import PASSWORD
+from tests.unit.test_accounts_passkeys import ADD, Device, add, creation, is_signed_in, over_http
+from tests.unit.test_accounts_sign_up import CODE_PAGE, NEW, code, text_of
+
+__all__ = ["over_http"]  # a fixture of these tests, too
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("fresh_counters", "is_open")]
+
+SIGN_UP = "/accounts/sign-up/passkey"
+FIRST = "/accounts/sign-up/passkey/add"
+AUTHORIZE = "/oauth/authorize?client_id=photo&state=a%20b"
+
+
+@pytest.fixture
+def is_open(settings: Any) -> None:
+    settings.SIGN_UP = "open"
+
+
+def options(browser: Client) -> dict[str, Any]:
+    found = re.search(r'<script[^>]*type="application/json">(.*?)</script>', text_of(browser.get(FIRST)))
+    assert found
+    return dict(json.loads(found[1])["publicKey"])
+
+
+def up_to_the_passkey(browser: Client, **changes: str) -> None:
+    browser.post(SIGN_UP, NEW | changes)
+    assert browser.post(CODE_PAGE, {"code": code()})["Location"].partition("?")[0] == FIRST
+
+
+def post(browser: Client, answer: dict[str, Any]) -> Any:
+    return browser.post(FIRST, {"credential": json.dumps(answer)})
+
+
+@pytest.fixture
+def browser(client: Client) -> Client:
+    """A person has signed up with a passkey, and is signed in."""
+    up_to_the_passkey(client)
+    assert post(client, Device().made(options(client))).status_code == 302
+    return client
+
+
+def test_a_person_signs_up_with_a_passkey_and_goes_on(client: Client) -> None:
+    address = returning.sign_in_url(AUTHORIZE, name="Photo Printer").replace("sign-in", "sign-up/passkey")
+    answer = client.post(address, NEW | {"next": AUTHORIZE})
+    assert "Photo Printer" in text_of(client.get(answer["Location"]))
+    assert client.get(FIRST)["Location"] == "/accounts/sign-up", "the address comes first"
+    answer = client.post(answer["Location"], {"code": code(), "next": AUTHORIZE})
+    assert "Photo Printer" in text_of(client.get(answer["Location"]))
+    assert not is_signed_in(client)
+    assert post(client, Device().made(options(client)))["Location"] == AUTHORIZE
+    person = User.objects.get()
+    assert not person.has_usable_password(), "what was typed into the other field is not stored"
+    assert person.email_verified_at
+    assert is_signed_in(client)
+
+
+def test_a_taken_address_looks_the_same(client: Client, alice: User) -> None:
+    taken, new = client.post(SIGN_UP, NEW | {"email": alice.email}), Client().post(SIGN_UP, NEW)
+    assert (taken.status_code, taken["Location"]) == (new.status_code, new["Location"])
+    assert text_of(client.get(CODE_PAGE)).count(alice.email) == 1
+    assert mail.outbox[0].subject.startswith("You already have an account")
+
+
+def test_a_passkey_takes_the_invitation_along(client: Client, settings: Any) -> None:
+    settings.SIGN_UP = "invitation"
+    assert b"by invitation" in client.get(SIGN_UP).content
+    link = invitations.link("new@example.org")
+    action = re.search(r'formaction="([^"]+)"', text_of(client.get(link)))
+    assert action
+    client.post(SIGN_UP, NEW)
+    assert not User.objects.exists()
+    client.post(action[1].replace("&amp;", "&"), NEW)
+    assert User.objects.get().email == "new@example.org"
+
+
+def test_where_passkeys_are_not_possible_none_is_offered(client: Client, monkeypatch: Any) -> None:
+    assert "formaction" in text_of(client.get("/accounts/sign-up"))
+    monkeypatch.setattr(passkeys, "host", lambda: "192.0.2.1")
+    assert "formaction" not in text_of(client.get("/accounts/sign-up"))
+    assert client.get(SIGN_UP)["Location"] == "/accounts/sign-up"
+
+
+@pytest.mark.parametrize("ending", ["password", "deactivation", "deletion"])
+def test_an_open_sign_up_adds_no_passkey_once_the_credentials_have_ended(client: Client, ending: str) -> None:
+    """Mallory finds it on a shared computer. The owner went home, and has set a password by mail."""
+    up_to_the_passkey(client)
+    answer = Device().made(options(client))
+    person = User.objects.get()
+    if ending == "password":
+        set_password(person, PASSWORD)
+    elif ending == "deactivation":
+        set_active(person, False)
+    else:
+        person.delete()
+    for response in (post(client, answer), client.get(FIRST)):
+        assert response.status_code == 302
+    assert not Authenticator.objects.exists()
+    assert not is_signed_in(client)
+
+
+def test_nonsense_is_no_passkey_and_the_page_stays(client: Client) -> None:
+    up_to_the_passkey(client)
+    for answer in ({}, [], {"id": "AA"}):
+        assert client.post(FIRST, {"credential": json.dumps(answer)}).status_code == 200
+    assert not Authenticator.objects.exists()
+    assert post(client, Device().made(options(client))).status_code == 302
+
+
+def test_the_last_passkey_stays_until_there_is_a_password(browser: Client) -> None:
+    person = User.objects.get()
+    assert add_fresh(browser, Device()).status_code == 302
+    first, last = Authenticator.objects.filter(type="webauthn").order_by("pk")
+    for passkey, is_removed in ((first, True), (last, False)):
+        browser.post(reverse("mfa_remove_webauthn", args=[passkey.pk]))
+        assert Authenticator.objects.filter(pk=passkey.pk).exists() is not is_removed
+    person.set_password(PASSWORD)
+    person.save()
+    browser = Client()
+    browser.force_login(person)
+    browser.post("/accounts/confirm", {"password": PASSWORD})
+    browser.post(reverse("mfa_remove_webauthn", args=[last.pk]))
+    assert not Authenticator.objects.exists()
+
+
+@pytest.mark.parametrize("path", ["/accounts/delete", "/accounts/email", ADD])
+def test_a_session_is_not_enough_for_a_change(browser: Client, path: str) -> None:
+    answer = browser.get(path, follow=True)
+    assert answer.redirect_chain[-1][0].startswith(("/accounts/confirm/passkey", "/accounts/confirm/code"))
+    assert browser.get("/accounts/password/change")["Location"] == "/accounts/password/reset"
+
+
+def add_fresh(browser: Client, device: Device) -> Any:
+    """Add a passkey as somebody who has proved a moment ago who they are."""
+    session = browser.session
+    person = User.objects.get()
+    session["account_authentication_methods"] = [{"method": "mfa", "at": time.time()}]
+    session["account_authentication_methods_user"] = str(person.pk)
+    session.save()
+    return add(browser, device.made(creation(browser)))
