@@ -27,11 +27,13 @@ from oauth_bridge.storage import applications, client_secrets
 
 SECRET_COOKIE = "new_client_secret"
 SECRET_COOKIE_SECONDS = 120
+# In pages from right to left as well: otherwise the slash at the end of an address is shown before it.
+ADDRESS = {"dir": "ltr"}
 
 
 def _address(label: Any, help_text: Any) -> forms.URLField:
     """The optional address of a page; one without a scheme is https."""
-    widget = forms.URLInput(attrs={"class": "vLargeTextField"})
+    widget = forms.URLInput(attrs={"class": "vLargeTextField", **ADDRESS})
     return forms.URLField(label=label, help_text=help_text, required=False, assume_scheme="https", widget=widget)
 
 
@@ -59,7 +61,7 @@ class ApplicationForm(forms.ModelForm):  # type: ignore[type-arg]
             *("name", "operator", "homepage", "policy_uri", "tos_uri"),
             *("redirect_uris", "initiate_login_uri", "client_type", "is_trusted", "is_enabled"),
         ]
-        widgets = {"redirect_uris": AdminTextareaWidget(attrs={"rows": 4})}
+        widgets = {"redirect_uris": AdminTextareaWidget(attrs={"rows": 4, **ADDRESS})}
         help_texts = {
             "operator": gettext_lazy("The organisation or person that runs it. People see this on the consent page."),
             "redirect_uris": gettext_lazy(
