@@ -130,7 +130,8 @@ class ApplicationAdmin(ModelAdmin):
         """The fields that this administrator can't change.
 
         The client type is fixed at registration, because it decides whether there is a secret. The callback addresses
-        of a trusted application need the permission to trust, because nobody is asked before a code is sent there.
+        of a trusted application need the permission to trust, because nobody is asked before a code is sent there; so
+        does the one where a new sign-in begins.
         """
         fixed = ["client_id", "created", "updated"]
         if obj:
@@ -138,7 +139,7 @@ class ApplicationAdmin(ModelAdmin):
         if not self.has_trust_permission(request):
             fixed.append("is_trusted")
             if obj and obj.is_trusted:
-                fixed.append("redirect_uris")
+                fixed += ["redirect_uris", "initiate_login_uri"]
         return fixed
 
     # Registering and changing ------------------------------------------------------------------------------------
