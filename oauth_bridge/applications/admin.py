@@ -11,7 +11,7 @@ from django.contrib import admin, messages
 from django.contrib.admin.widgets import AdminTextareaWidget
 from django.core import signing
 from django.core.exceptions import PermissionDenied, ValidationError
-from django.db.models import QuerySet
+from django.db.models import Field, QuerySet, URLField
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
@@ -37,6 +37,13 @@ def _address(label: Any, help_text: Any) -> forms.URLField:
     return forms.URLField(label=label, help_text=help_text, required=False, assume_scheme="https", widget=widget)
 
 
+def _https(field: Field[Any, Any], **options: Any) -> forms.Field | None:
+    """The form field of a model's field. Django makes one even of a read-only field, and warns without a scheme."""
+    if isinstance(field, URLField):
+        options["assume_scheme"] = "https"
+    return field.formfield(**options)
+
+
 class ApplicationForm(forms.ModelForm):  # type: ignore[type-arg]
     homepage = _address(gettext_lazy("Homepage"), gettext_lazy("People see its host on the sign-in and consent pages."))
     policy_uri = _address(gettext_lazy("Privacy policy"), gettext_lazy("The consent page links to it."))
@@ -57,6 +64,7 @@ class ApplicationForm(forms.ModelForm):  # type: ignore[type-arg]
 
     class Meta:
         model = Application
+        formfield_callback = _https
         fields = [
             *("name", "operator", "homepage", "policy_uri", "tos_uri"),
             *("redirect_uris", "initiate_login_uri", "client_type", "is_trusted", "is_enabled"),
