@@ -76,12 +76,12 @@ def _row(connection: Connection, *, is_remembered: bool) -> dict[str, Any]:
         "is_remembered": is_remembered,
         "allowed_at": consent and consent.given_at,
         "remembered_until": consent and consent.expires_at,
-        "last_sign_in": sign_ins and {"at": sign_ins.last_at, "ago": _ago(sign_ins.last_at)},
+        "last_sign_in": sign_ins and {"at": sign_ins.last_at, "ago": time_since(sign_ins.last_at)},
         "sign_ins": sign_ins.number if sign_ins else 0,
     }
 
 
-def _ago(moment: datetime) -> str:
+def time_since(moment: datetime) -> str:
     """The time since then in its largest unit. A clock time would be one of another time zone for most people."""
     minutes = (timezone.now() - moment) // timedelta(minutes=1)
     if minutes < 1:

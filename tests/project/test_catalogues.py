@@ -40,7 +40,7 @@ def text(quoted: str) -> str:
 
 
 def messages(path: Path, *options: str) -> dict[str, list[str]]:
-    """Each msgid, before it the msgctxt, after it the msgid_plural, with its translations. `options` are msgattrib's."""
+    """Each msgid, between its msgctxt and msgid_plural, with its translations. `options` are msgattrib's."""
     command = ["msgattrib", "--no-wrap", "--no-obsolete", *options, str(path)]
     output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     found = {}
