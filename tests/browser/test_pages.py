@@ -324,7 +324,7 @@ def test_the_focus_goes_to_the_summary_of_errors_and_from_there_to_the_field(
 
 
 def test_no_page_in_chinese_shows_an_english_sentence(open_browser: Open, visit: Callable[..., Visitor]) -> None:
-    page = open_browser(locale="zh-CN", java_script_enabled=False).new_page()
+    page = open_browser(locale="zh-CN").new_page()
     found = {name: said for name in visit(page, "zh-hans").everything() if (said := English(page.content()).found)}
     assert found == {}
 
