@@ -1,4 +1,4 @@
-"""Messages of Django, allauth and the toolkit that people meet here. Our catalogues replace their translations of these.
+"""Messages of Django, allauth and the toolkit that people meet. Our catalogues replace their translations of these.
 
 So all pages use the same words and address the person in the same way. The names of permissions, which the database
 holds in English, are translated by accounts.admin.
@@ -24,6 +24,21 @@ MESSAGES = [
     gettext_lazy("Public"),
     gettext_lazy("created"),
     gettext_lazy("updated"),
+]
+# Django's Portuguese writes them with a capital.
+MONTHS = [
+    gettext_lazy("January"),
+    gettext_lazy("February"),
+    gettext_lazy("March"),
+    gettext_lazy("April"),
+    gettext_lazy("May"),
+    gettext_lazy("June"),
+    gettext_lazy("July"),
+    gettext_lazy("August"),
+    gettext_lazy("September"),
+    gettext_lazy("October"),
+    gettext_lazy("November"),
+    gettext_lazy("December"),
 ]
 PERMISSIONS = [
     gettext_noop("Can add application"),
