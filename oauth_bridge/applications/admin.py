@@ -99,7 +99,7 @@ class RotationForm(forms.Form):
 class ApplicationAdmin(ModelAdmin):
     form = ApplicationForm
     view_on_site = False
-    list_display = ["name", "client_id", "homepage_host", "client_type", "is_trusted", "is_enabled", "created"]
+    list_display = ["name", "client_id", "host", "client_type", "is_trusted", "is_enabled", "created"]
     list_filter = ["is_enabled", "is_trusted", "client_type"]
     search_fields = ["name", "client_id", "homepage", "redirect_uris"]
     actions = ["disable", "enable"]
@@ -115,6 +115,10 @@ class ApplicationAdmin(ModelAdmin):
         (gettext_lazy("What it may do"), {"fields": ["client_type", "is_trusted", "is_enabled"]}),
         (gettext_lazy("Registration"), {"fields": ["client_id", "created", "updated"]}),
     ]
+
+    @admin.display(description=gettext_lazy("host of the homepage"))
+    def host(self, application: Application) -> str:
+        return application.homepage_host
 
     # Permissions -------------------------------------------------------------------------------------------------
 
