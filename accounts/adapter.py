@@ -165,6 +165,8 @@ class AccountAdapter(DefaultAccountAdapter):
         is_new = user.email != email_address.email
         try:
             with transaction.atomic():
+                if User.objects.select_for_update().filter(pk=user.pk).first() is None:  # deleted at this moment
+                    return False
                 verification.forget_unverified(user)
                 confirmed: bool = super().confirm_email(request, email_address)
                 if confirmed:

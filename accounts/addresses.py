@@ -14,7 +14,7 @@ from django.views.decorators.cache import never_cache
 from django.views.generic.edit import FormView
 
 from accounts import known_browsers, returning, throttling, verification
-from accounts.forms import NewAddressForm
+from accounts.forms import CodeForm, NewAddressForm
 from accounts.freshness import fresh_sign_in_required
 from accounts.models import User
 from accounts.pages import AccountPageMixin
@@ -57,6 +57,8 @@ class CodeView(StepMixin, library.ConfirmEmailVerificationCodeView):
         return redirect(returning.requested(request) or "profile") if is_done else response
 
     def form_valid(self, form: Any) -> HttpResponse:
+        if isinstance(form, CodeForm) and form.user is None:  # the account was deleted meanwhile
+            return cast(HttpResponse, self.stage.abort() if self.stage else redirect("account_login"))
         before = getattr(self.request.user, "email", None)
         response = cast(HttpResponse, super().form_valid(form))
         person = self.request.user

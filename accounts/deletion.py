@@ -50,7 +50,7 @@ def delete_account(person: User) -> None:
 def delete_never_confirmed(people: Iterable[UUID]) -> int:
     """Delete those of the accounts whose owners signed up, but never confirmed the address. Returns their number.
 
-    An account that an operator prepared stays: nobody has typed its password yet, so no code was mailed.
+    Who confirms the address meanwhile keeps the account.
     """
     found = User.objects.filter(pk__in=people, email_verified_at=None, emailaddress__verified=False)
     return found.delete()[1].get(User._meta.label, 0)

@@ -172,9 +172,15 @@ class NewPasswordForm(PasswordFormMixin, ResetPasswordKeyForm):
         return str(get_adapter().clean_password(self.cleaned_data["password1"], user=self.user))
 
     def save(self) -> None:
-        """Also mark the address as verified: the link was sent to it."""
+        """Also mark the address as verified, because the link was sent to it, and begin a new session.
+
+        The new password ends the session of a person who was signed in. What it knows must not stand in for the second
+        factor, and the steps after this one can't be stored in it.
+        """
         super().save()
         verification.mark_verified(self.user)
+        adapter = get_adapter()
+        adapter.logout(adapter.request)
 
 
 class PasswordChangeForm(PasswordFormMixin, ChangePasswordForm):

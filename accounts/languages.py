@@ -8,10 +8,11 @@ from django.conf import settings
 from django.contrib.auth import REDIRECT_FIELD_NAME
 from django.db import Error
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils import translation
 from django.views.decorators.csrf import csrf_exempt
-from django.views.decorators.http import require_POST
+from django.views.decorators.http import require_http_methods
 
 from accounts import returning
 from accounts.models import User
@@ -22,9 +23,11 @@ COOKIE_AGE_SECONDS = 365 * 24 * 3600
 # Error pages have the form too, also those without session and database, where there is no token. A forged post does no
 # more than a link with `ui_locales`; and without the cookie of the session, which is SameSite, it stores nothing.
 @csrf_exempt
-@require_POST
+@require_http_methods(["GET", "HEAD", "POST"])
 def choose(request: HttpRequest) -> HttpResponse:
     """Keep the posted language for this browser and the person, and go back to the page."""
+    if request.method != "POST":  # the address of an error page that answered a post, opened again
+        return redirect("profile")
     there = request.POST.get(REDIRECT_FIELD_NAME, "")
     response = HttpResponseRedirect(there if returning.is_own_path(there) else reverse("profile"), status=303)
     language = request.POST.get("language", "")

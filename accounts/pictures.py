@@ -13,7 +13,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -27,7 +26,7 @@ from django.core.files.base import File
 from django.utils.translation import gettext as _
 
 from accounts import decoder
-from accounts.uploads import UPLOAD_MAX_BYTES, LostUpload
+from accounts.uploads import UPLOAD_MAX_BYTES, LostUpload, temporary_file
 
 SIZE_PIXELS = 256
 MAX_MEGAPIXELS = 50
@@ -41,6 +40,8 @@ WAIT_SECONDS = 10.0
 RUN_SECONDS = 20.0
 POLL_SECONDS = 0.05
 RETRY_AFTER_SECONDS = 10
+# The codes of refusals for which no picture is decoded.
+UNREAD = ("lost", "too_large", "busy")
 # The variables that Python needs to find itself and its packages. SECRET_KEY and the others stay here.
 PASSED_ON = ("LD_LIBRARY_PATH", "PYTHONHOME", "PYTHONPATH", "PYTHONPYCACHEPREFIX", "PYTHONDONTWRITEBYTECODE")
 
@@ -84,7 +85,7 @@ def reencode(upload: File[Any], size: int = SIZE_PIXELS, crop: Crop = MIDDLE) ->
         text = _("This picture is larger than %(count)s MB. Choose a smaller one.")
         raise ValidationError(text % {"count": UPLOAD_MAX_BYTES // 1024**2}, code="too_large")
     try:
-        with _turn() as lock, _on_disk(upload) as source, _temporary_file() as result:
+        with _turn() as lock, _on_disk(upload) as source, temporary_file() as result:
             status = _run(source, result, lock, size, crop)
             result.seek(0)
             picture = result.read(decoder.MAX_RESULT_BYTES)
@@ -153,17 +154,13 @@ def _on_disk(upload: File[Any]) -> Iterator[IO[bytes]]:
     try:
         descriptor = upload.fileno()
     except OSError:
-        with _temporary_file() as copy:
+        with temporary_file() as copy:
             shutil.copyfileobj(upload, copy)
             copy.seek(0)
             yield copy
     else:
         os.lseek(descriptor, 0, os.SEEK_SET)
         yield upload
-
-
-def _temporary_file() -> IO[bytes]:
-    return tempfile.TemporaryFile(dir=settings.FILE_UPLOAD_TEMP_DIR)
 
 
 def _refusal(status: int) -> ValidationError:

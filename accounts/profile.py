@@ -6,9 +6,10 @@ from typing import Any
 
 from django import forms
 from django.core.exceptions import ValidationError
+from django.core.files.base import File
 from django.utils.translation import gettext_lazy as _
 
-from accounts import avatars, pictures
+from accounts import avatars, pictures, throttling
 from accounts.forms import NicknameField
 from accounts.models import User
 
@@ -73,10 +74,24 @@ class ProfileForm(forms.ModelForm):  # type: ignore[type-arg]
         if not self.errors and (upload := cleaned["picture"]):
             crop = pictures.Crop(cleaned["zoom"] / 100, cleaned["across"] / 100, cleaned["down"] / 100)
             try:
-                cleaned["picture"] = pictures.reencode(upload, crop=crop)
+                cleaned["picture"] = self._read(upload, crop)
             except ValidationError as error:
                 self.add_error("picture", error)
         return cleaned
+
+    def _read(self, upload: File[Any], crop: pictures.Crop) -> bytes:
+        """As `pictures.reencode`, and refused beyond the person's limit (D21). What was not read does not count."""
+        if seconds := throttling.picture_wait(self.instance):
+            text = throttling.picture_message(seconds)
+            raise ValidationError(text, code="throttled", params={"seconds": seconds})
+        try:
+            picture = pictures.reencode(upload, crop=crop)
+        except ValidationError as error:
+            if error.code not in pictures.UNREAD:
+                throttling.count_picture(self.instance)
+            raise
+        throttling.count_picture(self.instance)
+        return picture
 
     def save(self, commit: bool = True) -> User:
         """Raises NotStored: the picture could not be stored. The nickname is saved."""

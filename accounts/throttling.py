@@ -1,4 +1,4 @@
-"""The limits of failed sign-ins, of requests for a reset link and of codes to new addresses. D21.
+"""The limits of failed sign-ins, of requests for a reset link, of codes to new addresses and of pictures. D21.
 
 Failures are looked up before the password is checked and counted after it, so attempts at the same moment may exceed a
 limit by their number. That is accepted.
@@ -27,6 +27,8 @@ PASSKEY_OPTIONS_PER_ADDRESS = "60/m"
 RESET_EMAILS = "5/h"
 # Codes to new addresses that one person may ask for. Each may be sent again twice.
 NEW_ADDRESSES = "5/h"
+# Pictures of one person that are read. Each may take accounts.decoder.MAX_CPU_SECONDS, and others wait meanwhile.
+PICTURES = "20/h"
 # Mails that strangers can have sent to one mailbox: that the address has an account already, and codes of each kind.
 TAKEN_MAILS = "5/h"
 CODES = "10/h"
@@ -65,6 +67,19 @@ def may_send_reset_email(request: HttpRequest, email: str) -> bool:
 def new_address_wait(person: User) -> int:
     """Count a code to a new address against the person who asked for it: 0, or the seconds to wait."""
     return limits.attempt(Counter("new_address", str(person.pk), rate=NEW_ADDRESSES))
+
+
+def picture_wait(person: User) -> int:
+    """Seconds until another picture of the person is read; 0 when it is read now."""
+    return limits.exceeded(_pictures(person))
+
+
+def count_picture(person: User) -> None:
+    limits.count(_pictures(person))
+
+
+def _pictures(person: User) -> Counter:
+    return Counter("picture", str(person.pk), rate=PICTURES)
 
 
 def may_send_taken_mail(email: str) -> bool:
@@ -106,12 +121,18 @@ def _account_counters(
 
 
 def retry_message(seconds: int) -> str:
-    if seconds < 60:
-        when = ngettext("%(count)d second", "%(count)d seconds", seconds) % {"count": seconds}
-    else:
-        minutes = ceil(seconds / 60)
-        when = ngettext("%(count)d minute", "%(count)d minutes", minutes) % {"count": minutes}
     return _(
         "Too many sign-ins have failed, perhaps not yours. Try again in %(when)s,"
         " or choose a new password with the link below, which works at once."
-    ) % {"when": when}
+    ) % {"when": _duration(seconds)}
+
+
+def picture_message(seconds: int) -> str:
+    return _("You have tried many pictures in a short time. Try again in %(when)s.") % {"when": _duration(seconds)}
+
+
+def _duration(seconds: int) -> str:
+    if seconds < 60:
+        return ngettext("%(count)d second", "%(count)d seconds", seconds) % {"count": seconds}
+    minutes = ceil(seconds / 60)
+    return ngettext("%(count)d minute", "%(count)d minutes", minutes) % {"count": minutes}

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import logging
 import os
 import re
 from dataclasses import dataclass
@@ -37,6 +38,8 @@ LIGHT_PAGE = "#f2f1ec"
 DARK_SURFACE, DARK_SUNKEN = "#181c1b", "#1f2423"
 MARK_COLOR = b"#17695d"
 
+logger = logging.getLogger(__name__)
+
 
 @dataclass(frozen=True)
 class File:
@@ -55,14 +58,31 @@ class File:
         return reverse("brand", args=[self.name])
 
 
+# By path, as they were read last.
+_logos: dict[str, File] = {}
+
 # Variables -----------------------------------------------------------------------------------------------------------
 
 
 def logo(name: str) -> File | None:
-    """The picture at the path in the variable; None when it is not set."""
+    """The picture at the path in the variable; None when it is not set.
+
+    Raises ImproperlyConfigured: it is not a picture. One that was read before is kept then, with a warning: gunicorn
+    ends altogether when a new worker can't start, and its first process, of which workers are copies, has read it.
+    """
     path = os.environ.get(name, "").strip()
     if not path:
         return None
+    try:
+        _logos[path] = _picture(name, path)
+    except ImproperlyConfigured as error:
+        if path not in _logos:
+            raise
+        logger.warning("the former logo is shown", extra={"reason": str(error)})
+    return _logos[path]
+
+
+def _picture(name: str, path: str) -> File:
     form = f"{name} must be the full path of an SVG, PNG or WebP picture of at most {LOGO_MAX_BYTES // 1024} kB"
     try:
         with Path(path).open("rb") as file:

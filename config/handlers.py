@@ -9,7 +9,7 @@ from django.conf import settings
 from django.contrib.sessions.exceptions import SessionInterrupted
 from django.core.exceptions import DisallowedHost, RequestDataTooBig, TooManyFieldsSent, TooManyFilesSent
 from django.db import InterfaceError, InternalError, OperationalError, connection
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, UnreadablePostError
 from django.http.response import HttpResponseBase
 from django.urls import reverse
 from django.views.decorators.csrf import requires_csrf_token
@@ -96,6 +96,8 @@ def server_error(request: HttpRequest) -> HttpResponse:
         # An SQLite file that was opened while it could only be read would stay so until the server is restarted.
         connection.close()
         return error_response(request, RequestError(Fault.AWAY, {"Retry-After": RETRY_AFTER_SECONDS}))
+    if isinstance(exception, UnreadablePostError):  # the client is gone, or was silent for too long
+        return error_response(request, RequestError(Fault.BAD_REQUEST))
     if isinstance(exception, hashing.HashingBusy):
         return error_response(request, RequestError(Fault.BUSY, {"Retry-After": str(hashing.RETRY_AFTER_SECONDS)}))
     logger.error("unhandled exception", exc_info=exception, extra={"reference": reference})

@@ -35,6 +35,8 @@ MACHINES = ("/oauth/", "/.well-known/", "/health/", "/openapi.json")
 CLIENT_ID = re.compile(r"(?:^|&)client_id=")
 UI_LOCALES = re.compile(r"(?:^|&)ui_locales=([^&]*)")
 READ_CHARACTERS = 200  # of ui_locales
+# With the separator that would be left over.
+WISH = re.compile(r"&ui_locales=[^&]*|(?<=\?)ui_locales=[^&]*&?")
 
 GetResponse = Callable[[HttpRequest], HttpResponseBase]
 
@@ -108,8 +110,11 @@ def switcher(request: HttpRequest) -> dict[str, Any]:
     """For the form at the foot of each page: the languages, and the address that it returns to.
 
     A page that answers a post passes `language_next` itself. Without an address there is no form: where cookies do not
-    exist, and where a post to AUTHORIZE failed, which no address repeats.
+    exist, and where a post to AUTHORIZE failed, which no address repeats. An application's link is without its
+    `ui_locales`, which would come before the choice.
     """
     is_repeatable = request.path_info != AUTHORIZE or request.method in ("GET", "HEAD")
     there = path_as_sent(request) if is_repeatable and is_at_pages(request) else ""
+    if request.path_info == AUTHORIZE:
+        there = WISH.sub("", there)
     return {"languages": settings.LANGUAGES, "language_next": there}

@@ -3,9 +3,11 @@
 import os
 import re
 from collections.abc import Iterable
-from wsgiref.types import StartResponse, WSGIEnvironment
+from contextlib import suppress
+from wsgiref.types import InputStream, StartResponse, WSGIEnvironment
 
 from django.core.wsgi import get_wsgi_application
+from django.http import UnreadablePostError
 
 from config.infrastructure import postgresql
 
@@ -19,6 +21,27 @@ postgresql.timeouts["statement_timeout"] = postgresql.STATEMENT_TIMEOUT_SECONDS
 django_application = get_wsgi_application()
 
 
+class WholeBody:
+    """A body of a known length. Reading raises UnreadablePostError when it ends early, or a part would seem whole."""
+
+    def __init__(self, stream: InputStream, length: int) -> None:
+        self.stream, self.left = stream, length
+
+    def read(self, size: int = -1) -> bytes:
+        data = self.stream.read(size)
+        return self._counted(data, is_short=len(data) < size)
+
+    def readline(self, size: int = -1) -> bytes:
+        data = self.stream.readline(size)
+        return self._counted(data, is_short=len(data) < size and not data.endswith(b"\n"))
+
+    def _counted(self, data: bytes, *, is_short: bool) -> bytes:
+        self.left -= len(data)
+        if is_short and self.left > 0:
+            raise UnreadablePostError("the body ended early")
+        return data
+
+
 def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
     """Django, with only the media type and a boundary left in `Content-Type`.
 
@@ -28,6 +51,8 @@ def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iter
     if content_type := environ.get("CONTENT_TYPE", "")[:CONTENT_TYPE_MAX_LENGTH]:
         boundary = BOUNDARY.search(content_type)
         environ["CONTENT_TYPE"] = content_type.partition(";")[0] + (boundary[0] if boundary else "")
+    with suppress(ValueError):  # Django reads nothing then
+        environ["wsgi.input"] = WholeBody(environ["wsgi.input"], int(environ.get("CONTENT_LENGTH") or 0))
     response = django_application(environ, start_response)
     return without_body(response) if environ["REQUEST_METHOD"] == "HEAD" else response
 

@@ -67,6 +67,12 @@ class SecondFactorView(StepMixin, base.AuthenticateView):
 class FirstPasskeyView(StepMixin, webauthn.SignupWebAuthnView):
     """Adds the passkey of an account that is made without a password, once its address is confirmed."""
 
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        """Lead to the sign-in where the cookie was lost: the account exists, and a password by mail opens it."""
+        response = super().dispatch(request, *args, **kwargs)
+        is_lost = response.get("Location") == reverse("account_signup")
+        return returning.carry(request, redirect("account_login")) if is_lost else response
+
     def get_form_class(self) -> type[AddPasskeyForm]:
         return AddPasskeyForm
 

@@ -13,15 +13,20 @@ from django.utils.translation import gettext_noop
 
 _JOINER = "\u200d"
 _CATEGORIES = frozenset({"Cc", "Cs", "Zl", "Zp"})
+# Letters and a symbol without a shape, beside the format characters (Cf).
+_SHAPELESS = frozenset("\u115f\u1160\u2800\u3164\uffa0")
 _DIRECTIONS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 
 
 def refuse_control_characters(text: str) -> None:
     """Raises ValidationError: the text contains NUL, another control character, or one that changes text direction.
 
-    A database cannot store them, or a page would show the text in another order.
+    A database cannot store them, or a page would show the text in another order. So does a text of which nothing can be
+    seen, apart from white space, which forms remove.
     """
-    if any(unicodedata.category(character) in _CATEGORIES or character in _DIRECTIONS for character in text):
+    if _is_unseen(text.strip()) or any(
+        unicodedata.category(character) in _CATEGORIES or character in _DIRECTIONS for character in text
+    ):
         raise ValidationError(_("This holds characters that can't be used here."), code="control_characters")
 
 
@@ -66,6 +71,12 @@ def path_as_sent(request: HttpRequest) -> str:
     # WSGI passes the bytes of the query decoded as latin-1 (PEP 3333).
     query = quote(request.META.get("QUERY_STRING", "").encode("latin-1", "replace"), safe="!$&'()*+,;=:@/?%-._~[]")
     return f"{path}?{query}" if query else path
+
+
+def _is_unseen(text: str) -> bool:
+    return bool(text) and all(
+        unicodedata.category(character) in ("Cf", "Zs") or character in _SHAPELESS for character in text
+    )
 
 
 def _is_flag_half(character: str) -> bool:

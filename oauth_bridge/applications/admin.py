@@ -11,7 +11,7 @@ from django.contrib import admin, messages
 from django.contrib.admin.widgets import AdminTextareaWidget
 from django.core import signing
 from django.core.exceptions import PermissionDenied, ValidationError
-from django.db.models import QuerySet
+from django.db.models import Field, QuerySet, URLField
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
@@ -27,12 +27,21 @@ from oauth_bridge.storage import applications, client_secrets
 
 SECRET_COOKIE = "new_client_secret"
 SECRET_COOKIE_SECONDS = 120
+# In pages from right to left as well: otherwise the slash at the end of an address is shown before it.
+ADDRESS = {"dir": "ltr"}
 
 
 def _address(label: Any, help_text: Any) -> forms.URLField:
     """The optional address of a page; one without a scheme is https."""
-    widget = forms.URLInput(attrs={"class": "vLargeTextField"})
+    widget = forms.URLInput(attrs={"class": "vLargeTextField", **ADDRESS})
     return forms.URLField(label=label, help_text=help_text, required=False, assume_scheme="https", widget=widget)
+
+
+def _https(field: Field[Any, Any], **options: Any) -> forms.Field | None:
+    """The form field of a model's field. Django makes one even of a read-only field, and warns without a scheme."""
+    if isinstance(field, URLField):
+        options["assume_scheme"] = "https"
+    return field.formfield(**options)
 
 
 class ApplicationForm(forms.ModelForm):  # type: ignore[type-arg]
@@ -55,11 +64,12 @@ class ApplicationForm(forms.ModelForm):  # type: ignore[type-arg]
 
     class Meta:
         model = Application
+        formfield_callback = _https
         fields = [
             *("name", "operator", "homepage", "policy_uri", "tos_uri"),
             *("redirect_uris", "initiate_login_uri", "client_type", "is_trusted", "is_enabled"),
         ]
-        widgets = {"redirect_uris": AdminTextareaWidget(attrs={"rows": 4})}
+        widgets = {"redirect_uris": AdminTextareaWidget(attrs={"rows": 4, **ADDRESS})}
         help_texts = {
             "operator": gettext_lazy("The organisation or person that runs it. People see this on the consent page."),
             "redirect_uris": gettext_lazy(
@@ -132,7 +142,8 @@ class ApplicationAdmin(ModelAdmin):
         """The fields that this administrator can't change.
 
         The client type is fixed at registration, because it decides whether there is a secret. The callback addresses
-        of a trusted application need the permission to trust, because nobody is asked before a code is sent there.
+        of a trusted application need the permission to trust, because nobody is asked before a code is sent there; so
+        does the one where a new sign-in begins.
         """
         fixed = ["client_id", "created", "updated"]
         if obj:
@@ -140,7 +151,7 @@ class ApplicationAdmin(ModelAdmin):
         if not self.has_trust_permission(request):
             fixed.append("is_trusted")
             if obj and obj.is_trusted:
-                fixed.append("redirect_uris")
+                fixed += ["redirect_uris", "initiate_login_uri"]
         return fixed
 
     # Registering and changing ------------------------------------------------------------------------------------

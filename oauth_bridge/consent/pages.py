@@ -73,6 +73,8 @@ def consent(request: HttpRequest, application: Application, pending: PendingRequ
         "switch_account_url": switch_account_url(pending, application),
         "switch_next": authorize_path(pending),
         "notice": _("This page was out of date. Please confirm once more.") if notice else "",
+        # The address of the link may be too long for a redirect. A choice of the language must not skip the question.
+        "language_next": authorize_path(pending, **({NOTICE: "1"} if notice else {})),
     }
     response = render(request, "oauth_bridge/consent.html", context)
     response["Content-Security-Policy"] = form_action(pending.redirect_uri)

@@ -64,10 +64,12 @@ TABLES = (
     Table(Session, "expire_date <= %s", (timedelta(0),)),
     # `accounts.outbox` deletes them, and logs those that were not sent. The purge finds some where nothing sends.
     Table(OutgoingMail, "expires_at <= %s", (timedelta(days=1),)),
-    # People who signed up but never confirmed the address, which nobody else can take meanwhile.
+    # People who signed up but never confirmed the address, which nobody else can take meanwhile. Before the first
+    # sign-in only a sign-up stores a language; accounts that an operator prepared have none. A deactivation is to last.
     Table(
         User,
-        "email_verified_at IS NULL AND last_login IS NULL AND NOT is_staff AND NOT is_superuser AND created_at <= %s",
+        "email_verified_at IS NULL AND last_login IS NULL AND language <> '' AND is_active"
+        " AND NOT is_staff AND NOT is_superuser AND created_at <= %s",
         (UNCONFIRMED_KEPT_FOR,),
         delete_never_confirmed,
     ),
@@ -130,8 +132,8 @@ def batches(now: datetime) -> Iterator[Batch]:
     statements = RANGE_STATEMENTS[connection.vendor]
     bounds = [(table, *_bounds(statements, table)) for table in TABLES]
     passed, total = 0, sum(end - start for _, start, end in bounds)
-    size = statements.min_size
     for table, start, end in bounds:
+        size = statements.min_size  # a row of this table may cost more than one of the table before
         while start < end:
             stop = min(start + size, end)
             try:

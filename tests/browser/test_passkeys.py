@@ -199,9 +199,11 @@ def test_the_last_passkey_without_a_password_can_not_be_removed(
     page.get_by_label("New password", exact=True).fill(PASSWORD)
     page.get_by_label("New password again").fill(PASSWORD)
     press(page, page.get_by_role("button", name="Save the password"))
-    # The device confirms what the browser offers by itself.
+    # The passkey is the second factor of the new password.
+    expect(page.get_by_role("heading", name="Confirm that it is you")).to_be_visible()
+    expect(page.get_by_text("Your new password is saved")).to_be_visible()
+    press(page, page.get_by_role("button", name="Use a passkey"))
     expect(page).to_have_url(re.compile("/accounts/profile$"))
-    page.wait_for_load_state()
     page.goto(f"{driver.auth_url}/accounts/security")
     press(page, page.get_by_role("link", name="Remove"))
     press(page, page.get_by_role("button", name="Remove"))

@@ -218,6 +218,54 @@ def test_another_account_is_chosen_on_the_consent_page(way: Way, alice: Any) -> 
     way.ends(page)
 
 
+def choose_password(page: Page, server: Server, email: str) -> None:
+    """From a sign-in page, with the link that is mailed."""
+    press(page, page.get_by_role("link", name="Forgot it?"))
+    page.get_by_label("E-mail address").fill(email)
+    press(page, page.get_by_role("button", name="Send the link"))
+    page.goto(server.reset_link())
+    page.get_by_label("New password", exact=True).fill(NEW_PASSWORD)
+    page.get_by_label("New password again").fill(NEW_PASSWORD)
+    press(page, page.get_by_role("button", name="Save the password"))
+
+
+def test_lost_cookies_at_the_first_passkey_lead_to_a_password_by_mail(way: Way) -> None:
+    page = way.begin()
+    email: str = PersonFactory.build().email
+    press(page, page.get_by_role("link", name="Create an account"))
+    page.get_by_label("E-mail address").fill(email)
+    press(page, page.get_by_role("button", name="Create an account with a passkey"))
+    confirm(page, way.code(email))
+    way.names(page, "Add your passkey")
+    page.context.clear_cookies()
+    page.reload()
+    way.names(page, "Sign in to continue to")
+    choose_password(page, way.server, email)
+    way.ends(page)
+
+
+@SCRIPT
+def test_the_second_factor_comes_after_a_password_by_mail(way: Way, alice: Any, script: bool) -> None:
+    """In the browser of a person who is signed in, too, whose session ends with the new password."""
+    codes = recovery_codes(way.start().new_page(), way.server, alice)
+    page = way.begin(script=script)
+    choose_password(page, way.server, alice.email)
+    way.names(page, "Confirm that it is you")
+    type_code(page, codes[0])
+    page.goto(f"{way.server.auth_url}/accounts/password/reset")
+    page.get_by_label("E-mail address").fill(alice.email)
+    press(page, page.get_by_role("button", name="Send the link"))
+    page.goto(way.server.reset_link())
+    page.get_by_label("New password", exact=True).fill(PASSWORD)
+    page.get_by_label("New password again").fill(PASSWORD)
+    press(page, page.get_by_role("button", name="Save the password"))
+    expect(page.get_by_role("heading", name="Confirm that it is you")).to_be_visible()
+    page.goto(way.link(way.application, state="kept"))
+    way.names(page, "Confirm that it is you")
+    type_code(page, codes[1])
+    way.ends(page)
+
+
 @SCRIPT
 @pytest.mark.parametrize("lost", ["session", "cookies"])
 def test_a_consent_page_outlives_the_sign_in(way: Way, alice: Any, lost: str, script: bool) -> None:

@@ -116,6 +116,24 @@ def test_what_the_server_refuses_by_itself_is_told_in_json(provider: Server, nam
         assert header in head
 
 
+@pytest.mark.parametrize("path", [b"/oauth/token", b"/accounts/language", b"/accounts/sign-in"])
+def test_a_form_that_is_cut_off_is_not_taken_for_whole(provider: Server, path: bytes) -> None:
+    """Otherwise a connection that breaks in the middle of a name or a password would store half of it."""
+    form = b"grant_type=authorization_code&next=/&language=de"
+    host = urlsplit(provider.auth_url).netloc.encode()
+
+    def post(length: int) -> bytes:
+        sent = request(b"POST " + path, FORM + b"Content-Length: %d\r\n" % length, form)
+        return send(provider, sent.replace(b"Host: localhost", b"Host: " + host))
+
+    assert status_of(post(len(form))) in (303, 400, 403)
+    errors = provider.log.count('"level":"error"')
+    answer = post(len(form) + 10)
+    assert status_of(answer) in (400, 403)
+    assert b"language=" not in answer
+    assert provider.log.count('"level":"error"') == errors
+
+
 @contract("D12.media-type", "4.3")
 def test_a_chunked_body_is_read_like_any_other(driver: OAuthDriver, provider: Server, application: Registered) -> None:
     code = CodeFactory(application=application).raw

@@ -6,6 +6,8 @@
 
 from __future__ import annotations
 
+import fcntl
+import io
 import time
 from datetime import UTC, datetime
 from types import SimpleNamespace
@@ -14,9 +16,11 @@ from typing import Any
 import pytest
 import time_machine
 from django.core import mail
+from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
+from PIL import Image
 
-from accounts import throttling
+from accounts import decoder, pictures, throttling
 from accounts.models import User
 from config.infrastructure import limits
 from config.infrastructure.limits import Counter
@@ -249,6 +253,53 @@ def test_new_address_lets_the_victim_go_on(settings: Any, alice: User) -> None:
     settings.RATES = {"sign_in_account": "10/15m"}
     ask_for_codes(PersonFactory(), 7)
     assert statuses(ask_for_codes(alice, 1)) == [302]
+
+
+# Pictures -------------------------------------------------------------------------------------------------------------
+
+
+def small_picture() -> bytes:
+    output = io.BytesIO()
+    Image.new("RGB", (4, 4)).save(output, "PNG")
+    return output.getvalue()
+
+
+def upload(browser: Client, content: bytes) -> Any:
+    return browser.post("/accounts/profile", {"nickname": "N", "picture": SimpleUploadedFile("me.png", content)})
+
+
+@pytest.fixture
+def three_pictures(settings: Any, monkeypatch: Any) -> None:
+    settings.RATES = {"sign_in_account": "10/15m"}
+    monkeypatch.setattr(throttling, "PICTURES", "3/h")
+
+
+@pytest.mark.usefixtures("three_pictures")
+def test_picture_stops_the_attacker(client: Client) -> None:
+    """Also pictures that can't be decoded count: the attempt takes the time of others."""
+    mallory = PersonFactory()
+    client.force_login(mallory)
+    answers = [upload(client, b"not a picture") for _ in range(5)]
+    assert statuses(answers) == [200] * 3 + [429] * 2
+    assert 1 <= int(answers[4]["Retry-After"]) <= 3600
+    assert "You have tried many pictures in a short time." in answers[4].content.decode()
+
+
+@pytest.mark.usefixtures("three_pictures")
+def test_picture_lets_the_victim_go_on(client: Client, alice: User, monkeypatch: Any) -> None:
+    """Another person, and the same one without a picture. What was not decoded does not count."""
+    mallory = PersonFactory()
+    client.force_login(mallory)
+    for _ in range(4):
+        upload(client, b"not a picture")
+    assert client.post("/accounts/profile", {"nickname": "New"}).status_code == 302
+    client.force_login(alice)
+    monkeypatch.setattr(pictures, "WAIT_SECONDS", 0)
+    with open(decoder.__file__, "rb") as other_worker:
+        fcntl.flock(other_worker, fcntl.LOCK_EX)
+        assert statuses([upload(client, small_picture()) for _ in range(4)]) == [503] * 4
+    assert statuses([upload(client, small_picture()) for _ in range(4)]) == [302] * 3 + [429]
+    assert User.objects.get(pk=alice.pk).avatar
 
 
 NEW_ACCOUNT = {"nickname": "Mallory", "password1": "a long enough phrase"}

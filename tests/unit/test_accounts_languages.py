@@ -15,11 +15,13 @@ from django.utils import translation
 
 from accounts import outbox
 from accounts.models import User
+from oauth_bridge.consent import remembered
 from tests.factories import PASSWORD, CodeFactory, PersonFactory, Registered
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("fresh_counters")]
 
 PAGE = {"accept": "text/html"}
+FORM = "application/x-www-form-urlencoded"
 CHOOSE = "/accounts/language"
 SIGN_IN = "/accounts/sign-in"
 
@@ -61,6 +63,46 @@ def test_a_choice_ends_the_wish_of_the_application(client: Client, application: 
     answer = switched(client, client.get(sign_in), "es")
     assert answer["Location"] == sign_in
     assert client.get(sign_in)["Content-Language"] == "es"
+
+
+@pytest.mark.parametrize("more", [{"state": "s"}, {"state": "ü" * 4096}, {"client_id": "unknown"}])
+def test_a_choice_on_the_page_of_a_link_ends_its_wish(
+    client: Client, application: Registered, more: dict[str, str]
+) -> None:
+    """Also where the link is longer than a redirect can be."""
+    client.force_login(PersonFactory())
+    page = client.get(link(application, ui_locales="ar", **more), headers=PAGE)
+    assert page["Content-Language"] == "ar"
+    again = client.get(switched(client, page, "es")["Location"], headers=PAGE)
+    assert (again["Content-Language"], again.status_code) == ("es", page.status_code)
+    assert ('name="pending"' in again.content.decode()) is (page.status_code == 200)
+
+
+def test_a_choice_does_not_answer_a_page_that_asks_again(client: Client, application: Registered) -> None:
+    alice = PersonFactory()
+    client.force_login(alice)
+    consent = client.get(link(application))
+    remembered.remember(alice, application.row)
+    form = {"pending": str(consent.context["pending"]), "decision": "allow"}
+    other = Client()
+    other.force_login(alice)
+    again = other.post("/oauth/authorize", urlencode(form), content_type=FORM)["Location"]
+    page = other.get(switched(other, other.get(again), "de")["Location"])
+    assert (page.status_code, page["Content-Language"]) == (200, "de")
+    assert 'name="decision" value="allow"' in page.content.decode()
+
+
+@pytest.mark.parametrize(
+    ("sent", "left"),
+    [
+        ("a=b&ui_locales=de", "a=b"),
+        ("ui_locales=de&a=b", "a=b"),
+        ("a=b&ui_locales=de&x_ui_locales=c", "a=b&x_ui_locales=c"),
+    ],
+)
+def test_the_address_of_a_link_loses_nothing_else(client: Client, sent: str, left: str) -> None:
+    page = client.get(f"/oauth/authorize?{sent}", headers=PAGE)
+    assert switched(client, page, "es")["Location"] == f"/oauth/authorize?{left}"
 
 
 def test_the_request_goes_on_after_a_choice_on_any_page(client: Client, application: Registered) -> None:
@@ -111,9 +153,10 @@ def test_the_form_needs_no_token_because_a_link_can_do_the_same() -> None:
     assert browser.post(CHOOSE, {"next": SIGN_IN, "language": "de"}).cookies[settings.LANGUAGE_COOKIE_NAME].value
 
 
-def test_a_get_changes_nothing(client: Client) -> None:
+def test_a_get_changes_nothing_and_shows_a_page(client: Client) -> None:
     answer = client.get(f"{CHOOSE}?language=de", headers=PAGE)
-    assert (answer.status_code, len(answer.cookies)) == (405, 0)
+    assert (answer.status_code, answer["Location"], len(answer.cookies)) == (302, "/accounts/profile", 0)
+    assert client.put(CHOOSE).status_code == 405
 
 
 # The person -----------------------------------------------------------------------------------------------------------

@@ -61,6 +61,24 @@ def path_of(person: User) -> str:
 # Profile --------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("name", ["me.png", "me." + "x" * 240, "me." + "ü" * 120, "." * 255])
+def test_a_received_file_has_no_name_on_the_disk(
+    browser: Client, alice: User, settings: Any, tmp_path: Path, monkeypatch: Any, name: str
+) -> None:
+    """So the one of a worker that is killed is gone, and a long ending of the name that was sent does no harm."""
+    settings.FILE_UPLOAD_TEMP_DIR = str(tmp_path)
+    seen = []
+    read = pictures.reencode
+
+    def look(*args: Any, **kwargs: Any) -> bytes:
+        seen.append(list(tmp_path.iterdir()))
+        return read(*args, **kwargs)
+
+    monkeypatch.setattr(pictures, "reencode", look)
+    answer = browser.post("/accounts/profile", {"nickname": "Ada", "picture": upload(picture(), name)})
+    assert (answer.status_code, seen) == (302, [[]])
+
+
 def test_the_profile_is_for_people_signed_in(client: Client) -> None:
     assert client.get("/accounts/profile")["Location"] == "/accounts/sign-in?next=/accounts/profile"
 

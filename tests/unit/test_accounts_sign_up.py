@@ -6,7 +6,7 @@ import json
 import re
 import time
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
 import time_machine
@@ -15,6 +15,7 @@ from django.core.management import CommandError, call_command
 from django.test import Client
 
 from accounts import hashing, invitations
+from accounts.adapter import AccountAdapter
 from accounts.models import User
 from accounts.sign_up import SignUpForm
 from tests.factories import PASSWORD
@@ -162,6 +163,35 @@ def test_the_sign_in_page_leads_to_it_and_keeps_the_request(client: Client) -> N
 def test_a_foreign_address_is_no_way_on(client: Client) -> None:
     sign_up(client, next="https://evil.example/")
     assert client.post(CODE_PAGE, {"code": code()})["Location"] == "/accounts/profile"
+
+
+@pytest.mark.usefixtures("is_open")
+@pytest.mark.parametrize("path", [SIGN_UP, f"{SIGN_UP}/passkey"])
+def test_the_code_of_an_account_that_was_deleted_meanwhile_leads_to_the_sign_in(client: Client, path: str) -> None:
+    sign_up(client, path, next=AUTHORIZE)
+    User.objects.all().delete()
+    answer = client.post(CODE_PAGE, {"code": code(), "next": AUTHORIZE})
+    assert answer["Location"] == f"/accounts/sign-in?{urlencode({'next': AUTHORIZE})}"
+    assert client.get(answer["Location"]).status_code == 200
+    sign_up(client, path, email="again@example.org")
+    assert client.post(CODE_PAGE, {"code": code()}).status_code == 302
+    assert User.objects.get().email_verified_at
+
+
+@pytest.mark.usefixtures("is_open")
+def test_an_account_that_is_deleted_at_the_moment_of_the_code_leads_to_the_sign_in(
+    client: Client, monkeypatch: Any
+) -> None:
+    sign_up(client)
+    finish = AccountAdapter.confirm_email
+
+    def late(adapter: Any, request: Any, address: Any) -> bool:
+        User.objects.all().delete()
+        return bool(finish(adapter, request, address))
+
+    monkeypatch.setattr(AccountAdapter, "confirm_email", late)
+    assert client.post(CODE_PAGE, {"code": code()})["Location"] == "/accounts/sign-in"
+    assert not User.objects.exists()
 
 
 # Closed, by invitation ------------------------------------------------------------------------------------------------

@@ -17,7 +17,16 @@ from accounts import invitations, passkeys, returning
 from accounts.credentials import set_active, set_password
 from accounts.models import User
 from tests.factories import PASSWORD
-from tests.unit.test_accounts_passkeys import ADD, Device, add, creation, is_signed_in, over_http
+from tests.unit.test_accounts_passkeys import (
+    ADD,
+    SIGN_IN,
+    Device,
+    add,
+    creation,
+    is_signed_in,
+    over_http,
+    request_options,
+)
 from tests.unit.test_accounts_sign_up import CODE_PAGE, NEW, code, text_of
 
 __all__ = ["over_http"]  # a fixture of these tests, too
@@ -60,7 +69,7 @@ def test_a_person_signs_up_with_a_passkey_and_goes_on(client: Client) -> None:
     address = returning.sign_in_url(AUTHORIZE, name="Photo Printer").replace("sign-in", "sign-up/passkey")
     answer = client.post(address, NEW | {"next": AUTHORIZE})
     assert "Photo Printer" in text_of(client.get(answer["Location"]))
-    assert client.get(FIRST)["Location"] == "/accounts/sign-up", "the address comes first"
+    assert client.get(FIRST, follow=True).redirect_chain[-1][0].startswith(CODE_PAGE), "the address comes first"
     answer = client.post(answer["Location"], {"code": code(), "next": AUTHORIZE})
     assert "Photo Printer" in text_of(client.get(answer["Location"]))
     assert not is_signed_in(client)
@@ -115,6 +124,15 @@ def test_an_open_sign_up_adds_no_passkey_once_the_credentials_have_ended(client:
     assert not is_signed_in(client)
 
 
+@pytest.mark.parametrize("method", ["get", "post"])
+def test_a_lost_cookie_leads_to_the_sign_in_of_the_request(client: Client, settings: Any, method: str) -> None:
+    settings.SIGN_UP = "invitation"  # without the invitation, the page of the sign-up would be the end
+    address = returning.sign_in_url(AUTHORIZE, name="Photo Printer").replace("/accounts/sign-in", FIRST)
+    answer = getattr(client, method)(address)
+    assert answer["Location"] == address.replace(FIRST, "/accounts/sign-in")
+    assert "Photo Printer" in text_of(client.get(answer["Location"]))
+
+
 def test_nonsense_is_no_passkey_and_the_page_stays(client: Client) -> None:
     up_to_the_passkey(client)
     for answer in ({}, [], {"id": "AA"}):
@@ -137,6 +155,35 @@ def test_the_last_passkey_stays_until_there_is_a_password(browser: Client) -> No
     browser.post("/accounts/confirm", {"password": PASSWORD})
     browser.post(reverse("mfa_remove_webauthn", args=[last.pk]))
     assert not Authenticator.objects.exists()
+
+
+@pytest.mark.parametrize("has_signed_in", [True, False], ids=["signed in by passkey", "signed up"])
+def test_a_password_by_mail_makes_the_passkey_the_second_factor(client: Client, has_signed_in: bool) -> None:
+    """Also in the browser that is signed in, whose session ends with the new password."""
+    device = Device()
+    up_to_the_passkey(client)
+    post(client, device.made(options(client)))
+    if has_signed_in:
+        client.post("/accounts/sign-out")
+        client.post(SIGN_IN, {"credential": json.dumps(device.signed(request_options(client)))})
+    assert is_signed_in(client)
+    page = client.get("/accounts/password/reset", {"next": AUTHORIZE})
+    client.post("/accounts/password/reset", {"email": "new@example.org", "next": page.context["redirect_field_value"]})
+    link = re.search(r"/accounts/password/reset/\S+-\S+", str(mail.outbox[-1].body))
+    assert link
+    form = client.get(client.get(link[0])["Location"]).context["action_url"]
+    answer = client.post(form, {"password1": PASSWORD, "password2": PASSWORD})
+    second = "/accounts/sign-in/code"
+    assert answer["Location"].partition("?")[0] == second
+    assert not is_signed_in(client)
+    page = client.get(answer["Location"])
+    assert page.status_code == 200
+    assert "Your new password is saved." in text_of(page)
+    assert "You are signed out" not in text_of(page)
+    found = page.context["js_data"]["request_options"]["publicKey"]
+    answer = client.post(second, {"credential": json.dumps(device.signed(found))})
+    assert answer["Location"] == AUTHORIZE
+    assert is_signed_in(client)
 
 
 @pytest.mark.parametrize("path", ["/accounts/delete", "/accounts/email", ADD])

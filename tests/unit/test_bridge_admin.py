@@ -200,3 +200,13 @@ def test_deleting_counts_what_goes_along_and_lists_none_of_it(registered, by_act
     assert not Consent.objects.exists()
     with pytest.raises(RequestError):
         tokens.read(token.raw)
+
+
+def test_addresses_are_read_from_left_to_right_in_every_language(registered):
+    browser, _answer, application = registered
+    url = reverse("admin:oauth_bridge_application_change", args=[application.pk])
+    page = browser.get(url, headers={"accept-language": "ar"}).content.decode()
+    assert '<html lang="ar" dir="rtl">' in page
+    for name in ("homepage", "policy_uri", "tos_uri", "initiate_login_uri", "redirect_uris"):
+        [field] = re.findall(rf'<(?:input|textarea)[^>]* name="{name}"[^>]*>|<textarea name="{name}"[^>]*>', page)
+        assert 'dir="ltr"' in field

@@ -25,7 +25,11 @@ FORM = {
     "client_type": "confidential",
     "is_enabled": "on",
 }
-ELSEWHERE = {**FORM, "redirect_uris": "https://mallory.example/"}
+ELSEWHERE = {
+    **FORM,
+    "redirect_uris": "https://mallory.example/",
+    "initiate_login_uri": "https://mallory.example/start",
+}
 ALL = ["add", "change", "delete", "view", "rotate", "trust"]
 Staff = Callable[..., Client]
 
@@ -144,6 +148,7 @@ def test_without_the_permission_an_application_does_not_become_trusted(staff: St
     assert browser.post(page_of(application, "change"), {**ELSEWHERE, "is_trusted": "on"}).status_code == 302
     application.refresh_from_db()
     assert application.redirect_uris == "https://mallory.example/"
+    assert application.initiate_login_uri == "https://mallory.example/start"
     assert not application.is_trusted
 
 
@@ -154,7 +159,7 @@ def test_without_the_permission_codes_of_a_trusted_application_go_nowhere_else(s
     assert browser.post(page_of(application, "change"), {**ELSEWHERE, "is_trusted": ""}).status_code == 302
     application.refresh_from_db()
     assert application.name == "Reading List"
-    assert application.redirect_uris == "https://client.example/callback"
+    assert (application.redirect_uris, application.initiate_login_uri) == ("https://client.example/callback", "")
     assert application.is_trusted
 
 

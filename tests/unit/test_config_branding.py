@@ -62,6 +62,22 @@ def test_a_drawing_that_is_opened_by_itself_runs_no_script(client: Client, setti
     assert answer["X-Content-Type-Options"] == "nosniff"
 
 
+@pytest.mark.parametrize("later", [None, b"logo"])
+def test_a_logo_that_is_damaged_later_is_kept_by_new_workers(
+    monkeypatch: Any, tmp_path: Path, caplog: Any, later: bytes | None
+) -> None:
+    path = stored(tmp_path, SVG)
+    monkeypatch.setenv("SERVICE_LOGO", str(path))
+    first = branding.logo("SERVICE_LOGO")
+    path.unlink()
+    if later is not None:
+        path.write_bytes(later)
+    assert branding.logo("SERVICE_LOGO") == first
+    assert "SERVICE_LOGO must be the full path" in caplog.records[0].reason
+    path.write_bytes(PNG)
+    assert branding.logo("SERVICE_LOGO") == branding.File(PNG, "png", "image/png")
+
+
 @pytest.mark.parametrize(
     "content",
     [b"", b"GIF89a", b"\xff\xd8\xff", b"logo", b"<?xml version='1.0'?><html/>", b"\x89PNG\r\n\x1a\n" + b"x" * 204_800],
