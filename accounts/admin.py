@@ -12,8 +12,8 @@ from django.contrib.auth.models import Permission
 from django.contrib.contenttypes.models import ContentType
 from django.db.models import QuerySet
 from django.http import HttpRequest
+from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
-from django.utils.translation import ngettext
 
 from accounts import avatars, verification
 from accounts.admin_site import ModelAdmin
@@ -61,8 +61,8 @@ class PersonForm(forms.ModelForm):  # type: ignore[type-arg]
 
 class PermissionField(forms.ModelMultipleChoiceField):  # type: ignore[type-arg]
     def label_from_instance(self, obj: Permission) -> str:
-        """The permission's name alone: the select boxes of the page cut off longer labels."""
-        return obj.name
+        """The permission's name alone, translated: the select boxes of the page cut off longer labels."""
+        return gettext(obj.name)
 
 
 @admin.register(User)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import textwrap
+import unicodedata
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -13,6 +14,7 @@ from django.urls import reverse
 from django.utils import translation
 
 _SIGNATURE = "-- "  # RFC 3676 §4.3
+_WHITE_SPACE = re.compile(r"[^\S\u00a0\u202f]+")  # without the no-break spaces, which French needs
 
 
 class Email(NamedTuple):
@@ -36,20 +38,25 @@ def compose(name: str, to: str, context: dict[str, Any], language: str = "") -> 
         "service_name": settings.SERVICE_NAME,
         "service_url": settings.AUTH_URL,
         "password_reset_address": f"{settings.AUTH_URL}{reverse('account_reset_password')}",
+        "security_address": f"{settings.AUTH_URL}{reverse('security')}",
     }
     with translation.override(language or translation.get_language()):
         context = {**context, **common}
-        subject = " ".join(render_to_string(f"account/email/{name}_subject.txt", context).split())
+        subject = _WHITE_SPACE.sub(" ", render_to_string(f"account/email/{name}_subject.txt", context)).strip()
         text = render_to_string(f"account/email/{name}_message.txt", context).strip()
         html = render_to_string("account/email/_html.html", {"subject": subject, "paragraphs": list(paragraphs(text))})
     return Email(to, subject, "\n".join(map(_wrapped, text.splitlines())), html)
 
 
 def _wrapped(line: str) -> str:
-    """The line in lines of 72 characters. A code or an address is never broken."""
-    if line.startswith(" ") or line == _SIGNATURE:
+    """The line in lines of 72 characters. A code or an address is never broken, nor Chinese, which has no spaces."""
+    if line.startswith(" ") or line == _SIGNATURE or any(map(_is_wide, line)):
         return line
     return textwrap.fill(line, 72, break_long_words=False, break_on_hyphens=False)
+
+
+def _is_wide(character: str) -> bool:
+    return unicodedata.east_asian_width(character) in "FW"
 
 
 def paragraphs(text: str) -> Iterator[Paragraph]:

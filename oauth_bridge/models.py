@@ -22,6 +22,7 @@ from django.db import models
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
+from django.utils.translation import gettext_noop
 from oauth2_provider.models import AbstractApplication
 
 from accounts.returning import Caption
@@ -93,8 +94,8 @@ class Application(AbstractApplication):
         verbose_name_plural = _("applications")
         ordering = ["name", "id"]
         permissions = [
-            ("rotate_applicationsecret", "Can make new client secrets"),
-            ("trust_application", "Can mark applications as trusted"),
+            ("rotate_applicationsecret", gettext_noop("Can make new client secrets")),
+            ("trust_application", gettext_noop("Can mark applications as trusted")),
         ]
 
     @property

@@ -89,6 +89,7 @@ def _dark_runs(row: list[bool | None]) -> Iterator[tuple[int, int]]:
 class FactorAdapter(DefaultMFAAdapter):
     error_messages = DefaultMFAAdapter.error_messages | {
         "incorrect_code": gettext_lazy("This code is not right, or was used before. Wait for the next one."),
+        "cannot_generate_recovery_codes": gettext_lazy("Set up an authenticator app or add a passkey first."),
         "unverified_email": gettext_lazy("Confirm your e-mail address first."),
     }
 

@@ -94,7 +94,7 @@ class RotationForm(forms.Form):
 
     overlap = forms.TypedChoiceField(
         coerce=lambda hours: timedelta(hours=int(hours)),
-        choices=[("1", "1 h"), ("24", "24 h"), ("168", "7 d"), ("0", "at once")],
+        choices=[(hours, hours) for hours in ("1", "24", "168", "0")],  # the page names them
         error_messages={"required": gettext_lazy("Choose how long the older secrets go on working.")},
     )
     confirmed = forms.BooleanField(required=False)
@@ -109,7 +109,7 @@ class RotationForm(forms.Form):
 class ApplicationAdmin(ModelAdmin):
     form = ApplicationForm
     view_on_site = False
-    list_display = ["name", "client_id", "homepage_host", "client_type", "is_trusted", "is_enabled", "created"]
+    list_display = ["name", "client_id", "host", "client_type", "is_trusted", "is_enabled", "created"]
     list_filter = ["is_enabled", "is_trusted", "client_type"]
     search_fields = ["name", "client_id", "homepage", "redirect_uris"]
     actions = ["disable", "enable"]
@@ -125,6 +125,10 @@ class ApplicationAdmin(ModelAdmin):
         (gettext_lazy("What it may do"), {"fields": ["client_type", "is_trusted", "is_enabled"]}),
         (gettext_lazy("Registration"), {"fields": ["client_id", "created", "updated"]}),
     ]
+
+    @admin.display(description=gettext_lazy("host of the homepage"))
+    def host(self, application: Application) -> str:
+        return application.homepage_host
 
     # Permissions -------------------------------------------------------------------------------------------------
 
@@ -178,7 +182,7 @@ class ApplicationAdmin(ModelAdmin):
         self, request: HttpRequest, obj: Application, post_url_continue: str | None = None
     ) -> HttpResponse:
         if obj.client_type == Application.CLIENT_PUBLIC:
-            self.message_user(request, _("Its client ID is %s.") % obj.client_id)
+            self.message_user(request, _("Its client ID is %(client_id)s.") % {"client_id": obj.client_id})
             return super().response_add(request, obj, post_url_continue)
         return self._to_secret_page(request, obj, client_secrets.rotate(obj).secret)
 
@@ -228,7 +232,12 @@ class ApplicationAdmin(ModelAdmin):
             return ""
         text = _("New client secret; the older ones ended at once.")
         if overlap:
-            text = _("New client secret; the older ones work for %d hours at most.") % (overlap // timedelta(hours=1))
+            hours = overlap // timedelta(hours=1)
+            text = ngettext(
+                "New client secret; the older ones work for %(hours)d hour at most.",
+                "New client secret; the older ones work for %(hours)d hours at most.",
+                hours,
+            ) % {"hours": hours}
         self.log_change(request, application, text)
         return secret
 
@@ -270,10 +279,8 @@ class ApplicationAdmin(ModelAdmin):
         for application in chosen:
             applications.set_enabled(application, is_enabled)
             self.log_change(request, application, _("Switched on.") if is_enabled else _("Switched off."))
-        count = len(chosen)
-        self.message_user(
-            request, ngettext("%d application changed.", "%d applications changed.", count) % count, messages.SUCCESS
-        )
+        text = ngettext("%(count)d application changed.", "%(count)d applications changed.", len(chosen))
+        self.message_user(request, text % {"count": len(chosen)}, messages.SUCCESS)
 
 
 def _salt(request: HttpRequest, pk: int) -> str:

@@ -10,8 +10,8 @@ from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
 from django.utils import timezone
-from django.utils.timesince import timesince
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
@@ -76,14 +76,19 @@ def _row(connection: Connection, *, is_remembered: bool) -> dict[str, Any]:
         "is_remembered": is_remembered,
         "allowed_at": consent and consent.given_at,
         "remembered_until": consent and consent.expires_at,
-        "last_sign_in": sign_ins and {"at": sign_ins.last_at, "ago": _ago(sign_ins.last_at)},
+        "last_sign_in": sign_ins and {"at": sign_ins.last_at, "ago": time_since(sign_ins.last_at)},
         "sign_ins": sign_ins.number if sign_ins else 0,
     }
 
 
-def _ago(moment: datetime) -> str:
+def time_since(moment: datetime) -> str:
     """The time since then in its largest unit. A clock time would be one of another time zone for most people."""
-    now = timezone.now()
-    if now - moment < timedelta(minutes=1):
+    minutes = (timezone.now() - moment) // timedelta(minutes=1)
+    if minutes < 1:
         return _("just now")
-    return _("%(time)s ago") % {"time": timesince(moment, now, depth=1)}
+    if minutes < 60:
+        return ngettext("%(count)d minute ago", "%(count)d minutes ago", minutes) % {"count": minutes}
+    if (hours := minutes // 60) < 24:
+        return ngettext("%(count)d hour ago", "%(count)d hours ago", hours) % {"count": hours}
+    days = hours // 24
+    return ngettext("%(count)d day ago", "%(count)d days ago", days) % {"count": days}

@@ -22,7 +22,9 @@ ROOT = Path(__file__).resolve().parents[2]
 LOCALES = [to_locale(code) for code, _name in settings.LANGUAGES if code != "en"]
 CODE = ("accounts", "config", "oauth_bridge", "templates")
 STRING = r'((?:"(?:[^"\\]|\\.)*"\n)+)'
-MESSAGE = re.compile(rf"^msgid {STRING}(?:msgid_plural {STRING})?((?:msgstr(?:\[\d\])? {STRING})+)", re.MULTILINE)
+MESSAGE = re.compile(
+    rf"^(?:msgctxt {STRING})?msgid {STRING}(?:msgid_plural {STRING})?((?:msgstr(?:\[\d\])? {STRING})+)", re.MULTILINE
+)
 # Tags, and what Python or Django inserts.
 PARTS = re.compile(r"</?[a-z]+\b[^>]*>|%\([a-z_]+\)[sd]|\{[a-z_]*\}|%%")
 
@@ -38,13 +40,13 @@ def text(quoted: str) -> str:
 
 
 def messages(path: Path, *options: str) -> dict[str, list[str]]:
-    """Each msgid, after a comma the msgid_plural, with its translations. `options` are msgattrib's."""
+    """Each msgid, between its msgctxt and msgid_plural, with its translations. `options` are msgattrib's."""
     command = ["msgattrib", "--no-wrap", "--no-obsolete", *options, str(path)]
     output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     found = {}
-    for single, plural, translations, _last in MESSAGE.findall(output):
+    for context, single, plural, translations, _last in MESSAGE.findall(output):
         strings = re.findall(rf"msgstr(?:\[\d\])? {STRING}", translations)
-        found[text(single) + (f", {text(plural)}" if plural else "")] = [text(each) for each in strings]
+        found[", ".join(text(each) for each in (context, single, plural) if each)] = [text(each) for each in strings]
     found.pop("", None)  # the header
     return found
 

@@ -100,3 +100,28 @@ def test_a_changed_address_is_told_to_the_old_one(rf: RequestFactory, alice: Use
     assert mail.outbox[0].to == ["old@example.com"]
     assert alice.email in mail.outbox[0].body
     assert "Firefox on Linux" in mail.outbox[0].body
+
+
+def test_a_security_mail_leads_to_a_new_password_and_to_the_security_page() -> None:
+    for kind in (
+        "recovery_codes_generated",
+        "totp_activated",
+        "totp_deactivated",
+        "webauthn_added",
+        "webauthn_removed",
+    ):
+        lines = composed(kind).text.splitlines()
+        assert {"http://testserver/accounts/password/reset", "http://testserver/accounts/security"} <= set(lines), kind
+        assert composed(kind).html.count("<a href=") == 2
+
+
+def test_a_subject_keeps_its_no_break_spaces_and_no_line_end() -> None:
+    subject = composed("application_allowed", application="Photo\u00a0Book\u202f!\r\nBcc: eve\u2028\x85x").subject
+    assert subject.startswith("You allowed Photo\u00a0Book\u202f! Bcc: eve x to use")
+
+
+def test_a_line_in_chinese_stays_whole() -> None:
+    """A line end in the middle of a sentence would show as a space."""
+    with translation.override("zh-hans"):
+        text = composed("code_replayed").text
+    assert [len(block.splitlines()) for block in text.partition("\n-- \n")[0].split("\n\n")] == [1, 1, 1, 1]

@@ -165,3 +165,8 @@ def test_what_a_passkey_does_not_need_is_not_stored(browser: Client, path: str) 
         stored = Authenticator.objects.filter(type="webauthn").latest("pk").data["credential"]
         assert set(stored) == {"id", "rawId", "type", "response"}
         assert set(stored["response"]) == {"clientDataJSON", "attestationObject"}
+
+
+def test_what_is_wrong_with_a_hidden_field_is_said(browser: Client) -> None:
+    page = browser.post(ADD, {"name": "Telephone"}).content.decode()
+    assert "<li>Your browser sent no passkey. Try again, or use your password.</li>" in page

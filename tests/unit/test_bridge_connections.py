@@ -10,11 +10,11 @@ import pytest
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
-from django.utils import timezone
+from django.utils import timezone, translation
 
 from accounts.credentials import end_credentials
 from accounts.models import User
-from oauth_bridge.consent import remembered
+from oauth_bridge.consent import connections, remembered
 from oauth_bridge.models import NAME_MAX_LENGTH, AccessToken, Application, AuthorizationCode, Consent
 from oauth_bridge.storage import applications, consents
 from tests.factories import ApplicationFactory, CodeFactory, PersonFactory, TokenFactory
@@ -138,11 +138,26 @@ def test_a_sign_in_is_counted_for_30_days(browser: Client, alice: User) -> None:
     sign_in_to(row, alice, days_ago=31)
     assert "No sign-in in the last 30 days." in text(browser)
     sign_in_to(row, alice, days_ago=29)
-    assert "Last sign-in 4 weeks ago, the only one in 30 days." in text(browser)
+    assert "Last sign-in 29 days ago, the only one in 30 days." in text(browser)
     sign_in_to(row, alice)
     CodeFactory(application=row, user=alice)  # not redeemed
     sign_in_to(row, PersonFactory())
     assert "Last sign-in just now, 2 in 30 days." in text(browser)
+
+
+@pytest.mark.parametrize(
+    ("language", "texts"),
+    {
+        "de": ["vor 1 Minute", "vor 5 Stunden", "vor 1 Tag", "vor 3 Tagen"],
+        "ar": ["قبل دقيقة واحدة", "قبل 5 ساعات", "قبل يوم واحد", "قبل 3 أيام"],
+        "zh-hans": ["1 分钟前", "5 小时前", "1 天前", "3 天前"],
+    }.items(),
+)
+def test_the_time_since_a_sign_in_is_in_the_right_case(language: str, texts: list[str]) -> None:
+    now = timezone.now()
+    spans = [timedelta(seconds=61), timedelta(hours=5, minutes=59), timedelta(hours=47), timedelta(days=3)]
+    with translation.override(language):
+        assert [connections.time_since(now - span) for span in spans] == texts
 
 
 def test_the_application_that_was_used_last_comes_first(browser: Client, alice: User) -> None:
