@@ -15,6 +15,7 @@ from django.conf import settings
 from django.core.exceptions import DisallowedHost
 from django.http import Http404, HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
+from django.utils import timezone
 from django.utils.module_loading import import_string
 
 from config import logs
@@ -27,7 +28,7 @@ GetResponse = Callable[[HttpRequest], HttpResponseBase]
 
 
 class RequestLogMiddleware:
-    """Gives the request a random `reference` and logs the request in one line.
+    """Gives the request a random `reference` and the time `received_at`, and logs the request in one line.
 
     The line holds the route pattern, never the path or the query: a reset link contains a key, a callback a code.
     """
@@ -37,6 +38,7 @@ class RequestLogMiddleware:
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         started = time.perf_counter()
+        request.received_at = timezone.now()  # type: ignore[attr-defined]
         request.reference = secrets.token_hex(6)  # type: ignore[attr-defined]
         token = logs.reference.set(request.reference)  # type: ignore[attr-defined]
         try:

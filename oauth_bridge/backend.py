@@ -46,7 +46,7 @@ class Backend:
     ) -> Response:
         """The callback with a code or, when the person refused, with `access_denied`.
 
-        Raises AlreadyRedeemed: a code of this attempt was redeemed.
+        Raises AlreadyRedeemed: as `codes.issue`.
         """
         pending: PendingRequest = credentials["pending"]
         if not allow:
@@ -60,7 +60,7 @@ class Backend:
             scope=" ".join(scopes),
             code_challenge=pending.parameters.get("code_challenge", ""),
         )
-        code = codes.issue(attempt, request.user)  # type: ignore[arg-type]
+        code = codes.issue(attempt, request.user, request.received_at)  # type: ignore[arg-type, attr-defined]
         return callback_url(pending.redirect_uri, code=code, state=pending.state), {}, "", 302
 
     def create_token_response(self, request: HttpRequest) -> Response:

@@ -41,6 +41,9 @@ CODES = AuthorizationCode._meta.db_table
 # A second redemption within this time is the same exchange sent twice; a later one is a replay (D13).
 SENT_TWICE_WITHIN = timedelta(seconds=3)
 
+# Two posts of one page within this time are a double click. Browsers follow the second, which may be the faster (D8).
+DOUBLE_CLICK_WITHIN = timedelta(seconds=1)
+
 # A redeemed code is the record of a sign-in. People see how often an application signed them in within this time.
 REDEEMED_KEPT_FOR = timedelta(days=30)
 
@@ -52,6 +55,7 @@ ISSUE = f"""
        SET digest = excluded.digest, issued_at = excluded.issued_at, expires_at = excluded.expires_at,
            person_version = excluded.person_version, application_version = excluded.application_version
      WHERE {CODES}.redeemed_at IS NULL AND {CODES}.application_id = excluded.application_id
+       AND ({CODES}.issued_at <= excluded.issued_at OR {CODES}.issued_at > %s)
  RETURNING id
 """  # noqa: S608 - table names only
 
@@ -75,7 +79,7 @@ class SignIns(NamedTuple):
 
 
 class AlreadyRedeemed(Exception):
-    """A code of the attempt has been redeemed, so no new one is issued for it (D8)."""
+    """A code of the attempt was redeemed, or given to a later request, so no new one is issued for it (D8)."""
 
 
 class CodeReplayed(RequestError):
@@ -86,14 +90,15 @@ class CodeReplayed(RequestError):
         self.person_id: UUID = row.user_id
 
 
-def issue(attempt: Attempt, person: User) -> str:
+def issue(attempt: Attempt, person: User, received_at: datetime | None = None) -> str:
     """A new code for the attempt. It replaces an earlier, unredeemed code of the same attempt.
 
-    Specification 2.2; D8, D14. Lifetime: 600 seconds.
-    Raises AlreadyRedeemed: a code of the attempt was redeemed.
+    Specification 2.2; D8, D14. Lifetime: 600 seconds from `received_at`, when the service received the request: now,
+    unless given.
+    Raises AlreadyRedeemed: a code of the attempt was redeemed, or the second request of a double click was faster.
     """
     code = new_credential()
-    now = timezone.now()
+    now = received_at or timezone.now()
     row = fetch_one(
         ISSUE,
         digest_of(code),
@@ -107,6 +112,7 @@ def issue(attempt: Attempt, person: User) -> str:
         now + timedelta(seconds=oauth2_settings.AUTHORIZATION_CODE_EXPIRE_SECONDS),
         person.credentials_version,
         attempt.application.credentials_version,
+        now + DOUBLE_CLICK_WITHIN,
     )
     if row is None:
         raise AlreadyRedeemed

@@ -1,12 +1,19 @@
-"""The number of an attempt: unique, and in the order of time."""
+"""The number of an attempt: unique, and in the order of time. Its code: that of the last request."""
 
 from __future__ import annotations
 
-from uuid import RFC_4122, UUID
+from datetime import timedelta
+from uuid import RFC_4122, UUID, uuid4
 
+import pytest
 import time_machine
+from django.utils import timezone
 
 from oauth_bridge.consent.request import new_attempt
+from oauth_bridge.credentials import digest_of
+from oauth_bridge.models import AuthorizationCode
+from oauth_bridge.storage import codes
+from tests.factories import ApplicationFactory, PersonFactory
 
 
 def test_attempts_are_unique_and_in_the_order_of_time() -> None:
@@ -19,3 +26,19 @@ def test_attempts_are_unique_and_in_the_order_of_time() -> None:
     for attempt in (first, second, later):
         assert (UUID(attempt).version, UUID(attempt).variant) == (7, RFC_4122)
     assert int(first[:12], 16) == 1795262400000
+
+
+@pytest.mark.django_db
+def test_of_a_double_click_the_later_request_keeps_its_code_even_if_it_is_faster() -> None:
+    application = ApplicationFactory()
+    person, clicked = PersonFactory(), timezone.now()
+    attempt = codes.Attempt(uuid4(), application.row, application.redirect_uri, "profile", "")
+    code = codes.issue(attempt, person, clicked + timedelta(seconds=0.2))
+    with pytest.raises(codes.AlreadyRedeemed):
+        codes.issue(attempt, person, clicked)
+    row = AuthorizationCode.objects.get(attempt=attempt.id)
+    assert row.digest == digest_of(code)
+    # A clock that was set back is no double click.
+    again = codes.issue(attempt, person, clicked - timedelta(seconds=5))
+    row.refresh_from_db()
+    assert row.digest == digest_of(again)
