@@ -176,9 +176,14 @@ def press(page: Page, button: Locator) -> None:
         button.click()
 
 
+def newest_mail(server: Server, email: str) -> str:
+    """The newest mail to the address."""
+    return [each for each in server.mails() if f"To: {email}" in each][-1]
+
+
 def mailed_code(server: Server, email: str) -> str:
-    """The newest code that was mailed to the address."""
-    mail = [each for each in server.mails() if f"To: {email}" in each][-1]
+    """The code in the newest mail to the address."""
+    mail = newest_mail(server, email)
     found = re.search(r"^\s*([A-Z0-9]{3,}(?:-[A-Z0-9]{3,})*)\s*$", mail, re.MULTILINE)
     assert found, mail
     return found[1]
