@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import re
 import stat
-import subprocess
-import sys
 from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
@@ -92,19 +90,6 @@ MALFORMED = [
 ]
 
 
-def start(*command: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    kept = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
-    return subprocess.run(
-        [sys.executable, *command],
-        cwd=ROOT,
-        env={**kept, "DATABASE_URL": "sqlite:///:memory:", **variables},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-
-
 def settings_with(monkeypatch: pytest.MonkeyPatch, **variables: str) -> dict[str, object]:
     """What the settings file makes of the variables, in a namespace of its own."""
     for name in list(os.environ):
@@ -145,29 +130,6 @@ def test_every_variable_has_a_malformed_value_above() -> None:
     free_text = {"SECRET_KEY"}
     rates = {name for name in READ_VARIABLES if name.startswith("RATE_")}
     assert READ_VARIABLES - free_text - rates == {name for name, _ in MALFORMED} - rates - {"RATE_TOKENS"}
-
-
-@pytest.mark.parametrize(
-    ("name", "value"), [("BASE_URL", "https://api.example.com/"), ("DATABASE_URL", "mysql://u:hidden@h/n")]
-)
-@pytest.mark.parametrize(
-    "command",
-    [("manage.py", "check"), ("manage.py", "migrate"), ("-m", "gunicorn", "-c", "config/gunicorn.py", "config.wsgi")],
-    ids=lambda command: command[-1],
-)
-def test_the_start_ends_with_the_sentence_alone(name: str, value: str, command: tuple[str, ...]) -> None:
-    ended = start(*command, **{name: value})
-    assert ended.returncode == 1
-    assert ended.stderr.startswith(f"{name} must be ")
-    assert ended.stderr.count("\n") == 1
-    assert ended.stdout == ""
-
-
-def test_a_folder_that_cannot_be_made_stops_the_start(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    ended = start("manage.py", "check", DATABASE_URL=f"sqlite:///{tmp_path}/file/db.sqlite3")
-    assert ended.returncode == 1
-    assert ended.stderr == f"DATABASE_URL: the folder of {tmp_path}/file/db.sqlite3 cannot be made (File exists).\n"
 
 
 @pytest.mark.parametrize(
@@ -372,18 +334,3 @@ def test_the_operations_guide_lists_exactly_the_variables_that_are_read() -> Non
     guide = (ROOT / "docs" / "operations.md").read_text()
     listed = set(re.findall(r"^\| `([A-Z_]+)` \|", guide, re.MULTILINE))
     assert listed == READ_VARIABLES
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("REDIS_URL", "redis://127.0.0.1:6379/0?bogus=1"),
-        ("DATABASE_URL", "postgres://service@127.0.0.1/service?bogus=1"),
-        ("DATABASE_URL", "sqlite:////tmp"),
-    ],
-)
-def test_an_option_nobody_knows_stops_the_start(name: str, value: str) -> None:
-    done = start("manage.py", "check", **{name: value})
-    assert done.returncode != 0
-    assert name in done.stderr
-    assert "Traceback" not in done.stderr

@@ -1,0 +1,63 @@
+"""A malformed variable ends each program with one sentence."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def start(*command: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    kept = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
+    return subprocess.run(
+        [sys.executable, *command],
+        cwd=ROOT,
+        env={**kept, "DATABASE_URL": "sqlite:///:memory:", **variables},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("BASE_URL", "https://api.example.com/"), ("DATABASE_URL", "mysql://u:hidden@h/n")]
+)
+@pytest.mark.parametrize(
+    "command",
+    [("manage.py", "check"), ("manage.py", "migrate"), ("-m", "gunicorn", "-c", "config/gunicorn.py", "config.wsgi")],
+    ids=lambda command: command[-1],
+)
+def test_the_start_ends_with_the_sentence_alone(name: str, value: str, command: tuple[str, ...]) -> None:
+    ended = start(*command, **{name: value})
+    assert ended.returncode == 1
+    assert ended.stderr.startswith(f"{name} must be ")
+    assert ended.stderr.count("\n") == 1
+    assert ended.stdout == ""
+
+
+def test_a_folder_that_cannot_be_made_stops_the_start(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    ended = start("manage.py", "check", DATABASE_URL=f"sqlite:///{tmp_path}/file/db.sqlite3")
+    assert ended.returncode == 1
+    assert ended.stderr == f"DATABASE_URL: the folder of {tmp_path}/file/db.sqlite3 cannot be made (File exists).\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("REDIS_URL", "redis://127.0.0.1:6379/0?bogus=1"),
+        ("DATABASE_URL", "postgres://service@127.0.0.1/service?bogus=1"),
+        ("DATABASE_URL", "sqlite:////tmp"),
+    ],
+)
+def test_an_option_nobody_knows_stops_the_start(name: str, value: str) -> None:
+    done = start("manage.py", "check", **{name: value})
+    assert done.returncode != 0
+    assert name in done.stderr
+    assert "Traceback" not in done.stderr
