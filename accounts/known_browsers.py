@@ -17,6 +17,7 @@ from django.utils.crypto import salted_hmac
 
 from accounts import last_account
 from accounts.models import User, normalise_email
+from config.infrastructure.cookies import set_cookie
 
 _SALT = "accounts.known-browser"
 _ACCOUNTS_PER_BROWSER = 5
@@ -66,11 +67,5 @@ def remember(request: HttpRequest, response: HttpResponseBase, user: User) -> No
     name = before.browser if before else secrets.token_hex(8)
     accounts = {mark: SignedIn(name, int(time.time()), user.credentials_version), **accounts}
     entries = [(mark, *entry) for mark, entry in accounts.items()][:_ACCOUNTS_PER_BROWSER]
-    response.set_cookie(
-        settings.KNOWN_BROWSER_COOKIE_NAME,
-        signing.dumps(entries, salt=_SALT, compress=True),
-        max_age=settings.KNOWN_BROWSER_AGE_SECONDS,
-        secure=settings.IS_HTTPS,
-        httponly=True,
-        samesite="Lax",
-    )
+    value = signing.dumps(entries, salt=_SALT, compress=True)
+    set_cookie(response, settings.KNOWN_BROWSER_COOKIE_NAME, value, settings.KNOWN_BROWSER_AGE_SECONDS)

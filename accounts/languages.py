@@ -16,6 +16,7 @@ from django.views.decorators.http import require_http_methods
 
 from accounts import returning
 from accounts.models import User
+from config.infrastructure.cookies import set_cookie
 
 COOKIE_AGE_SECONDS = 365 * 24 * 3600
 
@@ -32,14 +33,7 @@ def choose(request: HttpRequest) -> HttpResponse:
     response = HttpResponseRedirect(there if returning.is_own_path(there) else reverse("profile"), status=303)
     language = request.POST.get("language", "")
     if language in dict(settings.LANGUAGES):
-        response.set_cookie(
-            settings.LANGUAGE_COOKIE_NAME,
-            language,
-            max_age=COOKIE_AGE_SECONDS,
-            secure=settings.IS_HTTPS,
-            httponly=True,
-            samesite="Lax",
-        )
+        set_cookie(response, settings.LANGUAGE_COOKIE_NAME, language, COOKIE_AGE_SECONDS)
         response.delete_cookie(settings.UI_LOCALES_COOKIE_NAME, samesite="Lax")
         with suppress(Error):  # without the database the pages speak the language all the same
             _store(request, language)

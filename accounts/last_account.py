@@ -17,6 +17,7 @@ from django.http.response import HttpResponseBase
 from django.utils.crypto import salted_hmac
 
 from accounts.models import User
+from config.infrastructure.cookies import set_cookie
 
 
 def offered(request: HttpRequest) -> User | None:
@@ -32,14 +33,8 @@ def offered(request: HttpRequest) -> User | None:
 def remember(response: HttpResponseBase, person: User) -> None:
     """Set the cookie: the person has just signed in with this browser."""
     content = json.dumps([str(person.pk), person.credentials_version])
-    response.set_cookie(
-        settings.LAST_ACCOUNT_COOKIE_NAME,
-        _cipher().encrypt(content.encode()).decode(),
-        max_age=settings.KNOWN_BROWSER_AGE_SECONDS,
-        secure=settings.IS_HTTPS,
-        httponly=True,
-        samesite="Lax",
-    )
+    value = _cipher().encrypt(content.encode()).decode()
+    set_cookie(response, settings.LAST_ACCOUNT_COOKIE_NAME, value, settings.KNOWN_BROWSER_AGE_SECONDS)
 
 
 def forget(response: HttpResponseBase) -> None:

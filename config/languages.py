@@ -17,6 +17,7 @@ from django.http.response import HttpResponseBase
 from django.utils import translation
 from django.utils.cache import patch_vary_headers
 
+from config.infrastructure.cookies import set_cookie
 from config.infrastructure.text import path_as_sent
 
 # Each in itself, as the switcher shows it. English is the language of the messages in the code.
@@ -101,7 +102,7 @@ def _keep(response: HttpResponse, language: str) -> None:
     """The cookie ends with the browser's session, or now without a language."""
     name = settings.UI_LOCALES_COOKIE_NAME
     if language:
-        response.set_cookie(name, language, secure=settings.IS_HTTPS, httponly=True, samesite="Lax")
+        set_cookie(response, name, language)
     else:
         response.delete_cookie(name, samesite="Lax")
 

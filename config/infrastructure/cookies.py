@@ -1,0 +1,11 @@
+"""Cookies that no script reads and no request from another site carries, apart from links."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.http.response import HttpResponseBase
+
+
+def set_cookie(response: HttpResponseBase, name: str, value: str, max_age: int | None = None) -> None:
+    """Set a cookie for `max_age` seconds or, without it, until the browser's session ends. O.cookies."""
+    response.set_cookie(name, value, max_age=max_age, secure=settings.IS_HTTPS, httponly=True, samesite="Lax")
