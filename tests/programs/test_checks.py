@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +14,7 @@ from django.db import connection
 from django.db.migrations.recorder import MigrationRecorder
 
 from config import checks
+from tests.programs.test_start import start
 from tests.server import free_port
 from tests.unit.test_config_environment import settings_with
 
@@ -32,16 +31,8 @@ PRODUCTION = {
 
 
 def check(*arguments: str, **changes: str) -> subprocess.CompletedProcess[str]:
-    kept = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
-    return subprocess.run(
-        [sys.executable, "manage.py", "check", "--deploy", "--fail-level", "WARNING", *arguments],
-        cwd=ROOT,
-        env={**kept, **PRODUCTION, **changes},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    options = ("--deploy", "--fail-level", "WARNING", *arguments)
+    return start("manage.py", "check", *options, **{**PRODUCTION, **changes})
 
 
 def test_the_documented_production_settings_pass_without_a_warning() -> None:
