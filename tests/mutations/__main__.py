@@ -1,6 +1,6 @@
 """Runs the mutations of the sentences that are named, or all of them, against the tests marked with these sentences.
 
-`python -m tests.mutations [id …] [--under tests/contract …] [--processes 2]`
+`python -m tests.mutations [id …] [--unproved] [--under tests/contract …] [--processes 2]`
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ def main() -> None:
     options.add_argument("ids", nargs="*", metavar="id", help="sentences of tests.contract.sentences")
     options.add_argument("--under", nargs="+", default=["tests/"], help="run the marked tests below these paths only")
     options.add_argument("--new", action="store_true", help="leave out what the table says was caught")
+    options.add_argument("--unproved", action="store_true", help="only the rows of the table that name no test")
     options.add_argument("--processes", type=int, default=1)
     asked = options.parse_args()
     marked, caught = holders(), results.read()
@@ -41,6 +42,8 @@ def main() -> None:
         """Asked at the start of each run: with --new, what an earlier one has caught is left out."""
         tests = set()
         for sentence in (each for each in mutation.sentences if not asked.ids or each in asked.ids):
+            if asked.unproved and caught.get((sentence, mutation.words)):
+                continue
             known = {test for (other, _), found in list(caught.items()) if other == sentence for test in found}
             tests |= set(marked[sentence]) - (known if asked.new else set())
         return sorted(test for test in tests if test.startswith(tuple(asked.under)))
