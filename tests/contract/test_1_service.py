@@ -16,7 +16,7 @@ from tests.matrix import contract
 from tests.server import Server
 
 
-@contract("1.1", "1.2", "1.3", "1.4", "1.5", "5.2")
+@contract("1.1", "1.2", "1.3", "1.4", "1.5", "4.1", "5.2")
 def test_a_person_signs_in_to_an_application(driver: OAuthDriver, application: Registered, alice: Any) -> None:
     sign_in_page = driver.open(driver.authorization_url(application, state="xyz"))
     assert Page(sign_in_page).sign_in
@@ -75,7 +75,7 @@ def test_a_slash_at_the_end_is_a_404_that_names_the_right_path(driver: OAuthDriv
 def test_a_post_is_never_answered_by_a_redirect_that_loses_its_body(
     driver: OAuthDriver, application: Registered
 ) -> None:
-    for path in ("/oauth/token/", "/oauth/token", "//oauth/token", "/oauth", "/oauth/", "/oauth/userinfo"):
+    for path in ("/oauth/token/", "/oauth/token", "//oauth/token", "/oauth", "/oauth/", "/oauth/userinfo", "/admin"):
         answer = driver.call("POST", path, data={"grant_type": "authorization_code"})
         assert answer.status_code in (400, 404, 405), path
 

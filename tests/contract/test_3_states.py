@@ -53,7 +53,7 @@ def test_a_token_lives_one_hour(driver: OAuthDriver, rewind: Rewind) -> None:
     error_of(driver.userinfo(old.raw), 401, "invalid_token")
 
 
-@contract("3.3", "D14.token")
+@contract("3.3", "8/token", "D14.token")
 def test_a_token_that_was_exchanged_counts_from_its_own_issue(
     driver: OAuthDriver, application: Registered, rewind: Rewind
 ) -> None:

@@ -36,7 +36,8 @@ UNVERIFIED: list[dict[str, str | None]] = [
 # Client and redirect_uri ----------------------------------------------------------------------------------------------
 
 
-@contract("4.1/client_id", "4.1/redirect_uri", "D3.nothing-before", "D4.json", "7/400", "5.4", "2.1/redirect_uri")
+@contract("2.1/client_id", "2.1/redirect_uri", "4.1/client_id", "4.1/redirect_uri", "5.4", "7/400")
+@contract("D3.nothing-before", "D4.json")
 @pytest.mark.parametrize("changes", UNVERIFIED, ids=str)
 def test_an_unverified_request_is_a_400_in_json_for_programs(
     driver: OAuthDriver, application: Registered, changes: dict[str, str | None]
@@ -58,6 +59,7 @@ def test_an_unverified_request_is_a_400_page_for_people(
     assert answer.headers["Content-Type"].startswith("text/html")
     assert "Location" not in answer.headers
     page = Page(answer)
+    assert (changes.get("redirect_uri") or "") in "".join(page.words)
     assert page.refresh is None
     assert not any("evil.example" in link for link in page.links)
 
@@ -133,7 +135,7 @@ def test_state_is_not_required_and_then_absent(driver: OAuthDriver, application:
     assert set(callback.parameters) == {"code"}
 
 
-@contract("D2.post")
+@contract("D2.post", "D19.json", "D19/method_not_allowed")
 def test_other_methods_are_refused(driver: OAuthDriver, application: Registered) -> None:
     for method in ("PUT", "DELETE", "PATCH"):
         answer = driver.call(method, driver.authorization_url(application, at=""))

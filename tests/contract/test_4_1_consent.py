@@ -49,7 +49,7 @@ def press(driver: OAuthDriver, name: str, application: Registered) -> None:
 # Asking and remembering -----------------------------------------------------------------------------------------------
 
 
-@contract("D7.asked", "1.2")
+@contract("D7.asked", "D7.remembered", "1.2")
 def test_consent_is_asked_every_time(signed_in: OAuthDriver, application: Registered) -> None:
     for _ in range(3):
         page = signed_in.open(signed_in.authorization_url(application))

@@ -123,7 +123,7 @@ def test_the_description_of_a_refusal_is_one_plain_sentence(signed_in: OAuthDriv
     assert '"' not in parameters["error_description"]
 
 
-@contract("5.4", "D3.exact")
+@contract("2.1/redirect_uri", "5.4", "D3.exact")
 def test_each_registered_address_is_served_and_the_code_belongs_to_it(signed_in: OAuthDriver) -> None:
     addresses = ["https://client.example/one", "https://client.example/two", "http://localhost:9000/three"]
     application = ApplicationFactory(redirect_uris="\n".join(addresses))

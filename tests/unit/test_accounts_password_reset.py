@@ -17,6 +17,7 @@ from django.test import Client
 from accounts import outbox, verification
 from accounts.models import Session, User
 from tests.factories import PASSWORD, PersonFactory
+from tests.matrix import contract
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("fresh_counters")]
 
@@ -321,6 +322,7 @@ def test_a_new_code_can_be_had(client: Client, bob: User, settings: Any) -> None
     assert type_code(client, mailed_code()).status_code == 302
 
 
+@contract("D8.leads-on")
 def test_using_another_account_leaves_the_code_page_and_keeps_the_way_back(
     client: Client, alice: User, bob: User
 ) -> None:
