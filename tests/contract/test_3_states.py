@@ -117,7 +117,7 @@ def test_a_code_that_expired_after_it_was_spent_still_revokes(
 ) -> None:
     code = CodeFactory(application=application)
     token = driver.exchange(application, code.raw).json()["access_token"]
-    rewind(code.row, 599)
+    rewind(code.row, 601)
     error_of(driver.exchange(application, code.raw), 400, "invalid_grant")
     assert driver.userinfo(token).status_code == 401
 

@@ -204,14 +204,17 @@ def test_nobody_else_is_shown_the_address_of_a_code(driver: OAuthDriver) -> None
 def test_each_kind_of_bad_code_has_its_own_sentence(driver: OAuthDriver, application: Registered) -> None:
     expired = CodeFactory(application=application)
     rewind(expired.row, 601)
-    spent = CodeFactory(application=application).raw
-    driver.exchange(application, spent)
+    spent, replayed = CodeFactory(application=application), CodeFactory(application=application)
+    for code in (spent, replayed):
+        driver.exchange(application, code.raw)
+    rewind(replayed.row, 3)
     challenged = CodeFactory(application=application, code_challenge="E" * 43).raw
     elsewhere = CodeFactory(application=application).raw
     sentences = [
         error_of(driver.exchange(application, "unknown"), 400, "invalid_grant"),
         error_of(driver.exchange(application, expired.raw), 400, "invalid_grant"),
-        error_of(driver.exchange(application, spent), 400, "invalid_grant"),
+        error_of(driver.exchange(application, spent.raw), 400, "invalid_grant"),
+        error_of(driver.exchange(application, replayed.raw), 400, "invalid_grant"),
         error_of(driver.exchange(application, CodeFactory().raw), 400, "invalid_grant"),
         error_of(driver.exchange(application, elsewhere, redirect_uri="https://x.example/"), 400, "invalid_grant"),
         error_of(driver.exchange(application, challenged), 400, "invalid_grant"),

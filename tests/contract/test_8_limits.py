@@ -205,13 +205,14 @@ def test_behind_a_proxy_the_right_most_untrusted_address_counts(client: OAuthDri
 
 @contract("D21.ipv6")
 def test_ipv6_counts_by_its_64(client: OAuthDriver) -> None:
-    network = f"2001:db8:{random.randrange(65536):x}:{random.randrange(65536):x}"
+    site, number = f"2001:db8:{random.randrange(65536):x}", random.randrange(65536)
+    network, next_to_it = f"{site}:{number:x}", f"{site}:{number ^ 1:x}"
     for host in ("::1", "::2", ":aaaa:bbbb:cccc:dddd"):
         moved(client, f"{network}{host}")
         error_of(client.userinfo("bad"), 401, "invalid_token")
     moved(client, f"{network}::3")
     too_many(client.userinfo("bad"))
-    moved(client, f"2001:db9:{random.randrange(65536):x}::3")
+    moved(client, f"{next_to_it}::3")
     error_of(client.userinfo("bad"), 401, "invalid_token")
 
 

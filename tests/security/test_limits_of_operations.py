@@ -207,6 +207,7 @@ def test_ipv6_site_stops_the_attacker(settings: Any, confidential: Registered, l
     answers = [send(site_address(1, network)) for network in range(allowed + 2)]
     assert 429 not in answers[:allowed]
     assert answers[allowed:] == [429] * 2
+    assert send(site_address(2, 1)) != 429, "another site goes on"
 
 
 @contract("D21.site")

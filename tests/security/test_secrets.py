@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from typing import Any
 
 from accounts.models import Session
@@ -85,15 +86,20 @@ def test_what_the_database_holds_of_a_credential_is_no_credential(
     driver: OAuthDriver, application: Registered, alice: Any
 ) -> None:
     code = driver.authorize(driver.authorization_url(application), alice.email, PASSWORD).parameters["code"]
-    stored = bytes(AuthorizationCode.objects.get(application=application.row).digest)
-    for guess in (stored.hex(), stored.hex().upper()):
+    for guess in guesses(AuthorizationCode, application):
         assert driver.exchange(application, guess).status_code == 400
-    secret = bytes(ApplicationSecret.objects.get(application=application.row).digest).hex()
-    assert driver.exchange(application, code, client_secret=secret).status_code == 401
+    for guess in guesses(ApplicationSecret, application):
+        assert driver.exchange(application, code, client_secret=guess).status_code == 401
     token = driver.exchange(application, code).json()["access_token"]
-    digest = bytes(AccessToken.objects.get(application=application.row).digest).hex()
     assert driver.userinfo(token).status_code == 200
-    assert driver.userinfo(digest).status_code == 401
+    for guess in guesses(AccessToken, application):
+        assert driver.userinfo(guess).status_code == 401
+
+
+def guesses(model: type[AuthorizationCode | ApplicationSecret | AccessToken], application: Registered) -> list[str]:
+    """The stored digest as text, in hexadecimal digits and in the characters of a credential."""
+    digest = bytes(model._default_manager.get(application=application.row).digest)
+    return [digest.hex(), digest.hex().upper(), base64.urlsafe_b64encode(digest).rstrip(b"=").decode()]
 
 
 @contract("D15.digests")

@@ -4,6 +4,7 @@ import pytest
 
 from oauth_bridge.errors import Fault, RequestError
 from oauth_bridge.protocol.parameters import Parameters
+from tests.matrix import contract
 
 
 @pytest.mark.parametrize(
@@ -46,6 +47,7 @@ def test_what_cannot_be_read_in_one_way_only_is_refused(body, fault):
     assert caught.value.fault is fault
 
 
+@contract("D19.sentence")
 @pytest.mark.parametrize("body", [b"%b=1&%b=2", b"%b=%%00&a=%b"])
 def test_what_may_be_a_credential_in_the_wrong_place_is_not_repeated(body):
     secret = b"dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"
