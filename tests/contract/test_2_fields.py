@@ -61,7 +61,7 @@ def test_sub_is_a_random_uuid_and_the_same_for_every_application(driver: OAuthDr
     assert driver.userinfo(TokenFactory().raw).json()["sub"] != profiles[0]["sub"]
 
 
-@contract("D16.nickname", "2.4/nickname")
+@contract("D16.nickname", "D16.strings", "2.4/nickname")
 def test_without_a_nickname_the_fallback_reveals_nothing_of_the_address(driver: OAuthDriver) -> None:
     for nickname in ("", "   "):
         person = PersonFactory(nickname=nickname, email=f"secretive-{uuid.uuid4().hex}@private.example")

@@ -47,7 +47,7 @@ def test_a_stranger_learns_nothing_of_a_code(driver: OAuthDriver, application: R
     assert len(sentences) == 1
 
 
-@contract("D19/unsupported", "4.3/grant_type")
+@contract("D11.refresh", "D19/unsupported", "4.3/grant_type")
 @pytest.mark.parametrize("grant_type", ["password", "client_credentials", "refresh_token", "implicit", "CODE", "ü"])
 def test_other_grants_do_not_exist(driver: OAuthDriver, application: Registered, grant_type: str) -> None:
     more = {"username": "a", "password": "b", "refresh_token": "c", "device_code": "d"}

@@ -125,11 +125,13 @@ def test_other_methods_are_not_allowed(driver: OAuthDriver, method: str) -> None
     assert answer.headers["Allow"] == "GET, HEAD"
 
 
-@contract("4.4")
+@contract("4.4", "D19.head")
 def test_head_has_the_headers_and_no_body(driver: OAuthDriver) -> None:
-    answer = ask(driver, f"Bearer {TokenFactory().raw}", "HEAD")
+    header = f"Bearer {TokenFactory().raw}"
+    answer = ask(driver, header, "HEAD")
     assert answer.status_code == 200
     assert answer.content == b""
+    assert answer.headers["Content-Length"] == ask(driver, header).headers["Content-Length"]
 
 
 @contract("D18.insufficient", "7/403")
