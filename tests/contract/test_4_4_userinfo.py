@@ -48,7 +48,7 @@ def test_the_scheme_is_case_insensitive(driver: OAuthDriver, form: str) -> None:
     assert ask(driver, form.format(TokenFactory().raw)).status_code == 200
 
 
-@contract("D19/invalid_token", "4.4/authorization", "7/401")
+@contract("4.4/authorization", "5.1", "7/401", "D19/invalid_token")
 @pytest.mark.parametrize("header", [None, "", "Basic eDp5", "Digest x", "Bearerx y", "{}", "Token {}", "Bearer,{}"])
 def test_without_a_bearer_token_the_challenge_names_no_error(driver: OAuthDriver, header: str | None) -> None:
     answer = ask(driver, header and header.format(TokenFactory().raw))

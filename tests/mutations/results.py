@@ -9,11 +9,11 @@ DOCUMENT = ROOT / "docs" / "mutations.md"
 HEAD = """# Mutations
 
 A test that is marked with a sentence of the contract claims to fail when that sentence is broken. This table proves it:
-what was broken in the source for each sentence, and which of the marked tests failed. Where the last column is empty,
-the tests of the sentence had already caught another mutation, or none looks at this part of it.
+what was broken in the source for each sentence, and which of the marked tests failed. Every row names at least one.
 
 `python -m tests.mutations [id …]` makes the changes of `tests/mutations/*.txt`, one at a time, in a copy of the
-checkout, runs the tests that are marked with their sentences, and writes the table.
+checkout, runs the tests that are marked with their sentences, and writes the table. With `--unproved` it makes those
+whose row names no test yet.
 
 | sentence | what was broken | caught by |
 |---|---|---|

@@ -44,6 +44,11 @@ def test_the_table_has_a_row_for_each_mutation_of_each_sentence() -> None:
     assert set(results.read()) == {(sentence, each.words) for each in mutations() for sentence in each.sentences}
 
 
+def test_a_marked_test_has_caught_each_mutation_of_each_sentence() -> None:
+    not_caught = [row for row, tests in results.read().items() if not tests]
+    assert not_caught == [], "run python -m tests.mutations --unproved, or write what is missing"
+
+
 def test_a_mutation_is_read_from_its_paragraph() -> None:
     text = "# A comment.\n\n1.1 D3.exact\nnothing is checked\nconfig/urls.py\n- one\n-     two\n+ three\n"
     assert parse(text) == [

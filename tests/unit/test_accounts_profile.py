@@ -21,6 +21,7 @@ from accounts.models import User
 from accounts.uploads import UPLOAD_MAX_BYTES
 from oauth_bridge.protocol.userinfo import claims_of
 from tests.factories import PersonFactory
+from tests.matrix import contract
 
 pytestmark = pytest.mark.django_db
 
@@ -150,6 +151,7 @@ def test_the_old_picture_is_deleted(browser: Client, alice: User) -> None:
     assert not default_storage.exists(files[1])
 
 
+@contract("D16.avatar")
 def test_a_file_that_is_no_picture_is_refused_and_nothing_is_lost(browser: Client, alice: User) -> None:
     browser.post("/accounts/profile", {"nickname": "Ali", "picture": upload(picture())})
     alice.refresh_from_db()
