@@ -153,7 +153,7 @@ class AccountAdapter(DefaultAccountAdapter):
         return returning.remembered(request) or reverse("profile")
 
     def logout(self, request: HttpRequest) -> None:
-        """Sign out and keep the return path, which "not you?" still needs."""
+        """Sign out and keep the return path: a password reset that signs somebody else out leads on to it."""
         with returning.kept(request):
             super().logout(request)
 

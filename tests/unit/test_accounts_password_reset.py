@@ -230,6 +230,7 @@ def test_the_way_back_is_kept_over_a_reset_in_the_same_browser(client: Client, a
     assert choose(client, mailed_path())["Location"] == AUTHORIZE
 
 
+@contract("D8.leads-on")
 def test_the_way_back_is_kept_where_somebody_else_is_signed_in(client: Client, alice: User) -> None:
     ask(client, alice.email, next=AUTHORIZE)
     client.force_login(PersonFactory())
@@ -322,7 +323,6 @@ def test_a_new_code_can_be_had(client: Client, bob: User, settings: Any) -> None
     assert type_code(client, mailed_code()).status_code == 302
 
 
-@contract("D8.leads-on")
 def test_using_another_account_leaves_the_code_page_and_keeps_the_way_back(
     client: Client, alice: User, bob: User
 ) -> None:
