@@ -37,6 +37,7 @@ def test_a_token_reads_the_profile(driver: OAuthDriver, alice: Any) -> None:
 @contract("4.4/body")
 def test_the_profile_is_read_anew_each_time(driver: OAuthDriver, alice: Any) -> None:
     token = TokenFactory(user=alice).raw
+    assert driver.userinfo(token).json()["nickname"] == alice.nickname
     alice.nickname = 'Al "the Ice" <b>☃</b>'
     alice.save()
     assert driver.userinfo(token).json()["nickname"] == 'Al "the Ice" <b>☃</b>'
@@ -150,6 +151,7 @@ def test_a_person_whose_address_lost_its_confirmation_gets_no_profile_out(driver
 
 @contract("4.4/body")
 def test_a_token_reads_its_own_person_only(driver: OAuthDriver, alice: Any, mallory: Any) -> None:
-    token = TokenFactory(user=mallory).raw
-    answer = ask(driver, f"Bearer {token}", path=f"?sub={alice.pk}&user_id={alice.pk}&email={alice.email}")
-    assert answer.json()["sub"] == str(mallory.pk)
+    for owner, other in ((alice, mallory), (mallory, alice)):
+        token = TokenFactory(user=owner).raw
+        answer = ask(driver, f"Bearer {token}", path=f"?sub={other.pk}&user_id={other.pk}&email={other.email}")
+        assert answer.json()["sub"] == str(owner.pk)
