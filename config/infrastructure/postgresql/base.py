@@ -59,7 +59,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
         return rows
 
     def _cursor_of(self, statement: str) -> Any:
-        if self.queries_logged:
+        if self.queries_logged or self.execute_wrappers:
             return self.cursor()
         if statement not in self._kept:
             cursor = self._kept[statement] = self.cursor().cursor  # psycopg's own
