@@ -62,7 +62,6 @@ def test_sign_in_account_lets_the_victim_go_on(settings: Any, alice: User) -> No
     assert sign_in(alice.email, PASSWORD, address=HERS, browser=known).status_code == 302
 
 
-@contract("D21.sign-in-account")
 @pytest.mark.parametrize("is_confirmed", [True, False])
 def test_a_password_is_guessed_no_more_often_at_sign_up(settings: Any, is_confirmed: bool) -> None:
     """Nor is it visible there whether the address of an account is confirmed."""
