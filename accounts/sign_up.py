@@ -61,10 +61,10 @@ class SignUpForm(PasswordFormMixin, SignupForm):
         return (person, None) if person else super().try_save(request)
 
     def _unconfirmed_account(self, request: HttpRequest) -> User | None:
-        """The account that this form made when it was posted before, and whose address is not confirmed yet.
+        """The account with this address and password, if it waits for its code: the form was posted before.
 
-        Without it, the second post of a double click would show a code page for which no code is sent. The password is
-        checked as at sign-in, with the same limits, and an address of no such account takes the same steps. D21.
+        Without it, the second post of a double click leads to a page that takes no code. The password of every account
+        is checked, as at sign-in and with the same limits, so nobody learns which accounts wait for a code. D21.
         """
         password = self.cleaned_data["password1"]
         try:
