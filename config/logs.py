@@ -20,6 +20,7 @@ reference: ContextVar[str] = ContextVar("reference", default="")
 
 TEXT_MAX_LENGTH = 300
 _OWN_ATTRIBUTES = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+_LOGGED_TYPES = (str, int, float, bool, type(None))
 _QUOTED = re.compile(r"""(['"])(.*?)\1""")
 _IDENTIFIER = re.compile(r"[a-z_.]+")
 _ROOT = Path(__file__).resolve().parent.parent
@@ -37,7 +38,7 @@ class JsonFormatter(logging.Formatter):
             "reference": reference.get(),
         }
         for name, value in vars(record).items():
-            if name not in _OWN_ATTRIBUTES and isinstance(value, str | int | float | bool | None):
+            if name not in _OWN_ATTRIBUTES and isinstance(value, _LOGGED_TYPES):
                 line[name] = value
         if isinstance(record.exc_info, tuple) and record.exc_info[1] is not None:
             line["exception"] = describe(record.exc_info[1])
