@@ -31,7 +31,7 @@ if not settings.DEBUG:
 
 
 class WholeBody:
-    """A body of a known length. Reading raises UnreadablePostError when it ends early, or a part would seem whole."""
+    """A body of a known length. Raises UnreadablePostError when it ends early: a part must not pass for the whole."""
 
     def __init__(self, stream: InputStream, length: int) -> None:
         self.stream, self.left = stream, length
@@ -60,7 +60,7 @@ def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iter
     if content_type := environ.get("CONTENT_TYPE", "")[:CONTENT_TYPE_MAX_LENGTH]:
         boundary = BOUNDARY.search(content_type)
         environ["CONTENT_TYPE"] = content_type.partition(";")[0] + (boundary[0] if boundary else "")
-    with suppress(ValueError):  # Django reads nothing then
+    with suppress(ValueError):  # Django takes a malformed length for 0
         environ["wsgi.input"] = WholeBody(environ["wsgi.input"], int(environ.get("CONTENT_LENGTH") or 0))
     response = django_application(environ, start_response)
     return without_body(response) if environ["REQUEST_METHOD"] == "HEAD" else response

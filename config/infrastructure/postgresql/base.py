@@ -33,7 +33,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
     """Django's backend with three changes.
 
     The health check reads the state of the socket instead of sending `SELECT 1` (`is_usable`). A frequent statement
-    keeps its cursor (`fetch_all`). A migration does not wait for its locks (`SchemaEditor`).
+    keeps its cursor (`fetch_all`). A migration waits only briefly for its locks (`SchemaEditor`).
     """
 
     SchemaEditorClass = SchemaEditor
