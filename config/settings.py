@@ -53,12 +53,11 @@ INSTALLED_APPS = [
 
 MIDDLEWARE = [
     "config.middleware.RequestLogMiddleware",
-    "config.middleware.SecurityHeadersMiddleware",
+    "config.middleware.ResponseHeadersMiddleware",
     "config.headers.HeaderLimitsMiddleware",
     "config.languages.LanguageMiddleware",
     "config.middleware.OriginMiddleware",
     "django.middleware.security.SecurityMiddleware",
-    "django.middleware.common.CommonMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
@@ -195,7 +194,7 @@ SECURE_REFERRER_POLICY = None
 SECURE_CROSS_ORIGIN_OPENER_POLICY = None
 
 SILENCED_SYSTEM_CHECKS = [
-    "security.W002",  # Framing is forbidden by config.middleware.SecurityHeadersMiddleware.
+    "security.W002",  # Framing is forbidden by config.middleware.ResponseHeadersMiddleware.
     "security.W005",  # HSTS for subdomains is the domain owner's decision, not that of one host in it.
     "security.W008",  # The proxy redirects http to https; the service does not see the scheme of a request.
     "security.W021",  # Preloading binds the whole domain: as W005.

@@ -33,7 +33,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
     """Django's backend with three changes.
 
     The health check reads the state of the socket instead of sending `SELECT 1` (`is_usable`). A frequent statement
-    keeps its cursor (`fetch_all`). A migration does not wait for its locks (`SchemaEditor`).
+    keeps its cursor (`fetch_all`). A migration waits only briefly for its locks (`SchemaEditor`).
     """
 
     SchemaEditorClass = SchemaEditor
@@ -59,7 +59,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
         return rows
 
     def _cursor_of(self, statement: str) -> Any:
-        if self.queries_logged:
+        if self.queries_logged or self.execute_wrappers:
             return self.cursor()
         if statement not in self._kept:
             cursor = self._kept[statement] = self.cursor().cursor  # psycopg's own
