@@ -24,8 +24,9 @@ test: ## Run all tests that this machine supports, with faults, fuzzing, browser
 fast: ## Run the unit, contract and security tests on SQLite
 	DATABASE_URL= REDIS_URL= $(PYTHON) -m pytest tests/unit tests/contract tests/security
 
-bench: ## Measure the cost of each operation, relative to a bare Django view
+bench: ## Measure CPU time and instructions of each operation, relative to a bare Django view; needs Debian's valgrind
 	$(PYTHON) -m tests.bench
+	$(PYTHON) -m tests.bench instructions
 
 attack: ## Measure how attacks from one machine slow normal requests, directly and behind nginx; takes minutes
 	$(PYTHON) -m tests.bench attack

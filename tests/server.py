@@ -117,6 +117,7 @@ def serve(
     under: Sequence[str] = (),
     port: int | None = None,
     pass_fds: Sequence[int] = (),
+    start_seconds: int = START_SECONDS,
     **changes: str,
 ) -> Iterator[Server]:
     """A server that ends with the block, started by the command `under`. BASE_URL and AUTH_URL may contain {port}."""
@@ -138,7 +139,7 @@ def serve(
     server = Server(base_url, auth_url, folder, process, env["SECRET_KEY"])
     running.append(server)
     try:
-        _wait_for(server, f"http://127.0.0.1:{port}/health/live")
+        _wait_for(server, f"http://127.0.0.1:{port}/health/live", start_seconds)
         yield server
     finally:
         running.remove(server)
@@ -152,8 +153,8 @@ def stop(process: subprocess.Popen[bytes]) -> None:
         process.wait()
 
 
-def _wait_for(server: Server, url: str) -> None:
-    end = time.monotonic() + START_SECONDS
+def _wait_for(server: Server, url: str, seconds: int) -> None:
+    end = time.monotonic() + seconds
     host = urlsplit(server.auth_url).netloc
     while time.monotonic() < end:
         if server.process.poll() is not None:

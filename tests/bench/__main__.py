@@ -1,6 +1,7 @@
-"""`python -m tests.bench`: ratios; `… growth`: on full tables; `… attack`: during attacks; `… load`: fill tables.
+"""`python -m tests.bench`: ratios of CPU time; `… instructions`: ratios of instructions; `… growth`: on full tables;
+`… attack`: during attacks; `… load`: fill tables.
 
-Exits with 1 when an operation failed, never because one was slow.
+Exits with 1 when an operation failed or executes too many instructions, never because one was slow.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import Any
 
 import django
 
-from tests.bench import attack, growth, phases, plot, report, rows, stack
+from tests.bench import attack, growth, instructions, phases, plot, report, rows, stack
 
 
 def compare(rounds: int, operations: int, racing: int) -> tuple[list[phases.Measured], Counter[int]]:
@@ -50,11 +51,19 @@ def main() -> int:
         if arguments.command == "load":
             load(arguments.people, arguments.tokens, arguments.codes, dead=arguments.dead)
             return 0
+        if arguments.command == "instructions":
+            return count_instructions(arguments.operations)
         return attacked() if arguments.command == "attack" else measure(arguments)
     except (stack.Missing, rows.NotHere) as reason:
         sys.exit(str(reason))
     except KeyboardInterrupt:
         return 130
+
+
+def count_instructions(operations: int) -> int:
+    counted = instructions.measure(operations, say)
+    sys.stdout.write(f"{instructions.table(counted)}\n")
+    return int(instructions.is_over(counted))
 
 
 def attacked() -> int:
@@ -100,6 +109,8 @@ def parsed() -> argparse.Namespace:
         help="of PostgreSQL (default 128MB, as it ships)",
     )
     growing.add_argument("--plot", type=Path, metavar="FILE", help="draw the table there, as SVG")
+    counting = commands.add_parser("instructions", help="counted by valgrind, which must be installed; takes minutes")
+    counting.add_argument("--operations", type=number(1, 10_000), default=50, help="of each kind (default 50)")
     commands.add_parser("attack", help="normal requests beside attacks from one machine, directly and behind nginx")
     filling = commands.add_parser("load", help="fill the database of DATABASE_URL, in which nobody may live")
     for name, default in (("people", 1_000_000), ("tokens", 10_000_000), ("codes", 10_000_000)):

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -34,7 +34,7 @@ from tests.server import OURS, ROOT, free_port, serve
 
 FLOOR_TOKENS = 10_000
 PEOPLE = 32
-START_SECONDS = 60
+START_SECONDS = 180  # under valgrind
 SHIPPED_BUFFERS = "128MB"
 # Limits are on but are never reached, so that the cost of counting is measured.
 RATES = dict.fromkeys(
@@ -111,23 +111,25 @@ def secret_key() -> str:
 
 
 @contextmanager
-def service(given: Stack, name: str = "service") -> Iterator[Service]:
+def service(given: Stack, name: str = "service", under: Sequence[str] = (), **changes: str) -> Iterator[Service]:
     """The service with default settings and two workers, on the database of `connection`."""
     folder = given.folder / f"served-{name}"
     folder.mkdir()
-    with serve(folder, RATE_LIMITS="on", WEB_CONCURRENCY="2", SECRET_KEY=secret_key(), **RATES) as server:
+    changes = {"RATE_LIMITS": "on", "WEB_CONCURRENCY": "2", "SECRET_KEY": secret_key(), **RATES, **changes}
+    with serve(folder, under=under, start_seconds=START_SECONDS, **changes) as server:
         port = int(server.base_url.rpartition(":")[2])
         roots = given.roots(server.process.pid)
         yield Service(name, port, roots, given.client_id, given.client_secret, given.cookies)
 
 
 @contextmanager
-def floor(given: Stack) -> Iterator[Floor]:
+def floor(given: Stack, under: Sequence[str] = (), workers: int = 2, **changes: str) -> Iterator[Floor]:
     execute(given.postgresql_port, "CREATE DATABASE floor")
     execute(given.postgresql_port, FLOOR_ROWS, database="floor")
     port = free_port()
-    command = [sys.executable, "-m", "gunicorn", "--workers=2", f"--bind=127.0.0.1:{port}", "tests.bench.floor"]
-    env = {**os.environ, "FLOOR_DSN": dsn(given.postgresql_port, "floor")}
+    gunicorn = ["gunicorn", f"--workers={workers}", f"--bind=127.0.0.1:{port}", "tests.bench.floor"]
+    command = [*under, sys.executable, "-m", *gunicorn]
+    env = {**os.environ, "FLOOR_DSN": dsn(given.postgresql_port, "floor"), **changes}
     env.pop("DJANGO_SETTINGS_MODULE", None)
     with _started("floor", command, given.folder, lambda: _is_open(port), env=env) as process:
         yield Floor("floor", port, given.roots(process.pid), FLOOR_TOKENS)

@@ -149,3 +149,11 @@ def bench(folder: Path, *arguments: str, **changes: str) -> subprocess.Completed
 def needed(said: str) -> None:
     if "is not installed" in said:
         pytest.skip(said)
+
+
+@pytest.mark.long
+def test_no_operation_executes_more_instructions_than_it_may() -> None:
+    command = [sys.executable, "-m", "tests.bench", "instructions", "--operations", "10"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert re.search(r"^flow +\d\.\d\d", done.stdout, re.MULTILINE)
