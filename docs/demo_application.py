@@ -50,7 +50,8 @@ PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewp
   code, dt, pre { font: .8125rem/1.4 ui-monospace, Menlo, Consolas, "Liberation Mono", monospace }
   section, [role=alert] { padding: .75rem 1rem; border: 1px solid var(--edge); border-radius: .75rem;
     background: var(--soft) } [role=alert] { border-color: var(--accent) }
-  dl { display: grid; grid-template-columns: auto 1fr; gap: .5rem 1rem; margin-top: .5rem } dt { color: var(--quiet) }
+  dl { display: grid; grid-template-columns: auto minmax(0, 1fr); gap: .5rem 1rem; margin-top: .5rem }
+  dt { color: var(--quiet) }
   dd:empty { width: 9rem; max-width: 100%; height: 1.25rem; border-bottom: 1px dashed var(--quiet) }
   .avatar { grid-row: 1 / span 2; align-self: center; width: 4rem; height: 4rem }
   .avatar dt { position: absolute; clip-path: inset(50%) }
