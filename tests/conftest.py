@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
 import shutil
 import signal
 import subprocess
@@ -24,7 +23,7 @@ from redis import Redis
 from redis.exceptions import ConnectionError
 from whitenoise.middleware import WhiteNoiseMiddleware
 
-from tests import documented, factories, workers
+from tests import documented, factories, skips, workers
 from tests.databases import migrate
 from tests.driver import RESPONSE_CHECKS, SEEN, OAuthDriver
 from tests.dump import database_text
@@ -48,6 +47,7 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
 @pytest.hookimpl(trylast=True)  # after pytest-django has put the tests in transactions first
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     workers.order(items)
+    skips.check_once(items)
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> workers.Scheduler:
@@ -71,7 +71,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
         for server in running:
             lines = [line for line in server.log.splitlines() if '"level":"info"' not in line]
             report.sections.append((f"log of {server.base_url}", "\n".join(lines[-5:])))
-    if os.environ.get("REQUIRE_ALL") and report.skipped and not hasattr(report, "wasxfail"):
+    if report.skipped and not hasattr(report, "wasxfail") and skips.must_run(item, str(report.longrepr)):
         report.outcome = "failed"
         report.longrepr = f"skipped, but REQUIRE_ALL is set: {report.longrepr}"
 
