@@ -28,7 +28,6 @@ from tests.databases import migrate
 from tests.driver import RESPONSE_CHECKS, SEEN, OAuthDriver
 from tests.dump import database_text
 from tests.factories import PASSWORD, ApplicationFactory, PersonFactory, Registered
-from tests.nginx import nginx
 from tests.server import Server, environment, free_port, running, serve
 
 Launch = Callable[..., Server]
@@ -245,21 +244,6 @@ def launch(committed: None, tmp_path_factory: pytest.TempPathFactory) -> Iterato
         def start(**changes: Any) -> Server:
             running: AbstractContextManager[Server] = serve(tmp_path_factory.mktemp("server"), **changes)
             return stack.enter_context(running)
-
-        yield start
-
-
-@pytest.fixture
-def launch_behind_nginx(launch: Launch, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Launch]:
-    """As `launch`, behind the nginx of docs/operations.md. `base_url` and `auth_url` are the address of nginx."""
-    with ExitStack() as stack:
-
-        def start(**changes: Any) -> Server:
-            port, origin_port = free_port(), free_port()
-            address = f"http://localhost:{origin_port}"
-            server = launch(port=port, BASE_URL=address, AUTH_URL=address, TRUSTED_PROXIES="127.0.0.1", **changes)
-            stack.enter_context(nginx(tmp_path_factory.mktemp("nginx"), origin_port, port))
-            return server
 
         yield start
 
