@@ -1,4 +1,4 @@
-"""Whether the person proved in this browser a short time ago who they are, as sensitive pages require."""
+"""Sensitive pages require a fresh sign-in: the person proved a short time ago, in this browser, who they are."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from django.urls import reverse
 
 View = Callable[..., HttpResponseBase]
 
-# A form is accepted for longer than its page is shown, so that nobody loses what was typed. allauth would keep the
-# whole form in the session, with the headers of its request, and send it again after the password.
+# A post is accepted for longer than a GET, so that nobody loses what was typed. allauth would instead store the whole
+# request in the session, with its headers, and repeat it after the password.
 _TIMES_FOR_FORMS = 3
 
 
 def is_fresh(request: HttpRequest, *, times: int = 1) -> bool:
-    """Whether the person signed in, or gave the proof again, in `times` ACCOUNT_REAUTHENTICATION_TIMEOUT seconds."""
+    """Whether the latest sign-in or proof is younger than `times` × ACCOUNT_REAUTHENTICATION_TIMEOUT (seconds)."""
     records = get_authentication_records(request, request.user)
     age = time.time() - records[-1]["at"] if records else float("inf")
     return 0 <= age < times * settings.ACCOUNT_REAUTHENTICATION_TIMEOUT
@@ -34,7 +34,7 @@ def is_fresh(request: HttpRequest, *, times: int = 1) -> bool:
 def fresh_sign_in_required(view: View) -> View:
     """Ask a signed-in person for a proof first, unless they gave one a short time ago: the password or a passkey.
 
-    A person who has neither gets a password by mail: a stolen session must not be enough to set the first one.
+    A person who has neither gets a link by mail: a stolen session must not be enough to set the first password.
     """
 
     @login_required

@@ -1,4 +1,4 @@
-"""The pages about the password: what is set, a new one, and typing it again before something sensitive."""
+"""The page "Security", the page for a new password, and the page that asks for the password again."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class SecurityView(AccountPageMixin, TemplateView):
 
 @method_decorator([login_required, never_cache], name="dispatch")
 class PasswordChangeView(AccountPageMixin, RetryLaterMixin, library.PasswordChangeView):
-    """Asks for the present password, even after a fresh sign-in. A person without one gets a link by mail."""
+    """Asks for the present password, even after a fresh sign-in. A person without a password gets a link by mail."""
 
     template_name = "accounts/password_change.html"
     section = "security"
@@ -53,7 +53,7 @@ class PasswordChangeView(AccountPageMixin, RetryLaterMixin, library.PasswordChan
         except HashingBusy:
             form.add_busy_error("oldpassword")
             return self.form_invalid(form)
-        # The new password has ended the mark of this browser too.
+        # The new password also ended the known-browser mark of this browser.
         known_browsers.remember(self.request, response, cast(User, self.request.user))
         return response
 

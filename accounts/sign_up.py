@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, cast
 
 from allauth.account import views as library
+from allauth.account.adapter import get_adapter
 from allauth.account.forms import SignupForm
 from django.conf import settings
 from django.core.exceptions import ValidationError
@@ -50,14 +51,28 @@ class SignUpForm(PasswordFormMixin, SignupForm):
 
     def try_save(self, request: HttpRequest) -> Any:
         """Raises HashingBusy: nothing is stored."""
-        if self.account_already_exists and not self.by_passkey:
-            User().set_password(self.cleaned_data["password1"])
+        if not self.account_already_exists:
+            try:
+                with transaction.atomic():
+                    return super().try_save(request)
+            except IntegrityError:  # somebody made an account with the address at the same moment
+                self.account_already_exists = True
+        person = None if self.by_passkey else self._unconfirmed_account(request)
+        return (person, None) if person else super().try_save(request)
+
+    def _unconfirmed_account(self, request: HttpRequest) -> User | None:
+        """The account with this address and password, if it waits for its code: the form was posted before.
+
+        Without it, the second post of a double click leads to a page that takes no code. The password of every account
+        is checked, as at sign-in and with the same limits, so nobody learns which accounts wait for a code. D21.
+        """
+        password = self.cleaned_data["password1"]
         try:
-            with transaction.atomic():
-                return super().try_save(request)
-        except IntegrityError:  # somebody made an account with the address at the same moment
-            self.account_already_exists = True
-            return super().try_save(request)
+            person = get_adapter().authenticate(request, email=self.cleaned_data["email"], password=password)
+        except ValidationError:  # the limit of failed sign-ins is reached
+            User().set_password(password)
+            return None
+        return person if person and person.is_active and person.email_verified_at is None else None
 
 
 class SignUpView(StepMixin, RetryLaterMixin, library.SignupView):

@@ -8,9 +8,9 @@ from accounts.models import User
 
 
 class ResetTokenGenerator(PasswordResetTokenGenerator):
-    """Keys that end with the person's other credentials (accounts.credentials).
+    """Keys that become invalid together with the person's other credentials (accounts.credentials).
 
-    They need no statement, so an address without an account takes as long as one with an account.
+    To make a key takes no statement, so an address without an account takes as long as one with an account.
     """
 
     def _make_hash_value(self, user: User, timestamp: int) -> str:

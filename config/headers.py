@@ -28,8 +28,8 @@ LIMITS = {
     "HTTP_X_FORWARDED_FOR": 1024,
 }
 # The files of the page that says which header is too long: a browser sends that header with these requests too.
-# WhiteNoise before this middleware would not replace the list: views serve the pictures, and a file is served only
-# after the Host header is checked, which is after its length.
+# The list would be needed even with WhiteNoise before this middleware: views serve the pictures, and no file is served
+# before the length of the Host header, and then the host, is checked.
 FILES = ("/static/", "/avatars/", "/logos/", "/brand/")
 
 

@@ -20,6 +20,8 @@ reference: ContextVar[str] = ContextVar("reference", default="")
 
 TEXT_MAX_LENGTH = 300
 _OWN_ATTRIBUTES = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+_LOGGED_TYPES = (str, int, float, bool, type(None))
 _QUOTED = re.compile(r"""(['"])(.*?)\1""")
 _IDENTIFIER = re.compile(r"[a-z_.]+")
 _ROOT = Path(__file__).resolve().parent.parent
@@ -37,11 +39,18 @@ class JsonFormatter(logging.Formatter):
             "reference": reference.get(),
         }
         for name, value in vars(record).items():
-            if name not in _OWN_ATTRIBUTES and isinstance(value, str | int | float | bool | None):
+            if name not in _OWN_ATTRIBUTES and isinstance(value, _LOGGED_TYPES):
                 line[name] = value
         if isinstance(record.exc_info, tuple) and record.exc_info[1] is not None:
             line["exception"] = describe(record.exc_info[1])
-        return json.dumps(line, ensure_ascii=False, separators=(",", ":"))
+        return _encode(line)
+
+
+def write(logger: logging.Logger, message: str, **members: str | int | float | None) -> None:
+    """Log the message and the members at level INFO. Unlike `logger.info`, it does not look for the calling line."""
+    if logger.isEnabledFor(logging.INFO):
+        record = {"name": logger.name, "levelno": logging.INFO, "levelname": "INFO", "msg": message, **members}
+        logger.handle(logging.makeLogRecord(record))
 
 
 def describe(exception: BaseException) -> list[dict[str, Any]]:

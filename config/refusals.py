@@ -10,7 +10,7 @@ from socket import socket
 
 from gunicorn.http.message import Request
 
-from config.middleware import SecurityHeadersMiddleware
+from config.middleware import ResponseHeadersMiddleware
 from oauth_bridge.errors import Fault
 
 # Any other status is answered as 400, also the 501 of an unknown transfer coding: a 5xx would count as our failure.
@@ -29,7 +29,7 @@ def write_error(connection: socket, status: int, reason: str, message: str) -> N
         "Pragma": "no-cache",
         "Referrer-Policy": "no-referrer",
         "X-Content-Type-Options": "nosniff",
-        "Content-Security-Policy": SecurityHeadersMiddleware.DATA_POLICY,
+        "Content-Security-Policy": ResponseHeadersMiddleware.DATA_POLICY,
     }
     lines = [
         f"HTTP/1.1 {fault.status} {HTTPStatus(fault.status).phrase}",

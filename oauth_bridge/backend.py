@@ -27,7 +27,9 @@ class Backend:
         """The toolkit passes an oauthlib server, which is not used. docs/architecture.md has the reason."""
 
     def validate_authorization_request(self, request: HttpRequest) -> tuple[list[str], dict[str, Any]]:
-        """The one scope, and the credentials `application`, `pending` and `form`. Requested scopes are ignored (D18).
+        """The one scope, and the credentials `application`, `pending`, `query` and `form`.
+
+        Requested scopes are ignored (D18). `form` is None unless the request is a post.
 
         Raises RequestError: the signature of the pending request is wrong, or as `parameters.of_form`,
         `PendingRequest.of_link` and `authorization.verify`.
@@ -39,7 +41,12 @@ class Backend:
         except DamagedRequest:
             raise RequestError(Fault.REQUEST_DAMAGED) from None
         application = authorization.verify(pending)
-        return [userinfo.PROFILE_SCOPE], {"application": application, "pending": pending, "form": form}
+        return [userinfo.PROFILE_SCOPE], {
+            "application": application,
+            "pending": pending,
+            "query": query,
+            "form": form,
+        }
 
     def create_authorization_response(
         self, request: HttpRequest, scopes: list[str], credentials: dict[str, Any], allow: bool

@@ -11,12 +11,12 @@ from django.utils.translation import gettext as _
 
 from oauth_bridge.redirect_uris import LOOPBACK_HOSTS
 
-is_web_address = URLValidator(["https", "http"])
+validate_web_address = URLValidator(["https", "http"])
 
 
 def validate_page(address: str) -> None:
-    """Raises ValidationError: not an http or https address, or its host is hidden or can't be shown."""
-    is_web_address(address)
+    """Raises ValidationError: not an http or https address, one with a user name, or one whose host can't be read."""
+    validate_web_address(address)
     if "@" in urlsplit(address).netloc:
         raise ValidationError(_("A user name or password in the address is not possible."), code="user")
     if not shown_host(address):
@@ -24,7 +24,7 @@ def validate_page(address: str) -> None:
 
 
 def validate_sign_in_start(address: str) -> None:
-    """Raises ValidationError: as `validate_page`, or an http address that is not of the person's own machine."""
+    """Raises ValidationError: as `validate_page`, or http on another host than the person's own machine."""
     validate_page(address)
     parts = urlsplit(address)
     if parts.scheme.lower() != "https" and parts.hostname not in LOOPBACK_HOSTS:
@@ -32,17 +32,17 @@ def validate_sign_in_start(address: str) -> None:
 
 
 def shown_host(address: str) -> str:
-    """The host as browsers send it, with a port; empty when it can't be read.
+    """The host as browsers send it, with the port if the address has one; empty when it can't be read.
 
-    A name outside ASCII is in punycode (`xn--…`): letters of other alphabets can look like those of another name. UTS
-    #46, as in browsers; without a user name, which could look like the host.
+    A name that is not ASCII is in punycode (`xn--…`, by UTS #46 as in browsers), because letters of other alphabets can
+    look like those of another name. A user name is left out, because it could look like the host.
     """
     try:
         parts = urlsplit(address)
         host, port = parts.hostname or "", parts.port
         if not host.isascii():
             host = idna.encode(host, uts46=True).decode()
-    except ValueError:  # UnicodeError, which idna raises, is one
+    except ValueError:  # idna's errors are UnicodeErrors, which are ValueErrors
         return ""
     host = f"[{host}]" if ":" in host else host
     return host if port is None else f"{host}:{port}"

@@ -1,6 +1,6 @@
 """The three forms of an answer: JSON for programs, a page for people, a redirect to a verified callback address.
 
-Specification 7; D4, D6, D19, D20. The sentences stand in `errors`.
+Specification 7; D4, D6, D19, D20. The sentences are in `errors`.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def wants_page(request: HttpRequest) -> bool:
 
 
 def not_found(request: HttpRequest) -> HttpResponse:
-    """404 with the right path when only a slash at the end is wrong (D2), and with the endpoints for discovery."""
+    """404, with the right path when only a slash at its end is wrong (D2), and with the endpoints for discovery."""
     bare = request.path.rstrip("/")
     hint = Words(gettext_noop("Compare it with the documentation."))
     if bare in OPERATIONS:
@@ -72,7 +72,7 @@ def not_found(request: HttpRequest) -> HttpResponse:
 
 
 def callback_url(redirect_uri: str, **parameters: str | None) -> str:
-    """A verified callback address with parameters, which are percent-encoded already; None is left out. D6."""
+    """A verified callback address with `parameters`, which are percent-encoded already. None is left out. D6."""
     pairs = "&".join(f"{name}={value}" for name, value in parameters.items() if value is not None)
     return f"{redirect_uri}{'&' if '?' in redirect_uri else '?'}{pairs}"
 
@@ -94,7 +94,7 @@ def redirect_to_callback(request: HttpRequest, url: str) -> HttpResponse:
 
 
 def _page(request: HttpRequest, error: RequestError) -> HttpResponse:
-    """The error in two layers: what a person can do, and below it what a developer needs."""
+    """The error page: first what a person can do, then the details for a developer."""
     status = error.fault.status
     is_sign_in = request.path in PAGE_PATHS and status == HTTPStatus.BAD_REQUEST
     title, message = PAGE_WORDS.get(status, (HTTPStatus(status).phrase, ""))
@@ -122,7 +122,7 @@ def _page(request: HttpRequest, error: RequestError) -> HttpResponse:
     return render(request, "error.html", context, status=status)
 
 
-# Title and sentence for a person. Without a sentence, that of the error is meant for a person already.
+# Title and sentence for people, by status. Where the sentence is empty, the page shows that of the error.
 PAGE_WORDS = {
     400: (
         gettext_noop("This can't be read"),

@@ -21,7 +21,8 @@ from oauth_bridge.consent import pages, remembered
 from oauth_bridge.consent.request import FIELD_NAME, PendingRequest
 from oauth_bridge.errors import Fault, RequestError
 from oauth_bridge.models import Application
-from oauth_bridge.protocol import authentication, authorization, parameters, userinfo
+from oauth_bridge.protocol import authentication, authorization, userinfo
+from oauth_bridge.protocol.parameters import Parameters
 from oauth_bridge.storage.codes import AlreadyRedeemed
 
 if TYPE_CHECKING:
@@ -108,7 +109,7 @@ class AuthorizeView(OperationMixin, BaseAuthorizationView):
         return HttpResponseRedirect(pages.sign_in_url(self.pending, self.application))
 
     def get(self, request: HttpRequest) -> HttpResponse:
-        query = parameters.of_query(request)
+        query: Parameters = self.credentials["query"]
         if self.person.email_verified_at is None:
             return pages.address_not_confirmed(request, self.application, self.pending)
         must_ask = bool(query.text(pages.NOTICE))

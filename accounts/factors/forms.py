@@ -34,7 +34,7 @@ class CodeField(forms.CharField):
         )
 
     def clean(self, value: Any) -> str:
-        """Without the spaces and hyphens with which apps group the digits."""
+        """The code without the spaces and hyphens that apps show between groups of digits."""
         return str(super().clean(value)).replace(" ", "").replace("-", "")
 
 
@@ -50,16 +50,16 @@ class ActivateTOTPForm(totp.ActivateTOTPForm):
     code = CodeField(_("Code that the app shows"), is_numeric=True)
 
 
-# What the WebAuthn library raises for an answer that no browser makes, besides errors of validation.
+# Exceptions of the WebAuthn library for an answer that no browser sends, besides ValidationError.
 _MALFORMED = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError, struct.error)
 _BASE64URL = re.compile(r"[A-Za-z0-9_-]+={0,2}", re.ASCII)
 
 
 class PasskeyField(forms.JSONField):
-    """What the browser answers for a passkey, as an object. It must come from a page of AUTH_URL.
+    """The browser's answer to a passkey request, as an object. Its origin must be AUTH_URL.
 
-    allauth accepts every port of the host, and every host below it. It also stores the object, and the WebAuthn library
-    allocates as many bytes as a number in it says, so only the members that are needed are kept, and only as text.
+    allauth accepts every port of the host, and every subdomain. It also stores the object, and the WebAuthn library
+    allocates as many bytes as a number in it says. So only the needed members are kept, and only base64url text.
     """
 
     REQUIRED = ("clientDataJSON",)
@@ -81,7 +81,7 @@ class PasskeyField(forms.JSONField):
         return answer
 
     def _needed(self, answer: Any) -> dict[str, Any]:
-        """The members of the answer that are used. Raises ValueError: one of them is no base64url text."""
+        """The needed members of the answer. Raises ValueError: one of them is not base64url text."""
         response = answer["response"]
         found = {name: response[name] for name in self.REQUIRED}
         found |= {name: response[name] for name in self.OPTIONAL if response.get(name) is not None}
@@ -92,7 +92,7 @@ class PasskeyField(forms.JSONField):
 
 
 class KnownPasskeyMixin(forms.Form):
-    """Says that the passkey is not known, where allauth would speak of a code."""
+    """Replaces allauth's error message, which speaks of a code, by one about the passkey."""
 
     credential = PasskeyField()
 
@@ -111,7 +111,7 @@ class KnownPasskeyMixin(forms.Form):
 
 
 class AddPasskeyForm(webauthn.AddWebAuthnForm):
-    """Every key is a passkey: it has verified the person, so it needs no password beside it."""
+    """Every key is a passkey: the device verifies the person, so no password is needed as well."""
 
     name = forms.CharField(
         label=_("Name"),

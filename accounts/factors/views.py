@@ -39,7 +39,7 @@ class PasskeySignInView(StepMixin, webauthn.LoginWebAuthnView):
         return cast(HttpResponse, super().get(request, *args, **kwargs))
 
     def get_authenticated_redirect_url(self) -> str:
-        """Where a person goes on who signed in in another tab meanwhile."""
+        """The URL for a person who has signed in in another tab meanwhile."""
         return returning.requested(self.request) or reverse("profile")
 
     def form_valid(self, form: Form) -> HttpResponse:
@@ -56,7 +56,7 @@ class SecondFactorView(StepMixin, base.AuthenticateView):
     """Asks for a code or a passkey after the password."""
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        """Start again when the factors were removed meanwhile: the sign-in page would lead back here without end."""
+        """Abort the sign-in when its factors were removed: the sign-in page would redirect back here for ever."""
         response = super().dispatch(request, *args, **kwargs)
         stage = getattr(request, "_login_stage", None)
         if stage and not request.user.is_authenticated and not has_any(stage.login.user):
@@ -68,7 +68,7 @@ class FirstPasskeyView(StepMixin, webauthn.SignupWebAuthnView):
     """Adds the passkey of an account that is made without a password, once its address is confirmed."""
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        """Lead to the sign-in where the cookie was lost: the account exists, and a password by mail opens it."""
+        """Redirect to the sign-in page when the session was lost: the account exists, and a reset sets its password."""
         response = super().dispatch(request, *args, **kwargs)
         is_lost = response.get("Location") == reverse("account_signup")
         return returning.carry(request, redirect("account_login")) if is_lost else response
@@ -84,7 +84,10 @@ class FirstPasskeyView(StepMixin, webauthn.SignupWebAuthnView):
 
     @transaction.atomic
     def _unless_ended(self, handler: Callable[[HttpRequest], Any]) -> HttpResponse:
-        """Start again when the credentials ended: an account whose owner has set a password gets no passkey here."""
+        """Call the handler, or abort when the person's credentials have ended since the sign-up began.
+
+        Otherwise whoever finds the open page adds a passkey to an account whose owner has set a password.
+        """
         stage = self._login_stage
         known = [stage.login.user.pk] if stage.login.user else []
         person = User.objects.select_for_update().filter(pk__in=known).first()
@@ -113,7 +116,7 @@ class ConfirmByPasskeyView(SecurityPageMixin, webauthn.ReauthenticateWebAuthnVie
 
 
 class OnceMixin:
-    """Leads to the page "Security" when another tab stored the same factor, or recovery codes, at this moment."""
+    """Redirects to the page "Security" when another tab has stored the same factor, or recovery codes, first."""
 
     def form_valid(self, form: Form) -> HttpResponse:
         try:
@@ -135,7 +138,7 @@ class RecoveryCodesView(SecurityPageMixin, recovery_codes.ViewRecoveryCodesView)
     """Shows the codes at the first GET only."""
 
     def head(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        """Shows nothing, so the codes can still be shown."""
+        """Show nothing, so that the next GET shows the codes."""
         return HttpResponse()
 
 
@@ -152,7 +155,7 @@ class RenamePasskeyView(SecurityPageMixin, webauthn.EditWebAuthnView):
 
 
 class RemovePasskeyView(SecurityPageMixin, webauthn.RemoveWebAuthnView):
-    """Removes a passkey, unless the person could not sign in any more."""
+    """Removes a passkey, unless the person could not sign in without it."""
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         is_needed = not FactorAdapter().can_delete_authenticator(self.object)

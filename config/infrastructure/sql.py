@@ -69,17 +69,12 @@ def fetch_one(statement: str, *values: object) -> Any:
 
 
 def fetch_all(statement: str, *values: object) -> list[Any]:
-    """All rows. On PostgreSQL each statement text keeps a cursor (`kept_cursor`), so do not build texts from values."""
+    """All rows. On PostgreSQL each statement text keeps a cursor, so do not build texts from values."""
     if is_postgresql():
-        return _execute(connection.kept_cursor(statement), statement, values)  # type: ignore[attr-defined]
+        return connection.fetch_all(statement, values)  # type: ignore[attr-defined, no-any-return]
     with connection.cursor() as cursor:
-        return _execute(cursor, statement, adapted(*values))
-
-
-def _execute(cursor: Any, statement: str, values: Sequence[object]) -> list[Any]:
-    cursor.execute(statement, values)
-    rows: list[Any] = cursor.fetchall()
-    return rows
+        cursor.execute(statement, adapted(*values))
+        return cursor.fetchall()  # type: ignore[no-any-return]
 
 
 def adapted(*values: object) -> list[Any]:

@@ -1,4 +1,4 @@
-"""Validation of names, nicknames and passwords; addresses as they were sent; words."""
+"""Text: forbidden characters, first letters, translatable parts of sentences, paths as they were sent."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from django.utils.translation import gettext_noop
 
 _JOINER = "\u200d"
 _CATEGORIES = frozenset({"Cc", "Cs", "Zl", "Zp"})
-# Letters and a symbol without a shape, beside the format characters (Cf).
+# Letters and one symbol that are invisible, as the format characters (Cf) are.
 _SHAPELESS = frozenset("\u115f\u1160\u2800\u3164\uffa0")
 _DIRECTIONS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 
 
 def refuse_control_characters(text: str) -> None:
-    """Raises ValidationError: the text contains NUL, another control character, or one that changes text direction.
+    """Raises ValidationError: a control character, one that changes the text direction, or an invisible text.
 
-    A database cannot store them, or a page would show the text in another order. So does a text of which nothing can be
-    seen, apart from white space, which forms remove.
+    PostgreSQL can't store NUL, and a page would show text in another order. White space alone is no error: forms strip
+    it.
     """
     if _is_unseen(text.strip()) or any(
         unicodedata.category(character) in _CATEGORIES or character in _DIRECTIONS for character in text
@@ -44,9 +44,9 @@ def first_letter(text: str) -> str:
 
 
 class Words:
-    """Words of ours within a sentence, several as a list: English as text, in the active language by `translate`.
+    """A translatable part of a sentence; several texts become a list. English as `str`, else see `translate`.
 
-    Each text is marked for translation where it stands; `details` are inserted.
+    Each text is marked for translation in the code that makes it; `details` are inserted.
     """
 
     def __init__(self, *texts: str, **details: object) -> None:
@@ -66,7 +66,7 @@ class Words:
 
 
 def path_as_sent(request: HttpRequest) -> str:
-    """Path and query, with the query's own spelling kept: it may hold a `state` (D5)."""
+    """The path and the query. The query keeps its spelling, because it may contain a `state` (D5)."""
     path = quote(request.path, safe="/!$&'()*+,;=:@-._~")
     # WSGI passes the bytes of the query decoded as latin-1 (PEP 3333).
     query = quote(request.META.get("QUERY_STRING", "").encode("latin-1", "replace"), safe="!$&'()*+,;=:@/?%-._~[]")

@@ -1,4 +1,4 @@
-"""The page "Applications": whom a person has allowed to read the profile, and how to end that. D7."""
+"""The page "Applications": which ones a person has allowed to read the profile, and the buttons to end that. D7."""
 
 from __future__ import annotations
 
@@ -31,15 +31,18 @@ if TYPE_CHECKING:
 def applications(request: HttpRequest) -> HttpResponse:
     """List the person's applications. A post ends "don't ask again" for one of them, or disconnects it.
 
-    A posted client_id is looked for among the person's own applications only.
+    A posted client_id is looked up among the person's own applications only.
     """
     person = cast("User", request.user)
     connections = consents.connections(person)
     if request.method == "POST":
         _end(request, person, {each.application.client_id: each for each in connections})
         return HttpResponseRedirect(request.path, status=303)
-    unasked = remembered.all_remembered(person, [each.application for each in connections])
-    rows = [_row(each, is_remembered=each.application in unasked) for each in sorted(connections, key=_newest_first)]
+    remembered_applications = remembered.all_remembered(person, [each.application for each in connections])
+    rows = [
+        _row(each, is_remembered=each.application in remembered_applications)
+        for each in sorted(connections, key=_newest_first)
+    ]
     context = {
         "person": person_context(person),
         "unasked": [row for row in rows if row["is_trusted"] or row["is_remembered"]],
@@ -82,7 +85,7 @@ def _row(connection: Connection, *, is_remembered: bool) -> dict[str, Any]:
 
 
 def time_since(moment: datetime) -> str:
-    """The time since then in its largest unit. A clock time would be one of another time zone for most people."""
+    """The time since `moment` in its largest unit. A time of day would be of another time zone for most people."""
     minutes = (timezone.now() - moment) // timedelta(minutes=1)
     if minutes < 1:
         return _("just now")

@@ -68,7 +68,7 @@ def _basic(encoded: str) -> tuple[str, str]:
 
 
 def _scheme_of(header: str) -> str:
-    """The scheme as half a sentence; the rest of the header is a credential."""
+    """The scheme, worded for an error sentence. The rest of the header is a credential, so it is left out."""
     found = SCHEME.match(header)
     return f"the scheme {found[1]}" if found else "no scheme"
 
@@ -76,7 +76,7 @@ def _scheme_of(header: str) -> str:
 def bearer_token(request: HttpRequest) -> str:
     """The token of the `Authorization` header; nothing else is looked at (D17).
 
-    Raises RequestError: there is none, or it can't be one.
+    Raises RequestError: the header is missing, has another scheme, or its token is malformed.
     """
     header = request.META.get("HTTP_AUTHORIZATION", "").strip()
     scheme, _, value = header.partition(" ")

@@ -1,6 +1,6 @@
 """Registered applications: find, register, enable. Specification 2.1; D15, D17.
 
-The only writer of their rows beside the form of Django admin.
+The only writer of their rows except the form of Django admin.
 """
 
 from __future__ import annotations

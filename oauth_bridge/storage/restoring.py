@@ -48,7 +48,7 @@ class RestoreReport(NamedTuple):
 
     @property
     def newest_of_all(self) -> datetime | None:
-        """The backup was made at this time or later, if nothing was written since. None for an empty database."""
+        """The backup was made then or later, unless rows were written after the restore. None for an empty database."""
         return max((time for time in self.newest.values() if time), default=None)
 
 

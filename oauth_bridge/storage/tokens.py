@@ -49,7 +49,7 @@ class Bearer(NamedTuple):
 
     user: User
     application_id: int
-    is_public: bool  # the application has no secret, so that people hold its tokens themselves
+    is_public: bool  # the application has no secret, and its tokens are on people's devices
     scopes: list[str]
 
 
@@ -62,8 +62,8 @@ def read(token: str) -> Bearer:
     """The person and the application of a valid token. One statement; a second one to explain a refusal.
 
     Specification 3.3, 3.4; D14, D17.
-    Raises RequestError: the token is unknown, expired or revoked; or its person or application is deactivated, was
-    deactivated since, or had all credentials ended.
+    Raises RequestError: the token is unknown, expired or revoked; or its person or application is deactivated, or the
+    credentials of one of them have ended since the token was issued.
     """
     now = timezone.now()
     row = fetch_one(READ, digest_of(token), now)

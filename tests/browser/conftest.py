@@ -176,17 +176,17 @@ def press(page: Page, button: Locator) -> None:
         button.click()
 
 
-def newest_mail(server: Server, email: str) -> str:
-    """The newest mail to the address."""
-    return [each for each in server.mails() if f"To: {email}" in each][-1]
+def mailed_codes(server: Server, email: str) -> list[str]:
+    """The code in each mail to the address, the newest first."""
+    mails = [each for each in server.mails() if f"To: {email}" in each]
+    found = [re.search(r"^\s*([A-Z0-9]{3,}(?:-[A-Z0-9]{3,})*)\s*$", each, re.MULTILINE) for each in reversed(mails)]
+    assert all(found), mails
+    return [each[1] for each in found if each]
 
 
 def mailed_code(server: Server, email: str) -> str:
     """The code in the newest mail to the address."""
-    mail = newest_mail(server, email)
-    found = re.search(r"^\s*([A-Z0-9]{3,}(?:-[A-Z0-9]{3,})*)\s*$", mail, re.MULTILINE)
-    assert found, mail
-    return found[1]
+    return mailed_codes(server, email)[0]
 
 
 def confirm(page: Page, code: str) -> None:

@@ -52,7 +52,7 @@ def to_consent(page: Page, driver: OAuthDriver, application: Registered, person:
 
 
 def cut_off(page: Page) -> list[str]:
-    """The decision buttons that are not wholly in the window, or below something else."""
+    """The decision buttons that are partly outside the window, or covered by another element."""
     found: list[str] = page.locator("[name=decision]").evaluate_all(
         """buttons => buttons.filter(button => {
             const { top, bottom, left, right } = button.getBoundingClientRect();

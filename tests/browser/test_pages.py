@@ -58,20 +58,20 @@ class Visitor:
         )
         self.device: Registered = ApplicationFactory(redirect_uris="com.example.app:/callback", is_trusted=True)
 
-    def _said(self, text: str) -> str:
-        """The label or button in the language of the pages."""
+    def _translated(self, text: str) -> str:
+        """The text in the language of the pages."""
         with translation.override(self.language):
             return translation.gettext(text)
 
     def _field(self, label: str) -> Locator:
-        optional = re.escape(self._said("(optional)"))
-        return self.page.get_by_label(re.compile(rf"^{re.escape(self._said(label))}( {optional})?$"))
+        optional = re.escape(self._translated("(optional)"))
+        return self.page.get_by_label(re.compile(rf"^{re.escape(self._translated(label))}( {optional})?$"))
 
     def _button(self, label: str) -> Locator:
-        return self.page.locator("main").get_by_role("button", name=self._said(label), exact=True)
+        return self.page.locator("main").get_by_role("button", name=self._translated(label), exact=True)
 
     def _not_you(self) -> Locator:
-        return self.page.locator("main button", has_text=self._said("Not you?"))
+        return self.page.locator("main button", has_text=self._translated("Not you?"))
 
     def _sign_in(self, email: str, password: str) -> None:
         if self._not_you().count():
@@ -128,7 +128,7 @@ class Visitor:
         press(self.page, self._button("Create the account"))
         yield "sign-up with errors"
         self._open(self.link(self.application))
-        press(self.page, self.page.get_by_role("link", name=self._said("Create an account")))
+        press(self.page, self.page.get_by_role("link", name=self._translated("Create an account")))
         yield "sign-up for an application"
         self._field("E-mail address").fill(email)
         self._field("Password").fill(PASSWORD)
@@ -259,9 +259,9 @@ def violations(page: Page) -> list[str]:
 
 
 def is_cut_off(page: Page) -> bool:
-    """Whether something is wider than 320 px, or a text squeezed to a letter a line.
+    """Whether the page is wider than 320 px, or a text is squeezed to about one letter in each line.
 
-    In the height of a phone, and in that of a window of 1280 by 800 at 400 percent. The list of languages is open.
+    Measured with the list of languages open, at the height of a phone and of a window of 1280 × 800 at 400 % zoom.
     """
     usual = page.viewport_size
     languages = page.locator(".languages")

@@ -29,7 +29,7 @@ def alice(committed: None) -> User:
 
 @pytest.fixture
 def photo(tmp_path: Path) -> Path:
-    """Red, green and blue from left to right, stored lying on its side as telephones do."""
+    """Red, green and blue from left to right, stored rotated with an EXIF orientation, as phones do."""
     image = Image.new("RGB", (900, 300), GREEN)
     image.paste(RED, (0, 0, 300, 300))
     image.paste(BLUE, (600, 0, 900, 300))
@@ -95,7 +95,7 @@ def test_without_script_the_middle_is_stored(
     assert is_near(middle_of_picture(alice), GREEN)
 
 
-def test_a_file_that_the_browser_can_not_show_is_said_to_be_so_and_can_be_saved(
+def test_a_file_that_the_browser_can_not_show_gets_a_message_and_can_be_saved(
     page: Page, provider: Server, alice: User, photo: Path, tmp_path: Path, settings: Any
 ) -> None:
     pillow_heif = pytest.importorskip("pillow_heif")

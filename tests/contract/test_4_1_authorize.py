@@ -23,7 +23,7 @@ UNVERIFIED: list[dict[str, str | None]] = [
     {"client_id": ""},
     {"client_id": "unknown"},
     {"client_id": "un\x00known"},
-    {"client_id": "x" * 100_0},
+    {"client_id": "x" * 1_000},
     {"redirect_uri": None},
     {"redirect_uri": ""},
     {"redirect_uri": "https://evil.example/"},
@@ -234,7 +234,7 @@ def test_any_scope_leads_to_the_four_members(
     assert set(driver.userinfo(token).json()) == {"sub", "nickname", "email", "avatar"}
 
 
-# What must never issue a code -----------------------------------------------------------------------------------------
+# Requests that issue no code ------------------------------------------------------------------------------------------
 
 
 def codes_of(application: Registered) -> int:

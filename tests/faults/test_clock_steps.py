@@ -55,7 +55,7 @@ def test_codes_and_tokens_from_before_go_on_until_the_clock_says_they_end(
 def test_a_replay_after_the_clock_was_set_back_revokes(
     registered: Registered, start: datetime, later: float, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The redemption lies in the future. It counts as a replay, or the thief of a code could use that minute."""
+    """The redemption has a time in the future. It counts as a replay, or a thief could use the code for that minute."""
     code = CodeFactory(application=registered, issued_at=start)
     with time_machine.travel(start, tick=False) as clock, caplog.at_level(logging.WARNING, "oauth_bridge"):
         token = redeem(registered, code).json()["access_token"]
@@ -122,7 +122,7 @@ def test_a_limit_opens_again_after_its_period_and_the_minute_that_comes_twice(
 
 
 def wait_of(response: Any) -> int:
-    """Seconds to wait; 0 when the sign-in succeeds."""
+    """Seconds to wait; 0 when no limit is reached."""
     return int(response["Retry-After"]) if response.status_code == 429 else 0
 
 
@@ -137,9 +137,8 @@ def test_the_clock_of_two_workers_is_set_under_load(
     server = launch(wsgi="tests.shifted_wsgi", CLOCK=str(clock), WEB_CONCURRENCY="2", REDIS_URL=redis_server.url)
     redemptions = Redemptions(server, ApplicationFactory(), 300)
     (tmp_path / "set").write_text(str(step), encoding="ascii")
-    redemptions.run_during(
-        lambda: (tmp_path / "set").replace(clock)
-    )  # atomically, because workers read the file at any moment
+    # Atomically, because workers read the file at any moment.
+    redemptions.run_during(lambda: (tmp_path / "set").replace(clock))
     assert redemptions.trouble == {}
     assert redemptions.refused == 0
     redemptions.check_books()

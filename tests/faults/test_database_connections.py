@@ -100,13 +100,13 @@ def test_a_table_that_was_changed_costs_each_connection_one_request_at_most(idle
         with administrator.cursor() as cursor:
             cursor.execute("CREATE TABLE changed (name varchar(10))")
         for _ in range(10):  # by then the statement is prepared
-            own.kept_cursor(ask).execute(ask, ["Alice"])
+            own.fetch_all(ask, ["Alice"])
         with administrator.cursor() as cursor:
             cursor.execute("ALTER TABLE changed ALTER name TYPE varchar(20)")
         with pytest.raises(NotSupportedError):
-            own.kept_cursor(ask).execute(ask, ["Alice"])
+            own.fetch_all(ask, ["Alice"])
         own.close_if_unusable_or_obsolete()  # as when a request has ended
-        own.kept_cursor(ask).execute(ask, ["Alice"])
+        own.fetch_all(ask, ["Alice"])
     finally:
         with administrator.cursor() as cursor:
             cursor.execute("DROP TABLE IF EXISTS changed")

@@ -59,9 +59,9 @@ REQUESTS = {
     "two authorizations": request(b"GET /oauth/userinfo", b"Authorization: Bearer a\r\nAuthorization: Bearer b\r\n"),
     "two hosts": request(b"GET /oauth/userinfo", b"Host: evil.example\r\n"),
     "negative length": request(b"POST /oauth/token", FORM + b"Content-Length: -1\r\n", b"a=b"),
-    "length of words": request(b"POST /oauth/token", FORM + b"Content-Length: many\r\n", b"a=b"),
+    "length in words": request(b"POST /oauth/token", FORM + b"Content-Length: many\r\n", b"a=b"),
     "length too large": request(b"POST /oauth/token", FORM + b"Content-Length: 50\r\n", b"a=b"),
-    "length of no end": request(b"POST /oauth/token", FORM + b"Content-Length: 99999999999999\r\n", b"a=b"),
+    "huge length": request(b"POST /oauth/token", FORM + b"Content-Length: 99999999999999\r\n", b"a=b"),
     "broken chunks": request(b"POST /oauth/token", FORM + b"Transfer-Encoding: chunked\r\n", b"zz\r\nabc"),
     "chunks and a length": request(
         b"POST /oauth/token", FORM + b"Transfer-Encoding: chunked\r\nContent-Length: 3\r\n", b"3\r\na=b\r\n0\r\n\r\n"
@@ -70,10 +70,10 @@ REQUESTS = {
     "session of a path": request(b"GET /accounts/profile", b"Cookie: delegated_session=../../etc/passwd\r\n"),
     "odd accept": request(b"GET /oauth/authorize", b"Accept: text/html;q=\xff,;;,*/*/*;=\r\n"),
     "odd language": request(b"GET /accounts/sign-in", b"Accept-Language: " + b"x-" * 4000 + b"\r\n"),
-    "odd forwarded": request(b"GET /oauth/userinfo", b"X-Forwarded-For: " + b"," * 5000 + b"\xff\r\n"),
+    "odd forwarded-for": request(b"GET /oauth/userinfo", b"X-Forwarded-For: " + b"," * 5000 + b"\xff\r\n"),
     "expectation": request(b"POST /oauth/token", FORM + b"Expect: 200-maybe\r\nContent-Length: 3\r\n", b"a=b"),
-    "a coding nobody knows": request(b"POST /oauth/token", FORM + b"Transfer-Encoding: zip\r\n", b"a=b"),
-    "json of depth": request(
+    "unknown transfer coding": request(b"POST /oauth/token", FORM + b"Transfer-Encoding: zip\r\n", b"a=b"),
+    "deeply nested json": request(
         b"POST /oauth/token", b"Content-Type: application/json\r\nContent-Length: 20000\r\n", b"[" * 20_000
     ),
     "multipart without end": request(
@@ -105,7 +105,7 @@ def test_hostile_bytes_are_refused_and_the_server_goes_on(driver: OAuthDriver, p
         ("two hosts", 400),
         ("broken chunks", 400),
         ("expectation", 400),
-        ("a coding nobody knows", 400),
+        ("unknown transfer coding", 400),
     ],
 )
 def test_what_the_server_refuses_by_itself_is_told_in_json(provider: Server, name: str, expected: int) -> None:

@@ -18,6 +18,7 @@ import time_machine
 from django.core import mail
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
+from django.utils import timezone
 from PIL import Image
 
 from accounts import decoder, pictures, throttling
@@ -59,6 +60,20 @@ def test_sign_in_account_lets_the_victim_go_on(settings: Any, alice: User) -> No
         sign_in(alice.email, address=HERS)
     assert sign_in(alice.email, PASSWORD, address=ANOTHER).status_code == 302
     assert sign_in(alice.email, PASSWORD, address=HERS, browser=known).status_code == 302
+
+
+@pytest.mark.parametrize("is_confirmed", [True, False])
+def test_a_password_is_guessed_no_more_often_at_sign_up(settings: Any, is_confirmed: bool) -> None:
+    """Nor is it visible there whether the address of an account is confirmed."""
+    settings.RATES, settings.SIGN_UP = {"sign_in_account": "2/15m"}, "open"
+    bob = PersonFactory(email_verified_at=timezone.now() if is_confirmed else None)
+    for each, password in enumerate(["a guessed phrase", "another guessed phrase", PASSWORD]):
+        form = {"email": bob.email, "nickname": "Mallory", "password1": password}
+        with time_machine.travel(time.time() + 11 * each, tick=False):
+            answer = Client().post("/accounts/sign-up", form, REMOTE_ADDR=HERS)
+        assert (answer.status_code, answer["Location"]) == (302, "/accounts/confirm-email")
+    assert {each.subject[:16] for each in mail.outbox} == {"You already have"}
+    assert sign_in(bob.email, PASSWORD, address=HERS).status_code == 429
 
 
 @contract("D21.rotating")

@@ -13,12 +13,14 @@ import time_machine
 from django.core import mail
 from django.core.management import CommandError, call_command
 from django.test import Client
+from django.utils import timezone
 
 from accounts import hashing, invitations
 from accounts.adapter import AccountAdapter
+from accounts.credentials import set_active
 from accounts.models import User
 from accounts.sign_up import SignUpForm
-from tests.factories import PASSWORD
+from tests.factories import PASSWORD, PersonFactory
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("fresh_counters")]
 
@@ -102,16 +104,42 @@ def test_an_address_that_is_taken_at_the_same_moment_looks_the_same(
 def test_a_sign_up_hashes_one_password_whether_the_address_is_taken_or_not(
     client: Client, alice: User, monkeypatch: Any, is_taken: bool
 ) -> None:
-    hashed: list[str] = []
-    encode = hashing.PasswordHasher.encode
+    turns = []
+    turn = hashing.hashes.turn
 
-    def counted(self: Any, password: str, *arguments: Any) -> str:
-        hashed.append("once")
-        return str(encode(self, password, *arguments))
+    def counted() -> Any:
+        turns.append("a hash")
+        return turn()
 
-    monkeypatch.setattr(hashing.PasswordHasher, "encode", counted)
+    monkeypatch.setattr(hashing.hashes, "turn", counted)
     sign_up(client, **({"email": alice.email} if is_taken else {}))
-    assert len(hashed) == 1
+    assert len(turns) == 1
+
+
+@pytest.mark.usefixtures("is_open")
+def test_a_form_that_is_posted_again_leads_to_a_page_that_takes_its_code(client: Client) -> None:
+    """In another browser, ten seconds later: more often no code is sent to an address."""
+    sign_up(client)
+    again = Client()
+    with time_machine.travel(time.time() + 11):
+        assert sign_up(again, nickname="Ada", next=AUTHORIZE)["Location"].startswith(CODE_PAGE)
+        assert again.post(CODE_PAGE, {"code": code()})["Location"] == AUTHORIZE
+    person = User.objects.get()
+    assert person.email_verified_at
+    assert person.nickname == "Nia"
+
+
+@pytest.mark.usefixtures("is_open")
+@pytest.mark.parametrize("which", ["other password", "confirmed", "deactivated", "by passkey"])
+def test_only_the_password_of_an_account_that_is_not_confirmed_gets_a_code(client: Client, which: str) -> None:
+    person = PersonFactory(email_verified_at=timezone.now() if which == "confirmed" else None)
+    if which == "deactivated":
+        set_active(person, False)
+    password = NEW["password1"] if which == "other password" else PASSWORD
+    path = f"{SIGN_UP}/passkey" if which == "by passkey" else SIGN_UP
+    answer, other = sign_up(client, path, email=person.email, password1=password), sign_up(Client(), path)
+    assert (answer.status_code, answer["Location"]) == (other.status_code, other["Location"])
+    assert mail.outbox[0].subject.startswith("You already have an account")
 
 
 @pytest.mark.usefixtures("is_open")

@@ -1,4 +1,4 @@
-"""Accounts without a password: the sign-up with a passkey, and what keeps the way in."""
+"""Accounts without a password: sign-up with a passkey, and the last passkey, which can't be removed."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def test_where_passkeys_are_not_possible_none_is_offered(client: Client, monkeyp
 
 @pytest.mark.parametrize("ending", ["password", "deactivation", "deletion"])
 def test_an_open_sign_up_adds_no_passkey_once_the_credentials_have_ended(client: Client, ending: str) -> None:
-    """Mallory finds it on a shared computer. The owner went home, and has set a password by mail."""
+    """Mallory finds the open page on a shared computer, after the owner has ended the credentials elsewhere."""
     up_to_the_passkey(client)
     answer = Device().made(options(client))
     person = User.objects.get()
@@ -126,7 +126,7 @@ def test_an_open_sign_up_adds_no_passkey_once_the_credentials_have_ended(client:
 
 @pytest.mark.parametrize("method", ["get", "post"])
 def test_a_lost_cookie_leads_to_the_sign_in_of_the_request(client: Client, settings: Any, method: str) -> None:
-    settings.SIGN_UP = "invitation"  # without the invitation, the page of the sign-up would be the end
+    settings.SIGN_UP = "invitation"  # without an invitation, the sign-up page leads nowhere
     address = returning.sign_in_url(AUTHORIZE, name="Photo Printer").replace("/accounts/sign-in", FIRST)
     answer = getattr(client, method)(address)
     assert answer["Location"] == address.replace(FIRST, "/accounts/sign-in")

@@ -1,4 +1,4 @@
-"""Pages that stop a sign-in lead on again. D8, D16."""
+"""Pages that interrupt a sign-in, and how the person continues it. D8, D16."""
 
 import re
 from html import unescape
@@ -35,7 +35,7 @@ def alice(db, django_user_model):
 
 
 def answered(client, fields, **options):
-    """What the consent page posts."""
+    """The answer to a post of these fields, in the encoding of the consent page."""
     form = "application/x-www-form-urlencoded"
     return client.post("/oauth/authorize", urlencode(fields), content_type=form, **options)
 
@@ -60,7 +60,7 @@ def test_a_person_with_an_unconfirmed_address_is_mailed_a_code_and_comes_back(cl
     assert "asks who you are" in page.content.decode()
 
 
-def test_a_page_that_has_done_its_work_leads_to_the_application_and_starts_no_attempt(client, alice, link):
+def test_an_answered_consent_page_leads_to_the_application_and_starts_no_attempt(client, alice, link):
     client.force_login(alice)
     page = client.get(link, **PAGE)
     post = {"pending": hidden(page, "pending"), "decision": "allow"}
@@ -81,7 +81,7 @@ def test_the_page_of_a_bad_address_shows_what_was_sent_and_nothing_of_what_is_re
     assert f"{CALLBACK}<" not in text
 
 
-def test_a_late_answer_never_takes_the_short_cut_of_whoever_is_signed_in_now(
+def test_a_late_answer_does_not_use_the_consent_of_the_person_who_is_signed_in_now(
     client, alice, link, application, django_user_model
 ):
     """The page was Alice's; Bob, who has remembered the application, is signed in when it is posted."""
@@ -124,7 +124,7 @@ def test_no_kind_of_speculation_gets_a_code(client, alice, link, application, pu
     assert not AuthorizationCode.objects.exists()
 
 
-def test_a_post_that_another_tab_signed_out_under_leads_on(client, alice, link, monkeypatch):
+def test_a_post_leads_on_when_another_tab_has_signed_out_meanwhile(client, alice, link, monkeypatch):
     client.force_login(alice)
     pending = hidden(client.get(link, **PAGE), "pending")
 

@@ -15,7 +15,7 @@ from django.test import Client, RequestFactory
 from django.urls import resolve
 
 from config import logs
-from config.middleware import OriginMiddleware, RequestLogMiddleware, SecurityHeadersMiddleware
+from config.middleware import OriginMiddleware, RequestLogMiddleware, ResponseHeadersMiddleware
 
 API, PAGES = "https://api.example.com", "https://auth.example.com"
 View = Callable[[HttpRequest], HttpResponse]
@@ -41,7 +41,7 @@ def directives(response: HttpResponse) -> dict[str, str]:
 
 
 def test_a_page_takes_nothing_from_elsewhere(rf: RequestFactory) -> None:
-    response = SecurityHeadersMiddleware(page)(rf.get("/"))
+    response = ResponseHeadersMiddleware(page)(rf.get("/"))
     assert directives(response) == {
         "default-src": "'none'",
         "script-src": "'self'",
@@ -61,14 +61,14 @@ def test_a_page_takes_nothing_from_elsewhere(rf: RequestFactory) -> None:
 
 
 def test_pictures_of_the_api_host_are_shown_on_pages(rf: RequestFactory, two_origins: None) -> None:
-    assert directives(SecurityHeadersMiddleware(page)(rf.get("/")))["img-src"] == f"'self' {API}"
+    assert directives(ResponseHeadersMiddleware(page)(rf.get("/")))["img-src"] == f"'self' {API}"
 
 
 def test_a_view_says_only_the_directives_that_differ(rf: RequestFactory) -> None:
     def consent(request: HttpRequest) -> HttpResponse:
         return HttpResponse(headers={"Content-Security-Policy": "form-action 'self' https:; img-src 'none'"})
 
-    policy = directives(SecurityHeadersMiddleware(consent)(rf.get("/")))
+    policy = directives(ResponseHeadersMiddleware(consent)(rf.get("/")))
     assert policy["form-action"] == "'self' https:"
     assert policy["img-src"] == "'none'"
     assert policy["script-src"] == "'self'"
@@ -78,7 +78,7 @@ def test_what_a_view_sets_is_kept(rf: RequestFactory) -> None:
     def picture(request: HttpRequest) -> HttpResponse:
         return HttpResponse(b"", "image/png", headers={"Cache-Control": "public", "Referrer-Policy": "origin"})
 
-    response = SecurityHeadersMiddleware(picture)(rf.get("/"))
+    response = ResponseHeadersMiddleware(picture)(rf.get("/"))
     assert response["Cache-Control"] == "public"
     assert response["Referrer-Policy"] == "origin"
 
@@ -89,7 +89,7 @@ def test_what_a_view_sets_is_kept(rf: RequestFactory) -> None:
     ids=["data", "redirect"],
 )
 def test_data_and_redirects_tell_nobody_where_they_were(rf: RequestFactory, view: View) -> None:
-    response = SecurityHeadersMiddleware(view)(rf.get("/"))
+    response = ResponseHeadersMiddleware(view)(rf.get("/"))
     assert response["Referrer-Policy"] == "no-referrer"
     assert response["Content-Security-Policy"] == "default-src 'none'; frame-ancestors 'none'"
     assert response["Cache-Control"] == "no-store"

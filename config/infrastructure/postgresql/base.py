@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import select
+from collections.abc import Sequence
 from typing import Any, Self
 
 from django.db.backends.postgresql import base, schema
-from django.db.backends.utils import CursorWrapper
-from psycopg import Error
+from psycopg import Cursor, Error
+from psycopg.pq import Format
 
 from config.infrastructure.postgresql import timeouts
 
@@ -32,30 +33,37 @@ class DatabaseWrapper(base.DatabaseWrapper):
     """Django's backend with three changes.
 
     The health check reads the state of the socket instead of sending `SELECT 1` (`is_usable`). A frequent statement
-    keeps its cursor (`kept_cursor`). A migration does not wait for its locks (`SchemaEditor`).
+    keeps its cursor (`fetch_all`). A migration waits only briefly for its locks (`SchemaEditor`).
     """
 
     SchemaEditorClass = SchemaEditor
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._kept: dict[str, CursorWrapper] = {}
+        self._kept: dict[str, Cursor[Any]] = {}
 
     def connect(self) -> None:
         self._kept = {}
         super().connect()
 
-    def kept_cursor(self, statement: str) -> CursorWrapper:
-        """The cursor of this statement. It lives as long as the connection; do not close it.
+    def fetch_all(self, statement: str, values: Sequence[object]) -> list[Any]:
+        """All rows of the statement. Its cursor is kept as long as the connection.
 
         A new cursor looks up the adapters of all types again, which is half of the statement's cost in this process.
+        Binary results are read by psycopg's loaders in C; Django's loader of times in text format is written in Python.
         """
         self.close_if_health_check_failed()
         self.ensure_connection()
-        if self.queries_logged:
+        with self.wrap_database_errors:
+            rows: list[Any] = self._cursor_of(statement).execute(statement, values).fetchall()
+        return rows
+
+    def _cursor_of(self, statement: str) -> Any:
+        if self.queries_logged or self.execute_wrappers:
             return self.cursor()
         if statement not in self._kept:
-            self._kept[statement] = self.cursor()
+            cursor = self._kept[statement] = self.cursor().cursor  # psycopg's own
+            cursor.format = Format.BINARY
         return self._kept[statement]
 
     def get_connection_params(self) -> dict[str, Any]:

@@ -16,7 +16,8 @@ _PARTS = re.compile(r"([a-z]+://(?:[^/?#]*@)?)([^@/?#]*)(.*)", re.IGNORECASE)
 def entry(url: str) -> dict[str, Any]:
     """The entry of `DATABASES` for the URL. libpq parses the hosts, one or several, and checks the options.
 
-    Raises ValueError: the URL is malformed. The error's text follows "must be" and `FORM`, and contains no password.
+    Raises ValueError: the URL is malformed. The caller appends the error's text, which contains no password, to "must
+    be" and `FORM`.
     """
     parts = _PARTS.fullmatch(url)
     if parts is None or re.search(r"\s", url):
