@@ -55,20 +55,22 @@ def start(committed: None, tmp_path: Path) -> Iterator[Start]:
 
 @pytest.fixture
 def graveyard(committed: None) -> Registered:
-    """An application with ROWS expired tokens and a valid one. No other row in the database has expired."""
-    for _ in purging.batches(timezone.now()):
-        pass
-    application = ApplicationFactory()
-    bury(AccessToken, application, ROWS)
-    TokenFactory(application=application)
-    return application
+    return application_with(ROWS)
 
 
 @pytest.fixture
-def large_graveyard(graveyard: Registered) -> Registered:
-    """The same with MANY expired tokens."""
-    bury(AccessToken, graveyard, MANY - ROWS)
-    return graveyard
+def large_graveyard(committed: None) -> Registered:
+    return application_with(MANY)
+
+
+def application_with(expired: int) -> Registered:
+    """An application with so many expired tokens and a valid one. No other row in the database has expired."""
+    for _ in purging.batches(timezone.now()):
+        pass
+    application: Registered = ApplicationFactory()
+    bury(AccessToken, application, expired)
+    TokenFactory(application=application)
+    return application
 
 
 def bury(model: type[models.Model], application: Registered, rows: int) -> None:
