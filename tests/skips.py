@@ -25,5 +25,6 @@ def must_run(item: pytest.Item, reason: str) -> bool:
 def check_once(items: list[pytest.Item]) -> None:
     """Raises UsageError: a test that is marked `once` uses the database."""
     for item in items:
-        if item.get_closest_marker("once") and {"db", "django_db_setup"} & set(getattr(item, "fixturenames", ())):
+        uses = item.get_closest_marker("django_db") or "django_db_setup" in getattr(item, "fixturenames", ())
+        if uses and item.get_closest_marker("once"):
             raise pytest.UsageError(f"{item.nodeid} is marked `once`, but uses the database.")
