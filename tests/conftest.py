@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
 import shutil
 import signal
 import subprocess
@@ -24,12 +23,11 @@ from redis import Redis
 from redis.exceptions import ConnectionError
 from whitenoise.middleware import WhiteNoiseMiddleware
 
-from tests import documented, factories, workers
+from tests import documented, factories, skips, workers
 from tests.databases import migrate
 from tests.driver import RESPONSE_CHECKS, SEEN, OAuthDriver
 from tests.dump import database_text
 from tests.factories import PASSWORD, ApplicationFactory, PersonFactory, Registered
-from tests.nginx import nginx
 from tests.server import Server, environment, free_port, running, serve
 
 Launch = Callable[..., Server]
@@ -48,6 +46,7 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
 @pytest.hookimpl(trylast=True)  # after pytest-django has put the tests in transactions first
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     workers.order(items)
+    skips.check_once(items)
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> workers.Scheduler:
@@ -71,7 +70,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
         for server in running:
             lines = [line for line in server.log.splitlines() if '"level":"info"' not in line]
             report.sections.append((f"log of {server.base_url}", "\n".join(lines[-5:])))
-    if os.environ.get("REQUIRE_ALL") and report.skipped and not hasattr(report, "wasxfail"):
+    if report.skipped and not hasattr(report, "wasxfail") and skips.must_run(item, str(report.longrepr)):
         report.outcome = "failed"
         report.longrepr = f"skipped, but REQUIRE_ALL is set: {report.longrepr}"
 
@@ -245,21 +244,6 @@ def launch(committed: None, tmp_path_factory: pytest.TempPathFactory) -> Iterato
         def start(**changes: Any) -> Server:
             running: AbstractContextManager[Server] = serve(tmp_path_factory.mktemp("server"), **changes)
             return stack.enter_context(running)
-
-        yield start
-
-
-@pytest.fixture
-def launch_behind_nginx(launch: Launch, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Launch]:
-    """As `launch`, behind the nginx of docs/operations.md. `base_url` and `auth_url` are the address of nginx."""
-    with ExitStack() as stack:
-
-        def start(**changes: Any) -> Server:
-            port, origin_port = free_port(), free_port()
-            address = f"http://localhost:{origin_port}"
-            server = launch(port=port, BASE_URL=address, AUTH_URL=address, TRUSTED_PROXIES="127.0.0.1", **changes)
-            stack.enter_context(nginx(tmp_path_factory.mktemp("nginx"), origin_port, port))
-            return server
 
         yield start
 

@@ -110,10 +110,10 @@ class Caller:
         return connection
 
 
-def codes_for(application: Registered, count: int) -> list[str]:
+def codes_for(application: Registered, count: int, person: Any = None) -> list[str]:
     """So many codes of one person that can be redeemed."""
     raw = [secrets.token_urlsafe(32) for _ in range(count)]
-    person, now = PersonFactory(), timezone.now()
+    person, now = person or PersonFactory(), timezone.now()
     AuthorizationCode.objects.bulk_create(
         AuthorizationCode(
             digest=digest_of(code),

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.server import ROOT, free_port
+from tests.server import ROOT, Server, free_port, serve
 
 START_SECONDS = 10
 # The directives that Debian's nginx.conf has around the documented block, with folders of the test.
@@ -69,6 +69,7 @@ def nginx(folder: Path, port: int, upstream: int) -> Iterator[subprocess.Popen[b
     program = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin")
     if program is None:
         pytest.skip("needs nginx")
+    folder.mkdir(exist_ok=True)
     folder.chmod(0o755)
     path = folder / "nginx.conf"
     path.write_text(configuration(folder, port, upstream), encoding="utf-8")
@@ -87,3 +88,13 @@ def nginx(folder: Path, port: int, upstream: int) -> Iterator[subprocess.Popen[b
 def _is_open(port: int) -> bool:
     with socket.socket() as probe:
         return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+@contextmanager
+def serve_behind_nginx(folder: Path) -> Iterator[Server]:
+    """As `serve`, behind the nginx of docs/operations.md. `base_url` and `auth_url` are the address of nginx."""
+    port, origin_port = free_port(), free_port()
+    address = f"http://localhost:{origin_port}"
+    origin = {"BASE_URL": address, "AUTH_URL": address, "TRUSTED_PROXIES": "127.0.0.1"}
+    with serve(folder / "server", port=port, **origin) as server, nginx(folder / "nginx", origin_port, port):
+        yield server

@@ -29,7 +29,6 @@ GROUPS = {
     "tests/faults/test_behind_nginx.py": "load",
     "tests/faults/test_clock_steps.py::test_the_clock_of_two_workers": "load",
     "tests/faults/test_concurrent_redemption.py": "load",
-    "tests/faults/test_cost_of_hostile_requests.py": "load",
     "tests/faults/test_d": "load",
     "tests/faults/test_killed.py": "load",
     "tests/faults/test_mail.py": "load",
@@ -38,14 +37,14 @@ GROUPS = {
     "tests/faults/test_redis_down.py": "load",
     "tests/faults/test_s": "load",
     "tests/fuzz/test_schemathesis.py": "one schema",
+    "tests/programs/test_bench.py": "one benchmark",
 }
-# They measure time or CPU, flood a server or look at all processes, so the other worker runs no test meanwhile.
+# They measure time or CPU or flood a server, so the other worker runs no test meanwhile: they are the last group.
 ALONE = (
     "tests/faults/test_cost_of_hostile_requests.py",
     "tests/faults/test_sign_in_flood.py",
     "tests/faults/test_slow_clients.py",
     "tests/fuzz/test_header_cost.py",
-    "tests/programs/test_bench.py",
 )
 # The longest test but for the faults.
 QUICKSTART = "tests/programs/test_operator.py::test_quickstart_serves_a_demo_and_runs_again"
@@ -62,7 +61,8 @@ def wanted(config: pytest.Config) -> int:
     """How many workers the run gets: none for single files, `-k`, `-s` and the long tests."""
     names_a_file = any(not Path(argument).is_dir() for argument in config.args)
     option = config.option
-    needs_one = names_a_file or option.keyword or option.capture == "no" or option.markexpr != "not long"
+    is_long = not option.markexpr.startswith("not long")
+    needs_one = names_a_file or option.keyword or option.capture == "no" or is_long
     return 0 if needs_one else WORKERS
 
 
@@ -70,14 +70,21 @@ class Scheduler(LoadScopeScheduling):
     """Sends all tests of a group to one worker. pytest-xdist's `loadgroup` fails with pytest 9.2 (its issue 1386)."""
 
     def _split_scope(self, nodeid: str) -> str:
+        if nodeid.startswith(ALONE):
+            return "alone"
         return next((group for beginning, group in GROUPS.items() if nodeid.startswith(beginning)), nodeid)
 
 
 def order(items: list[pytest.Item]) -> None:
-    """After the tests in transactions, begin with the longest ones, so that no worker waits for them at the end."""
+    """After the tests in transactions, begin with the longest ones, so that no worker waits for them at the end.
+
+    Those of ALONE come last: each that comes earlier would wait for what the other worker has begun.
+    """
     longest = (QUICKSTART, *(beginning for beginning, group in GROUPS.items() if group == "load"))
 
     def place(item: pytest.Item) -> int:
+        if is_alone(item):
+            return 3
         if item.get_closest_marker("django_db") or {"db", "transactional_db"} & set(getattr(item, "fixturenames", ())):
             return 0
         return 1 if item.nodeid.startswith(longest) else 2

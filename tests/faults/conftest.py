@@ -1,4 +1,4 @@
-"""A PostgreSQL server that tests may kill."""
+"""A PostgreSQL server that tests may kill, and a server behind nginx."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 
 from tests.databases import Cluster, in_use, postgresql_programs
+from tests.nginx import serve_behind_nginx
+from tests.server import Server
 
 
 @pytest.fixture(scope="session")
@@ -36,3 +38,10 @@ def own_postgresql(postgresql: None, request: pytest.FixtureRequest) -> Iterator
     cluster.revive()
     with in_use(cluster.url):
         yield cluster
+
+
+@pytest.fixture(scope="module")
+def server_behind_nginx(django_db_setup: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """One for all tests of a module."""
+    with serve_behind_nginx(tmp_path_factory.mktemp("behind-nginx")) as server:
+        yield server

@@ -28,8 +28,10 @@ from tests.factories import ApplicationFactory, CodeFactory, PersonFactory, Regi
 from tests.matrix import contract
 from tests.server import ROOT, environment
 
+# Several batches.
+ROWS = 10_000
 # Enough for a purge to take about a second.
-ROWS = 100_000 if connection.vendor == "postgresql" else 10_000
+MANY = 100_000 if connection.vendor == "postgresql" else ROWS
 TOKENS = AccessToken._meta.db_table
 PURGE = [sys.executable, "manage.py", "purge"]
 Start = Callable[..., subprocess.Popen[str]]
@@ -53,16 +55,25 @@ def start(committed: None, tmp_path: Path) -> Iterator[Start]:
 
 @pytest.fixture
 def graveyard(committed: None) -> Registered:
-    """An application with ROWS expired tokens and a valid one. No other row in the database has expired."""
+    return application_with(ROWS)
+
+
+@pytest.fixture
+def large_graveyard(committed: None) -> Registered:
+    return application_with(MANY)
+
+
+def application_with(expired: int) -> Registered:
+    """An application with so many expired tokens and a valid one. No other row in the database has expired."""
     for _ in purging.batches(timezone.now()):
         pass
-    application = ApplicationFactory()
-    bury(AccessToken, application)
+    application: Registered = ApplicationFactory()
+    bury(AccessToken, application, expired)
     TokenFactory(application=application)
     return application
 
 
-def bury(model: type[models.Model], application: Registered, rows: int = ROWS) -> None:
+def bury(model: type[models.Model], application: Registered, rows: int) -> None:
     """Insert expired rows by SQL."""
     digest = "sha256(gen_random_uuid()::text::bytea)" if connection.vendor == "postgresql" else "randomblob(32)"
     attempt = "gen_random_uuid()" if connection.vendor == "postgresql" else "lower(hex(randomblob(16)))"
@@ -137,7 +148,7 @@ def nothing_deleted(table: str) -> Iterator[Callable[[int], None]]:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_purge_that_is_stopped_leaves_whole_batches_and_goes_on_when_run_again(
-    start: Start, graveyard: Registered, number: signal.Signals
+    start: Start, large_graveyard: Registered, number: signal.Signals
 ) -> None:
     finished_before = purging.last_finished()
     process = start()
@@ -147,7 +158,7 @@ def test_a_purge_that_is_stopped_leaves_whole_batches_and_goes_on_when_run_again
     lines = lines_of(first + rest_of(process))
     assert process.returncode == 128 + number
     assert lines[-1]["message"].startswith(f"Stopped by {number.name}. ")
-    assert 1 < left(graveyard) == ROWS + 1 - deleted(lines)
+    assert 1 < left(large_graveyard) == MANY + 1 - deleted(lines)
     assert lines[-1]["total"] == deleted(lines)
     assert purging.last_finished() == finished_before
 
@@ -155,23 +166,23 @@ def test_a_purge_that_is_stopped_leaves_whole_batches_and_goes_on_when_run_again
     lines = lines_of(process.communicate(timeout=60)[1])
     assert process.returncode == 0
     assert lines[-1]["message"].startswith("The purge is finished after ")
-    assert left(graveyard) == 1
+    assert left(large_graveyard) == 1
     assert purging.last_finished() != finished_before
 
 
 def test_a_signal_in_the_middle_of_a_statement_waits_for_the_statement(
-    postgresql: None, start: Start, graveyard: Registered
+    postgresql: None, start: Start, large_graveyard: Registered
 ) -> None:
     process = start()
     assert process.stderr is not None
     first = process.stderr.readline()
     with nothing_deleted(TOKENS) as waiting:
         waiting(1)
-        before = left(graveyard)
+        before = left(large_graveyard)
         process.send_signal(signal.SIGTERM)
     lines = lines_of(first + rest_of(process))
     assert process.returncode == 143
-    assert 1 < left(graveyard) == before - lines[-2]["rows"] == ROWS + 1 - deleted(lines)
+    assert 1 < left(large_graveyard) == before - lines[-2]["rows"] == MANY + 1 - deleted(lines)
 
 
 @contract("O.purge")
@@ -223,11 +234,13 @@ def test_a_row_that_somebody_holds_is_left_to_the_next_run(
 
 
 @contract("O.purge")
-def test_a_purge_beside_live_redemptions_loses_nothing(launch: Launch, start: Start, graveyard: Registered) -> None:
-    bury(AuthorizationCode, graveyard, ROWS // 2)
+def test_a_purge_beside_live_redemptions_loses_nothing(
+    launch: Launch, start: Start, large_graveyard: Registered
+) -> None:
+    bury(AuthorizationCode, large_graveyard, MANY // 2)
     server, application = launch(), ApplicationFactory()
     codes = [CodeFactory(application=application).raw for _ in range(60)]
-    bury(AuthorizationCode, graveyard, ROWS // 2)
+    bury(AuthorizationCode, large_graveyard, MANY // 2)
     process = start()
 
     def redeemed(code: str) -> str:
@@ -248,8 +261,8 @@ def test_a_purge_beside_live_redemptions_loses_nothing(launch: Launch, start: St
         assert answer.status_code == 200
     spent = AuthorizationCode.objects.filter(application=application.row, redeemed_at__isnull=False)
     assert spent.count() == left(application) == 60
-    assert not AuthorizationCode.objects.filter(application=graveyard.row).exists()
-    assert left(graveyard) == 1
+    assert not AuthorizationCode.objects.filter(application=large_graveyard.row).exists()
+    assert left(large_graveyard) == 1
 
 
 # Output ---------------------------------------------------------------------------------------------------------------

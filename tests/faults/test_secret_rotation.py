@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from typing import Any
 
 import requests
@@ -17,9 +16,10 @@ from django.db import connection, transaction
 from oauth_bridge.models import AccessToken, ApplicationSecret
 from oauth_bridge.protocol import exchange
 from oauth_bridge.storage import client_secrets
-from tests.conftest import Launch, run_alone
+from tests.conftest import Launch, run_here
 from tests.driver import OAuthDriver, error_of
 from tests.factories import ApplicationFactory, CodeFactory, PersonFactory, Registered, digest_of
+from tests.load import Caller, codes_for
 from tests.matrix import contract
 from tests.server import Server
 
@@ -58,43 +58,42 @@ class Deployment:
             enough = self.answers.total() + exchanges
             assert self.moved.wait_for(lambda: self.answers.total() >= enough, timeout=60)
 
-    def exchange(self, browser: requests.Session, secret: str) -> requests.Response:
-        form = {
-            "grant_type": "authorization_code",
-            "code": CodeFactory(application=self.application, user=self.person).raw,
-            "client_id": self.application.client_id,
-            "client_secret": secret,
-        }
-        return browser.post(f"{self.server.base_url}/oauth/token", data=form, timeout=60)
+    def _codes(self) -> Iterator[str]:
+        """Codes without end, stored by the hundred."""
+        while True:
+            yield from codes_for(self.application, 100, self.person)
 
     def _exchange_on(self, number: int) -> None:
+        caller = Caller(self.server)
         try:
-            with requests.Session() as browser:
-                while not self.is_over.is_set():
-                    answer = self.exchange(browser, self.secrets[number])
-                    with self.moved:
-                        self.answers[answer.status_code] += 1
-                        if answer.status_code != 200:
-                            self.refusals.append(answer.text)
-                        self.moved.notify_all()
+            for code in self._codes():
+                if self.is_over.is_set():
+                    return
+                answer = caller.exchange(Registered(self.application.row, self.secrets[number]), code)
+                with self.moved:
+                    self.answers[answer.status] += 1
+                    if answer.status != 200:
+                        self.refusals.append(answer.body.decode())
+                    self.moved.notify_all()
         finally:
+            caller.hang_up()
             connection.close()
 
 
-def rotate(folder: Path, application: Registered, *options: str) -> dict[str, Any]:
-    result = run_alone(folder, "application", "rotate-secret", application.client_id, *options, "--json")
+def rotate(application: Registered, *options: str) -> dict[str, Any]:
+    result = run_here("application", "rotate-secret", application.client_id, *options, "--json")
     assert result.returncode == 0, result.stderr
     answer: dict[str, Any] = json.loads(result.stdout)
     return answer
 
 
-def check(server: Server, folder: Path, *, rotations: int) -> None:
+def check(server: Server, *, rotations: int) -> None:
     application = ApplicationFactory()
     deployment = Deployment(server, application)
     with deployment.running():
         deployment.wait_for(CALLERS)
         for rotation in range(rotations):
-            new = rotate(folder, application, "--overlap", "1h")["client_secret"]
+            new = rotate(application, "--overlap", "1h")["client_secret"]
             # Late: after all instances have used the old secret for a while. One instance never gets the new one.
             deployment.wait_for(EXCHANGES_AFTER)
             for number in range(1, CALLERS):
@@ -110,39 +109,44 @@ def check(server: Server, folder: Path, *, rotations: int) -> None:
 
 @contract("O.application.rotate-secret")
 def test_no_exchange_of_four_processes_fails_while_secrets_rotate(
-    postgresql: None, redis_server: Any, launch: Launch, tmp_path: Path
+    postgresql: None, redis_server: Any, launch: Launch
 ) -> None:
-    check(launch(REDIS_URL=redis_server.url, WEB_CONCURRENCY="4"), tmp_path, rotations=5)
+    check(launch(REDIS_URL=redis_server.url, WEB_CONCURRENCY="4"), rotations=5)
 
 
 @contract("O.application.rotate-secret")
-def test_no_exchange_of_one_process_fails_while_secrets_rotate(launch: Launch, tmp_path: Path) -> None:
-    check(launch(), tmp_path, rotations=2)
+def test_no_exchange_of_one_process_fails_while_secrets_rotate(launch: Launch) -> None:
+    check(launch(), rotations=2)
 
 
-def check_now(server: Server, folder: Path) -> None:
+def check_now(server: Server) -> None:
     """Use many connections, to reach every worker; each worker accepted the old secret a moment before."""
-    deployment = Deployment(server, ApplicationFactory())
-    application, browsers = deployment.application, [requests.Session() for _ in range(24)]
-    for browser in browsers:
-        assert deployment.exchange(browser, application.client_secret).status_code == 200
-    new = rotate(folder, application, "--now")["client_secret"]
-    for browser in browsers:
-        error_of(deployment.exchange(browser, application.client_secret), 401, "invalid_client")
-        assert deployment.exchange(browser, new).status_code == 200
+    application, person = ApplicationFactory(), PersonFactory()
+    instances = [OAuthDriver(server.base_url) for _ in range(24)]
+
+    def exchange(instance: OAuthDriver, secret: str) -> requests.Response:
+        code = CodeFactory(application=application, user=person).raw
+        return instance.exchange(Registered(application.row, secret), code)
+
+    for instance in instances:
+        assert exchange(instance, application.client_secret).status_code == 200
+    new = rotate(application, "--now")["client_secret"]
+    for instance in instances:
+        error_of(exchange(instance, application.client_secret), 401, "invalid_client")
+        assert exchange(instance, new).status_code == 200
     assert server.logged("expired client secret used")
 
 
 @contract("O.application.rotate-now")
 def test_a_leaked_secret_works_in_none_of_four_processes_from_the_next_request_on(
-    postgresql: None, redis_server: Any, launch: Launch, tmp_path: Path
+    postgresql: None, redis_server: Any, launch: Launch
 ) -> None:
-    check_now(launch(REDIS_URL=redis_server.url, WEB_CONCURRENCY="4"), tmp_path)
+    check_now(launch(REDIS_URL=redis_server.url, WEB_CONCURRENCY="4"))
 
 
 @contract("O.application.rotate-now")
-def test_a_leaked_secret_works_nowhere_from_the_next_request_on(launch: Launch, tmp_path: Path) -> None:
-    check_now(launch(), tmp_path)
+def test_a_leaked_secret_works_nowhere_from_the_next_request_on(launch: Launch) -> None:
+    check_now(launch())
 
 
 @contract("O.application.rotate-now")

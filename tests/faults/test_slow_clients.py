@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests.conftest import Launch
-from tests.server import Server
+from tests.server import Server, serve
 
 SOON_SECONDS = 2
 ALICE, MALLORY = "127.0.0.2", "127.0.0.3"
@@ -58,16 +58,23 @@ def connections_to(server: Server, stack: ExitStack) -> Connect:
     return lambda address=ALICE: stack.enter_context(Client(server, address))
 
 
-@pytest.fixture
-def connect(launch: Launch) -> Iterator[Connect]:
-    with ExitStack() as stack:
-        yield connections_to(launch(), stack)
+@pytest.fixture(scope="module")
+def server(django_db_setup: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """One for all tests that end no worker: what a client has left undone ends with its connections."""
+    with serve(tmp_path_factory.mktemp("server")) as server:
+        yield server
 
 
 @pytest.fixture
-def connect_behind_nginx(launch_behind_nginx: Launch) -> Iterator[Connect]:
+def connect(server: Server) -> Iterator[Connect]:
     with ExitStack() as stack:
-        yield connections_to(launch_behind_nginx(), stack)
+        yield connections_to(server, stack)
+
+
+@pytest.fixture
+def connect_behind_nginx(server_behind_nginx: Server) -> Iterator[Connect]:
+    with ExitStack() as stack:
+        yield connections_to(server_behind_nginx, stack)
 
 
 def seconds_of_an_answer(connect: Connect) -> float:

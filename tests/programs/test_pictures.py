@@ -16,6 +16,8 @@ from accounts import pictures
 from accounts.pictures import Crop, reencode
 from accounts.uploads import UPLOAD_MAX_BYTES
 
+pytestmark = pytest.mark.once
+
 pillow_heif.register_heif_opener()
 
 RED, GREEN, BLUE = (255, 0, 0, 255), (0, 128, 0, 255), (0, 0, 255, 255)

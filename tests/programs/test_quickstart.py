@@ -19,6 +19,8 @@ import requests
 
 from tests.server import ROOT, children_of, free_port
 
+pytestmark = pytest.mark.once
+
 needs_demo = pytest.mark.skipif(
     not all(map(find_spec, ("authlib", "flask"))), reason="needs config/requirements/quickstart.txt"
 )

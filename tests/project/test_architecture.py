@@ -11,6 +11,8 @@ import pytest
 from django.template.loader import get_template
 from django.urls import URLPattern, URLResolver, get_resolver
 
+pytestmark = pytest.mark.once
+
 ROOT = Path(__file__).resolve().parent.parent.parent
 ROOMS = ("config", "accounts", "oauth_bridge")
 SOURCES = sorted(path for room in ROOMS for path in (ROOT / room).rglob("*.py") if "migrations" not in path.parts)

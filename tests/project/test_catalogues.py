@@ -28,7 +28,10 @@ MESSAGE = re.compile(
 # Tags, and what Python or Django inserts.
 PARTS = re.compile(r"</?[a-z]+\b[^>]*>|%\([a-z_]+\)[sd]|\{[a-z_]*\}|%%")
 
-pytestmark = pytest.mark.skipif(shutil.which("msgfmt") is None, reason="needs Debian's gettext")
+pytestmark = [
+    pytest.mark.once,
+    pytest.mark.skipif(shutil.which("msgfmt") is None, reason="needs Debian's gettext"),
+]
 
 
 def catalogue(locale: str, suffix: str = "po") -> Path:

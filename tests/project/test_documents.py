@@ -2,7 +2,11 @@
 
 import re
 
+import pytest
+
 from tests import documents
+
+pytestmark = pytest.mark.once
 
 
 def test_the_tables_of_the_contract_are_those_of_the_code():

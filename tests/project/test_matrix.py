@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.contract.sentences import SENTENCES
 from tests.matrix import holders, marked
+
+pytestmark = pytest.mark.once
 
 
 def test_every_sentence_of_the_contract_has_a_test() -> None:

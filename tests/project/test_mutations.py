@@ -11,6 +11,8 @@ from tests.matrix import marked
 from tests.mutations import FOLDER, Mutation, mutations, parse, results
 from tests.mutations.__main__ import outcomes_of
 
+pytestmark = pytest.mark.once
+
 # Sentences without a mutation, and pairs of a sentence and a marked test that was not yet seen to fail. Only fewer.
 NOT_YET_MUTATED: set[str] = set()
 NOT_YET_CAUGHT = FOLDER / "not-yet-caught"

@@ -24,4 +24,5 @@ def test_a_group_has_one_scope_and_every_other_test_its_own() -> None:
     scheduler = workers.Scheduler.__new__(workers.Scheduler)
     together = [f"tests/faults/{test}" for test in ("test_purge.py::test_a", "test_killed.py::test_b")]
     assert {scheduler._split_scope(each) for each in together} == {"load"}
+    assert {scheduler._split_scope(f"{file}::test_a") for file in workers.ALONE} == {"alone"}
     assert scheduler._split_scope("tests/unit/test_a.py::test_a") == "tests/unit/test_a.py::test_a"
