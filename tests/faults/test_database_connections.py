@@ -9,9 +9,11 @@ from urllib.parse import urlsplit
 
 import pytest
 from django.db import NotSupportedError, OperationalError, connection, connections, transaction
+from django.db.transaction import TransactionManagementError
 from django.test.utils import CaptureQueriesContext
 
 from config.infrastructure.postgresql import LOCK_TIMEOUT_SECONDS, STATEMENT_TIMEOUT_SECONDS
+from config.infrastructure.sql import fetch_all
 from tests.databases import in_use
 from tests.factories import CodeFactory
 from tests.server import ROOT, database_url, environment, free_port
@@ -111,3 +113,13 @@ def test_a_table_that_was_changed_costs_each_connection_one_request_at_most(idle
         with administrator.cursor() as cursor:
             cursor.execute("DROP TABLE IF EXISTS changed")
         administrator.close()
+
+
+def test_no_frequent_statement_runs_in_a_transaction_that_will_be_rolled_back(postgresql):
+    """Otherwise a token could be handed out whose row is not stored."""
+    fetch_all("SELECT 1")  # its cursor is kept from now on
+    with transaction.atomic():
+        transaction.set_rollback(True)
+        with pytest.raises(TransactionManagementError):
+            fetch_all("SELECT 1")
+    assert fetch_all("SELECT 1") == [(1,)]

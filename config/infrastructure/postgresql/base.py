@@ -59,7 +59,8 @@ class DatabaseWrapper(base.DatabaseWrapper):
         return rows
 
     def _cursor_of(self, statement: str) -> Any:
-        if self.queries_logged or self.execute_wrappers:
+        # Django's own cursor refuses a statement in a transaction that will be rolled back.
+        if self.queries_logged or self.execute_wrappers or self.needs_rollback:
             return self.cursor()
         if statement not in self._kept:
             cursor = self._kept[statement] = self.cursor().cursor  # psycopg's own
