@@ -28,9 +28,8 @@ from tests.factories import ApplicationFactory, CodeFactory, PersonFactory, Regi
 from tests.matrix import contract
 from tests.server import ROOT, environment
 
-# Several batches.
 ROWS = 10_000
-# Enough for a purge to take about a second.
+# Several batches, and about a second.
 MANY = 100_000 if connection.vendor == "postgresql" else ROWS
 TOKENS = AccessToken._meta.db_table
 PURGE = [sys.executable, "manage.py", "purge"]
@@ -268,7 +267,7 @@ def test_a_purge_beside_live_redemptions_loses_nothing(
 # Output ---------------------------------------------------------------------------------------------------------------
 
 
-def test_at_a_terminal_a_bar_is_drawn_and_nothing_logged(start: Start, graveyard: Registered) -> None:
+def test_at_a_terminal_a_bar_is_drawn_and_nothing_logged(start: Start, large_graveyard: Registered) -> None:
     ours, theirs = pty.openpty()
     process = start(stdout=theirs, stderr=theirs)
     os.close(theirs)
@@ -282,7 +281,7 @@ def test_at_a_terminal_a_bar_is_drawn_and_nothing_logged(start: Start, graveyard
     assert sentence.startswith("The purge is finished after ")
     bars = [bar for bar in "".join(drawn).split("[") if bar]
     assert len(bars) > 2
-    assert bars[-1].rstrip() == f"{'#' * 30}] 100%  deleted rows: {ROWS:,}"
+    assert bars[-1].rstrip() == f"{'#' * 30}] 100%  deleted rows: {MANY:,}"
     assert b"{" not in shown
 
 
@@ -319,12 +318,12 @@ def test_a_table_that_is_locked_when_it_begins_ends_it_with_what_to_do(
     assert left(graveyard) == ROWS + 1
 
 
-def test_elsewhere_each_batch_is_a_line_of_json(start: Start, graveyard: Registered) -> None:
+def test_elsewhere_each_batch_is_a_line_of_json(start: Start, large_graveyard: Registered) -> None:
     output, log = start().communicate(timeout=60)
     lines = lines_of(log)
     assert output == ""
     assert len(lines) > 2
     assert all(line["message"] == "A batch was deleted." for line in lines[:-1])
     assert {line["table"] for line in lines[:-1]} == {TOKENS}
-    assert deleted(lines) == lines[-1]["total"] == ROWS
+    assert deleted(lines) == lines[-1]["total"] == MANY
     assert [line["done"] for line in lines[:-1]] == sorted(line["done"] for line in lines[:-1])
