@@ -309,8 +309,8 @@ def test_picture_lets_the_victim_go_on(client: Client, alice: User, monkeypatch:
         upload(client, b"not a picture")
     assert client.post("/accounts/profile", {"nickname": "New"}).status_code == 302
     client.force_login(alice)
-    monkeypatch.setattr(pictures, "WAIT_SECONDS", 0)
-    with open(decoder.__file__, "rb") as other_worker:
+    with monkeypatch.context() as patched, open(decoder.__file__, "rb") as other_worker:
+        patched.setattr(pictures, "WAIT_SECONDS", 0)
         fcntl.flock(other_worker, fcntl.LOCK_EX)
         assert statuses([upload(client, small_picture()) for _ in range(4)]) == [503] * 4
     assert statuses([upload(client, small_picture()) for _ in range(4)]) == [302] * 3 + [429]
