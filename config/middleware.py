@@ -79,7 +79,7 @@ class ResponseHeadersMiddleware:
         "Permissions-Policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
     }
     OF_DATA = {**COMMON, "Referrer-Policy": "no-referrer", "Content-Security-Policy": DATA_POLICY}
-    OF_PAGES = {**COMMON, "Referrer-Policy": "same-origin", "Content-Security-Policy": ""}
+    OF_PAGES = {**COMMON, "Referrer-Policy": "same-origin"}
 
     def __init__(self, get_response: GetResponse) -> None:
         self.get_response = get_response
@@ -105,7 +105,7 @@ class ResponseHeadersMiddleware:
             if name.lower() not in present:  # `setdefault` costs as much again, for an exception that it catches
                 headers[name] = value
         if is_page:
-            headers["Content-Security-Policy"] = self._merge_policy(headers["Content-Security-Policy"])
+            headers["Content-Security-Policy"] = self._merge_policy(headers.get("Content-Security-Policy", ""))
         if isinstance(response, HttpResponse) and "content-length" not in present:
             headers["Content-Length"] = str(len(response.content))
         return response
