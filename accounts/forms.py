@@ -25,7 +25,7 @@ from django.utils.translation import gettext_lazy as _
 from accounts import hashing, throttling, verification
 from accounts.models import EMAIL_MAX_LENGTH, NICKNAME_MAX_LENGTH, User, normalise_email
 from accounts.passwords import PASSWORD_MAX_LENGTH
-from config.infrastructure.text import refuse_control_characters
+from config.infrastructure.validators import refuse_control_characters
 
 
 class EmailField(forms.EmailField):

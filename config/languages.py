@@ -18,7 +18,7 @@ from django.utils import translation
 from django.utils.cache import patch_vary_headers
 
 from config.infrastructure.cookies import set_cookie
-from config.infrastructure.text import path_as_sent
+from config.request_path import path_as_sent
 
 # Each in itself, as the switcher shows it. English is the language of the messages in the code.
 NAMES: list[tuple[str, str]] = [

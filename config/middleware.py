@@ -20,7 +20,7 @@ from django.utils.module_loading import import_string
 
 from config import logs
 from config.infrastructure.network import client_address
-from config.infrastructure.text import path_as_sent
+from config.request_path import path_as_sent
 
 access_log = logging.getLogger("config.access")
 

@@ -26,7 +26,7 @@ from django.utils.translation import gettext_noop
 from oauth2_provider.models import AbstractApplication
 
 from accounts.returning import Caption
-from config.infrastructure.text import refuse_control_characters
+from config.infrastructure.validators import refuse_control_characters
 from oauth_bridge.links import shown_host, validate_page, validate_sign_in_start
 from oauth_bridge.redirect_uris import split_lines, validate_lines
 

@@ -18,7 +18,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
-from config.infrastructure.text import Words
+from config.infrastructure.translation import TranslatableText
 from oauth_bridge.errors import Fault, RequestError
 from oauth_bridge.redirect_uris import mark_likely_differences
 
@@ -58,16 +58,16 @@ def wants_page(request: HttpRequest) -> bool:
 def not_found(request: HttpRequest) -> HttpResponse:
     """404, with the right path when only a slash at its end is wrong (D2), and with the endpoints for discovery."""
     bare = request.path.rstrip("/")
-    hint = Words(gettext_noop("Compare it with the documentation."))
+    hint = TranslatableText(gettext_noop("Compare it with the documentation."))
     if bare in OPERATIONS:
-        hint = Words(gettext_noop("Use {path} without the slash at the end."), path=bare)
+        hint = TranslatableText(gettext_noop("Use {path} without the slash at the end."), path=bare)
     elif DISCOVERY.search(request.path):
         authorize, *api = OPERATIONS
         endpoints = ", ".join([settings.AUTH_URL + authorize, *(settings.BASE_URL + path for path in api)])
         text = gettext_noop(
             "This service does not speak OpenID Connect yet. Configure its endpoints by hand: {endpoints}."
         )
-        hint = Words(text, endpoints=endpoints)
+        hint = TranslatableText(text, endpoints=endpoints)
     return error_response(request, RequestError(Fault.NOT_FOUND, hint=hint))
 
 

@@ -16,7 +16,7 @@ from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.utils.translation import gettext_lazy as _
 
-from config.infrastructure.text import refuse_control_characters
+from config.infrastructure.validators import refuse_control_characters
 
 NAME_MAX_LENGTH = 60
 
