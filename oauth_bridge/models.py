@@ -104,6 +104,11 @@ class Application(AbstractApplication):
         return split_lines(self.redirect_uris)
 
     @property
+    def is_public(self) -> bool:
+        """Whether it has no secret and proves itself by PKCE (D9)."""
+        return self.client_type == self.CLIENT_PUBLIC
+
+    @property
     def homepage_host(self) -> str:
         return shown_host(self.homepage)
 

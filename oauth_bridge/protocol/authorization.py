@@ -98,7 +98,7 @@ def verify(request: AuthorizationRequest) -> Application:
             raise CallbackError(request, Fault.CHALLENGE_METHOD)
         if not CHALLENGE.fullmatch(sent["code_challenge"]):
             raise CallbackError(request, Fault.CHALLENGE_MALFORMED)
-    elif application.client_type == Application.CLIENT_PUBLIC:
+    elif application.is_public:
         raise CallbackError(request, Fault.CHALLENGE_NEEDED)
     elif "code_challenge_method" in sent:
         raise CallbackError(request, Fault.MISSING, name="code_challenge")
