@@ -37,22 +37,22 @@ CLIENT_ID = re.compile(r"(?:^|&)client_id=")
 UI_LOCALES = re.compile(r"(?:^|&)ui_locales=([^&]*)")
 READ_CHARACTERS = 200  # of ui_locales
 # With the separator that would be left over.
-WISH = re.compile(r"&ui_locales=[^&]*|(?<=\?)ui_locales=[^&]*&?")
+UI_LOCALES_IN_ADDRESS = re.compile(r"&ui_locales=[^&]*|(?<=\?)ui_locales=[^&]*&?")
 
 GetResponse = Callable[[HttpRequest], HttpResponseBase]
 
 
 class LanguageMiddleware:
-    """Answers each request for a page in its language: as `speak`."""
+    """Answers each request for a page in its language: as `answer_in_language`."""
 
     def __init__(self, get_response: GetResponse) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        return speak(request, self.get_response)
+        return answer_in_language(request, self.get_response)
 
 
-def speak(request: HttpRequest, get_response: GetResponse) -> HttpResponseBase:
+def answer_in_language(request: HttpRequest, get_response: GetResponse) -> HttpResponseBase:
     """The answer of `get_response`, given in the language of the request. The thread's language is as before after it.
 
     The language is the first of: `ui_locales` of the application's link (OpenID Connect Core §3.1.2.1), which a cookie
@@ -117,5 +117,5 @@ def switcher(request: HttpRequest) -> dict[str, Any]:
     is_repeatable = request.path_info != paths.AUTHORIZE or request.method in ("GET", "HEAD")
     there = path_as_sent(request) if is_repeatable and is_at_pages(request) else ""
     if request.path_info == paths.AUTHORIZE:
-        there = WISH.sub("", there)
+        there = UI_LOCALES_IN_ADDRESS.sub("", there)
     return {"languages": settings.LANGUAGES, "language_next": there}
