@@ -277,7 +277,7 @@ MFA_PASSKEY_LOGIN_ENABLED = MFA_PASSKEY_SIGNUP_ENABLED = True
 MFA_WEBAUTHN_USER_VERIFICATION = "required"
 MFA_RECOVERY_CODES_SHOW_ONCE = True
 MFA_TOTP_ISSUER = SERVICE_NAME
-MFA_TOTP_TOLERANCE = 0  # with one, a code would be accepted a second time 30 seconds later
+MFA_TOTP_TOLERANCE = 1  # periods of 30 seconds before and after the present one. RFC 6238 §5.2, §6
 
 # OAuth (django-oauth-toolkit) ----------------------------------------------------------------------------------------
 
