@@ -23,8 +23,8 @@ from accounts.factors.adapter import FactorAdapter, has_any
 from accounts.factors.forms import AddPasskeyForm
 from accounts.models import User
 from accounts.pages import AccountPageMixin
+from accounts.retry_later import too_many_requests
 from accounts.returning import StepMixin
-from accounts.views import too_many_requests
 
 # Signing in ----------------------------------------------------------------------------------------------------------
 
