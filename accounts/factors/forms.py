@@ -18,7 +18,8 @@ from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.utils.translation import gettext_lazy as _
 
-from accounts.factors.used_codes import mark_used
+from accounts.factors.used_codes import mark_used, was_used
+from accounts.models import User
 from config.infrastructure.validators import refuse_control_characters
 
 NAME_MAX_LENGTH = 60
@@ -44,9 +45,13 @@ class CodeField(forms.CharField):
 class UnusedCodeMixin(forms.Form):
     """Accepts each code once. allauth does so for recovery codes."""
 
+    user: User
     code = CodeField(_("Code from your authenticator app, or a recovery code"), is_numeric=False)
 
     def clean_code(self) -> Any:
+        if was_used(self.user, self.cleaned_data["code"]):
+            # allauth would forget the wrong codes before. An empty code counts as one of them.
+            self.cleaned_data["code"] = ""
         code = super().clean_code()  # type: ignore[misc]
         accepted: Authenticator = self.authenticator  # type: ignore[attr-defined]
         if accepted.type == Authenticator.Type.TOTP and not mark_used(accepted, code):

@@ -12,7 +12,7 @@ from django.test import Client
 
 from accounts.factors.used_codes import mark_used
 from accounts.models import User
-from tests.unit.test_accounts_factors import SECOND, Account, code_of, sign_in, text_of
+from tests.unit.test_accounts_factors import SECOND, Account, code_of, is_signed_in, sign_in, text_of
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("fresh_counters")]
 
@@ -56,6 +56,35 @@ def test_a_used_code_is_remembered_without_the_cache(account: Account) -> None:
             browser = Client()
             sign_in(browser, account.person.email)
             assert browser.post(SECOND, {"code": code_of(account.secret)}).status_code == expected
+
+
+@pytest.mark.parametrize("spelling", ["{}.{}", "{} {}", "{}-{}", "'{}{}'", "{},{}", "{}_{}"])
+def test_a_used_code_is_refused_in_every_spelling(account: Account, spelling: str) -> None:
+    with time_machine.travel(time.time(), tick=False):
+        code = code_of(account.secret)
+        for sent, expected in ((code, 302), (spelling.format(code[:3], code[3:]), 200)):
+            caches["default"].clear()
+            browser = Client()
+            sign_in(browser, account.person.email)
+            assert browser.post(SECOND, {"code": sent}).status_code == expected
+
+
+def test_a_used_code_counts_as_a_wrong_one(account: Account) -> None:
+    """allauth's memory of used codes ends after 30 seconds, and its count of the wrong ones after five minutes."""
+    period = int(time.time()) // PERIOD_SECONDS * PERIOD_SECONDS
+    with time_machine.travel(period, tick=False) as clock:
+        code = code_of(account.secret)
+        browser = Client()
+        sign_in(browser, account.person.email)
+        assert browser.post(SECOND, {"code": code}).status_code == 302
+        clock.shift(PERIOD_SECONDS + 1)
+        browser = Client()
+        sign_in(browser, account.person.email)
+        for sent in ("wrong", "wrong", code, "wrong", "wrong"):
+            assert "was used before" in text_of(browser.post(SECOND, {"code": sent}))
+        later = text_of(browser.post(SECOND, {"code": code_of(account.secret)}))
+    assert "was used before" not in later
+    assert not is_signed_in(browser)
 
 
 def test_an_app_that_is_removed_while_its_code_is_checked_signs_nobody_in(account: Account) -> None:
