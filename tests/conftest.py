@@ -24,6 +24,8 @@ from redis import Redis
 from redis.exceptions import ConnectionError
 from whitenoise.middleware import WhiteNoiseMiddleware
 
+from accounts import pictures
+from config.infrastructure import cache as redis_cache
 from tests import documented, factories, skips, workers
 from tests.databases import migrate
 from tests.driver import RESPONSE_CHECKS, SEEN, OAuthDriver
@@ -189,6 +191,16 @@ def fresh_counters(monkeypatch: pytest.MonkeyPatch) -> None:
     cache.clear()
     just_ended = int(time.time()) - 1
     monkeypatch.setattr("django_ratelimit.core.zlib", SimpleNamespace(crc32=lambda _key: just_ended))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def patience() -> Iterator[None]:
+    """Time-outs that a slow or busy machine does not reach. Servers under test keep those of the service."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(redis_cache, "SOCKET_TIMEOUT_SECONDS", 20)
+        patch.setattr(pictures, "WAIT_SECONDS", 120.0)
+        patch.setattr(pictures, "RUN_SECONDS", 120.0)
+        yield
 
 
 @pytest.fixture(scope="session", autouse=True)
