@@ -204,9 +204,10 @@ def test_the_program_that_is_killed_from_outside_is_a_sentence_and_the_next_pict
 
 
 def test_of_ten_at_once_one_is_read_and_the_others_are_told_to_try_again(
-    patched: Callable[[str], None], tmp_path: Path
+    patched: Callable[[str], None], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """One reads until the nine others have been told."""
+    monkeypatch.setattr(pictures, "RUN_SECONDS", 20.0)
     may_end = tmp_path / "may-end"
     patched(f"import pathlib, time\n    while not pathlib.Path({str(may_end)!r}).exists(): time.sleep(0.02)")
     outcomes: list[str] = []
