@@ -36,8 +36,8 @@ from accounts import (
 )
 from accounts.emails import Email, compose
 from accounts.models import User
+from accounts.retry_later import too_many_requests
 from accounts.sessions import BROWSER_KEY
-from accounts.views import too_many_requests
 from config.infrastructure.network import client_address
 
 RESET_TEMPLATES = ("password_reset_key", "unknown_account")

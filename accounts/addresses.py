@@ -18,8 +18,8 @@ from accounts.forms import CodeForm, NewAddressForm
 from accounts.freshness import fresh_sign_in_required
 from accounts.models import User
 from accounts.pages import AccountPageMixin
+from accounts.retry_later import too_many_requests
 from accounts.returning import StepMixin
-from accounts.views import too_many_requests
 
 
 @method_decorator([fresh_sign_in_required, never_cache], name="dispatch")

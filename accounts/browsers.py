@@ -26,7 +26,7 @@ _LISTED = 100
 _HAND_HELD = ("iPhone", "iPad", "Android")
 
 
-class SignedIn(NamedTuple):
+class ListedBrowser(NamedTuple):
     """A browser, for the template."""
 
     mark: str
@@ -72,7 +72,7 @@ def _mark(row: Session) -> str:
     return salted_hmac("accounts.browsers", row.session_key, algorithm="sha256").hexdigest()[:32]
 
 
-def _described(row: Session, is_this: bool) -> SignedIn:
+def _described(row: Session, is_this: bool) -> ListedBrowser:
     name = user_agents.shown(row.browser) if row.browser.strip("/") else _("Unknown browser")
     is_hand_held = row.browser.endswith(_HAND_HELD)
-    return SignedIn(_mark(row), name, is_this, is_hand_held, row.created_at, row.last_used_at or row.created_at)
+    return ListedBrowser(_mark(row), name, is_this, is_hand_held, row.created_at, row.last_used_at or row.created_at)

@@ -25,7 +25,7 @@ from django.utils.translation import gettext_lazy as _
 from accounts import hashing, throttling, verification
 from accounts.models import EMAIL_MAX_LENGTH, NICKNAME_MAX_LENGTH, User, normalise_email
 from accounts.passwords import PASSWORD_MAX_LENGTH
-from config.infrastructure.text import refuse_control_characters
+from config.infrastructure.validators import refuse_control_characters
 
 
 class EmailField(forms.EmailField):
@@ -153,7 +153,23 @@ class ResetRequestForm(ResetPasswordForm):
         return str(super().save(request, **kwargs))
 
 
-class NewPasswordForm(PasswordFormMixin, ResetPasswordKeyForm):
+class NewPasswordFormMixin(PasswordFormMixin):
+    """A form that asks twice for a new password of `user`."""
+
+    user: Any
+
+    @staticmethod
+    def new_password_fields() -> dict[str, forms.Field]:
+        return {
+            "password1": NewPasswordField(),
+            "password2": PasswordField(_("New password again"), "new-password"),
+        }
+
+    def clean_password1(self) -> str:
+        return str(get_adapter().clean_password(self.cleaned_data["password1"], user=self.user))
+
+
+class NewPasswordForm(NewPasswordFormMixin, ResetPasswordKeyForm):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         # Names the account to a password manager. The posted value is not read.
@@ -162,14 +178,7 @@ class NewPasswordForm(PasswordFormMixin, ResetPasswordKeyForm):
             initial=self.user.email if self.user else "",
             widget=forms.HiddenInput(attrs={"autocomplete": "username"}),
         )
-        self.fields = {
-            "account": account,
-            "password1": NewPasswordField(),
-            "password2": PasswordField(_("New password again"), "new-password"),
-        }
-
-    def clean_password1(self) -> str:
-        return str(get_adapter().clean_password(self.cleaned_data["password1"], user=self.user))
+        self.fields = {"account": account, **self.new_password_fields()}
 
     def save(self) -> None:
         """Also mark the address as verified, because the link was sent to it, and begin a new session.
@@ -183,22 +192,18 @@ class NewPasswordForm(PasswordFormMixin, ResetPasswordKeyForm):
         adapter.logout(adapter.request)
 
 
-class PasswordChangeForm(PasswordFormMixin, ChangePasswordForm):
+class PasswordChangeForm(NewPasswordFormMixin, ChangePasswordForm):
     """Checks the present password last, once the new one is good: a check costs a hash and may count as a failure."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.fields = {
             "oldpassword": PasswordField(_("Present password"), "current-password"),
-            "password1": NewPasswordField(),
-            "password2": PasswordField(_("New password again"), "new-password"),
+            **self.new_password_fields(),
         }
 
     def clean_oldpassword(self) -> str:
         return str(self.cleaned_data["oldpassword"])
-
-    def clean_password1(self) -> str:
-        return str(get_adapter().clean_password(self.cleaned_data["password1"], user=self.user))
 
     def clean(self) -> Any:
         cleaned = super().clean()

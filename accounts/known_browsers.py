@@ -23,7 +23,7 @@ _SALT = "accounts.known-browser"
 _ACCOUNTS_PER_BROWSER = 5
 
 
-class SignedIn(NamedTuple):
+class KnownAccount(NamedTuple):
     """What the cookie holds of one account."""
 
     browser: str  # a random name
@@ -48,13 +48,13 @@ def find(request: HttpRequest, email: str) -> str:
     return entry.browser if current.exists() else ""
 
 
-def read(request: HttpRequest) -> dict[str, SignedIn]:
+def read(request: HttpRequest) -> dict[str, KnownAccount]:
     """The accounts that signed in with this browser, by `account_mark`."""
     cookie = request.COOKIES.get(settings.KNOWN_BROWSER_COOKIE_NAME, "")
     try:
         entries = signing.loads(cookie, salt=_SALT, max_age=settings.KNOWN_BROWSER_AGE_SECONDS)
         oldest = time.time() - settings.KNOWN_BROWSER_AGE_SECONDS
-        return {mark: SignedIn(name, at, version) for mark, name, at, version in entries if at > oldest}
+        return {mark: KnownAccount(name, at, version) for mark, name, at, version in entries if at > oldest}
     except (signing.BadSignature, ValueError):
         return {}
 
@@ -65,7 +65,7 @@ def remember(request: HttpRequest, response: HttpResponseBase, user: User) -> No
     mark, accounts = account_mark(user.email), read(request)
     before = accounts.pop(mark, None)
     name = before.browser if before else secrets.token_hex(8)
-    accounts = {mark: SignedIn(name, int(time.time()), user.credentials_version), **accounts}
+    accounts = {mark: KnownAccount(name, int(time.time()), user.credentials_version), **accounts}
     entries = [(mark, *entry) for mark, entry in accounts.items()][:_ACCOUNTS_PER_BROWSER]
     value = signing.dumps(entries, salt=_SALT, compress=True)
     set_cookie(response, settings.KNOWN_BROWSER_COOKIE_NAME, value, settings.KNOWN_BROWSER_AGE_SECONDS)

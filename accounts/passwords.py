@@ -15,7 +15,7 @@ from django.contrib.auth import password_validation
 from django.core.exceptions import ValidationError
 from django.utils.translation import gettext as _
 
-from config.infrastructure.text import refuse_control_characters
+from config.infrastructure.validators import refuse_control_characters
 
 PASSWORD_MAX_LENGTH = 1024
 # How many characters must remain without those that a guess adds at no cost.

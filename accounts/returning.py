@@ -23,7 +23,7 @@ from django.http.response import HttpResponseBase
 from django.urls import reverse
 from django.utils.http import MAX_URL_REDIRECT_LENGTH, url_has_allowed_host_and_scheme
 
-from config.infrastructure.text import first_letter
+from accounts.graphemes import first_grapheme
 
 CAPTION_FIELD_NAME = "for"
 CAPTION_AGE_SECONDS = 24 * 3600
@@ -51,7 +51,7 @@ class Caption:
     @property
     def initial(self) -> str:
         """Shown in place of a missing logo."""
-        return first_letter(self.name).upper()
+        return first_grapheme(self.name).upper()
 
     @property
     def is_long(self) -> bool:

@@ -15,11 +15,10 @@ from django.views.generic import TemplateView
 
 from accounts import known_browsers
 from accounts.factors.adapter import overview
-from accounts.forms import PasswordChangeForm
-from accounts.hashing import HashingBusy
+from accounts.forms import PasswordFormMixin
 from accounts.models import User
 from accounts.pages import AccountPageMixin
-from accounts.views import RetryLaterMixin
+from accounts.retry_later import NewPasswordMixin, RetryLaterMixin
 
 
 @method_decorator([login_required, never_cache], name="dispatch")
@@ -36,25 +35,23 @@ class SecurityView(AccountPageMixin, TemplateView):
 
 
 @method_decorator([login_required, never_cache], name="dispatch")
-class PasswordChangeView(AccountPageMixin, RetryLaterMixin, library.PasswordChangeView):
+class PasswordChangeView(AccountPageMixin, NewPasswordMixin, library.PasswordChangeView):
     """Asks for the present password, even after a fresh sign-in. A person without a password gets a link by mail."""
 
     template_name = "accounts/password_change.html"
     section = "security"
+    busy_field = "oldpassword"
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         if not cast(User, request.user).has_usable_password():
             return redirect("account_reset_password")
         return cast(HttpResponseBase, super().dispatch(request, *args, **kwargs))
 
-    def form_valid(self, form: PasswordChangeForm) -> HttpResponse:
-        try:
-            response = cast(HttpResponse, super().form_valid(form))
-        except HashingBusy:
-            form.add_busy_error("oldpassword")
-            return self.form_invalid(form)
-        # The new password also ended the known-browser mark of this browser.
-        known_browsers.remember(self.request, response, cast(User, self.request.user))
+    def form_valid(self, form: PasswordFormMixin) -> HttpResponse:
+        response = super().form_valid(form)
+        if not form.is_busy:
+            # The new password also ended the known-browser mark of this browser.
+            known_browsers.remember(self.request, response, cast(User, self.request.user))
         return response
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 from allauth.account import views as library
 from allauth.account.adapter import get_adapter
@@ -17,10 +17,10 @@ from django.utils.translation import gettext_lazy as _
 
 from accounts import invitations, passkeys, returning
 from accounts.forms import EmailField, NewPasswordField, NicknameField, PasswordFormMixin
-from accounts.hashing import HashingBusy
 from accounts.models import User
+from accounts.retry_later import NewPasswordMixin
 from accounts.returning import StepMixin
-from accounts.views import RetryLaterMixin, return_field
+from accounts.views import return_field
 
 
 class SignUpForm(PasswordFormMixin, SignupForm):
@@ -75,7 +75,7 @@ class SignUpForm(PasswordFormMixin, SignupForm):
         return person if person and person.is_active and person.email_verified_at is None else None
 
 
-class SignUpView(StepMixin, RetryLaterMixin, library.SignupView):
+class SignUpView(StepMixin, NewPasswordMixin, library.SignupView):
     """Makes an account that is not confirmed, and asks for the code from the mail. A taken address looks the same."""
 
     request: HttpRequest
@@ -97,14 +97,10 @@ class SignUpView(StepMixin, RetryLaterMixin, library.SignupView):
         typed = {name: self.request.POST.get(name, "") for name in ("email", "nickname")}
         return typed | {"email": invitations.invited_address(self.request) or typed["email"]}
 
-    def form_valid(self, form: SignUpForm) -> HttpResponse:
+    def form_valid(self, form: PasswordFormMixin) -> HttpResponse:
         # The steps after this page may lose `next`.
         returning.remember(self.request)
-        try:
-            return cast(HttpResponse, super().form_valid(form))
-        except HashingBusy:
-            form.add_busy_error("password1")
-            return self.form_invalid(form)
+        return super().form_valid(form)
 
 
 class PasskeySignUpView(SignUpView):

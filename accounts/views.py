@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import uuid
 from http import HTTPStatus
-from itertools import chain
 from typing import Any, cast
 
 from allauth.account import views as library
@@ -13,10 +12,9 @@ from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth import REDIRECT_FIELD_NAME
 from django.contrib.auth.decorators import login_required
-from django.forms import Form
 from django.http import Http404, HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
-from django.shortcuts import redirect, render
+from django.shortcuts import redirect
 from django.template.response import SimpleTemplateResponse
 from django.urls import reverse
 from django.utils.cache import get_conditional_response
@@ -28,33 +26,19 @@ from django.views.generic.edit import UpdateView
 
 from accounts import avatars, last_account, passkeys, returning, throttling, verification
 from accounts.facts import facts
-from accounts.forms import NewPasswordForm, ResetRequestForm, SignInForm
-from accounts.hashing import HashingBusy
+from accounts.forms import ResetRequestForm, SignInForm
 from accounts.media import NotStored
 from accounts.models import User, normalise_email
 from accounts.profile import ProfileForm
+from accounts.retry_later import NewPasswordMixin, RetryLaterMixin, too_many_requests
 from accounts.sessions import SessionStore
 from accounts.uploads import UPLOAD_MAX_BYTES
 
 AVATAR_AGE_SECONDS = 30 * 24 * 3600
-RETRY_AFTER_SECONDS = 60
+OLD_AVATAR_AGE_SECONDS = 60
 
 
 # Signing in and out --------------------------------------------------------------------------------------------------
-
-
-class RetryLaterMixin:
-    """Gives a form that was refused for now its status and `Retry-After`."""
-
-    STATUSES = {"throttled": HTTPStatus.TOO_MANY_REQUESTS, "busy": HTTPStatus.SERVICE_UNAVAILABLE}
-
-    def form_invalid(self, form: Form) -> HttpResponse:
-        response = cast(HttpResponse, super().form_invalid(form))  # type: ignore[misc]
-        for error in chain.from_iterable(form.errors.as_data().values()):
-            if error.code in self.STATUSES:
-                response.status_code = self.STATUSES[error.code]
-                response["Retry-After"] = str((error.params or {})["seconds"])
-        return response
 
 
 class SignInView(returning.StepMixin, RetryLaterMixin, library.LoginView):
@@ -153,20 +137,13 @@ class PasswordResetView(returning.StepMixin, library.PasswordResetView):
         return reverse("account_reset_password_done")
 
 
-class PasswordResetFromKeyView(returning.StepMixin, RetryLaterMixin, library.PasswordResetFromKeyView):
+class PasswordResetFromKeyView(returning.StepMixin, NewPasswordMixin, library.PasswordResetFromKeyView):
     """The page of the link in the e-mail."""
 
     def logout(self) -> None:
         """Only when the form is posted: opening another person's link must not sign anybody out."""
         if self.request.method == "POST":
             super().logout()
-
-    def form_valid(self, form: NewPasswordForm) -> HttpResponse:
-        try:
-            return cast(HttpResponse, super().form_valid(form))
-        except HashingBusy:
-            form.add_busy_error("password1")
-            return self.form_invalid(form)
 
 
 # Profile -------------------------------------------------------------------------------------------------------------
@@ -253,23 +230,6 @@ def stale_form(request: HttpRequest) -> HttpResponseBase | None:
     return response if response.status_code != HTTPStatus.METHOD_NOT_ALLOWED else redirect("profile")
 
 
-def too_many_requests(request: HttpRequest, seconds: int = RETRY_AFTER_SECONDS) -> HttpResponse:
-    """The page for limits that no form explains, such as allauth's own. D21."""
-    response = render(
-        request,
-        "error.html",
-        {
-            "status": HTTPStatus.TOO_MANY_REQUESTS.value,
-            "title": _("Too many requests"),
-            "message": _("Too many requests came from your network in a short time."),
-            "advice": _("Wait a minute, then try again."),
-        },
-        status=HTTPStatus.TOO_MANY_REQUESTS,
-    )
-    response["Retry-After"] = str(seconds)
-    return response
-
-
 # Pictures ------------------------------------------------------------------------------------------------------------
 
 
@@ -285,7 +245,7 @@ def avatar(request: HttpRequest, sub: uuid.UUID, version: str) -> HttpResponseBa
         raise Http404
     current = avatars.version(person)
     etag = f'"{current}"'
-    age = AVATAR_AGE_SECONDS if version == current else RETRY_AFTER_SECONDS
+    age = AVATAR_AGE_SECONDS if version == current else OLD_AVATAR_AGE_SECONDS
     caching = {"ETag": etag, "Cache-Control": f"public, max-age={age}"}
     # A client that sends this ETag has the picture, even while its file can't be read.
     response = get_conditional_response(request, etag=etag)

@@ -110,7 +110,7 @@ def on_starting(server: Arbiter) -> None:
     """Warn of an unsafe Python, and refuse several workers without Redis, also those of `-w`. D21."""
     safe = SAFE_PYTHON.get(sys.version_info[:2], (3,))
     if sys.version_info < safe:
-        # config.headers removes quoted cookies; other known faults of that release remain.
+        # config.header_limits removes quoted cookies; other known faults of that release remain.
         server.log.warning(
             "Python %s has known security faults, CVE-2024-7592 among them. Use %s or newer.",
             platform.python_version(),

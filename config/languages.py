@@ -18,7 +18,9 @@ from django.utils import translation
 from django.utils.cache import patch_vary_headers
 
 from config.infrastructure.cookies import set_cookie
-from config.infrastructure.text import path_as_sent
+from config.request_path import path_as_sent
+from config.response_headers import is_page
+from oauth_bridge import paths
 
 # Each in itself, as the switcher shows it. English is the language of the messages in the code.
 NAMES: list[tuple[str, str]] = [
@@ -30,40 +32,38 @@ NAMES: list[tuple[str, str]] = [
     ("ar", "العربية"),
     ("zh-hans", "简体中文"),
 ]
-AUTHORIZE = "/oauth/authorize"
-# Never answered with a page, apart from AUTHORIZE.
-MACHINES = ("/oauth/", "/.well-known/", "/health/", "/openapi.json")
+WITHOUT_PAGES = ("/health/", "/openapi.json")
 CLIENT_ID = re.compile(r"(?:^|&)client_id=")
 UI_LOCALES = re.compile(r"(?:^|&)ui_locales=([^&]*)")
 READ_CHARACTERS = 200  # of ui_locales
 # With the separator that would be left over.
-WISH = re.compile(r"&ui_locales=[^&]*|(?<=\?)ui_locales=[^&]*&?")
+UI_LOCALES_IN_ADDRESS = re.compile(r"&ui_locales=[^&]*|(?<=\?)ui_locales=[^&]*&?")
 
 GetResponse = Callable[[HttpRequest], HttpResponseBase]
 
 
 class LanguageMiddleware:
-    """Answers each request for a page in its language: as `speak`."""
+    """Answers each request for a page in its language: as `answer_in_language`."""
 
     def __init__(self, get_response: GetResponse) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        return speak(request, self.get_response)
+        return answer_in_language(request, self.get_response)
 
 
-def speak(request: HttpRequest, get_response: GetResponse) -> HttpResponseBase:
+def answer_in_language(request: HttpRequest, get_response: GetResponse) -> HttpResponseBase:
     """The answer of `get_response`, given in the language of the request. The thread's language is as before after it.
 
     The language is the first of: `ui_locales` of the application's link (OpenID Connect Core §3.1.2.1), which a cookie
     keeps for the pages after it; the person's choice; Accept-Language; English.
     """
     path = request.path_info
-    if path.startswith(MACHINES) and path != AUTHORIZE:
+    if paths.is_for_programs(path) or path.startswith(WITHOUT_PAGES):
         return get_response(request)
     kept = request.COOKIES.get(settings.UI_LOCALES_COOKIE_NAME, "")
     query = request.META.get("QUERY_STRING", "")
-    is_link = path == AUTHORIZE and _is_link(query)
+    is_link = path == paths.AUTHORIZE and _is_link(query)
     asked = _supported(query) if is_link else kept if kept and kept in dict(settings.LANGUAGES) else ""
     language = asked or translation.get_language_from_request(request)
     if language == settings.LANGUAGE_CODE:  # active between requests: override would cost 5 µs
@@ -71,7 +71,7 @@ def speak(request: HttpRequest, get_response: GetResponse) -> HttpResponseBase:
     else:
         with translation.override(language):
             response = get_response(request)
-    if response.headers.get("Content-Type", "").startswith("text/html") and not 300 <= response.status_code < 400:
+    if is_page(response):
         response.headers["Content-Language"] = language
         patch_vary_headers(response, ("Accept-Language", "Cookie"))
     if is_link and asked != kept and is_at_pages(request) and isinstance(response, HttpResponse):
@@ -111,11 +111,11 @@ def switcher(request: HttpRequest) -> dict[str, Any]:
     """For the form at the foot of each page: the languages, and the address that it returns to.
 
     A page that answers a post passes `language_next` itself. Without an address there is no form: where cookies do not
-    exist, and where a post to AUTHORIZE failed, which no address repeats. An application's link is without its
+    exist, and where a post to `paths.AUTHORIZE` failed, which no address repeats. An application's link is without its
     `ui_locales`, which would come before the choice.
     """
-    is_repeatable = request.path_info != AUTHORIZE or request.method in ("GET", "HEAD")
+    is_repeatable = request.path_info != paths.AUTHORIZE or request.method in ("GET", "HEAD")
     there = path_as_sent(request) if is_repeatable and is_at_pages(request) else ""
-    if request.path_info == AUTHORIZE:
-        there = WISH.sub("", there)
+    if request.path_info == paths.AUTHORIZE:
+        there = UI_LOCALES_IN_ADDRESS.sub("", there)
     return {"languages": settings.LANGUAGES, "language_next": there}

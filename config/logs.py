@@ -101,7 +101,7 @@ class GunicornFilter(logging.Filter):
         return True
 
 
-class StandardError(logging.StreamHandler[TextIO]):
+class StandardErrorHandler(logging.StreamHandler[TextIO]):
     """Writes to the present `sys.stderr`, which a test or a supervisor may replace."""
 
     def __init__(self) -> None:
@@ -128,7 +128,7 @@ SETTINGS: dict[str, Any] = {
     "filters": {"gunicorn": {"()": "config.logs.GunicornFilter"}},
     "handlers": {
         "nowhere": {"class": "logging.NullHandler"},
-        "stderr": {"class": "config.logs.StandardError", "formatter": "json", "filters": ["gunicorn"]},
+        "stderr": {"class": "config.logs.StandardErrorHandler", "formatter": "json", "filters": ["gunicorn"]},
     },
     "root": {"handlers": ["stderr"], "level": "WARNING"},
     "loggers": {

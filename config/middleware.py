@@ -16,11 +16,12 @@ from django.core.exceptions import DisallowedHost
 from django.http import Http404, HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.utils import timezone
-from django.utils.module_loading import import_string
 
-from config import logs
+from config import logs, response_headers
+from config.handlers import bad_request
 from config.infrastructure.network import client_address
-from config.infrastructure.text import path_as_sent
+from config.request_path import path_as_sent
+from oauth_bridge import paths
 
 access_log = logging.getLogger("config.access")
 
@@ -71,16 +72,6 @@ class ResponseHeadersMiddleware:
     CommonMiddleware, of which only the length was used.
     """
 
-    DATA_POLICY = "default-src 'none'; frame-ancestors 'none'"
-    COMMON = {
-        "Cache-Control": "no-store",
-        "X-Frame-Options": "DENY",
-        "X-Content-Type-Options": "nosniff",
-        "Permissions-Policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
-    }
-    OF_DATA = {**COMMON, "Referrer-Policy": "no-referrer", "Content-Security-Policy": DATA_POLICY}
-    OF_PAGES = {**COMMON, "Referrer-Policy": "same-origin"}
-
     def __init__(self, get_response: GetResponse) -> None:
         self.get_response = get_response
         self.page_policy = {
@@ -98,10 +89,10 @@ class ResponseHeadersMiddleware:
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         response = self.get_response(request)
         headers = response.headers
-        is_redirect = 300 <= response.status_code < 400
-        is_page = not is_redirect and headers.get("Content-Type", "").startswith("text/html")
+        is_page = response_headers.is_page(response)
         present = {name.lower() for name in headers}
-        for name, value in (self.OF_PAGES if is_page else self.OF_DATA).items():
+        wanted = response_headers.PAGE_HEADERS if is_page else response_headers.DATA_HEADERS
+        for name, value in wanted.items():
             if name.lower() not in present:  # `setdefault` costs as much again, for an exception that it catches
                 headers[name] = value
         if is_page:
@@ -126,13 +117,11 @@ class OriginMiddleware:
     info are served without cookies at every host.
     """
 
-    PAGES = ("/oauth/authorize", "/accounts", "/admin")
-    WITHOUT_COOKIES = ("/oauth/token", "/oauth/userinfo")
+    PAGES = (paths.AUTHORIZE, "/accounts", "/admin")
+    WITHOUT_COOKIES = (paths.TOKEN, paths.USERINFO)
 
     def __init__(self, get_response: GetResponse) -> None:
         self.get_response = get_response
-        # Imported by name, as in config.urls: config.refusals imports this module before there are models.
-        self.bad_request: Callable[..., HttpResponseBase] = import_string("config.handlers.bad_request")
         pages = urlsplit(settings.AUTH_URL)
         self.scheme, self.pages_host = pages.scheme, pages.netloc if settings.ORIGINS_ARE_SET else None
 
@@ -142,7 +131,7 @@ class OriginMiddleware:
             host = request.get_host().lower()
         except DisallowedHost as exception:
             # Called here because Django would show its own page of a DisallowedHost with DEBUG.
-            return self.bad_request(request, exception)
+            return bad_request(request, exception)
         is_pages_host = self._is_pages_host(host)
         if is_pages_host and request.path_info not in self.WITHOUT_COOKIES:
             request.is_at_pages = True  # type: ignore[attr-defined]  # for config.languages

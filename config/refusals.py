@@ -10,7 +10,7 @@ from socket import socket
 
 from gunicorn.http.message import Request
 
-from config.middleware import ResponseHeadersMiddleware
+from config.response_headers import DATA_HEADERS
 from oauth_bridge.errors import Fault
 
 # Any other status is answered as 400, also the 501 of an unknown transfer coding: a 5xx would count as our failure.
@@ -25,11 +25,8 @@ def write_error(connection: socket, status: int, reason: str, message: str) -> N
         "Connection": "close",
         "Content-Type": "application/json",
         "Content-Length": len(body),
-        "Cache-Control": "no-store",
+        **DATA_HEADERS,
         "Pragma": "no-cache",
-        "Referrer-Policy": "no-referrer",
-        "X-Content-Type-Options": "nosniff",
-        "Content-Security-Policy": ResponseHeadersMiddleware.DATA_POLICY,
     }
     lines = [
         f"HTTP/1.1 {fault.status} {HTTPStatus(fault.status).phrase}",

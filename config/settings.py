@@ -54,7 +54,7 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     "config.middleware.RequestLogMiddleware",
     "config.middleware.ResponseHeadersMiddleware",
-    "config.headers.HeaderLimitsMiddleware",
+    "config.header_limits.HeaderLimitsMiddleware",
     "config.languages.LanguageMiddleware",
     "config.middleware.OriginMiddleware",
     "django.middleware.security.SecurityMiddleware",
@@ -194,11 +194,11 @@ SECURE_REFERRER_POLICY = None
 SECURE_CROSS_ORIGIN_OPENER_POLICY = None
 
 SILENCED_SYSTEM_CHECKS = [
-    "security.W002",  # Framing is forbidden by config.middleware.ResponseHeadersMiddleware.
+    "security.W002",  # Framing is forbidden by config.response_headers.
     "security.W005",  # HSTS for subdomains is the domain owner's decision, not that of one host in it.
     "security.W008",  # The proxy redirects http to https; the service does not see the scheme of a request.
     "security.W021",  # Preloading binds the whole domain: as W005.
-    "security.W022",  # Referrer-Policy depends on the kind of response, so config.middleware sets it (D20).
+    "security.W022",  # Referrer-Policy depends on the kind of response, so config.response_headers sets it (D20).
     "oauth2_provider.W005",  # A success carries code and state, nothing else (D6).
     "oauth2_provider.W006",  # The toolkit's token tables are not used; ours hold digests only (D15).
     "oauth2_provider.W007",  # There are no refresh tokens (D11).
@@ -277,7 +277,7 @@ MFA_PASSKEY_LOGIN_ENABLED = MFA_PASSKEY_SIGNUP_ENABLED = True
 MFA_WEBAUTHN_USER_VERIFICATION = "required"
 MFA_RECOVERY_CODES_SHOW_ONCE = True
 MFA_TOTP_ISSUER = SERVICE_NAME
-MFA_TOTP_TOLERANCE = 0  # with one, a code would be accepted a second time 30 seconds later
+MFA_TOTP_TOLERANCE = 1  # periods of 30 seconds before and after the present one. RFC 6238 §5.2, §6
 
 # OAuth (django-oauth-toolkit) ----------------------------------------------------------------------------------------
 

@@ -19,5 +19,5 @@ urlpatterns = [
 handler400 = "config.handlers.bad_request"
 handler403 = "config.handlers.forbidden"
 handler404 = "config.handlers.not_found"
-handler429 = "accounts.views.too_many_requests"
+handler429 = "accounts.retry_later.too_many_requests"
 handler500 = "config.handlers.server_error"

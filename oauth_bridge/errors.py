@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from django.utils.translation import gettext
 from django.utils.translation import gettext_noop as _  # marks the sentences that a page may show
 
-from config.infrastructure.text import Words
+from config.infrastructure.translation import TranslatableText
 
 if TYPE_CHECKING:
     from accounts.returning import Caption
@@ -252,7 +252,7 @@ class Fault(Enum):
     def translate(self, **details: object) -> str:
         """As `describe`, for a page: in the active language. Only what was sent is restricted to those characters."""
         spoken = {
-            name: detail.translate() if isinstance(detail, Words) else NOT_ALLOWED.sub("?", str(detail))
+            name: detail.translate() if isinstance(detail, TranslatableText) else NOT_ALLOWED.sub("?", str(detail))
             for name, detail in details.items()
         }
         return gettext(self.sentence).format(**spoken).strip()

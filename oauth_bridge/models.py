@@ -26,7 +26,7 @@ from django.utils.translation import gettext_noop
 from oauth2_provider.models import AbstractApplication
 
 from accounts.returning import Caption
-from config.infrastructure.text import refuse_control_characters
+from config.infrastructure.validators import refuse_control_characters
 from oauth_bridge.links import shown_host, validate_page, validate_sign_in_start
 from oauth_bridge.redirect_uris import split_lines, validate_lines
 
@@ -102,6 +102,11 @@ class Application(AbstractApplication):
     def callback_addresses(self) -> list[str]:
         """The registered redirect_uris. A request must send one of them unchanged (D3)."""
         return split_lines(self.redirect_uris)
+
+    @property
+    def is_public(self) -> bool:
+        """Whether it has no secret and proves itself by PKCE (D9)."""
+        return self.client_type == self.CLIENT_PUBLIC
 
     @property
     def homepage_host(self) -> str:

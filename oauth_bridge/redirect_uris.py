@@ -52,7 +52,7 @@ def likely_differences(address: str) -> list[str]:
 
     Only the sent address is read, so the words reveal nothing about the registered addresses.
     """
-    scheme, authority, path, query, fragment = (part or "" for part in URI_PARTS.match(address).groups())  # type: ignore[union-attr]
+    scheme, authority, path, query, fragment = _parts(address)
     is_suspect = {
         gettext_noop("the missing scheme"): not scheme,
         gettext_noop("the scheme http"): scheme.lower() == "http:",
@@ -74,7 +74,7 @@ def likely_differences(address: str) -> list[str]:
 
 def mark_likely_differences(address: str) -> list[tuple[str, bool]]:
     """The address in pieces, each with whether it is one of its `likely_differences`."""
-    scheme, authority, path, _query, _fragment = (part or "" for part in URI_PARTS.match(address).groups())  # type: ignore[union-attr]
+    scheme, authority, path, _query, _fragment = _parts(address)
     origin = scheme + authority
     port = PORT.search(authority)
     rest = len(origin) + len(path)
@@ -94,6 +94,11 @@ def mark_likely_differences(address: str) -> list[tuple[str, bool]]:
     ]
     pieces = groupby(zip(address, suspects, strict=True), key=itemgetter(1))
     return [("".join(character for character, _suspect in piece), is_suspect) for is_suspect, piece in pieces]
+
+
+def _parts(address: str) -> tuple[str, ...]:
+    """Scheme, authority, path, query and fragment, each with its separator; empty where there is none."""
+    return URI_PARTS.match(address).groups("")  # type: ignore[union-attr]  # matches every text
 
 
 def validate_all(uris: list[str]) -> None:

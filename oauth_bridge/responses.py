@@ -18,15 +18,13 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
-from config.infrastructure.text import Words
+from config.infrastructure.translation import TranslatableText
+from oauth_bridge import paths
 from oauth_bridge.errors import Fault, RequestError
 from oauth_bridge.redirect_uris import mark_likely_differences
 
 logger = logging.getLogger("oauth_bridge")
 
-MACHINE_PREFIXES = ("/oauth/", "/.well-known/")
-PAGE_PATHS = ("/oauth/authorize",)
-OPERATIONS = ("/oauth/authorize", "/oauth/token", "/oauth/userinfo")
 # Where clients look for the endpoints (OpenID Connect Discovery §4, RFC 8414 §3) and for keys that do not exist here.
 DISCOVERY = re.compile(
     r"/\.well-known/(openid-configuration|oauth-authorization-server|jwks)|/oauth/(jwks|certs|keys)\b"
@@ -50,24 +48,25 @@ def error_response(request: HttpRequest, error: RequestError) -> HttpResponse:
 
 def wants_page(request: HttpRequest) -> bool:
     """Whether a person reads the answer: `Accept` names text/html, and the path is not one for programs (D4, D19)."""
-    is_for_programs = request.path.startswith(MACHINE_PREFIXES) and request.path not in PAGE_PATHS
+    if paths.is_for_programs(request.path):
+        return False
     accepted = request.META.get("HTTP_ACCEPT", "").split(",")
-    return not is_for_programs and any(media.partition(";")[0].strip().lower() == "text/html" for media in accepted)
+    return any(media.partition(";")[0].strip().lower() == "text/html" for media in accepted)
 
 
 def not_found(request: HttpRequest) -> HttpResponse:
     """404, with the right path when only a slash at its end is wrong (D2), and with the endpoints for discovery."""
     bare = request.path.rstrip("/")
-    hint = Words(gettext_noop("Compare it with the documentation."))
-    if bare in OPERATIONS:
-        hint = Words(gettext_noop("Use {path} without the slash at the end."), path=bare)
+    hint = TranslatableText(gettext_noop("Compare it with the documentation."))
+    if bare in (paths.AUTHORIZE, paths.TOKEN, paths.USERINFO):
+        hint = TranslatableText(gettext_noop("Use {path} without the slash at the end."), path=bare)
     elif DISCOVERY.search(request.path):
-        authorize, *api = OPERATIONS
-        endpoints = ", ".join([settings.AUTH_URL + authorize, *(settings.BASE_URL + path for path in api)])
+        api = (settings.BASE_URL + path for path in (paths.TOKEN, paths.USERINFO))
+        endpoints = ", ".join([settings.AUTH_URL + paths.AUTHORIZE, *api])
         text = gettext_noop(
             "This service does not speak OpenID Connect yet. Configure its endpoints by hand: {endpoints}."
         )
-        hint = Words(text, endpoints=endpoints)
+        hint = TranslatableText(text, endpoints=endpoints)
     return error_response(request, RequestError(Fault.NOT_FOUND, hint=hint))
 
 
@@ -96,7 +95,7 @@ def redirect_to_callback(request: HttpRequest, url: str) -> HttpResponse:
 def _page(request: HttpRequest, error: RequestError) -> HttpResponse:
     """The error page: first what a person can do, then the details for a developer."""
     status = error.fault.status
-    is_sign_in = request.path in PAGE_PATHS and status == HTTPStatus.BAD_REQUEST
+    is_sign_in = request.path == paths.AUTHORIZE and status == HTTPStatus.BAD_REQUEST
     title, message = PAGE_WORDS.get(status, (HTTPStatus(status).phrase, ""))
     if is_sign_in:
         title, message = SIGN_IN_TITLE, SIGN_IN_WORDS.get(error.fault, SIGN_IN_MESSAGE)

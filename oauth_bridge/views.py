@@ -15,7 +15,7 @@ from oauth2_provider.views.base import BaseAuthorizationView
 from oauth2_provider.views.base import TokenView as ToolkitTokenView
 from oauth2_provider.views.generic import ScopedProtectedResourceView
 
-from config.infrastructure.text import Words
+from config.infrastructure.translation import TranslatableText
 from oauth_bridge import notices, responses, throttling
 from oauth_bridge.consent import pages, remembered
 from oauth_bridge.consent.request import FIELD_NAME, PendingRequest
@@ -60,7 +60,9 @@ class OperationMixin(View):
         allowed = [name.upper() for name in cls.http_method_names]
         if request.method not in allowed:
             allow = ", ".join(allowed)
-            method = request.method if request.method in KNOWN_METHODS else Words(gettext_noop("this method"))
+            method = (
+                request.method if request.method in KNOWN_METHODS else TranslatableText(gettext_noop("this method"))
+            )
             raise RequestError(Fault.METHOD, {"Allow": allow}, method=method, allow=allow)
 
     @classmethod

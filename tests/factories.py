@@ -93,7 +93,7 @@ class ApplicationFactory(factory.django.DjangoModelFactory[Registered]):
     def _create(cls, model_class: type[Application], *args: Any, **fields: Any) -> Any:
         row = super()._create(model_class, *args, **fields)
         secret = secrets.token_urlsafe(32)
-        if row.client_type == Application.CLIENT_PUBLIC:
+        if row.is_public:
             return Registered(row, "")
         ApplicationSecret.objects.create(application=row, digest=digest_of(secret))
         return Registered(row, secret)

@@ -8,7 +8,9 @@ import re
 import struct
 from typing import Any
 
+from allauth.mfa.adapter import get_adapter
 from allauth.mfa.base import forms as base
+from allauth.mfa.models import Authenticator
 from allauth.mfa.totp import forms as totp
 from allauth.mfa.webauthn import forms as webauthn
 from django import forms
@@ -16,7 +18,8 @@ from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.utils.translation import gettext_lazy as _
 
-from config.infrastructure.text import refuse_control_characters
+from accounts.factors.used_codes import mark_used
+from config.infrastructure.validators import refuse_control_characters
 
 NAME_MAX_LENGTH = 60
 
@@ -38,12 +41,25 @@ class CodeField(forms.CharField):
         return str(super().clean(value)).replace(" ", "").replace("-", "")
 
 
-class AuthenticateForm(base.AuthenticateForm):
+class UnusedCodeMixin(forms.Form):
+    """Accepts each code once. allauth does so for recovery codes."""
+
     code = CodeField(_("Code from your authenticator app, or a recovery code"), is_numeric=False)
 
+    def clean_code(self) -> Any:
+        code = super().clean_code()  # type: ignore[misc]
+        accepted: Authenticator = self.authenticator  # type: ignore[attr-defined]
+        if accepted.type == Authenticator.Type.TOTP and not mark_used(accepted, code):
+            raise get_adapter().validation_error("incorrect_code")
+        return code
 
-class ReauthenticateForm(base.ReauthenticateForm):
-    code = CodeField(_("Code from your authenticator app, or a recovery code"), is_numeric=False)
+
+class AuthenticateForm(UnusedCodeMixin, base.AuthenticateForm):
+    pass
+
+
+class ReauthenticateForm(UnusedCodeMixin, base.ReauthenticateForm):
+    pass
 
 
 class ActivateTOTPForm(totp.ActivateTOTPForm):

@@ -23,8 +23,8 @@ from accounts.factors.adapter import FactorAdapter, has_any
 from accounts.factors.forms import AddPasskeyForm
 from accounts.models import User
 from accounts.pages import AccountPageMixin
+from accounts.retry_later import too_many_requests
 from accounts.returning import StepMixin
-from accounts.views import too_many_requests
 
 # Signing in ----------------------------------------------------------------------------------------------------------
 
@@ -115,7 +115,7 @@ class ConfirmByPasskeyView(SecurityPageMixin, webauthn.ReauthenticateWebAuthnVie
 # The page "Security" -------------------------------------------------------------------------------------------------
 
 
-class OnceMixin:
+class AlreadyStoredMixin:
     """Redirects to the page "Security" when another tab has stored the same factor, or recovery codes, first."""
 
     def form_valid(self, form: Form) -> HttpResponse:
@@ -126,7 +126,7 @@ class OnceMixin:
             return redirect("security")
 
 
-class ActivateTOTPView(OnceMixin, SecurityPageMixin, totp.ActivateTOTPView):
+class ActivateTOTPView(AlreadyStoredMixin, SecurityPageMixin, totp.ActivateTOTPView):
     pass
 
 
@@ -146,7 +146,7 @@ class NewRecoveryCodesView(SecurityPageMixin, recovery_codes.GenerateRecoveryCod
     pass
 
 
-class AddPasskeyView(OnceMixin, SecurityPageMixin, webauthn.AddWebAuthnView):
+class AddPasskeyView(AlreadyStoredMixin, SecurityPageMixin, webauthn.AddWebAuthnView):
     pass
 
 

@@ -181,7 +181,7 @@ class ApplicationAdmin(ModelAdmin):
     def response_add(
         self, request: HttpRequest, obj: Application, post_url_continue: str | None = None
     ) -> HttpResponse:
-        if obj.client_type == Application.CLIENT_PUBLIC:
+        if obj.is_public:
             self.message_user(request, _("Its client ID is %(client_id)s.") % {"client_id": obj.client_id})
             return super().response_add(request, obj, post_url_continue)
         return self._to_secret_page(request, obj, client_secrets.rotate(obj).secret)
@@ -200,7 +200,7 @@ class ApplicationAdmin(ModelAdmin):
         application = self.get_object(request, str(pk))
         if application is None:
             return self._get_obj_does_not_exist_redirect(request, self.opts, str(pk))  # type: ignore[attr-defined,no-any-return]
-        if application.client_type == Application.CLIENT_PUBLIC:
+        if application.is_public:
             self.message_user(request, _("This application is public: it has no secret."), messages.WARNING)
             return HttpResponseRedirect(reverse("admin:oauth_bridge_application_change", args=[pk]))
         form = RotationForm(request.POST if request.method == "POST" else None)

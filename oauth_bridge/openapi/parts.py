@@ -7,6 +7,7 @@ from typing import Any
 from django.conf import settings
 from oauth2_provider.settings import oauth2_settings
 
+from oauth_bridge import paths
 from oauth_bridge.errors import Fault
 from oauth_bridge.protocol.parameters import BODY_LIMIT_BYTES
 from oauth_bridge.protocol.userinfo import PROFILE_SCOPE
@@ -150,8 +151,8 @@ SCHEMAS = {
 
 def security_schemes() -> Json:
     sign_in = {
-        "authorizationUrl": f"{settings.AUTH_URL}/oauth/authorize",
-        "tokenUrl": f"{settings.BASE_URL}/oauth/token",
+        "authorizationUrl": f"{settings.AUTH_URL}{paths.AUTHORIZE}",
+        "tokenUrl": f"{settings.BASE_URL}{paths.TOKEN}",
         "scopes": {PROFILE_SCOPE: "The four members of the profile. It need not be asked for."},
     }
     return {

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from django.http import HttpRequest
 
-from config.infrastructure.text import Words
+from config.infrastructure.translation import TranslatableText
 from oauth_bridge import redirect_uris
 from oauth_bridge.errors import Fault, RequestError, UnverifiedRequest
 from oauth_bridge.models import Application
@@ -82,7 +82,7 @@ def verify(request: AuthorizationRequest) -> Application:
     if not request.redirect_uri:
         raise UnverifiedRequest(Fault.MISSING, application=application.caption, name="redirect_uri")
     if request.redirect_uri not in application.callback_addresses:
-        parts = Words(*redirect_uris.likely_differences(request.redirect_uri))
+        parts = TranslatableText(*redirect_uris.likely_differences(request.redirect_uri))
         raise UnverifiedRequest(
             Fault.REDIRECT_URI_MISMATCH, request.redirect_uri, application=application.caption, parts=parts
         )
@@ -98,7 +98,7 @@ def verify(request: AuthorizationRequest) -> Application:
             raise CallbackError(request, Fault.CHALLENGE_METHOD)
         if not CHALLENGE.fullmatch(sent["code_challenge"]):
             raise CallbackError(request, Fault.CHALLENGE_MALFORMED)
-    elif application.client_type == Application.CLIENT_PUBLIC:
+    elif application.is_public:
         raise CallbackError(request, Fault.CHALLENGE_NEEDED)
     elif "code_challenge_method" in sent:
         raise CallbackError(request, Fault.MISSING, name="code_challenge")

@@ -8,7 +8,7 @@ from urllib.parse import quote_from_bytes, unquote_to_bytes
 from django.http import HttpRequest
 from django.utils.translation import gettext_noop
 
-from config.infrastructure.text import Words
+from config.infrastructure.translation import TranslatableText
 from oauth_bridge.errors import Fault, RequestError
 
 BODY_LIMIT_BYTES = 64 * 1024
@@ -92,7 +92,7 @@ def of_form(request: HttpRequest, *, has_been_read: bool = False) -> dict[str, s
     media_type = request.META.get("CONTENT_TYPE", "").partition(";")[0].strip().lower()
     if media_type != "application/x-www-form-urlencoded":
         is_quotable = len(media_type) <= MAX_QUOTED_LENGTH and re.fullmatch(r"[\w.+-]+/[\w.+-]+", media_type)
-        given = media_type if is_quotable else Words(gettext_noop("of no stated media type"))
+        given = media_type if is_quotable else TranslatableText(gettext_noop("of no stated media type"))
         raise RequestError(Fault.MEDIA_TYPE, given=given)
     # Django reads Content-Length bytes only. A chunked body has no length: it is read where the server ends the input.
     terminated = request.META.get("wsgi.input_terminated")

@@ -157,7 +157,7 @@ def test_a_challenge_is_enforced(driver: OAuthDriver, application: Registered, a
 
 @contract("D9.verifier", "D13.unspent")
 @pytest.mark.parametrize("kind", [Application.CLIENT_CONFIDENTIAL, Application.CLIENT_PUBLIC])
-def test_a_verifier_that_cannot_be_one_is_refused_and_spends_nothing(driver: OAuthDriver, kind: str) -> None:
+def test_a_malformed_verifier_is_refused_and_does_not_spend_the_code(driver: OAuthDriver, kind: str) -> None:
     application = ApplicationFactory(client_type=kind)
     code = CodeFactory(application=application, code_challenge=CHALLENGE).raw
     secret = application.client_secret or None
@@ -172,7 +172,7 @@ def test_a_verifier_that_cannot_be_one_is_refused_and_spends_nothing(driver: OAu
 
 @contract("D9.verifier")
 @pytest.mark.parametrize("verifier", ["v" * 43, "v" * 128, "aZ09-._~" * 6])
-def test_every_verifier_that_can_be_one_is_taken(driver: OAuthDriver, application: Registered, verifier: str) -> None:
+def test_every_valid_verifier_is_accepted(driver: OAuthDriver, application: Registered, verifier: str) -> None:
     challenge = base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).rstrip(b"=").decode()
     code = CodeFactory(application=application, code_challenge=challenge).raw
     assert driver.exchange(application, code, code_verifier=verifier).status_code == 200

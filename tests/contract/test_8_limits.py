@@ -206,7 +206,7 @@ def test_behind_a_proxy_the_right_most_untrusted_address_counts(client: OAuthDri
 
 
 @contract("D21.ipv6")
-def test_ipv6_counts_by_its_64(client: OAuthDriver) -> None:
+def test_ipv6_addresses_of_a_64_network_count_as_one(client: OAuthDriver) -> None:
     site, number = f"2001:db8:{random.randrange(65536):x}", random.randrange(65536)
     network, next_to_it = f"{site}:{number:x}", f"{site}:{number ^ 1:x}"
     for host in ("::1", "::2", ":aaaa:bbbb:cccc:dddd"):
@@ -219,7 +219,7 @@ def test_ipv6_counts_by_its_64(client: OAuthDriver) -> None:
 
 
 @contract("D21.site")
-def test_ipv6_counts_by_its_48_as_well_four_times_as_much(client: OAuthDriver) -> None:
+def test_ipv6_addresses_of_a_48_site_may_fail_four_times_as_often(client: OAuthDriver) -> None:
     site = f"2001:dba:{random.randrange(65536):x}"
     for network in range(12):
         moved(client, f"{site}:{network:x}::1")

@@ -75,7 +75,9 @@ def test_the_overlap_is_as_long_as_it_was_asked_for(
 @pytest.mark.parametrize(
     "overlap", ["", "24", "h", "0h", "-1h", "1.5h", "24H", "24h ", "1w", "31d", "721h", "99999d", "٣h"]
 )
-def test_an_overlap_that_cannot_be_is_a_sentence(manage: Manage, application: Registered, overlap: str) -> None:
+def test_an_overlap_of_another_form_or_length_is_refused_in_one_sentence(
+    manage: Manage, application: Registered, overlap: str
+) -> None:
     result = manage("application", "rotate-secret", application.client_id, f"--overlap={overlap}")
     assert result.returncode != 0
     assert "--overlap is a number and a unit, m, h or d" in result.stderr
@@ -85,7 +87,7 @@ def test_an_overlap_that_cannot_be_is_a_sentence(manage: Manage, application: Re
 
 
 @contract("O.application.rotate-secret")
-def test_an_overlap_and_now_are_one_too_many(manage: Manage, application: Registered) -> None:
+def test_overlap_and_now_are_refused_together(manage: Manage, application: Registered) -> None:
     result = manage("application", "rotate-secret", application.client_id, "--overlap", "1h", "--now")
     assert result.returncode != 0
     assert "not allowed with" in result.stderr
@@ -137,7 +139,7 @@ def test_show_tells_of_each_secret_when_it_was_made_last_used_and_expires(
 
 
 @contract("O.application.rotate-secret")
-def test_in_words_it_is_told_until_when_the_old_one_works_and_when_it_was_last_used(
+def test_without_json_it_prints_until_when_a_secret_works_and_its_last_use(
     manage: Manage, driver: OAuthDriver, application: Registered
 ) -> None:
     exchange(driver, application, application.client_secret)
@@ -148,7 +150,7 @@ def test_in_words_it_is_told_until_when_the_old_one_works_and_when_it_was_last_u
 
 
 @contract("O.application.rotate-secret", "O.application.rotate-now")
-def test_more_working_secrets_than_can_be_are_refused_and_now_ends_them(
+def test_an_eleventh_working_secret_is_refused_and_now_ends_the_others(
     manage: Manage, driver: OAuthDriver, application: Registered
 ) -> None:
     for _ in range(9):

@@ -112,7 +112,12 @@ def test_what_the_server_refuses_by_itself_is_told_in_json(provider: Server, nam
     head, _, body = send(provider, REQUESTS[name]).partition(b"\r\n\r\n")
     assert int(head.split(b" ", 2)[1]) == expected
     assert json.loads(body).keys() == {"error", "error_description"}
-    for header in (b"Content-Type: application/json", b"Cache-Control: no-store", b"X-Content-Type-Options: nosniff"):
+    for header in (
+        b"Content-Type: application/json",
+        b"Cache-Control: no-store",
+        b"X-Content-Type-Options: nosniff",
+        b"X-Frame-Options: DENY",
+    ):
         assert header in head
 
 

@@ -1,4 +1,4 @@
-"""The habits of the house that a program can hold: sizes, words, arrows, templates, addresses."""
+"""Rules for the source that a program can check: sizes, imports, templates, addresses, variables."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ from django.urls import URLPattern, URLResolver, get_resolver
 pytestmark = pytest.mark.once
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-ROOMS = ("config", "accounts", "oauth_bridge")
-SOURCES = sorted(path for room in ROOMS for path in (ROOT / room).rglob("*.py") if "migrations" not in path.parts)
+PACKAGES = ("config", "accounts", "oauth_bridge")
+SOURCES = sorted(
+    path for package in PACKAGES for path in (ROOT / package).rglob("*.py") if "migrations" not in path.parts
+)
 TEMPLATES = sorted((ROOT / "templates").rglob("*.*"))
 STYLES = sorted((ROOT / "static").rglob("*.css"))
 FILE_LINES, FUNCTION_LINES, TEMPLATE_LINES, TEST_LINES = 300, 50, 120, 400
@@ -23,7 +25,7 @@ ALLAUTH_MAY_BE_USED_BY = {
     *("adapter", "addresses", "admin", "forms", "freshness", "security", "sign_up", "urls", "verification", "views")
 }
 PLAIN_COLOUR = re.compile(r"#[0-9a-fA-F]{3,8}\b|\brgba?\(|\bhsla?\(")
-# Every page the library's views can show with our settings: none of its own templates may come through.
+# Every page the library's views can show with our settings: none of its own templates may be used.
 LIBRARY_TEMPLATES = [
     *(
         f"account/{name}.html"
@@ -99,7 +101,7 @@ def test_the_layers_of_import_linter_name_every_module_of_the_wiring() -> None:
     assert sorted(wiring.split(" : ")) == sorted(f"config.{name}" for name in modules - {"__init__", "infrastructure"})
 
 
-def test_allauth_is_known_in_few_files_and_never_by_its_insides() -> None:
+def test_few_modules_import_allauth_and_none_its_internals() -> None:
     wrong = []
     for path in SOURCES:
         names = imports_of(path)
@@ -111,7 +113,7 @@ def test_allauth_is_known_in_few_files_and_never_by_its_insides() -> None:
     assert wrong == []
 
 
-def test_codes_and_tokens_are_known_to_those_only_who_may_write_their_rows() -> None:
+def test_only_named_modules_import_the_models_of_codes_and_tokens() -> None:
     rows = {"oauth_bridge.models.AccessToken", "oauth_bridge.models.AuthorizationCode"}
     writers = [path.stem for path in SOURCES if rows & imports_of(path)]
     # exchange passes a row on, unread; exporting reads without digests
@@ -151,7 +153,7 @@ def test_pages_extend_one_base_and_name_their_blocks() -> None:
     assert wrong == []
 
 
-def test_no_template_of_the_library_comes_through() -> None:
+def test_no_page_uses_a_template_of_allauth() -> None:
     views = [getattr(pattern.callback, "view_class", None) for pattern in patterns(get_resolver().url_patterns)]
     used = {getattr(view, "template_name", None) for view in views if view and uses({view.__module__}, "allauth")}
     names = {*LIBRARY_TEMPLATES, *(name for name in used if name)}

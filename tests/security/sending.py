@@ -9,7 +9,6 @@ from django.core import mail
 from django.test import Client
 
 from accounts.models import User
-from oauth_bridge.models import Application
 from oauth_bridge.storage import codes
 from tests.factories import PASSWORD, CodeFactory, Registered
 
@@ -30,7 +29,7 @@ def authorize(address: str) -> int:
 
 def exchange(application: Registered, *, address: str = ANOTHER, **changes: str) -> Any:
     """An exchange that succeeds, unless a change makes it fail."""
-    is_public = application.row.client_type == Application.CLIENT_PUBLIC
+    is_public = application.row.is_public
     challenge = codes.challenge_of(VERIFIER) if is_public else ""
     proof = {"code_verifier": VERIFIER} if is_public else {"client_secret": application.client_secret}
     code = changes.get("code") or CodeFactory(application=application, code_challenge=challenge).raw

@@ -163,7 +163,7 @@ def administrator() -> Client:
     return office
 
 
-def test_without_an_ending_all_of_it_lives(alice: User, application: Registered, settings: Any) -> None:
+def test_credentials_stay_valid_while_nothing_ends_them(alice: User, application: Registered, settings: Any) -> None:
     settings.RATES = {"sign_in_account": "3/15m"}
     assert Held(alice, application).lives(PASSWORD) == dict.fromkeys(NOTHING, True)
 

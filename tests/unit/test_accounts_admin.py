@@ -65,13 +65,13 @@ def test_the_administration_takes_no_password_itself(client: Client, root: User)
 
 
 @pytest.mark.parametrize("path", ["/admin/login/", "/admin/login/?next=/admin/"])
-def test_somebody_else_is_told_no(client: Client, path: str) -> None:
+def test_a_person_who_is_no_administrator_is_refused(client: Client, path: str) -> None:
     client.force_login(PersonFactory(nickname="Mallory"))
     assert client.get("/admin/")["Location"].startswith("/admin/login/")
     assert client.get(path).status_code == 403
 
 
-def test_the_door_leads_nowhere_else(office: Client) -> None:
+def test_the_administration_redirects_to_no_other_site(office: Client) -> None:
     assert office.get("/admin/login/?next=https://mallory.example/")["Location"] == "/admin/"
 
 

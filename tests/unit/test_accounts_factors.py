@@ -106,14 +106,6 @@ def test_a_recovery_code_works_once(account: Account) -> None:
         assert is_signed_in(browser) is (expected == 302)
 
 
-def test_a_code_of_the_app_works_once(account: Account) -> None:
-    with time_machine.travel(time.time(), tick=False):
-        for expected in (302, 200):
-            browser = Client()
-            sign_in(browser, account.person.email)
-            assert browser.post(SECOND, {"code": code_of(account.secret)}).status_code == expected
-
-
 def test_wrong_codes_are_limited_and_the_right_one_waits_too(account: Account) -> None:
     browser = Client()
     sign_in(browser, account.person.email)

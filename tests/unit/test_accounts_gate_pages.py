@@ -66,3 +66,9 @@ def test_the_button_that_shows_the_password_is_absent_without_script(sign_in_pag
     button = re.search(r'<button\s+class="reveal"[^>]*>', sign_in_page)
     assert button
     assert re.search(r"\bhidden\b", button[0])
+
+
+def test_a_caption_has_a_capital_and_knows_when_its_name_is_long() -> None:
+    assert returning.Caption("reading list").initial == "R"
+    assert not returning.Caption("x" * 30).is_long
+    assert returning.Caption("x" * 31).is_long

@@ -136,7 +136,7 @@ def test_a_page_that_no_address_repeats_has_no_form(client: Client) -> None:
     "there",
     ["https://evil.example/", "//evil.example", "/\\evil.example", "javascript:alert(1)", "", "/a\r\nb", "/" * 20_000],
 )
-def test_nobody_is_led_away(client: Client, there: str) -> None:
+def test_a_return_path_to_another_site_is_ignored(client: Client, there: str) -> None:
     answer = client.post(CHOOSE, {"next": there, "language": "de"})
     assert (answer.status_code, answer["Location"]) == (303, "/accounts/profile")
     assert answer.cookies[settings.LANGUAGE_COOKIE_NAME].value == "de"

@@ -255,7 +255,7 @@ def test_the_way_back_is_forgotten_after_an_hour(client: Client, alice: User) ->
         assert sign_in(client, alice.email)["Location"] == "/accounts/profile"
 
 
-def test_nobody_is_led_away_after_a_reset(client: Client, alice: User) -> None:
+def test_a_return_path_to_another_site_is_ignored_after_a_reset(client: Client, alice: User) -> None:
     ask(client, alice.email, next="https://mallory.example/")
     assert choose(client, mailed_path())["Location"] == "/accounts/profile"
 
@@ -331,7 +331,7 @@ def test_using_another_account_leaves_the_code_page_and_keeps_the_way_back(
     assert sign_in(client, alice.email)["Location"] == AUTHORIZE
 
 
-def test_the_code_page_is_nobodys_without_a_code(client: Client, alice: User) -> None:
+def test_the_code_page_redirects_where_no_code_was_sent(client: Client, alice: User) -> None:
     assert client.get("/accounts/confirm-email")["Location"] == "/accounts/sign-in"
     client.force_login(alice)
     assert client.get("/accounts/confirm-email", follow=True).redirect_chain[-1] == ("/accounts/profile", 302)

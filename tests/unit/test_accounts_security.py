@@ -169,7 +169,7 @@ def test_the_password_is_typed_again_and_the_way_goes_on(browser: Client) -> Non
     assert browser.post(path, {"password": PASSWORD})["Location"] == "/accounts/security"
 
 
-def test_nobody_is_led_away_after_the_password(browser: Client) -> None:
+def test_a_return_path_to_another_site_is_ignored_after_the_password(browser: Client) -> None:
     answer = browser.post(f"{CONFIRM}?next=https://mallory.example/", {"password": PASSWORD})
     assert answer["Location"] == "/accounts/profile"
 

@@ -115,7 +115,7 @@ def test_looking_at_the_sign_in_page_stores_no_session() -> None:
 
 
 @pytest.mark.parametrize("cookie", ["", "x", "\\000", "é" * 40, "a" * 4000, "%00" * 20])
-def test_a_garbled_cookie_is_nobody(cookie: str) -> None:
+def test_a_malformed_session_cookie_signs_nobody_in(cookie: str) -> None:
     stranger = Client()
     stranger.cookies[settings.SESSION_COOKIE_NAME] = cookie
     assert stranger.get("/accounts/profile").status_code == 302

@@ -148,7 +148,7 @@ def test_somebody_signed_in_already_goes_straight_on(client: Client, alice: User
         "accounts/profile",
     ],
 )
-def test_nobody_is_led_away(client: Client, alice: User, evil: str) -> None:
+def test_a_return_path_to_another_site_is_ignored(client: Client, alice: User, evil: str) -> None:
     page = client.get("/accounts/sign-in", {"next": evil})
     assert page.context["redirect_field_value"] == ""
     assert sign_in(client, alice.email, next=evil)["Location"] == "/accounts/profile"

@@ -63,7 +63,7 @@ def test_a_secret_that_was_ended_at_once_stays_so_when_the_clock_steps_back(made
     assert [secret.works for secret in application.secrets.all()] == [True, False, False]
 
 
-def test_one_that_has_expired_before_keeps_its_end(made, clock):
+def test_a_secret_that_has_expired_before_a_rotation_keeps_its_expiry(made, clock):
     application, _ = made
     client_secrets.rotate(application, HOUR)
     clock.move_to(START + 2 * HOUR)
@@ -73,7 +73,7 @@ def test_one_that_has_expired_before_keeps_its_end(made, clock):
     assert application.secrets.order_by("pk")[0].expires_at == START + HOUR
 
 
-def test_expired_ones_are_remembered_for_90_days_and_ten_of_an_application(made, clock):
+def test_expired_secrets_are_kept_for_90_days_and_ten_of_an_application(made, clock):
     application, _ = made
     for number in range(12):
         clock.move_to(START + number * MINUTE)

@@ -133,7 +133,7 @@ def test_the_administration_has_the_colour_too(admin_client: Client, settings: A
     assert re.search(r"tokens\.css.*/brand/\w+\.css.*admin\.css", page, re.DOTALL)
 
 
-def test_without_either_nothing_more_is_asked_for(client: Client, db: None, settings: Any) -> None:
+def test_without_logo_and_colour_a_page_loads_no_file_of_the_brand(client: Client, db: None, settings: Any) -> None:
     settings.SERVICE_LOGO, settings.SERVICE_COLOR = None, ""
     page = sign_in_page(client)
     assert "/brand/" not in page

@@ -269,18 +269,20 @@ def test_sqlite_waits_for_its_turn_to_write(monkeypatch: pytest.MonkeyPatch, url
         ("filemail:////var/letters", {"EMAIL_FILE_PATH": "/var/letters"}),
     ],
 )
-def test_letters_go_where_the_url_says(monkeypatch: pytest.MonkeyPatch, url: str, expected: dict[str, object]) -> None:
+def test_mails_are_sent_as_email_url_says(
+    monkeypatch: pytest.MonkeyPatch, url: str, expected: dict[str, object]
+) -> None:
     found = settings_with(monkeypatch, EMAIL_URL=url)
     assert {name: found[name] for name in expected} == expected
 
 
-def test_letters_go_to_files_by_default_and_never_to_the_log(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_mails_are_written_to_files_by_default_and_never_to_the_log(monkeypatch: pytest.MonkeyPatch) -> None:
     found = settings_with(monkeypatch)
     assert found["EMAIL_BACKEND"] == "django.core.mail.backends.filebased.EmailBackend"
     assert found["EMAIL_FILE_PATH"] == str(ROOT / "var" / "mail")
 
 
-def test_letters_come_from_the_host_of_the_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_mails_are_sent_from_the_host_of_the_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     found = settings_with(monkeypatch, AUTH_URL="https://auth.example.com", SERVICE_NAME="Example Sign-In")
     assert found["DEFAULT_FROM_EMAIL"] == "Example Sign-In <no-reply@auth.example.com>"
 

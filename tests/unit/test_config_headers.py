@@ -1,11 +1,11 @@
-"""The length of a header is limited before it is parsed (config.headers), and `Accept` chooses page or JSON."""
+"""The length of a header is limited before it is parsed (config.header_limits), and `Accept` chooses page or JSON."""
 
 from __future__ import annotations
 
 import pytest
 from django.test import Client
 
-from config.headers import LIMITS
+from config.header_limits import LIMITS
 from tests.factories import PASSWORD, PersonFactory
 from tests.matrix import contract
 

@@ -74,7 +74,7 @@ def test_what_is_refused_by_one_limit_counts_for_no_wider_one(settings):
     assert limits.exceeded(Counter("userinfo", "carol"), wide)
 
 
-def test_off_means_off(settings):
+def test_without_rates_nothing_is_limited(settings):
     settings.RATES = {}
     counters = Counter("userinfo", "x"), Counter("userinfo", "y", rate="1/h")
     assert [limits.count(*counters) for _ in range(5)] == [0] * 5

@@ -13,7 +13,7 @@ from django.http import HttpRequest, HttpResponse
 from django.test import Client, RequestFactory
 from django.utils import translation
 
-from config.infrastructure.text import Words
+from config.infrastructure.translation import TranslatableText
 from config.languages import LanguageMiddleware
 from oauth_bridge.errors import Fault
 from tests.factories import Registered
@@ -197,7 +197,7 @@ def test_an_error_at_the_callback_is_english(client: Client, application: Regist
 
 
 def test_a_sentence_on_a_page_is_translated_with_the_words_in_it() -> None:
-    parts = Words("the port", "the query", "the slash at the end")
+    parts = TranslatableText("the port", "the query", "the slash at the end")
     assert "Check the port, the query and the slash at the end of" in Fault.REDIRECT_URI_MISMATCH.describe(parts=parts)
     with translation.override("de"):
         assert Fault.REDIRECT_URI_MISMATCH.translate(parts=parts).endswith(

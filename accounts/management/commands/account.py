@@ -19,7 +19,7 @@ from accounts.credentials import set_active, set_password
 from accounts.factors.adapter import remove_all
 from accounts.models import User, normalise_email
 from accounts.verification import mark_verified
-from config.infrastructure.text import refuse_control_characters
+from config.infrastructure.validators import refuse_control_characters
 
 
 class Command(BaseCommand):

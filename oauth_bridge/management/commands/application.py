@@ -87,7 +87,7 @@ class Command(BaseCommand):
         return described
 
     def _rotate(self, application: Application, overlap: timedelta) -> dict[str, Any]:
-        if application.client_type == Application.CLIENT_PUBLIC:
+        if application.is_public:
             raise CommandError("This application is public: it has no secret.")
         try:
             rotation = client_secrets.rotate(application, overlap)

@@ -28,9 +28,9 @@ from accounts.credentials import end_credentials
 from accounts.models import User
 from accounts.verification import mark_verified
 from oauth_bridge.models import Application
+from oauth_bridge.redirect_uris import LOOPBACK_HOSTS
 from oauth_bridge.storage import applications, client_secrets
 
-LOOPBACK = ("localhost", "127.0.0.1", "::1")
 DEMO_NAME = "Demo application"
 DEMO_PACKAGES = ("authlib", "flask", "requests")
 START_SECONDS = 60.0
@@ -123,7 +123,7 @@ class Command(BaseCommand):
 def check_prerequisites(port: int, demo_port: int) -> None:
     """Raises CommandError: the settings, the packages or the ports don't allow a start. Nothing is changed before."""
     for origin in (settings.AUTH_URL, settings.BASE_URL):
-        if urlsplit(origin).hostname not in LOOPBACK:
+        if urlsplit(origin).hostname not in LOOPBACK_HOSTS:
             raise CommandError(f"quickstart is for this machine only, but the service is set up as {origin}.")
     missing = [name for name in DEMO_PACKAGES if find_spec(name) is None]
     if missing:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 
-from config.languages import speak
+from config.languages import answer_in_language
 from oauth_bridge.errors import Fault, RequestError
 from oauth_bridge.responses import error_response
 
@@ -55,5 +55,5 @@ class HeaderLimitsMiddleware:
             name = too_long[0]
             shown = name.removeprefix("HTTP_").replace("_", "-").title()
             error = RequestError(Fault.HEADER_TOO_LONG, name=shown, limit=LIMITS[name])
-            return speak(request, lambda request: error_response(request, error))
+            return answer_in_language(request, lambda request: error_response(request, error))
         return self.get_response(request)

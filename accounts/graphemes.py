@@ -1,0 +1,29 @@
+"""The first grapheme of a text: what a reader sees as one character."""
+
+from __future__ import annotations
+
+import unicodedata
+
+_JOINER = "\u200d"
+
+
+def first_grapheme(text: str) -> str:
+    """The first character with its accents, or an emoji with all its parts; empty for an empty text.
+
+    A simplification of the grapheme clusters of Unicode (UAX #29), enough for one letter in place of a logo.
+    """
+    end = 1
+    if all(_is_flag_half(character) for character in text[:2]):
+        end = 2
+    while end < len(text) and (text[end] == _JOINER or text[end - 1] == _JOINER or _extends(text[end])):
+        end += 1
+    return text[:end]
+
+
+def _is_flag_half(character: str) -> bool:
+    return "\U0001f1e6" <= character <= "\U0001f1ff"
+
+
+def _extends(character: str) -> bool:
+    """Whether it changes the character before it: an accent, a form of an emoji, or a skin tone."""
+    return unicodedata.category(character) in ("Mn", "Mc", "Me") or "\U0001f3fb" <= character <= "\U0001f3ff"

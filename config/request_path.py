@@ -1,0 +1,15 @@
+"""The path and the query of a request, as they were sent."""
+
+from __future__ import annotations
+
+from urllib.parse import quote
+
+from django.http import HttpRequest
+
+
+def path_as_sent(request: HttpRequest) -> str:
+    """The path and the query. The query keeps its spelling, because it may contain a `state` (D5)."""
+    path = quote(request.path, safe="/!$&'()*+,;=:@-._~")
+    # WSGI passes the bytes of the query decoded as latin-1 (PEP 3333).
+    query = quote(request.META.get("QUERY_STRING", "").encode("latin-1", "replace"), safe="!$&'()*+,;=:@/?%-._~[]")
+    return f"{path}?{query}" if query else path

@@ -1,0 +1,17 @@
+"""Text that pages can't show is refused."""
+
+import pytest
+from django.core.exceptions import ValidationError
+
+from config.infrastructure.validators import refuse_control_characters
+
+
+@pytest.mark.parametrize("text", ["\u200b", "\u200b \u200d\ufeff", "\u3164\u3164", "\u00ad", "\U000e0041", "\u200f"])
+def test_a_text_of_which_nothing_is_seen_is_refused(text: str) -> None:
+    with pytest.raises(ValidationError):
+        refuse_control_characters(text)
+
+
+@pytest.mark.parametrize("text", ["", "  ", "a\u200b", "👩🏽\u200d🚀", "می\u200cخواهم", "\u200fمقهى"])
+def test_a_text_of_which_something_is_seen_is_not(text: str) -> None:
+    refuse_control_characters(text)
