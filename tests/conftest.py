@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, redirect_stderr, redirect_stdout
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -23,6 +24,8 @@ from redis import Redis
 from redis.exceptions import ConnectionError
 from whitenoise.middleware import WhiteNoiseMiddleware
 
+from accounts import pictures
+from config.infrastructure import cache as redis_cache
 from tests import documented, factories, skips, workers
 from tests.databases import migrate
 from tests.driver import RESPONSE_CHECKS, SEEN, OAuthDriver
@@ -180,9 +183,24 @@ def real_passwords(quick_passwords: None, settings: Any) -> None:
 
 
 @pytest.fixture
-def fresh_counters() -> None:
-    """No event of another test counts against a limit."""
+def fresh_counters(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No event of another test counts against a limit, and the windows of all limits begin with the test.
+
+    Otherwise the clock ends one in the middle of some test: django-ratelimit takes its beginning from a checksum.
+    """
     cache.clear()
+    just_ended = int(time.time()) - 1
+    monkeypatch.setattr("django_ratelimit.core.zlib", SimpleNamespace(crc32=lambda _key: just_ended))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def patience() -> Iterator[None]:
+    """Time-outs that a slow or busy machine does not reach. Servers under test keep those of the service."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(redis_cache, "SOCKET_TIMEOUT_SECONDS", 20)
+        patch.setattr(pictures, "WAIT_SECONDS", 120.0)
+        patch.setattr(pictures, "RUN_SECONDS", 120.0)
+        yield
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -342,7 +360,7 @@ class OwnRedis:
     def start(self) -> None:
         self.process = subprocess.Popen(self.command, stdout=subprocess.DEVNULL)
         with Redis(port=self.port) as client:
-            for _ in range(200):
+            for _ in range(1200):
                 try:
                     client.ping()
                 except ConnectionError:

@@ -33,7 +33,7 @@ from tests.server import Server
 
 CALLERS = 8
 CALL_SECONDS = 30
-PATIENCE_SECONDS = 60
+PATIENCE_SECONDS = 120
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 
 
@@ -142,6 +142,7 @@ class Redemptions:
         self.redeemed: dict[str, str] = {}  # code: token
         self.refused = 0
         self.trouble: Counter[str] = Counter()
+        self._is_over = False  # the fault
         self._is_enough = False
         self._waiting: queue.SimpleQueue[str] = queue.SimpleQueue()
         for code in codes_for(application, count):
@@ -152,12 +153,16 @@ class Redemptions:
         return len(self.redeemed) + self.refused
 
     def run_during(self, fault: Callable[[], object], *, to_the_end: bool = True) -> None:
-        """Calls `fault` while the callers redeem codes. They go on until no code is left, or until `fault` returns."""
+        """Calls `fault` while the callers redeem codes. They go on until no code is left, or until `fault` returns.
+
+        They make the last quarter of the codes do until `fault` has returned.
+        """
         with ThreadPoolExecutor(CALLERS) as pool:
             callers = [pool.submit(self._call, Caller(self.server, keeps=n % 2 == 0)) for n in range(CALLERS)]
             try:
                 self.wait_until(lambda: self.done >= min(self.total // 3, 300) or any(each.done() for each in callers))
                 fault()
+                self._is_over = True
                 assert self.done < self.total, "it happened too late to disturb anybody"
             except BaseException:
                 to_the_end = False
@@ -183,6 +188,8 @@ class Redemptions:
             while not self._is_settled(caller, code) and not self._is_enough:
                 assert time.monotonic() < end, f"the service is not back: {self.trouble}"
                 time.sleep(0.05)
+            if self._waiting.qsize() < self.total // 4 and not self._is_over:
+                time.sleep(0.25)
 
     def _is_settled(self, caller: Caller, code: str) -> bool:
         try:

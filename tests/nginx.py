@@ -16,7 +16,7 @@ import pytest
 
 from tests.server import ROOT, Server, free_port, serve
 
-START_SECONDS = 10
+START_SECONDS = 60
 # The directives that Debian's nginx.conf has around the documented block, with folders of the test.
 AROUND = """
 {user}

@@ -44,7 +44,7 @@ class Server:
     def log(self) -> str:
         return (self.folder / "log").read_text(encoding="utf-8", errors="replace")
 
-    def logged(self, text: str, *, seconds: float = 3) -> bool:
+    def logged(self, text: str, *, seconds: float = 30) -> bool:
         """Whether the log contains the text within so many seconds: a line is written after its response was sent."""
         end = time.monotonic() + seconds
         while text not in self.log:

@@ -13,13 +13,22 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, CDPSession, ConsoleMessage, Locator, Page, sync_playwright
+from playwright.sync_api import (
+    Browser,
+    BrowserContext,
+    CDPSession,
+    ConsoleMessage,
+    Locator,
+    Page,
+    expect,
+    sync_playwright,
+)
 
 from tests.driver import OAuthDriver
 from tests.factories import ApplicationFactory, Registered
 from tests.server import Server
 
-PATIENCE_MS = 10_000
+PATIENCE_MS = 30_000
 Open = Callable[..., BrowserContext]
 
 
@@ -119,6 +128,7 @@ def chromium() -> Iterator[Browser]:
         pytest.skip("needs Chromium")
     # Playwright runs an event loop in this thread, where Django forbids database access.
     os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "1"
+    expect.set_options(timeout=PATIENCE_MS)
     arguments = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, args=arguments)

@@ -34,7 +34,7 @@ from selenium.webdriver.webkitgtk.service import Service as WebKitService
 from tests.browser.marionette import Marionette
 
 START_SECONDS = 60
-PATIENCE_SECONDS = 10
+PATIENCE_SECONDS = 30
 PREFERENCES = {
     "marionette.port": 0,  # a free one
     "intl.accept_languages": "en-GB",

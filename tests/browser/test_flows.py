@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.browser.conftest import Client, Open, sign_in
+from tests.browser.conftest import Client, Open, press, sign_in
 from tests.driver import OAuthDriver
 from tests.factories import PASSWORD, ApplicationFactory, Registered
 from tests.matrix import contract
@@ -147,7 +147,7 @@ def test_back_after_the_code_was_redeemed_leads_on(
     expect(page).to_have_url(CALLBACK)
     token = driver.exchange(web_application, client_server.last["code"]).json()["access_token"]
     page.go_back()
-    allow(page)
+    press(page, the_allow_button(page))
     if (homepage := page.get_by_role("link", name=f"Go to {web_application.row.name}")).count():
         assert homepage.get_attribute("href") == web_application.row.homepage
         page.goto(link(web_application))
@@ -233,9 +233,9 @@ def test_not_you_leads_to_another_account_and_back(
     page: Page, web_application: Registered, client_server: Client, link: Link, alice: Any, mallory: Any
 ) -> None:
     to_consent(page, link(web_application, state="kept"), alice)
-    page.get_by_role("button", name=re.compile("another account")).click()
+    press(page, page.get_by_role("button", name=re.compile("another account")))
     if page.get_by_role("button", name="Sign out").count():
-        page.get_by_role("button", name="Sign out").click()
+        press(page, page.get_by_role("button", name="Sign out"))
     sign_in(page, mallory.email, PASSWORD)
     expect(page.get_by_text(mallory.email).first).to_be_visible()
     allow(page)

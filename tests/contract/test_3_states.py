@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -62,9 +63,9 @@ def test_a_token_that_was_exchanged_counts_from_its_own_issue(
     token = driver.exchange(application, code.raw).json()["access_token"]
     row = AccessToken.objects.get(application=application.row)
     assert 3599 <= (row.expires_at - row.issued_at).total_seconds() <= 3601
-    rewind(row, 3595)
+    rewind(row, 3570)
     assert driver.userinfo(token).status_code == 200
-    rewind(row, 5)
+    rewind(row, 30)
     assert driver.userinfo(token).status_code == 401
 
 
@@ -169,7 +170,7 @@ def test_a_replay_is_recorded_with_its_age_and_address(
     assert provider.logged(application.client_id)
     line = next(line for line in provider.log.splitlines() if application.client_id in line)
     assert '"address":"127.0.0.1"' in line
-    assert '"age_seconds":120.' in line or '"age_seconds":121.' in line
+    assert 120 <= json.loads(line)["age_seconds"] < 180
     assert code.raw not in provider.log
 
 

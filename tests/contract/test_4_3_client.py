@@ -70,7 +70,7 @@ def test_a_missing_secret_is_named_in_words_that_depend_on_the_request_alone(
 
 @contract("D19/missing-secret", "D21.token-failures")
 def test_a_missing_secret_counts_as_a_failed_authentication(launch: Launch, application: Registered) -> None:
-    server = launch(RATE_LIMITS="on", RATE_TOKEN_FAILURES="2/h", REDIS_URL="")
+    server = launch(RATE_LIMITS="on", RATE_TOKEN_FAILURES="2/30d", REDIS_URL="")
     driver = OAuthDriver(server.base_url)
     for _ in range(2):
         error_of(driver.exchange(application, "x", client_secret=None), 401, "invalid_client")

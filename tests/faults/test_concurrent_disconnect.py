@@ -30,7 +30,7 @@ def test_a_redemption_that_has_begun_leaves_no_token_that_works(postgresql: None
             assert codes.redeem({"code": code}, application.row.pk, secrets.token_urlsafe(32))
             ended = pool.submit(disconnect)
             wait_until_somebody_waits(ended)
-        ended.result(timeout=10)
+        ended.result(timeout=60)
     mine: dict[str, Any] = {"user": person, "application": application.row}
     assert [token.revoked_at is not None for token in AccessToken.objects.filter(**mine)] == [True]
     assert not AuthorizationCode.objects.filter(**mine).exists()
@@ -38,9 +38,9 @@ def test_a_redemption_that_has_begun_leaves_no_token_that_works(postgresql: None
 
 
 def wait_until_somebody_waits(ended: Any) -> None:
-    """Until a statement waits for a row. Only this connection holds one."""
+    """Until a statement waits for a row that this connection holds."""
     with connection.cursor() as cursor:
         while not ended.done():
-            cursor.execute("SELECT FROM pg_locks WHERE NOT granted")
+            cursor.execute("SELECT FROM pg_locks WHERE NOT granted AND pg_backend_pid() = ANY (pg_blocking_pids(pid))")
             if cursor.rowcount:
                 return

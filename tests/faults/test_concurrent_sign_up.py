@@ -24,6 +24,7 @@ ALLAUTH_LIMITS = {"signup": None, "login_failed": "5/5m/key"}
 @pytest.fixture(autouse=True)
 def is_open(postgresql: None, fresh_counters: None, settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hashing, "hashes", hashing.OneAtATime())  # no wait of an earlier test counts
+    monkeypatch.setattr(hashing, "WAIT_SECONDS", 60)
     settings.SIGN_UP = "open"
     settings.ACCOUNT_RATE_LIMITS = ALLAUTH_LIMITS | {"confirm_email": None}
 
@@ -48,7 +49,7 @@ def post_both(browsers: list[Client], *forms: dict[str, str]) -> list[Any]:
             answers = [pool.submit(post, *each) for each in zip(browsers, forms, strict=True)]
             while waiting(cursor) < 2:
                 assert not any(answer.done() for answer in answers), "no post waits for the table"
-        return [answer.result(timeout=10) for answer in answers]
+        return [answer.result(timeout=60) for answer in answers]
 
 
 def waiting(cursor: Any) -> int:

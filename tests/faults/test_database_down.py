@@ -20,7 +20,7 @@ from tests.driver import OAuthDriver, Page, away_of, away_page_of
 from tests.factories import PASSWORD, ApplicationFactory, CodeFactory, PersonFactory, Registered, TokenFactory
 from tests.load import Redemptions
 from tests.matrix import contract
-from tests.server import database_url
+from tests.server import database_url, free_port
 
 
 class Cable:
@@ -30,8 +30,8 @@ class Cable:
         given = urlsplit(os.environ["DATABASE_URL"])
         self.target = (unquote(given.hostname or "localhost"), given.port or 5432)
         self.open: list[socket.socket] = []
-        self.listener = self._listen(0)
-        self.port = self.listener.getsockname()[1]
+        self.port = free_port()
+        self.listener = self._listen(self.port)
 
     def url(self) -> str:
         given = urlsplit(database_url())

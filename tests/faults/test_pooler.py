@@ -64,7 +64,7 @@ def pooled(postgresql: None) -> Iterator[str]:
 
 
 def wait_for(place: str, process: subprocess.Popen[bytes]) -> None:
-    for _ in range(200):
+    for _ in range(1200):
         try:
             psycopg.connect(place).close()
         except psycopg.OperationalError:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-import time
+import os
 from typing import Any
 
 import pillow_heif
@@ -235,7 +235,12 @@ def test_a_picture_bomb_is_refused_at_once(size: tuple[int, int], kind: str) -> 
         head[29:33] = zlib.crc32(head[12:29]).to_bytes(4, "big")
     else:
         head[6:10] = b"".join(length.to_bytes(2, "little") for length in size)
-    began = time.monotonic()
+    before = cpu_seconds()
     with pytest.raises(ValidationError, match="more than 50 megapixels"):
         reencode(upload(bytes(head)))
-    assert time.monotonic() - began < 5
+    assert cpu_seconds() - before < 5
+
+
+def cpu_seconds() -> float:
+    """Of this process and the programs that it has run."""
+    return sum(os.times()[:4])

@@ -141,10 +141,11 @@ def test_a_request_under_way_outlives_a_stop(launch: Any) -> None:
         body = b"grant_type=authorization_code"
         connection.sendall(
             f"POST /oauth/token HTTP/1.1\r\nHost: {netloc}\r\nContent-Type: application/x-www-form-urlencoded\r\n"
-            f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n".encode()
+            f"Content-Length: {len(body)}\r\nExpect: 100-continue\r\nConnection: close\r\n\r\n".encode()
         )
-        time.sleep(0.5)
+        assert connection.recv(65536) == b"HTTP/1.1 100 Continue\r\n\r\n", "the request is under way"
         os.kill(server.process.pid, signal.SIGTERM)
+        assert server.logged("Handling signal: term")
         time.sleep(0.5)
         connection.sendall(body)
         assert connection.recv(65536).startswith(b"HTTP/1.1 400 ")

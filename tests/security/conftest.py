@@ -6,13 +6,11 @@ from collections.abc import Iterator
 
 import pytest
 import time_machine
-from django.core.cache import cache
 from django.utils import timezone
 
 
 @pytest.fixture
-def one_moment() -> Iterator[None]:
-    """Separate counters for the test, and no window that ends during it."""
-    cache.clear()
+def one_moment(fresh_counters: None) -> Iterator[None]:
+    """Separate counters for the test, and a clock that stands still."""
     with time_machine.travel(timezone.now(), tick=False):
         yield
