@@ -50,7 +50,7 @@ class UnusedCodeMixin(forms.Form):
 
     def clean_code(self) -> Any:
         if was_used(self.user, self.cleaned_data["code"]):
-            # allauth would forget the wrong codes before. An empty code counts as one of them.
+            # A right code resets allauth's count of wrong ones, and a used one must not. An empty code counts as wrong.
             self.cleaned_data["code"] = ""
         code = super().clean_code()  # type: ignore[misc]
         accepted: Authenticator = self.authenticator  # type: ignore[attr-defined]

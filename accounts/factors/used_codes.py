@@ -10,13 +10,13 @@ from django.utils.crypto import salted_hmac
 
 from accounts.models import User
 
-# A code is valid in its own period, the one before and the one after. Until it ends no more than five codes are valid,
-# so that the last ten hold every used code that is still valid.
+# A code is valid for three periods of 30 seconds, and at most four other codes are valid within that time. So the last
+# ten include every used code that is still valid.
 _REMEMBERED = 10
 
 
 def was_used(person: User, code: str) -> bool:
-    """Whether the code, in any spelling, is one of the last that the person's app was accepted with."""
+    """Whether the code, in any spelling, is among the last that were accepted from the person's app."""
     app = Authenticator.objects.filter(user=person, type=Authenticator.Type.TOTP).first()
     return app is not None and _digest(code) in app.data.get("used_codes", [])
 
