@@ -54,7 +54,10 @@ class Browser:
         self.driver.get(url)
 
     def back(self) -> None:
+        """Go back to a page that reloads itself when it is restored from memory, and wait until it has done so."""
         self.driver.back()
+        kind = "performance.getEntriesByType('navigation')[0]?.type"
+        self._wait(lambda: self.evaluate(kind) in ("reload", "back_forward"), "a fresh page")
 
     def forget(self, origin: str) -> None:
         """Close all tabs but one, and delete the cookies of the origin."""
