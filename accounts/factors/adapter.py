@@ -69,6 +69,10 @@ def has_any(person: AbstractBaseUser | AnonymousUser) -> bool:
     return is_mfa_enabled(person, [Authenticator.Type.TOTP, Authenticator.Type.WEBAUTHN])  # type: ignore[no-any-return]
 
 
+def has_passkey(person: AbstractBaseUser) -> bool:
+    return is_mfa_enabled(person, [Authenticator.Type.WEBAUTHN])  # type: ignore[no-any-return]
+
+
 @transaction.atomic
 def remove_all(person: User) -> None:
     """Remove the person's passkeys, authenticator app and recovery codes, and end the credentials."""

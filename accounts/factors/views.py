@@ -19,7 +19,7 @@ from django.shortcuts import redirect
 from django.urls import reverse
 
 from accounts import returning, throttling
-from accounts.factors.adapter import FactorAdapter, has_any
+from accounts.factors.adapter import FactorAdapter, has_any, has_passkey
 from accounts.factors.forms import AddPasskeyForm
 from accounts.models import User
 from accounts.pages import AccountPageMixin
@@ -53,7 +53,13 @@ class PasskeySignInView(StepMixin, webauthn.LoginWebAuthnView):
 
 
 class SecondFactorView(StepMixin, base.AuthenticateView):
-    """Asks for a code or a passkey after the password."""
+    """Asks for a code after the password, or for a passkey if the person has one."""
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        context: dict[str, Any] = super().get_context_data(**kwargs)
+        if not self.webauthn_form.is_bound and not has_passkey(self.stage.login.user):
+            context["webauthn_form"] = None
+        return context
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         """Abort the sign-in when its factors were removed: the sign-in page would redirect back here for ever."""

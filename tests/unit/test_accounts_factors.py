@@ -78,7 +78,9 @@ def test_the_password_alone_no_longer_signs_in(account: Account) -> None:
     answer = sign_in(browser, account.person.email)
     assert answer["Location"] == SECOND
     assert not is_signed_in(browser)
-    assert "Code from your authenticator app" in text_of(browser.get(SECOND))
+    page = text_of(browser.get(SECOND))
+    assert "Code from your authenticator app" in page
+    assert "Use a passkey" not in page, "this person has none"
 
 
 def test_the_code_signs_in_and_leads_on(account: Account) -> None:
