@@ -68,7 +68,11 @@ class Browser:
         self.tab = first
         # Not a page: the answer to its last request could set a cookie again.
         self.open(f"{origin}/static/css/tokens.css")
-        self._wait(self._without_cookies, "an end of the cookies")
+        self.evaluate("document.cookie = 'probe=1; path=/'")
+        self._wait(self.driver.get_cookies, "a cookie")
+        # Once only: WebKit deletes later than it says, and a second deletion could take the cookies of the next page.
+        self.driver.delete_all_cookies()
+        self._wait(lambda: not self.driver.get_cookies(), "an end of the cookies")
 
     @property
     def tab(self) -> str:
@@ -115,12 +119,9 @@ class Browser:
         self._wait(lambda: text in self.driver.find_element(By.TAG_NAME, "body").text, f"the text {text}")
 
     def arrives(self, address: str) -> None:
-        """Wait for a page at this address, with any query."""
-        self._wait(lambda: re.match(rf"{re.escape(address)}(\?|$)", self.driver.current_url), f"the address {address}")
-
-    def _without_cookies(self) -> bool:
-        self.driver.delete_all_cookies()
-        return not self.driver.get_cookies()
+        """Wait for a page at this address, with any query. `current_url` may be that of a request still to be sent."""
+        pattern = rf"{re.escape(address)}(\?|$)"
+        self._wait(lambda: re.match(pattern, self.evaluate("document.URL")), f"the address {address}")
 
     def _visible(self, path: str) -> list[WebElement]:
         return [element for element in self.driver.find_elements(By.XPATH, path) if element.is_displayed()]
