@@ -121,7 +121,8 @@ class Browser:
     def arrives(self, address: str) -> None:
         """Wait for a page at this address, with any query. `current_url` may be that of a request still to be sent."""
         pattern = rf"{re.escape(address)}(\?|$)"
-        self._wait(lambda: re.match(pattern, self.evaluate("document.URL")), f"the address {address}")
+        # Between two documents Firefox has none.
+        self._wait(lambda: re.match(pattern, self.evaluate("document.URL") or ""), f"the address {address}")
 
     def _visible(self, path: str) -> list[WebElement]:
         return [element for element in self.driver.find_elements(By.XPATH, path) if element.is_displayed()]
