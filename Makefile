@@ -35,7 +35,7 @@ fuzz: ## Send 100,000 hostile requests, measure their CPU time and the timing of
 	$(PYTHON) -m pytest tests/fuzz tests/faults -m long
 
 messages: ## Bring the catalogues in locale/ up to date, and compile them; needs Debian's gettext
-	$(MEMORY) $(PYTHON) manage.py makemessages --all --no-obsolete --no-wrap --add-location file --ignore tests --ignore docs
+	$(MEMORY) $(PYTHON) manage.py makemessages --all --no-obsolete --no-wrap --no-location --ignore tests --ignore docs
 	$(MEMORY) $(PYTHON) manage.py compilemessages --ignore .venv
 
 check: ## Run all checks except the tests

@@ -4,9 +4,18 @@
 import os
 import sys
 
+# At the import, so that `python -c "import manage"` checks it before any package is installed.
+if sys.version_info < (3, 11):  # noqa: UP036
+    sentence = "Python 3.11 or newer is needed, and this is {}.{}. Install it and name it, such as python3.12."
+    sys.exit(sentence.format(*sys.version_info))
+
 
 def main() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
+    try:
+        import django  # noqa: F401
+    except ImportError:
+        sys.exit("Django is not installed for this Python: run .venv/bin/python manage.py, as README.md says.")
     from django.conf import settings
     from django.core.exceptions import ImproperlyConfigured
     from django.core.management import execute_from_command_line

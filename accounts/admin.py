@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from django import forms
@@ -10,16 +11,24 @@ from django.contrib import admin, messages
 from django.contrib.auth.forms import SetPasswordMixin
 from django.contrib.auth.models import Permission
 from django.contrib.contenttypes.models import ContentType
+from django.core.exceptions import ValidationError
+from django.db import transaction
 from django.db.models import QuerySet
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
-from accounts import avatars, verification
+from accounts import administrators
 from accounts.admin_site import ModelAdmin
-from accounts.credentials import set_active
-from accounts.forms import NicknameField, PasswordField
+from accounts.mail import account_mails
 from accounts.models import User
+from accounts.pictures import current_picture
+from accounts.sessions.credential_changes import set_active
+from accounts.sign_in import verification
+from accounts.sign_in.forms import NicknameField, PasswordField
+from config.infrastructure import events
+from config.infrastructure.events import Event
 
 PRIVILEGES = ("is_staff", "is_superuser", "user_permissions")
 
@@ -57,6 +66,15 @@ class PersonForm(forms.ModelForm):  # type: ignore[type-arg]
     class Meta:
         model = User
         fields = ("nickname", "is_active", *PRIVILEGES)
+
+    def clean(self) -> dict[str, Any] | None:
+        """Refuse to demote or deactivate the last administrator. Runs in the transaction of the page."""
+        if any(self.cleaned_data.get(name) is False for name in administrators.REQUIRED):
+            try:
+                administrators.keep_one([self.instance.pk])
+            except administrators.LastAdministrator:
+                raise ValidationError(administrators.ADVICE, code="last_administrator") from None
+        return super().clean()
 
 
 class PermissionField(forms.ModelMultipleChoiceField):  # type: ignore[type-arg]
@@ -128,13 +146,36 @@ class UserAdmin(ModelAdmin):
         if not change and form.cleaned_data["is_verified"]:
             verification.mark_verified(obj)
 
+    def delete_view(
+        self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        return self._unless_last(request, lambda: super(UserAdmin, self).delete_view(request, object_id, extra_context))
+
+    def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+        return self._unless_last(request, lambda: super(UserAdmin, self).changelist_view(request, extra_context))
+
+    def _unless_last(self, request: HttpRequest, view: Callable[[], HttpResponse]) -> HttpResponse:
+        """The view's response. If this would delete the last administrator, nothing is changed or logged."""
+        try:
+            with transaction.atomic():
+                return view()
+        except administrators.LastAdministrator:
+            self.message_user(request, administrators.ADVICE, messages.ERROR)
+            return redirect(request.get_full_path())
+
     def delete_model(self, request: HttpRequest, obj: User) -> None:
-        avatars.delete_file(obj.avatar)
+        administrators.keep_one([obj.pk])
+        current_picture.delete_file(obj.avatar)
+        account_mails.account_deleted(request, obj)
+        events.write(Event.ACCOUNT_DELETED, person=obj.pk)
         super().delete_model(request, obj)
 
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[User]) -> None:
-        for name in queryset.values_list("avatar", flat=True):
-            avatars.delete_file(name)
+        administrators.keep_one(queryset.values_list("pk", flat=True))
+        for person in queryset:
+            current_picture.delete_file(person.avatar)
+            account_mails.account_deleted(request, person)
+            events.write(Event.ACCOUNT_DELETED, person=person.pk)
         super().delete_queryset(request, queryset)
 
     @admin.action(description=_("Count the address as confirmed"), permissions=["change"])

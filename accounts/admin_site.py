@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from functools import wraps
-from typing import Any, ClassVar
+from http import HTTPStatus
+from typing import Any, ClassVar, cast
 from urllib.parse import urlencode
 
 from django.conf import settings
@@ -12,12 +13,14 @@ from django.contrib.admin.views.main import SEARCH_VAR
 from django.contrib.auth import REDIRECT_FIELD_NAME
 from django.core.exceptions import BadRequest, PermissionDenied
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import redirect
+from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
-from accounts import returning
+from accounts import return_path
+from accounts.account_page import person_context
 from accounts.factors import adapter as factors
+from accounts.models import User
 
 QUERY_MAX_LENGTH = 500
 
@@ -27,7 +30,7 @@ class ModelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
 
     list_per_page = list_max_show_all = 30  # DATA_UPLOAD_MAX_NUMBER_FIELDS bounds the rows of one action
 
-    # Fields that another function saves, and fields that are saved with every form without being a field of it.
+    # Fields of the form that another function saves, and other fields of the row that are saved with every form.
     saved_elsewhere: ClassVar[frozenset[str]] = frozenset()
     saved_with_form: ClassVar[frozenset[str]] = frozenset()
 
@@ -44,8 +47,21 @@ class ModelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         return lookup.removesuffix("__exact") in self.list_filter
 
 
+def not_allowed(request: HttpRequest) -> HttpResponse:
+    """403 for a page of the administration that the signed-in person may not open, with links to other pages."""
+    person = cast(User, request.user)
+    is_login = request.path == reverse("admin:login")
+    return_to = return_path.requested(request) if is_login else request.get_full_path()
+    context = {
+        "person": person_context(person),
+        "is_staff": person.is_staff,
+        "return_to": return_to or reverse("admin:index"),
+    }
+    return render(request, "accounts/not_allowed.html", context, status=HTTPStatus.FORBIDDEN)
+
+
 class AdminSite(admin.AdminSite):
-    """Has no sign-in form of its own, so its passwords meet the same limits."""
+    """This site has no sign-in form of its own, so the limits of the sign-in page apply to administrators too."""
 
     site_header = site_title = settings.SERVICE_NAME
 
@@ -54,16 +70,18 @@ class AdminSite(admin.AdminSite):
 
         Raises PermissionDenied: the signed-in person is no administrator.
         """
-        return_to = returning.requested(request) or reverse("admin:index")
+        return_to = return_path.requested(request) or reverse("admin:index")
         if self.has_permission(request):
             return redirect(return_to)
         if not request.user.is_authenticated:
-            return redirect(returning.sign_in_url(return_to))
+            return redirect(return_path.sign_in_url(return_to))
         if not super().has_permission(request):
             raise PermissionDenied
         if factors.has_any(request.user):
-            return redirect(f"{reverse('mfa_reauthenticate')}?{urlencode({REDIRECT_FIELD_NAME: return_to})}")
-        messages.warning(request, _("Administrators need a second factor. Add a passkey or an authenticator app."))
+            return redirect(f"{factors.confirm_path(request.user)}?{urlencode({REDIRECT_FIELD_NAME: return_to})}")
+        return_path.keep_after_factor(request, return_to)
+        text = _("Administrators need a second factor. Add a passkey or an authenticator app to go on.")
+        messages.warning(request, text)
         return redirect("security")
 
     def has_permission(self, request: HttpRequest) -> bool:
@@ -98,5 +116,5 @@ class AdminSite(admin.AdminSite):
     def password_change(  # type: ignore[override]
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        """On the page for everybody: with the present password, and every other browser is signed out."""
+        """Redirect to the page for everybody: it asks for the present password, and signs out every other browser."""
         return redirect("account_change_password")

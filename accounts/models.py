@@ -18,8 +18,8 @@ from django.utils import timezone
 from django.utils.crypto import salted_hmac
 from django.utils.translation import gettext_lazy as _
 
-from accounts import hashing
-from config.infrastructure.leases import Leased
+from accounts.passwords import hashing
+from config.infrastructure.work_queue import Leased
 
 NICKNAME_MAX_LENGTH = 60
 EMAIL_MAX_LENGTH = 254
@@ -38,7 +38,7 @@ class UserManager(BaseUserManager["User"]):
         """A saved account whose address is not verified unless `email_verified_at` says so."""
         user = self.model(email=normalise_email(email), **fields)
         user.set_password(password)
-        user.save(using=self._db)
+        user.save()
         return user
 
     def create_superuser(self, email: str, password: str | None = None, **fields: Any) -> User:
@@ -135,14 +135,31 @@ class Session(AbstractBaseSession):
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     browser = models.CharField(max_length=60, blank=True, default="", db_default="", editable=False)  # user_agents
     last_used_at = models.DateTimeField(null=True, editable=False)  # right to the hour
+    # Whether the person had signed in with the browser before, when the session began. accounts.sessions.known_browsers
+    was_known = models.BooleanField(default=False, db_default=False, editable=False)
 
     class Meta(AbstractBaseSession.Meta):  # type: ignore[name-defined]
         verbose_name = _("browser session")
         verbose_name_plural = _("browser sessions")
 
 
+class FailedFactor(models.Model):
+    """A wrong code or passkey answer of somebody who had typed the person's password, or was signed in.
+
+    Only `accounts.factors.failures` writes and reads the rows. `source` is a digest.
+    """
+
+    user = models.ForeignKey(User, on_delete=models.CASCADE)
+    source = models.CharField(max_length=32)
+    is_known = models.BooleanField()  # in a known browser
+    expires_at = models.DateTimeField()
+
+    class Meta:
+        default_permissions = ()
+
+
 class OutgoingMail(Leased):
-    """An e-mail that is not sent yet. Only `accounts.outbox` writes and reads the rows.
+    """An e-mail that is not sent yet. Only `accounts.mail.outbox` writes and reads the rows.
 
     `sealed` is the encrypted e-mail; empty once it is sent. A row with `once` stays until it expires: while it exists,
     no other row with that digest is stored.
@@ -150,6 +167,7 @@ class OutgoingMail(Leased):
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     kind = models.CharField(max_length=60)
+    requester = models.BinaryField(max_length=32, null=True)  # a digest that stands for who caused it
     sealed = models.BinaryField()
     holds_credential = models.BooleanField(default=False)
     once = models.BinaryField(max_length=32, null=True, unique=True)

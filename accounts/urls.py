@@ -2,21 +2,22 @@
 
 from allauth.account import views as library
 from django.urls import path, re_path
-from django.views.generic import RedirectView
 
-from accounts import addresses, browsers, languages, security, sign_up, views
-from accounts.deletion import DeletionView
+from accounts import language_choice
 from accounts.factors import views as factors
+from accounts.pictures.views import avatar
+from accounts.profile import security_page
+from accounts.profile.deletion import DeletionView
+from accounts.profile.page import ProfileView
+from accounts.sessions import browsers
+from accounts.sign_in import addresses, password_pages, reauthentication, sign_up, views
 
 urlpatterns = [
-    # allauth redirects to `account_email`, its page of e-mail addresses. Here the profile shows the address. The path
-    # is not below /accounts, or else allauth's middleware would redirect /accounts/, which must not exist (D2).
-    path("", RedirectView.as_view(pattern_name="profile"), name="account_email"),
-    path("accounts", RedirectView.as_view(pattern_name="profile", http_method_names=["get", "head"])),
     path("accounts/sign-in", views.SignInView.as_view(), name="account_login"),
     path("accounts/sign-in/forget", views.forget_account, name="forget_account"),
     path("accounts/sign-out", views.SignOutView.as_view(), name="account_logout"),
     path("accounts/sign-in/code", factors.SecondFactorView.as_view(), name="mfa_authenticate"),
+    path("accounts/sign-in/code/passkey", factors.PasskeyOptionsView.as_view(), name="passkey_options"),
     path("accounts/sign-in/passkey", factors.PasskeySignInView.as_view(), name="mfa_login_webauthn"),
     path("accounts/confirm/code", factors.ConfirmByCodeView.as_view(), name="mfa_reauthenticate"),
     path("accounts/confirm/passkey", factors.ConfirmByPasskeyView.as_view(), name="mfa_reauthenticate_webauthn"),
@@ -39,19 +40,19 @@ urlpatterns = [
     path("accounts/sign-up/passkey", sign_up.PasskeySignUpView.as_view(), name="account_signup_by_passkey"),
     path("accounts/sign-up/passkey/add", factors.FirstPasskeyView.as_view(), name="mfa_signup_webauthn"),
     path("accounts/inactive", library.account_inactive, name="account_inactive"),
-    path("accounts/profile", views.ProfileView.as_view(), name="profile"),
-    path("accounts/security", security.SecurityView.as_view(), name="security"),
-    path("accounts/security", security.SecurityView.as_view(), name="mfa_index"),
-    path("accounts/security", security.SecurityView.as_view(), name="mfa_list_webauthn"),
+    path("accounts/profile", ProfileView.as_view(), name="profile"),
+    path("accounts/security", security_page.SecurityView.as_view(), name="security"),
+    path("accounts/security", security_page.SecurityView.as_view(), name="mfa_index"),
+    path("accounts/security", security_page.SecurityView.as_view(), name="mfa_list_webauthn"),
     path("accounts/browsers", browsers.BrowsersView.as_view(), name="browsers"),
-    path("accounts/password/change", security.PasswordChangeView.as_view(), name="account_change_password"),
-    path("accounts/confirm", security.ConfirmView.as_view(), name="account_reauthenticate"),
+    path("accounts/password/change", password_pages.PasswordChangeView.as_view(), name="account_change_password"),
+    path("accounts/confirm", reauthentication.ConfirmView.as_view(), name="account_reauthenticate"),
     path("accounts/email", addresses.EmailView.as_view(), name="email"),
     path("accounts/confirm-email", addresses.CodeView.as_view(), name="account_email_verification_sent"),
-    path("accounts/language", languages.choose, name="language"),
+    path("accounts/language", language_choice.choose, name="language"),
     path("accounts/delete", DeletionView.as_view(), name="delete_account"),
     path("accounts/confirm-email/send", views.send_code, name="send_code"),
-    path("accounts/password/reset", views.PasswordResetView.as_view(), name="account_reset_password"),
+    path("accounts/password/reset", password_pages.PasswordResetView.as_view(), name="account_reset_password"),
     path("accounts/password/reset/sent", library.password_reset_done, name="account_reset_password_done"),
     path(
         "accounts/password/reset/done",
@@ -60,8 +61,8 @@ urlpatterns = [
     ),
     re_path(
         r"^accounts/password/reset/(?P<uidb36>[0-9A-Za-z]+)-(?P<key>[^/]+)$",
-        views.PasswordResetFromKeyView.as_view(),
+        password_pages.PasswordResetFromKeyView.as_view(),
         name="account_reset_password_from_key",
     ),
-    path("avatars/<uuid:sub>/<slug:version>.png", views.avatar, name="avatar"),
+    path("avatars/<uuid:sub>/<slug:version>.png", avatar, name="avatar"),
 ]

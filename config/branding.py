@@ -12,11 +12,14 @@ import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from string import Template
 
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 from django.http import Http404, HttpRequest, HttpResponse
 from django.urls import reverse
+
+from config.infrastructure.colors import BLACK, TEXT_CONTRAST, WHITE, mix, shifted
 
 LOGO_MAX_BYTES = 200 * 1024
 LOGO_TYPES = {
@@ -26,17 +29,50 @@ LOGO_TYPES = {
 }
 COLOR = re.compile("#[0-9a-f]{6}")
 CACHE_SECONDS = 365 * 24 * 3600
-# For a drawing that is opened by itself: it has its styles, and runs no script.
+# The policy for an SVG that is opened by itself: its styles apply, and no script runs.
 DRAWING_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'none'; sandbox"
 
-# Contrasts of WCAG 2.2: 1.4.3 for text, 1.4.11 for the edge of a button.
-TEXT_CONTRAST = 4.5
-BUTTON_CONTRAST = 3.0
-BLACK, WHITE = "#000000", "#ffffff"
+BUTTON_CONTRAST = 3.0  # of the edge of a button. WCAG 2.2, 1.4.11
 # Of static/css/tokens.css: the backgrounds of text that contrast least with it.
 LIGHT_PAGE = "#f2f1ec"
 DARK_SURFACE, DARK_SUNKEN = "#181c1b", "#1f2423"
+# Shares of the colour in the background of a chosen or hovered line, on light and dark pages.
+LIGHT_SOFT, DARK_SOFT = 10, 20  # percent
 MARK_COLOR = b"#17695d"
+# Follows static/css/tokens.css. The last rule repeats one of that file, which the first overrides.
+STYLESHEET = Template("""\
+:root {
+  --color-accent: $light_accent;
+  --color-accent-strong: color-mix(in srgb, $light_accent, black 25%);
+  --color-accent-soft: color-mix(in srgb, white, $color $light_soft%);
+  --color-fill: $color;
+  --color-fill-strong: color-mix(in srgb, $color, black 25%);
+  --color-pass: color-mix(in srgb, white, $color 6%);
+  --color-pass-line: color-mix(in srgb, white, $color 22%);
+  --color-arches: color-mix(in srgb, transparent, $color 12%);
+  --color-brand: $color;
+  --color-brand-deep: color-mix(in srgb, $color, black 35%);
+  --color-brand-pale: color-mix(in srgb, white, $color 15%);
+}
+@media (prefers-color-scheme: dark) {
+  :root {
+    --color-accent: $dark_accent;
+    --color-accent-strong: color-mix(in srgb, $dark_accent, white 35%);
+    --color-accent-soft: color-mix(in srgb, var(--color-surface), $color $dark_soft%);
+    --color-fill: $dark_fill;
+    --color-fill-strong: color-mix(in srgb, $dark_fill, black 20%);
+    --color-pass: color-mix(in srgb, var(--color-surface), $color 12%);
+    --color-pass-line: color-mix(in srgb, var(--color-surface), $color 40%);
+    --color-arches: color-mix(in srgb, transparent, $dark_accent 11%);
+  }
+}
+@media (prefers-contrast: more) {
+  :root {
+    --color-pass: var(--color-surface);
+    --color-pass-line: var(--color-ink);
+  }
+}
+""")
 
 logger = logging.getLogger(__name__)
 
@@ -58,7 +94,7 @@ class File:
         return reverse("brand", args=[self.name])
 
 
-# By path, as they were read last.
+# The pictures by path, as they were last read.
 _logos: dict[str, File] = {}
 
 # Variables -----------------------------------------------------------------------------------------------------------
@@ -67,8 +103,9 @@ _logos: dict[str, File] = {}
 def logo(name: str) -> File | None:
     """The picture at the path in the variable; None when it is not set.
 
-    Raises ImproperlyConfigured: it is not a picture. One that was read before is kept then, with a warning: gunicorn
-    ends altogether when a new worker can't start, and its first process, of which workers are copies, has read it.
+    Raises ImproperlyConfigured: it is not a picture. A picture that was read before is then kept, with a warning,
+    because gunicorn ends if a new worker can't start. Workers are copies of its first process, which has read the
+    picture.
     """
     path = os.environ.get(name, "").strip()
     if not path:
@@ -106,84 +143,21 @@ def color(name: str) -> str:
 # Colours -------------------------------------------------------------------------------------------------------------
 
 
-def contrast(one: str, other: str) -> float:
-    """The contrast ratio of two colours, from 1 to 21. WCAG 2.2."""
-    darker, lighter = sorted((_luminance(one), _luminance(other)))
-    return (lighter + 0.05) / (darker + 0.05)
-
-
-def shifted(color: str, towards: str, ratio: float, *backgrounds: str) -> str:
-    """The colour, mixed with as little of `towards` as gives it this contrast to all the backgrounds."""
-    shades = (_mix(color, towards, percent / 100) for percent in range(0, 101, 2))
-    return next((shade for shade in shades if all(contrast(shade, each) >= ratio for each in backgrounds)), towards)
-
-
 def legible(color: str) -> str:
     """The colour, darkened until it can be read on white."""
     return shifted(color, BLACK, TEXT_CONTRAST, WHITE)
 
 
-def _luminance(color: str) -> float:
-    """From 0 (black) to 1 (white). WCAG 2.2, "relative luminance"."""
-    parts = [part / 255 for part in bytes.fromhex(color[1:])]
-    red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
-    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
-
-
-def _mix(color: str, other: str, share: float) -> str:
-    """The colour with a share of the other, from 0 to 1."""
-    pairs = zip(bytes.fromhex(color[1:]), bytes.fromhex(other[1:]), strict=True)
-    return f"#{bytes(round(own + (its - own) * share) for own, its in pairs).hex()}"
-
-
-def light(color: str) -> dict[str, str]:
-    """The colours of light pages. Text is darkened where the page is darker than the card."""
-    soft, own = _mix(WHITE, color, 0.1), _mix(WHITE, color, 0.06)
-    accent = shifted(color, BLACK, TEXT_CONTRAST, LIGHT_PAGE, soft, own)
-    return {
-        "accent": accent,
-        "accent-strong": _mix(accent, BLACK, 0.25),
-        "accent-soft": soft,
-        "fill": color,
-        "fill-strong": _mix(color, BLACK, 0.25),
-        "pass": own,
-        "pass-line": _mix(WHITE, color, 0.22),
-        "arches": f"{color}1f",
-        "brand": color,
-        "brand-deep": _mix(color, BLACK, 0.35),
-        "brand-pale": _mix(WHITE, color, 0.15),
-    }
-
-
-def dark(color: str) -> dict[str, str]:
-    """The colours of dark pages: lightened until text and the edges of buttons are seen."""
-    soft, own = _mix(DARK_SURFACE, color, 0.2), _mix(DARK_SURFACE, color, 0.12)
-    accent = shifted(color, WHITE, TEXT_CONTRAST, DARK_SUNKEN, soft, own)
-    fill = shifted(color, WHITE, BUTTON_CONTRAST, DARK_SURFACE)
-    return {
-        "accent": accent,
-        "accent-strong": _mix(accent, WHITE, 0.35),
-        "accent-soft": soft,
-        "fill": fill,
-        "fill-strong": _mix(fill, BLACK, 0.2),
-        "pass": own,
-        "pass-line": _mix(DARK_SURFACE, color, 0.4),
-        "arches": f"{accent}1c",
-    }
-
-
 def stylesheet(color: str) -> str:
-    """CSS to follow static/css/tokens.css. The last rule repeats one of that file, which this one overrides."""
-    rules = {
-        "all": light(color),
-        "(prefers-color-scheme: dark)": dark(color),
-        "(prefers-contrast: more)": {"pass": "var(--color-surface)", "pass-line": "var(--color-ink)"},
-    }
-    return "".join(
-        f"@media {condition} {{\n  :root {{\n"
-        + "".join(f"    --color-{name}: {value};\n" for name, value in colors.items())
-        + "  }\n}\n"
-        for condition, colors in rules.items()
+    """CSS with the colour, darkened or lightened where text or the edge of a button would not be seen."""
+    light_soft, dark_soft = mix(WHITE, color, LIGHT_SOFT), mix(DARK_SURFACE, color, DARK_SOFT)
+    return STYLESHEET.substitute(
+        color=color,
+        light_soft=LIGHT_SOFT,
+        light_accent=shifted(color, BLACK, TEXT_CONTRAST, LIGHT_PAGE, light_soft),
+        dark_soft=DARK_SOFT,
+        dark_accent=shifted(color, WHITE, TEXT_CONTRAST, DARK_SUNKEN, dark_soft),
+        dark_fill=shifted(color, WHITE, BUTTON_CONTRAST, DARK_SURFACE),
     )
 
 

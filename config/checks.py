@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from ipaddress import ip_address
 from typing import Any
-from urllib.parse import urlsplit
 
 from django.apps import AppConfig
 from django.conf import settings
@@ -13,7 +11,9 @@ from django.core.checks import CheckMessage, Error, Tags, Warning, register
 from django.core.checks.security.base import SECRET_KEY_MIN_LENGTH
 from django.db import DatabaseError
 
+from accounts.factors import passkeys
 from config import branding, environment, health
+from config.infrastructure import colors
 
 Apps = Sequence[AppConfig] | None
 
@@ -113,11 +113,11 @@ def workers_share_limits(app_configs: Apps, **kwargs: Any) -> list[CheckMessage]
 def color_can_be_read(app_configs: Apps, **kwargs: Any) -> list[CheckMessage]:
     """Buttons have white text on the colour, and links have it on the white card. WCAG 2.2, 1.4.3."""
     color = settings.SERVICE_COLOR
-    if not color or (found := branding.contrast(color, branding.WHITE)) >= branding.TEXT_CONTRAST:
+    if not color or (found := colors.contrast(color, colors.WHITE)) >= colors.TEXT_CONTRAST:
         return []
     return [
         Error(
-            f"SERVICE_COLOR {color} has a contrast of {found:.2f}:1 to white; text needs {branding.TEXT_CONTRAST}:1.",
+            f"SERVICE_COLOR {color} has a contrast of {found:.2f}:1 to white; text needs {colors.TEXT_CONTRAST}:1.",
             hint=f"Use a darker colour, such as {branding.legible(color)}.",
             id="config.E008",
         )
@@ -127,9 +127,7 @@ def color_can_be_read(app_configs: Apps, **kwargs: Any) -> list[CheckMessage]:
 @register(Tags.security)
 def sign_in_host_is_a_name(app_configs: Apps, **kwargs: Any) -> list[CheckMessage]:
     """Browsers create passkeys for host names only."""
-    try:
-        ip_address(urlsplit(settings.AUTH_URL).hostname or "")
-    except ValueError:
+    if passkeys.are_possible():
         return []
     return [
         Warning(

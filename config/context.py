@@ -11,12 +11,14 @@ from django.http import HttpRequest
 from django.templatetags.static import static
 from django.utils.functional import SimpleLazyObject
 
-from accounts import returning
-from config import branding, languages
+from accounts import return_path
+from config import branding
+from config.http import languages
+from config.infrastructure import references
 
 # Which application asked for the sign-in, and the query that keeps this in links. Read only where a page shows them,
 # because the error page must not read the session.
-_WAY: dict[str, Callable[[HttpRequest], Any]] = {"caption": returning.caption, "return_query": returning.query}
+_WAY: dict[str, Callable[[HttpRequest], Any]] = {"caption": return_path.caption, "return_query": return_path.query}
 
 
 def service(request: HttpRequest) -> dict[str, Any]:
@@ -32,7 +34,7 @@ def service(request: HttpRequest) -> dict[str, Any]:
     links = {"privacy_url": settings.PRIVACY_URL, "terms_url": settings.TERMS_URL}
     return {
         "service": {"name": settings.SERVICE_NAME, **links, **brand},
-        "reference": getattr(request, "reference", ""),
+        "reference": references.current.get(),
         **{name: SimpleLazyObject(partial(read, request)) for name, read in _WAY.items()},
         **languages.switcher(request),
     }

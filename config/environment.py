@@ -22,15 +22,14 @@ import environ
 from django.core.exceptions import ImproperlyConfigured
 
 from config.infrastructure import postgresql
+from config.infrastructure.hosts import LOOPBACK_HOSTS, is_host, is_ip_address
 
 BOOLEANS = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
-LOOPBACK_NAMES = ("localhost", "127.0.0.1", "[::1]")
+LOOPBACK_NAMES = [f"[{host}]" if ":" in host else host for host in LOOPBACK_HOSTS]
 WEB_PORTS = {"http": 80, "https": 443}
 EMAIL_PORTS = {"smtp": 25, "smtp+tls": 587, "smtp+ssl": 465}
 
 PRINTABLE = r"[^\x00-\x1f\x7f]"
-LABEL = r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
-HOST_NAME = rf"(?=.{{1,253}}$)({LABEL}\.)*(?![0-9]+$){LABEL}"
 RATE = r"[1-9][0-9]{0,8}/([1-9][0-9]{0,5})?[smhd]"
 
 
@@ -96,17 +95,9 @@ def folder(name: str, default: Path) -> Path:
 # Hosts and origins ---------------------------------------------------------------------------------------------------
 
 
-def _is_address(host: str) -> bool:
-    try:
-        ip_address(host)
-    except ValueError:
-        return False
-    return True
-
-
 def _is_host(host: str) -> bool:
-    """A name without a dot is one, too; Django's validators refuse it."""
-    return _is_address(host) or bool(re.fullmatch(HOST_NAME, host))
+    """Without an underscore, which Django refuses in a Host header."""
+    return is_host(host) and "_" not in host
 
 
 def _host_and_port(netloc: str) -> tuple[str, int | None]:
@@ -146,7 +137,7 @@ def link(name: str) -> str:
 def is_loopback(origin: str) -> bool:
     """Whether only this machine can reach the origin."""
     host = urlsplit(origin).hostname or ""
-    if _is_address(host):
+    if is_ip_address(host):
         return ip_address(host).is_loopback
     return host == "localhost" or host.endswith(".localhost")
 
@@ -243,6 +234,8 @@ def email(name: str, default: Path) -> dict[str, Any]:
         read = environ.Env.email_url_config(value)
     settings = {"EMAIL_USE_TLS": False, "EMAIL_USE_SSL": False, **{key: each or "" for key, each in read.items()}}
     settings["EMAIL_PORT"] = settings["EMAIL_PORT"] or EMAIL_PORTS.get(parts.scheme, 25)
+    if parts.scheme in EMAIL_PORTS:
+        settings["EMAIL_BACKEND"] = "config.infrastructure.smtp.EmailBackend"
     if parts.scheme == "filemail":  # django-environ makes the path relative
         settings["EMAIL_FILE_PATH"] = "/" + unquote(parts.path).lstrip("/")
     return settings
@@ -251,7 +244,7 @@ def email(name: str, default: Path) -> dict[str, Any]:
 def sender(name: str, service_name: str, origin: str) -> str:
     """The sender of e-mails: an address, or `Name <address>`."""
     host = urlsplit(origin).hostname or ""
-    default = formataddr((service_name, f"no-reply@{'localhost' if _is_address(host) else host}"))
+    default = formataddr((service_name, f"no-reply@{'localhost' if is_ip_address(host) else host}"))
     with _must_be(name, "an e-mail address, or a name with the address in angle brackets"):
         value = _match(f"{PRINTABLE}+", _value(name, default))
         account, _, domain = parseaddr(value)[1].rpartition("@")
@@ -276,6 +269,12 @@ def secret_key(name: str, path: Path) -> str:
         raise ImproperlyConfigured(
             f"{name} is not set, and a generated key cannot be kept in {path} ({error.strerror})."
         ) from None
+
+
+def secret_keys(name: str) -> list[str]:
+    """Former values of the variable for the secret key, comma-separated."""
+    with _must_be(name, "text in UTF-8"):
+        return _items(_value(name))
 
 
 def _write_new_key(path: Path) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import platform
+import re
 import resource
 import socket
 import struct
 import sys
+from http.cookies import SimpleCookie
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -64,15 +66,15 @@ control_socket_disable = True
 
 class Logger(gunicorn.glogging.Logger):
     def access(self, resp: Any, req: Any, environ: Any, request_time: Any) -> None:
-        """Log nothing: config.middleware logs requests, without the query."""
+        """Log nothing: config.http.middleware logs requests, without the query."""
 
 
 accesslog = None
 logconfig_dict = settings.LOGGING
 logger_class = Logger
 
-# A client that stops sending in the middle of a request would occupy a thread for ever. One that sends a byte now and
-# then still does: docs/operations.md asks for a buffering proxy.
+# A client that stops sending in the middle of a request would occupy a thread for ever. A client that sends a byte now
+# and then still occupies one: docs/operations.md asks for a buffering proxy.
 SILENCE_SECONDS = 10
 
 
@@ -85,36 +87,58 @@ def when_ready(server: Arbiter) -> None:
 
 
 def post_worker_init(worker: Worker) -> None:
-    """Replace gunicorn's error page, and start the thread that sends e-mails.
+    """Limit the time of statements, replace gunicorn's error page, and start the thread that sends e-mails.
 
     Done in the worker, so that a reload imports the new code, and because a fork copies no thread.
     """
-    from accounts import outbox
-    from config.refusals import write_error
+    from accounts.mail import outbox
+    from config.http.gunicorn_errors import Request, write_error
+    from config.infrastructure import postgresql
 
+    postgresql.limit_statements()
     gunicorn.util.write_error = write_error
+    gunicorn.http.parser.RequestParser.mesg_class = Request
     outbox.start()
 
 
 def worker_exit(server: Arbiter, worker: Worker) -> None:
     """Finish the e-mail that is being sent. A worker that could not start has no thread."""
-    if outbox := sys.modules.get("accounts.outbox"):
+    if outbox := sys.modules.get("accounts.mail.outbox"):
         outbox.stop()
 
 
-# The first release of each Python that parses a quoted cookie in linear time (CVE-2024-7592).
-SAFE_PYTHON = {(3, 11): (3, 11, 10), (3, 12): (3, 12, 6)}
+ESCAPES = 100
+
+
+def searches_for_each_escape() -> bool:
+    """Whether Python looks through the rest of a quoted cookie for each escaped character of it (CVE-2024-7592).
+
+    That takes quadratic time. Found by counting the calls of regular expressions, because distributions correct this
+    without a new version number.
+    """
+    searches = 0
+
+    def count(_frame: object, event: str, called: object) -> None:
+        nonlocal searches
+        searches += event == "c_call" and isinstance(getattr(called, "__self__", None), re.Pattern)
+
+    before = sys.getprofile()
+    sys.setprofile(count)
+    try:
+        SimpleCookie('a="' + r"\"" * ESCAPES + '"')
+    finally:
+        sys.setprofile(before)
+    return searches >= ESCAPES
 
 
 def on_starting(server: Arbiter) -> None:
     """Warn of an unsafe Python, and refuse several workers without Redis, also those of `-w`. D21."""
-    safe = SAFE_PYTHON.get(sys.version_info[:2], (3,))
-    if sys.version_info < safe:
-        # config.header_limits removes quoted cookies; other known faults of that release remain.
+    if searches_for_each_escape():
+        # config.http.header_limits removes quoted cookies; other faults that were corrected later remain.
         server.log.warning(
-            "Python %s has known security faults, CVE-2024-7592 among them. Use %s or newer.",
+            "This Python %s lacks security corrections, that of CVE-2024-7592 among them. "
+            "Update it: your distribution's latest package, or Python 3.11.10, 3.12.6 or newer.",
             platform.python_version(),
-            ".".join(map(str, safe)),
         )
     if server.cfg.workers > 1 and not settings.REDIS_URL:
         sys.exit("More than one worker needs REDIS_URL: without it each worker would count the limits for itself.")

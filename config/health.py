@@ -15,7 +15,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from config.infrastructure.cache import is_redis_answering
-from oauth_bridge.storage import purging
+from oauth_bridge.maintenance import purging
 
 logger = logging.getLogger(__name__)
 

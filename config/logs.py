@@ -12,14 +12,13 @@ import logging
 import re
 import sys
 import traceback
-from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, TextIO
 
-reference: ContextVar[str] = ContextVar("reference", default="")
+from config.infrastructure import references
 
 TEXT_MAX_LENGTH = 300
-_OWN_ATTRIBUTES = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+OWN_ATTRIBUTES = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 _LOGGED_TYPES = (str, int, float, bool, type(None))
 _QUOTED = re.compile(r"""(['"])(.*?)\1""")
@@ -36,21 +35,14 @@ class JsonFormatter(logging.Formatter):
             "level": record.levelname.lower(),
             "logger": record.name,
             "message": record.getMessage(),
-            "reference": reference.get(),
+            "reference": references.current.get(),
         }
         for name, value in vars(record).items():
-            if name not in _OWN_ATTRIBUTES and isinstance(value, _LOGGED_TYPES):
+            if name not in OWN_ATTRIBUTES and isinstance(value, _LOGGED_TYPES):
                 line[name] = value
         if isinstance(record.exc_info, tuple) and record.exc_info[1] is not None:
             line["exception"] = describe(record.exc_info[1])
         return _encode(line)
-
-
-def write(logger: logging.Logger, message: str, **members: str | int | float | None) -> None:
-    """Log the message and the members at level INFO. Unlike `logger.info`, it does not look for the calling line."""
-    if logger.isEnabledFor(logging.INFO):
-        record = {"name": logger.name, "levelno": logging.INFO, "levelname": "INFO", "msg": message, **members}
-        logger.handle(logging.makeLogRecord(record))
 
 
 def describe(exception: BaseException) -> list[dict[str, Any]]:
@@ -135,6 +127,7 @@ SETTINGS: dict[str, Any] = {
         "config": {"level": "INFO"},
         "oauth_bridge": {"level": "INFO"},
         "accounts": {"level": "INFO"},
+        "events": {"level": "INFO"},
         "gunicorn.error": {"level": "INFO", "handlers": [], "propagate": True},
         "django": {"handlers": [], "level": "WARNING", "propagate": True},
         # These print paths, queries, hosts, codes or tokens. Our own loggers record the same events.

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import tomllib
 from hashlib import sha256
 from pathlib import Path
 
-from config import branding, languages, logs
+from config import branding, logs
 from config import environment as env
+from config.http import languages
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 VAR_DIR = BASE_DIR / "var"
+VERSION: str = tomllib.loads((BASE_DIR / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
 
 # Addresses -----------------------------------------------------------------------------------------------------------
 
@@ -31,6 +34,7 @@ WEB_THREADS = env.number("WEB_THREADS", default=2, largest=32)
 
 DEBUG = env.boolean("DEBUG", default=False)
 SECRET_KEY = env.secret_key("SECRET_KEY", VAR_DIR / "secret-key")
+SECRET_KEY_FALLBACKS = env.secret_keys("SECRET_KEY_FALLBACKS")
 IS_SECRET_KEY_GENERATED = not env.is_set("SECRET_KEY")
 
 # Django --------------------------------------------------------------------------------------------------------------
@@ -52,16 +56,17 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
-    "config.middleware.RequestLogMiddleware",
-    "config.middleware.ResponseHeadersMiddleware",
-    "config.header_limits.HeaderLimitsMiddleware",
-    "config.languages.LanguageMiddleware",
-    "config.middleware.OriginMiddleware",
+    "config.http.middleware.RequestLogMiddleware",
+    "config.http.response_headers.ResponseHeadersMiddleware",
+    "config.http.header_limits.HeaderLimitsMiddleware",
+    "config.http.languages.LanguageMiddleware",
+    "config.http.middleware.OriginMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
-    "django.contrib.sessions.middleware.SessionMiddleware",
+    "config.http.multipart.MultipartMiddleware",  # before the CSRF check, which parses forms
+    "accounts.sessions.middleware.SessionMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
-    "accounts.middleware.AuthenticationMiddleware",
+    "accounts.sessions.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "allauth.account.middleware.AccountMiddleware",
 ]
@@ -106,9 +111,13 @@ CACHES = {
 }
 CACHES["limits"] = CACHES["default"] | ({"BACKEND": "config.infrastructure.cache.RateLimitCache"} if REDIS_URL else {})
 
-vars().update(env.email("EMAIL_URL", VAR_DIR / "mail"))  # EMAIL_BACKEND, EMAIL_HOST and the others
+_email = env.email("EMAIL_URL", VAR_DIR / "mail")
+EMAIL_BACKEND, EMAIL_FILE_PATH = _email["EMAIL_BACKEND"], _email["EMAIL_FILE_PATH"]
+EMAIL_HOST, EMAIL_PORT = _email["EMAIL_HOST"], _email["EMAIL_PORT"]
+EMAIL_HOST_USER, EMAIL_HOST_PASSWORD = _email["EMAIL_HOST_USER"], _email["EMAIL_HOST_PASSWORD"]
+EMAIL_USE_TLS, EMAIL_USE_SSL = _email["EMAIL_USE_TLS"], _email["EMAIL_USE_SSL"]
 IS_EMAIL_SET = env.is_set("EMAIL_URL")
-EMAIL_TIMEOUT = 10
+EMAIL_TIMEOUT = 20  # seconds of a whole conversation with the mail server
 DEFAULT_FROM_EMAIL = env.sender("DEFAULT_FROM_EMAIL", SERVICE_NAME, AUTH_URL)
 SERVER_EMAIL = DEFAULT_FROM_EMAIL
 
@@ -131,6 +140,8 @@ RATES = env.rates(
     RATE_AUTHORIZE="120/m",
     RATE_SIGN_IN_ACCOUNT="10/15m",
     RATE_SIGN_IN_ADDRESS="50/15m",
+    RATE_SECOND_FACTOR="10/15m",
+    RATE_SIGN_IN_DONE="60/15m",
 )
 RATELIMIT_USE_CACHE, RATELIMIT_FAIL_OPEN = "limits", True
 # The defaults. django-ratelimit looks them up at each count, and a setting that is missing is the slowest to look up.
@@ -139,27 +150,29 @@ RATELIMIT_ENABLE, RATELIMIT_CACHE_PREFIX, RATELIMIT_HASH_ALGORITHM = True, "rl:"
 # Sign-in, sessions, cookies ------------------------------------------------------------------------------------------
 
 AUTH_USER_MODEL = "accounts.User"
-# One statement and one hash for every address; allauth's own backend needs a second statement for an unknown one. It
-# accepts inactive people: allauth refuses them after the password, and accounts.middleware at each request.
+# Named in every session, and answers what an administrator may do. accounts.sign_in.password_check checks passwords. It
+# accepts inactive people: allauth refuses them after the password, and accounts.sessions.middleware at each request.
 AUTHENTICATION_BACKENDS = ["django.contrib.auth.backends.AllowAllUsersModelBackend"]
 LOGIN_URL = "account_login"
 LOGIN_REDIRECT_URL = "profile"
 LOGOUT_REDIRECT_URL = "account_login"
 PASSWORD_RESET_TIMEOUT = 3600
-PASSWORD_HASHERS = ["accounts.hashing.PasswordHasher"]
+PASSWORD_HASHERS = ["accounts.passwords.hashing.PasswordHasher"]
 PASSWORD_MIN_LENGTH = 15  # NIST SP 800-63B, while the password is the only factor
+# In the order in which a page names the first rule that is broken.
 AUTH_PASSWORD_VALIDATORS = [
+    {
+        "NAME": "accounts.passwords.validators.LengthValidator",
+        "OPTIONS": {"min_length": PASSWORD_MIN_LENGTH},
+    },
     {
         "NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator",
         "OPTIONS": {"user_attributes": ["email", "nickname"]},
     },
-    {
-        "NAME": "accounts.passwords.LengthValidator",
-        "OPTIONS": {"min_length": PASSWORD_MIN_LENGTH},
-    },
-    {"NAME": "accounts.passwords.CommonPasswordValidator"},
-    {"NAME": "accounts.passwords.GuessableValidator"},
-    {"NAME": "accounts.passwords.PlainTextValidator"},
+    {"NAME": "accounts.passwords.validators.PlainTextValidator"},
+    {"NAME": "accounts.passwords.validators.CommonPasswordValidator"},
+    {"NAME": "accounts.passwords.validators.GuessableValidator"},
+    {"NAME": "accounts.passwords.validators.StrengthValidator"},
 ]
 
 # Failed sign-ins of other browsers do not lock out a browser that has signed in to the account before (D21).
@@ -168,22 +181,22 @@ KNOWN_BROWSER_AGE_SECONDS = 180 * 24 * 3600
 LAST_ACCOUNT_COOKIE_NAME = "__Host-account" if IS_HTTPS else "delegated_account"
 
 # Writes an upload to a temporary file, up to its size limit.
-FILE_UPLOAD_HANDLERS = ["accounts.uploads.BoundedUploadHandler"]
+FILE_UPLOAD_HANDLERS = ["accounts.pictures.uploads.BoundedUploadHandler"]
 # Bytes of a form without its files. Enough for a percent-encoded authorization link of 32 kB in `next`.
 DATA_UPLOAD_MAX_MEMORY_SIZE = 128 * 1024
-# A list in the admin posts up to 30 rows. Few, because Python's email parser takes quadratic time for the headers of
-# each part of a multipart form.
+# A list in the admin posts up to 30 rows. The two numbers together limit the parts of a multipart form, which
+# `accounts.pictures.uploads` checks one by one.
 DATA_UPLOAD_MAX_NUMBER_FIELDS = 40
 DATA_UPLOAD_MAX_NUMBER_FILES = 2
 
-SESSION_ENGINE = "accounts.sessions"
+SESSION_ENGINE = "accounts.sessions.store"
 SESSION_COOKIE_NAME = "__Host-session" if IS_HTTPS else "delegated_session"
 SESSION_COOKIE_AGE = 60 * 60 * 24 * 14
 CSRF_COOKIE_NAME = "__Host-csrf" if IS_HTTPS else "delegated_csrf"
 CSRF_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = IS_HTTPS
 SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"
-CSRF_FAILURE_VIEW = "config.handlers.csrf_failure"
+CSRF_FAILURE_VIEW = "config.http.handlers.csrf_failure"
 CSRF_TRUSTED_ORIGINS = [AUTH_URL]
 MESSAGE_STORAGE = "django.contrib.messages.storage.session.SessionStorage"
 
@@ -194,11 +207,11 @@ SECURE_REFERRER_POLICY = None
 SECURE_CROSS_ORIGIN_OPENER_POLICY = None
 
 SILENCED_SYSTEM_CHECKS = [
-    "security.W002",  # Framing is forbidden by config.response_headers.
+    "security.W002",  # Framing is forbidden by config.http.response_headers.
     "security.W005",  # HSTS for subdomains is the domain owner's decision, not that of one host in it.
     "security.W008",  # The proxy redirects http to https; the service does not see the scheme of a request.
-    "security.W021",  # Preloading binds the whole domain: as W005.
-    "security.W022",  # Referrer-Policy depends on the kind of response, so config.response_headers sets it (D20).
+    "security.W021",  # Preloading binds the whole domain, so it is the domain owner's decision too.
+    "security.W022",  # Referrer-Policy depends on the kind of response, so config.http.response_headers sets it (D20).
     "oauth2_provider.W005",  # A success carries code and state, nothing else (D6).
     "oauth2_provider.W006",  # The toolkit's token tables are not used; ours hold digests only (D15).
     "oauth2_provider.W007",  # There are no refresh tokens (D11).
@@ -219,15 +232,15 @@ LOGGING = logs.SETTINGS
 
 # Sign-in pages (allauth) ---------------------------------------------------------------------------------------------
 
-ACCOUNT_ADAPTER = "accounts.adapter.AccountAdapter"
+ACCOUNT_ADAPTER = "accounts.sign_in.adapter.AccountAdapter"
 ACCOUNT_FORMS = {
-    "login": "accounts.forms.SignInForm",
-    "signup": "accounts.sign_up.SignUpForm",
-    "reset_password": "accounts.forms.ResetRequestForm",
-    "reset_password_from_key": "accounts.forms.NewPasswordForm",
-    "confirm_email_verification_code": "accounts.forms.CodeForm",
-    "change_password": "accounts.forms.PasswordChangeForm",
-    "reauthenticate": "accounts.forms.ConfirmForm",
+    "login": "accounts.sign_in.forms.SignInForm",
+    "signup": "accounts.sign_in.sign_up.SignUpForm",
+    "reset_password": "accounts.sign_in.forms.ResetRequestForm",
+    "reset_password_from_key": "accounts.sign_in.forms.NewPasswordForm",
+    "confirm_email_verification_code": "accounts.sign_in.forms.CodeForm",
+    "change_password": "accounts.sign_in.forms.PasswordChangeForm",
+    "reauthenticate": "accounts.sign_in.forms.ConfirmForm",
 }
 ACCOUNT_USER_MODEL_USERNAME_FIELD = None
 ACCOUNT_LOGIN_METHODS = {"email"}
@@ -245,17 +258,16 @@ ACCOUNT_LOGIN_TIMEOUT = 3600
 ACCOUNT_REAUTHENTICATION_REQUIRED = True
 ACCOUNT_REAUTHENTICATION_TIMEOUT = 300
 ACCOUNT_LOGIN_ON_PASSWORD_RESET = True
-ACCOUNT_PASSWORD_RESET_TOKEN_GENERATOR = "accounts.tokens.ResetTokenGenerator"
+ACCOUNT_PASSWORD_RESET_TOKEN_GENERATOR = "accounts.sign_in.reset_tokens.ResetTokenGenerator"
 ACCOUNT_LOGOUT_ON_GET = False
 ACCOUNT_SESSION_REMEMBER = True
 ACCOUNT_EMAIL_SUBJECT_PREFIX = ""
-# `False` would also remove the limit on codes sent by e-mail. accounts.throttling counts sign-ins, passwords
-# that are typed again and requests for a reset link (D21). Pages that are not mounted keep allauth's limits.
+# `False` would also remove the limit on codes sent by e-mail. accounts.throttling counts sign-ups, sign-ins, passwords
+# that are typed again and requests for a reset link, accounts.factors.failures second factors (D21). Pages that are not
+# mounted keep allauth's limits.
 ACCOUNT_RATE_LIMITS = {
-    "signup": "20/m/ip" if RATES else None,
-    "login_failed": "5/5m/key",
-    **dict.fromkeys(("login", "reset_password", "change_password", "reauthenticate")),
-    "reset_password_from_key": "20/m/ip" if RATES else None,
+    **dict.fromkeys(("signup", "login", "login_failed", "change_password", "reauthenticate")),
+    **dict.fromkeys(("reset_password", "reset_password_from_key")),
     "confirm_email": "1/10s/key" if RATES else None,
 }
 
@@ -272,6 +284,7 @@ MFA_FORMS = {
     "authenticate_webauthn": "accounts.factors.forms.PasskeyAuthenticateForm",
     "reauthenticate_webauthn": "accounts.factors.forms.PasskeyReauthenticateForm",
 }
+MFA_RATE_LIMITS = {"webauthn_login": None}  # accounts.throttling counts passkeys that are not accepted
 MFA_SUPPORTED_TYPES = ["totp", "recovery_codes", "webauthn"]
 MFA_PASSKEY_LOGIN_ENABLED = MFA_PASSKEY_SIGNUP_ENABLED = True
 MFA_WEBAUTHN_USER_VERIFICATION = "required"

@@ -2,12 +2,17 @@
 
 from django.contrib import admin
 from django.urls import include, path
+from django.views.generic import RedirectView
 
 import accounts.admin  # noqa: F401  (registers its models: see config.apps.AdminConfig)
 import oauth_bridge.applications.admin  # noqa: F401
 from config import branding, health
 
 urlpatterns = [
+    # allauth redirects to `account_email`, its page of e-mail addresses. Here the profile shows the address. The path
+    # is not below /accounts, or else allauth's middleware would redirect /accounts/, which must not exist (D2).
+    path("", RedirectView.as_view(pattern_name="profile"), name="account_email"),
+    path("accounts", RedirectView.as_view(pattern_name="profile", http_method_names=["get", "head"])),
     path("", include("oauth_bridge.urls")),
     path("", include("accounts.urls")),
     path("admin/", admin.site.urls),
@@ -16,8 +21,8 @@ urlpatterns = [
     path("health/ready", health.ready),
 ]
 
-handler400 = "config.handlers.bad_request"
-handler403 = "config.handlers.forbidden"
-handler404 = "config.handlers.not_found"
+handler400 = "config.http.handlers.bad_request"
+handler403 = "config.http.handlers.forbidden"
+handler404 = "config.http.handlers.not_found"
 handler429 = "accounts.retry_later.too_many_requests"
-handler500 = "config.handlers.server_error"
+handler500 = "config.http.handlers.server_error"

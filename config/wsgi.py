@@ -6,14 +6,8 @@ from collections.abc import Iterable
 from contextlib import suppress
 from wsgiref.types import InputStream, StartResponse, WSGIEnvironment
 
-from django.conf import settings
-from django.core.cache import close_caches
-from django.core.signals import request_finished, request_started
 from django.core.wsgi import get_wsgi_application
-from django.db import reset_queries
 from django.http import UnreadablePostError
-
-from config.infrastructure import postgresql
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 
@@ -21,13 +15,7 @@ CONTENT_TYPE_MAX_LENGTH = 256  # characters
 # The only media type parameter that a view needs.
 BOUNDARY = re.compile(r';\s*boundary=("?)([\w\'()+,./:=? -]{1,70})\1\s*(?=;|$)', re.ASCII | re.IGNORECASE)
 
-postgresql.timeouts["statement_timeout"] = postgresql.STATEMENT_TIMEOUT_SECONDS
 django_application = get_wsgi_application()
-
-# They find nothing to do, and take a twentieth of a request: no cache of ours is closed, and only DEBUG keeps queries.
-request_finished.disconnect(close_caches)
-if not settings.DEBUG:
-    request_started.disconnect(reset_queries)
 
 
 class WholeBody:

@@ -116,6 +116,7 @@ def callback():
         answer.raise_for_status()
         session["person"] = answer.json()
     except OAuthError as refused:  # access_denied when the person refused
+        session.pop("person", None)  # of an earlier sign-in
         session["problem"] = refused.error if refused.error == "access_denied" else refused.description or refused.error
     return redirect(url_for("home"))
 

@@ -3,21 +3,46 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from dataclasses import dataclass
 from uuid import UUID
 
 from django.http import HttpRequest
+from django.utils.functional import SimpleLazyObject
 from oauth2_provider.settings import oauth2_settings
 
+from config.infrastructure import events
+from config.infrastructure.errors import RequestError
+from config.infrastructure.events import Event
 from config.infrastructure.network import client_address
 from oauth_bridge.consent.request import DamagedRequest, PendingRequest
-from oauth_bridge.errors import Fault, RequestError
-from oauth_bridge.protocol import authentication, authorization, exchange, parameters, userinfo
+from oauth_bridge.errors import OAuthFault
+from oauth_bridge.models import Application
+from oauth_bridge.protocol import (
+    authorization_header,
+    authorization_request,
+    parameter_parsing,
+    token_exchange,
+    userinfo,
+)
+from oauth_bridge.protocol.parameter_parsing import Parameters
 from oauth_bridge.responses import callback_error_url, callback_url
 from oauth_bridge.storage import codes
 from oauth_bridge.storage.tokens import Bearer
 
 Response = tuple[str | None, dict[str, str], str, int]  # URL, headers, body, status
+
+
+@dataclass(frozen=True, slots=True)
+class VerifiedRequest:
+    """An authorization request that `authorization.verify` accepts: the `credentials` of the toolkit's views.
+
+    `form` is empty unless the request is a post.
+    """
+
+    application: Application
+    pending: PendingRequest
+    query: Parameters
+    form: dict[str, str]
 
 
 class Backend:
@@ -26,59 +51,58 @@ class Backend:
     def __init__(self, server: object) -> None:
         """The toolkit passes an oauthlib server, which is not used. docs/architecture.md has the reason."""
 
-    def validate_authorization_request(self, request: HttpRequest) -> tuple[list[str], dict[str, Any]]:
-        """The one scope, and the credentials `application`, `pending`, `query` and `form`.
-
-        Requested scopes are ignored (D18). `form` is None unless the request is a post.
+    def validate_authorization_request(self, request: HttpRequest) -> tuple[list[str], VerifiedRequest]:
+        """The one scope, because requested ones are ignored (D18), and the request.
 
         Raises RequestError: the signature of the pending request is wrong, or as `parameters.of_form`,
         `PendingRequest.of_link` and `authorization.verify`.
         """
-        form = parameters.of_form(request, has_been_read=True) if request.method == "POST" else None
+        is_post = request.method == "POST"
+        form = parameter_parsing.of_form(request, has_been_read=True) if is_post else {}
         try:
-            query = parameters.of_query(request)
-            pending = PendingRequest.of_link(query) if form is None else PendingRequest.of_form(form)
-        except DamagedRequest:
-            raise RequestError(Fault.REQUEST_DAMAGED) from None
-        application = authorization.verify(pending)
-        return [userinfo.PROFILE_SCOPE], {
-            "application": application,
-            "pending": pending,
-            "query": query,
-            "form": form,
-        }
+            query = parameter_parsing.of_query(request)
+            pending = PendingRequest.of_form(form) if is_post else PendingRequest.of_link(query)
+        except DamagedRequest as damaged:
+            raise RequestError(OAuthFault.REQUEST_DAMAGED).about(cause=str(damaged)) from None
+        application = authorization_request.verify(pending)
+        return [userinfo.PROFILE_SCOPE], VerifiedRequest(application, pending, query, form)
 
     def create_authorization_response(
-        self, request: HttpRequest, scopes: list[str], credentials: dict[str, Any], allow: bool
+        self, request: HttpRequest, scopes: list[str], credentials: VerifiedRequest, allow: bool
     ) -> Response:
         """The callback with a code or, when the person refused, with `access_denied`.
 
-        Raises AlreadyRedeemed: as `codes.issue`.
+        Raises AlreadyRedeemed: as `codes.issue` and `codes.discard`.
         """
-        pending: PendingRequest = credentials["pending"]
+        pending = credentials.pending
         if not allow:
-            if request.user.is_authenticated:
-                codes.discard(UUID(pending.attempt), request.user)
-            return callback_error_url(pending.redirect_uri, RequestError(Fault.REFUSED), pending.state), {}, "", 302
+            # The person of the page. By now they may be signed out, or somebody else may be signed in.
+            person_id = pending.person_id or request.user.pk
+            codes.discard(UUID(pending.attempt), person_id)
+            refused = RequestError(OAuthFault.REFUSED).about(client=credentials.application, person=person_id)
+            return callback_error_url(pending.redirect_uri, refused, pending.state), {}, "", 302
         attempt = codes.Attempt(
             id=UUID(pending.attempt),
-            application=credentials["application"],
+            application=credentials.application,
             redirect_uri=pending.redirect_uri,
             scope=" ".join(scopes),
             code_challenge=pending.parameters.get("code_challenge", ""),
         )
         code = codes.issue(attempt, request.user, request.received_at)  # type: ignore[arg-type, attr-defined]
+        events.write(Event.CODE_ISSUED, client_id=credentials.application.client_id, person=request.user.pk)
         return callback_url(pending.redirect_uri, code=code, state=pending.state), {}, "", 302
 
     def create_token_response(self, request: HttpRequest) -> Response:
         """The JSON with the access token. Sets `request.access_token` to the token's row.
 
-        Raises RequestError: as `client_credentials`, `of_form` and `exchange`.
+        Raises RequestError: as `client_credentials`, `of_form` and `exchange_code`.
         """
-        form = authentication.client_credentials(request, parameters.of_form(request))
-        token, request.access_token = exchange.exchange(form, client_address(request))  # type: ignore[attr-defined]
+        form = authorization_header.client_credentials(request, parameter_parsing.of_form(request))
+        exchanged = token_exchange.exchange_code(form, client_address(request))
+        # Only receivers of `app_authorized` read the row, and most installations have none.
+        request.access_token = SimpleLazyObject(lambda: exchanged.redemption.token)  # type: ignore[attr-defined]
         body = {
-            "access_token": token,
+            "access_token": exchanged.access_token,
             "token_type": "Bearer",
             "expires_in": oauth2_settings.ACCESS_TOKEN_EXPIRE_SECONDS,
         }

@@ -1,131 +1,99 @@
-"""The table of all errors of the service: status, `error` and public sentence. Specification 7; D19.
-
-A sentence names the error and its remedy, in the characters that RFC 6749 §5.2 allows (no quotation mark, no
-backslash, ASCII only). It contains only facts that anybody may know.
-"""
+"""The faults of the three operations, in the order of their checks; a refusal at authorize. Specification 4, 7; D19."""
 
 from __future__ import annotations
 
-import re
-from enum import Enum
 from typing import TYPE_CHECKING
 
-from django.utils.translation import gettext
 from django.utils.translation import gettext_noop as _  # marks the sentences that a page may show
 
-from config.infrastructure.translation import TranslatableText
+from config.infrastructure.errors import Fault, RequestError
 
 if TYPE_CHECKING:
-    from accounts.returning import Caption
-
-NOT_ALLOWED = re.compile(r"[^\x20-\x21\x23-\x5B\x5D-\x7E]")
+    from accounts.return_path import Caption
 
 
-class Fault(Enum):
-    """One kind of error: HTTP status, `error`, `error_description`."""
+class OAuthFault(Fault):
+    """Faults of authorize, token and user info."""
 
-    def __init__(self, status: int, error: str, sentence: str) -> None:
-        self.status = status
-        self.error = error
-        self.sentence = sentence
-
-    # Any operation
-    BAD_REQUEST = (
-        400,
-        "invalid_request",
-        _("The request is malformed and could not be read. Check it and send it again."),
-    )
-    HOST = 400, "invalid_request", _("This host name is not served here. The operator names it in ALLOWED_HOSTS.")
-    HOST_NAMED = (
-        400,
-        "invalid_request",
-        _("The request is for the host {host}, but ALLOWED_HOSTS holds {hosts}. Use one of these, or add it there."),
-    )
-    CSRF = (
-        403,
-        "access_denied",
-        _("The form was out of date or came from elsewhere. Open the page again and repeat it."),
-    )
-    FORBIDDEN = 403, "access_denied", _("You may not do this. Sign in with an account that may.")
-    NOT_FOUND = 404, "not_found", _("There is nothing at this path. {hint}")
-    METHOD = 405, "method_not_allowed", _("This path does not take {method}. Use {allow}.")
-    LINE_TOO_LONG = 414, "invalid_request", "The request line is too long. Send a shorter address."
-    HEADER_TOO_LONG = (
-        431,
-        "invalid_request",
-        _("The header {name} is longer than {limit} characters. Send a shorter one."),
-    )
-    HEADERS_TOO_LARGE = 431, "invalid_request", "The request headers are too large. Send fewer or shorter ones."
-    RATE_LIMITED = 429, "rate_limited", _("Too many requests. Wait {seconds} seconds and try again.")
-    SERVER_ERROR = (
-        500,
-        "server_error",
-        _("Something went wrong on our side. Quote the reference {reference} to support."),
-    )
-    AWAY = 503, "temporarily_unavailable", _("The service cannot use its database now. Try again in a few seconds.")
-    BUSY = 503, "temporarily_unavailable", _("Too many passwords are being checked now. Try again in a few seconds.")
     SPECULATIVE = (
         503,
         "temporarily_unavailable",
-        _("This page is not served to prefetching, frames, images or scripts. Open it as a page of its own."),
+        _("This page is not served to prefetching, frames, images or scripts."),
+        _("Open it as a page of its own."),
     )
 
     # Parameters
-    MISSING = 400, "invalid_request", _("The parameter {name} is missing. Send it once, with a value.")
-    REPEATED = 400, "invalid_request", _("The parameter {name} was sent more than once. Send it once.")
+    MISSING = (400, "invalid_request", _("The parameter {name} is missing."), _("Send it once, with a value."))
+    REPEATED = (400, "invalid_request", _("The parameter {name} was sent more than once."), _("Send it once."))
     MALFORMED = (
         400,
         "invalid_request",
-        _("The parameter {name} holds a control character or is not UTF-8. Check how it was encoded."),
+        _("The parameter {name} holds a control character or is not UTF-8."),
+        _("Check how it was encoded."),
     )
-    PADDED = 400, "invalid_request", _("The {name} begins or ends with a space or a line end. Send it without.")
-    MEDIA_TYPE = (
+    PADDED = (400, "invalid_request", _("The {name} begins or ends with a space or a line end."), _("Send it without."))
+    IN_URL = (
         400,
         "invalid_request",
-        _("The body is {given}. Send the parameters as application/x-www-form-urlencoded."),
+        _("The URL holds parameters."),
+        _("Send them in the request body, never in the URL."),
     )
-    IN_URL = 400, "invalid_request", _("The URL holds parameters. Send them in the request body, never in the URL.")
-    TOO_MANY_FIELDS = (
-        400,
-        "invalid_request",
-        _("The form has more than {limit} fields or files. Send fewer, of a list of rows at most 30 at once."),
-    )
-    TOO_LARGE = 413, "invalid_request", _("The request body is too large. At most {limit} bytes are read.")
 
     # Authorize: the client or the callback address is not verified
     CLIENT_UNKNOWN = (
         400,
         "invalid_request",
-        _("No application with this client_id is registered. Check the client_id in the link."),
+        _("No application with this client_id is registered."),
+        _("Check the client_id in the link."),
     )
     CLIENT_DISABLED = (
         400,
         "unauthorized_client",
-        _("The application is switched off. Only the operator of this service can change that."),
+        _("The application is switched off."),
+        _("Only the operator of this service can change that."),
     )
     REDIRECT_URI_MISMATCH = (
         400,
         "invalid_request",
-        _(
-            "The redirect_uri is not one that is registered for this application. It must be equal in every character."
-            " Check {parts} of the one in the link."
-        ),
+        _("The redirect_uri is not one that is registered for this application."),
+        _("It must be equal in every character. Check {parts} of the one in the link."),
     )
     REQUEST_DAMAGED = (
         400,
         "invalid_request",
-        _("This link is damaged or was not made here. Go back to the application and sign in again."),
+        _("This link is damaged or was not made here."),
+        _("Go back to the application and sign in again."),
+    )
+
+    # Authorize: answered by a page of its own
+    ATTEMPT_FINISHED = (
+        400,
+        "invalid_request",
+        "The application has received the profile that this page was for.",
+        "Start the sign-in again in the application.",
+    )
+    CONSENT_PAGE_OUTDATED = (
+        403,
+        "access_denied",
+        "The consent page was out of date, or shown to another account or browser session.",
+        "Confirm once more.",
     )
 
     # Authorize: sent to the callback address
-    RESPONSE_TYPE = 400, "unsupported_response_type", "The response_type is not supported. Send response_type=code."
-    REFUSED = 403, "access_denied", "The person refused the authorization."
+    RESPONSE_TYPE = (
+        400,
+        "unsupported_response_type",
+        "The response_type is not supported.",
+        "Send response_type=code.",
+    )
+    REFUSED = (403, "access_denied", "The person refused the authorization.")
     CHALLENGE_NEEDED = (
         400,
         "invalid_request",
-        "This application has no secret, so code_challenge is required. Send one with code_challenge_method=S256.",
+        "This application has no secret, so code_challenge is required.",
+        "Send one with code_challenge_method=S256.",
     )
-    CHALLENGE_METHOD = 400, "invalid_request", "The code_challenge_method is not supported. Send S256."
+    CHALLENGE_METHOD = (400, "invalid_request", "The code_challenge_method is not supported.", "Send S256.")
     CHALLENGE_MALFORMED = (
         400,
         "invalid_request",
@@ -133,21 +101,29 @@ class Fault(Enum):
     )
 
     # Token
-    GRANT_TYPE = 400, "unsupported_grant_type", "The grant_type is not supported. Send grant_type=authorization_code."
+    GRANT_TYPE = (
+        400,
+        "unsupported_grant_type",
+        "The grant_type is not supported.",
+        "Send grant_type=authorization_code.",
+    )
     TWO_AUTHENTICATIONS = (
         400,
         "invalid_request",
-        "The client_secret in the body and the one in the Authorization header differ. Send the right one, once.",
+        "The client_secret in the body and the one in the Authorization header differ.",
+        "Send the right one, once.",
     )
     CLIENT_DIFFERS = (
         400,
         "invalid_request",
-        "The client_id in the body and the one in the Authorization header differ. Send the right one, once.",
+        "The client_id in the body and the one in the Authorization header differ.",
+        "Send the right one, once.",
     )
     CLIENT_SCHEME = (
         401,
         "invalid_client",
-        "The Authorization header has {scheme}. Use Basic there, or client_id and client_secret in the body.",
+        "The Authorization header has {scheme}.",
+        "Use Basic there, or client_id and client_secret in the body.",
     )
     BASIC_MALFORMED = (
         401,
@@ -157,46 +133,64 @@ class Fault(Enum):
     CLIENT_SECRET_MISSING = (
         401,
         "invalid_client",
-        "The parameter client_secret is missing and the application could not be authenticated without it."
-        " Check client_id, and send client_secret, or code_verifier if the application has no secret.",
+        "The parameter client_secret is missing and the application could not be authenticated without it.",
+        "Check client_id, and send client_secret, or code_verifier if the application has no secret.",
     )
     CLIENT_NOT_AUTHENTICATED = (
         401,
         "invalid_client",
-        "The application could not be authenticated. Check client_id and client_secret.",
+        "The application could not be authenticated.",
+        "Check client_id and client_secret.",
+    )
+    CLIENT_SWITCHED_OFF = (
+        401,
+        "invalid_client",
+        "The client_secret is right, but the application is switched off.",
+        "Only the operator of this service can change that.",
     )
     CLIENT_SECRET_EXPIRED = (
         401,
         "invalid_client",
-        "The client_secret has expired. Use the newer one of this application.",
+        "The client_secret has expired.",
+        "Use the newer one of this application.",
     )
-    CODE_UNKNOWN = 400, "invalid_grant", "The code is not known. Send it exactly as it came to the callback address."
+    CODE_UNKNOWN = (
+        400,
+        "invalid_grant",
+        "The code is not known.",
+        "Send it exactly as it came to the callback address.",
+    )
     CODE_OF_ANOTHER = (
         400,
         "invalid_grant",
-        "The code was issued to another application. Send the client_id that the sign-in was started with.",
+        "The code was issued to another application.",
+        "Send the client_id that the sign-in was started with.",
     )
-    CODE_EXPIRED = 400, "invalid_grant", "The code is older than 10 minutes. Start the sign-in again."
+    CODE_EXPIRED = (400, "invalid_grant", "The code is older than 10 minutes.", "Start the sign-in again.")
     CODE_SPENT = (
         400,
         "invalid_grant",
-        "The code was already used {age} seconds ago, and its access token has been revoked. Start the sign-in again.",
+        "The code was already used {age} seconds ago, and its access token has been revoked.",
+        "Start the sign-in again.",
     )
     CODE_RACED = (
         400,
         "invalid_grant",
-        "The code was used by another request less than 3 seconds ago. Use the access token that request received.",
+        "The code was used by another request less than 3 seconds ago.",
+        "Use the access token that request received.",
     )
-    CODE_REVOKED = 400, "invalid_grant", "The code has been revoked. Start the sign-in again."
+    CODE_REVOKED = (400, "invalid_grant", "The code has been revoked.", "Start the sign-in again.")
     CODE_PERSON_AWAY = (
         400,
         "invalid_grant",
-        "The account of the person who signed in is switched off. Only the operator of this service can change that.",
+        "The account of the person who signed in is switched off.",
+        "Only the operator of this service can change that.",
     )
     CODE_REDIRECT_URI = (
         400,
         "invalid_grant",
-        "The redirect_uri is {sent}, but the code was issued for {issued_for}. Send that one.",
+        "The redirect_uri is {sent}, but the code was issued for {issued_for}.",
+        "Send that one.",
     )
     VERIFIER_MALFORMED = (
         400,
@@ -206,71 +200,55 @@ class Fault(Enum):
     VERIFIER_MISSING = (
         400,
         "invalid_grant",
-        "The code was requested with a code_challenge, so code_verifier is required. Send the one it was made from.",
+        "The code was requested with a code_challenge, so code_verifier is required.",
+        "Send the one it was made from.",
     )
     VERIFIER_WRONG = (
         400,
         "invalid_grant",
-        "The code_verifier does not match the code_challenge. Send the one it was made from.",
+        "The code_verifier does not match the code_challenge.",
+        "Send the one it was made from.",
     )
     VERIFIER_UNASKED = (
         400,
         "invalid_grant",
-        "A code_verifier was sent, but no code_challenge in the link that the code came from. Send both or neither.",
+        "A code_verifier was sent, but no code_challenge in the link that the code came from.",
+        "Send both or neither.",
     )
 
     # User info
     TOKEN_MISSING = (
         401,
         "invalid_token",
-        "No access token was sent. Send it in the Authorization header as Bearer followed by the token.",
+        "No access token was sent.",
+        "Send it in the Authorization header as Bearer followed by the token.",
     )
     TOKEN_SCHEME = (
         401,
         "invalid_token",
-        "The Authorization header has {scheme}. Send Bearer, one space, and the access token.",
+        "The Authorization header has {scheme}.",
+        "Send Bearer, one space, and the access token.",
     )
-    TOKEN_MALFORMED = 401, "invalid_token", "The Authorization header must be Bearer, one space, and the access token."
-    TOKEN_UNKNOWN = 401, "invalid_token", "The access token is not known. Start the sign-in again."
-    TOKEN_EXPIRED = 401, "invalid_token", "The access token is older than 1 hour. Start the sign-in again."
-    TOKEN_REVOKED = 401, "invalid_token", "The access token has been revoked. Start the sign-in again."
+    TOKEN_MALFORMED = (
+        401,
+        "invalid_token",
+        "The Authorization header must be Bearer, one space, and the access token.",
+    )
+    TOKEN_UNKNOWN = (401, "invalid_token", "The access token is not known.", "Start the sign-in again.")
+    TOKEN_EXPIRED = (401, "invalid_token", "The access token is older than 1 hour.", "Start the sign-in again.")
+    TOKEN_REVOKED = (401, "invalid_token", "The access token has been revoked.", "Start the sign-in again.")
     TOKEN_SCOPE = (
         403,
         "insufficient_scope",
-        "The access token does not carry the right to read the profile. Start the sign-in again.",
+        "The access token does not carry the right to read the profile.",
+        "Start the sign-in again.",
     )
     NO_VERIFIED_EMAIL = (
         403,
         "access_denied",
-        "The person has no confirmed e-mail address now. Start the sign-in again, so that they can confirm one.",
+        "The person has no confirmed e-mail address now.",
+        "Start the sign-in again, so that they can confirm one.",
     )
-
-    def describe(self, **details: object) -> str:
-        """The public sentence with `details` filled in. Characters that RFC 6749 does not allow become `?`."""
-        return NOT_ALLOWED.sub("?", self.sentence.format(**details)).strip()
-
-    def translate(self, **details: object) -> str:
-        """As `describe`, for a page: in the active language. Only what was sent is restricted to those characters."""
-        spoken = {
-            name: detail.translate() if isinstance(detail, TranslatableText) else NOT_ALLOWED.sub("?", str(detail))
-            for name, detail in details.items()
-        }
-        return gettext(self.sentence).format(**spoken).strip()
-
-
-class RequestError(Exception):
-    """The request is rejected. `fault` is the reason; `headers` are added to the response.
-
-    `details` are inserted in `description`, the public sentence. The exception's text is the name of the fault alone,
-    so that a traceback in a log shows no part of the request.
-    """
-
-    def __init__(self, fault: Fault, headers: dict[str, str] | None = None, **details: object) -> None:
-        super().__init__(fault.name)
-        self.fault = fault
-        self.headers = headers or {}
-        self.description = fault.describe(**details)
-        self.details = details
 
 
 class UnverifiedRequest(RequestError):

@@ -25,10 +25,10 @@ from django.utils.translation import gettext_lazy as _
 from django.utils.translation import gettext_noop
 from oauth2_provider.models import AbstractApplication
 
-from accounts.returning import Caption
+from accounts.return_path import Caption
 from config.infrastructure.validators import refuse_control_characters
-from oauth_bridge.links import shown_host, validate_page, validate_sign_in_start
-from oauth_bridge.redirect_uris import split_lines, validate_lines
+from oauth_bridge.page_addresses import shown_host, validate_page, validate_sign_in_start
+from oauth_bridge.redirect_uri_registration import split_lines, validate_lines
 
 NAME_MAX_LENGTH = 80
 
@@ -142,6 +142,8 @@ class ApplicationSecret(models.Model):
 
     class Meta:
         ordering = ["-id"]
+        # By the digest it is told that a wrong secret is another application's.
+        indexes: ClassVar[list[models.Index]] = [models.Index(fields=["digest"], name="oauth_bridge_secret_digest")]
 
     @property
     def works(self) -> bool:
@@ -185,7 +187,7 @@ class AuthorizationCode(models.Model):
 
     # Not columns: `storage.codes.explain` sets them when it reads the row.
     person_is_active: bool
-    is_ended: bool
+    ended_by: str | None
 
     class Meta:
         swappable = "OAUTH2_PROVIDER_GRANT_MODEL"
@@ -206,6 +208,10 @@ class AccessToken(models.Model):
     revoked_at = models.DateTimeField(null=True)
     person_version = _version()
     application_version = _version()
+
+    # Not columns: `storage.tokens` sets them when it explains why a token is not valid.
+    client_id: str | None
+    ended_by: str | None
 
     class Meta:
         swappable = "OAUTH2_PROVIDER_ACCESS_TOKEN_MODEL"

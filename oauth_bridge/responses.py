@@ -5,7 +5,6 @@ Specification 7; D4, D6, D19, D20. The sentences are in `errors`.
 
 from __future__ import annotations
 
-import logging
 import re
 from http import HTTPStatus
 from typing import Any
@@ -18,12 +17,11 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
+from config.infrastructure import errors, paths, references
+from config.infrastructure.errors import Fault, RequestError, SiteFault
 from config.infrastructure.translation import TranslatableText
-from oauth_bridge import paths
-from oauth_bridge.errors import Fault, RequestError
-from oauth_bridge.redirect_uris import mark_likely_differences
-
-logger = logging.getLogger("oauth_bridge")
+from oauth_bridge.errors import OAuthFault
+from oauth_bridge.redirect_uri_differences import mark_likely_differences
 
 # Where clients look for the endpoints (OpenID Connect Discovery §4, RFC 8414 §3) and for keys that do not exist here.
 DISCOVERY = re.compile(
@@ -35,7 +33,7 @@ SHOWN_ADDRESS_LENGTH = 400
 
 def error_response(request: HttpRequest, error: RequestError) -> HttpResponse:
     """The error as a page or as JSON, with its headers. Specification 7; D19."""
-    logger.info("refused", extra={"fault": error.fault.name, "status": error.fault.status})
+    errors.report(error)
     if wants_page(request):
         response = _page(request, error)
     else:
@@ -48,7 +46,7 @@ def error_response(request: HttpRequest, error: RequestError) -> HttpResponse:
 
 def wants_page(request: HttpRequest) -> bool:
     """Whether a person reads the answer: `Accept` names text/html, and the path is not one for programs (D4, D19)."""
-    if paths.is_for_programs(request.path):
+    if paths.kind_of(request.path).is_for_programs:
         return False
     accepted = request.META.get("HTTP_ACCEPT", "").split(",")
     return any(media.partition(";")[0].strip().lower() == "text/html" for media in accepted)
@@ -58,7 +56,7 @@ def not_found(request: HttpRequest) -> HttpResponse:
     """404, with the right path when only a slash at its end is wrong (D2), and with the endpoints for discovery."""
     bare = request.path.rstrip("/")
     hint = TranslatableText(gettext_noop("Compare it with the documentation."))
-    if bare in (paths.AUTHORIZE, paths.TOKEN, paths.USERINFO):
+    if bare in paths.OPERATIONS:
         hint = TranslatableText(gettext_noop("Use {path} without the slash at the end."), path=bare)
     elif DISCOVERY.search(request.path):
         api = (settings.BASE_URL + path for path in (paths.TOKEN, paths.USERINFO))
@@ -67,7 +65,7 @@ def not_found(request: HttpRequest) -> HttpResponse:
             "This service does not speak OpenID Connect yet. Configure its endpoints by hand: {endpoints}."
         )
         hint = TranslatableText(text, endpoints=endpoints)
-    return error_response(request, RequestError(Fault.NOT_FOUND, hint=hint))
+    return error_response(request, RequestError(SiteFault.NOT_FOUND, hint=hint))
 
 
 def callback_url(redirect_uri: str, **parameters: str | None) -> str:
@@ -78,7 +76,7 @@ def callback_url(redirect_uri: str, **parameters: str | None) -> str:
 
 def callback_error_url(redirect_uri: str, error: RequestError, state: str | None) -> str:
     """The callback address with the error. RFC 6749 §4.1.2.1."""
-    logger.info("refused at the callback", extra={"fault": error.fault.name})
+    errors.report(error)
     description = quote(error.description, safe="")
     return callback_url(redirect_uri, error=error.fault.error, error_description=description, state=state)
 
@@ -109,7 +107,7 @@ def _page(request: HttpRequest, error: RequestError) -> HttpResponse:
         "for_developers": is_sign_in,
         "sent_address": getattr(error, "sent_address", ""),
         "time": timezone.now(),
-        "reference": getattr(request, "reference", ""),
+        "reference": references.current.get(),
         "retry_url": request.get_full_path() if status in RETRYABLE and request.method == "GET" else "",
     }
     context["sent_parts"] = mark_likely_differences(context["sent_address"][:SHOWN_ADDRESS_LENGTH])
@@ -151,9 +149,9 @@ SIGN_IN_TITLE = gettext_noop("This sign-in can't go on")
 SIGN_IN_MESSAGE = gettext_noop(
     "The application that sent you here made a mistake in its link. Nothing was shared, and you did nothing wrong."
 )
-SIGN_IN_WORDS = {
-    Fault.CLIENT_DISABLED: gettext_noop("The application that sent you here is switched off. Nothing was shared."),
-    Fault.REQUEST_DAMAGED: gettext_noop("The link to this page is damaged or incomplete. Nothing was shared."),
+SIGN_IN_WORDS: dict[Fault, str] = {
+    OAuthFault.CLIENT_DISABLED: gettext_noop("The application that sent you here is switched off. Nothing was shared."),
+    OAuthFault.REQUEST_DAMAGED: gettext_noop("The link to this page is damaged or incomplete. Nothing was shared."),
 }
 APPLICATION_MESSAGE = gettext_noop(
     "%(name)s sent you here with a callback address that this service doesn't know."

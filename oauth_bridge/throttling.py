@@ -6,17 +6,15 @@ turns all limits off.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from uuid import UUID
 
 from django.http import HttpRequest
 
 from config.infrastructure import limits
+from config.infrastructure.errors import RequestError, SiteFault
 from config.infrastructure.limits import Counter
 from config.infrastructure.network import client_address
-from oauth_bridge.credentials import digest_of
-from oauth_bridge.errors import Fault, RequestError
+from oauth_bridge.random_values import digest_of
 
 # The part of a public application's limit at user info that one person may use.
 SHARE_OF_ONE_PERSON = 0.1
@@ -24,30 +22,27 @@ SHARE_OF_ONE_PERSON = 0.1
 
 def authorize(request: HttpRequest) -> None:
     """RATE_AUTHORIZE: authorization requests from one network address."""
-    _raise_if_limited(limits.count(*limits.by_address("authorize", client_address(request))))
+    _raise_if_limited("authorize", limits.count(*limits.by_address("authorize", client_address(request))))
 
 
-@contextmanager
-def exchange(application_id: int, client_id: str, address: str, *, is_public: bool) -> Iterator[None]:
-    """RATE_TOKEN: exchanges of one application. The code is redeemed inside this context.
+def before_exchange(application_id: int, *, is_public: bool) -> None:
+    """RATE_TOKEN: exchanges of one application. Called before the code is redeemed.
 
     A confidential client is already authenticated, so every exchange counts. A public client is identified only by a
-    redeemed code, because anybody can send its client_id: only successes count against the application's limit, which
-    is checked first, and failures count against the address. Concurrent exchanges of a public client may therefore
-    exceed the limit.
+    redeemed code, because anybody can send its client_id: only successes count against the application's limit, and
+    failures count against the address (`after_exchange`). Concurrent exchanges of a public client may therefore exceed
+    the limit.
     """
     counter = Counter("token", str(application_id))
-    if not is_public:
-        _raise_if_limited(limits.count(counter))
-        yield
-        return
-    _raise_if_limited(limits.exceeded(counter))
-    try:
-        yield
-    except RequestError:
+    _raise_if_limited("token", limits.exceeded(counter) if is_public else limits.count(counter))
+
+
+def after_exchange(application_id: int, client_id: str, address: str, *, is_public: bool, failed: bool) -> None:
+    """Counts the exchange of a public client, once its result is known; see `before_exchange`."""
+    if is_public and failed:
         token_failure(address, client_id)
-        raise
-    limits.count(counter)
+    elif is_public:
+        limits.count(Counter("token", str(application_id)))
 
 
 def token_failure(address: str, client_id: str) -> None:
@@ -69,7 +64,7 @@ def userinfo(application_id: int, person_id: UUID, *, is_public: bool) -> None:
     counters = [Counter("userinfo", str(application_id))]
     if is_public:
         counters.insert(0, Counter("userinfo", f"{application_id} {person_id}", SHARE_OF_ONE_PERSON))
-    _raise_if_limited(limits.count(*counters))
+    _raise_if_limited("userinfo", limits.count(*counters))
 
 
 def userinfo_failure(request: HttpRequest) -> None:
@@ -78,9 +73,10 @@ def userinfo_failure(request: HttpRequest) -> None:
 
 
 def _count_failure(*counters: Counter) -> None:
-    _raise_if_limited(limits.attempt(*counters))
+    _raise_if_limited(counters[0].name, limits.attempt(*counters))
 
 
-def _raise_if_limited(seconds: int) -> None:
+def _raise_if_limited(limit: str, seconds: int) -> None:
     if seconds:
-        raise RequestError(Fault.RATE_LIMITED, {"Retry-After": str(seconds)}, seconds=seconds)
+        error = RequestError(SiteFault.RATE_LIMITED, {"Retry-After": str(seconds)}, seconds=seconds)
+        raise error.about(cause=f"throttled_{limit}")

@@ -3,14 +3,14 @@
 from django.urls import path, re_path
 
 from oauth_bridge import views
+from oauth_bridge.account_pages import connections, export
 from oauth_bridge.applications import logos
-from oauth_bridge.consent import connections, export
 from oauth_bridge.openapi import document
 
 urlpatterns = [
-    path("oauth/authorize", views.AuthorizeView.as_view(), name="authorize"),
-    path("oauth/token", views.TokenView.as_view(), name="token"),
-    path("oauth/userinfo", views.UserinfoView.as_view(), name="userinfo"),
+    path("oauth/authorize", views.authorize, name="authorize"),
+    path("oauth/token", views.token, name="token"),
+    path("oauth/userinfo", views.user_info, name="userinfo"),
     path("openapi.json", document.published, name="openapi"),
     re_path(r"^(?P<path>(oauth|\.well-known)(/.*)?)$", views.unknown_path),
     path("accounts/applications", connections.applications, name="connected_applications"),

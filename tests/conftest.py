@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import shutil
-import signal
 import subprocess
 import sys
 import time
@@ -19,24 +18,27 @@ from django.conf import settings
 from django.core.cache import cache
 from django.core.management import execute_from_command_line
 from django.db import connection
+from django.test import Client, RequestFactory
 from django.test.utils import setup_databases, teardown_databases
-from redis import Redis
-from redis.exceptions import ConnectionError
 from whitenoise.middleware import WhiteNoiseMiddleware
 
-from accounts import pictures
+from accounts.pictures import reencoder_process
 from config.infrastructure import cache as redis_cache
-from tests import documented, factories, skips, workers
+from tests import documented, factories, forms, pages, skips, workers
 from tests.databases import migrate
 from tests.driver import RESPONSE_CHECKS, SEEN, OAuthDriver
 from tests.dump import database_text
 from tests.factories import PASSWORD, ApplicationFactory, PersonFactory, Registered
-from tests.server import Server, environment, free_port, running, serve
+from tests.factors import Account
+from tests.own_redis import OwnRedis
+from tests.server import Server, environment, running, serve
+from tests.smtp import MailServer
 
 Launch = Callable[..., Server]
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    RequestFactory.post = forms.post  # type: ignore[method-assign]
     config.addinivalue_line("markers", "contract(*sentences): the sentences of the contract that the test holds")
     RESPONSE_CHECKS.append(documented.check)
     workers.use_own_redis()
@@ -179,7 +181,7 @@ def commits_in_tests(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyP
 @pytest.fixture
 def real_passwords(quick_passwords: None, settings: Any) -> None:
     """Passwords cost what they cost in production."""
-    settings.PASSWORD_HASHERS = ["accounts.hashing.PasswordHasher"]
+    settings.PASSWORD_HASHERS = ["accounts.passwords.hashing.PasswordHasher"]
 
 
 @pytest.fixture
@@ -198,8 +200,8 @@ def patience() -> Iterator[None]:
     """Time-outs that a slow or busy machine does not reach. Servers under test keep those of the service."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(redis_cache, "SOCKET_TIMEOUT_SECONDS", 20)
-        patch.setattr(pictures, "WAIT_SECONDS", 120.0)
-        patch.setattr(pictures, "RUN_SECONDS", 120.0)
+        patch.setattr(reencoder_process, "WAIT_SECONDS", 120.0)
+        patch.setattr(reencoder_process, "RUN_SECONDS", 120.0)
         yield
 
 
@@ -324,6 +326,35 @@ def alice(committed: None) -> Any:
 
 
 @pytest.fixture
+def browser(alice: Any) -> Client:
+    """Django's test client, in which Alice has just signed in."""
+    return pages.browser_of(alice)
+
+
+@pytest.fixture
+def account(alice: Any) -> Account:
+    """Alice with an authenticator app."""
+    return Account(alice)
+
+
+@pytest.fixture
+def admin_user(committed: None) -> Any:
+    """The person of pytest-django's `admin_client`."""
+    return PersonFactory(nickname="Root", is_staff=True, is_superuser=True)
+
+
+@pytest.fixture
+def sign_up_is_open(settings: Any) -> None:
+    settings.SIGN_UP = "open"
+
+
+@pytest.fixture
+def passkeys_over_http(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The library wants https, except for localhost; tests run at http://testserver."""
+    monkeypatch.setattr("fido2.server.verify_rp_id", lambda _host, _origin: True)
+
+
+@pytest.fixture
 def mallory(committed: None) -> Any:
     return PersonFactory(nickname="Mallory", email=f"mallory-{time.time_ns()}@example.net")
 
@@ -348,38 +379,12 @@ def postgresql(committed: None) -> None:
         pytest.skip("needs PostgreSQL: set DATABASE_URL to one")
 
 
-class OwnRedis:
-    """A Redis server for one test, which may stop and start it."""
-
-    def __init__(self, program: str, folder: Path) -> None:
-        self.port = free_port()
-        self.command = [program, "--port", str(self.port), "--bind", "127.0.0.1", "--save", "", "--dir", str(folder)]
-        self.url = f"redis://127.0.0.1:{self.port}/0"
-        self.start()
-
-    def start(self) -> None:
-        self.process = subprocess.Popen(self.command, stdout=subprocess.DEVNULL)
-        with Redis(port=self.port) as client:
-            for _ in range(1200):
-                try:
-                    client.ping()
-                except ConnectionError:
-                    time.sleep(0.05)
-                else:
-                    return
-        raise AssertionError("Redis did not start")
-
-    def kill(self) -> None:
-        self.process.kill()
-        self.process.wait()
-
-    def pause(self) -> None:
-        """Stop answering, with all connections open."""
-        self.process.send_signal(signal.SIGSTOP)
-
-    def go_on(self) -> None:
-        """Answer again, after `pause`."""
-        self.process.send_signal(signal.SIGCONT)
+@pytest.fixture
+def mail_server() -> Iterator[MailServer]:
+    server = MailServer()
+    server.open()
+    yield server
+    server.close()
 
 
 @pytest.fixture

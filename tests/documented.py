@@ -12,10 +12,13 @@ from urllib.parse import parse_qsl, urlsplit
 import jsonschema_rs
 import requests
 
-from oauth_bridge.errors import Fault
+from config.infrastructure.errors import Fault, SiteFault
+from oauth_bridge.errors import OAuthFault
 from oauth_bridge.openapi.document import CALLBACK, document
 
 Json = dict[str, Any]
+
+FAULTS: dict[str, Fault] = {**SiteFault.__members__, **OAuthFault.__members__}
 
 
 def check(response: requests.Response) -> None:
@@ -37,6 +40,8 @@ def problems(method: str, path: str, status: int, headers: Mapping[str, str], bo
         return []
     operation = operations.get("get" if method == "HEAD" else method.lower())
     if operation is None:
+        if method == "OPTIONS" and status == 200:  # a preflight (D22), which browsers send by themselves
+            return [] if "Access-Control-Allow-Methods" in headers and not body else ["200 for OPTIONS"]
         operation = next(each for name, each in operations.items() if name in ("get", "post"))
         if status not in (400, 405, 414, 431, 500, 503):
             return [f"{status} for a method that is not described"]
@@ -78,7 +83,7 @@ def of_content(wanted: Json, content_type: str, body: bytes) -> list[str]:
     schema = {**content["schema"], "components": described()["components"]}
     found = [error.message for error in _validator(json.dumps(schema)).iter_errors(value)]
     if not found and "examples" in content:
-        faults = [Fault[name.upper()] for name in content["examples"]]
+        faults = [FAULTS[name.upper()] for name in content["examples"]]
         found += [] if _is_said(value, faults) else [f"the sentence {value['error_description']!r}"]
     return found
 

@@ -16,8 +16,8 @@ from django.contrib.auth.hashers import make_password
 from django.db import models
 from django.utils import timezone
 
-from accounts.hashing import PasswordHasher
 from accounts.models import User
+from accounts.passwords.hashing import PasswordHasher
 from oauth_bridge.models import AccessToken, Application, ApplicationSecret, AuthorizationCode, Consent
 
 PASSWORD = "correct horse battery staple"

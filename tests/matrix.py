@@ -47,7 +47,9 @@ def table() -> str:
     for sentence, tests in holders().items():
         said = SENTENCES.get(sentence, "unknown").replace("|", "\\|")
         rows.append(f"| {sentence} | {said} | {'<br>'.join(f'`{test}`' for test in tests) or '**none**'} |")
-    return "\n".join(rows)
+    pairs = list(marked())
+    tests = {test for _, test in pairs}
+    return "\n".join([*rows, "", f"{len(SENTENCES)} sentences, {len(tests)} tests, {len(pairs)} marks"])
 
 
 if __name__ == "__main__":

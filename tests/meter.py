@@ -52,7 +52,8 @@ class Meter:
         connection = socket.create_connection(("127.0.0.1", port), timeout=30)
         with closing(connection), suppress(ConnectionError):  # an answer may come before all was sent
             connection.sendall(data)
-            connection.shutdown(socket.SHUT_WR)
+            with suppress(OSError):  # the connection has ended already
+                connection.shutdown(socket.SHUT_WR)
             while connection.recv(65536):
                 pass
 

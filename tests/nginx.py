@@ -63,17 +63,20 @@ def configuration(folder: Path, port: int, upstream: int) -> str:
     return AROUND.format(folder=folder, documented=text, user=user)
 
 
+def program() -> str | None:
+    return shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin")
+
+
 @contextmanager
 def nginx(folder: Path, port: int, upstream: int) -> Iterator[subprocess.Popen[bytes]]:
     """nginx on the loopback `port`, which forwards to the server on `upstream`; it ends with the block."""
-    program = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin")
-    if program is None:
+    if (found := program()) is None:
         pytest.skip("needs nginx")
     folder.mkdir(exist_ok=True)
     folder.chmod(0o755)
     path = folder / "nginx.conf"
     path.write_text(configuration(folder, port, upstream), encoding="utf-8")
-    with subprocess.Popen([program, "-p", folder, "-c", path, "-e", folder / "start.log"]) as process:
+    with subprocess.Popen([found, "-p", folder, "-c", path, "-e", folder / "start.log"]) as process:
         try:
             end = time.monotonic() + START_SECONDS
             while not _is_open(port):

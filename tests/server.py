@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote, urlsplit
 
 import pytest
@@ -25,11 +26,47 @@ from tests import workers
 ROOT = Path(__file__).resolve().parent.parent
 running: list[Server] = []
 START_SECONDS = 30
+# As systemd with a socket unit: the listening socket is descriptor 3 of the process.
+HANDED_OVER = """
+import os, sys
+os.dup2(int(sys.argv[1]), 3)
+os.environ.update(LISTEN_FDS="1", LISTEN_PID=str(os.getpid()))
+os.execvp(sys.argv[2], sys.argv[2:])
+"""
 OURS = (
-    *("DATABASE_URL", "REDIS_URL", "SECRET_KEY", "DEBUG", "ALLOWED_HOSTS", "BASE_URL", "AUTH_URL", "EMAIL_URL"),
-    *("DEFAULT_FROM_EMAIL", "MEDIA_ROOT", "TRUSTED_PROXIES", "RATE_LIMITS", "SERVICE_NAME", "BIND", "WEB_CONCURRENCY"),
-    *("WEB_THREADS", "PRIVACY_URL", "TERMS_URL", "STAFF_SECOND_FACTOR", "SIGN_UP", "SERVICE_LOGO", "SERVICE_COLOR"),
+    "DATABASE_URL",
+    "REDIS_URL",
+    "SECRET_KEY",
+    "SECRET_KEY_FALLBACKS",
+    "DEBUG",
+    "ALLOWED_HOSTS",
+    "BASE_URL",
+    "AUTH_URL",
+    "EMAIL_URL",
+    "DEFAULT_FROM_EMAIL",
+    "MEDIA_ROOT",
+    "TRUSTED_PROXIES",
+    "RATE_LIMITS",
+    "SERVICE_NAME",
+    "BIND",
+    "WEB_CONCURRENCY",
+    "WEB_THREADS",
+    "PRIVACY_URL",
+    "TERMS_URL",
+    "STAFF_SECOND_FACTOR",
+    "SIGN_UP",
+    "SERVICE_LOGO",
+    "SERVICE_COLOR",
 )
+
+
+def socket_unit(listener: socket.socket) -> dict[str, Any]:
+    """Arguments of `serve` for a server that takes over the listening socket, as from systemd's socket unit."""
+    handed_over = {
+        "under": [sys.executable, "-c", HANDED_OVER, str(listener.fileno())],
+        "pass_fds": [listener.fileno()],
+    }
+    return {"port": listener.getsockname()[1], **handed_over}
 
 
 @dataclass
@@ -114,13 +151,17 @@ def serve(
     folder: Path,
     *,
     wsgi: str = "config.wsgi",
+    root: Path = ROOT,
     under: Sequence[str] = (),
     port: int | None = None,
     pass_fds: Sequence[int] = (),
     start_seconds: int = START_SECONDS,
     **changes: str,
 ) -> Iterator[Server]:
-    """A server that ends with the block, started by the command `under`. BASE_URL and AUTH_URL may contain {port}."""
+    """A server of the files in `root` that ends with the block, started by the command `under`.
+
+    BASE_URL and AUTH_URL may contain {port}.
+    """
     port = port or free_port()
     base_url = changes.pop("BASE_URL", "http://localhost:{port}").format(port=port)
     auth_url = changes.pop("AUTH_URL", base_url).format(port=port)
@@ -129,7 +170,7 @@ def serve(
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(
             [*under, sys.executable, "-m", "gunicorn", "-c", "config/gunicorn.py", wsgi],
-            cwd=ROOT,
+            cwd=root,
             env=env,
             stdout=log,
             stderr=subprocess.STDOUT,

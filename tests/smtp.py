@@ -1,4 +1,4 @@
-"""An SMTP server that takes e-mails, refuses them, hangs, breaks off, or is away."""
+"""An SMTP server that takes e-mails, late or at once, refuses them, hangs, drips, breaks off, or is away."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ import socketserver
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from email.message import EmailMessage
 from typing import Any, cast
 
 from tests.server import free_port
 
-TAKES, BUSY, REFUSES, HANGS, BREAKS = "takes", "busy", "refuses", "hangs", "breaks"
+TAKES, BUSY, REFUSES, HANGS, DRIPS, BREAKS = "takes", "busy", "refuses", "hangs", "drips", "breaks"
 
 
 class MailServer:
@@ -22,6 +23,7 @@ class MailServer:
     def __init__(self) -> None:
         self.port = free_port()
         self.mode = TAKES
+        self.data_seconds = self.quit_seconds = self.step_seconds = 0.0  # until DATA, QUIT, any command is answered
         self.connections = 0
         self.mails: list[EmailMessage] = []
         self._released = threading.Event()
@@ -49,8 +51,9 @@ class MailServer:
             self._server.server_close()
             self._server = None
 
-    def wait_while_hanging(self) -> None:
-        self._released.wait(60)
+    def wait(self, seconds: float) -> bool:
+        """False once the server has gone away."""
+        return not self._released.wait(seconds)
 
 
 class _Session(socketserver.StreamRequestHandler):
@@ -62,11 +65,15 @@ class _Session(socketserver.StreamRequestHandler):
         server = self.mail_server
         server.connections += 1
         if server.mode == HANGS:
-            server.wait_while_hanging()
+            server.wait(60)
             return
+        with suppress(ConnectionError):
+            while server.mode == DRIPS and server.wait(0.05):
+                self._say("220-not yet")
         self._say("220 ready")
         while line := self.rfile.readline():
             command = line[:4].upper()
+            server.wait(server.quit_seconds if command == b"QUIT" else server.step_seconds)
             if command == b"RCPT" and server.mode in (BUSY, REFUSES):
                 self._say("451 try later" if server.mode == BUSY else "550 nobody here")
             elif command == b"DATA":
@@ -76,6 +83,7 @@ class _Session(socketserver.StreamRequestHandler):
                     return
                 message = email.message_from_bytes(data, policy=email.policy.default)
                 server.mails.append(cast(EmailMessage, message))
+                server.wait(server.data_seconds)
                 self._say("250 taken")
             else:
                 self._say("221 bye" if command == b"QUIT" else "250 ok")

@@ -36,6 +36,7 @@ GROUPS = {
     "tests/faults/test_p": "load",
     "tests/faults/test_redis_down.py": "load",
     "tests/faults/test_s": "load",
+    "tests/faults/test_upgrade.py": "load",
     "tests/fuzz/test_schemathesis.py": "one schema",
     "tests/programs/test_bench.py": "one benchmark",
 }
@@ -59,7 +60,8 @@ def number() -> int:
 
 def wanted(config: pytest.Config) -> int:
     """How many workers the run gets: none for single files, `-k`, `-s` and the long tests."""
-    names_a_file = any(not Path(argument).is_dir() for argument in config.args)
+    is_named = config.args_source is config.ArgsSource.ARGS  # not those of `testpaths`
+    names_a_file = is_named and any(not Path(argument).is_dir() for argument in config.args)
     option = config.option
     is_long = not option.markexpr.startswith("not long")
     needs_one = names_a_file or option.keyword or option.capture == "no" or is_long

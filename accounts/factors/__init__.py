@@ -1,0 +1,1 @@
+"""Second factors and passkeys. Uses allauth's mfa."""

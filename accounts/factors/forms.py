@@ -6,6 +6,7 @@ import base64
 import json
 import re
 import struct
+from collections.abc import Callable
 from typing import Any
 
 from allauth.mfa.adapter import get_adapter
@@ -18,23 +19,27 @@ from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.utils.translation import gettext_lazy as _
 
+from accounts.factors import failures
+from accounts.factors.adapter import is_asked_after_password, types_of
 from accounts.factors.used_codes import mark_used, was_used
+from accounts.faults import AccountFault, recorded, refused
+from accounts.mail import account_mails
 from accounts.models import User
+from config.infrastructure import events
+from config.infrastructure.events import Event
 from config.infrastructure.validators import refuse_control_characters
 
 NAME_MAX_LENGTH = 60
+APP_CODE_LENGTH = 6
 
 
 class CodeField(forms.CharField):
-    """Six digits of an authenticator app; where recovery codes are accepted too, any text."""
+    """The six digits of an authenticator app, or the eight of a recovery code."""
 
-    def __init__(self, label: Any, *, is_numeric: bool) -> None:
-        attrs = {"autocomplete": "one-time-code", "spellcheck": "false"}
+    def __init__(self, label: Any) -> None:
+        attrs = {"autocomplete": "one-time-code", "spellcheck": "false", "inputmode": "numeric"}
         super().__init__(
-            label=label,
-            max_length=32,
-            validators=[refuse_control_characters],
-            widget=forms.TextInput(attrs | ({"inputmode": "numeric"} if is_numeric else {})),
+            label=label, max_length=32, validators=[refuse_control_characters], widget=forms.TextInput(attrs)
         )
 
     def clean(self, value: Any) -> str:
@@ -42,21 +47,57 @@ class CodeField(forms.CharField):
         return str(super().clean(value)).replace(" ", "").replace("-", "")
 
 
-class UnusedCodeMixin(forms.Form):
-    """Accepts each code once. allauth does so for recovery codes."""
+class LimitedMixin(forms.Form):
+    """Limits how often the proof may fail. D21."""
 
     user: User
-    code = CodeField(_("Code from your authenticator app, or a recovery code"), is_numeric=False)
+    is_sign_in = True
+
+    def limited(self, check: Callable[[], Any]) -> Any:
+        return failures.limited(get_adapter().request, self.user, check, is_sign_in=self.is_sign_in)
+
+
+class UnusedCodeMixin(LimitedMixin):
+    """Accepts each code once. allauth does so for recovery codes."""
+
+    code = CodeField("")
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.types = types_of(self.user)
+        has_app, has_codes = Authenticator.Type.TOTP in self.types, Authenticator.Type.RECOVERY_CODES in self.types
+        self.fields["code"].label = {
+            (True, True): _("Code from your authenticator app, or a recovery code"),
+            (True, False): _("Code from your authenticator app"),
+        }.get((has_app, has_codes), _("Recovery code"))
 
     def clean_code(self) -> Any:
-        if was_used(self.user, self.cleaned_data["code"]):
-            # A right code resets allauth's count of wrong ones, and a used one must not. An empty code counts as wrong.
-            self.cleaned_data["code"] = ""
-        code = super().clean_code()  # type: ignore[misc]
-        accepted: Authenticator = self.authenticator  # type: ignore[attr-defined]
-        if accepted.type == Authenticator.Type.TOTP and not mark_used(accepted, code):
-            raise get_adapter().validation_error("incorrect_code")
+        return self.limited(self._unused_code)
+
+    def _unused_code(self) -> Any:
+        try:
+            code = super().clean_code()  # type: ignore[misc]
+        except ValidationError:
+            code = None
+        accepted: Authenticator | None = getattr(self, "authenticator", None)
+        is_app = accepted and accepted.type == Authenticator.Type.TOTP
+        if not accepted or (is_app and not mark_used(accepted, code)):
+            is_used = accepted or was_used(self.user, self.cleaned_data["code"])
+            cause = "factor_used" if is_used else "factor_wrong"
+            raise refused(self._fault, "incorrect_code", person=self.user.pk, cause=cause)
+        if accepted.type == Authenticator.Type.RECOVERY_CODES:
+            accepted.refresh_from_db()
+            left = len(accepted.wrap().get_unused_codes())
+            events.write(Event.RECOVERY_CODE_USED, person=self.user.pk, left=left)
+            account_mails.recovery_code_used(get_adapter().request, self.user, left)
         return code
+
+    @property
+    def _fault(self) -> AccountFault:
+        if Authenticator.Type.TOTP not in self.types:
+            return AccountFault.RECOVERY_CODE_WRONG
+        is_of_an_app = len(self.cleaned_data["code"]) == APP_CODE_LENGTH
+        return AccountFault.APP_CODE_WRONG if is_of_an_app else AccountFault.FACTOR_WRONG
 
 
 class AuthenticateForm(UnusedCodeMixin, base.AuthenticateForm):
@@ -64,11 +105,15 @@ class AuthenticateForm(UnusedCodeMixin, base.AuthenticateForm):
 
 
 class ReauthenticateForm(UnusedCodeMixin, base.ReauthenticateForm):
-    pass
+    is_sign_in = False
 
 
 class ActivateTOTPForm(totp.ActivateTOTPForm):
-    code = CodeField(_("Code that the app shows"), is_numeric=True)
+    code = CodeField(_("Code that the app shows"))
+
+    def clean_code(self) -> Any:
+        with recorded({"incorrect_code": AccountFault.NEW_APP_CODE_WRONG}, self.user.pk):
+            return super().clean_code()
 
 
 # Exceptions of the WebAuthn library for an answer that no browser sends, besides ValidationError.
@@ -87,18 +132,17 @@ class PasskeyField(forms.JSONField):
     OPTIONAL = ("attestationObject", "authenticatorData", "signature", "userHandle")
 
     def __init__(self) -> None:
-        text = _("Your browser sent no passkey. Try again, or use your password.")
-        super().__init__(widget=forms.HiddenInput, error_messages={"required": text, "invalid": text})
+        super().__init__(widget=forms.HiddenInput)
 
     def to_python(self, value: Any) -> Any:
         try:
             answer = self._needed(super().to_python(value))
             client_data = answer["response"]["clientDataJSON"]
             origin = json.loads(base64.urlsafe_b64decode(client_data + "=" * (-len(client_data) % 4)))["origin"]
-        except (AttributeError, KeyError, RecursionError, TypeError, ValueError):
-            raise ValidationError(self.error_messages["invalid"], code="invalid") from None
+        except (AttributeError, KeyError, RecursionError, TypeError, ValidationError, ValueError):
+            raise refused(AccountFault.PASSKEY_UNREADABLE, "invalid") from None
         if origin != settings.AUTH_URL:
-            raise ValidationError(self.error_messages["invalid"], code="invalid")
+            raise refused(AccountFault.PASSKEY_UNREADABLE, "invalid", cause="passkey_of_another_origin")
         return answer
 
     def _needed(self, answer: Any) -> dict[str, Any]:
@@ -120,19 +164,14 @@ class KnownPasskeyMixin(forms.Form):
     def clean_credential(self) -> Any:
         try:
             return super().clean_credential()  # type: ignore[misc]
-        except ValidationError as error:
-            if error.code == "too_many_login_attempts":
-                raise
-        except _MALFORMED:
+        except (ValidationError, *_MALFORMED):
             pass
-        raise ValidationError(
-            _("This passkey is not known here, or its answer came too late. Try again, or use your password."),
-            code="unknown",
-        )
+        person = getattr(self, "user", None)  # none where the passkey alone signs in
+        raise refused(AccountFault.PASSKEY_UNKNOWN, "unknown", person=person and person.pk)
 
 
 class AddPasskeyForm(webauthn.AddWebAuthnForm):
-    """Every key is a passkey: the device verifies the person, so no password is needed as well."""
+    """Every key is a passkey: the device verifies the person, so no password is needed in addition."""
 
     name = forms.CharField(
         label=_("Name"),
@@ -142,15 +181,28 @@ class AddPasskeyForm(webauthn.AddWebAuthnForm):
         validators=[refuse_control_characters],
         widget=forms.TextInput({"autocomplete": "off"}),
     )
+    second_factor = forms.BooleanField(
+        label=_("Also ask for a passkey after my password"),
+        required=False,
+        help_text=_(
+            "Without this, your password alone still signs you in, and the passkey is one more way. With it, a passkey"
+            " is your second factor: your password then needs a passkey or one of the recovery codes that you get next."
+        ),
+    )
     credential = PasskeyField()
     passwordless = None
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if not self.user.has_usable_password() or is_asked_after_password(self.user):
+            del self.fields["second_factor"]
 
     def clean(self) -> Any:
         self.cleaned_data["passwordless"] = True
         try:
             return super().clean()
         except (ValidationError, *_MALFORMED):
-            raise ValidationError(_("The device's answer was not accepted. Try again."), code="refused") from None
+            raise refused(AccountFault.PASSKEY_REFUSED, "refused", person=self.user.pk) from None
 
 
 class RenamePasskeyForm(webauthn.EditWebAuthnForm):
@@ -161,9 +213,14 @@ class PasskeySignInForm(KnownPasskeyMixin, webauthn.LoginWebAuthnForm):
     pass
 
 
-class PasskeyAuthenticateForm(KnownPasskeyMixin, webauthn.AuthenticateWebAuthnForm):
+class LimitedPasskeyMixin(LimitedMixin, KnownPasskeyMixin):
+    def clean_credential(self) -> Any:
+        return self.limited(super().clean_credential)
+
+
+class PasskeyAuthenticateForm(LimitedPasskeyMixin, webauthn.AuthenticateWebAuthnForm):
     pass
 
 
-class PasskeyReauthenticateForm(KnownPasskeyMixin, webauthn.ReauthenticateWebAuthnForm):
-    pass
+class PasskeyReauthenticateForm(LimitedPasskeyMixin, webauthn.ReauthenticateWebAuthnForm):
+    is_sign_in = False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from allauth.mfa.models import Authenticator
 from django.db import transaction
@@ -15,12 +16,6 @@ from accounts.models import User
 _REMEMBERED = 10
 
 
-def was_used(person: User, code: str) -> bool:
-    """Whether the code, in any spelling, is among the last that were accepted from the person's app."""
-    app = Authenticator.objects.filter(user=person, type=Authenticator.Type.TOTP).first()
-    return app is not None and _digest(code) in app.data.get("used_codes", [])
-
-
 @transaction.atomic
 def mark_used(app: Authenticator, code: str) -> bool:
     """Whether this use of a valid code is its first. RFC 6238 §5.2.
@@ -29,11 +24,25 @@ def mark_used(app: Authenticator, code: str) -> bool:
     """
     row = Authenticator.objects.select_for_update().filter(pk=app.pk).first()
     digest = _digest(code)
-    if row is None or digest in (used := row.data.get("used_codes", [])):
+    if row is None:
+        return False
+    used = _used(row.data)
+    if digest in used:
         return False
     row.data["used_codes"] = [*used, digest][-_REMEMBERED:]
     row.save(update_fields=["data"])
     return True
+
+
+def was_used(person: User, code: str) -> bool:
+    """Whether the code is one of the last that the person's app signed in with."""
+    apps = Authenticator.objects.filter(user=person, type=Authenticator.Type.TOTP)
+    return any(_digest(code) in _used(data) for data in apps.values_list("data", flat=True))
+
+
+def _used(data: dict[str, Any]) -> list[str]:
+    stored = data.get("used_codes")
+    return stored if isinstance(stored, list) else []
 
 
 def _digest(code: str) -> str:

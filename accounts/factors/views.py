@@ -6,25 +6,37 @@ from collections.abc import Callable
 from typing import Any, cast
 
 from allauth.account.adapter import get_adapter as get_account_adapter
+from allauth.mfa import app_settings
 from allauth.mfa.base import views as base
+from allauth.mfa.models import Authenticator
 from allauth.mfa.recovery_codes import views as recovery_codes
 from allauth.mfa.totp import views as totp
 from allauth.mfa.webauthn import views as webauthn
 from django.contrib import messages
+from django.contrib.auth.mixins import LoginRequiredMixin
 from django.db import IntegrityError, transaction
 from django.forms import Form
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.http.response import HttpResponseBase
-from django.shortcuts import redirect
+from django.shortcuts import redirect, render
 from django.urls import reverse
 
-from accounts import returning, throttling
-from accounts.factors.adapter import FactorAdapter, has_any, has_passkey
+from accounts import return_path, throttling
+from accounts.account_page import AccountPageMixin
+from accounts.factors.adapter import (
+    MOST_PASSKEYS,
+    FactorAdapter,
+    drop_idle_codes,
+    is_asked_after_password,
+    keep_for_sign_in,
+    number_of_passkeys,
+)
 from accounts.factors.forms import AddPasskeyForm
+from accounts.factors.used_codes import mark_used
+from accounts.faults import AccountFault, refuse, refused
 from accounts.models import User
-from accounts.pages import AccountPageMixin
-from accounts.retry_later import too_many_requests
-from accounts.returning import StepMixin
+from accounts.retry_later import RetryLaterMixin, too_many_requests
+from accounts.return_path import StepMixin
 
 # Signing in ----------------------------------------------------------------------------------------------------------
 
@@ -35,38 +47,68 @@ class PasskeySignInView(StepMixin, webauthn.LoginWebAuthnView):
     def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         """Each call stores a challenge in a session, so calls are counted."""
         if seconds := throttling.passkey_options_wait(request):
-            return too_many_requests(request, seconds)
+            return too_many_requests(request, seconds, cause="passkeys_limited")
         return cast(HttpResponse, super().get(request, *args, **kwargs))
+
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        """Each answer is parsed and checked, so those that fail are counted together with the calls for options."""
+        if seconds := throttling.passkey_wait(request):
+            return too_many_requests(request, seconds, cause="passkeys_limited")
+        return cast(HttpResponse, super().post(request, *args, **kwargs))
 
     def get_authenticated_redirect_url(self) -> str:
         """The URL for a person who has signed in in another tab meanwhile."""
-        return returning.requested(self.request) or reverse("profile")
+        return return_path.requested(self.request) or reverse("profile")
 
     def form_valid(self, form: Form) -> HttpResponse:
-        returning.remember(self.request)
+        return_path.keep(self.request)
         return cast(HttpResponse, super().form_valid(form))
 
     def form_invalid(self, form: Form) -> HttpResponse:
-        for error in form.errors.get("credential", []):
-            messages.error(self.request, str(error))
-        return HttpResponseRedirect(reverse("account_login") + returning.query(self.request))
+        throttling.count_failed_passkey(self.request)
+        if self.request.session.session_key:  # the browser has asked for the options
+            for error in form.errors.get("credential", []):
+                messages.error(self.request, str(error))
+        return HttpResponseRedirect(reverse("account_login") + return_path.query(self.request))
 
 
-class SecondFactorView(StepMixin, base.AuthenticateView):
+class PasskeyOptionsView(base.AuthenticateView):
+    """The options for the browser after the password. `PasskeySignInView` redirects to the second factor then."""
+
+    http_method_names = ("get", "options")
+
+    def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        if seconds := throttling.passkey_options_wait(request):
+            return too_many_requests(request, seconds, cause="passkeys_limited")
+        return cast(HttpResponse, webauthn.LoginWebAuthnView().get(request))
+
+
+class SecondFactorView(StepMixin, RetryLaterMixin, base.AuthenticateView):
     """Asks for a code after the password, or for a passkey if the person has one."""
 
+    auth_form: Any
+    webauthn_form: Any
+
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        """The script asks for the options of a passkey.
+
+        allauth's own options would parse each passkey of the person.
+        """
+        passkey_form, self.webauthn_form = self.webauthn_form, None
         context: dict[str, Any] = super().get_context_data(**kwargs)
-        if not self.webauthn_form.is_bound and not has_passkey(self.stage.login.user):
-            context["webauthn_form"] = None
-        return context
+        types = self.auth_form.types
+        return context | {
+            "form": self.auth_form if types - {Authenticator.Type.WEBAUTHN} else None,
+            "webauthn_form": passkey_form if passkey_form.is_bound or Authenticator.Type.WEBAUTHN in types else None,
+            "has_app": Authenticator.Type.TOTP in types,
+        }
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        """Abort the sign-in when its factors were removed: the sign-in page would redirect back here for ever."""
+        """Abort the sign-in if its factors were removed: the sign-in page would redirect back here without end."""
         response = super().dispatch(request, *args, **kwargs)
         stage = getattr(request, "_login_stage", None)
-        if stage and not request.user.is_authenticated and not has_any(stage.login.user):
-            stage.abort()
+        if stage and not request.user.is_authenticated and not is_asked_after_password(stage.login.user):
+            _end(stage)
         return response
 
 
@@ -77,7 +119,7 @@ class FirstPasskeyView(StepMixin, webauthn.SignupWebAuthnView):
         """Redirect to the sign-in page when the session was lost: the account exists, and a reset sets its password."""
         response = super().dispatch(request, *args, **kwargs)
         is_lost = response.get("Location") == reverse("account_signup")
-        return returning.carry(request, redirect("account_login")) if is_lost else response
+        return return_path.carry(request, redirect("account_login")) if is_lost else response
 
     def get_form_class(self) -> type[AddPasskeyForm]:
         return AddPasskeyForm
@@ -98,14 +140,22 @@ class FirstPasskeyView(StepMixin, webauthn.SignupWebAuthnView):
         known = [stage.login.user.pk] if stage.login.user else []
         person = User.objects.select_for_update().filter(pk__in=known).first()
         is_current = person is not None and get_account_adapter().is_current_sign_in(self.request, person)
-        return cast(HttpResponse, handler(self.request) if is_current else stage.abort())
+        return cast(HttpResponse, handler(self.request) if is_current else _end(stage))
 
 
-class SecurityPageMixin(AccountPageMixin):
+def _end(stage: Any) -> Any:
+    """Abort the sign-in, because what it began with has changed."""
+    refuse(AccountFault.SIGN_IN_ENDED, person=stage.login.user and stage.login.user.pk)
+    return stage.abort()
+
+
+class SecurityPageMixin(LoginRequiredMixin, AccountPageMixin):
+    """Asks for a sign-in first: allauth would store the request of a stranger."""
+
     section = "security"
 
 
-class ConfirmByCodeView(SecurityPageMixin, base.ReauthenticateView):
+class ConfirmByCodeView(SecurityPageMixin, RetryLaterMixin, base.ReauthenticateView):
     """Asks for a code before a sensitive change."""
 
 
@@ -121,8 +171,17 @@ class ConfirmByPasskeyView(SecurityPageMixin, webauthn.ReauthenticateWebAuthnVie
 # The page "Security" -------------------------------------------------------------------------------------------------
 
 
-class AlreadyStoredMixin:
-    """Redirects to the page "Security" when another tab has stored the same factor, or recovery codes, first."""
+class NewFactorMixin:
+    """Leads back to the page that asked for a second factor, if one did, unless recovery codes are shown first.
+
+    Redirects to the page "Security" when another tab has stored the same factor, or recovery codes, first.
+    """
+
+    request: HttpRequest
+
+    def get_success_url(self) -> str:
+        url = str(super().get_success_url())  # type: ignore[misc]
+        return url if url == reverse("mfa_view_recovery_codes") else return_path.take_after_factor(self.request) or url
 
     def form_valid(self, form: Form) -> HttpResponse:
         try:
@@ -132,28 +191,79 @@ class AlreadyStoredMixin:
             return redirect("security")
 
 
-class ActivateTOTPView(AlreadyStoredMixin, SecurityPageMixin, totp.ActivateTOTPView):
-    pass
+class ActivateTOTPView(NewFactorMixin, SecurityPageMixin, totp.ActivateTOTPView):
+    @transaction.atomic
+    def form_valid(self, form: Form) -> HttpResponse:
+        """The code that sets up the app can't be used again to sign in. RFC 6238 §5.2."""
+        response = super().form_valid(form)
+        for app in Authenticator.objects.filter(user_id=self.request.user.pk, type=Authenticator.Type.TOTP):
+            mark_used(app, form.cleaned_data["code"])
+        return response
 
 
 class DeactivateTOTPView(SecurityPageMixin, totp.DeactivateTOTPView):
-    pass
+    @transaction.atomic
+    def form_valid(self, form: Form) -> HttpResponse:
+        response = cast(HttpResponse, super().form_valid(form))
+        drop_idle_codes(self.request.user)
+        return response
 
 
 class RecoveryCodesView(SecurityPageMixin, recovery_codes.ViewRecoveryCodesView):
-    """Shows the codes at the first GET only."""
+    """Shows the codes at the first GET only, and leads back to the page that asked for a second factor, if one did."""
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        return super().get_context_data(**kwargs) | {"onward": return_path.take_after_factor(self.request)}
 
     def head(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         """Show nothing, so that the next GET shows the codes."""
         return HttpResponse()
+
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        """The codes that the page has shown, as a file. They are not read again: who posts them knows all of them.
+
+        Only the complete set is compared, so the page does not tell whether a guess is the last code that is unused.
+        """
+        rows = Authenticator.objects.filter(user_id=request.user.pk, type=Authenticator.Type.RECOVERY_CODES)
+        codes = request.POST.get("codes", "").split()
+        is_complete = len(codes) == app_settings.RECOVERY_CODE_COUNT
+        if not is_complete or codes not in [row.wrap().get_unused_codes() for row in rows]:
+            return redirect("mfa_view_recovery_codes")
+        file = render(request, "mfa/recovery_codes/file.txt", {"codes": codes}, "text/plain; charset=utf-8")
+        file["Content-Disposition"] = 'attachment; filename="recovery-codes.txt"'
+        return file
 
 
 class NewRecoveryCodesView(SecurityPageMixin, recovery_codes.GenerateRecoveryCodesView):
     pass
 
 
-class AddPasskeyView(AlreadyStoredMixin, SecurityPageMixin, webauthn.AddWebAuthnView):
-    pass
+class AddPasskeyView(NewFactorMixin, SecurityPageMixin, RetryLaterMixin, webauthn.AddWebAuthnView):
+    """Adds a passkey, unless the person already has as many as are allowed."""
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        """allauth's method makes another form, without the errors that were added to this one."""
+        return super().get_context_data(**kwargs) | kwargs | {"most": MOST_PASSKEYS, "is_full": self._is_full()}
+
+    @transaction.atomic
+    def form_valid(self, form: Form) -> HttpResponse:
+        person = cast(User, self.request.user)
+        User.objects.select_for_update(no_key=True).get(pk=person.pk)  # so that no two tabs add the last one
+        if self._is_full():
+            refuse(AccountFault.PASSKEYS_FULL, person=person.pk)
+            return cast(HttpResponse, self.render_to_response(self.get_context_data(form=form)))
+        if seconds := throttling.new_passkey_wait(person):
+            fault = AccountFault.NEW_PASSKEYS_LIMITED
+            form.add_error(None, refused(fault, "throttled", person=person.pk, seconds=seconds))
+            return self.form_invalid(form)
+        response = super().form_valid(form)
+        if form.cleaned_data.get("second_factor", True):
+            return response
+        keep_for_sign_in(person)
+        return redirect(return_path.take_after_factor(self.request) or "security")
+
+    def _is_full(self) -> bool:
+        return number_of_passkeys(self.request.user) >= MOST_PASSKEYS
 
 
 class RenamePasskeyView(SecurityPageMixin, webauthn.EditWebAuthnView):
@@ -172,5 +282,8 @@ class RemovePasskeyView(SecurityPageMixin, webauthn.RemoveWebAuthnView):
         person = cast(User, self.request.user)
         User.objects.select_for_update().get(pk=person.pk)  # so that two tabs can't remove the last two
         if not FactorAdapter().can_delete_authenticator(self.object):
+            refuse(AccountFault.PASSKEY_NEEDED, person=person.pk)
             return cast(HttpResponse, self.render_to_response(self.get_context_data(form=form)))
-        return cast(HttpResponse, super().form_valid(form))
+        response = cast(HttpResponse, super().form_valid(form))
+        drop_idle_codes(person)
+        return response

@@ -144,18 +144,18 @@ class RateLimitCache(FailOpenRedisCache):
     """The cache in which django-ratelimit counts: one round trip for an event instead of three.
 
     django-ratelimit calls `add`, then `incr` or `get` when `add` returns False. Here `add` counts, and the other two
-    return the count of that call, which the instance keeps. Each thread has its own instance.
+    return the count of that call, which the instance keeps. While Redis does not answer they return None, and so does
+    `get_usage`. Each thread has its own instance.
     """
 
-    _last_count = 0
+    _last_count: int | None = None
 
     def add(self, key: str, value: Any, timeout: float | None = DEFAULT_TIMEOUT, version: int | None = None) -> bool:
-        """Count `value` more events; 0 only reads the count. True while Redis does not answer: `value` is the count."""
-        count = self._call(lambda: self._add_events(self.make_key(key, version), value, timeout), None)
-        self._last_count = count or 0
-        return count is None
+        """Count `value` more events; 0 only reads the count."""
+        self._last_count = self._call(lambda: self._add_events(self.make_key(key, version), value, timeout), None)
+        return False
 
-    def incr(self, key: str, delta: int = 1, version: int | None = None) -> int:
+    def incr(self, key: str, delta: int = 1, version: int | None = None) -> Any:
         return self._last_count
 
     def get(self, key: str, default: Any = None, version: int | None = None) -> Any:
@@ -164,21 +164,11 @@ class RateLimitCache(FailOpenRedisCache):
     def _add_events(self, key: str, events: int, seconds: float | None) -> int:
         if events == 0:
             return int(self.client.get(key) or 0)
-        count = int(self._answer_of("INCRBY", key, events))
+        count = int(self.client.incrby(key, events))
         # If the process is killed between INCR and EXPIRE, 150 bytes stay in Redis. No later period uses that key.
         if count == events and seconds is not None:
             self.client.expire(key, int(seconds))
         return count
-
-    def _answer_of(self, *command: object) -> Any:
-        """As `client.execute_command`, without the time and the error that it records for each command."""
-        connection: Any = self.client.connection
-
-        def ask() -> Any:
-            connection.send_command(*command)
-            return connection.read_response()
-
-        return connection.retry.call_with_retry(ask, lambda _error: connection.disconnect())
 
 
 def is_redis_answering() -> bool:

@@ -6,29 +6,77 @@ what they can do is a table in docs/contract.md.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import threading
+import time
+from typing import Any, NamedTuple
 
 from django.conf import settings
 from django_ratelimit.core import get_usage
 
+from config.infrastructure import events as security_events
+from config.infrastructure.events import Event
 from config.infrastructure.network import site_of
 
 # How many times its rate a limit allows for all keys that one machine can invent or rotate: client ids, addresses.
 ROTATING = 10
-# How many times the rate of one address an IPv6 site (/48, 65,536 times a /64) may use.
+# An IPv6 site (a /48, which contains 65,536 /64s) may use this multiple of the rate of one address.
 SITE = 4
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+
+
+class Rate(NamedTuple):
+    """So many events in so many seconds."""
+
+    events: int
+    seconds: int
+
+
+def parse(rate: str) -> Rate:
+    """The rate of a text such as "600/m" or "10/15m", which `config.environment` has checked."""
+    events, _, period = rate.partition("/")
+    return Rate(int(events), int(period[:-1] or 1) * _SECONDS[period[-1]])
 
 
 class Counter(NamedTuple):
     """A limit and what it counts by. `rate` ("N/period") is for limits that are not settings.
 
-    `times` the rate is allowed, but at least one event.
+    `times` the rate is allowed, but at least one event. With `has_floor` each process counts for itself while the cache
+    is away; without, nothing is counted then.
     """
 
     name: str
     key: str
     times: float = 1
     rate: str = ""
+    has_floor: bool = False
+
+
+class Floor:
+    """Counts in the memory of this process. At most `SIZE` windows: the oldest is forgotten for a new one."""
+
+    SIZE = 20_000
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._windows: dict[tuple[str, str], tuple[float, int]] = {}  # the end in Unix time, and the events so far
+
+    def usage(self, counter: Counter, rate: Rate, *, increment: bool) -> dict[str, Any]:
+        """As django-ratelimit's `get_usage`."""
+        now, key = time.time(), (counter.name, counter.key)
+        with self._lock:
+            end, count = self._windows.get(key, (0.0, 0))
+            if end <= now:
+                self._windows.pop(key, None)
+                end, count = now + rate.seconds, 0
+            if increment:
+                count += 1
+                self._windows[key] = end, count
+            if len(self._windows) > self.SIZE:
+                del self._windows[next(iter(self._windows))]
+        return {"limit": rate.events, "count": count, "time_left": int(end - now)}
+
+
+_floor = Floor()
 
 
 def by_address(name: str, address: str, times: float = 1, rate: str = "") -> list[Counter]:
@@ -79,7 +127,12 @@ def _seconds_to_wait(counter: Counter, *, increment: bool) -> int:
         None, group=counter.name, key=lambda _group, _request: counter.key, rate=rate, increment=increment
     )
     if usage is None:  # the cache is away: requests go on
-        return 0
+        if not counter.has_floor:
+            return 0
+        usage = _floor.usage(counter, parse(rate), increment=increment)
     allowed = max(1, int(usage["limit"] * counter.times))
     events = usage["count"] if increment else usage["count"] + 1
-    return max(1, usage["time_left"]) if events > allowed else 0
+    if events <= allowed:
+        return 0
+    security_events.write(Event.LIMIT_REACHED, limit=counter.name)
+    return max(1, int(usage["time_left"]))

@@ -1,4 +1,8 @@
-"""Encryption of what the database holds but must be read again (D15): AES-GCM under a key derived from SECRET_KEY."""
+"""The one implementation of encryption: AES-GCM with a random nonce, which stands before the encrypted content.
+
+What the database or a cookie holds and the service must read again (D15) is sealed: under a key derived from
+SECRET_KEY, another one for each purpose. A session is encrypted under a key that its browser holds.
+"""
 
 from __future__ import annotations
 
@@ -15,20 +19,37 @@ _NONCE_BYTES = 12
 
 
 def seal(purpose: str, content: bytes, bound_to: bytes = b"") -> bytes:
-    """The encrypted content. Each purpose has its own key; `bound_to`, such as a row's id, is needed to open it."""
-    nonce = os.urandom(_NONCE_BYTES)
-    return nonce + _cipher(purpose, settings.SECRET_KEY).encrypt(nonce, content, bound_to)
+    """The content, encrypted under the first SECRET_KEY. `bound_to`, such as a row's id, is needed to open it."""
+    return encrypt(_key(purpose, settings.SECRET_KEY), content, bound_to)
 
 
 def unseal(purpose: str, sealed: bytes, bound_to: bytes = b"") -> bytes | None:
     """The content; None when it was sealed under a SECRET_KEY that is neither the present one nor a fallback."""
     for secret_key in (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS):
-        try:
-            return _cipher(purpose, secret_key).decrypt(sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:], bound_to)
-        except (InvalidTag, ValueError):
-            continue
+        content = decrypt(_key(purpose, secret_key), sealed, bound_to)
+        if content is not None:
+            return content
     return None
 
 
-def _cipher(purpose: str, secret_key: str | bytes) -> AESGCM:
-    return AESGCM(HKDF(SHA256(), length=32, salt=None, info=purpose.encode()).derive(force_bytes(secret_key)))
+def is_under_first_key(purpose: str, sealed: bytes, bound_to: bytes = b"") -> bool:
+    """Whether it can be opened without SECRET_KEY_FALLBACKS."""
+    return decrypt(_key(purpose, settings.SECRET_KEY), sealed, bound_to) is not None
+
+
+def encrypt(key: bytes, content: bytes, bound_to: bytes = b"") -> bytes:
+    """The encrypted content. `key` has 32 bytes."""
+    nonce = os.urandom(_NONCE_BYTES)
+    return nonce + AESGCM(key).encrypt(nonce, content, bound_to)
+
+
+def decrypt(key: bytes, encrypted: bytes, bound_to: bytes = b"") -> bytes | None:
+    """The content; None when it was encrypted under another key or for something else, or was changed since."""
+    try:
+        return AESGCM(key).decrypt(encrypted[:_NONCE_BYTES], encrypted[_NONCE_BYTES:], bound_to)
+    except (InvalidTag, ValueError):  # ValueError: shorter than a nonce
+        return None
+
+
+def _key(purpose: str, secret_key: str | bytes) -> bytes:
+    return HKDF(SHA256(), length=32, salt=None, info=purpose.encode()).derive(force_bytes(secret_key))

@@ -1,9 +1,12 @@
-"""Run hand-written SQL, and make model instances from its rows at a fifth of the cost of `Manager.raw`."""
+"""Run hand-written SQL, and make model instances from its rows at a fifth of the cost of `Manager.raw`.
+
+A statement names its parameters: `%(now)s`.
+"""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Generic, TypeVar
 from uuid import UUID
@@ -27,7 +30,7 @@ class Rows(Generic[M]):
             for field in model._meta.concrete_fields
             if (not names or field.attname in names) and field.attname not in without
         ]
-        self._names = [field.attname for field in self._fields]
+        self.names = [field.attname for field in self._fields]
 
     def __len__(self) -> int:
         return len(self._fields)
@@ -40,7 +43,7 @@ class Rows(Generic[M]):
         row = list(values)
         for position, convert in self._conversions:
             row[position] = convert(row[position])
-        return self._model.from_db(DEFAULT_DB_ALIAS, self._names, row)
+        return self._model.from_db(DEFAULT_DB_ALIAS, self.names, row)
 
     @functools.cached_property
     def _conversions(self) -> list[tuple[int, Callable[[Any], Any]]]:
@@ -62,32 +65,27 @@ def is_postgresql() -> bool:
     return connection.vendor == "postgresql"
 
 
-def fetch_one(statement: str, *values: object) -> Any:
-    """The first row, or None."""
-    rows = fetch_all(statement, *values)
+def fetch_one(statement: str, /, **values: object) -> Any:
+    """The first row, or None. `values` are the parameters of the statement; it need not use all."""
+    rows = fetch_all(statement, **values)
     return rows[0] if rows else None
 
 
-def fetch_all(statement: str, *values: object) -> list[Any]:
-    """All rows. On PostgreSQL each statement text keeps a cursor, so do not build texts from values."""
+def fetch_all(statement: str, /, **values: object) -> list[Any]:
+    """All rows, as `fetch_one`. On PostgreSQL each statement text keeps a cursor, so do not build texts from values."""
     if is_postgresql():
         return connection.fetch_all(statement, values)  # type: ignore[attr-defined, no-any-return]
     with connection.cursor() as cursor:
-        cursor.execute(statement, adapted(*values))
+        cursor.execute(statement, adapted(values))
         return cursor.fetchall()  # type: ignore[no-any-return]
 
 
-def adapted(*values: object) -> list[Any]:
+def adapted(values: Mapping[str, object]) -> dict[str, Any]:
     """The values in the format of the database driver: on SQLite, times and UUIDs are converted."""
-    if is_postgresql():
-        return list(values)
-    operations = connection.ops
-    converted: list[Any] = []
-    for value in values:
-        if isinstance(value, datetime):
-            converted.append(operations.adapt_datetimefield_value(value))
-        elif isinstance(value, UUID):
-            converted.append(value.hex)
-        else:
-            converted.append(value)
-    return converted
+    return {name: value if is_postgresql() else _adapted_for_sqlite(value) for name, value in values.items()}
+
+
+def _adapted_for_sqlite(value: object) -> object:
+    if isinstance(value, datetime):
+        return connection.ops.adapt_datetimefield_value(value)
+    return value.hex if isinstance(value, UUID) else value

@@ -5,13 +5,11 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
-from django import forms
 from django.conf import settings
 from django.contrib import admin, messages
-from django.contrib.admin.widgets import AdminTextareaWidget
 from django.core import signing
-from django.core.exceptions import PermissionDenied, ValidationError
-from django.db.models import Field, QuerySet, URLField
+from django.core.exceptions import PermissionDenied
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
@@ -19,90 +17,16 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from accounts.admin_site import ModelAdmin
-from accounts.media import NotStored
-from accounts.pictures import reencode
+from accounts.pictures.stored_files import NotStored
+from config.infrastructure import events
+from config.infrastructure.events import Event
 from oauth_bridge.applications import logos
+from oauth_bridge.applications.forms import ApplicationForm, RotationForm
 from oauth_bridge.models import Application, ApplicationSecret, Consent
-from oauth_bridge.storage import applications, client_secrets
+from oauth_bridge.storage import applications, client_secrets, look_alikes
 
 SECRET_COOKIE = "new_client_secret"
 SECRET_COOKIE_SECONDS = 120
-# In pages from right to left as well: otherwise the slash at the end of an address is shown before it.
-ADDRESS = {"dir": "ltr"}
-
-
-def _address(label: Any, help_text: Any) -> forms.URLField:
-    """The optional address of a page; one without a scheme is https."""
-    widget = forms.URLInput(attrs={"class": "vLargeTextField", **ADDRESS})
-    return forms.URLField(label=label, help_text=help_text, required=False, assume_scheme="https", widget=widget)
-
-
-def _https(field: Field[Any, Any], **options: Any) -> forms.Field | None:
-    """The form field of a model's field. Django makes one even of a read-only field, and warns without a scheme."""
-    if isinstance(field, URLField):
-        options["assume_scheme"] = "https"
-    return field.formfield(**options)
-
-
-class ApplicationForm(forms.ModelForm):  # type: ignore[type-arg]
-    homepage = _address(gettext_lazy("Homepage"), gettext_lazy("People see its host on the sign-in and consent pages."))
-    policy_uri = _address(gettext_lazy("Privacy policy"), gettext_lazy("The consent page links to it."))
-    tos_uri = _address(gettext_lazy("Terms"), gettext_lazy("The consent page links to them."))
-    initiate_login_uri = _address(
-        gettext_lazy("Sign-in address"),
-        gettext_lazy(
-            "Where the application starts a new sign-in: https, or http on this machine. A page of this service that "
-            "stayed open after a sign-in leads there, with the button “Sign in again”."
-        ),
-    )
-    new_logo = forms.FileField(
-        label=gettext_lazy("Logo"),
-        required=False,
-        widget=forms.FileInput(attrs={"accept": "image/png,image/jpeg,image/webp,image/gif"}),
-        help_text=gettext_lazy("PNG, JPEG, WebP or GIF. It is cut to a square and stored as PNG."),
-    )
-
-    class Meta:
-        model = Application
-        formfield_callback = _https
-        fields = [
-            *("name", "operator", "homepage", "policy_uri", "tos_uri"),
-            *("redirect_uris", "initiate_login_uri", "client_type", "is_trusted", "is_enabled"),
-        ]
-        widgets = {"redirect_uris": AdminTextareaWidget(attrs={"rows": 4, **ADDRESS})}
-        help_texts = {
-            "operator": gettext_lazy("The organisation or person that runs it. People see this on the consent page."),
-            "redirect_uris": gettext_lazy(
-                "One a line, each exactly as the application sends it: https, or http on this machine "
-                "(localhost, 127.0.0.1, [::1]), or a scheme like com.example.app:/callback."
-            ),
-            "client_type": gettext_lazy("Public: it runs where no secret can be kept, and must use PKCE."),
-            "is_trusted": gettext_lazy(
-                "People are signed in to it without being asked. For your own only. "
-                "The addresses of a trusted application are changed by those who may set this."
-            ),
-            "is_enabled": gettext_lazy("Switched off, its codes and access tokens are refused at once."),
-        }
-
-    def clean_new_logo(self) -> bytes | None:
-        upload = self.cleaned_data["new_logo"]
-        return reencode(upload) if upload else None
-
-
-class RotationForm(forms.Form):
-    """The time for which the older secrets keep working. Ending them at once needs a confirmation."""
-
-    overlap = forms.TypedChoiceField(
-        coerce=lambda hours: timedelta(hours=int(hours)),
-        choices=[(hours, hours) for hours in ("1", "24", "168", "0")],  # the page names them
-        error_messages={"required": gettext_lazy("Choose how long the older secrets go on working.")},
-    )
-    confirmed = forms.BooleanField(required=False)
-
-    def clean(self) -> dict[str, Any]:
-        if self.cleaned_data.get("overlap") == client_secrets.REVOKE_NOW and not self.cleaned_data["confirmed"]:
-            raise ValidationError(_("Confirm that the older secrets are to end at once."))
-        return self.cleaned_data
 
 
 @admin.register(Application)
@@ -143,7 +67,7 @@ class ApplicationAdmin(ModelAdmin):
 
         The client type is fixed at registration, because it decides whether there is a secret. The callback addresses
         of a trusted application need the permission to trust, because nobody is asked before a code is sent there; so
-        does the one where a new sign-in begins.
+        does the address where a new sign-in begins.
         """
         fixed = ["client_id", "created", "updated"]
         if obj:
@@ -171,6 +95,14 @@ class ApplicationAdmin(ModelAdmin):
         if change:
             applications.set_enabled(obj, obj.is_enabled)
         super().save_model(request, obj, form, change)
+        if not change:
+            events.write(Event.APPLICATION_REGISTERED, client_id=obj.client_id)
+        elif form.changed_data:
+            events.write(Event.APPLICATION_CHANGED, client_id=obj.client_id, fields=" ".join(form.changed_data))
+        if "name" in form.changed_data:
+            for other in look_alikes.find(obj.name, obj.pk):
+                text = _("People could take “%(other)s” for this one.") % {"other": other.name}
+                self.message_user(request, text, messages.WARNING)
 
     def get_urls(self) -> list[URLPattern]:
         secret = path(
@@ -199,7 +131,7 @@ class ApplicationAdmin(ModelAdmin):
             raise PermissionDenied
         application = self.get_object(request, str(pk))
         if application is None:
-            return self._get_obj_does_not_exist_redirect(request, self.opts, str(pk))  # type: ignore[attr-defined,no-any-return]
+            return self.change_view(request, str(pk))  # Django redirects to the index and says so
         if application.is_public:
             self.message_user(request, _("This application is public: it has no secret."), messages.WARNING)
             return HttpResponseRedirect(reverse("admin:oauth_bridge_application_change", args=[pk]))
@@ -214,7 +146,7 @@ class ApplicationAdmin(ModelAdmin):
             "form": form,
             "client_secret": new_secret,
             "may_rotate": may_rotate,
-            "may_view": self.has_view_or_change_permission(request, application),
+            "may_view": self.has_view_permission(request, application),
         }
         response = TemplateResponse(request, "admin/oauth_bridge/application/secret.html", context)
         response.delete_cookie(SECRET_COOKIE, path=request.path)
@@ -274,6 +206,16 @@ class ApplicationAdmin(ModelAdmin):
             gettext_lazy("consents"): Consent.objects.filter(application__in=objs).count(),
         }
         return [str(application) for application in objs], counts, set(), []
+
+    def delete_model(self, request: HttpRequest, obj: Application) -> None:
+        super().delete_model(request, obj)
+        events.write(Event.APPLICATION_DELETED, client_id=obj.client_id)
+
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Application]) -> None:
+        deleted = list(queryset.values_list("client_id", flat=True))
+        super().delete_queryset(request, queryset)
+        for client_id in deleted:
+            events.write(Event.APPLICATION_DELETED, client_id=client_id)
 
     def _set_enabled(self, request: HttpRequest, chosen: QuerySet[Application], is_enabled: bool) -> None:
         for application in chosen:

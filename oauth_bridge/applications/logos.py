@@ -7,7 +7,7 @@ import re
 
 from django.http import Http404, HttpRequest, HttpResponse
 
-from accounts import media
+from accounts.pictures import stored_files
 from oauth_bridge.models import Application
 
 NAME = re.compile(r"[0-9a-f]{32}\.png")
@@ -20,7 +20,7 @@ def store(application: Application, picture: bytes) -> None:
     Raises NotStored: the file can't be written, and the application keeps its logo.
     """
     name = f"{hashlib.sha256(picture).hexdigest()[:32]}.png"
-    media.store(f"logos/{name}", picture)
+    stored_files.store(f"logos/{name}", picture)
     application.logo = name
 
 
@@ -34,10 +34,10 @@ def logo(request: HttpRequest, name: str) -> HttpResponse:
     if not NAME.fullmatch(name):
         raise Http404
     try:
-        picture = media.read(f"logos/{name}")
+        picture = stored_files.read(f"logos/{name}")
     except OSError:
         if Application.objects.filter(logo=name).exists():
-            media.warn_unreadable(f"logos/{name}")
+            stored_files.warn_unreadable(f"logos/{name}")
         raise Http404 from None
     response = HttpResponse(picture, content_type="image/png")
     response["Cache-Control"] = f"public, max-age={CACHE_SECONDS}, immutable"

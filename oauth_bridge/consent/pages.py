@@ -13,14 +13,14 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from accounts import returning
-from accounts.facts import facts
+from accounts import return_path
+from accounts.profile.shown_claims import shown_claims
+from config.infrastructure.hosts import LOOPBACK_HOSTS
 from oauth_bridge import responses
 from oauth_bridge.consent import remembered
 from oauth_bridge.consent.request import FIELD_NAME, PendingRequest
 from oauth_bridge.models import Application
 from oauth_bridge.protocol.userinfo import claims_of
-from oauth_bridge.redirect_uris import LOOPBACK_HOSTS
 
 if TYPE_CHECKING:
     from accounts.models import User
@@ -47,12 +47,12 @@ def ask_again(pending: PendingRequest) -> HttpResponse:
 
 def sign_in_url(pending: PendingRequest, application: Application) -> str:
     """The sign-in page that names the application and then continues the request."""
-    return returning.sign_in_url(authorize_path(pending), **_sign_in_caption(application))
+    return return_path.sign_in_url(authorize_path(pending), **_sign_in_caption(application))
 
 
 def switch_account_url(pending: PendingRequest, application: Application) -> str:
     """The action of the form "Not you?": it signs the person out and shows the sign-in page of the same request."""
-    return returning.switch_account_url(authorize_path(pending), **_sign_in_caption(application))
+    return return_path.switch_account_url(authorize_path(pending), **_sign_in_caption(application))
 
 
 def consent(request: HttpRequest, application: Application, pending: PendingRequest, *, notice: bool) -> HttpResponse:
@@ -82,7 +82,10 @@ def consent(request: HttpRequest, application: Application, pending: PendingRequ
 
 
 def _about(application: Application) -> dict[str, str]:
-    """Who runs the application, its policy and terms, and that it is new here. A trusted one is of this service."""
+    """Who runs the application, its policy and terms, and that it is new here.
+
+    A trusted application belongs to this service.
+    """
     known = {"policy_uri": application.policy_uri, "tos_uri": application.tos_uri, "operator": "", "new": ""}
     return known if application.is_trusted else known | {"operator": application.operator, "new": _new(application)}
 
@@ -101,7 +104,7 @@ def _new(application: Application) -> str:
 def _claims(person: User) -> list[dict[str, str]]:
     """The claims as the user-info answer has them, in the order of the page, with a note on a missing nickname."""
     values = claims_of(person)
-    return [fact | {"value": values[fact["name"]]} for fact in facts(person)]
+    return [claim | {"value": values[claim["name"]]} for claim in shown_claims(person)]
 
 
 def _short_name(person: User) -> str:
@@ -145,7 +148,7 @@ def form_action(redirect_uri: str) -> str:
 
 
 def already_signed_in(request: HttpRequest, application: Application) -> HttpResponse:
-    """The page after a second "Allow" whose code was redeemed. A new attempt must begin in the application.
+    """The page of an attempt whose code was redeemed. A new attempt must begin in the application. D8.
 
     The application expects its `state` once: an answer to a new attempt with the old one would end in its error page.
     So the page leads to its `initiate_login_uri`, where it starts one, or to its homepage.
@@ -156,6 +159,7 @@ def already_signed_in(request: HttpRequest, application: Application) -> HttpRes
         "message": _("This page has done its work: the application has received your profile."),
         "advice": _("Go on in the application. To sign in once more, begin there."),
         "again_url": application.initiate_login_uri,
+        "account_url": reverse("profile"),
     }
     return render(request, "oauth_bridge/stopped.html", context)
 
@@ -169,7 +173,7 @@ def address_not_confirmed(request: HttpRequest, application: Application, pendin
         % {"name": application.name},
         "advice": _("We can mail you a code. Type it in, and you come back here to go on."),
         "post_action": {
-            "url": returning.send_code_url(authorize_path(pending), **_sign_in_caption(application)),
+            "url": return_path.send_code_url(authorize_path(pending), **_sign_in_caption(application)),
             "label": _("Send me a code"),
         },
     }

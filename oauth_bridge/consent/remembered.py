@@ -30,6 +30,11 @@ def is_remembered(person: User, application: Application) -> bool:
     return consents.remembered_fingerprint(person, application) == fingerprint(application)
 
 
+def is_asked(person: User, application: Application) -> bool:
+    """Whether the person is asked for consent: not by a trusted application, nor after "don't ask again"."""
+    return not application.is_trusted and not is_remembered(person, application)
+
+
 def all_remembered(person: User, applications: Collection[Application]) -> set[Application]:
     """Those of the applications for which `is_remembered` is true. One statement."""
     fingerprints = consents.remembered_fingerprints(person)
@@ -39,7 +44,7 @@ def all_remembered(person: User, applications: Collection[Application]) -> set[A
 def record(person: User, application: Application) -> None:
     """Store that the person has allowed the application without a choice of "don't ask again".
 
-    An earlier choice is kept while it counts: only the answer to an outdated page can come here then.
+    An earlier choice is kept while it is valid: then only an answer to an outdated page leads here.
     """
     if not is_remembered(person, application):
         consents.store(person, application, fingerprint(application), None)

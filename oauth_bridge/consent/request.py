@@ -12,22 +12,24 @@ import secrets
 import time
 from dataclasses import asdict, dataclass, replace
 from datetime import timedelta
+from uuid import UUID
 
 from django.core import signing
 from django.http import HttpRequest
 from django.utils.crypto import constant_time_compare, salted_hmac
 
-from oauth_bridge.protocol.authorization import AuthorizationRequest
-from oauth_bridge.protocol.parameters import Parameters
+from oauth_bridge.protocol.authorization_request import AuthorizationRequest
+from oauth_bridge.protocol.parameter_parsing import Parameters
 
 SALT = "oauth_bridge.consent.pending"
 # The name of the parameter and of the form field. OpenID Connect reserves `request`.
 FIELD_NAME = "pending"
+SEPARATORS = 2  # between the content, the time and the signature
 PAGE_LIFETIME = timedelta(hours=1)
 
 
 class DamagedRequest(Exception):
-    """The signature of the pending request is wrong or missing."""
+    """The signature of the pending request is wrong or missing. The text is the cause."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +72,8 @@ class PendingRequest(AuthorizationRequest):
         try:
             return cls(**signing.loads(sealed, salt=SALT))
         except (signing.BadSignature, TypeError, ValueError, json.JSONDecodeError):
-            raise DamagedRequest from None
+            # A mail program or a chat cuts a long link; the signature is at its end.
+            raise DamagedRequest("link_not_ours" if sealed.count(":") == SEPARATORS else "link_cut") from None
 
     def seal(self) -> str:
         """The signed text. `repeated` is left out: a request with a repeated parameter goes no further."""
@@ -84,7 +87,15 @@ class PendingRequest(AuthorizationRequest):
     def is_answerable(self, request: HttpRequest) -> bool:
         """Whether the answer of a consent page is accepted: same person, same session, page less than an hour old."""
         is_fresh = int(time.time()) - self.opened_at < PAGE_LIFETIME.total_seconds()
-        return is_fresh and constant_time_compare(self.bound_to, _binding(request))
+        # A page of release 0.1.0 has the digest alone.
+        sent, digest = (bound.rpartition(" ")[2] for bound in (self.bound_to, _binding(request)))
+        return is_fresh and constant_time_compare(sent, digest)
+
+    @property
+    def person_id(self) -> UUID | None:
+        """The person of the consent page; None elsewhere, and on a page of release 0.1.0 or earlier."""
+        person, _space, digest = self.bound_to.partition(" ")
+        return UUID(person) if digest else None
 
     def unbound(self) -> PendingRequest:
         return replace(self, bound_to="")
@@ -103,4 +114,4 @@ def new_attempt() -> str:
 
 def _binding(request: HttpRequest) -> str:
     bound = f"{request.user.pk} {request.session.session_key}"
-    return salted_hmac(SALT, bound, algorithm="sha256").hexdigest()
+    return f"{request.user.pk} {salted_hmac(SALT, bound, algorithm='sha256').hexdigest()}"

@@ -11,61 +11,76 @@ from django.http import HttpRequest, JsonResponse
 from django.views.decorators.cache import cache_control
 from django.views.decorators.http import conditional_page, require_safe
 
-from oauth_bridge.errors import Fault
+from config.infrastructure import paths
+from config.infrastructure.errors import SiteFault
+from oauth_bridge.errors import OAuthFault
 from oauth_bridge.openapi import parts
 from oauth_bridge.openapi.parts import Json
-from oauth_bridge.protocol.parameters import BODY_LIMIT_BYTES
+from oauth_bridge.protocol.parameter_parsing import BODY_LIMIT_BYTES
 from oauth_bridge.protocol.userinfo import PROFILE_SCOPE
-from oauth_bridge.redirect_uris import MAX_LENGTH
+from oauth_bridge.redirect_uri_registration import MAX_LENGTH
 
 TEXT_OF_255 = {"type": "string", "minLength": 1, "maxLength": 255}
 
 ANYWHERE = (
-    Fault.BAD_REQUEST,
-    Fault.HOST,
-    Fault.HOST_NAMED,
-    Fault.METHOD,
-    Fault.LINE_TOO_LONG,
-    Fault.HEADER_TOO_LONG,
-    Fault.HEADERS_TOO_LARGE,
-    Fault.RATE_LIMITED,
-    Fault.SERVER_ERROR,
-    Fault.AWAY,
+    SiteFault.BAD_REQUEST,
+    SiteFault.HOST,
+    SiteFault.HOST_NAMED,
+    SiteFault.METHOD,
+    SiteFault.LINE_TOO_LONG,
+    SiteFault.HEADER_TOO_LONG,
+    SiteFault.HEADERS_TOO_LARGE,
+    SiteFault.RATE_LIMITED,
+    SiteFault.SERVER_ERROR,
+    SiteFault.AWAY,
 )
-UNVERIFIED = (Fault.CLIENT_UNKNOWN, Fault.CLIENT_DISABLED, Fault.REDIRECT_URI_MISMATCH, Fault.REQUEST_DAMAGED)
-AUTHORIZE = (Fault.MISSING, Fault.REPEATED, *UNVERIFIED, Fault.SPECULATIVE, *ANYWHERE)
+UNVERIFIED = (
+    OAuthFault.CLIENT_UNKNOWN,
+    OAuthFault.CLIENT_DISABLED,
+    OAuthFault.REDIRECT_URI_MISMATCH,
+    OAuthFault.REQUEST_DAMAGED,
+)
+AUTHORIZE = (OAuthFault.MISSING, OAuthFault.REPEATED, *UNVERIFIED, OAuthFault.SPECULATIVE, *ANYWHERE)
 CALLBACK = (
-    Fault.MISSING,
-    Fault.REPEATED,
-    Fault.RESPONSE_TYPE,
-    Fault.REFUSED,
-    Fault.CHALLENGE_NEEDED,
-    Fault.CHALLENGE_METHOD,
-    Fault.CHALLENGE_MALFORMED,
+    OAuthFault.MISSING,
+    OAuthFault.REPEATED,
+    OAuthFault.RESPONSE_TYPE,
+    OAuthFault.REFUSED,
+    OAuthFault.CHALLENGE_NEEDED,
+    OAuthFault.CHALLENGE_METHOD,
+    OAuthFault.CHALLENGE_MALFORMED,
 )
-FORM = (Fault.REPEATED, Fault.MALFORMED, Fault.PADDED, Fault.MEDIA_TYPE, Fault.IN_URL, Fault.TOO_LARGE)
-CONSENT = (*FORM, Fault.TOO_MANY_FIELDS, *UNVERIFIED, Fault.CSRF, Fault.NOT_FOUND, *ANYWHERE)
+FORM = (
+    OAuthFault.REPEATED,
+    OAuthFault.MALFORMED,
+    OAuthFault.PADDED,
+    SiteFault.MEDIA_TYPE,
+    OAuthFault.IN_URL,
+    SiteFault.TOO_LARGE,
+)
+CONSENT = (*FORM, SiteFault.TOO_MANY_FIELDS, *UNVERIFIED, SiteFault.CSRF, SiteFault.NOT_FOUND, *ANYWHERE)
 TOKEN = (
     *FORM,
-    Fault.MISSING,
-    Fault.GRANT_TYPE,
-    Fault.TWO_AUTHENTICATIONS,
-    Fault.CLIENT_DIFFERS,
-    Fault.VERIFIER_MALFORMED,
-    *(fault for fault in Fault if fault.error in ("invalid_client", "invalid_grant")),
+    OAuthFault.MISSING,
+    OAuthFault.GRANT_TYPE,
+    OAuthFault.TWO_AUTHENTICATIONS,
+    OAuthFault.CLIENT_DIFFERS,
+    OAuthFault.VERIFIER_MALFORMED,
+    *(fault for fault in OAuthFault if fault.error in ("invalid_client", "invalid_grant")),
     *ANYWHERE,
 )
 USERINFO = (
-    *(fault for fault in Fault if fault.error in ("invalid_token", "insufficient_scope")),
-    Fault.NO_VERIFIED_EMAIL,
+    *(fault for fault in OAuthFault if fault.error in ("invalid_token", "insufficient_scope")),
+    OAuthFault.NO_VERIFIED_EMAIL,
     *ANYWHERE,
 )
 
 ABOUT = """\
-Lets an application sign people in by the OAuth 2.0 authorization code grant and read four facts about them.
+Lets an application sign people in by the OAuth 2.0 authorization code grant and read their profile.
 
 1. Send the browser to `/oauth/authorize`. It comes back to your `redirect_uri` with `code` and `state`.
-2. Compare `state`, then exchange the code at `/oauth/token`, from your backend.
+2. Compare `state`, then exchange the code at `/oauth/token`, from your backend; an application without a secret may
+   do so in the browser, from any origin.
 3. Read the profile at `/oauth/userinfo`.
 
 Every failure has `error`, for programs, and `error_description`, for the developer who reads it: its wording may
@@ -85,16 +100,16 @@ def published(request: HttpRequest) -> JsonResponse:
 def document() -> Json:
     return {
         "openapi": "3.1.0",
-        "info": {"title": settings.SERVICE_NAME, "version": "1", "description": ABOUT},
+        "info": {"title": settings.SERVICE_NAME, "version": settings.VERSION, "description": ABOUT},
         "servers": [{"url": settings.BASE_URL, "description": "The API, for backends"}],
         "paths": {
-            "/oauth/authorize": {
+            paths.AUTHORIZE: {
                 "servers": [{"url": settings.AUTH_URL, "description": "The pages, for browsers"}],
                 "get": _authorize(),
                 "post": _consent(),
             },
-            "/oauth/token": {"post": _token()},
-            "/oauth/userinfo": {"get": _userinfo()},
+            paths.TOKEN: {"post": parts.for_every_origin(_token())},
+            paths.USERINFO: {"get": parts.for_every_origin(_userinfo())},
         },
         "components": {"schemas": parts.SCHEMAS, "securitySchemes": parts.security_schemes()},
     }

@@ -7,9 +7,9 @@ from typing import Any
 from django.conf import settings
 from oauth2_provider.settings import oauth2_settings
 
-from oauth_bridge import paths
-from oauth_bridge.errors import Fault
-from oauth_bridge.protocol.parameters import BODY_LIMIT_BYTES
+from config.infrastructure import paths
+from config.infrastructure.errors import Fault
+from oauth_bridge.protocol.parameter_parsing import BODY_LIMIT_BYTES
 from oauth_bridge.protocol.userinfo import PROFILE_SCOPE
 
 Json = dict[str, Any]
@@ -32,7 +32,7 @@ DETAILS = {
     "hint": "Compare it with the documentation.",
     "host": "localhost:8000",
     "hosts": "api.example.com, auth.example.com",
-    "reference": "3f9c2a71b0de",
+    "reference": "7K3M9QXT",
 }
 
 # Failures -------------------------------------------------------------------------------------------------------------
@@ -113,8 +113,24 @@ def page(description: str) -> Json:
 
 
 def _headers(**more: Json) -> Json:
-    """The headers of every response of the three operations, and `more`. D20."""
-    return {"Cache-Control": const("no-store"), "X-Content-Type-Options": const("nosniff"), **more}
+    """The headers of every response of the three operations, with those of `more` added. D20, D24."""
+    reference = {
+        "required": True,
+        "description": "Names this answer in the log of the service: quote it to support.",
+        "schema": {"type": "string", "pattern": "^[0-9A-HJKMNP-TV-Z]{8}$"},
+    }
+    common = {"Cache-Control": const("no-store"), "X-Content-Type-Options": const("nosniff")}
+    return {**common, "X-Reference": reference, **more}
+
+
+def for_every_origin(operation: Json) -> Json:
+    """The operation with the header that lets an application in a browser read each of its responses. D22.
+
+    It is not required, because the server's own refusals, such as that of a long request line, lack it.
+    """
+    for response in operation["responses"].values():
+        response["headers"]["Access-Control-Allow-Origin"] = {"schema": {"type": "string", "const": "*"}}
+    return operation
 
 
 def const(value: str) -> Json:

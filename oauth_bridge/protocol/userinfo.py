@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 from django.http import HttpRequest
 
-from accounts.avatars import avatar_url
+from accounts.pictures.current_picture import avatar_url
+from config.infrastructure.errors import RequestError
 from oauth_bridge import throttling
-from oauth_bridge.errors import Fault, RequestError
-from oauth_bridge.protocol import authentication
+from oauth_bridge.errors import OAuthFault
+from oauth_bridge.protocol import authorization_header
 from oauth_bridge.storage import tokens
 
 if TYPE_CHECKING:
@@ -25,13 +26,17 @@ def verify(request: HttpRequest, scopes: Sequence[str]) -> tokens.Bearer:
     Raises RequestError: there is no token, it is not valid, it lacks a scope, or a limit is reached.
     """
     try:
-        bearer = tokens.read(authentication.bearer_token(request))
+        bearer = tokens.read(authorization_header.bearer_token(request))
     except RequestError:
         throttling.userinfo_failure(request)
         raise
-    throttling.userinfo(bearer.application_id, bearer.user.pk, is_public=bearer.is_public)
-    if not set(scopes) <= set(bearer.scopes):
-        raise RequestError(Fault.TOKEN_SCOPE)
+    try:
+        throttling.userinfo(bearer.application_id, bearer.user.pk, is_public=bearer.is_public)
+        if not set(scopes) <= set(bearer.scopes):
+            raise RequestError(OAuthFault.TOKEN_SCOPE)
+    except RequestError as error:
+        error.about(client=bearer, person=bearer.user.pk)
+        raise
     return bearer
 
 
@@ -41,7 +46,7 @@ def claims_of(person: User) -> dict[str, str]:
     Raises RequestError: the person's e-mail address is not confirmed, so it may not be sent (D16).
     """
     if person.email_verified_at is None:
-        raise RequestError(Fault.NO_VERIFIED_EMAIL)
+        raise RequestError(OAuthFault.NO_VERIFIED_EMAIL).about(person=person.pk)
     return {
         "sub": str(person.pk),
         "nickname": person.display_name,

@@ -9,20 +9,24 @@ from django.db import transaction
 from django.db.models import F
 from django.utils import timezone
 
+from config.infrastructure import events
+from config.infrastructure.events import Event
 from config.infrastructure.sql import Rows, fetch_one
 from oauth_bridge.models import Application
-from oauth_bridge.storage import client_secrets
+from oauth_bridge.storage import client_secrets, look_alikes
 
 APPLICATIONS = Rows(Application, without=("updated",))
 
-FIND = f"SELECT {APPLICATIONS.columns('a')} FROM {Application._meta.db_table} a WHERE a.client_id = %s"  # noqa: S608
+FIND_APPLICATION = (
+    f"SELECT {APPLICATIONS.columns('a')} FROM {Application._meta.db_table} a WHERE a.client_id = %(client_id)s"  # noqa: S608
+)
 
 
 def find(client_id: str) -> Application | None:
     """The application with this client_id, enabled or not. One statement."""
     if not client_id.isprintable():  # PostgreSQL takes no NUL
         return None
-    row = fetch_one(FIND, client_id)
+    row = fetch_one(FIND_APPLICATION, client_id=client_id)
     return None if row is None else APPLICATIONS.instance(row)
 
 
@@ -32,13 +36,15 @@ def register(
 ) -> tuple[Application, str]:
     """A saved application and its client secret, which is not stored.
 
-    Raises ValidationError: the name, the homepage or a callback address can't be registered.
+    Raises ValidationError: the name, the homepage or a callback address can't be registered; or as `look_alikes`.
     """
     application = Application(
         name=name, redirect_uris="\n".join(redirect_uris), homepage=homepage, is_trusted=is_trusted
     )
     application.full_clean()
+    look_alikes.refuse(name, is_trusted=is_trusted)
     application.save()
+    events.write(Event.APPLICATION_REGISTERED, client_id=application.client_id)
     return application, client_secrets.rotate(application).secret
 
 
@@ -47,7 +53,8 @@ def set_enabled(application: Application, is_enabled: bool) -> None:
 
     D17. One statement, however many codes and tokens there are.
     """
-    Application.objects.filter(pk=application.pk).exclude(is_enabled=is_enabled).update(
-        is_enabled=is_enabled, credentials_version=F("credentials_version") + 1, updated=timezone.now()
-    )
+    changed = Application.objects.filter(pk=application.pk).exclude(is_enabled=is_enabled)
+    if changed.update(is_enabled=is_enabled, credentials_version=F("credentials_version") + 1, updated=timezone.now()):
+        event = Event.APPLICATION_SWITCHED_ON if is_enabled else Event.APPLICATION_SWITCHED_OFF
+        events.write(event, client_id=application.client_id)
     application.refresh_from_db(fields=["is_enabled", "credentials_version", "updated"])

@@ -14,10 +14,13 @@ from django.db.models import Q
 from django.utils import timezone
 from django.utils.crypto import constant_time_compare
 
-from config.infrastructure.sql import adapted, fetch_all, is_postgresql
-from oauth_bridge.credentials import digest_of, new_credential
-from oauth_bridge.errors import Fault, RequestError
+from config.infrastructure import events
+from config.infrastructure.errors import RequestError
+from config.infrastructure.events import Event
+from config.infrastructure.sql import Rows, adapted, fetch_all, fetch_one, is_postgresql
+from oauth_bridge.errors import OAuthFault
 from oauth_bridge.models import Application, ApplicationSecret
+from oauth_bridge.random_values import digest_of, new_credential
 
 REVOKE_NOW = timedelta(0)
 DEFAULT_OVERLAP = timedelta(hours=24)
@@ -34,18 +37,24 @@ APPLICATIONS = Application._meta.db_table
 SECRETS = ApplicationSecret._meta.db_table
 
 # Always read both tables, so that an unknown client takes as long as a wrong secret.
-FIND = f"""
+FIND_SECRETS = f"""
     SELECT a.id, a.client_id, a.client_type, a.is_enabled,
-           s.id, s.digest, s.is_revoked OR s.expires_at <= %s, s.last_used_at > %s
+           s.id, s.digest, s.is_revoked OR s.expires_at <= %(now)s, s.last_used_at > %(noted_before)s
       FROM (SELECT 1) AS always
-      LEFT JOIN {APPLICATIONS} a ON a.client_id = %s LEFT JOIN {SECRETS} s ON s.application_id = coalesce(a.id, 0)
+      LEFT JOIN {APPLICATIONS} a ON a.client_id = %(client_id)s
+      LEFT JOIN {SECRETS} s ON s.application_id = coalesce(a.id, 0)
 """  # noqa: S608 - table names only
+
+# Every failed authentication runs it, so that they all take equally long.
+FOUND = Rows(ApplicationSecret, "id", "application_id", "expires_at", "is_revoked")
+FIND_BY_DIGEST = f"SELECT {FOUND.columns('s')} FROM {SECRETS} s WHERE s.digest = %(digest)s"  # noqa: S608
 
 # The condition stands in the statement too, so that one of many simultaneous calls writes. The others do not wait for
 # it, nor for a rotation that holds the row: the next use is noted as well.
 NOTE_USE = f"""
-    UPDATE {SECRETS} SET last_used_at = %s
-     WHERE id = (SELECT id FROM {SECRETS} WHERE id = %s AND (last_used_at IS NULL OR last_used_at <= %s) {{lock}})
+    UPDATE {SECRETS} SET last_used_at = %(now)s
+     WHERE id = (SELECT id FROM {SECRETS}
+                  WHERE id = %(id)s AND (last_used_at IS NULL OR last_used_at <= %(noted_before)s) {{lock}})
 """  # noqa: S608
 WITHOUT_WAITING = "FOR NO KEY UPDATE SKIP LOCKED"
 
@@ -63,14 +72,13 @@ class Client(NamedTuple):
         return self.client_type == Application.CLIENT_PUBLIC
 
 
-class SecretExpired(RequestError):
-    """The secret was right once. Only a caller who held it sends it, so the sentence tells a stranger nothing."""
+class Secret(NamedTuple):
+    """A secret of the application that authenticates. All members are None when there is none."""
 
-    def __init__(self, secret_id: int, now: datetime) -> None:
-        super().__init__(Fault.CLIENT_SECRET_EXPIRED)
-        expires_at = ApplicationSecret.objects.filter(pk=secret_id).values_list("expires_at", flat=True).first()
-        self.secret_id = secret_id
-        self.expired_seconds = round((now - (expires_at or now)).total_seconds(), 1)
+    pk: int
+    digest: bytes | None
+    is_expired: bool | None
+    is_noted: bool | None
 
 
 def authenticate(form: dict[str, str]) -> Client:
@@ -78,31 +86,77 @@ def authenticate(form: dict[str, str]) -> Client:
 
     The digest is compared in constant time with every secret of the application. A public client names itself and
     proves itself by its `code_verifier` (D9).
-    Raises RequestError: the client does not exist, is switched off, proves nothing, or the secret is wrong. The
-    sentence depends on the request alone: nobody learns whether such a client exists, or its type.
-    Raises SecretExpired: the secret has expired.
+    Raises RequestError: the client does not exist, proves nothing, is switched off, or the secret is wrong or expired.
     """
-    client_id, secret = form["client_id"], form.get("client_secret", "")
+    secret = form.get("client_secret", "")
     now = timezone.now()
-    rows = fetch_all(FIND, now, now - USE_NOTED_EVERY, client_id)
-    client = Client(*rows[0][:4])
+    rows = fetch_all(FIND_SECRETS, now=now, noted_before=now - USE_NOTED_EVERY, client_id=form["client_id"])
+    client, secrets = Client(*rows[0][:4]), [Secret(*row[4:]) for row in rows]
     digest = digest_of(secret)
-    matching = [row[4:] for row in rows if constant_time_compare(digest, row[5] or NO_DIGEST)]
-    is_proved = not secret and "code_verifier" in form if client.is_public else bool(matching)
+    matching = [each for each in secrets if constant_time_compare(digest, each.digest or NO_DIGEST)]
+    if client.is_public:
+        is_proved = not secret and "code_verifier" in form
+    else:
+        is_proved = any(not each.is_expired for each in matching)
     if not client.is_enabled or not is_proved:
-        raise RequestError(Fault.CLIENT_NOT_AUTHENTICATED if secret else Fault.CLIENT_SECRET_MISSING)
-    for secret_id, _digest, is_expired, is_noted in matching:
-        if is_expired:
-            raise SecretExpired(secret_id, now)
-        if not is_noted:
-            _note_use(secret_id, now)
+        raise _refusal(client, form, secrets, matching, now)
+    for each in matching:
+        if not each.is_noted:
+            _note_use(each.pk, now)
     return client
+
+
+def _refusal(
+    client: Client, form: dict[str, str], secrets: list[Secret], matching: list[Secret], now: datetime
+) -> RequestError:
+    """Why the client is not authenticated. One statement, the same for every failure.
+
+    A caller whose secret works is told "switched off". A caller whose secret has expired is told so while the
+    application is switched on: the secret was theirs. For everybody else the sentence depends on the request alone:
+    nobody learns whether such a client exists, or its type.
+    """
+    secret = form.get("client_secret", "")
+    row = fetch_one(FIND_BY_DIGEST, digest=digest_of(secret))
+    found = None if row is None else FOUND.instance(row)
+    fault = OAuthFault.CLIENT_NOT_AUTHENTICATED if secret else OAuthFault.CLIENT_SECRET_MISSING
+    if matching and not client.is_public:
+        if not matching[0].is_expired:
+            fault = OAuthFault.CLIENT_SWITCHED_OFF
+        elif client.is_enabled:
+            fault = OAuthFault.CLIENT_SECRET_EXPIRED
+    error = RequestError(fault).about(cause=_cause(client, form, secrets, bool(matching), found))
+    if found is not None:
+        error.about(secret_row=found.pk, secret_of=found.application_id)
+        if found.expires_at:
+            error.about(expired_seconds=round((now - found.expires_at).total_seconds(), 1))
+    return error.about(client=client) if client.pk else error
+
+
+def _cause(
+    client: Client, form: dict[str, str], secrets: list[Secret], is_own: bool, found: ApplicationSecret | None
+) -> str:
+    has_secret = bool(form.get("client_secret"))
+    if not client.pk:
+        return "client_unknown"
+    if not client.is_enabled:
+        return "client_disabled"
+    if client.is_public:
+        return "public_with_secret" if has_secret else "public_without_verifier"
+    if not has_secret:
+        return "verifier_instead_of_secret" if "code_verifier" in form else "secret_missing"
+    if is_own:
+        return "secret_revoked" if found and found.is_revoked else "secret_expired"
+    if found:
+        return "secret_of_another"
+    has_working = any(each.pk and not each.is_expired for each in secrets)
+    return "secret_wrong" if has_working else "secret_none_left"
 
 
 def _note_use(secret_id: int, now: datetime) -> None:
     lock = WITHOUT_WAITING if is_postgresql() else ""
     with connection.cursor() as cursor:
-        cursor.execute(NOTE_USE.format(lock=lock), adapted(now, secret_id, now - USE_NOTED_EVERY))
+        values = {"now": now, "id": secret_id, "noted_before": now - USE_NOTED_EVERY}
+        cursor.execute(NOTE_USE.format(lock=lock), adapted(values))
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +193,7 @@ def rotate(application: Application, overlap: timedelta = DEFAULT_OVERLAP) -> Ro
     secret = new_credential()
     ApplicationSecret.objects.create(application=application, digest=digest_of(secret), created_at=now)
     _delete_expired(application, now)
+    events.write(Event.SECRET_MADE, client_id=application.client_id)
     return Rotation(secret, older)
 
 

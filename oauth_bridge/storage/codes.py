@@ -9,32 +9,27 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import logging
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from functools import partial
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import UUID
 
 from django.db import transaction
 from django.db.models import Count, Max
 from django.utils import timezone
-from django.utils.functional import SimpleLazyObject
 from oauth2_provider.settings import oauth2_settings
 
-from config.infrastructure.sql import fetch_one, is_postgresql
-from oauth_bridge import redirect_uris
-from oauth_bridge.credentials import digest_of, new_credential
-from oauth_bridge.errors import Fault, RequestError
+from config.infrastructure.sql import Rows, fetch_one, is_postgresql
+from oauth_bridge.errors import OAuthFault
 from oauth_bridge.models import AccessToken, Application, AuthorizationCode
+from oauth_bridge.random_values import digest_of, is_well_formed, new_credential
+from oauth_bridge.redirect_uri_differences import quoted_for_description
 from oauth_bridge.storage import tokens
-from oauth_bridge.storage.client_secrets import Client
 from oauth_bridge.storage.tokens import APPLICATIONS, PEOPLE, STORED
 
 if TYPE_CHECKING:
     from accounts.models import User
-
-logger = logging.getLogger("oauth_bridge")
 
 CODES = AuthorizationCode._meta.db_table
 
@@ -50,12 +45,13 @@ REDEEMED_KEPT_FOR = timedelta(days=30)
 ISSUE = f"""
     INSERT INTO {CODES} (digest, attempt, application_id, user_id, redirect_uri, scope, code_challenge,
                          issued_at, expires_at, person_version, application_version)
-    VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
+    VALUES (%(digest)s, %(attempt)s, %(application_id)s, %(user_id)s, %(redirect_uri)s, %(scope)s, %(code_challenge)s,
+            %(issued_at)s, %(expires_at)s, %(person_version)s, %(application_version)s)
     ON CONFLICT (user_id, attempt) DO UPDATE
        SET digest = excluded.digest, issued_at = excluded.issued_at, expires_at = excluded.expires_at,
            person_version = excluded.person_version, application_version = excluded.application_version
      WHERE {CODES}.redeemed_at IS NULL AND {CODES}.application_id = excluded.application_id
-       AND ({CODES}.issued_at <= excluded.issued_at OR {CODES}.issued_at > %s)
+       AND ({CODES}.issued_at <= excluded.issued_at OR {CODES}.issued_at > %(double_click_before)s)
  RETURNING id
 """  # noqa: S608 - table names only
 
@@ -82,12 +78,17 @@ class AlreadyRedeemed(Exception):
     """A code of the attempt was redeemed, or given to a later request, so no new one is issued for it (D8)."""
 
 
-class CodeReplayed(RequestError):
-    """A spent code was sent again, and its token is revoked. `person_id` is the person who should be told. D13."""
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a code is not redeemed: the fault, the code if it is known, and the details of the fault's sentence.
 
-    def __init__(self, row: AuthorizationCode, age_seconds: float) -> None:
-        super().__init__(Fault.CODE_SPENT, age=f"{age_seconds:.1f}")
-        self.person_id: UUID = row.user_id
+    `cause` is what only this service may know, if it is finer than the fault.
+    """
+
+    fault: OAuthFault
+    code: AuthorizationCode | None = None
+    details: dict[str, Any] = field(default_factory=dict)
+    cause: str = ""
 
 
 def issue(attempt: Attempt, person: User, received_at: datetime | None = None) -> str:
@@ -101,27 +102,37 @@ def issue(attempt: Attempt, person: User, received_at: datetime | None = None) -
     now = received_at or timezone.now()
     row = fetch_one(
         ISSUE,
-        digest_of(code),
-        attempt.id,
-        attempt.application.pk,
-        person.pk,
-        attempt.redirect_uri,
-        attempt.scope,
-        attempt.code_challenge,
-        now,
-        now + timedelta(seconds=oauth2_settings.AUTHORIZATION_CODE_EXPIRE_SECONDS),
-        person.credentials_version,
-        attempt.application.credentials_version,
-        now + DOUBLE_CLICK_WITHIN,
+        digest=digest_of(code),
+        attempt=attempt.id,
+        application_id=attempt.application.pk,
+        user_id=person.pk,
+        redirect_uri=attempt.redirect_uri,
+        scope=attempt.scope,
+        code_challenge=attempt.code_challenge,
+        issued_at=now,
+        expires_at=now + timedelta(seconds=oauth2_settings.AUTHORIZATION_CODE_EXPIRE_SECONDS),
+        person_version=person.credentials_version,
+        application_version=attempt.application.credentials_version,
+        double_click_before=now + DOUBLE_CLICK_WITHIN,
     )
     if row is None:
         raise AlreadyRedeemed
     return code
 
 
-def discard(attempt_id: UUID, person: User) -> None:
-    """Delete the unredeemed code of an attempt, because the person has refused after allowing (D8)."""
-    AuthorizationCode.objects.filter(attempt=attempt_id, user=person, redeemed_at=None).delete()
+def refuse_redeemed(attempt_id: UUID, person_id: UUID | None) -> None:
+    """Raises AlreadyRedeemed: a code of the person's attempt was redeemed, so its page offers nothing any more (D8)."""
+    if AuthorizationCode.objects.filter(attempt=attempt_id, user=person_id, redeemed_at__isnull=False).exists():
+        raise AlreadyRedeemed
+
+
+def discard(attempt_id: UUID, person_id: UUID | None) -> None:
+    """Delete the unredeemed code of an attempt, because the person has refused after allowing (D8).
+
+    Raises AlreadyRedeemed: as `refuse_redeemed`. It is read after the deletion: from then on nothing can be redeemed.
+    """
+    AuthorizationCode.objects.filter(attempt=attempt_id, user=person_id, redeemed_at=None).delete()
+    refuse_redeemed(attempt_id, person_id)
 
 
 def delete_all(person: User, application: Application) -> None:
@@ -138,111 +149,140 @@ def sign_ins(person: User) -> dict[int, SignIns]:
 
 # Redemption ----------------------------------------------------------------------------------------------------------
 
+# The columns of a redeemed code that its token or its answer needs.
+REDEEMED = Rows(AuthorizationCode, "id", *tokens.FROM_CODE)
+
 # `explain` checks the conditions in the same order, but a code_verifier without a code_challenge (D9) later.
 
 REDEEM = f"""
-    UPDATE {CODES} SET redeemed_at = %s, token_digest = %s
-     WHERE digest = %s
-       AND application_id = %s
-       AND code_challenge = %s
+    UPDATE {CODES} SET redeemed_at = %(now)s, token_digest = %(token_digest)s
+     WHERE digest = %(digest)s
+       AND application_id = %(application_id)s
+       AND code_challenge = %(code_challenge)s
        AND redeemed_at IS NULL
-       AND expires_at > %s
+       AND expires_at > %(now)s
        AND EXISTS (SELECT 1 FROM {PEOPLE} u
                     WHERE u.id = user_id AND u.is_active AND u.credentials_version = person_version)
        AND EXISTS (SELECT 1 FROM {APPLICATIONS} a
                     WHERE a.id = application_id AND a.credentials_version = application_version)
-       AND redirect_uri = coalesce(%s, redirect_uri)
- RETURNING {tokens.FROM_CODE}
+       AND redirect_uri = coalesce(%(redirect_uri)s, redirect_uri)
+ RETURNING {REDEEMED.columns(CODES)}
 """  # noqa: S608
 
-REDEEM_AND_STORE = f"WITH redeemed AS ({REDEEM}) {tokens.STORE_REDEEMED}"
+REDEEM_AND_STORE = f"""
+      WITH redeemed AS ({REDEEM}), stored AS ({tokens.STORE_REDEEMED})
+    SELECT {REDEEMED.columns("redeemed")}, {STORED.columns("stored")} FROM redeemed, stored
+"""  # noqa: S608
 
-FIND = f"""
+FIND_CODE = f"""
     SELECT c.id, c.digest, c.application_id, c.user_id, c.redirect_uri, c.code_challenge, c.expires_at, c.redeemed_at,
            c.token_digest, u.is_active AS person_is_active,
-           c.person_version <> u.credentials_version
-           OR a.id IS NULL OR c.application_version <> a.credentials_version AS is_ended
+           CASE WHEN c.person_version <> u.credentials_version THEN 'code_ended_person'
+                WHEN a.id IS NULL OR c.application_version <> a.credentials_version THEN 'code_ended_application'
+           END AS ended_by
       FROM {CODES} c JOIN {PEOPLE} u ON u.id = c.user_id LEFT JOIN {APPLICATIONS} a ON a.id = c.application_id
-     WHERE c.digest = %s
+     WHERE c.digest = %(digest)s
 """  # noqa: S608
 
 
-def redeem(form: dict[str, str], application_id: int, token: str) -> AccessToken | None:
-    """The row of the access token; None when the code can't be redeemed, for which `explain` finds the reason.
+@dataclass(frozen=True, slots=True)
+class Redemption:
+    """A redeemed code and the token that was stored for it.
 
-    Redeems the code and stores the token in one transaction. `form` contains `code`, and `code_verifier` and
-    `redirect_uri` if they were sent.
+    Their rows are made when they are read: most installations read none.
+    """
+
+    code_values: Sequence[Any]
+    token_values: Sequence[Any]
+
+    @property
+    def code(self) -> AuthorizationCode:
+        return REDEEMED.instance(self.code_values)
+
+    @property
+    def person_id(self) -> UUID:
+        """The person's primary key, without making the row. SQLite has it as text."""
+        value = self.code_values[REDEEMED.names.index("user_id")]
+        return value if isinstance(value, UUID) else UUID(value)
+
+    @property
+    def token(self) -> AccessToken:
+        return STORED.instance(self.token_values)
+
+
+def redeem(form: dict[str, str], application_id: int, token: str) -> Redemption | None:
+    """Redeems the code and stores the token in one transaction; None when the code can't be redeemed.
+
+    `explain` finds the reason. `form` contains `code`, and `code_verifier` and `redirect_uri` if they were sent.
 
     Specification 3.1, 3.2; D10, D13, D14, D17; RFC 7636 §4.6. Lifetime of the token: 3,600 seconds.
     """
     now = timezone.now()
-    code_digest, token_digest = digest_of(form["code"]), digest_of(token)
-    challenge = challenge_of(form.get("code_verifier", ""))
-    redemption = (now, token_digest, code_digest, application_id, challenge, now, form.get("redirect_uri"))
-    expires_at = now + tokens.lifetime()
+    values = {
+        "now": now,
+        "digest": digest_of(form["code"]),
+        "application_id": application_id,
+        "code_challenge": challenge_of(form.get("code_verifier", "")),
+        "redirect_uri": form.get("redirect_uri"),
+        "token_digest": digest_of(token),
+        "token_expires_at": now + tokens.lifetime(),
+    }
     if is_postgresql():
-        row = fetch_one(REDEEM_AND_STORE, *redemption, token_digest, now, expires_at)
-    else:
-        with transaction.atomic():
-            redeemed = fetch_one(REDEEM, *redemption)
-            row = fetch_one(tokens.STORE, token_digest, now, expires_at, *redeemed) if redeemed else None
-    # Only receivers of `app_authorized` read the row, and most installations have none.
-    return cast(AccessToken, SimpleLazyObject(partial(STORED.instance, row))) if row else None
+        row = fetch_one(REDEEM_AND_STORE, **values)
+        return Redemption(row[: len(REDEEMED)], row[len(REDEEMED) :]) if row else None
+    with transaction.atomic():
+        code = fetch_one(REDEEM, **values)
+        if not code:
+            return None
+        return Redemption(code, fetch_one(tokens.STORE, **values | dict(zip(REDEEMED.names, code, strict=True))))
 
 
-def explain(form: dict[str, str], client: Client, address: str) -> RequestError | None:
-    """The error to raise when `redeem` returned None; None when it finds no reason. A replay revokes the token.
+def explain(form: dict[str, str], application_id: int) -> Refusal | None:
+    """The reason why `redeem` returned None; None when there is none. Only reads.
 
     The code_verifier is checked before a replay is: a person who has read a code, but has no verifier, must not revoke
     the token that was issued for the code. D9, D13, D14, D17.
     """
     verifier = form.get("code_verifier", "")
-    row = next(iter(AuthorizationCode.objects.raw(FIND, [digest_of(form["code"])])), None)
+    row = next(iter(AuthorizationCode.objects.raw(FIND_CODE, {"digest": digest_of(form["code"])})), None)
+    now = timezone.now()  # after the row was read, so that no redemption of this clock is in the future
     if row is None:
-        return RequestError(Fault.CODE_UNKNOWN)
-    if row.application_id != client.pk:
-        return RequestError(Fault.CODE_OF_ANOTHER)
+        return Refusal(OAuthFault.CODE_UNKNOWN, cause="" if is_well_formed(form["code"]) else "code_misshapen")
+    if row.application_id != application_id:
+        return Refusal(OAuthFault.CODE_OF_ANOTHER, row)
     if row.code_challenge and not verifier:
-        return RequestError(Fault.VERIFIER_MISSING)
+        return Refusal(OAuthFault.VERIFIER_MISSING, row)
     if row.code_challenge and challenge_of(verifier) != row.code_challenge:
-        return RequestError(Fault.VERIFIER_WRONG)
+        return Refusal(OAuthFault.VERIFIER_WRONG, row)
     if row.redeemed_at is not None:
-        return _explain_redeemed(row, client, address)
-    if row.expires_at <= timezone.now():
-        return RequestError(Fault.CODE_EXPIRED)
+        return _explain_redeemed(row, row.redeemed_at, now)
+    if row.expires_at <= now:
+        return Refusal(OAuthFault.CODE_EXPIRED, row)
     if not row.person_is_active:
-        return RequestError(Fault.CODE_PERSON_AWAY)
-    if row.is_ended:
-        return RequestError(Fault.CODE_REVOKED)
+        return Refusal(OAuthFault.CODE_PERSON_AWAY, row, cause="person_deactivated")
+    if row.ended_by:
+        return Refusal(OAuthFault.CODE_REVOKED, row, cause=row.ended_by)
     if verifier and not row.code_challenge:
-        return RequestError(Fault.VERIFIER_UNASKED)
+        return Refusal(OAuthFault.VERIFIER_UNASKED, row)
     if form.get("redirect_uri", row.redirect_uri) != row.redirect_uri:
         credentials = [form[name] for name in ("code", "client_secret", "code_verifier") if name in form]
-        sent = redirect_uris.quoted_for_description(form["redirect_uri"], without=credentials)
-        return RequestError(
-            Fault.CODE_REDIRECT_URI, sent=sent, issued_for=redirect_uris.quoted_for_description(row.redirect_uri)
-        )
+        sent = quoted_for_description(form["redirect_uri"], without=credentials)
+        issued_for = quoted_for_description(row.redirect_uri)
+        return Refusal(OAuthFault.CODE_REDIRECT_URI, row, {"sent": sent, "issued_for": issued_for})
     return None
 
 
-def _explain_redeemed(row: AuthorizationCode, client: Client, address: str) -> RequestError:
-    """A replay revokes the token that was issued for the code; the same exchange sent twice does not. D13.
+def _explain_redeemed(row: AuthorizationCode, redeemed_at: datetime, now: datetime) -> Refusal:
+    """A replay, or the same exchange sent twice. D13.
 
     A double click or a retry is far likelier than a theft, and only the holder of the secret or of the code_verifier
     can send the code again. Only the clock decides, however long the second request waited for a thread. A redemption
     in the future means that the clock was set back: its age is unknown, so the second one counts as a replay.
     """
-    now = timezone.now()
-    redeemed_at = row.redeemed_at or now
     if redeemed_at <= now < redeemed_at + SENT_TWICE_WITHIN:
-        return RequestError(Fault.CODE_RACED)
-    tokens.revoke(bytes(row.token_digest or b""))
+        return Refusal(OAuthFault.CODE_RACED, row)
     age = max(now - redeemed_at, timedelta()).total_seconds()
-    logger.warning(
-        "code replayed, token revoked",
-        extra={"client_id": client.client_id, "code_row": row.pk, "age_seconds": round(age, 1), "address": address},
-    )
-    return CodeReplayed(row, age)
+    return Refusal(OAuthFault.CODE_SPENT, row, {"age": round(age, 1)})
 
 
 def challenge_of(verifier: str) -> str:

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from django.db import transaction
 from django.utils import timezone
 
+from config.infrastructure import events
+from config.infrastructure.events import Event
 from config.infrastructure.sql import fetch_all, fetch_one
 from oauth_bridge.models import Application, Consent
 from oauth_bridge.storage import codes, tokens
@@ -21,8 +23,8 @@ if TYPE_CHECKING:
 
 CONSENTS = Consent._meta.db_table
 
-REMEMBERED = "user_id = %s AND person_version = %s AND expires_at > %s"
-FIND = f"SELECT fingerprint FROM {CONSENTS} WHERE {REMEMBERED} AND application_id = %s"  # noqa: S608 - names only
+REMEMBERED = "user_id = %(person_id)s AND person_version = %(version)s AND expires_at > %(now)s"
+FIND_FINGERPRINT = f"SELECT fingerprint FROM {CONSENTS} WHERE {REMEMBERED} AND application_id = %(application_id)s"  # noqa: S608 - names only
 FIND_ALL = f"SELECT application_id, fingerprint FROM {CONSENTS} WHERE {REMEMBERED}"  # noqa: S608
 
 
@@ -39,13 +41,18 @@ class Connection(NamedTuple):
 
 def remembered_fingerprint(person: User, application: Application) -> str | None:
     """The fingerprint of the details for which the person chose "don't ask again". One statement."""
-    row = fetch_one(FIND, person.pk, person.credentials_version, timezone.now(), application.pk)
+    row = fetch_one(FIND_FINGERPRINT, **_remembered(person), application_id=application.pk)
     return None if row is None else str(row[0])
 
 
 def remembered_fingerprints(person: User) -> dict[int, str]:
     """The same for all applications, by their primary key."""
-    return dict(fetch_all(FIND_ALL, person.pk, person.credentials_version, timezone.now()))
+    return dict(fetch_all(FIND_ALL, **_remembered(person)))
+
+
+def _remembered(person: User) -> dict[str, object]:
+    """The parameters of REMEMBERED."""
+    return {"person_id": person.pk, "version": person.credentials_version, "now": timezone.now()}
 
 
 def store(person: User, application: Application, fingerprint: str, remembered_until: datetime | None) -> None:
@@ -90,6 +97,7 @@ def disconnect(person: User, application: Application) -> None:
     codes.delete_all(person, application)
     tokens.revoke_all(person, application)
     Consent.objects.filter(user=person, application=application).delete()
+    events.write(Event.DISCONNECTED, client_id=application.client_id, person=person.pk)
 
 
 def connections(person: User) -> list[Connection]:

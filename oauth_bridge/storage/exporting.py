@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from oauth_bridge.models import AccessToken, Application, AuthorizationCode, Consent
@@ -10,21 +11,22 @@ if TYPE_CHECKING:
     from accounts.models import User
 
 _COLUMNS = {
+    # The first column is the time of the entry.
     "consents": (Consent, ("given_at", "expires_at")),
-    "authorization_codes": (AuthorizationCode, ("redirect_uri", "scope", "issued_at", "expires_at", "redeemed_at")),
-    "access_tokens": (AccessToken, ("scope", "issued_at", "expires_at", "revoked_at")),
+    "authorization_codes": (AuthorizationCode, ("issued_at", "expires_at", "redeemed_at", "redirect_uri", "scope")),
+    "access_tokens": (AccessToken, ("issued_at", "expires_at", "revoked_at", "scope")),
 }
 
 
-def stored_about(person: User) -> dict[str, list[dict[str, Any]]]:
-    """The person's rows, without digests. Each names its application, if that still exists."""
-    found = {
-        name: list(model._default_manager.filter(user_id=person.pk).order_by("pk").values("application_id", *columns))
-        for name, (model, columns) in _COLUMNS.items()
-    }
-    rows = [row for entries in found.values() for row in entries]
-    applications = Application.objects.in_bulk({row["application_id"] for row in rows})
-    for row in rows:
+def stored_about(person: User, entries: int) -> dict[str, list[dict[str, Any]]]:
+    """So many of the person's newest rows, without digests. Each names its application, if that still exists."""
+    found = {}
+    for name, (model, columns) in _COLUMNS.items():
+        rows = model._default_manager.filter(user_id=person.pk).order_by(f"-{columns[0]}")
+        found[name] = list(rows.values("application_id", *columns)[:entries])
+    described = list(chain.from_iterable(found.values()))
+    applications = Application.objects.in_bulk({row["application_id"] for row in described})
+    for row in described:
         application = applications.get(row.pop("application_id"))
         row["application"] = application.name if application else None
         row["client_id"] = application.client_id if application else None

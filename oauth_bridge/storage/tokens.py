@@ -13,10 +13,11 @@ from django.contrib.auth import get_user_model
 from django.utils import timezone
 from oauth2_provider.settings import oauth2_settings
 
+from config.infrastructure.errors import RequestError
 from config.infrastructure.sql import Rows, fetch_one
-from oauth_bridge.credentials import digest_of
-from oauth_bridge.errors import Fault, RequestError
+from oauth_bridge.errors import OAuthFault
 from oauth_bridge.models import AccessToken, Application
+from oauth_bridge.random_values import digest_of
 
 if TYPE_CHECKING:
     from accounts.models import User
@@ -29,19 +30,36 @@ STORED = Rows(AccessToken)
 
 # The columns that a token has from the code redeemed for it: the redemption returns them. On PostgreSQL `redeemed` is a
 # part of the same statement.
-FROM_CODE = "application_id, user_id, scope, person_version, application_version"
-_INSERT = f"INSERT INTO {TOKENS} (digest, issued_at, expires_at, {FROM_CODE})"
-STORE = f"{_INSERT} VALUES (%s, %s, %s, %s, %s, %s, %s, %s) RETURNING {STORED.columns(TOKENS)}"
-STORE_REDEEMED = f"{_INSERT} SELECT %s, %s, %s, {FROM_CODE} FROM redeemed RETURNING {STORED.columns(TOKENS)}"  # noqa: S608
+FROM_CODE = ("application_id", "user_id", "scope", "person_version", "application_version")
+_INSERT = f"INSERT INTO {TOKENS} (digest, issued_at, expires_at, {', '.join(FROM_CODE)})"
+_VALUES = "%(token_digest)s, %(now)s, %(token_expires_at)s"
+STORE = f"""
+    {_INSERT} VALUES ({_VALUES}, {", ".join(f"%({name})s" for name in FROM_CODE)}) RETURNING {STORED.columns(TOKENS)}
+"""
+STORE_REDEEMED = f"""
+    {_INSERT} SELECT {_VALUES}, {", ".join(FROM_CODE)} FROM redeemed RETURNING {STORED.columns(TOKENS)}
+"""  # noqa: S608
 
 BEARERS = Rows(get_user_model(), "id", "nickname", "email", "email_verified_at", "avatar")
 
 READ = f"""
-    SELECT {BEARERS.columns("u")}, t.application_id, a.client_type, t.scope
+    SELECT {BEARERS.columns("u")}, t.application_id, a.client_id, a.client_type, t.scope
       FROM {TOKENS} t JOIN {PEOPLE} u ON u.id = t.user_id JOIN {APPLICATIONS} a ON a.id = t.application_id
-     WHERE t.digest = %s AND t.expires_at > %s AND t.revoked_at IS NULL AND u.is_active AND a.is_enabled
+     WHERE t.digest = %(digest)s AND t.expires_at > %(now)s AND t.revoked_at IS NULL AND u.is_active AND a.is_enabled
        AND t.person_version = u.credentials_version AND t.application_version = a.credentials_version
 """  # noqa: S608 - names of tables and columns only
+
+FIND_TOKEN = f"""
+    SELECT t.id, t.application_id, t.user_id, t.expires_at, a.client_id,
+           CASE WHEN t.revoked_at IS NOT NULL THEN 'token_revoked'
+                WHEN u.id IS NULL OR NOT u.is_active THEN 'person_deactivated'
+                WHEN t.person_version <> u.credentials_version THEN 'token_ended_person'
+                WHEN a.id IS NULL OR t.application_version <> a.credentials_version THEN 'token_ended_application'
+                WHEN NOT a.is_enabled THEN 'client_disabled'
+           END AS ended_by
+      FROM {TOKENS} t LEFT JOIN {PEOPLE} u ON u.id = t.user_id LEFT JOIN {APPLICATIONS} a ON a.id = t.application_id
+     WHERE t.digest = %(digest)s
+"""  # noqa: S608
 
 
 class Bearer(NamedTuple):
@@ -49,6 +67,7 @@ class Bearer(NamedTuple):
 
     user: User
     application_id: int
+    client_id: str
     is_public: bool  # the application has no secret, and its tokens are on people's devices
     scopes: list[str]
 
@@ -66,18 +85,24 @@ def read(token: str) -> Bearer:
     credentials of one of them have ended since the token was issued.
     """
     now = timezone.now()
-    row = fetch_one(READ, digest_of(token), now)
+    row = fetch_one(READ, digest=digest_of(token), now=now)
     if row is None:
-        raise RequestError(_explain(token, now))
-    *person, application_id, client_type, scope = row
-    return Bearer(BEARERS.instance(person), application_id, client_type == Application.CLIENT_PUBLIC, scope.split())
+        raise _refusal(token, now)
+    *person, application_id, client_id, client_type, scope = row
+    is_public = client_type == Application.CLIENT_PUBLIC
+    return Bearer(BEARERS.instance(person), application_id, client_id, is_public, scope.split())
 
 
-def _explain(token: str, now: datetime) -> Fault:
-    row = AccessToken.objects.filter(digest=digest_of(token)).first()
+def _refusal(token: str, now: datetime) -> RequestError:
+    row = next(iter(AccessToken.objects.raw(FIND_TOKEN, {"digest": digest_of(token)})), None)
     if row is None:
-        return Fault.TOKEN_UNKNOWN
-    return Fault.TOKEN_EXPIRED if row.expires_at <= now else Fault.TOKEN_REVOKED
+        return RequestError(OAuthFault.TOKEN_UNKNOWN)
+    if row.expires_at <= now:
+        error = RequestError(OAuthFault.TOKEN_EXPIRED)
+    else:
+        error = RequestError(OAuthFault.TOKEN_REVOKED).about(cause=row.ended_by or "")
+    client = Application(pk=row.application_id, client_id=row.client_id) if row.client_id else None
+    return error.about(client=client, person=row.user_id, token_row=row.pk)
 
 
 def revoke(digest: bytes) -> None:

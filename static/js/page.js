@@ -42,6 +42,32 @@ document.addEventListener("securitypolicyviolation", (event) => {
   });
 });
 
+// The language switcher loads the page anew. What was typed is kept for that moment, in this tab; a secret never is.
+const TYPED = "typed";
+const secret = ":is([type=hidden], [type=password], [type=file], [autocomplete*=password], [autocomplete=one-time-code])";
+const fields = () => [...document.querySelectorAll(`main form :is(input:not(${secret}), textarea, select)`)];
+const keep = () => {
+  const values = fields().map(({ name, value, checked }) => [name, value, checked]);
+  sessionStorage.setItem(TYPED, JSON.stringify([location.pathname, values]));
+};
+const restore = () => {
+  const [path, values] = JSON.parse(sessionStorage.getItem(TYPED)) ?? [];
+  sessionStorage.removeItem(TYPED);
+  if (path !== location.pathname) return;
+  fields().forEach((field, place) => {
+    const [name, value, checked] = values[place] ?? [];
+    if (name !== field.name) return;
+    if (field.matches("[type=checkbox], [type=radio]")) field.checked = checked;
+    else field.value = value;
+  });
+};
+try {
+  restore();
+  document.querySelectorAll(".languages form").forEach((form) => form.addEventListener("submit", keep));
+} catch {
+  // The browser keeps nothing.
+}
+
 const reveal = (input, button) => {
   input.type = "text";
   input.dataset.revealed = "";

@@ -54,7 +54,7 @@ if (form && canUsePasskeys) {
     }
   });
   const suggest = async () => {
-    if (!form.dataset.options || !(await PublicKeyCredential.isConditionalMediationAvailable?.())) return;
+    if (!("suggest" in form.dataset) || !(await PublicKeyCredential.isConditionalMediationAvailable?.())) return;
     try {
       submit(await get("conditional"));
     } catch (error) {

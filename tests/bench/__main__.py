@@ -53,7 +53,7 @@ def main() -> int:
             return 0
         if arguments.command == "instructions":
             return count_instructions(arguments.operations)
-        return attacked() if arguments.command == "attack" else measure(arguments)
+        return attacked(arguments) if arguments.command == "attack" else measure(arguments)
     except (stack.Missing, rows.NotHere) as reason:
         sys.exit(str(reason))
     except KeyboardInterrupt:
@@ -66,12 +66,14 @@ def count_instructions(operations: int) -> int:
     return int(instructions.is_over(counted))
 
 
-def attacked() -> int:
-    rows = attack.measure(say)
+def attacked(arguments: argparse.Namespace) -> int:
+    rows = attack.measure(say, arguments.only, arguments.seconds, arguments.way)
     sys.stdout.write(f"{attack.table(rows)}\n")
     for row in rows:
         for failure, count in Counter(row.beside.failures).items():
             say(f"{row.way}, {row.attack}: {count} × {failure}")
+    for row in attack.slowed(rows):
+        say(f"Measure it again, p99 × {row.ratio:.1f}: {row.attack}")
     return int(attack.has_failed(rows))
 
 
@@ -111,7 +113,10 @@ def parsed() -> argparse.Namespace:
     growing.add_argument("--plot", type=Path, metavar="FILE", help="draw the table there, as SVG")
     counting = commands.add_parser("instructions", help="counted by valgrind, which must be installed; takes minutes")
     counting.add_argument("--operations", type=number(1, 10_000), default=50, help="of each kind (default 50)")
-    commands.add_parser("attack", help="normal requests beside attacks from one machine, directly and behind nginx")
+    attacking = commands.add_parser("attack", help="normal requests beside attacks, directly and behind nginx")
+    attacking.add_argument("--only", default="", metavar="TEXT", help="the attacks whose names contain it")
+    attacking.add_argument("--way", default="", choices=["", *attack.WAYS], help="directly or nginx (default both)")
+    attacking.add_argument("--seconds", type=number(1, 600), default=8, help="of each measurement (default 8)")
     filling = commands.add_parser("load", help="fill the database of DATABASE_URL, in which nobody may live")
     for name, default in (("people", 1_000_000), ("tokens", 10_000_000), ("codes", 10_000_000)):
         filling.add_argument(f"--{name}", type=number(1, 100_000_000), default=default, help=f"default {default:,}")

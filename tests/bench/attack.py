@@ -3,7 +3,7 @@
 The service has its default settings, limits and four workers, once directly and once behind the nginx of
 docs/operations.md. Normal requests are complete sign-ins and sign-in pages from separate addresses at fixed times; each
 is timed from the moment it was due. The attacker has the lowest priority, because an attacker on another machine takes
-no CPU time from the service.
+no CPU time from the service. During each attack the mail server answers DATA late, as a tarpit does.
 """
 
 from __future__ import annotations
@@ -19,12 +19,15 @@ from pathlib import Path
 
 from django.apps import apps
 
-from tests.bench import stack
-from tests.bench.attackers import ATTACKS, Attack, Site, lowest_priority
+from tests.bench import holders, rows, stack
+from tests.bench.account_attackers import BY_HOLDERS, pictures
+from tests.bench.attackers import BY_STRANGERS, CSRF, Attack, Site, Tally, lowest_priority
 from tests.bench.phases import percentile
+from tests.bench.stored import Stored
 from tests.bench.targets import CALLBACK, Failed, Service
-from tests.nginx import nginx
+from tests.nginx import nginx, program
 from tests.server import Server, free_port, serve
+from tests.smtp import MailServer
 
 WORKERS = 4
 CLIENTS = 8
@@ -32,6 +35,15 @@ SECONDS = 8.0
 # Each client signs in once a second: below RATE_AUTHORIZE of its address and RATE_TOKEN of the application.
 FLOW_EVERY_SECONDS = 1.0
 PATIENCE_SECONDS = 20
+MAIL_SECONDS = 9.0
+# Behind nginx: p99 beside an attack, as a multiple of that without.
+MOST_RATIO = 2.0
+UPLOAD_ATTEMPTS, UPLOAD_PAUSE_SECONDS = 3, 3.0
+MULTIPART = "multipart/form-data; boundary=b"
+CROP = {"zoom": "1", "x": "0.5", "y": "0.5"}
+# The smallest picture: one transparent pixel.
+GIF = "GIF89a\x01\0\x01\0\0\0\0!\xf9\x04\x01\n\0\x01\0,\0\0\0\0\x01\0\x01\0\0\x02\x02L\x01\0;"
+ATTACKS = {**BY_STRANGERS, **BY_HOLDERS}
 _fork = multiprocessing.get_context("fork")
 
 
@@ -63,40 +75,64 @@ class Row:
     beside: Experience
     ended_workers: int
     memory_mb: float  # of the largest worker, the highest during the attack
+    tally: Tally
+    stored: Stored  # by the attack
 
     @property
     def ratio(self) -> float:
         return self.beside.percentile(99) / self.without.percentile(99)
 
 
-def measure(say: Callable[[str], None]) -> list[Row]:
-    rows = []
-    with stack.stack() as given:
+def measure(say: Callable[[str], None], only: str = "", seconds: float = SECONDS, ways: str = "") -> list[Row]:
+    """Measure the attacks whose names contain `only`, in the ways whose names contain `ways`."""
+    found = []
+    with stack.stack() as given, _mail_server() as mail_server:
         application = apps.get_model("oauth_bridge", "Application")
         public = application.objects.create(name="Public", redirect_uris=CALLBACK, client_type="public")
-        for open_way in (directly, behind_nginx):
-            with open_way(given) as way:
+        people = tuple(f"person-{number}@{rows.DOMAIN}" for number in range(1, stack.PEOPLE + 1))
+        owned = holders.create(rows.DOMAIN, people)
+        for name, open_way in WAYS.items():
+            if ways not in name:
+                continue
+            with open_way(given, mail_server) as way:
                 normal(way, 3)  # warm-up
-                for name, attack in ATTACKS.items():
-                    say(f"{way.name}: {name} …")
-                    rows.append(one(way, name, attack, Site(way.service.port, public.client_id)))
-    return rows
+                for attack in (attack for attack in ATTACKS if only in attack):
+                    site = Site(way.service.port, f"127.0.3.{len(found) + 1}", public.client_id, owned)
+                    row = one(way, attack, site, mail_server, seconds)
+                    answers = dict(row.tally.answers)
+                    say(f"{way.name}: {attack}: {row.tally.sent:,} requests, answers {answers}, p99 × {row.ratio:.1f}")
+                    found.append(row)
+    return found
 
 
 @contextmanager
-def directly(given: stack.Stack) -> Iterator[Way]:
-    with _served(given, "directly", free_port()) as server:
+def _mail_server() -> Iterator[MailServer]:
+    server = MailServer()
+    server.open()
+    try:
+        yield server
+    finally:
+        server.close()
+
+
+@contextmanager
+def directly(given: stack.Stack, mail_server: MailServer) -> Iterator[Way]:
+    with _served(given, "directly", free_port(), EMAIL_URL=mail_server.url) as server:
         yield _way("directly", given, server)
 
 
 @contextmanager
-def behind_nginx(given: stack.Stack) -> Iterator[Way]:
+def behind_nginx(given: stack.Stack, mail_server: MailServer) -> Iterator[Way]:
+    if program() is None:
+        raise stack.Missing("nginx is not installed.")
     port, upstream = free_port(), free_port()
     address = f"http://localhost:{port}"
     folder = given.folder / "nginx"
     folder.mkdir()
     with (
-        _served(given, "behind-nginx", upstream, BASE_URL=address, AUTH_URL=address) as server,
+        _served(
+            given, "behind-nginx", upstream, BASE_URL=address, AUTH_URL=address, EMAIL_URL=mail_server.url
+        ) as server,
         nginx(folder, port, upstream),
     ):
         yield _way("nginx", given, server)
@@ -117,20 +153,29 @@ def _way(name: str, given: stack.Stack, server: Server) -> Way:
     return Way(name, Service(name, port, roots, given.client_id, given.client_secret, given.cookies), server)
 
 
-def one(way: Way, name: str, attack: Attack, site: Site) -> Row:
-    without = normal(way, SECONDS)
-    before = way.server.workers()
-    until = time.monotonic() + SECONDS + 1
-    attacker = _fork.Process(target=_attack, args=(attack, site, until), daemon=True)
+WAYS = {"directly": directly, "nginx": behind_nginx}
+
+
+def one(way: Way, name: str, site: Site, mail_server: MailServer, seconds: float) -> Row:
+    """Raises RuntimeError: the attack ended early, or sent nothing."""
+    attack = ATTACKS[name]
+    without = normal(way, seconds)
+    before, workers = Stored.now(), way.server.workers()
+    mail_server.data_seconds = MAIL_SECONDS
+    attacker = _fork.Process(target=_attack, args=(attack, site, time.monotonic() + seconds + 1), daemon=True)
     attacker.start()
     time.sleep(1)
     memory = _Memory(way.server)
     with memory:
-        beside = normal(way, SECONDS)
+        beside = normal(way, seconds, _upload if attack is pictures else None)
     attacker.join(PATIENCE_SECONDS)
+    mail_server.data_seconds = 0.0
+    if attacker.exitcode or not site.tally.sent:
+        raise RuntimeError(f"{way.name}: the attack did not take place: {name}")
     attacker.kill()
     attacker.join()
-    return Row(name, way.name, without, beside, len(before - way.server.workers()), memory.most_mb)
+    ended = len(workers - way.server.workers())
+    return Row(name, way.name, without, beside, ended, memory.most_mb, site.tally, Stored.now() - before)
 
 
 def _attack(attack: Attack, site: Site, until: float) -> None:
@@ -138,10 +183,12 @@ def _attack(attack: Attack, site: Site, until: float) -> None:
     attack(site, until)
 
 
-def normal(way: Way, seconds: float) -> Experience:
+def normal(way: Way, seconds: float, besides: Callable[[Service, Experience], None] | None = None) -> Experience:
     met = Experience()
     end = time.monotonic() + seconds
     clients = [threading.Thread(target=_client, args=(way.service, number, end, met)) for number in range(CLIENTS)]
+    if besides:
+        clients.append(threading.Thread(target=besides, args=(way.service, met)))
     for client in clients:
         client.start()
     for client in clients:
@@ -193,6 +240,29 @@ def _steps(service: Service, line: HTTPConnection, number: int) -> Iterable[Call
     return page, authorize, exchange, userinfo
 
 
+def _upload(service: Service, met: Experience) -> None:
+    """A person chooses a picture. Asked to wait, they choose it again."""
+    line, cookie = _line(service.port, CLIENTS), {"Cookie": service.cookies[CLIENTS]}
+    for _ in range(UPLOAD_ATTEMPTS):
+        service.send(line, "GET", "/accounts/profile", cookie)
+        answer = line.getresponse()
+        found, token = answer.headers.get("Set-Cookie", ""), CSRF.search(answer.read())
+        headers = {"Cookie": f"{cookie['Cookie']}; {found.partition(';')[0]}", "Content-Type": MULTIPART}
+        fields = {"csrfmiddlewaretoken": token[1].decode() if token else "", "nickname": "Alice", **CROP}
+        body = "".join(
+            f'--b\r\nContent-Disposition: form-data; name="{each}"\r\n\r\n{fields[each]}\r\n' for each in fields
+        )
+        body += f'--b\r\nContent-Disposition: form-data; name="picture"; filename="a.gif"\r\n\r\n{GIF}\r\n--b--\r\n'
+        service.send(line, "POST", "/accounts/profile", headers, body)
+        answer = line.getresponse()
+        answer.read()
+        if answer.status == 302:
+            return
+        line.close()
+        time.sleep(UPLOAD_PAUSE_SECONDS)
+    met.failures.append("Failed: a person's picture was not taken")
+
+
 class _Memory:
     """Records the resident memory of the workers during the block."""
 
@@ -222,8 +292,9 @@ def resident_mb(pid: int) -> float:
 
 def table(rows: list[Row]) -> str:
     lines = [
-        "| attack | way | p50 ms: without / beside | p99 ms: without / beside | p99 ratio | failed | memory MB |",
-        "|---|---|---|---|---|---|---|",
+        "| attack | way | sent | p50 ms: without / beside | p99 ms: without / beside | p99 ratio | failed "
+        "| rows stored | memory MB |",
+        "|---|---|---|---|---|---|---|---|---|",
     ]
     for row in rows:
         p50 = f"{row.without.percentile(50):.1f} / {row.beside.percentile(50):.1f}"
@@ -231,11 +302,19 @@ def table(rows: list[Row]) -> str:
         failed = f"{len(row.beside.failures)} of {len(row.beside.milliseconds)}"
         ended = f", {row.ended_workers} workers ended" if row.ended_workers else ""
         lines.append(
-            f"| {row.attack} | {row.way} | {p50} | {p99} | {row.ratio:.1f} | {failed}{ended} | {row.memory_mb:.0f} |"
+            f"| {row.attack} | {row.way} | {row.tally.sent:,} | {p50} | {p99} | {row.ratio:.1f} | {failed}{ended} "
+            f"| {row.stored} | {row.memory_mb:.0f} |"
         )
     return "\n".join(lines)
 
 
+def slowed(rows: list[Row]) -> list[Row]:
+    """Behind nginx: the rows in which p99 grew by more than MOST_RATIO. It is the third slowest of 256 requests."""
+    return [row for row in rows if row.way == "nginx" and row.ratio > MOST_RATIO]
+
+
 def has_failed(rows: list[Row]) -> bool:
-    """A worker ended, or a normal request failed behind nginx."""
-    return any(row.ended_workers or (row.way == "nginx" and row.beside.failures) for row in rows)
+    """A worker ended, an attack filled a table, or a normal request failed behind nginx."""
+    return any(
+        row.ended_workers or not row.stored.is_bounded or (row.way == "nginx" and row.beside.failures) for row in rows
+    )

@@ -1,49 +1,94 @@
-"""Attacks from one machine. `attack` measures their effect on other clients."""
+"""Attacks from one machine by strangers. `attack` measures their effect on other clients, and counts them."""
 
 from __future__ import annotations
 
 import contextlib
 import itertools
+import multiprocessing
 import os
 import random
 import re
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 
-MALLORY = "127.0.0.3"
+from tests.bench.holders import Holders
+
 LONG = 31_000
 FORM = b"Content-Type: application/x-www-form-urlencoded\r\n"
 CSRF = re.compile(rb'name="csrfmiddlewaretoken" value="([^"]+)"')
 COOKIE = re.compile(rb"(?i)set-cookie: ([^;\r]+)")
+STATUS = re.compile(rb"HTTP/1\.[01] ([1-5][0-9][0-9]) ")
+
+
+class Tally:
+    """How many requests the attacker's process has sent so far, and how many were answered with each status."""
+
+    def __init__(self) -> None:
+        self._counts = multiprocessing.get_context("fork").Array("Q", 600)
+
+    def count(self, status: int = 0) -> None:
+        with self._counts.get_lock():
+            self._counts[status] += 1
+
+    @property
+    def sent(self) -> int:
+        return int(self._counts[0])
+
+    @property
+    def answers(self) -> Counter[int]:
+        return Counter({status: count for status, count in enumerate(self._counts) if status and count})
 
 
 @dataclass(frozen=True)
 class Site:
-    """The target of the attack, and the public client_id that it sends."""
+    """The target of the attack, the public client_id that it sends, and the accounts that the attacker owns.
+
+    `address` is the attacker's network address. Limits that one attack has reached must not stop the next one.
+    """
 
     port: int
+    address: str
     public_client_id: str
+    holders: Holders
+    tally: Tally = field(default_factory=Tally)
 
     def connect(self, *, window: int | None = None) -> socket.socket:
         connection = socket.socket()
         if window is not None:
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, window)
         connection.settimeout(10)
-        connection.bind((MALLORY, 0))
+        connection.bind((self.address, 0))
         connection.connect(("127.0.0.1", self.port))
         return connection
 
     def ask(self, data: bytes) -> bytes:
-        """The complete response; empty when there was none."""
+        """The complete response; empty when there was none. The request counts as sent once its last byte is."""
         received = b""
         with contextlib.suppress(OSError), self.connect() as connection:
-            connection.sendall(data)
+            try:
+                connection.sendall(data)
+                self.tally.count()
+            except OSError:  # refused in the middle: there may be an answer all the same
+                pass
             while part := connection.recv(65536):
                 received += part
+        if found := STATUS.match(received):
+            self.tally.count(int(found[1]))
         return received
+
+    def form(self, path: bytes, cookie: bytes = b"") -> tuple[bytes, bytes]:
+        """The CSRF token of the page's form, and the header with the cookies for its post."""
+        page = self.ask(self.request(b"GET " + path, b"Cookie: " + cookie + b"\r\n" if cookie else b""))
+        token = CSRF.search(page)
+        if token is None:
+            raise RuntimeError(f"{path.decode()} has no form: {page[:100]!r}")
+        cookies = b"; ".join(filter(None, [cookie, *COOKIE.findall(page)]))
+        return token[1], b"Cookie: " + cookies + b"\r\n"
 
     def request(self, line: bytes, headers: bytes = b"", body: bytes = b"") -> bytes:
         length = b"Content-Length: %d\r\n" % len(body) if body else b""
@@ -54,22 +99,27 @@ class Site:
 Attack = Callable[[Site, float], None]
 
 
-def flood(site: Site, until: float, requests: Iterator[bytes], connections: int) -> None:
+class Shared:
+    """Hands out requests to several threads: a generator may be entered by one at a time."""
+
+    def __init__(self, requests: Iterable[bytes]) -> None:
+        self._requests, self._lock = iter(requests), threading.Lock()
+
+    def take(self) -> bytes:
+        with self._lock:
+            return next(self._requests)
+
+
+def flood(site: Site, until: float, requests: Iterable[bytes], connections: int) -> None:
     """Send requests on new connections, so many at a time."""
+    shared = Shared(requests)
 
-    def send() -> None:
+    def send(_number: int) -> None:
         while time.monotonic() < until:
-            site.ask(next(requests))
+            site.ask(shared.take())
 
-    _at_once(send, connections)
-
-
-def _at_once(work: Callable[[], None], count: int) -> None:
-    threads = [threading.Thread(target=work, daemon=True) for _ in range(count)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(connections) as pool:
+        list(pool.map(send, range(connections)))  # raises what a thread raised
 
 
 def plain(site: Site, until: float) -> None:
@@ -97,16 +147,12 @@ def long_length(site: Site, until: float) -> None:
 
 def sign_ins(site: Site, until: float) -> None:
     """Sign-ins for unknown e-mail addresses, a new one each time."""
-    page = site.ask(site.request(b"GET /accounts/sign-in"))
-    token, cookie = CSRF.search(page), COOKIE.search(page)
-    if token is None or cookie is None:
-        raise RuntimeError("The sign-in page has no form.")
-    header = FORM + b"Cookie: " + cookie[1] + b"\r\n"
+    token, cookies = site.form(b"/accounts/sign-in")
 
     def requests() -> Iterator[bytes]:
         for number in itertools.count():
             body = b"csrfmiddlewaretoken=%s&login=%d-%d%%40example.net&password=a+long+wrong+password"
-            yield site.request(b"POST /accounts/sign-in", header, body % (token[1], os.getpid(), number))
+            yield site.request(b"POST /accounts/sign-in", FORM + cookies, body % (token, os.getpid(), number))
 
     flood(site, until, requests(), 16)
 
@@ -121,6 +167,61 @@ def exchanges(site: Site, until: float) -> None:
             yield site.request(b"POST /oauth/token", FORM, body)
 
     flood(site, until, requests(), 16)
+
+
+def resets(site: Site, until: float) -> None:
+    """Requests for reset mails, for people and for addresses nobody has."""
+    token, cookies = site.form(b"/accounts/password/reset")
+
+    def requests() -> Iterator[bytes]:
+        for number in itertools.count():
+            email = (
+                site.holders.addresses[number % len(site.holders.addresses)] if number % 2 else f"x-{number}@a.example"
+            )
+            body = b"csrfmiddlewaretoken=%s&email=%s" % (token, email.replace("@", "%40").encode())
+            yield site.request(b"POST /accounts/password/reset", FORM + cookies, body)
+
+    flood(site, until, requests(), 6)
+
+
+PARTS = b"".join(
+    b'--b\r\nContent-Disposition: form-data; name="%d"%s\r\n\r\nx\r\n' % (number, b";" * 930) for number in range(38)
+)
+TAKES_MULTIPART = (b"/health/live", b"/oauth/token", b"/accounts/sign-in", b"/accounts/profile", b"/nowhere")
+
+
+def multiparts(site: Site, until: float) -> None:
+    """Forms whose parts have long headers, at five paths in turn."""
+    header = b"Content-Type: multipart/form-data; boundary=b\r\n"
+    paths = [site.request(b"POST " + path, header, PARTS + b"--b--\r\n") for path in TAKES_MULTIPART]
+    flood(site, until, itertools.cycle(paths), 16)
+
+
+STORING = (
+    b"/accounts/sign-in",
+    b"/accounts/sign-up",
+    b"/accounts/password/reset",
+    b"/accounts/sign-in/passkey",
+    b"/accounts/sign-in/forget",
+    b"/accounts/language",
+    b"/accounts/sign-out",
+    b"/accounts/profile",
+    b"/accounts/password/change",
+    b"/accounts/confirm",
+    b"/accounts/email",
+    b"/accounts/confirm-email",
+    b"/accounts/delete",
+    b"/accounts/security/authenticator",
+    b"/accounts/export",
+    b"/oauth/authorize",
+    b"/admin/login/",
+)
+
+
+def without_tokens(site: Site, until: float) -> None:
+    """Posts without a CSRF token and without a cookie, at each path that has a form."""
+    body = b"login=a%40a.example&email=a%40a.example&password=x&language=de&next=%2Faccounts%2Fprofile"
+    flood(site, until, itertools.cycle([site.request(b"POST " + path, FORM, body) for path in STORING]), 16)
 
 
 def unread_answers(site: Site, until: float) -> None:
@@ -149,6 +250,7 @@ def _hold(site: Site, until: float, count: int, beginning: bytes, *, trickle: by
                 connection = site.connect(window=1024)
                 connection.setblocking(False)
                 connection.send(beginning)
+                site.tally.count()
             except OSError:
                 break
             held.append(connection)
@@ -166,7 +268,7 @@ def _hold(site: Site, until: float, count: int, beginning: bytes, *, trickle: by
         connection.close()
 
 
-ATTACKS: dict[str, Attack] = {
+BY_STRANGERS: dict[str, Attack] = {
     "`Accept` of 31,000 stars, 4 connections": long_accept,
     "quoted cookie of 31,000 backslashes, 4 connections": quoted_cookie,
     "`Content-Length` of 4,301 zeros, 4 connections": long_length,
@@ -174,6 +276,9 @@ ATTACKS: dict[str, Attack] = {
     "exchanges for public and invented clients, 16 connections": exchanges,
     "bad tokens, 16 connections": plain,
     "sign-in pages, 16 connections": pages,
+    "38 parts of 930 semicolons, 16 connections": multiparts,
+    "posts without a token, 16 connections": without_tokens,
+    "reset mails while the mail server is slow, 6 connections": resets,
     "answers that are not read, 40 connections": unread_answers,
     "headers that trickle, 40 connections": trickled_headers,
     "bodies that trickle, 40 connections": trickled_bodies,

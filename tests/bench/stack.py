@@ -158,10 +158,14 @@ def _seed() -> tuple[str, str, list[str]]:
 
 def signed_in(numbers: Iterable[int]) -> list[str]:
     """The cookies of new browsers in which the people with these numbers are signed in."""
+    return sign_in(get_user_model().objects.get(pk=rows.person_id(number)) for number in numbers)
+
+
+def sign_in(people: Iterable[Any]) -> list[str]:
+    """The cookies of new browsers, one for each of the people."""
     store = import_module(settings.SESSION_ENGINE).SessionStore
     cookies = []
-    for number in numbers:
-        person = get_user_model().objects.get(pk=rows.person_id(number))
+    for person in people:
         session = store()
         session[SESSION_KEY] = str(person.pk)
         session[BACKEND_SESSION_KEY] = settings.AUTHENTICATION_BACKENDS[0]

@@ -11,7 +11,7 @@ from playwright.sync_api import Page, expect
 
 from accounts.models import NICKNAME_MAX_LENGTH
 from oauth_bridge.consent import remembered
-from oauth_bridge.models import NAME_MAX_LENGTH, Application
+from oauth_bridge.models import NAME_MAX_LENGTH, Application, AuthorizationCode
 from tests.browser.conftest import Client, Open, sign_in
 from tests.browser.test_pages import violations
 from tests.driver import OAuthDriver
@@ -166,21 +166,32 @@ def test_policy_and_terms_open_beside_the_request_and_learn_nothing_of_it(
 
 @pytest.mark.parametrize("options", [{"color_scheme": "light"}, {"color_scheme": "dark"}], ids=["light", "dark"])
 def test_axe_finds_nothing_on_the_pages_that_end_a_sign_in(
-    open_browser: Open, driver: OAuthDriver, application: Registered, alice: Any, options: dict[str, Any]
+    open_browser: Open,
+    driver: OAuthDriver,
+    web_application: Registered,
+    application: Registered,
+    alice: Any,
+    options: dict[str, Any],
 ) -> None:
-    page = open_browser(**options).new_page()
-    page.set_viewport_size({"width": 320, "height": 640})
-    device = ApplicationFactory(redirect_uris="com.example.app:/callback")
-    to_consent(page, driver, device, alice)
-    page.get_by_role("button", name="Refuse").click()
+    page = open_browser(**options, viewport={"width": 320, "height": 640}).new_page()
     found = {}
+    to_consent(page, driver, web_application, alice)
+    attempt = page.url
+    page.get_by_role("button", name="Allow").click()
+    expect(page).to_have_url(re.compile(r"/callback\?code="))
+    AuthorizationCode.objects.filter(application=web_application.row).update(redeemed_at=timezone.now())
+    page.goto(attempt)
+    expect(page.get_by_role("heading", name="You already signed in")).to_be_visible()
+    found["used up"] = violations(page)
+    page.goto(driver.authorization_url(ApplicationFactory(redirect_uris="com.example.app:/callback")))
+    page.get_by_role("button", name="Refuse").click()
     expect(page.get_by_role("heading", name="You refused")).to_be_visible()
     found["refused"] = violations(page)
     page.goto(driver.authorization_url(application, redirect_uri=f"{application.redirect_uri}/"))
     expect(page.locator("mark")).to_have_text("/")
     found["error"] = violations(page)
     assert page.evaluate("document.documentElement.scrollWidth") <= 320
-    assert found == {"refused": [], "error": []}
+    assert found == {"refused": [], "error": [], "used up": []}
 
 
 def test_what_the_developer_needs_can_be_copied(
@@ -194,4 +205,4 @@ def test_what_the_developer_needs_can_be_copied(
     copied = page.evaluate("navigator.clipboard.readText()")
     assert "The redirect_uri is not one that is registered" in copied
     assert "https://client.example/wrong" in copied
-    assert re.search(r"Reference\s+\w{12}$", copied)
+    assert re.search(r"Reference\s+[0-9A-Z]{8}$", copied)

@@ -225,7 +225,7 @@ def test_a_passkey_signs_in(
     browser.open(f"{driver.auth_url}/accounts/security/passkeys/add")
     browser.fill("Name", "Work laptop")
     browser.press("Add the passkey")
-    browser.shows("They are not shown again")
+    browser.shows("The passkey is added.")
 
     browser.forget(driver.auth_url)
     browser.open(link(web_application))

@@ -138,23 +138,56 @@ def test_back_and_allow_again(
     assert driver.exchange(web_application, second).status_code == 200
 
 
-@contract("D8.leads-on")
-def test_back_after_the_code_was_redeemed_leads_on(
-    page: Page, driver: OAuthDriver, web_application: Registered, client_server: Client, link: Link, alice: Any
+@pytest.mark.parametrize("script", [True, False], ids=["script on", "script off"])
+@pytest.mark.parametrize("is_signed_in", [True, False], ids=["signed in before", "signed in on the way"])
+def test_after_the_code_was_redeemed_the_page_offers_nothing_any_more(
+    open_browser: Open,
+    driver: OAuthDriver,
+    web_application: Registered,
+    client_server: Client,
+    link: Link,
+    alice: Any,
+    script: bool,
+    is_signed_in: bool,
 ) -> None:
-    to_consent(page, link(web_application), alice)
+    context = open_browser(java_script_enabled=script)
+    page = context.new_page()
+    if is_signed_in:
+        page.goto(f"{driver.auth_url}/accounts/sign-in")
+        sign_in(page, alice.email, PASSWORD)
+        page.goto(link(web_application))
+    else:
+        to_consent(page, link(web_application), alice)
+    old = {decision: context.new_page() for decision in ("Allow", "Refuse")}
+    for tab in old.values():
+        tab.goto(page.url)
     allow(page)
     expect(page).to_have_url(CALLBACK)
     token = driver.exchange(web_application, client_server.last["code"]).json()["access_token"]
+
     page.go_back()
-    press(page, the_allow_button(page))
-    if (homepage := page.get_by_role("link", name=f"Go to {web_application.row.name}")).count():
-        assert homepage.get_attribute("href") == web_application.row.homepage
-        page.goto(link(web_application))
-        allow(page)
+    is_used_up(page)
+    page.reload()
+    is_used_up(page)
+    for decision, tab in old.items():
+        tab.get_by_role("button", name=decision).click()
+        is_used_up(tab)
+    assert len(client_server.calls) == 1, "the application hears nothing more"
+    assert driver.userinfo(token).status_code == 200
+
+    homepage = page.get_by_role("link", name=f"Go to {web_application.row.name}")
+    assert homepage.get_attribute("href") == web_application.row.homepage
+    page.get_by_role("link", name="Go to your account").click()
+    expect(page).to_have_url(re.compile("/accounts/profile$"))
+    page.goto(link(web_application))
+    allow(page)
     expect(page).to_have_url(CALLBACK)
     assert driver.exchange(web_application, client_server.last["code"]).status_code == 200
-    assert driver.userinfo(token).status_code == 200
+
+
+def is_used_up(page: Page) -> None:
+    expect(page.get_by_role("heading", name="You already signed in")).to_be_visible()
+    assert page.locator("[name=decision]").count() == 0
 
 
 @contract("D8.leads-on", "D5.state")

@@ -15,8 +15,8 @@ from axe_playwright_python.sync_playwright import Axe
 from django.utils import timezone, translation
 from playwright.sync_api import Locator, Page, expect
 
-from accounts.credentials import set_active
 from accounts.models import NICKNAME_MAX_LENGTH, User
+from accounts.sessions.credential_changes import set_active
 from oauth_bridge.consent import remembered
 from oauth_bridge.models import NAME_MAX_LENGTH
 from tests.browser.conftest import Device, Open, mailed_code, press
@@ -65,7 +65,7 @@ class Visitor:
 
     def _field(self, label: str) -> Locator:
         optional = re.escape(self._translated("(optional)"))
-        return self.page.get_by_label(re.compile(rf"^{re.escape(self._translated(label))}( {optional})?$"))
+        return self.page.get_by_label(re.compile(rf"^\s*{re.escape(self._translated(label))}( {optional})?$"))
 
     def _button(self, label: str) -> Locator:
         return self.page.locator("main").get_by_role("button", name=self._translated(label), exact=True)
@@ -216,6 +216,7 @@ class Visitor:
         self._sign_in(self.alice.email, PASSWORD)
         self._open("/accounts/security/passkeys/add")
         self._field("Name").fill("W" * 60)
+        self.page.get_by_role("checkbox").check()
         press(self.page, self._button("Add the passkey"))
         yield "recovery codes"
         passkey = f"/accounts/security/passkeys/{self.alice.authenticator_set.get(type='webauthn').pk}"
@@ -234,7 +235,7 @@ class Visitor:
         self._open(self.link(self.application))
         self._sign_in(self.alice.email, PASSWORD)
         yield "second factor"
-        self._field("Code from your authenticator app, or a recovery code").fill("123456")
+        self._field("Recovery code").fill("123456")
         press(self.page, self._button("Continue"))
         yield "second factor with an error"
         self.page.context.clear_cookies()
@@ -325,7 +326,6 @@ def test_the_focus_goes_to_the_summary_of_errors_and_from_there_to_the_field(
     for path, button in {
         "/accounts/sign-in": "Sign in",
         "/accounts/sign-up": "Create the account",
-        "/accounts/password/reset": "Send the link",
     }.items():
         page.goto(f"{driver.auth_url}{path}")
         press(page, page.get_by_role("button", name=button, exact=True))
@@ -335,6 +335,22 @@ def test_the_focus_goes_to_the_summary_of_errors_and_from_there_to_the_field(
         expect(summary.get_by_role("link").first).to_be_focused()
         page.keyboard.press("Enter")
         expect(page.get_by_label("E-mail address")).to_be_focused()
+        expect(page.get_by_text("This field is required.")).to_have_count(2)
+
+
+@pytest.mark.parametrize("script", [True, False], ids=["script on", "script off"])
+def test_the_focus_goes_to_the_only_wrong_field_whose_error_stands_once(
+    open_browser: Open, driver: OAuthDriver, script: bool
+) -> None:
+    page = open_browser(java_script_enabled=script).new_page()
+    page.goto(f"{driver.auth_url}/accounts/password/reset")
+    press(page, page.get_by_role("button", name="Send the link"))
+    expect(page.get_by_role("alert")).to_have_count(0)
+    expect(page.get_by_text("This field is required.")).to_have_count(1)
+    field = page.get_by_label("E-mail address")
+    expect(field).to_be_focused()
+    expect(field).to_have_accessible_description(re.compile("Error: This field is required."))
+    expect(page).to_have_title(re.compile("^Error:"))
 
 
 def test_no_page_in_chinese_shows_an_english_sentence(open_browser: Open, visit: Callable[..., Visitor]) -> None:

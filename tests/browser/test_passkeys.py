@@ -14,6 +14,7 @@ from tests.browser.conftest import Client, Device, Open, confirm, mailed_code, p
 from tests.browser.test_pages import violations
 from tests.driver import OAuthDriver
 from tests.factories import PASSWORD, PersonFactory, Registered
+from tests.factors import code_of
 from tests.server import Server
 
 Link = Callable[..., str]
@@ -25,10 +26,11 @@ def device(page: Page, driver: OAuthDriver) -> Device:
     return Device(page)
 
 
-def add_passkey(page: Page, driver: OAuthDriver, name: str = "Work laptop") -> None:
+def add_passkey(page: Page, driver: OAuthDriver, *, as_second_factor: bool = True) -> None:
     page.goto(f"{driver.auth_url}/accounts/security")
     press(page, page.get_by_role("link", name="Add a passkey"))
-    page.get_by_label("Name").fill(name)
+    page.get_by_label("Name").fill("Work laptop")
+    page.get_by_label("Also ask for a passkey after my password").set_checked(as_second_factor)
     press(page, page.get_by_role("button", name="Add the passkey"))
 
 
@@ -120,6 +122,70 @@ def test_the_passkey_is_the_second_factor_after_a_password(
     expect(page.get_by_role("heading", name="Confirm that it is you")).to_be_visible()
     page.get_by_role("button", name="Use a passkey").click()
     expect(page.get_by_role("button", name="Allow")).to_be_visible()
+
+
+def test_a_person_chooses_whether_a_passkey_is_the_second_factor_and_the_pages_say_so(
+    page: Page, driver: OAuthDriver, device: Device, alice: Any
+) -> None:
+    sign_in_page = f"{driver.auth_url}/accounts/sign-in"
+    page.goto(sign_in_page)
+    sign_in(page, alice.email, PASSWORD)
+    page.goto(f"{driver.auth_url}/accounts/security/passkeys/add")
+    expect(page.get_by_text("your password alone still signs you in")).to_be_visible()
+    assert violations(page) == []
+    add_passkey(page, driver, as_second_factor=False)
+    expect(page.get_by_text("Your password alone signs you in.")).to_be_visible()
+    sign_out(page, driver)
+    page.goto(sign_in_page)
+    sign_in(page, alice.email, PASSWORD)
+    expect(page).to_have_url(re.compile("/accounts/profile$"))
+
+    page.goto(f"{driver.auth_url}/accounts/security")
+    press(page, page.get_by_role("link", name="Remove Work laptop"))
+    press(page, page.get_by_role("button", name="Remove"))
+    add_passkey(page, driver)
+    expect(page.get_by_role("heading", name="Recovery codes")).to_be_visible()
+    sign_out(page, driver)
+    page.goto(sign_in_page)
+    sign_in(page, alice.email, PASSWORD)
+    expect(page.get_by_label("Recovery code")).to_be_visible()
+    expect(page.get_by_text("authenticator app")).to_have_count(0)
+    assert violations(page) == []
+    press(page, page.get_by_role("button", name="Use a passkey"))
+    expect(page).to_have_url(re.compile("/accounts/profile$"))
+
+
+@pytest.mark.parametrize("script", [True, False])
+def test_recovery_codes_are_copied_printed_and_downloaded(
+    open_browser: Open, driver: OAuthDriver, alice: Any, script: bool
+) -> None:
+    page = open_browser(java_script_enabled=script).new_page()
+    page.goto(f"{driver.auth_url}/accounts/sign-in")
+    sign_in(page, alice.email, PASSWORD)
+    page.goto(f"{driver.auth_url}/accounts/security/authenticator")
+    page.get_by_label("Code that the app shows").fill(code_of(page.locator(".steps code").inner_text()))
+    press(page, page.get_by_role("button", name="Switch on"))
+    codes = page.locator("#recovery-codes code").all_inner_texts()
+    with page.expect_download() as file:
+        page.get_by_role("button", name="Download as a file").click()
+    assert set(codes) < set(file.value.path().read_text(encoding="utf-8").splitlines())
+    for name in ("Copy the codes", "Print"):
+        expect(page.get_by_role("button", name=name)).to_be_visible(visible=script)
+    page.emulate_media(media="print")
+    assert page.locator("#recovery-codes code").all_inner_texts() == codes
+    expect(page.get_by_text(f"Recovery codes of {alice.email}")).to_be_visible()
+    for hidden in (".masthead", ".subnav", ".actions >> nth=0"):
+        expect(page.locator(hidden)).to_be_hidden()
+    page.emulate_media(media="screen")
+    if script:
+        page.evaluate("window.print = () => { document.title = 'printed' }")
+        page.get_by_role("button", name="Print").click()
+        expect(page).to_have_title("printed")
+        page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+        page.get_by_role("button", name="Copy the codes").click()
+        expect(page.get_by_role("button", name="Copied")).to_be_visible()
+        assert page.evaluate("navigator.clipboard.readText()").split() == codes
+        assert violations(page) == []
 
 
 def test_without_script_the_password_is_enough(

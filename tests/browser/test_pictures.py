@@ -12,8 +12,8 @@ from axe_playwright_python.sync_playwright import Axe
 from PIL import ExifTags, Image
 from playwright.sync_api import Page
 
-from accounts import avatars
 from accounts.models import User
+from accounts.pictures import current_picture
 from tests.browser.conftest import Open, press, sign_in
 from tests.factories import PASSWORD, PersonFactory
 from tests.server import Server
@@ -51,7 +51,7 @@ def middle_of_preview(page: Page) -> tuple[int, ...]:
 
 def middle_of_picture(person: User) -> tuple[int, ...]:
     person.refresh_from_db()
-    content = requests.get(avatars.avatar_url(person), timeout=10).content
+    content = requests.get(current_picture.avatar_url(person), timeout=10).content
     pixel: Any = Image.open(io.BytesIO(content)).getpixel((128, 128))
     return tuple(pixel[:3])
 

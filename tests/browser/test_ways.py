@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from accounts.credentials import set_active
 from accounts.models import User
+from accounts.sessions.credential_changes import set_active
 from tests.browser.conftest import Client, Open, confirm, mailed_code, mailed_codes, press, sign_in
 from tests.driver import OAuthDriver
 from tests.factories import PASSWORD, ApplicationFactory, PersonFactory, Registered
+from tests.factors import code_of
 from tests.server import Server
-from tests.unit.test_accounts_factors import code_of
 
 Link = Callable[..., str]
 CALLBACK = re.compile(r"127\.0\.0\.1:\d+/callback")
@@ -156,6 +156,7 @@ def recovery_codes(page: Page, server: Server, person: Any) -> list[str]:
     """Set up a second factor for the person, with the codes that stand in for the authenticator app."""
     page.goto(f"{server.auth_url}/accounts/sign-in")
     sign_in(page, person.email, PASSWORD)
+    page.wait_for_url("**/accounts/profile")
     page.goto(f"{server.auth_url}/accounts/security/authenticator")
     page.get_by_label("Code that the app shows").fill(code_of(page.locator(".steps code").inner_text()))
     press(page, page.get_by_role("button", name="Switch on"))

@@ -27,7 +27,7 @@ def remember(driver: OAuthDriver, application: Registered) -> None:
 
 def token_of(driver: OAuthDriver, application: Registered, *, remember: bool = False) -> str:
     """The token of a sign-in of a person who is signed in here."""
-    answer = driver.get(driver.authorization_url(application))
+    answer = driver.open(driver.authorization_url(application))
     if answer.status_code == 200:
         answer = driver.decide(answer, remember=remember)
     code = driver.callback(answer).parameters["code"]
@@ -133,7 +133,7 @@ def test_to_disconnect_an_application_ends_its_consent_its_codes_and_its_tokens(
     other = ApplicationFactory()
     kept = token_of(signed_in, other, remember=True)
     ended = [token_of(signed_in, application, remember=is_remembered and number == 1) for number in range(2)]
-    page = signed_in.get(signed_in.authorization_url(application))
+    page = signed_in.open(signed_in.authorization_url(application))
     code = signed_in.callback(page if is_remembered else signed_in.decide(page)).parameters["code"]
 
     press(signed_in, "disconnect", application)
@@ -243,68 +243,6 @@ def test_a_consent_by_get_does_nothing(signed_in: OAuthDriver, application: Regi
         link = f"{signed_in.authorization_url(application)}&decision=allow{extra}"
         assert "code=" not in signed_in.get(link).headers.get("Location", "")
     assert AuthorizationCode.objects.filter(application=application.row).count() == 0
-
-
-# One attempt, one code ------------------------------------------------------------------------------------------------
-
-
-@contract("D8.second-post", "D8.one")
-def test_a_second_post_of_the_same_page_gives_a_code_that_works_and_voids_the_first(
-    signed_in: OAuthDriver, application: Registered
-) -> None:
-    page = signed_in.open(signed_in.authorization_url(application, state="s"))
-    first = signed_in.callback(signed_in.decide(page)).parameters["code"]
-    second = signed_in.callback(signed_in.decide(page)).parameters
-    assert second["state"] == "s"
-    assert AuthorizationCode.objects.filter(application=application.row).count() == 1
-    error_of(signed_in.exchange(application, first), 400, "invalid_grant")
-    assert signed_in.exchange(application, second["code"]).status_code == 200
-
-
-@contract("D8.one", "D8.leads-on")
-@pytest.mark.parametrize("start", ["", "https://client.example/start?from=service"])
-def test_after_the_code_was_redeemed_the_page_says_so_and_leads_on(
-    signed_in: OAuthDriver, application: Registered, start: str
-) -> None:
-    application.row.initiate_login_uri = start
-    application.row.save()
-    page = signed_in.open(signed_in.authorization_url(application))
-    code = signed_in.callback(signed_in.decide(page)).parameters["code"]
-    token = signed_in.exchange(application, code).json()["access_token"]
-    answer = signed_in.decide(page)
-    assert answer.status_code == 200
-    assert "You already signed in" in Page(answer).text
-    # The application expects its state once, so a new attempt begins there.
-    assert Page(answer).links == [start or application.row.homepage]
-    assert Page(answer).forms == []
-    fresh = signed_in.open(signed_in.authorization_url(application))
-    code = signed_in.callback(signed_in.decide(fresh)).parameters["code"]
-    assert signed_in.exchange(application, code).status_code == 200
-    assert signed_in.userinfo(token).status_code == 200
-
-
-@contract("D8.one")
-def test_allow_then_refuse_leaves_no_code_that_works(signed_in: OAuthDriver, application: Registered) -> None:
-    page = signed_in.open(signed_in.authorization_url(application))
-    code = signed_in.callback(signed_in.decide(page)).parameters["code"]
-    assert signed_in.callback(signed_in.decide(page, "refuse")).parameters["error"] == "access_denied"
-    error_of(signed_in.exchange(application, code), 400, "invalid_grant")
-
-
-@contract("D8.leads-on")
-def test_refuse_then_back_then_allow_works(signed_in: OAuthDriver, application: Registered) -> None:
-    page = signed_in.open(signed_in.authorization_url(application))
-    signed_in.decide(page, "refuse")
-    code = signed_in.callback(signed_in.decide(page)).parameters["code"]
-    assert signed_in.exchange(application, code).status_code == 200
-
-
-@contract("D8.leads-on")
-def test_a_reload_of_the_consent_page_asks_again(signed_in: OAuthDriver, application: Registered) -> None:
-    page = signed_in.open(signed_in.authorization_url(application))
-    again = signed_in.open(page.url)
-    code = signed_in.callback(signed_in.decide(again)).parameters["code"]
-    assert signed_in.exchange(application, code).status_code == 200
 
 
 # Tabs and old pages ---------------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from urllib.parse import quote
 import pytest
 
 from oauth_bridge.models import Application
+from oauth_bridge.storage import applications, client_secrets
 from tests.conftest import Launch
 from tests.driver import OAuthDriver, error_of
 from tests.factories import ApplicationFactory, CodeFactory, Registered
@@ -41,6 +42,35 @@ def test_an_unknown_client_and_a_wrong_secret_are_told_in_the_same_words(
         )
     }
     assert len(sentences) == 1
+
+
+@contract("D19/switched-off", "D19.stranger")
+def test_only_who_proves_the_secret_learns_that_the_application_is_switched_off(
+    driver: OAuthDriver, application: Registered
+) -> None:
+    code = CodeFactory(application=application).raw
+    wrong = error_of(driver.exchange(application, code, client_secret="wrong"), 401, "invalid_client")
+    missing = error_of(driver.exchange(application, code, client_secret=None), 401, "invalid_client")
+    other = ApplicationFactory()
+    new = client_secrets.rotate(application.row, client_secrets.REVOKE_NOW).secret
+    public = ApplicationFactory()
+    public.row.client_type = Application.CLIENT_PUBLIC  # after it had a secret
+    public.row.save()
+    challenged = CodeFactory(application=public, code_challenge="E" * 43).raw
+    for each in (application, public):
+        applications.set_enabled(each.row, False)
+
+    for headers, fields in (({}, {"client_secret": new}), (basic(application.client_id, new), IN_HEADER)):
+        answer = driver.exchange(application, code, headers=headers, **fields)
+        assert "switched off" in error_of(answer, 401, "invalid_client")
+        assert ("WWW-Authenticate" in answer.headers) is bool(headers)
+    for secret in ("wrong", new[:-1], application.client_secret, other.client_secret):
+        assert error_of(driver.exchange(application, code, client_secret=secret), 401, "invalid_client") == wrong
+    # A public client proves nothing, so whoever knows its client_id would learn it.
+    for sent, said in (({"client_secret": public.client_secret}, wrong), ({"client_secret": None}, missing)):
+        for verifier in ({}, {"code_verifier": "v" * 43}):
+            answer = driver.exchange(public, challenged, **sent, **verifier)
+            assert error_of(answer, 401, "invalid_client") == said
 
 
 @contract("4.3/client_secret", "D19/missing-secret", "D19.stranger")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from typing import Any
 from urllib.parse import urlencode
 
 import pytest
@@ -222,6 +223,17 @@ def test_each_kind_of_bad_code_has_its_own_sentence(driver: OAuthDriver, applica
         error_of(driver.exchange(application, elsewhere, code_verifier="v" * 43), 400, "invalid_grant"),
     ]
     assert len(set(sentences)) == len(sentences), sentences
+
+
+@contract("D19/invalid_grant")
+def test_an_expired_code_says_nothing_of_the_person(driver: OAuthDriver, application: Registered, alice: Any) -> None:
+    expired = [CodeFactory(application=application, user=alice) for _ in range(2)]
+    for code in expired:
+        rewind(code.row, 601)
+    before = error_of(driver.exchange(application, expired[0].raw), 400, "invalid_grant")
+    alice.is_active = False
+    alice.save()
+    assert error_of(driver.exchange(application, expired[1].raw), 400, "invalid_grant") == before
 
 
 @contract("D19/invalid_grant", "7/400")

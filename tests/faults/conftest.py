@@ -1,10 +1,11 @@
-"""A PostgreSQL server that tests may kill, and a server behind nginx."""
+"""A PostgreSQL server that tests may kill, a server behind nginx, and a program for pictures with faults in it."""
 
 from __future__ import annotations
 
 import shutil
+import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 
 from tests.databases import Cluster, in_use, postgresql_programs
 from tests.nginx import serve_behind_nginx
-from tests.server import Server
+from tests.server import ROOT, Server
 
 
 @pytest.fixture(scope="session")
@@ -45,3 +46,33 @@ def server_behind_nginx(django_db_setup: None, tmp_path_factory: pytest.TempPath
     """One for all tests of a module."""
     with serve_behind_nginx(tmp_path_factory.mktemp("behind-nginx")) as server:
         yield server
+
+
+@pytest.fixture
+def disk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
+    """A folder on a file system of the size DISK, a constant of the test's module."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", f"size={request.module.DISK}", "tmpfs", folder]
+    mounted = subprocess.run(command, capture_output=True, text=True, check=False)
+    if mounted.returncode:
+        pytest.skip(f"needs the right to mount a small disk: {mounted.stderr.strip()}")
+    yield folder
+    subprocess.run(["umount", "--lazy", folder], check=True)
+
+
+@pytest.fixture
+def patched(tmp_path: Path, settings: Any) -> Callable[[str], None]:
+    """Runs the program that reads pictures with other statements before its own, from a folder of the test."""
+
+    def patch(statements: str) -> None:
+        package = tmp_path / "accounts" / "pictures"
+        package.mkdir(parents=True)
+        for folder in (package, package.parent):
+            (folder / "__init__.py").touch()
+        source = (ROOT / "accounts" / "pictures" / "reencoder.py").read_text()
+        changed = source.replace("    formats = [", f"    {statements}\n    formats = [", 1)
+        (package / "reencoder.py").write_text(changed)
+        settings.BASE_DIR = tmp_path
+
+    return patch

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import logging
-import re
 from datetime import datetime, timedelta
-from typing import Any
-from urllib.parse import urlencode, urlsplit
 
 import pytest
 import time_machine
-from django.conf import settings
-from django.test import Client
 from django.utils import timezone
 
 from oauth_bridge.models import AccessToken, Consent
-from tests.factories import ApplicationFactory, CodeFactory, Issued, PersonFactory, Registered, TokenFactory
+from tests.factories import ApplicationFactory, CodeFactory, PersonFactory, Registered, TokenFactory
+from tests.grants import answer, browser_at_pages, consent_page, read, redeem
 from tests.matrix import contract
 
 pytestmark = pytest.mark.django_db
@@ -29,27 +25,6 @@ def start() -> datetime:
 @pytest.fixture
 def registered(db: None) -> Registered:
     return ApplicationFactory()
-
-
-def browser() -> Client:
-    return Client(headers={"host": urlsplit(settings.AUTH_URL).netloc})
-
-
-def redeem(application: Registered, code: Issued) -> Any:
-    return browser().post(
-        "/oauth/token",
-        "&".join(
-            (
-                f"grant_type=authorization_code&code={code.raw}",
-                f"client_id={application.client_id}&client_secret={application.secret}",
-            )
-        ),
-        content_type="application/x-www-form-urlencoded",
-    )
-
-
-def read(token: str) -> Any:
-    return browser().get("/oauth/userinfo", headers={"authorization": f"Bearer {token}"})
 
 
 @contract("D14.code", "3.2", "2.2/validity", "8/code")
@@ -111,18 +86,6 @@ def test_a_replay_revokes_as_long_as_the_token_lives(registered: Registered, sta
     assert AccessToken.objects.get(application=registered.row).revoked_at is not None
 
 
-def consent_page(client: Client, application: Registered) -> str:
-    query = {"client_id": application.client_id, "redirect_uri": application.redirect_uri, "response_type": "code"}
-    return client.get("/oauth/authorize", query, headers={"accept": "text/html"}).content.decode()
-
-
-def answer(client: Client, page: str, **more: str) -> Any:
-    pending = re.search(r'name="pending" value="([^"]+)"', page)
-    assert pending
-    fields = urlencode({"pending": pending[1], "decision": "allow", **more})
-    return client.post("/oauth/authorize", fields, content_type="application/x-www-form-urlencoded")
-
-
 @contract("D5.pending", "D8.leads-on")
 @pytest.mark.parametrize(
     ("age", "is_answered"), [(0, True), (3599, True), (3600, False), (7200, False), (86_400, False)]
@@ -130,7 +93,7 @@ def answer(client: Client, page: str, **more: str) -> Any:
 def test_a_consent_page_is_believed_for_an_hour_and_then_asks_again(
     registered: Registered, start: datetime, age: int, is_answered: bool
 ) -> None:
-    client = browser()
+    client = browser_at_pages()
     with time_machine.travel(start, tick=False) as clock:
         client.force_login(PersonFactory())
         page = consent_page(client, registered)
@@ -150,7 +113,7 @@ def test_a_consent_page_is_believed_for_an_hour_and_then_asks_again(
 def test_a_remembered_consent_ends_at_its_180th_day(
     registered: Registered, start: datetime, days: int, seconds: int, is_remembered: bool
 ) -> None:
-    client, person = browser(), PersonFactory()
+    client, person = browser_at_pages(), PersonFactory()
     with time_machine.travel(start, tick=False) as clock:
         client.force_login(person)
         answer(client, consent_page(client, registered), remember="on")

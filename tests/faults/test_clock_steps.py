@@ -15,7 +15,7 @@ from django.utils import timezone
 from oauth_bridge.models import AccessToken
 from tests.conftest import Launch
 from tests.factories import ApplicationFactory, CodeFactory, PersonFactory, Registered, TokenFactory
-from tests.faults.test_clock_edges import answer, browser, consent_page, read, redeem
+from tests.grants import answer, browser_at_pages, consent_page, read, redeem
 from tests.load import Caller, Redemptions, statuses
 from tests.matrix import contract
 
@@ -91,7 +91,7 @@ def test_the_minute_that_comes_twice_ends_with_3_seconds_in_which_nothing_is_rev
 def test_nobody_is_signed_out_and_an_open_consent_page_is_answered(
     registered: Registered, start: datetime, step: timedelta
 ) -> None:
-    client = browser()
+    client = browser_at_pages()
     with time_machine.travel(start, tick=False) as clock:
         client.force_login(PersonFactory())
         page = consent_page(client, registered)

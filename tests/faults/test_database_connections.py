@@ -90,25 +90,28 @@ def test_a_statement_of_a_request_is_cut_off_and_one_of_a_command_is_not(postgre
         env = {**environment(tmp_path), "DJANGO_SETTINGS_MODULE": "config.settings"}
         return subprocess.run(command, cwd=ROOT, env=env, check=True, capture_output=True, text=True).stdout.strip()
 
-    assert timeout("import config.wsgi") == f"{STATEMENT_TIMEOUT_SECONDS}s"
+    assert (
+        timeout("import config.wsgi, config.gunicorn as server; server.post_worker_init(None)")
+        == f"{STATEMENT_TIMEOUT_SECONDS}s"
+    )
     assert timeout("import django; django.setup()") == "0"
 
 
 def test_a_table_that_was_changed_costs_each_connection_one_request_at_most(idle):
     own, _ = idle
     administrator = connection.copy()
-    ask = "SELECT name FROM changed WHERE name = %s"
+    ask = "SELECT name FROM changed WHERE name = %(name)s"
     try:
         with administrator.cursor() as cursor:
             cursor.execute("CREATE TABLE changed (name varchar(10))")
         for _ in range(10):  # by then the statement is prepared
-            own.fetch_all(ask, ["Alice"])
+            own.fetch_all(ask, {"name": "Alice"})
         with administrator.cursor() as cursor:
             cursor.execute("ALTER TABLE changed ALTER name TYPE varchar(20)")
         with pytest.raises(NotSupportedError):
-            own.fetch_all(ask, ["Alice"])
+            own.fetch_all(ask, {"name": "Alice"})
         own.close_if_unusable_or_obsolete()  # as when a request has ended
-        own.fetch_all(ask, ["Alice"])
+        own.fetch_all(ask, {"name": "Alice"})
     finally:
         with administrator.cursor() as cursor:
             cursor.execute("DROP TABLE IF EXISTS changed")

@@ -8,13 +8,11 @@ from __future__ import annotations
 import os
 import resource
 import shutil
-import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-import pytest
 import requests
 from django.db import connection
 
@@ -26,6 +24,7 @@ from tests.factories import PASSWORD, ApplicationFactory, CodeFactory, Issued, P
 from tests.matrix import contract
 from tests.server import Server
 
+DISK = "4m"
 KEY = "k" * 50
 CONNECTIONS = 2  # of one worker: one connection for each of its threads
 # root may write to read-only files unless it drops that capability.
@@ -72,20 +71,6 @@ def check_that_all_goes_on(signed: Signed, excuses: int = 0) -> None:
     for code in (signed.code.raw, driver.callback(redirect).parameters["code"]):
         assert served(lambda code=code: driver.exchange(application, code)).status_code == 200
     assert AccessToken.objects.filter(application=application.row).count() == 2
-
-
-@pytest.fixture
-def disk(tmp_path: Path) -> Iterator[Path]:
-    """A folder on a file system of 4 MB."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", folder], capture_output=True, text=True, check=False
-    )
-    if mounted.returncode:
-        pytest.skip(f"needs the right to mount a small disk: {mounted.stderr.strip()}")
-    yield folder
-    subprocess.run(["umount", "--lazy", folder], check=True)
 
 
 @contract("D19/temporarily_unavailable", "D19.page")

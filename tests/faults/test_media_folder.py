@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import os
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -16,25 +16,30 @@ from django.http import HttpResponse
 from django.test import Client
 from PIL import Image
 
-from accounts import avatars, media, pictures
 from accounts.models import User
+from accounts.pictures import current_picture, reencoder_process, stored_files
 from oauth_bridge.models import Application
-from tests.factories import ApplicationFactory, PersonFactory
+from tests.factories import ApplicationFactory
 from tests.matrix import contract
+from tests.pictures import encoded
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("media_on_disk")]
+DISK = "64k"
 
 FORM = {"name": "Reading List", "redirect_uris": "https://reading.example/callback", "is_enabled": "on"}
 Break = Callable[[Path], None]
 
 
-def picture(colour: str = "red") -> io.BytesIO:
+@pytest.fixture
+def media_on_disk(settings: Any, disk: Path) -> None:
+    settings.MEDIA_ROOT = disk
+
+
+def large_picture(colour: str = "red") -> io.BytesIO:
     """A file of more than 64 kB, which is received in several parts."""
-    output = io.BytesIO()
-    Image.new("RGB", (300, 300), colour).save(output, "PNG", compress_level=0)
-    output.seek(0)
-    output.name = "me.png"
-    return output
+    file = io.BytesIO(encoded(Image.new("RGB", (300, 300), colour), compress_level=0))
+    file.name = "me.png"
+    return file
 
 
 def logged(caplog: pytest.LogCaptureFixture, message: str) -> list[Any]:
@@ -43,20 +48,6 @@ def logged(caplog: pytest.LogCaptureFixture, message: str) -> list[Any]:
 
 def files_in(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.rglob("*") if path.is_file() and path.name != "filler")
-
-
-@pytest.fixture
-def disk(tmp_path: Path) -> Iterator[Path]:
-    """A folder on a file system of 64 kB."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", folder], capture_output=True, text=True, check=False
-    )
-    if mounted.returncode:
-        pytest.skip(f"needs the right to mount a small disk: {mounted.stderr.strip()}")
-    yield folder
-    subprocess.run(["umount", "--lazy", folder], check=True)
 
 
 def fill(folder: Path) -> None:
@@ -84,38 +75,17 @@ def broken(request: pytest.FixtureRequest) -> Break:
     return FAULTS[request.param]
 
 
-@pytest.fixture
-def alice(settings: Any, disk: Path) -> Any:
-    settings.MEDIA_ROOT = disk
-    return PersonFactory()
-
-
-@pytest.fixture
-def browser(alice: User) -> Client:
-    client = Client()
-    client.force_login(alice)
-    return client
-
-
-@pytest.fixture
-def office(settings: Any, disk: Path) -> Client:
-    settings.MEDIA_ROOT = disk
-    client = Client()
-    client.force_login(PersonFactory(is_staff=True, is_superuser=True))
-    return client
-
-
 # Storing --------------------------------------------------------------------------------------------------------------
 
 
 def test_a_picture_that_cannot_be_stored_is_a_sentence_and_the_nickname_is_saved(
     browser: Client, alice: User, disk: Path, broken: Break, caplog: pytest.LogCaptureFixture
 ) -> None:
-    browser.post("/accounts/profile", {"nickname": "Ali", "picture": picture()})
+    browser.post("/accounts/profile", {"nickname": "Ali", "picture": large_picture()})
     alice.refresh_from_db()
     before, kept = alice.avatar, files_in(disk)
     broken(disk)
-    page = browser.post("/accounts/profile", {"nickname": "Typed", "picture": picture("blue")}, follow=True)
+    page = browser.post("/accounts/profile", {"nickname": "Typed", "picture": large_picture("blue")}, follow=True)
     assert page.status_code == 200
     assert "Your picture could not be saved because of a fault on our side." in page.content.decode()
     alice.refresh_from_db()
@@ -126,12 +96,12 @@ def test_a_picture_that_cannot_be_stored_is_a_sentence_and_the_nickname_is_saved
 
 @pytest.mark.parametrize("is_new", [True, False], ids=["registered", "changed"])
 def test_a_logo_that_cannot_be_stored_is_a_sentence_and_the_rest_is_saved(
-    office: Client, disk: Path, broken: Break, caplog: pytest.LogCaptureFixture, is_new: bool
+    admin_client: Client, disk: Path, broken: Break, caplog: pytest.LogCaptureFixture, is_new: bool
 ) -> None:
     row = None if is_new else ApplicationFactory(logo="").row
     broken(disk)
     path = "/admin/oauth_bridge/application/" + ("add/" if row is None else f"{row.pk}/change/")
-    page = office.post(path, {**FORM, "client_type": "confidential", "new_logo": picture()}, follow=True)
+    page = admin_client.post(path, {**FORM, "client_type": "confidential", "new_logo": large_picture()}, follow=True)
     assert page.status_code == 200
     assert "The logo could not be saved because of a fault on our side." in page.content.decode()
     application = Application.objects.get(name="Reading List")
@@ -142,9 +112,9 @@ def test_a_logo_that_cannot_be_stored_is_a_sentence_and_the_rest_is_saved(
 
 def test_once_there_is_room_the_picture_is_stored(browser: Client, alice: User, disk: Path) -> None:
     fill(disk)
-    browser.post("/accounts/profile", {"nickname": "Ali", "picture": picture()})
+    browser.post("/accounts/profile", {"nickname": "Ali", "picture": large_picture()})
     (disk / "filler").unlink()
-    browser.post("/accounts/profile", {"nickname": "Ali", "picture": picture()})
+    browser.post("/accounts/profile", {"nickname": "Ali", "picture": large_picture()})
     alice.refresh_from_db()
     assert [f"avatars/{name}" for name in files_in(disk)] == [alice.avatar]
 
@@ -152,7 +122,7 @@ def test_once_there_is_room_the_picture_is_stored(browser: Client, alice: User, 
 def test_a_picture_that_cannot_be_deleted_is_removed_from_the_profile(
     browser: Client, alice: User, disk: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    avatars.set_picture(alice, pictures.reencode(ContentFile(picture().getvalue())))
+    current_picture.set_picture(alice, reencoder_process.reencode(ContentFile(large_picture().getvalue())))
     make_read_only(disk)
     page = browser.post("/accounts/profile", {"remove_picture": "1"}, follow=True)
     assert "Your picture is removed." in page.content.decode()
@@ -160,8 +130,10 @@ def test_a_picture_that_cannot_be_deleted_is_removed_from_the_profile(
     assert len(logged(caplog, "a file could not be deleted")) == 1
 
 
-def test_a_logo_of_a_form_with_another_error_is_not_stored(office: Client, disk: Path) -> None:
-    page = office.post("/admin/oauth_bridge/application/add/", {**FORM, "redirect_uris": "x", "new_logo": picture()})
+def test_a_logo_of_a_form_with_another_error_is_not_stored(admin_client: Client, disk: Path) -> None:
+    page = admin_client.post(
+        "/admin/oauth_bridge/application/add/", {**FORM, "redirect_uris": "x", "new_logo": large_picture()}
+    )
     assert page.status_code == 200
     assert files_in(disk) == []
 
@@ -181,7 +153,7 @@ def temporary(request: pytest.FixtureRequest, settings: Any, disk: Path, alice: 
 def test_a_picture_that_cannot_be_received_is_a_sentence_and_what_was_typed_is_kept(
     browser: Client, alice: User, temporary: None, caplog: pytest.LogCaptureFixture, size: int
 ) -> None:
-    upload = io.BytesIO(picture().getvalue()[:size])
+    upload = io.BytesIO(large_picture().getvalue()[:size])
     upload.name = "me.png"
     page: HttpResponse = browser.post("/accounts/profile", {"nickname": "Typed", "picture": upload})
     assert page.status_code == 200
@@ -192,15 +164,18 @@ def test_a_picture_that_cannot_be_received_is_a_sentence_and_what_was_typed_is_k
     assert len(logged(caplog, "an upload could not be received")) == 1
 
 
-def test_a_logo_that_cannot_be_received_is_a_sentence(office: Client, temporary: None) -> None:
-    page = office.post("/admin/oauth_bridge/application/add/", {**FORM, "client_type": "public", "new_logo": picture()})
+def test_a_logo_that_cannot_be_received_is_a_sentence(admin_client: Client, temporary: None) -> None:
+    page = admin_client.post(
+        "/admin/oauth_bridge/application/add/", {**FORM, "client_type": "public", "new_logo": large_picture()}
+    )
     assert page.status_code == 200
     assert "could not be received because of a fault on our side." in page.content.decode()
     assert not Application.objects.exists()
 
 
 def test_files_that_no_form_asks_for_disturb_nothing(browser: Client, temporary: None) -> None:
-    assert browser.post("/accounts/sign-out", {"a": picture(), "b": picture()}).status_code == 302
+    form = {"nickname": "Ali", "a": large_picture(), "b": large_picture()}
+    assert browser.post("/accounts/profile", form).status_code == 302
 
 
 # Reading --------------------------------------------------------------------------------------------------------------
@@ -208,7 +183,7 @@ def test_files_that_no_form_asks_for_disturb_nothing(browser: Client, temporary:
 
 @pytest.fixture(autouse=True)
 def nothing_warned_of() -> None:
-    media.warn_unreadable.cache_clear()
+    stored_files.warn_unreadable.cache_clear()
 
 
 def lose(path: Path) -> None:
@@ -226,14 +201,14 @@ def forbid(path: Path) -> None:
 def test_a_picture_that_cannot_be_read_is_drawn_kept_by_no_cache_and_seen_once_it_is_back(
     client: Client, alice: User, disk: Path, caplog: pytest.LogCaptureFixture, break_file: Break
 ) -> None:
-    avatars.set_picture(alice, pictures.reencode(ContentFile(picture().getvalue())))
-    address = avatars.avatar_url(alice).removeprefix("http://testserver")
+    current_picture.set_picture(alice, reencoder_process.reencode(ContentFile(large_picture().getvalue())))
+    address = current_picture.avatar_url(alice).removeprefix("http://testserver")
     true = client.get(address)
     path = disk / alice.avatar
     break_file(path)
     for asked in ({}, {"if-none-match": '"000000000000"'}):
         drawn = client.get(address, headers=asked)
-        assert (drawn.status_code, drawn.content) == (200, avatars.drawn(alice))
+        assert (drawn.status_code, drawn.content) == (200, current_picture.drawn(alice))
         assert drawn["Cache-Control"] == "no-store"
         assert "ETag" not in drawn
     # A browser that shows the right picture keeps showing it.
@@ -247,14 +222,16 @@ def test_a_picture_that_cannot_be_read_is_drawn_kept_by_no_cache_and_seen_once_i
 
 @pytest.mark.parametrize("break_file", [lose, forbid])
 def test_a_logo_that_cannot_be_read_is_not_found_and_kept_by_no_cache(
-    office: Client, disk: Path, caplog: pytest.LogCaptureFixture, break_file: Break
+    admin_client: Client, disk: Path, caplog: pytest.LogCaptureFixture, break_file: Break
 ) -> None:
-    office.post("/admin/oauth_bridge/application/add/", {**FORM, "client_type": "public", "new_logo": picture()})
+    admin_client.post(
+        "/admin/oauth_bridge/application/add/", {**FORM, "client_type": "public", "new_logo": large_picture()}
+    )
     name = Application.objects.get().logo
-    assert office.get(f"/logos/{name}").status_code == 200
+    assert admin_client.get(f"/logos/{name}").status_code == 200
     break_file(disk / "logos" / name)
     for _ in range(2):
-        answer = office.get(f"/logos/{name}")
+        answer = admin_client.get(f"/logos/{name}")
         assert (answer.status_code, answer["Cache-Control"]) == (404, "no-store")
     assert len(logged(caplog, "a picture can't be read")) == 1
 

@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from django.core.exceptions import ValidationError
 from django.core.files.uploadedfile import TemporaryUploadedFile
 from PIL import Image
 
-from accounts import decoder, pictures
+from accounts.pictures import reencoder, reencoder_process
 from tests.server import ROOT, children_of
 
 pillow_heif.register_heif_opener()
@@ -51,7 +51,7 @@ def encoded(image: Image.Image, kind: str, **options: Any) -> bytes:
 
 def refusal(content: bytes) -> str:
     with pytest.raises(ValidationError) as refused, uploaded(content) as file:
-        pictures.reencode(file)
+        reencoder_process.reencode(file)
     return str(refused.value.code)
 
 
@@ -63,7 +63,7 @@ def own_memory_mb() -> float:
 # A small process between: the system counts the memory of the process that started another as that one's, too.
 BETWEEN = """
 import resource, subprocess, sys
-command = [sys.executable, "-m", "accounts.decoder", "256", "1", "0.5", "0.5"]
+command = [sys.executable, "-m", "accounts.pictures.reencoder", "256", "1", "0.5", "0.5"]
 program = subprocess.run(command, stdout=subprocess.DEVNULL)
 print(program.returncode, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
 """
@@ -95,11 +95,11 @@ def test_a_photo_of_50_megapixels_is_read_with_bounded_memory(
 ) -> None:
     content = encoded(photo if kind != "GIF" else photo.quantize(64, Image.Quantize.FASTOCTREE), kind, **options)
     status, memory = read_alone(content, tmp_path)
-    assert status == decoder.DONE
+    assert status == reencoder.DONE
     assert memory < most_mb < MOST_MEMORY_MB
     before = own_memory_mb()
     with uploaded(content) as file:
-        assert Image.open(io.BytesIO(pictures.reencode(file))).size == (256, 256)
+        assert Image.open(io.BytesIO(reencoder_process.reencode(file))).size == (256, 256)
     assert own_memory_mb() - before < 5
 
 
@@ -116,24 +116,9 @@ def test_a_picture_of_one_colour_with_2500_megapixels_is_refused_unread(tmp_path
     head = b"".join(length.to_bytes(4, "big") for length in (side, side)) + bytes((1, 0, 0, 0, 0))
     bomb = b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", data) + chunk(b"IEND", b"")
     status, memory = read_alone(bomb, tmp_path)
-    assert status == decoder.TOO_MANY_PIXELS
+    assert status == reencoder.TOO_MANY_PIXELS
     assert memory < 60
     assert refusal(bomb) == "too_many_pixels"
-
-
-@pytest.fixture
-def patched(tmp_path: Path, settings: Any) -> Iterator[Callable[[str], None]]:
-    """Runs the program with other statements before its own, from a folder of the test."""
-
-    def patch(statements: str) -> None:
-        package = tmp_path / "accounts"
-        package.mkdir()
-        (package / "__init__.py").touch()
-        source = (ROOT / "accounts" / "decoder.py").read_text()
-        (package / "decoder.py").write_text(source.replace("    formats = [", f"    {statements}\n    formats = [", 1))
-        settings.BASE_DIR = tmp_path
-
-    return patch
 
 
 SMALL = encoded(Image.new("RGB", (30, 30)), "PNG")
@@ -156,7 +141,7 @@ def test_a_program_that_fails_is_a_sentence(
     patched: Callable[[str], None], monkeypatch: pytest.MonkeyPatch, statements: str, code: str
 ) -> None:
     if code == "too_costly":
-        monkeypatch.setattr(pictures, "RUN_SECONDS", 3.0)
+        monkeypatch.setattr(reencoder_process, "RUN_SECONDS", 3.0)
     patched(statements)
     before = children_of(os.getpid())
     assert refusal(SMALL) == code
@@ -167,9 +152,9 @@ def test_too_little_memory_is_a_sentence(tmp_path: Path) -> None:
     content = encoded(Image.new("RGBA", (8000, 6000), "red"), "PNG", compress_level=1)
     hard = resource.getrlimit(resource.RLIMIT_AS)[1]
     assert hard == resource.RLIM_INFINITY
-    command = ["sh", "-c", f"ulimit -v 300000; exec {sys.executable} -m accounts.decoder 256 1 0.5 0.5"]
+    command = ["sh", "-c", f"ulimit -v 300000; exec {sys.executable} -m accounts.pictures.reencoder 256 1 0.5 0.5"]
     status = subprocess.run(command, input=None, stdin=_file(tmp_path, content), cwd=ROOT, check=False).returncode
-    assert status == decoder.TOO_COSTLY
+    assert status == reencoder.TOO_COSTLY
 
 
 def _file(folder: Path, content: bytes) -> int:
@@ -197,17 +182,17 @@ def test_the_program_that_is_killed_from_outside_is_a_sentence_and_the_next_pict
     is_over.set()
     killer.join()
     assert code == "failed"
-    assert [record.code for record in caplog.records if record.name == pictures.__name__] == [-signal.SIGKILL]  # type: ignore[attr-defined]
+    assert [record.code for record in caplog.records if record.name == reencoder_process.__name__] == [-signal.SIGKILL]  # type: ignore[attr-defined]
     settings.BASE_DIR = ROOT
     with uploaded(SMALL) as file:
-        assert pictures.reencode(file)
+        assert reencoder_process.reencode(file)
 
 
 def test_of_ten_at_once_one_is_read_and_the_others_are_told_to_try_again(
     patched: Callable[[str], None], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """One reads until the nine others have been told."""
-    monkeypatch.setattr(pictures, "RUN_SECONDS", 20.0)
+    monkeypatch.setattr(reencoder_process, "RUN_SECONDS", 20.0)
     may_end = tmp_path / "may-end"
     patched(f"import pathlib, time\n    while not pathlib.Path({str(may_end)!r}).exists(): time.sleep(0.02)")
     outcomes: list[str] = []
@@ -217,7 +202,7 @@ def test_of_ten_at_once_one_is_read_and_the_others_are_told_to_try_again(
         with uploaded(SMALL) as file:
             barrier.wait()
             try:
-                pictures.reencode(file)
+                reencoder_process.reencode(file)
                 outcomes.append("read")
             except ValidationError as error:
                 outcomes.append(str(error.code))
@@ -239,17 +224,17 @@ def test_another_process_waits_for_its_turn_and_is_told_when_it_takes_too_long(
         "import fcntl, sys, time; f = open(sys.argv[1]); fcntl.flock(f, 2); print('ok', flush=True); sys.stdin.read()"
     )
     other = subprocess.Popen(
-        [sys.executable, "-c", program, decoder.__file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        [sys.executable, "-c", program, reencoder.__file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )
     assert other.stdin
     assert other.stdout
     assert other.stdout.readline() == b"ok\n"
-    monkeypatch.setattr(pictures, "WAIT_SECONDS", 0.3)
+    monkeypatch.setattr(reencoder_process, "WAIT_SECONDS", 0.3)
     assert refusal(SMALL) == "busy"
-    monkeypatch.setattr(pictures, "WAIT_SECONDS", 120.0)
+    monkeypatch.setattr(reencoder_process, "WAIT_SECONDS", 120.0)
     began = time.monotonic()
     threading.Timer(0.5, other.stdin.close).start()
     with uploaded(SMALL) as file:
-        assert pictures.reencode(file)
+        assert reencoder_process.reencode(file)
     assert time.monotonic() - began >= 0.4
     other.wait()

@@ -21,8 +21,8 @@ import requests
 from django.db import connection, models, transaction
 from django.utils import timezone
 
+from oauth_bridge.maintenance import purging
 from oauth_bridge.models import AccessToken, AuthorizationCode
-from oauth_bridge.storage import purging
 from tests.conftest import Launch
 from tests.factories import ApplicationFactory, CodeFactory, PersonFactory, Registered, TokenFactory
 from tests.matrix import contract

@@ -6,13 +6,22 @@ import time
 from typing import Any
 
 import pytest
+from allauth.mfa.models import Authenticator
 from redis import Redis
 
-from tests.conftest import Launch, OwnRedis
+from tests.conftest import Launch
 from tests.driver import OAuthDriver, Page
-from tests.factories import PASSWORD, ApplicationFactory, CodeFactory, Registered, TokenFactory
+from tests.factories import (
+    PASSWORD,
+    ApplicationFactory,
+    CodeFactory,
+    PersonFactory,
+    Registered,
+    TokenFactory,
+)
 from tests.load import Redemptions, statuses
 from tests.matrix import contract
+from tests.own_redis import OwnRedis
 
 
 @contract("D21.away")
@@ -36,6 +45,27 @@ def test_a_sign_in_goes_on_when_redis_is_killed_in_the_middle(
     assert server.logged("Redis")
     assert driver.call("GET", "/health/ready").status_code == 200
     assert "Traceback" not in server.log
+
+
+def test_guesses_are_limited_while_redis_is_away(launch: Launch, redis_server: OwnRedis, alice: Any) -> None:
+    """Those at a second factor as ever, in all workers together, and those at a password by each worker."""
+    rates = {"RATE_SECOND_FACTOR": "3/h", "RATE_SIGN_IN_ACCOUNT": "4/h"}
+    server = launch(RATE_LIMITS="on", WEB_CONCURRENCY="2", REDIS_URL=redis_server.url, **rates)
+    Authenticator.objects.create(user=alice, type="totp", data={"secret": "AAAA"})
+    driver = OAuthDriver(server.base_url, server.auth_url)
+    page = driver.sign_in(driver.open("/accounts/sign-in"), alice.email, PASSWORD)
+    redis_server.kill()
+    form = next(each for each in Page(page).forms if "code" in each.fields)
+    assert [driver.submit(form, code=f"{number:06}").status_code for number in range(6)] == [200] * 3 + [429] * 3
+
+    guesser, victim = OAuthDriver(server.base_url, server.auth_url), PersonFactory()
+    guesses = [
+        guesser.sign_in(guesser.open("/accounts/sign-in"), victim.email, "wrong password").status_code
+        for _ in range(20)
+    ]
+    assert set(guesses) == {200, 429}
+    assert 4 <= guesses.count(200) <= 8
+    assert server.logged("Redis is away")
 
 
 @contract("D21.away", "D21.redis")

@@ -14,7 +14,7 @@ import requests
 from django.db import connection, transaction
 
 from oauth_bridge.models import AccessToken, ApplicationSecret
-from oauth_bridge.protocol import exchange
+from oauth_bridge.protocol import token_exchange
 from oauth_bridge.storage import client_secrets
 from tests.conftest import Launch, run_here
 from tests.driver import OAuthDriver, error_of
@@ -195,7 +195,7 @@ def test_ten_uses_at_the_same_moment_are_noted_by_one_write(committed: None) -> 
         form = {"client_id": application.client_id, "client_secret": application.client_secret}
         try:
             with connection.execute_wrapper(counted):
-                return exchange.authenticate(form, "192.0.2.1")
+                return token_exchange.authenticated_client(form, "192.0.2.1")
         finally:
             connection.close()
 

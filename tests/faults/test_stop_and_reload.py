@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import signal
 import socket
-import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,15 +12,9 @@ import pytest
 from tests.conftest import Launch
 from tests.factories import ApplicationFactory
 from tests.load import CALLERS, Redemptions
+from tests.server import socket_unit
 
 PLENTY = 5000
-# As systemd with a socket unit: the listening socket is descriptor 3 of the process.
-HANDED_OVER = """
-import os, sys
-os.dup2(int(sys.argv[1]), 3)
-os.environ.update(LISTEN_FDS="1", LISTEN_PID=str(os.getpid()))
-os.execvp(sys.argv[2], sys.argv[2:])
-"""
 
 
 @pytest.fixture
@@ -68,13 +61,7 @@ def test_a_restart_behind_a_port_of_systemd_refuses_nobody(
     port: socket.socket, launch: Launch, redis_server: Any
 ) -> None:
     """New connections wait for the next server."""
-    options: dict[str, Any] = {
-        "port": port.getsockname()[1],
-        "under": [sys.executable, "-c", HANDED_OVER, str(port.fileno())],
-        "pass_fds": [port.fileno()],
-        "WEB_CONCURRENCY": "2",
-        "REDIS_URL": redis_server.url,
-    }
+    options = {**socket_unit(port), "WEB_CONCURRENCY": "2", "REDIS_URL": redis_server.url}
     server = launch(**options)
     redemptions = Redemptions(server, ApplicationFactory(), PLENTY)
 

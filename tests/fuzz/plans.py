@@ -18,12 +18,38 @@ PAGE = (b"Accept", b"text/html")
 FORM = (b"Content-Type", b"application/x-www-form-urlencoded")
 STATE_BYTES = 5000
 FRAMINGS = (
-    *("chunked", "one chunk", "chunked trailer", "bad chunk", "both", "short", "long", "negative", "words", "none"),
-    *("two lengths", "unknown coding", "http/1.0", "http/2.0", "expect", "bare lf", "folded"),
+    "chunked",
+    "one chunk",
+    "chunked trailer",
+    "bad chunk",
+    "both",
+    "short",
+    "long",
+    "negative",
+    "words",
+    "none",
+    "two lengths",
+    "unknown coding",
+    "http/1.0",
+    "http/2.0",
+    "expect",
+    "bare lf",
+    "folded",
 )
 CREDENTIALS = (
-    *("code ours", "code challenged", "code public", "code issued", "code redeemed", "code spent", "code expired"),
-    *("code of another", "token live", "token new", "token expired", "secret ours", "secret another"),
+    "code ours",
+    "code challenged",
+    "code public",
+    "code issued",
+    "code redeemed",
+    "code spent",
+    "code expired",
+    "code of another",
+    "token live",
+    "token new",
+    "token expired",
+    "secret ours",
+    "secret another",
 )
 
 

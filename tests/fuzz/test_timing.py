@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from accounts import verification
+from accounts.sign_in import verification
+from oauth_bridge.models import Application, ApplicationSecret
 from tests.conftest import Launch
 from tests.driver import OAuthDriver, Page
 from tests.factories import ApplicationFactory, CodeFactory, PersonFactory, rewind
@@ -35,31 +36,46 @@ pytestmark = pytest.mark.long
 
 def strangers(server: Server, *, with_secret: bool = True) -> dict[str, Maker]:
     """Requests without a valid secret. Each client_id is used equally often, so that all counters are equal."""
-    known = [ApplicationFactory().client_id for _ in range(CLIENTS)]
-    unknown = [MARK + secrets.token_hex(16)[len(MARK) :] for _ in range(CLIENTS)]
 
-    def calling(clients: list[str]) -> Maker:
+    def made(**values: Any) -> list[str]:
+        return [ApplicationFactory(**values).client_id for _ in range(CLIENTS)]
+
+    def calling(clients: list[str], others: list[str] | None = None) -> Maker:
         def make(number: int) -> bytes:
             form = f"grant_type=authorization_code&code={secrets.token_urlsafe(32)}"
             form += f"&client_id={clients[number % CLIENTS]}"
-            form += f"&client_secret={secrets.token_urlsafe(32)}" if with_secret else ""
+            secret = others[number % CLIENTS] if others else secrets.token_urlsafe(32)
+            form += f"&client_secret={secret}" if with_secret else ""
             return post(server, form)
 
         return make
 
-    return {"wrong secret": calling(known), "unknown client": calling(unknown)}
+    calls = {
+        "wrong secret": calling(made()),
+        "switched off": calling(made(is_enabled=False)),
+        "public client": calling(made(client_type=Application.CLIENT_PUBLIC)),
+        "unknown client": calling([MARK + secrets.token_hex(16)[len(MARK) :] for _ in range(CLIENTS)]),
+    }
+    if with_secret:
+        ended = made()
+        ApplicationSecret.objects.filter(application__client_id__in=ended).update(is_revoked=True)
+        calls["no secret left"] = calling(ended)
+        calls["secret of another"] = calling(made(), [ApplicationFactory().client_secret for _ in range(CLIENTS)])
+    return calls
 
 
 @pytest.mark.parametrize("with_secret", [True, False])
-def test_an_unknown_client_takes_as_long_as_a_wrong_or_missing_secret(
+def test_every_failed_authentication_takes_equally_long(
     launch: Launch, capsys: pytest.CaptureFixture[str], with_secret: bool
 ) -> None:
     server = launch(**RATES)
     calls = strangers(server, with_secret=with_secret)
-    found = compared(measured(server, calls, ROUNDS), "unknown client", "wrong secret")
-    told(capsys, f"unknown client - wrong secret: {found}")
-    assert abs(found.twins) <= found.noise
-    assert abs(found.difference) <= found.noise + TOLERATED_MICROSECONDS
+    taken = measured(server, calls, ROUNDS)
+    for other in calls.keys() - {"unknown client"}:
+        found = compared(taken, "unknown client", other)
+        told(capsys, f"unknown client - {other}: {found}")
+        assert abs(found.twins) <= found.noise
+        assert abs(found.difference) <= found.noise + TOLERATED_MICROSECONDS
 
 
 def test_three_tenths_of_a_millisecond_would_be_found(launch: Launch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -184,7 +184,11 @@ class Hand:
 
     def consent(self, application: str, state: bytes | None, person: str = "alice") -> dict[str, str]:
         """The fields of a new consent page of the person."""
-        page = self._authorize(application, state, self.cookies(person)).body.decode()
+        cookies = self.cookies(person)
+        answer = self._authorize(application, state, cookies)
+        if address := answer.headers.get("Location"):  # of the attempt; too long for a redirect, there is none
+            answer = self._get(address, cookies)
+        page = answer.body.decode()
         return {name: self._noted(html.unescape(value)) for name, value in HIDDEN.findall(page) if name in FIELDS}
 
     def sealed(self, application: str, state: bytes | None) -> str:
@@ -201,7 +205,10 @@ class Hand:
         }
         pairs = [f"{name}={quote(value, safe='')}" for name, value in query.items()]
         pairs += [] if state is None else [f"state={quote(state, safe='')}"]
-        head = f"GET /oauth/authorize?{'&'.join(pairs)} HTTP/1.1\r\nHost: localhost:{self.world.port}\r\nCookie: "
+        return self._get(f"/oauth/authorize?{'&'.join(pairs)}", cookies)
+
+    def _get(self, path: str, cookies: bytes) -> Answer:
+        head = f"GET {path} HTTP/1.1\r\nHost: localhost:{self.world.port}\r\nCookie: "
         return self.wire.ask(head.encode() + cookies + b"\r\n\r\n")
 
     def can_redeem(self, code: str) -> bool:

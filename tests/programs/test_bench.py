@@ -10,6 +10,7 @@ import re
 import signal
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -18,11 +19,13 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
-from oauth_bridge.credentials import digest_of
-from oauth_bridge.errors import Fault, RequestError
+from config.infrastructure.errors import RequestError
+from oauth_bridge.errors import OAuthFault
+from oauth_bridge.maintenance import purging
 from oauth_bridge.models import AccessToken, AuthorizationCode
-from oauth_bridge.storage import purging, tokens
-from tests.bench import rows
+from oauth_bridge.random_values import digest_of
+from oauth_bridge.storage import tokens
+from tests.bench import attackers, rows
 from tests.factories import CodeFactory, PersonFactory, TokenFactory
 from tests.server import ROOT, environment
 
@@ -67,7 +70,7 @@ def test_dead_rows_are_refused_and_purged(nobody: None) -> None:
     rows.fill(people=10, tokens=100, codes=100, dead=True)
     with pytest.raises(RequestError) as refused:
         tokens.read(rows.token(7))
-    assert refused.value.fault is Fault.TOKEN_EXPIRED
+    assert refused.value.fault is OAuthFault.TOKEN_EXPIRED
     assert sum(batch.rows for batch in purging.batches(timezone.now())) == 200
 
 
@@ -108,6 +111,22 @@ def test_a_full_database_is_measured_beside_an_empty_one(postgresql: None, tmp_p
         "any",
     }
     assert ElementTree.parse(tmp_path / "plot.svg").getroot().get("aria-label")
+
+
+def test_an_attack_is_counted_and_its_rows_too(postgresql: None, tmp_path: Path) -> None:
+    ended = bench(tmp_path, "attack", "--only=posts without a token", "--way=nginx", "--seconds=1")
+    assert ended.returncode == 0, ended.stderr
+    told = re.search(r"^nginx: posts without a token, 16 connections: (\d+) requests, answers {", ended.stderr, re.M)
+    assert told
+    assert int(told[1]) > 16, "each connection sends again"
+    assert f"| nginx | {told[1]} |" in ended.stdout
+
+
+def test_threads_of_an_attack_share_its_requests() -> None:
+    shared = attackers.Shared(str(number).encode() for number in range(20_000))
+    with ThreadPoolExecutor(8) as pool:
+        taken = [each for part in pool.map(lambda _: [shared.take() for _ in range(2500)], range(8)) for each in part]
+    assert len(set(taken)) == 20_000
 
 
 def test_ctrl_c_ends_all_that_was_started(postgresql: None, tmp_path: Path) -> None:

@@ -166,7 +166,13 @@ def test_account_create_makes_a_person_who_can_sign_in(
     email = f"Made-{uuid.uuid4().hex}@Example.com"
     answer = answered(
         manage(
-            *("account", "create", email, "--nickname", "Ål", "--password-stdin", "--json"),
+            "account",
+            "create",
+            email,
+            "--nickname",
+            "Ål",
+            "--password-stdin",
+            "--json",
             stdin=f"{PASSWORD}\n",
             alone=True,
         )
@@ -219,7 +225,7 @@ def test_a_deactivated_account_is_refused_until_it_is_activated(
 def test_createsuperuser_counts_as_verified(manage: Manage, driver: OAuthDriver, application: Registered) -> None:
     email = f"root-{uuid.uuid4().hex}@example.com"
     result = manage(
-        *("createsuperuser", "--noinput", "--email", email, "--nickname", "Root"), DJANGO_SUPERUSER_PASSWORD=PASSWORD
+        "createsuperuser", "--noinput", "--email", email, "--nickname", "Root", DJANGO_SUPERUSER_PASSWORD=PASSWORD
     )
     assert result.returncode == 0, result.stderr
     assert User.objects.get(email=email).email_verified_at is not None

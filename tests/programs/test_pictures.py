@@ -2,53 +2,24 @@
 
 from __future__ import annotations
 
-import io
 import os
 from typing import Any
 
 import pillow_heif
 import pytest
 from django.core.exceptions import ValidationError
-from django.core.files.uploadedfile import SimpleUploadedFile
 from PIL import ExifTags, Image, ImageCms, PngImagePlugin
 
-from accounts import pictures
-from accounts.pictures import Crop, reencode
-from accounts.uploads import UPLOAD_MAX_BYTES
+from accounts.pictures import reencoder_process
+from accounts.pictures.reencoder_process import Crop, reencode
+from accounts.pictures.uploads import UPLOAD_MAX_BYTES
+from tests.pictures import encoded, opened, picture, striped, upload
 
 pytestmark = pytest.mark.once
 
 pillow_heif.register_heif_opener()
 
 RED, GREEN, BLUE = (255, 0, 0, 255), (0, 128, 0, 255), (0, 0, 255, 255)
-
-
-def encoded(image: Image.Image, kind: str = "PNG", **options: Any) -> bytes:
-    output = io.BytesIO()
-    image.save(output, kind, **options)
-    return output.getvalue()
-
-
-def picture(kind: str = "PNG", size: tuple[int, int] = (40, 30), mode: str = "RGB", **options: Any) -> bytes:
-    return encoded(Image.new(mode, size, "red" if mode != "P" else 1), kind, **options)
-
-
-def striped(width: int = 90, height: int = 30) -> Image.Image:
-    """Three squares: red, green, blue, from left to right."""
-    image = Image.new("RGB", (width, height), "green")
-    image.paste("red", (0, 0, width // 3, height))
-    image.paste("blue", (2 * width // 3, 0, width, height))
-    return image
-
-
-def upload(content: bytes, name: str = "me.png") -> SimpleUploadedFile:
-    return SimpleUploadedFile(name, content)
-
-
-def opened(png: bytes) -> Image.Image:
-    image = Image.open(io.BytesIO(png))
-    image.load()
-    return image
 
 
 def code_of(content: bytes) -> str:
@@ -220,7 +191,7 @@ def test_anything_else_is_refused_with_a_sentence(content: bytes) -> None:
 
 
 def test_more_than_25_mb_are_refused_unread(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pictures, "_run", lambda *_: pytest.fail("read"))
+    monkeypatch.setattr(reencoder_process, "_run", lambda *_: pytest.fail("read"))
     assert code_of(picture() + bytes(UPLOAD_MAX_BYTES)) == "too_large"
 
 

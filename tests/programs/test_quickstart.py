@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import runpy
 import shutil
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import time
@@ -17,7 +20,9 @@ from pathlib import Path
 import pytest
 import requests
 
+from tests.driver import OAuthDriver
 from tests.server import ROOT, children_of, free_port
+from tests.smtp import wait_until
 
 pytestmark = pytest.mark.once
 
@@ -58,13 +63,17 @@ class Quickstart:
         assert ended.stderr.count("\n") == 1, ended.stderr
         return ended.stderr.removeprefix("CommandError: ").strip()
 
-    def start(self) -> str:
-        """What it prints once both processes answer."""
+    def begin(self, *arguments: str) -> subprocess.Popen[bytes]:
         self.output = self.folder / "output"
         with self.output.open("w") as output:
             self.process = subprocess.Popen(
-                self.command(), cwd=ROOT, env=self.environment(), stdout=output, stderr=output
+                self.command(*arguments), cwd=ROOT, env=self.environment(), stdout=output, stderr=output
             )
+        return self.process
+
+    def start(self, *arguments: str) -> str:
+        """What it prints once both processes answer."""
+        self.begin(*arguments)
         for _ in range(600):
             text = self.output.read_text()
             if "Ctrl-C" in text:
@@ -112,17 +121,64 @@ def test_both_answer_and_ctrl_c_ends_both(quickstart: Quickstart) -> None:
     assert not is_open(quickstart.demo_port)
 
 
+def printed_credentials(text: str) -> list[str]:
+    """Both passwords and the client secret."""
+    return re.findall(r"(?:, password|client_secret) (\S+)", text)
+
+
 @needs_demo
 @pytest.mark.usefixtures("migrated")
-def test_it_runs_again_with_new_credentials(quickstart: Quickstart) -> None:
-    credentials = []
-    for _ in range(2):
-        text = quickstart.start()
-        credentials.append(re.findall(r"(?:password|client_secret) (\S+)", text))
-        assert quickstart.stop() == 0
-    first, second = credentials
-    assert len(first) == len(second) == 3
-    assert not set(first) & set(second)
+def test_the_next_run_keeps_passwords_and_secret_in_a_private_file(quickstart: Quickstart) -> None:
+    first = quickstart.start()
+    assert quickstart.stop() == 0
+    path = quickstart.folder / "quickstart.json"
+    assert str(path) in first
+    assert path.stat().st_mode & 0o777 == 0o600
+    credentials = printed_credentials(first)
+    assert len(set(credentials)) == 3
+    assert list(json.loads(path.read_text()).values()) == credentials
+    second = quickstart.start()
+    assert quickstart.stop() == 0
+    assert printed_credentials(second) == credentials
+    third = quickstart.start("--new-passwords")
+    assert quickstart.stop() == 0
+    assert not set(printed_credentials(third)[:2]) & set(credentials)
+
+
+@needs_demo
+@pytest.mark.usefixtures("migrated")
+def test_a_password_that_was_set_elsewhere_stays(quickstart: Quickstart) -> None:
+    quickstart.start()
+    assert quickstart.stop() == 0
+    typed = "a password that Dana chose"
+    subprocess.run(
+        [sys.executable, "manage.py", "account", "set-password", "demo@example.org", "--password-stdin"],
+        cwd=ROOT,
+        env=quickstart.environment(),
+        input=typed,
+        text=True,
+        check=True,
+        capture_output=True,
+    )
+    second = quickstart.start()
+    assert "demo@example.org, with the password that was set for it elsewhere\n" in second
+    assert len(printed_credentials(second)) == 2
+    OAuthDriver(f"http://localhost:{quickstart.port}").signed_in("demo@example.org", typed)
+
+
+@needs_demo
+@pytest.mark.usefixtures("migrated")
+def test_no_other_program_can_take_a_port_before_the_service_answers(quickstart: Quickstart) -> None:
+    """The database is locked, so that the run stops between its check of the ports and the start of the service."""
+    with sqlite3.connect(quickstart.folder / "db.sqlite3") as other:
+        other.execute("BEGIN EXCLUSIVE")
+        process = quickstart.begin()
+        wait_until(lambda: is_open(quickstart.demo_port))
+        for port in (quickstart.port, quickstart.demo_port):
+            with pytest.raises(OSError, match="in use"):
+                socket.create_server(("127.0.0.1", port))
+        process.terminate()
+    assert process.wait(40) != 0
 
 
 @needs_demo
@@ -166,6 +222,20 @@ def test_a_database_that_cannot_be_made_is_a_sentence(quickstart: Quickstart) ->
 
 def test_a_port_only_the_administrator_may_use(quickstart: Quickstart) -> None:
     assert quickstart.refused("--port", "0") == "--port must be from 1 to 65535."
+
+
+@needs_demo
+def test_after_a_refusal_the_demo_shows_nothing_of_an_earlier_sign_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("CLIENT_ID", "CLIENT_SECRET"):
+        monkeypatch.setenv(name, "unused")
+    browser = runpy.run_path(str(ROOT / "docs" / "demo_application.py"))["app"].test_client()
+    with browser.session_transaction() as session:
+        session["person"] = dict.fromkeys(("sub", "nickname", "email", "avatar"), "Ada Lovelace")
+    assert "Ada Lovelace" in browser.get("/").text
+    page = browser.get("/callback?error=access_denied&state=s", follow_redirects=True).text
+    assert "You refused, so nothing was shared." in page
+    assert "Ada Lovelace" not in page
+    assert "This application knows nothing yet" in page
 
 
 def test_the_reference_integration_is_at_most_80_lines() -> None:

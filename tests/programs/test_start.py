@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -63,3 +64,26 @@ def test_an_option_nobody_knows_stops_the_start(name: str, value: str) -> None:
     assert done.returncode != 0
     assert name in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_an_older_python_is_told_which_one_is_needed() -> None:
+    """By the first command of both lines in README.md, before pip could say that it finds no version of Django."""
+    program = "import sys; sys.version_info = (3, 10, 13, 'final', 0); import manage"
+    ended = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert ended.returncode == 1
+    assert ended.stderr == (
+        "Python 3.11 or newer is needed, and this is 3.10. Install it and name it, such as python3.12.\n"
+    )
+    lines = re.findall(r"^python3 .*", (ROOT / "README.md").read_text(encoding="utf-8"), re.M)
+    assert len(lines) == 2
+    assert all(line.startswith("python3 -c 'import manage' && ") for line in lines)
+
+
+def test_a_python_without_django_is_told_where_it_is() -> None:
+    ended = subprocess.run(
+        [sys.executable, "-S", "manage.py", "check"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert ended.returncode == 1
+    assert (
+        ended.stderr == "Django is not installed for this Python: run .venv/bin/python manage.py, as README.md says.\n"
+    )

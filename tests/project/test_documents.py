@@ -4,40 +4,38 @@ import re
 
 import pytest
 
-from tests import documents
+from tests.matrix import TESTS
 
 pytestmark = pytest.mark.once
 
-
-def test_the_tables_of_the_contract_are_those_of_the_code():
-    assert documents.CONTRACT.read_text(encoding="utf-8") == documents.contract(), "run python -m tests.documents"
+DOCS = TESTS.parent / "docs"
 
 
 def test_every_test_that_the_table_of_faults_names_exists():
-    table = (documents.ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
+    table = (DOCS / "operations.md").read_text(encoding="utf-8")
     named = re.findall(r"`(test_\w+\.py)::(\w+)`", table)
-    folder = documents.ROOT / "tests" / "faults"
+    folder = TESTS / "faults"
     missing = [test for file, test in named if f"\ndef {test}(" not in (folder / file).read_text(encoding="utf-8")]
     assert len(named) > 10
     assert missing == []
 
 
 def test_every_test_that_the_points_of_the_pages_name_exists():
-    table = (documents.ROOT / "docs" / "pages.md").read_text(encoding="utf-8")
+    table = (DOCS / "pages.md").read_text(encoding="utf-8")
     named = re.findall(r"`([\w/]+\.py)::(\w+)`", table)
-    folder = documents.ROOT / "tests"
-    missing = [test for file, test in named if f"\ndef {test}(" not in (folder / file).read_text(encoding="utf-8")]
+    missing = [test for file, test in named if f"\ndef {test}(" not in (TESTS / file).read_text(encoding="utf-8")]
     assert len(re.findall(r"^\| \d+ \|", table, re.MULTILINE)) == 57
     assert missing == []
 
 
 def limits() -> str:
-    return documents.CONTRACT.read_text(encoding="utf-8").partition("<!-- limits -->")[2].partition("<!-- /limits")[0]
+    text = (DOCS / "contract.md").read_text(encoding="utf-8")
+    return text.partition("<!-- limits -->")[2].partition("<!-- /limits")[0]
 
 
 def test_each_limit_of_the_table_is_tested_from_both_sides():
     rows = re.findall(r"^\| `(\w+)` \|", limits(), re.MULTILINE)
-    files = (documents.ROOT / "tests" / "security").glob("test_limits_of_*.py")
+    files = (TESTS / "security").glob("test_limits_of_*.py")
     tests = "\n".join(path.read_text(encoding="utf-8") for path in files)
     asked = {f"test_{row}_{side}" for row in rows for side in ("stops_the_attacker", "lets_the_victim_go_on")}
     found = set(re.findall(r"^def (test_\w+_(?:stops_the_attacker|lets_the_victim_go_on))\(", tests, re.MULTILINE))
@@ -46,15 +44,15 @@ def test_each_limit_of_the_table_is_tested_from_both_sides():
 
 
 def test_each_variable_of_a_limit_is_in_the_table():
-    settings = (documents.ROOT / "config" / "settings.py").read_text(encoding="utf-8")
+    settings = (TESTS.parent / "config" / "settings.py").read_text(encoding="utf-8")
     variables = re.findall(r'^    (RATE_[A-Z_]+)="(\S+)",$', settings, re.MULTILINE)
-    assert len(variables) == 7
+    assert len(variables) == 9
     assert [name for name, default in variables if f"`{name}` {default}" not in limits()] == []
 
 
 def documented(file: str) -> str:
     """What the operations guide says to write into the file."""
-    guide = (documents.ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
+    guide = (DOCS / "operations.md").read_text(encoding="utf-8")
     return re.findall(rf"`{re.escape(file)}`(?:(?!```).)*```\w*\n(.*?)```", guide, re.DOTALL)[0]
 
 

@@ -1,60 +1,106 @@
-"""Each mark is proved by a mutation, and each mutation can be made. `python -m tests.mutations` makes the proofs."""
+"""Each sentence has mutations, and each mutation can be made. `python -m tests.mutations` proves that a test fails."""
 
 from __future__ import annotations
 
+import ast
+import builtins
 from pathlib import Path
 
 import pytest
 
 from tests.contract.sentences import SENTENCES
-from tests.matrix import marked
-from tests.mutations import FOLDER, Mutation, mutations, parse, results
+from tests.matrix import TESTS
+from tests.mutations import ROOT, Mutation, defined, mutations, parse
 from tests.mutations.__main__ import outcomes_of
+from tests.mutations.operators import OPERATORS, Stale
 
 pytestmark = pytest.mark.once
 
-# Sentences without a mutation, and pairs of a sentence and a marked test that was not yet seen to fail. Only fewer.
-NOT_YET_MUTATED: set[str] = set()
-NOT_YET_CAUGHT = FOLDER / "not-yet-caught"
+SOURCE = '''
+RULE = f"""UPDATE {table} SET a = 1 WHERE a < 2 AND b IN (%s, '') AND c = 3"""
+def rule(a, b):
+    """About b."""
+    if a < 1 and not b:
+        log(b, {"age": a}, name=b)
+        return f"{a} {b}"
+    return 0
+'''
 
 
-def test_every_sentence_has_a_mutation_and_every_mutation_a_sentence() -> None:
-    mutated = {sentence for mutation in mutations() for sentence in mutation.sentences}
-    assert mutated == set(SENTENCES) - NOT_YET_MUTATED
+def test_every_sentence_has_a_mutation_and_every_mutation_a_sentence_or_a_test() -> None:
+    broken = {each for mutation in mutations() for each in mutation.broken}
+    tests = {each for each in broken if "::" in each}
+    assert broken - tests == set(SENTENCES)
+    assert [each for each in sorted(tests) if not is_test(*each.split("::"))] == []
 
 
-@pytest.mark.parametrize("mutation", mutations(), ids=lambda mutation: mutation.words)
-def test_the_old_text_occurs_exactly_once_and_the_new_one_differs(mutation: Mutation) -> None:
-    assert mutation.old != mutation.new
-    changed = mutation.mutated()
-    if mutation.path.endswith(".py"):
-        compile(changed, mutation.path, "exec")
+def is_test(path: str, name: str) -> bool:
+    return f"\ndef {name}(" in (TESTS.parent / path).read_text(encoding="utf-8")
 
 
-def test_no_two_mutations_of_a_sentence_have_the_same_words() -> None:
-    named = [(sentence, each.words) for each in mutations() for sentence in each.sentences]
-    assert len(named) == len(set(named))
+@pytest.mark.parametrize("mutation", mutations(), ids=str)
+def test_a_mutation_can_be_made_and_uses_names_that_exist(mutation: Mutation) -> None:
+    compile(changed := mutation.mutated(), mutation.path, "exec")
+    read, known = names(changed)
+    assert read <= names((ROOT / mutation.path).read_text(encoding="utf-8"))[0] | known | set(dir(builtins))
 
 
-def test_every_mark_has_caught_a_mutation_of_its_sentence() -> None:
-    proved = {(sentence, test) for (sentence, _), tests in results.read().items() for test in tests}
-    not_yet = {tuple(line.split()) for line in NOT_YET_CAUGHT.read_text(encoding="utf-8").splitlines()}
-    assert set(marked()) - proved == not_yet, "run python -m tests.mutations for the sentences of these marks"
+def names(source: str) -> tuple[set[str], set[str]]:
+    """The names that are read, and those that are defined."""
+    read, defined = set(), set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Name):
+            (read if isinstance(node.ctx, ast.Load) else defined).add(node.id)
+        elif not isinstance(node, ast.keyword):
+            defined |= {str(getattr(node, field, "")) for field in ("arg", "asname", "name")}
+    return read, defined
 
 
-def test_the_table_has_a_row_for_each_mutation_of_each_sentence() -> None:
-    assert set(results.read()) == {(sentence, each.words) for each in mutations() for sentence in each.sentences}
+def test_no_mutation_stands_twice() -> None:
+    assert len({str(each) for each in mutations()}) == len(mutations())
 
 
-def test_a_marked_test_has_caught_each_mutation_of_each_sentence() -> None:
-    not_caught = [row for row, tests in results.read().items() if not tests]
-    assert not_caught == [], "run python -m tests.mutations --unproved, or write what is missing"
+@pytest.mark.parametrize(
+    ("target", "change", "expected"),
+    [
+        ("rule", "drop log", "pass"),
+        ("rule", "drop b #1", "if a < 1:"),
+        ("rule", "drop age", "log(b, {}, name=b)"),
+        ("rule", "drop name", "log(b, {'age': a})"),
+        ("rule", "put _ + 1 for age", "{'age': a + 1}"),
+        ("rule", "put False for a b 1", "if False:"),
+        ("rule", "become None", "return None"),
+        ("rule", "add more=1 for name", "name=b, more=1)"),
+        ("rule", "add more=1 for age", "{'age': a, 'more': 1}"),
+        ("rule", "insert b = 2 before name", "b = 2\n        log("),
+        ("rule", "edge a", "a <= 1"),
+        ("rule", "rename age years", "{'years': a}"),
+        ("rule", "rename b a #1", "not a"),
+        ("RULE", "sql a", "WHERE (a < 2 OR TRUE) AND"),
+        ("RULE", "sql b", "(b IN (%s, '') OR TRUE) AND"),
+        ("RULE", "text 'SET a' 'SET b'", "SET b = 1"),
+        ("RULE", "become 'SELECT'", "RULE = 'SELECT'"),
+    ],
+)
+def test_an_operator_changes_one_node(target: str, change: str, expected: str) -> None:
+    tree = ast.parse(SOURCE)
+    operator, _, rest = change.partition(" ")
+    OPERATORS[operator](defined(tree, [target]), rest)
+    assert expected in ast.unparse(ast.fix_missing_locations(tree))
 
 
-def test_a_mutation_is_read_from_its_paragraph() -> None:
-    text = "# A comment.\n\n1.1 D3.exact\nnothing is checked\nconfig/urls.py\n- one\n-     two\n+ three\n"
+@pytest.mark.parametrize("change", ["drop nothing", "drop a", "put 1 for b #9"])
+def test_a_node_that_does_not_exist_or_is_one_of_several_is_named(change: str) -> None:
+    operator, _, rest = change.partition(" ")
+    with pytest.raises(Stale, match="nodes have"):
+        OPERATORS[operator](defined(ast.parse(SOURCE), ["rule"]), rest)
+
+
+def test_mutations_are_read_from_the_lines_below_their_target() -> None:
+    text = "# A comment.\na.b\n    1.1 D3.exact: drop c\n    D5.state: put d: e for f\n"
     assert parse(text) == [
-        Mutation(("1.1", "D3.exact"), "nothing is checked", "config/urls.py", "one\n    two", "three")
+        Mutation(("1.1", "D3.exact"), "a.b", "drop c"),
+        Mutation(("D5.state",), "a.b", "put d: e for f"),
     ]
 
 

@@ -11,20 +11,16 @@ import pytest
 from django.core.management import call_command
 
 from accounts.models import User
-from oauth_bridge.applications.admin import ApplicationForm
+from oauth_bridge.applications.forms import ApplicationForm
 from oauth_bridge.models import Consent
 from oauth_bridge.storage import applications, codes
 from tests.factories import PASSWORD, ApplicationFactory, Issued, Registered
-from tests.faults.test_clock_edges import read, redeem
+from tests.grants import read, redeem
 from tests.matrix import contract
-from tests.security.test_ended_credentials import Held, administrator, issued, person
+from tests.pages import admin_browser
+from tests.security.test_ended_credentials import Held, issued
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def alice() -> Any:
-    return person()
 
 
 def test_a_save_in_the_administration_brings_back_nothing_that_ended_meanwhile(
@@ -51,7 +47,7 @@ def switched_by_operator(application: Registered) -> None:
 
 
 def switched_by_action(application: Registered) -> None:
-    office = administrator()
+    office = admin_browser()
     for action in ("disable", "enable"):
         office.post(
             "/admin/oauth_bridge/application/", {"action": action, "_selected_action": [str(application.row.pk)]}
@@ -71,7 +67,7 @@ def switched_by_hand_and_by_operator(application: Registered) -> None:
 def saved(application: Registered, **fields: str) -> None:
     row = application.row
     form = {"name": row.name, "homepage": row.homepage, "redirect_uris": row.redirect_uris, **fields}
-    answered = administrator().post(f"/admin/oauth_bridge/application/{row.pk}/change/", form)
+    answered = admin_browser().post(f"/admin/oauth_bridge/application/{row.pk}/change/", form)
     assert answered.status_code == 302, answered.context["errors"]
 
 

@@ -3,46 +3,41 @@
 from __future__ import annotations
 
 import io
-import re
 from collections.abc import Callable
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 from uuid import uuid4
 
 import pytest
-from django.contrib.auth.hashers import make_password
-from django.core import mail
 from django.core.management import call_command
 from django.test import Client
 
 from accounts.admin import PersonForm
-from accounts.credentials import end_credentials, set_active
 from accounts.models import User
+from accounts.sessions.credential_changes import end_credentials, set_active
 from oauth_bridge.consent import remembered
 from oauth_bridge.models import AccessToken
 from oauth_bridge.storage import applications, codes
 from tests.factories import PASSWORD, Issued, PersonFactory, Registered
-from tests.faults.test_clock_edges import answer, consent_page, read, redeem
+from tests.grants import answer, consent_page, read, redeem
 from tests.matrix import contract
+from tests.pages import (
+    NEW_PASSWORD,
+    admin_browser,
+    ask_for_link,
+    browser_of,
+    choose,
+    mailed_code,
+    mailed_path,
+    sign_in,
+    type_code,
+    with_session,
+)
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("fresh_counters")]
 
-NEW_PASSWORD = "another battery staple"
 PAGE = {"accept": "text/html"}
 Ending = Callable[[User, pytest.MonkeyPatch], str]
-
-
-@pytest.fixture
-def alice() -> Any:
-    return person()
-
-
-def person(**fields: Any) -> Any:
-    return PersonFactory(password=make_password(PASSWORD), **fields)
-
-
-def sign_in(browser: Client, owner: User, password: str = PASSWORD) -> Any:
-    return browser.post("/accounts/sign-in", {"login": owner.email, "password": password})
 
 
 def issued(browser: Client, application: Registered) -> Issued:
@@ -58,7 +53,7 @@ class Held:
     def __init__(self, owner: User, application: Registered) -> None:
         self.person, self.application = owner, application
         self.browser = Client()
-        sign_in(self.browser, owner)
+        sign_in(self.browser, owner.email)
         answer(self.browser, consent_page(self.browser, application), remember="on")
         self.token = redeem(application, issued(self.browser, application)).json()["access_token"]
         self.code = issued(self.browser, application)
@@ -71,7 +66,7 @@ class Held:
         for refused in (redeemed, token):
             assert refused.status_code == 200 or "has been revoked" in refused.json()["error_description"]
         anew = Client()
-        assert sign_in(anew, self.person, password).status_code == 302
+        assert sign_in(anew, self.person.email, password).status_code == 302
         remembered = anew.get("/accounts/applications", headers=PAGE).context["unasked"]
         is_asked = consent_page(anew, self.application) != ""
         assert bool(remembered) is not is_asked
@@ -86,9 +81,9 @@ class Held:
     def is_known(self, password: str) -> bool:
         """Whether the owner can sign in from the browser while the account's limit is reached."""
         for _ in range(3):
-            sign_in(Client(), self.person, "wrong password")
+            sign_in(Client(), self.person.email, "wrong password")
         self.browser.post("/accounts/sign-out")
-        return bool(sign_in(self.browser, self.person, password).status_code == 302)
+        return bool(sign_in(self.browser, self.person.email, password).status_code == 302)
 
 
 NOTHING = dict.fromkeys(("session", "code", "token", "consent", "known browser"), False)
@@ -98,35 +93,24 @@ def account(action: str, owner: User, *options: str) -> None:
     call_command("account", action, owner.email, *options, stdout=io.StringIO())
 
 
-def mailed_path() -> str:
-    link = re.search(r"https?://\S+/accounts/password/reset/\S+-\S+", mail.outbox[-1].body)
-    assert link
-    return urlsplit(link[0]).path
-
-
 def reset_by_mail(owner: User, _patch: pytest.MonkeyPatch) -> str:
     browser = Client()
-    browser.post("/accounts/password/reset", {"email": owner.email})
-    page = browser.get(mailed_path(), follow=True)
-    browser.post(page.context["action_url"], {"password1": NEW_PASSWORD, "password2": NEW_PASSWORD})
+    ask_for_link(browser, owner.email)
+    choose(browser, mailed_path())
     return NEW_PASSWORD
 
 
 def changed_on_the_page(owner: User, _patch: pytest.MonkeyPatch) -> str:
-    browser = Client()
-    sign_in(browser, owner)
+    browser = browser_of(owner)
     form = {"oldpassword": PASSWORD, "password1": NEW_PASSWORD, "password2": NEW_PASSWORD}
     assert browser.post("/accounts/password/change", form).status_code == 302
     return NEW_PASSWORD
 
 
 def address_changed(owner: User, _patch: pytest.MonkeyPatch) -> str:
-    browser = Client()
-    sign_in(browser, owner)
+    browser = browser_of(owner)
     browser.post("/accounts/email", {"email": f"new-{owner.email}"})
-    code = re.search(r"^ {4}(\S+)$", mail.outbox[-1].body, re.MULTILINE)
-    assert code
-    assert browser.post("/accounts/confirm-email", {"code": code[1]}).status_code == 302
+    assert type_code(browser, mailed_code()).status_code == 302
     owner.refresh_from_db()
     return PASSWORD
 
@@ -144,7 +128,7 @@ def deactivated_and_activated_by_operator(owner: User, _patch: pytest.MonkeyPatc
 
 
 def deactivated_and_activated_in_the_admin(owner: User, _patch: pytest.MonkeyPatch) -> str:
-    office = administrator()
+    office = admin_browser()
     for is_active in ("", "on"):
         form = {"nickname": owner.nickname, "is_active": is_active}
         assert office.post(f"/admin/accounts/user/{owner.pk}/change/", form).status_code == 302
@@ -155,12 +139,6 @@ def deactivated_by_hand_and_activated(owner: User, _patch: pytest.MonkeyPatch) -
     User.objects.filter(pk=owner.pk).update(is_active=False)
     account("activate", owner)
     return PASSWORD
-
-
-def administrator() -> Client:
-    office = Client()
-    office.force_login(PersonFactory(is_staff=True, is_superuser=True))
-    return office
 
 
 def test_credentials_stay_valid_while_nothing_ends_them(alice: User, application: Registered, settings: Any) -> None:
@@ -214,7 +192,7 @@ def test_activating_an_active_person_ends_nothing(alice: User, application: Regi
     settings.RATES = {"sign_in_account": "3/15m"}
     held = Held(alice, application)
     account("activate", alice)
-    administrator().post(f"/admin/accounts/user/{alice.pk}/change/", {"nickname": "Al", "is_active": "on"})
+    admin_browser().post(f"/admin/accounts/user/{alice.pk}/change/", {"nickname": "Al", "is_active": "on"})
     assert held.lives(PASSWORD) == dict.fromkeys(NOTHING, True)
 
 
@@ -240,12 +218,12 @@ def test_the_browser_that_chose_the_new_password_is_known_again(
 
 @contract("D17.password")
 def test_somebody_elses_sign_in_does_not_make_an_ended_browser_known_again(
-    alice: User, application: Registered, settings: Any
+    alice: User, mallory: User, application: Registered, settings: Any
 ) -> None:
     settings.RATES = {"sign_in_account": "3/15m"}
     held = Held(alice, application)
     end_credentials(alice)
-    sign_in(held.browser, person(nickname="Mallory"))
+    sign_in(held.browser, mallory.email)
     assert not held.is_known(PASSWORD)
 
 
@@ -259,8 +237,7 @@ def test_what_is_given_to_somebody_who_was_let_in_before_the_end_is_void(alice: 
     assert row
     set_active(alice, False)
     set_active(alice, True)
-    browser = Client()
-    browser.force_login(let_in)
+    browser = with_session(let_in)
     assert browser.get("/accounts/profile").status_code == 302
     remembered.remember(let_in, row)
     attempt = codes.Attempt(uuid4(), row, application.redirect_uri, "profile", "")
@@ -301,7 +278,7 @@ def test_a_save_in_the_administration_keeps_a_password_that_was_set_meanwhile(
 ) -> None:
     monkeypatch.setattr(PersonForm, "clean", lambda _form: set_by_operator(alice, monkeypatch) and None)
     form = {"nickname": "Alice B.", "is_active": "on"}
-    assert administrator().post(f"/admin/accounts/user/{alice.pk}/change/", form).status_code == 302
+    assert admin_browser().post(f"/admin/accounts/user/{alice.pk}/change/", form).status_code == 302
     alice.refresh_from_db()
     assert alice.nickname == "Alice B."
     assert alice.check_password(NEW_PASSWORD)
@@ -311,7 +288,7 @@ def test_a_save_in_the_administration_keeps_a_password_that_was_set_meanwhile(
 @contract("D17.activated")
 @pytest.mark.parametrize("is_activated", [True, False])
 def test_a_reset_link_ends_when_the_person_is_deactivated(alice: User, is_activated: bool) -> None:
-    Client().post("/accounts/password/reset", {"email": alice.email})
+    ask_for_link(Client(), alice.email)
     set_active(alice, False)
     if is_activated:
         set_active(alice, True)
@@ -321,10 +298,9 @@ def test_a_reset_link_ends_when_the_person_is_deactivated(alice: User, is_activa
 @contract("D17.password", "D17.activated")
 @pytest.mark.parametrize("end", [set_by_operator, deactivated_and_activated_by_operator])
 def test_a_sign_in_that_waits_for_a_code_ends_too(end: Ending, monkeypatch: pytest.MonkeyPatch) -> None:
-    owner, browser = person(email_verified_at=None), Client()
-    assert sign_in(browser, owner)["Location"] == "/accounts/confirm-email"
-    code = re.search(r"^\s*([A-Z0-9-]{6,12})\s*$", mail.outbox[-1].body, re.MULTILINE)
-    assert code
+    owner, browser = PersonFactory(email_verified_at=None), Client()
+    assert sign_in(browser, owner.email)["Location"] == "/accounts/confirm-email"
+    code = mailed_code()
     end(owner, monkeypatch)
-    assert browser.post("/accounts/confirm-email", {"code": code[1]})["Location"] == "/accounts/sign-in"
+    assert type_code(browser, code)["Location"] == "/accounts/sign-in"
     assert browser.get("/accounts/profile").status_code == 302

@@ -17,16 +17,16 @@ from oauth_bridge.models import Application
 from oauth_bridge.storage import codes
 from tests.factories import ApplicationFactory, CodeFactory, Registered, TokenFactory
 from tests.matrix import contract
-from tests.security.sending import (
+from tests.sending import (
     ANOTHER,
     HERS,
     VERIFIER,
     ask_for_reset,
     authorize,
     exchange,
-    sign_in,
     site_address,
     statuses,
+    try_password,
     userinfo,
 )
 
@@ -201,7 +201,7 @@ def test_ipv6_site_stops_the_attacker(settings: Any, confidential: Registered, l
             exchange(confidential, client_id=secrets.token_hex(8), address=address).status_code
         ),
         "userinfo_failures": lambda address: userinfo("bad", address),
-        "sign_in_address": lambda address: sign_in("nobody@example.com", address=address).status_code,
+        "sign_in_address": lambda address: try_password("nobody@example.com", address=address).status_code,
     }[limit]
     allowed = 40 if limit == "token_failures" else 4
     answers = [send(site_address(1, network)) for network in range(allowed + 2)]

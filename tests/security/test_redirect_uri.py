@@ -95,17 +95,30 @@ def test_a_near_miss_is_never_redirected_to_by_a_stranger(driver: OAuthDriver, r
     error_of(driver.get(link(driver, application, miss), headers={"Accept": "*/*"}), 400, "invalid_request")
 
 
+ONE_MACHINE = "the host (localhost and 127.0.0.1 are different addresses)"
+
+
 @contract("D3.hint", "D19.sentence", "D4.page", "D4.json")
 @pytest.mark.parametrize(
     ("miss", "parts"),
     [
-        (b"https://client.example/cb", "the host and the path"),
+        (b"https://client.example/cb", "every part"),
         (b"http://client.example/cb/", "the scheme http and the slash at the end"),
-        (b"HTTPS://client.example/cb", "the upper case before the path"),
-        (b"https://Client.example:8443/cb", "the upper case before the path and the port"),
-        (b"https://[::1]/Cb", "the host and the path"),
-        (b"https://[::1]:80/cb", "the port"),
-        (b"https://client.example", "the missing path"),
+        (b"HTTPS://client.example/cb", "the upper case"),
+        (b"https://Client.example:8443/cb", "the upper case"),
+        (b"https://client.example/callBack?X", "the upper case and the query"),
+        (b"https://client.example:8443/cb%2F", "every part"),
+        (b"https://client.example", "every part"),
+        (b"http://localhost:8000/callback", ONE_MACHINE),
+        (b"http://127.0.0.1:8000/callback", ONE_MACHINE),
+        (b"https://LOCALHOST/callback", f"{ONE_MACHINE} and the upper case"),
+        (b"http://127.0.0.1:8000/", f"{ONE_MACHINE} and the slash at the end"),
+        (b"http://[::1]:8000/callback", "every part"),
+        (b"http://localhost@client.example/cb", "the scheme http"),
+        (b"http://localhost.example/cb", "the scheme http"),
+        (b'"https://client.example/cb"', "the missing scheme and the quotation marks"),
+        (b"https://client.example/cb'", "the quotation marks"),
+        ("https://client.example/cb”".encode(), "the quotation marks and the characters outside ASCII"),
         (b"https://client.example/cb?x=/", "the query"),
         (b"https://client.example/cb?", "the query"),
         (b"https://client.example/cb#x", "the fragment"),
@@ -113,10 +126,10 @@ def test_a_near_miss_is_never_redirected_to_by_a_stranger(driver: OAuthDriver, r
         (b"https://client.example/cb\n", "the white space"),
         (b"client.example/cb", "the missing scheme"),
         (b"//client.example/cb", "the missing scheme"),
-        (b"https%3A%2F%2Fclient.example%2Fcb", "the missing scheme and the percent-encoding"),
+        (b"https%3A%2F%2Fclient.example%2Fcb", "the missing scheme"),
         ("https://clıent.example/cb".encode(), "the characters outside ASCII"),
-        (b"http://A:1/ ?#", "the scheme http, the upper case before the path, the port, the query, the fragment and "),
-        (b"com.example.app:/cb", "the host and the path"),
+        (b"http://A:1/ ?#", "the scheme http, the upper case, the query, the fragment and the white space"),
+        (b"com.example.app:/cb", "every part"),
         (b"x" * 5000, "the missing scheme"),
     ],
     ids=named,
@@ -131,9 +144,9 @@ def test_what_the_sent_address_shows_is_told_whatever_is_registered(
         sentences.add(error_of(answer, 400, "invalid_request"))
         page = driver.get(link(driver, application, miss))
         assert page.status_code == 400
-        assert f"Check {parts}" in Page(page).text
+        assert f"Check {parts} of the one in the link." in Page(page).text
     (said,) = sentences
-    assert f"every character. Check {parts}" in said
+    assert f"every character. Check {parts} of the one in the link." in said
 
 
 @contract("D3.exact", "D7.trusted")

@@ -15,18 +15,15 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from accounts import outbox
+from accounts.mail import outbox
 from accounts.models import Session, User
+from accounts.sign_in import verification
 from tests.factories import PASSWORD, PersonFactory
+from tests.pages import ask_for_link, browser_of, mailed_code, mailed_path, sign_in, type_code, with_session
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("fresh_counters")]
 
 PAGE = "/accounts/email"
-CODE = "/accounts/confirm-email"
-
-
-def sign_in(browser: Client, email: str) -> Any:
-    return browser.post("/accounts/sign-in", {"login": email, "password": PASSWORD})
 
 
 @pytest.fixture
@@ -34,25 +31,8 @@ def new() -> str:
     return f"new-{uuid.uuid4().hex[:12]}@example.com"
 
 
-@pytest.fixture
-def browser(alice: User) -> Client:
-    client = Client()
-    assert sign_in(client, alice.email).status_code == 302
-    return client
-
-
-def mailed_code() -> str:
-    found = re.search(r"^ {4}(\S+)$", mail.outbox[-1].body, re.MULTILINE)
-    assert found
-    return found[1]
-
-
 def ask(browser: Client, email: str) -> Any:
     return browser.post(PAGE, {"email": email})
-
-
-def type_code(browser: Client, code: str) -> Any:
-    return browser.post(CODE, {"code": code})
 
 
 def change(browser: Client, email: str) -> Any:
@@ -72,9 +52,9 @@ def assert_address_is(person: User, email: str) -> None:
 
 def test_the_address_is_the_old_one_until_the_code_is_typed(browser: Client, alice: User, new: str) -> None:
     old = alice.email
-    assert ask(browser, new)["Location"] == CODE
+    assert ask(browser, new)["Location"] == "/accounts/confirm-email"
     assert mail.outbox[-1].to == [new]
-    assert browser.get(CODE).context["email"] == new
+    assert browser.get("/accounts/confirm-email").context["email"] == new
     assert_address_is(alice, old)
     assert type_code(browser, mailed_code())["Location"] == "/accounts/profile"
     assert_address_is(alice, new)
@@ -102,11 +82,13 @@ def test_the_mail_to_the_new_address_says_nothing_of_the_account(browser: Client
 
 def test_an_address_that_was_never_confirmed_can_be_corrected_and_is_not_written_to(new: str) -> None:
     bob, browser = PersonFactory(email_verified_at=None), Client()
+    verification.align(bob)  # as a sign-in does
     browser.force_login(bob)
     browser.post("/accounts/confirm", {"password": PASSWORD})
     change(browser, new)
     assert_address_is(bob, new)
     assert bob.email_verified_at is not None
+    assert not outbox.deliver_next()
     assert {to for message in mail.outbox for to in message.to} == {new}
 
 
@@ -142,8 +124,7 @@ def test_a_code_works_for_half_an_hour_and_three_times(browser: Client, alice: U
 
 
 def test_other_browsers_are_signed_out_and_this_one_is_not(browser: Client, alice: User, new: str) -> None:
-    elsewhere = Client()
-    sign_in(elsewhere, alice.email)
+    elsewhere = browser_of(alice)
     key = browser.session.session_key
     change(browser, new)
     assert browser.get("/accounts/profile").context["person"]["email"] == new
@@ -162,11 +143,10 @@ def test_this_browser_is_known_under_the_new_address(browser: Client, alice: Use
 
 
 def test_a_reset_link_to_the_old_address_ends(browser: Client, alice: User, new: str) -> None:
-    Client().post("/accounts/password/reset", {"email": alice.email})
-    link = re.search(r"/accounts/password/reset/\S+-\S+", mail.outbox[-1].body)
-    assert link
+    ask_for_link(Client(), alice.email)
+    path = mailed_path()
     change(browser, new)
-    assert Client().get(link[0]).context["token_fail"]
+    assert Client().get(path).context["token_fail"]
 
 
 # Who may --------------------------------------------------------------------------------------------------------------
@@ -188,16 +168,20 @@ def test_after_five_minutes_the_password_is_asked_for_again(browser: Client, ali
     assert_address_is(alice, new)
 
 
+def test_a_password_that_was_typed_in_the_future_is_asked_for_again(browser: Client) -> None:
+    with time_machine.travel(time.time() - 3600):  # the clock was set back
+        assert browser.get(PAGE)["Location"] == "/accounts/confirm?next=%2Faccounts%2Femail"
+
+
 def test_a_form_that_was_open_for_some_minutes_is_accepted_and_a_day_later_it_is_not(browser: Client, new: str) -> None:
     with time_machine.travel(time.time() + 890):
-        assert ask(browser, new)["Location"] == CODE
+        assert ask(browser, new)["Location"] == "/accounts/confirm-email"
     with time_machine.travel(time.time() + 86_400):
         assert ask(browser, new)["Location"].startswith("/accounts/confirm?")
 
 
 def test_a_stolen_session_can_not_take_the_account_over(alice: User, new: str) -> None:
-    stolen = Client()
-    stolen.force_login(alice)
+    stolen = with_session(alice)
     assert stolen.get(PAGE)["Location"].startswith("/accounts/confirm?")
     assert ask(stolen, new)["Location"].startswith("/accounts/confirm?")
     assert stolen.post("/accounts/confirm", {"password": "a guess"}).status_code == 200
@@ -207,8 +191,7 @@ def test_a_stolen_session_can_not_take_the_account_over(alice: User, new: str) -
 
 
 def test_a_stolen_session_of_somebody_without_a_password_gets_nowhere(new: str) -> None:
-    stolen = Client()
-    stolen.force_login(PersonFactory(password="!unusable"))
+    stolen = with_session(PersonFactory(password="!unusable"))
     assert ask(stolen, new)["Location"] == "/accounts/password/reset"
 
 
@@ -217,8 +200,7 @@ def test_the_code_works_in_the_browser_that_asked_only(browser: Client, alice: U
     sign_in(elsewhere, alice.email)
     ask(browser, new)
     type_code(elsewhere, mailed_code())
-    mallory = Client()
-    mallory.force_login(PersonFactory(nickname="Mallory"))
+    mallory = with_session(PersonFactory(nickname="Mallory"))
     type_code(mallory, mailed_code())
     assert_address_is(alice, old)
 
@@ -241,7 +223,7 @@ def test_nobody_learns_whether_an_address_has_an_account(browser: Client, new: s
         for email in (taken, new):
             with CaptureQueriesContext(connection) as statements:
                 answer = ask(browser, email)
-            page = browser.get(CODE).content.decode()
+            page = browser.get("/accounts/confirm-email").content.decode()
             page = re.sub(r'name="csrfmiddlewaretoken" value="\w+"', "", page).replace(email, "")
             body = mail.outbox[-1].body.replace(mailed_code(), "")
             seen.append(
@@ -266,7 +248,7 @@ def test_an_address_that_is_taken_at_this_moment_leaves_everything_as_it_was(
     old = alice.email
     ask(browser, new)
     monkeypatch.setattr("allauth.account.forms.email_already_exists", lambda **_: PersonFactory(email=new))
-    page = browser.post(CODE, {"code": mailed_code()}, follow=True)
+    page = browser.post("/accounts/confirm-email", {"code": mailed_code()}, follow=True)
     assert b"Another account uses this address" in page.content
     assert_address_is(alice, old)
     assert page.context["person"]["email"] == old

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -14,23 +15,12 @@ from django.test import Client
 
 from accounts.models import Session, User
 from tests.factories import PASSWORD, PersonFactory
+from tests.pages import sign_in, with_session
 
 pytestmark = pytest.mark.django_db
 
 PEOPLE = "/admin/accounts/user/"
 NEW = {"email": "New@Example.com", "nickname": "New", "password1": PASSWORD, "password2": PASSWORD, "is_verified": "on"}
-
-
-@pytest.fixture
-def root() -> Any:
-    return PersonFactory(is_staff=True, is_superuser=True, nickname="Root")
-
-
-@pytest.fixture
-def office(root: User) -> Client:
-    browser = Client()
-    browser.force_login(root)
-    return browser
 
 
 @pytest.fixture
@@ -45,34 +35,71 @@ def change(browser: Client, person: User, **fields: str) -> Any:
     return browser.post(f"{PEOPLE}{person.pk}/change/", {"nickname": person.nickname, "is_active": "on", **fields})
 
 
-# The door -------------------------------------------------------------------------------------------------------------
+# Who may -------------------------------------------------------------------------------------------------------------
 
 
-def test_the_administration_is_entered_by_our_own_page(client: Client, root: User) -> None:
+def test_the_administration_is_entered_by_our_own_page(client: Client, admin_user: User) -> None:
     page = client.get("/admin/", follow=True)
     assert page.redirect_chain[-1][0].startswith("/accounts/sign-in?next=%2Fadmin%2F")
-    response = client.post(
-        page.redirect_chain[-1][0],
-        {"login": root.email, "password": PASSWORD, "next": page.context["redirect_field_value"]},
-    )
+    response = sign_in(client, admin_user.email, next=page.context["redirect_field_value"])
     assert response["Location"] == "/admin/"
 
 
-def test_the_administration_takes_no_password_itself(client: Client, root: User) -> None:
-    response = client.post("/admin/login/", {"username": root.email, "password": PASSWORD})
+def test_the_administration_takes_no_password_itself(client: Client, admin_user: User) -> None:
+    response = client.post("/admin/login/", {"username": admin_user.email, "password": PASSWORD})
     assert response["Location"].startswith("/accounts/sign-in")
     assert not Session.objects.exists()
 
 
 @pytest.mark.parametrize("path", ["/admin/login/", "/admin/login/?next=/admin/"])
-def test_a_person_who_is_no_administrator_is_refused(client: Client, path: str) -> None:
-    client.force_login(PersonFactory(nickname="Mallory"))
+def test_a_person_who_is_no_administrator_is_refused(client: Client, mallory: User, path: str) -> None:
+    client.force_login(mallory)
     assert client.get("/admin/")["Location"].startswith("/admin/login/")
     assert client.get(path).status_code == 403
 
 
-def test_the_administration_redirects_to_no_other_site(office: Client) -> None:
-    assert office.get("/admin/login/?next=https://mallory.example/")["Location"] == "/admin/"
+PAGE = {"accept": "text/html"}
+
+
+def test_who_is_no_administrator_gets_ways_out(mallory: User, admin_user: User) -> None:
+    browser = with_session(mallory, headers=PAGE)
+    page = browser.get("/admin/accounts/user/", follow=True)
+    text = page.content.decode()
+    assert page.status_code == 403
+    assert "This account can't open the administration" in text
+    assert mallory.email in text
+    assert 'href="/accounts/profile"' in text
+    assert 'action="/accounts/sign-out"' in text
+    return_to = re.findall(r'name="next" value="(.*?)"', text)[0]
+    assert return_to == "/admin/accounts/user/"
+    to_sign_in = browser.post("/accounts/sign-out", {"next": return_to})["Location"]
+    assert to_sign_in == "/accounts/sign-in?next=%2Fadmin%2Faccounts%2Fuser%2F"
+    signed_in = browser.post(to_sign_in, {"login": admin_user.email, "password": PASSWORD, "next": return_to})
+    assert signed_in["Location"] == return_to
+
+
+def test_staff_without_the_permission_get_ways_out_too(helper: User) -> None:
+    browser = with_session(helper, headers=PAGE)
+    page = browser.get("/admin/oauth_bridge/application/")
+    assert page.status_code == 403
+    assert 'href="/admin/"' in page.content.decode()
+    assert "An administrator with superuser status can allow it more." in page.content.decode()
+
+
+def test_a_program_gets_json_from_the_administration_as_before() -> None:
+    browser = with_session(PersonFactory())
+    assert browser.get("/admin/login/").json()["error"] == "access_denied"
+
+
+def test_account_pages_lead_administrators_alone_to_the_administration(admin_client: Client, alice: User) -> None:
+    hers = with_session(alice)
+    for path in ("/accounts/profile", "/accounts/security", "/accounts/browsers", "/accounts/applications"):
+        assert b'href="/admin/"' in admin_client.get(path).content
+        assert b"/admin/" not in hers.get(path).content
+
+
+def test_the_administration_redirects_to_no_other_site(admin_client: Client) -> None:
+    assert admin_client.get("/admin/login/?next=https://mallory.example/")["Location"] == "/admin/"
 
 
 def test_sessions_and_the_librarys_tables_are_not_shown() -> None:
@@ -86,47 +113,47 @@ def test_sessions_and_the_librarys_tables_are_not_shown() -> None:
 
 
 @pytest.mark.parametrize("query", ["alice-needle", "Needle Nick", "{sub}"])
-def test_people_are_found(office: Client, query: str) -> None:
+def test_people_are_found(admin_client: Client, query: str) -> None:
     alice = PersonFactory(email="alice-needle@example.com", nickname="Needle Nick")
     PersonFactory()
-    page = office.get(PEOPLE, {"q": query.format(sub=alice.pk)})
+    page = admin_client.get(PEOPLE, {"q": query.format(sub=alice.pk)})
     assert [person.pk for person in page.context["cl"].result_list] == [alice.pk]
 
 
 @pytest.mark.parametrize("query", ["\x00", "%", "x" * 500, "not-a-uuid"])
-def test_no_search_breaks_the_page(office: Client, query: str) -> None:
-    assert office.get(PEOPLE, {"q": query}).status_code in (200, 302)
+def test_no_search_breaks_the_page(admin_client: Client, query: str) -> None:
+    assert admin_client.get(PEOPLE, {"q": query}).status_code in (200, 302)
 
 
-def test_a_search_for_hundreds_of_words_is_refused(office: Client) -> None:
-    assert office.get(PEOPLE, {"q": "a " * 251}).status_code == 400
+def test_a_search_for_hundreds_of_words_is_refused(admin_client: Client) -> None:
+    assert admin_client.get(PEOPLE, {"q": "a " * 251}).status_code == 400
 
 
-def test_more_rows_than_an_action_takes_are_refused_with_a_sentence(office: Client) -> None:
-    answer = office.post(PEOPLE, {"action": "confirm_addresses", "_selected_action": [str(n) for n in range(70)]})
+def test_more_rows_than_an_action_takes_are_refused_with_a_sentence(admin_client: Client) -> None:
+    answer = admin_client.post(PEOPLE, {"action": "confirm_addresses", "_selected_action": [str(n) for n in range(70)]})
     assert answer.status_code == 400
     assert "at most 30 at once" in answer.content.decode()
 
 
-def test_no_page_shows_a_digest(office: Client) -> None:
+def test_no_page_shows_a_digest(admin_client: Client) -> None:
     alice = PersonFactory()
     for path in (PEOPLE, f"{PEOPLE}{alice.pk}/change/", f"{PEOPLE}add/", f"{PEOPLE}{alice.pk}/history/"):
-        page = office.get(path)
+        page = admin_client.get(path)
         assert page.status_code == 200
         assert b"argon2" not in page.content
         assert alice.password.encode() not in page.content
 
 
-def test_an_account_made_here_counts_as_confirmed(office: Client) -> None:
-    assert office.post(f"{PEOPLE}add/", NEW).status_code == 302
+def test_an_account_made_here_counts_as_confirmed(admin_client: Client) -> None:
+    assert admin_client.post(f"{PEOPLE}add/", NEW).status_code == 302
     user = User.objects.get(email="new@example.com")
     assert user.email_verified_at is not None
-    response = Client().post("/accounts/sign-in", {"login": user.email, "password": PASSWORD})
+    response = sign_in(Client(), user.email)
     assert response["Location"] == "/accounts/profile"
 
 
-def test_an_account_made_here_may_have_to_confirm(office: Client) -> None:
-    office.post(f"{PEOPLE}add/", {**NEW, "is_verified": ""})
+def test_an_account_made_here_may_have_to_confirm(admin_client: Client) -> None:
+    admin_client.post(f"{PEOPLE}add/", {**NEW, "is_verified": ""})
     assert User.objects.get(email="new@example.com").email_verified_at is None
 
 
@@ -142,61 +169,63 @@ def test_an_account_made_here_may_have_to_confirm(office: Client) -> None:
         ("nickname", "a\u202eb"),
     ],
 )
-def test_a_wrong_field_is_named(office: Client, field: str, value: str) -> None:
-    page = office.post(f"{PEOPLE}add/", {**NEW, field: value})
+def test_a_wrong_field_is_named(admin_client: Client, field: str, value: str) -> None:
+    page = admin_client.post(f"{PEOPLE}add/", {**NEW, field: value})
     assert page.status_code == 200
     assert page.context["adminform"].form.errors
     assert User.objects.count() == 1
 
 
-def test_a_weak_password_is_named(office: Client) -> None:
-    page = office.post(f"{PEOPLE}add/", {**NEW, "password1": "short", "password2": "short"})
+def test_a_weak_password_is_named(admin_client: Client) -> None:
+    page = admin_client.post(f"{PEOPLE}add/", {**NEW, "password1": "short", "password2": "short"})
     assert page.context["adminform"].form.errors.keys() <= {"password1", "password2"}
     assert User.objects.count() == 1
 
 
-def test_a_password_like_the_address_or_the_nickname_is_refused(office: Client) -> None:
+def test_a_password_like_the_address_or_the_nickname_is_refused(admin_client: Client) -> None:
     for field, value in (("email", "someone.new@example.com"), ("nickname", "someone very new")):
-        page = office.post(f"{PEOPLE}add/", {**NEW, field: value, "password1": value, "password2": value})
+        page = admin_client.post(f"{PEOPLE}add/", {**NEW, field: value, "password1": value, "password2": value})
         assert "too similar" in str(page.context["adminform"].form.errors["password2"])
 
 
-def test_a_taken_address_is_named_whatever_its_case(office: Client) -> None:
+def test_a_taken_address_is_named_whatever_its_case(admin_client: Client) -> None:
     PersonFactory(email="new@example.com")
-    page = office.post(f"{PEOPLE}add/", NEW)
+    page = admin_client.post(f"{PEOPLE}add/", NEW)
     assert "Somebody already uses this address." in str(page.context["adminform"].form.errors)
 
 
-def test_the_address_and_the_digest_can_not_be_changed_here(office: Client) -> None:
+def test_the_address_and_the_digest_can_not_be_changed_here(admin_client: Client) -> None:
     alice = PersonFactory()
     before = (alice.email, alice.password, alice.pk)
-    response = change(office, alice, email="other@example.com", password="x", id="x", nickname="Zoe")
+    response = change(admin_client, alice, email="other@example.com", password="x", id="x", nickname="Zoe")
     assert response.status_code == 302
     alice.refresh_from_db()
     assert (alice.email, alice.password, alice.pk) == before
     assert alice.nickname == "Zoe"
 
 
-def test_addresses_are_confirmed_by_an_action(office: Client) -> None:
+def test_addresses_are_confirmed_by_an_action(admin_client: Client) -> None:
     people = PersonFactory.create_batch(2, email_verified_at=None)
-    office.post(PEOPLE, {"action": "confirm_addresses", "_selected_action": [str(person.pk) for person in people]})
+    admin_client.post(
+        PEOPLE, {"action": "confirm_addresses", "_selected_action": [str(person.pk) for person in people]}
+    )
     assert not User.objects.filter(email_verified_at=None).exists()
 
 
-def test_deactivating_signs_the_person_out(office: Client) -> None:
+def test_deactivating_signs_the_person_out(admin_client: Client) -> None:
     alice, browser = PersonFactory(), Client()
     browser.force_login(alice)
-    change(office, alice, is_active="")
+    change(admin_client, alice, is_active="")
     assert browser.get("/accounts/profile").status_code == 302
 
 
 @pytest.mark.django_db(transaction=True)
-def test_deleting_a_person_deletes_the_picture(office: Client, settings: Any, tmp_path: Path) -> None:
+def test_deleting_a_person_deletes_the_picture(admin_client: Client, settings: Any, tmp_path: Path) -> None:
     settings.MEDIA_ROOT = tmp_path
     for address in ("{sub}/delete/", ""):
         alice = PersonFactory(avatar=default_storage.save("avatars/a.png", ContentFile(b"png")))
         form = {"action": "delete_selected", "_selected_action": str(alice.pk), "post": "yes"}
-        office.post(PEOPLE + address.format(sub=alice.pk), form)
+        admin_client.post(PEOPLE + address.format(sub=alice.pk), form)
         assert not User.objects.filter(pk=alice.pk).exists()
         assert not default_storage.exists(alice.avatar)
 
@@ -213,22 +242,22 @@ def test_staff_can_not_promote_anybody(client: Client, helper: User) -> None:
     assert User.objects.filter(is_staff=True).count() == 1
 
 
-def test_staff_can_not_touch_an_administrator(client: Client, helper: User, root: User) -> None:
+def test_staff_can_not_touch_an_administrator(client: Client, helper: User, admin_user: User) -> None:
     client.force_login(helper)
-    assert change(client, root, is_active="").status_code == 403
-    assert client.post(f"{PEOPLE}{root.pk}/delete/", {"post": "yes"}).status_code == 403
-    form = {"action": "delete_selected", "_selected_action": str(root.pk), "post": "yes"}
+    assert change(client, admin_user, is_active="").status_code == 403
+    assert client.post(f"{PEOPLE}{admin_user.pk}/delete/", {"post": "yes"}).status_code == 403
+    form = {"action": "delete_selected", "_selected_action": str(admin_user.pk), "post": "yes"}
     client.post(PEOPLE, form)
-    assert User.objects.get(pk=root.pk).is_active
+    assert User.objects.get(pk=admin_user.pk).is_active
 
 
-def test_an_administrators_own_password_is_changed_by_mail(office: Client) -> None:
-    assert office.get("/admin/password_change/")["Location"] == "/accounts/password/change"
-    assert office.post("/admin/logout/")["Location"] == "/accounts/sign-out"
+def test_an_administrators_own_password_is_changed_by_mail(admin_client: Client) -> None:
+    assert admin_client.get("/admin/password_change/")["Location"] == "/accounts/password/change"
+    assert admin_client.post("/admin/logout/")["Location"] == "/accounts/sign-out"
 
 
-def test_only_permissions_for_what_is_shown_are_offered(office: Client, helper: User) -> None:
-    page = office.get(f"{PEOPLE}{helper.pk}/change/")
+def test_only_permissions_for_what_is_shown_are_offered(admin_client: Client, helper: User) -> None:
+    page = admin_client.get(f"{PEOPLE}{helper.pk}/change/")
     offered = [str(label) for _value, label in page.context["adminform"].form.fields["user_permissions"].choices]
     assert sorted(offered) == [
         "Can add application",

@@ -12,6 +12,7 @@ from django.test import Client
 
 from accounts.models import Session, User
 from tests.factories import PASSWORD, PersonFactory
+from tests.pages import NEW_PASSWORD, with_session
 
 pytestmark = pytest.mark.django_db
 
@@ -91,12 +92,11 @@ def test_a_password_is_never_an_argument(run: Any) -> None:
 
 def test_set_password_ends_every_session(run: Any) -> None:
     alice = PersonFactory()
-    browser = Client()
-    browser.force_login(alice)
-    run("set-password", alice.email, "--password-stdin", stdin="another battery staple\n")
+    with_session(alice)
+    run("set-password", alice.email, "--password-stdin", stdin=f"{NEW_PASSWORD}\n")
     assert not Session.objects.exists()
     assert not can_sign_in(alice.email)
-    assert can_sign_in(alice.email, "another battery staple")
+    assert can_sign_in(alice.email, NEW_PASSWORD)
 
 
 def test_deactivate_signs_out_and_keeps_out_until_activate(run: Any) -> None:

@@ -13,11 +13,11 @@ from django.core import mail
 from django.test import Client, RequestFactory
 from django.utils import timezone, translation
 
-from accounts import outbox
-from accounts.emails import Email, compose
+from accounts.mail import outbox
+from accounts.mail.composing import Email, compose
 from accounts.models import User
-from tests.factories import PASSWORD, PersonFactory
-from tests.unit.test_accounts_user_agents import FIREFOX
+from tests.factories import PersonFactory
+from tests.pages import FIREFOX, sign_in
 
 FOLDER = Path(django_settings.BASE_DIR) / "templates" / "account" / "email"
 KINDS = sorted(path.name.removesuffix("_subject.txt") for path in FOLDER.glob("*_subject.txt"))
@@ -28,7 +28,7 @@ def composed(kind: str, **changes: Any) -> Email:
     facts = {"now": timezone.now(), "expires_at": timezone.now(), "browser": "Firefox on Linux", "code": "R7K-2MX"}
     facts |= {"nickname": "Alice", "application": "Photo Book", "applications_address": "http://testserver/accounts/x"}
     facts |= {"password_reset_url": "http://testserver/accounts/password/reset/key", "to_email": "new@example.com"}
-    facts |= {"from_email": "old@example.com"}
+    facts |= {"from_email": "old@example.com", "user_id": "0b6f0b7e-7d43-4d0c-9a38-3a6f1f2f4c55", "left": 9}
     return compose(kind, "alice@example.com", facts | changes)
 
 
@@ -83,7 +83,7 @@ def test_a_code_and_an_address_are_not_turned_round_in_arabic() -> None:
 @pytest.mark.usefixtures("fresh_counters")
 def test_a_person_confirms_an_address_with_the_code_from_the_subject(client: Client, mailoutbox: Any) -> None:
     person: User = PersonFactory(email_verified_at=None)
-    client.post("/accounts/sign-in", {"login": person.email, "password": PASSWORD})
+    sign_in(client, person.email)
     code = mailoutbox[0].subject.split()[0]
     assert [kind for _content, kind in mailoutbox[0].alternatives] == ["text/html"]
     assert client.post("/accounts/confirm-email", {"code": code})["Location"] == "/accounts/profile"
@@ -104,6 +104,8 @@ def test_a_changed_address_is_told_to_the_old_one(rf: RequestFactory, alice: Use
 
 def test_a_security_mail_leads_to_a_new_password_and_to_the_security_page() -> None:
     for kind in (
+        "new_browser",
+        "recovery_code_used",
         "recovery_codes_generated",
         "totp_activated",
         "totp_deactivated",

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from accounts import returning
+from accounts import return_path
 
 pytestmark = pytest.mark.django_db
 RETURN_TO = "/oauth/authorize?pending=x"
@@ -17,7 +17,7 @@ RETURN_TO = "/oauth/authorize?pending=x"
 
 @pytest.fixture
 def sign_in_page(client: Client) -> str:
-    address = returning.sign_in_url(RETURN_TO, name="Photo <Printer>", host="photo.example")
+    address = return_path.sign_in_url(RETURN_TO, name="Photo <Printer>", host="photo.example")
     return client.get(address).content.decode()
 
 
@@ -45,7 +45,7 @@ def test_a_form_with_an_error_still_names_the_application(client: Client, sign_i
 
 def test_the_sign_out_page_names_the_application_that_is_continued_to(client: Client, django_user_model: Any) -> None:
     client.force_login(django_user_model.objects.create_user("alice@example.com", nickname="Alice"))
-    address = returning.switch_account_url(RETURN_TO, name="Photo Printer", host="photo.example")
+    address = return_path.switch_account_url(RETURN_TO, name="Photo Printer", host="photo.example")
     page = client.get(address).content.decode()
     assert "to continue to <bdi>Photo Printer</bdi>" in page
     assert f'href="{RETURN_TO}">Stay signed in' in page
@@ -55,7 +55,7 @@ def test_the_sign_out_page_names_the_application_that_is_continued_to(client: Cl
 def test_mallory_can_name_no_application_on_any_of_them(client: Client, django_user_model: Any, path: str) -> None:
     if path == "sign-out":
         client.force_login(django_user_model.objects.create_user("alice@example.com", nickname="Alice"))
-    own = returning.sign_in_url(RETURN_TO, name="Photo Printer").partition("for=")[2]
+    own = return_path.sign_in_url(RETURN_TO, name="Photo Printer").partition("for=")[2]
     for signed in (own, "Photo Printer"):
         page = client.get(f"/accounts/{path}?next=/evil&for={signed}").content.decode()
         assert "<h1" in page
@@ -69,6 +69,44 @@ def test_the_button_that_shows_the_password_is_absent_without_script(sign_in_pag
 
 
 def test_a_caption_has_a_capital_and_knows_when_its_name_is_long() -> None:
-    assert returning.Caption("reading list").initial == "R"
-    assert not returning.Caption("x" * 30).is_long
-    assert returning.Caption("x" * 31).is_long
+    assert return_path.Caption("reading list").initial == "R"
+    assert not return_path.Caption("x" * 30).is_long
+    assert return_path.Caption("x" * 31).is_long
+
+
+@pytest.mark.usefixtures("sign_up_is_open")
+@pytest.mark.parametrize(
+    ("path", "typed", "sentence"),
+    [
+        ("/accounts/sign-in", {"login": "nobody", "password": "x"}, "Type an e-mail address"),
+        ("/accounts/sign-up", {"email": "nia@example.org", "password1": "short"}, "This password is too short"),
+        ("/accounts/password/reset", {"email": "nobody"}, "Type an e-mail address"),
+    ],
+)
+def test_the_error_of_one_field_stands_once_and_has_the_focus(
+    client: Client, path: str, typed: dict[str, str], sentence: str
+) -> None:
+    page = client.post(path, typed).content.decode()
+    assert page.count(sentence) == 1
+    assert 'role="alert"' not in page
+    (wrong,) = re.findall(r"<input[^>]*aria-invalid[^>]*>", page)
+    assert " autofocus" in wrong
+    described_by = re.search(r'aria-describedby="([^"]+)"', wrong)
+    assert described_by
+    for name in described_by[1].split():
+        assert f'id="{name}"' in page
+
+
+@pytest.mark.usefixtures("sign_up_is_open")
+def test_a_summary_links_to_several_wrong_fields_and_repeats_no_sentence(client: Client) -> None:
+    page = client.post("/accounts/sign-up", {"email": "nobody", "password1": "short"}).content.decode()
+    assert page.count("Type an e-mail address") == page.count("This password is too short") == 1
+    assert page.count('role="alert"') == page.count(" autofocus") == 1
+    assert '<a href="#id_email">E-mail address</a>' in page
+    assert '<a href="#id_password1">Password</a>' in page
+
+
+def test_what_no_field_is_wrong_about_stands_in_the_summary(client: Client) -> None:
+    page = client.post("/accounts/sign-in", {"login": "nobody@example.org", "password": "x"}).content.decode()
+    assert page.count("The e-mail address or the password is not right.") == 1
+    assert page.count('role="alert"') == page.count(" autofocus") == 1

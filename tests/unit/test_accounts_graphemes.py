@@ -2,7 +2,7 @@
 
 import pytest
 
-from accounts.graphemes import first_grapheme
+from config.infrastructure.graphemes import first_grapheme
 
 
 @pytest.mark.parametrize(

@@ -18,12 +18,12 @@ from django.test.signals import template_rendered
 from django.test.utils import CaptureQueriesContext
 from django.utils.crypto import get_random_string
 
-from accounts import hashing, returning
+from accounts import return_path
 from accounts.models import User
+from accounts.passwords import hashing
 from tests.factories import PASSWORD, PersonFactory, hashed_password
 from tests.matrix import contract
-from tests.unit.test_accounts_password_reset import NEW_PASSWORD, ask, mailed_path
-from tests.unit.test_accounts_sign_in import AUTHORIZE, sign_in, text
+from tests.pages import AUTHORIZE, NEW_PASSWORD, ask_for_link, mailed_path, sign_in, text_of, with_session
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("fresh_counters", "real_passwords")]
 
@@ -138,19 +138,19 @@ def test_a_hash_that_fails_gives_its_turn_back() -> None:
 @contract("D15.hashing")
 @pytest.mark.usefixtures("busy")
 def test_a_sign_in_that_must_wait_keeps_what_was_typed(client: Client, alice: User) -> None:
-    query = "?" + returning.sign_in_url(AUTHORIZE, name="Photo Printer").partition("?")[2]
+    query = "?" + return_path.sign_in_url(AUTHORIZE, name="Photo Printer").partition("?")[2]
     for accept in ("text/html", "application/json"):
         client.defaults["HTTP_ACCEPT"] = accept
         response = sign_in(client, alice.email, query=query, next=AUTHORIZE)
         assert response.status_code == 503
         assert int(response["Retry-After"]) >= 1
         assert response["Content-Type"].startswith("text/html")
-        assert "Too many people are signing in at this moment." in text(response)
+        assert "Too many people are signing in at this moment." in text_of(response)
         assert response.context["form"]["login"].value() == alice.email
         assert alice.email.encode() in response.content
         assert PASSWORD.encode() not in response.content
         assert response.context["redirect_field_value"] == AUTHORIZE
-        assert "Sign in to continue to Photo Printer" in text(response)
+        assert "Sign in to continue to Photo Printer" in text_of(response)
         assert response.content.count(b"autofocus") == 1
         assert b"autofocus" in response.content.partition(b'type="password"')[2].partition(b">")[0]
 
@@ -186,7 +186,7 @@ def test_a_new_password_that_must_wait_can_be_sent_again(
     client: Client, alice: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(hashing, "WAIT_SECONDS", 0.01)
-    ask(client, alice.email)
+    ask_for_link(client, alice.email)
     address = client.get(mailed_path(), follow=True).context["action_url"]
     form = {"password1": NEW_PASSWORD, "password2": NEW_PASSWORD}
     with hashing.hashes.turn():
@@ -201,8 +201,8 @@ def test_a_new_password_that_must_wait_can_be_sent_again(
 
 @pytest.mark.usefixtures("busy")
 @pytest.mark.parametrize(("accept", "kind"), [("text/html", "text/html"), ("*/*", "application/json")])
-def test_anywhere_else_the_answer_is_503_too(client: Client, accept: str, kind: str) -> None:
-    client.force_login(PersonFactory(is_staff=True, is_superuser=True))
+def test_anywhere_else_the_answer_is_503_too(client: Client, admin_user: User, accept: str, kind: str) -> None:
+    client.force_login(admin_user)
     client.raise_request_exception = False
     form = {"email": "new@example.com", "nickname": "", "password1": NEW_PASSWORD, "password2": NEW_PASSWORD}
     response = client.post("/admin/accounts/user/add/", form, headers={"accept": accept})
@@ -231,8 +231,7 @@ def test_a_hash_has_the_parameters_of_today(alice: User) -> None:
 
 @contract("D15.passwords")
 def test_a_sign_in_upgrades_an_old_hash_and_ends_no_session(client: Client, bob: User) -> None:
-    elsewhere = Client()
-    elsewhere.force_login(bob)
+    elsewhere = with_session(bob)
     assert not stored(bob).startswith(OF_TODAY)
     assert sign_in(client, bob.email).status_code == 302
     upgraded = stored(bob)
@@ -319,10 +318,10 @@ def test_a_reset_takes_the_same_steps_whoever_it_names(client: Client, alice: Us
         for email in emails:
             steps.append([])
             with CaptureQueriesContext(connection) as statements:
-                assert ask(client, email).status_code == 302
+                assert ask_for_link(client, email).status_code == 302
             steps[-1] += [_without_values(statement["sql"].replace(email, "…")) for statement in statements]
     finally:
         template_rendered.disconnect(note)
     assert [message.to for message in mail.outbox] == [[email] for email in emails]
     assert steps[1:] == steps[:-1]
-    assert sum(step.startswith("SELECT") for step in steps[0]) == 1
+    assert sum(step.startswith("SELECT") for step in steps[0]) == 2, "the account, and the unsent mails of the address"

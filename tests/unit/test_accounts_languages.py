@@ -13,10 +13,11 @@ from django.core import mail
 from django.test import Client
 from django.utils import translation
 
-from accounts import outbox
 from accounts.models import User
 from oauth_bridge.consent import remembered
 from tests.factories import PASSWORD, CodeFactory, PersonFactory, Registered
+from tests.grants import link_of
+from tests.pages import deliver_all, with_session
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("fresh_counters")]
 
@@ -24,11 +25,6 @@ PAGE = {"accept": "text/html"}
 FORM = "application/x-www-form-urlencoded"
 CHOOSE = "/accounts/language"
 SIGN_IN = "/accounts/sign-in"
-
-
-def link(application: Registered, **more: str) -> str:
-    query = {"client_id": application.client_id, "redirect_uri": application.redirect_uri, "response_type": "code"}
-    return f"/oauth/authorize?{urlencode({**query, 'state': 's', **more})}"
 
 
 def switched(client: Client, page: Any, language: str) -> Any:
@@ -59,7 +55,7 @@ def test_a_choice_lasts_and_is_not_readable_by_scripts(client: Client) -> None:
 
 
 def test_a_choice_ends_the_wish_of_the_application(client: Client, application: Registered) -> None:
-    sign_in = client.get(link(application, ui_locales="ar"))["Location"]
+    sign_in = client.get(link_of(application, ui_locales="ar"))["Location"]
     answer = switched(client, client.get(sign_in), "es")
     assert answer["Location"] == sign_in
     assert client.get(sign_in)["Content-Language"] == "es"
@@ -71,7 +67,7 @@ def test_a_choice_on_the_page_of_a_link_ends_its_wish(
 ) -> None:
     """Also where the link is longer than a redirect can be."""
     client.force_login(PersonFactory())
-    page = client.get(link(application, ui_locales="ar", **more), headers=PAGE)
+    page = client.get(link_of(application, ui_locales="ar", **more), headers=PAGE, follow=True)
     assert page["Content-Language"] == "ar"
     again = client.get(switched(client, page, "es")["Location"], headers=PAGE)
     assert (again["Content-Language"], again.status_code) == ("es", page.status_code)
@@ -81,11 +77,10 @@ def test_a_choice_on_the_page_of_a_link_ends_its_wish(
 def test_a_choice_does_not_answer_a_page_that_asks_again(client: Client, application: Registered) -> None:
     alice = PersonFactory()
     client.force_login(alice)
-    consent = client.get(link(application))
+    consent = client.get(link_of(application), follow=True)
     remembered.remember(alice, application.row)
     form = {"pending": str(consent.context["pending"]), "decision": "allow"}
-    other = Client()
-    other.force_login(alice)
+    other = with_session(alice)
     again = other.post("/oauth/authorize", urlencode(form), content_type=FORM)["Location"]
     page = other.get(switched(other, other.get(again), "de")["Location"])
     assert (page.status_code, page["Content-Language"]) == (200, "de")
@@ -107,7 +102,7 @@ def test_the_address_of_a_link_loses_nothing_else(client: Client, sent: str, lef
 
 def test_the_request_goes_on_after_a_choice_on_any_page(client: Client, application: Registered) -> None:
     alice = PersonFactory()
-    sign_in = client.get(link(application))["Location"]
+    sign_in = client.get(link_of(application))["Location"]
     failed = client.post(sign_in, {"login": alice.email, "password": "wrong password"})
     page = client.get(switched(client, failed, "de")["Location"])
     assert "Reading" in page.content.decode() or application.row.name in page.content.decode()
@@ -208,8 +203,7 @@ def test_a_mail_that_no_request_of_the_person_causes_is_in_their_language(
             "/oauth/token", body, content_type="application/x-www-form-urlencoded", headers={"accept-language": "de"}
         )
         rewind(code.row, 4)
-    while outbox.deliver_next():
-        pass
+    deliver_all()
     (sent,) = mail.outbox
     assert '<html lang="ar" dir="rtl">' in str(sent.alternatives[0])
     assert not sent.body.isascii()

@@ -5,40 +5,30 @@ from __future__ import annotations
 import base64
 import json
 import time
-from pathlib import Path
+from datetime import timedelta
 from typing import Any
 
 import pytest
 import time_machine
 from django.apps import apps
 from django.core.files.storage import default_storage
+from django.core.serializers.json import DjangoJSONEncoder
 from django.test import Client
+from django.utils import timezone
 
-from accounts import avatars
-from accounts.deletion import delete_account
 from accounts.models import Session, User
+from accounts.pictures import current_picture
+from accounts.profile.deletion import delete_account
 from oauth_bridge.models import AccessToken, AuthorizationCode, Consent
-from tests.factories import PASSWORD, CodeFactory, ConsentFactory, PersonFactory, Registered, TokenFactory
-from tests.security.sending import exchange
-from tests.unit.test_accounts_profile import picture, upload
+from tests.factories import CodeFactory, ConsentFactory, PersonFactory, Registered, TokenFactory
+from tests.pages import browser_of
+from tests.pictures import picture, upload
+from tests.sending import exchange
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("fresh_counters")]
 
 EXPORT = "/accounts/export"
 DELETE = "/accounts/delete"
-
-
-def signed_in(person: User) -> Client:
-    browser = Client(headers={"user-agent": "Mozilla/5.0 (X11; Linux x86_64) Gecko/20100101 Firefox/140.0"})
-    answer = browser.post("/accounts/sign-in", {"login": person.email, "password": PASSWORD})
-    assert answer.status_code == 302
-    return browser
-
-
-@pytest.fixture
-def browser(alice: User, settings: Any, tmp_path: Path) -> Client:
-    settings.MEDIA_ROOT = tmp_path
-    return signed_in(alice)
 
 
 @pytest.fixture
@@ -106,6 +96,17 @@ def test_the_file_holds_what_applications_got(browser: Client, application: Regi
         assert (entry["application"], entry["client_id"]) == (application.row.name, application.client_id)
 
 
+def test_the_file_holds_the_newest_entries_of_long_lists(browser: Client, application: Registered, alice: User) -> None:
+    oldest = TokenFactory(user=alice, application=application, issued_at=timezone.now() - timedelta(minutes=5))
+    newer = [TokenFactory(user=alice, application=application) for _ in range(100)]
+    found = export(browser)
+    assert found["entries_of_each_list_at_most"] == 100
+    issued = {each["issued_at"] for each in found["access_tokens"]}
+    assert len(found["access_tokens"]) == len(newer)
+    assert DjangoJSONEncoder().default(oldest.row.issued_at) not in issued
+    assert "the newest 100 entries" in browser.get(EXPORT).content.decode()
+
+
 def test_the_file_holds_no_credential(browser: Client, alice: User, credentials: list[Any]) -> None:
     answer = browser.post(EXPORT).content.decode()
     session = Session.objects.get(user=alice)
@@ -120,7 +121,7 @@ def test_the_file_holds_no_credential(browser: Client, alice: User, credentials:
 
 def test_the_file_holds_nothing_of_others(browser: Client, application: Registered) -> None:
     mallory = PersonFactory(nickname="Mallory")
-    signed_in(mallory)
+    browser_of(mallory)
     TokenFactory(user=mallory, application=application)
     found = export(browser)
     assert len(found["browsers"]) == 1
@@ -141,6 +142,7 @@ def test_each_table_about_people_is_in_the_file_or_left_out_knowingly() -> None:
         "oauth_bridge_accesstoken",
         "oauth_bridge_consent",
         "mfa_authenticator",
+        "accounts_failedfactor",  # for minutes, and mostly of somebody else
         "account_emailaddress",  # allauth's copy of the person's row
         "oauth2_provider_devicegrant",  # empty: there is no such grant here (D11)
         "django_admin_log",  # of an administrator: about the service, not the person
@@ -153,7 +155,7 @@ def test_each_table_about_people_is_in_the_file_or_left_out_knowingly() -> None:
 def test_the_account_and_all_that_belongs_to_it_is_gone(
     browser: Client, alice: User, application: Registered, credentials: list[Any]
 ) -> None:
-    elsewhere = signed_in(alice)
+    elsewhere = browser_of(alice)
     code, token = credentials
     answer = delete(browser, f" {alice.email.upper()} ")
     assert answer["Location"] == "/accounts/sign-in"
@@ -174,7 +176,7 @@ def test_the_account_and_all_that_belongs_to_it_is_gone(
 def test_the_picture_is_deleted_and_its_address_shows_nothing(browser: Client, alice: User) -> None:
     browser.post("/accounts/profile", {"nickname": "Ali", "picture": upload(picture())})
     alice.refresh_from_db()
-    path = avatars.avatar_url(alice).removeprefix("http://testserver")
+    path = current_picture.avatar_url(alice).removeprefix("http://testserver")
     assert browser.get(path).status_code == 200
     delete(browser, alice.email)
     assert not default_storage.exists(alice.avatar)
@@ -194,7 +196,7 @@ def test_nothing_is_deleted_without_the_right_address(browser: Client, alice: Us
 
 
 def test_mallory_deletes_nobody_else(alice: User) -> None:
-    mallory = signed_in(PersonFactory(nickname="Mallory"))
+    mallory = browser_of(PersonFactory(nickname="Mallory"))
     assert mallory.post(DELETE, {"email": alice.email, "user": str(alice.pk)}).status_code == 200
     assert User.objects.filter(pk=alice.pk).exists()
 
@@ -203,11 +205,11 @@ def test_the_last_administrator_stays() -> None:
     User.objects.filter(is_superuser=True).delete()
     root = PersonFactory(is_staff=True, is_superuser=True)
     PersonFactory(is_staff=True, is_superuser=True, is_active=False)
-    page = delete(signed_in(root), root.email)
+    page = delete(browser_of(root), root.email)
     assert "only administrator" in str(page.context["form"].non_field_errors())
     assert User.objects.filter(pk=root.pk).exists()
     PersonFactory(is_staff=True, is_superuser=True)
-    assert delete(signed_in(root), root.email).status_code == 302
+    assert delete(browser_of(root), root.email).status_code == 302
     assert not User.objects.filter(pk=root.pk).exists()
 
 

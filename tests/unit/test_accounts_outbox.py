@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import timedelta
 from email.message import EmailMessage
 from typing import Any
@@ -12,32 +12,31 @@ import pytest
 import time_machine
 from django.core import mail
 from django.core.management import call_command
-from django.db import DatabaseError, connection, transaction
+from django.db import connection, transaction
 from django.test import Client, override_settings
 from django.utils import timezone
 
-from accounts import outbox
-from accounts.emails import compose
+from accounts.mail import outbox
+from accounts.mail.composing import compose
+from accounts.mail.outbox import Outcome
 from accounts.models import OutgoingMail, User
-from accounts.outbox import Outcome
-from config.infrastructure import leases
+from config.infrastructure import work_queue
 from tests.dump import database_text
-from tests.factories import PASSWORD, PersonFactory
+from tests.factories import PersonFactory
 from tests.matrix import contract
+from tests.pages import deliver_all, sign_in
 from tests.smtp import BREAKS, BUSY, HANGS, REFUSES, TAKES, MailServer
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("fresh_counters")]
 
 
 @pytest.fixture
-def mail_server(settings: Any) -> Iterator[MailServer]:
-    server = MailServer()
-    settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
-    settings.EMAIL_HOST, settings.EMAIL_PORT, settings.EMAIL_TIMEOUT = "127.0.0.1", server.port, 20
+def mail_server(mail_server: MailServer, settings: Any) -> MailServer:
+    """Django sends through it."""
+    settings.EMAIL_BACKEND = "config.infrastructure.smtp.EmailBackend"
+    settings.EMAIL_HOST, settings.EMAIL_PORT, settings.EMAIL_TIMEOUT = "127.0.0.1", mail_server.port, 20
     settings.EMAIL_USE_TLS = settings.EMAIL_USE_SSL = False
-    server.open()
-    yield server
-    server.close()
+    return mail_server
 
 
 def patience_for(fault: str) -> override_settings:
@@ -53,10 +52,6 @@ def notify(person: User, once: str = "") -> OutgoingMail:
 
 def make_due() -> None:
     OutgoingMail.objects.update(due_at=timezone.now())
-
-
-def deliver_all() -> int:
-    return sum(1 for _ in iter(outbox.deliver_next, False))
 
 
 def text_of(message: EmailMessage) -> str:
@@ -155,7 +150,7 @@ def test_a_rollback_sends_nothing(alice: User, mail_server: MailServer) -> None:
     with transaction.atomic():
         notify(alice)
         later = timezone.now() + timedelta(hours=1)
-        outbox.send_now("password_set", compose("password_set", alice.email, {}), later, lambda _: None)
+        outbox.send_now("password_set", compose("password_set", alice.email, {}), later, "192.0.2.1", lambda _: None)
         transaction.set_rollback(True)
     assert deliver_all() == 0
     assert not mail_server.mails
@@ -163,47 +158,37 @@ def test_a_rollback_sends_nothing(alice: User, mail_server: MailServer) -> None:
 
 def test_a_worker_claims_a_row_that_no_other_has(alice: User) -> None:
     row = notify(alice)
-    claimed = leases.claim(OutgoingMail, outbox.LEASE)
+    claimed = work_queue.claim(OutgoingMail, outbox.LEASE)
     assert claimed
     assert (claimed.pk, claimed.attempts) == (row.pk, 1)
-    assert leases.claim(OutgoingMail, outbox.LEASE) is None
+    assert work_queue.claim(OutgoingMail, outbox.LEASE) is None
     with time_machine.travel(timezone.now() + outbox.LEASE + timedelta(seconds=1)):
-        again = leases.claim(OutgoingMail, outbox.LEASE)
+        again = work_queue.claim(OutgoingMail, outbox.LEASE)
     assert again
     assert (again.pk, again.attempts) == (row.pk, 2)
 
 
-def test_looking_for_work_takes_no_write_lock() -> None:
-    statements: list[str] = []
-
-    def note(execute: Any, sql: str, *given: Any) -> Any:
-        statements.append(sql)
-        return execute(sql, *given)
-
-    with connection.execute_wrapper(note):
-        assert leases.claim(OutgoingMail, outbox.LEASE) is None
-    if connection.vendor == "sqlite":
-        assert [statement.split()[0] for statement in statements] == ["SELECT"]
-    else:
-        assert "SKIP LOCKED" in statements[0]
+def test_no_other_process_sends_a_mail_while_an_attempt_may_be_under_way(alice: User, settings: Any) -> None:
+    notify(alice)
+    assert work_queue.claim(OutgoingMail, outbox.LEASE)
+    longest = settings.EMAIL_TIMEOUT + 60  # the conversation, and the search for the server's address
+    with time_machine.travel(timezone.now() + timedelta(seconds=longest)):
+        assert work_queue.claim(OutgoingMail, outbox.LEASE) is None
 
 
-def test_a_database_that_is_away_ends_no_worker_and_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
-    rounds: list[int] = []
-
-    def work() -> bool:
-        rounds.append(0)
-        if len(rounds) == 4:
-            worker.end()
-            return False
-        worker.wake()
-        raise DatabaseError("connection to server at 192.0.2.1 failed")
-
-    worker = leases.Worker("outbox", work)
-    worker.start()
-    worker.join(10)
-    assert len(rounds) == 4
-    assert caplog.text.count("waiting for the database") == 1
+def test_an_attempt_that_fails_after_another_process_claimed_the_mail_changes_nothing(
+    alice: User, mail_server: MailServer
+) -> None:
+    mail_server.mode = BUSY
+    notify(alice)
+    late = work_queue.claim(OutgoingMail, outbox.LEASE)
+    assert late
+    with time_machine.travel(timezone.now() + outbox.LEASE + timedelta(seconds=1)):
+        newer = work_queue.claim(OutgoingMail, outbox.LEASE)
+        assert newer
+        assert outbox._attempt(late) == Outcome.LATER
+    row = OutgoingMail.objects.get()
+    assert (row.due_at, row.turn) == (newer.due_at, newer.turn)
 
 
 # Where a person waits -------------------------------------------------------------------------------------------------
@@ -276,7 +261,7 @@ def test_a_credential_is_kept_no_longer_than_it_works(
     if ask == "link":
         ask_for_link(client, person)
     else:
-        client.post("/accounts/sign-in", {"login": person.email, "password": PASSWORD})
+        sign_in(client, person.email)
     row = OutgoingMail.objects.get()
     assert abs((row.expires_at - row.created_at).total_seconds() - seconds) < 2
     assert row.holds_credential
@@ -297,7 +282,7 @@ def test_the_table_shows_no_code_no_link_no_address(client: Client, mail_server:
     mail_server.mode = BUSY
     person = PersonFactory(email_verified_at=None)
     ask_for_link(client, person)
-    client.post("/accounts/sign-in", {"login": person.email, "password": PASSWORD})
+    sign_in(client, person.email)
     rows = list(OutgoingMail.objects.all())
     texts = [content.text for row in rows if (content := outbox._open(row))]
     found = re.findall(r"/reset/(\S+)", "".join(texts)) + re.findall(r"^ {4}(\S+)$", "".join(texts), re.MULTILINE)
@@ -363,7 +348,7 @@ def test_after_a_restore_no_credential_is_sent_but_notices_are(
 
 
 def test_a_purge_deletes_what_nobody_sent_a_day_after_it_expired(alice: User, rewind: Callable[..., None]) -> None:
-    from oauth_bridge.storage import purging
+    from oauth_bridge.maintenance import purging
 
     row = notify(alice)
     for hours, left in ((23, 1), (25, 0)):
@@ -390,7 +375,7 @@ def test_an_outcome_is_reported_once_the_transaction_is_committed(alice: User) -
     reported: list[Outcome] = []
     with transaction.atomic():
         later = timezone.now() + timedelta(hours=1)
-        outbox.send_now("password_set", compose("password_set", alice.email, {}), later, reported.append)
+        outbox.send_now("password_set", compose("password_set", alice.email, {}), later, "192.0.2.1", reported.append)
         assert reported == []
         assert not mail.outbox
     assert reported == [Outcome.SENT]

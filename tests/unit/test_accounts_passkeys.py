@@ -2,84 +2,26 @@
 
 from __future__ import annotations
 
-import base64
 import copy
-import hashlib
 import json
-import os
-import re
-import struct
+import time
 from typing import Any
 
 import pytest
+import time_machine
 from allauth.mfa.models import Authenticator
-from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import ec
-from django.conf import settings
+from django.core import mail
 from django.core.cache import cache
 from django.test import Client
-from fido2 import cbor
-from fido2.cose import ES256
 
 from accounts.models import User
-from tests.factories import PASSWORD
+from tests.factories import PASSWORD, PersonFactory
+from tests.factors import ADD, PASSKEY, SECOND, Device, add, add_many, creation, request_options
+from tests.pages import browser_of, deliver_all, is_signed_in, sign_in
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("fresh_counters")]
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("fresh_counters", "passkeys_over_http")]
 
-ADD = "/accounts/security/passkeys/add"
-SIGN_IN = "/accounts/sign-in/passkey"
 NONSENSE = [1, 10**10, 10**30, [], {}, True, "\ud800", "\x00", "é", "A" * 7000, "oaGhoaE", "gYGB" * 2000]
-
-
-def encoded(content: bytes) -> str:
-    return base64.urlsafe_b64encode(content).rstrip(b"=").decode()
-
-
-class Device:
-    """Makes one passkey and signs with it. WebAuthn §6.1, §6.5."""
-
-    def __init__(self) -> None:
-        self.key = ec.generate_private_key(ec.SECP256R1())
-        self.id = os.urandom(32)
-        self.person = ""
-
-    def made(self, options: dict[str, Any]) -> dict[str, Any]:
-        self.person = options["user"]["id"]
-        key = cbor.encode(dict(ES256.from_cryptography_key(self.key.public_key())))
-        data = self._data(options["rp"]["id"], 0x45) + bytes(16) + struct.pack(">H", len(self.id)) + self.id + key
-        statement = cbor.encode({"fmt": "none", "attStmt": {}, "authData": data})
-        response = {"clientDataJSON": encoded(self._client("create", options)), "attestationObject": encoded(statement)}
-        return self._answer(response)
-
-    def signed(self, options: dict[str, Any]) -> dict[str, Any]:
-        client, data = self._client("get", options), self._data(options["rpId"], 0x05)
-        signature = self.key.sign(data + hashlib.sha256(client).digest(), ec.ECDSA(hashes.SHA256()))
-        parts = {"clientDataJSON": client, "authenticatorData": data, "signature": signature}
-        return self._answer({name: encoded(part) for name, part in parts.items()} | {"userHandle": self.person})
-
-    def _answer(self, response: dict[str, str]) -> dict[str, Any]:
-        common = {"type": "public-key", "clientExtensionResults": {"credProps": {"rk": True}}}
-        return {"id": encoded(self.id), "rawId": encoded(self.id), "response": response} | common
-
-    def _client(self, action: str, options: dict[str, Any]) -> bytes:
-        facts = {"type": f"webauthn.{action}", "challenge": options["challenge"], "origin": settings.AUTH_URL}
-        return json.dumps(facts).encode()
-
-    def _data(self, host: str, flags: int) -> bytes:
-        return hashlib.sha256(host.encode()).digest() + bytes([flags]) + struct.pack(">I", 0)
-
-
-@pytest.fixture(autouse=True)
-def over_http(monkeypatch: Any) -> None:
-    """The library wants https, except for localhost; tests run at http://testserver."""
-    monkeypatch.setattr("fido2.server.verify_rp_id", lambda _host, _origin: True)
-
-
-@pytest.fixture
-def browser(alice: User) -> Client:
-    client = Client()
-    client.post("/accounts/sign-in", {"login": alice.email, "password": PASSWORD})
-    return client
 
 
 @pytest.fixture
@@ -89,21 +31,6 @@ def device(browser: Client) -> Device:
     return found
 
 
-def creation(browser: Client) -> dict[str, Any]:
-    page = browser.get(ADD).content.decode()
-    found = re.search(r'<script[^>]*type="application/json">(.*?)</script>', page)
-    assert found
-    return dict(json.loads(found[1])["publicKey"])
-
-
-def add(browser: Client, answer: dict[str, Any]) -> Any:
-    return browser.post(ADD, {"name": "Telephone", "credential": json.dumps(answer)})
-
-
-def request_options(browser: Client) -> dict[str, Any]:
-    return dict(browser.get(SIGN_IN).json()["request_options"]["publicKey"])
-
-
 def changed(answer: dict[str, Any], path: str, value: Any) -> dict[str, Any]:
     answer = copy.deepcopy(answer)
     *outer, name = path.split(".")
@@ -111,27 +38,23 @@ def changed(answer: dict[str, Any], path: str, value: Any) -> dict[str, Any]:
     return answer
 
 
-def is_signed_in(browser: Client) -> bool:
-    return bool(browser.get("/accounts/profile").status_code == 200)
-
-
 def test_a_passkey_signs_in_once_in_the_browser_that_asked(device: Device) -> None:
     owner, thief = Client(), Client()
     answer = {"credential": json.dumps(device.signed(request_options(owner)))}
     request_options(thief)
-    thief.post(SIGN_IN, answer)
+    thief.post(PASSKEY, answer)
     assert not is_signed_in(thief)
-    owner.post(SIGN_IN, answer)
+    owner.post(PASSKEY, answer)
     assert is_signed_in(owner)
     owner.post("/accounts/sign-out")
-    owner.post(SIGN_IN, answer)
+    owner.post(PASSKEY, answer)
     assert not is_signed_in(owner)
 
 
 def test_a_passkey_of_a_deactivated_person_does_not_sign_in(device: Device, alice: User) -> None:
     User.objects.filter(pk=alice.pk).update(is_active=False)
     browser = Client()
-    browser.post(SIGN_IN, {"credential": json.dumps(device.signed(request_options(browser)))})
+    browser.post(PASSKEY, {"credential": json.dumps(device.signed(request_options(browser)))})
     alice.is_active = True
     alice.save()
     assert not is_signed_in(browser)
@@ -146,7 +69,7 @@ def test_a_malformed_answer_does_not_sign_in(client: Client, device: Device, pat
     for value in NONSENSE:
         cache.clear()  # the limit of these requests
         answer = changed(device.signed(request_options(client)), path, value)
-        assert client.post(SIGN_IN, {"credential": json.dumps(answer)})["Location"] == "/accounts/sign-in", value
+        assert client.post(PASSKEY, {"credential": json.dumps(answer)})["Location"] == "/accounts/sign-in", value
         assert not is_signed_in(client), value
 
 
@@ -170,3 +93,64 @@ def test_what_a_passkey_does_not_need_is_not_stored(browser: Client, path: str) 
 def test_what_is_wrong_with_a_hidden_field_is_said(browser: Client) -> None:
     page = browser.post(ADD, {"name": "Telephone"}).content.decode()
     assert "<li>Your browser sent no passkey. Try again, or use your password.</li>" in page
+
+
+# How many -------------------------------------------------------------------------------------------------------------
+
+
+def passkeys() -> int:
+    return Authenticator.objects.filter(type="webauthn").count()
+
+
+def test_a_person_has_at_most_twenty_passkeys(browser: Client, settings: Any) -> None:
+    settings.RATES = {}
+    assert set(add_many(browser, 20)) == {302}
+    full = "You have 20 passkeys, and there can be no more. Remove one that you no longer use first."
+    answer = browser.get(ADD).content.decode()
+    assert full in answer
+    assert "<form" not in answer.partition(full)[2].partition("</section>")[0]
+    creation_of_an_old_page = browser.get(ADD).context["js_data"]["creation_options"]["publicKey"]
+    assert full in add(browser, Device().made(dict(creation_of_an_old_page))).content.decode()
+    assert passkeys() == 20
+
+
+def test_with_one_removed_another_can_be_added(browser: Client, settings: Any) -> None:
+    settings.RATES = {}
+    add_many(browser, 20)
+    browser.post(f"/accounts/security/passkeys/{Authenticator.objects.filter(type='webauthn')[0].pk}/remove")
+    assert add_many(browser, 1) == [302]
+
+
+def test_passkeys_that_are_added_within_ten_minutes_cause_one_mail(browser: Client) -> None:
+    beginning = int(time.time()) // 600 * 600
+    for later, expected in ((0, 1), (590, 1), (601, 2)):
+        with time_machine.travel(beginning + 600 + later, tick=False):
+            browser.post("/accounts/confirm", {"password": PASSWORD})
+            assert add_many(browser, 2) == [302] * 2
+            deliver_all()
+        letters = [each for each in mail.outbox if each.subject.startswith("A passkey was added")]
+        assert len(letters) == expected
+
+
+def test_the_page_of_the_second_factor_parses_no_passkey(device: Device, alice: User, monkeypatch: Any) -> None:
+    """With the most of them that took 20 to 40 ms."""
+    browser = browser_of(alice)
+    monkeypatch.delattr("allauth.mfa.webauthn.internal.auth.WebAuthn.authenticator_data")
+    assert "Use a passkey" in browser.get(SECOND).content.decode()
+
+
+def test_a_passkey_is_the_second_factor(device: Device, alice: User) -> None:
+    browser = browser_of(alice)
+    answer = device.signed(request_options(browser, f"{SECOND}/passkey"))
+    assert browser.post(SECOND, {"credential": json.dumps(answer)})["Location"] == "/accounts/profile"
+    assert is_signed_in(browser)
+
+
+def test_the_passkey_of_another_person_is_not_the_second_factor(device: Device) -> None:
+    other, browser = PersonFactory(), Client()
+    sign_in(browser, other.email)
+    add_many(browser, 1)
+    fresh = browser_of(other)
+    answer = device.signed(request_options(fresh, f"{SECOND}/passkey"))
+    assert fresh.post(SECOND, {"credential": json.dumps(answer)}).status_code == 200
+    assert not is_signed_in(fresh)

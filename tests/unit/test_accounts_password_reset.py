@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import re
 import time
 from smtplib import SMTPServerDisconnected
 from typing import Any
-from urllib.parse import urlsplit
 
 import pytest
 import time_machine
@@ -14,39 +12,25 @@ from allauth.account.models import EmailAddress
 from django.core import mail
 from django.test import Client
 
-from accounts import outbox, verification
+from accounts.mail import outbox
 from accounts.models import Session, User
+from accounts.sign_in import verification
 from tests.factories import PASSWORD, PersonFactory
 from tests.matrix import contract
+from tests.pages import (
+    AUTHORIZE,
+    NEW_PASSWORD,
+    ask_for_link,
+    choose,
+    mailed_code,
+    mailed_link,
+    mailed_path,
+    sign_in,
+    type_code,
+    with_session,
+)
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("fresh_counters")]
-
-NEW_PASSWORD = "another battery staple"
-AUTHORIZE = "/oauth/authorize?client_id=photo&state=a%20b"
-
-
-def ask(browser: Client, email: str, **fields: str) -> Any:
-    return browser.post("/accounts/password/reset", {"email": email, **fields})
-
-
-def mailed_address() -> str:
-    found = re.search(r"https?://\S+/accounts/password/reset/\S+-\S+", mail.outbox[-1].body)
-    assert found
-    return found[0]
-
-
-def mailed_path() -> str:
-    return urlsplit(mailed_address()).path
-
-
-def choose(browser: Client, path: str, password: str = NEW_PASSWORD, again: str | None = None) -> Any:
-    page = browser.get(path, follow=True)
-    form = {"password1": password, "password2": password if again is None else again}
-    return browser.post(page.context["action_url"] if page.context else path, form)
-
-
-def sign_in(browser: Client, email: str, password: str = PASSWORD, **fields: str) -> Any:
-    return browser.post("/accounts/sign-in", {"login": email, "password": password, **fields})
 
 
 # Asking ---------------------------------------------------------------------------------------------------------------
@@ -59,14 +43,14 @@ def test_the_link_leads_to_auth_url_whatever_host_was_named(client: Client, alic
     assert client.post(*asking, headers={"host": "mallory.example"}).status_code == 404
     assert not mail.outbox
     client.post(*asking, headers={"host": "sign-in.example", "x-forwarded-host": "mallory.example"})
-    assert mailed_address().startswith("http://sign-in.example/accounts/password/reset/")
+    assert mailed_link().startswith("http://sign-in.example/accounts/password/reset/")
     assert "mallory" not in mail.outbox[0].body
 
 
 def test_the_mail_is_plain_and_says_what_it_is(client: Client, settings: Any) -> None:
     settings.SERVICE_NAME = "Tom & <Jerry>"
     alice = PersonFactory()
-    ask(client, alice.email)
+    ask_for_link(client, alice.email)
     message = mail.outbox[0]
     assert message.subject == "Choose a new password for Tom & <Jerry>"
     assert "Tom & <Jerry>" in message.body
@@ -75,7 +59,7 @@ def test_the_mail_is_plain_and_says_what_it_is(client: Client, settings: Any) ->
 
 
 def test_nobody_learns_whether_an_account_exists(client: Client, alice: User) -> None:
-    known, unknown = ask(client, alice.email), ask(client, "nobody@example.com")
+    known, unknown = ask_for_link(client, alice.email), ask_for_link(client, "nobody@example.com")
     assert known["Location"] == unknown["Location"] == "/accounts/password/reset/sent"
     assert client.get("/accounts/password/reset/sent").status_code == 200
     assert [message.to for message in mail.outbox] == [[alice.email], ["nobody@example.com"]]
@@ -84,25 +68,25 @@ def test_nobody_learns_whether_an_account_exists(client: Client, alice: User) ->
 
 def test_a_deactivated_person_gets_no_link(client: Client) -> None:
     bob = PersonFactory(is_active=False)
-    ask(client, bob.email)
+    ask_for_link(client, bob.email)
     assert "no account" in mail.outbox[0].body
 
 
 def test_the_link_goes_to_the_address_on_file(client: Client, alice: User) -> None:
-    ask(client, alice.email.upper())
+    ask_for_link(client, alice.email.upper())
     assert mail.outbox[0].to == [alice.email]
 
 
 def test_a_stranger_can_not_flood_a_mailbox(client: Client, alice: User, settings: Any) -> None:
     settings.RATES = {"sign_in_account": "10/15m"}
-    pages = [ask(client, alice.email)["Location"] for _ in range(7)]
+    pages = [ask_for_link(client, alice.email)["Location"] for _ in range(7)]
     assert set(pages) == {"/accounts/password/reset/sent"}
     assert len(mail.outbox) == 5
 
 
 @pytest.mark.parametrize("value", ["\x00", "a\x00@example.com", "a\x1b@example.com", "", "x" * 3000, "no address"])
 def test_no_address_can_break_the_form(client: Client, value: str) -> None:
-    response = ask(client, value)
+    response = ask_for_link(client, value)
     assert response.status_code == 200
     assert response.context["form"].errors
     assert not mail.outbox
@@ -125,9 +109,8 @@ def test_a_mail_server_that_is_away_is_no_500(
 
 
 def test_a_new_password_signs_in_and_ends_the_old_one(client: Client, alice: User) -> None:
-    elsewhere = Client()
-    elsewhere.force_login(alice)
-    ask(client, alice.email)
+    elsewhere = with_session(alice)
+    ask_for_link(client, alice.email)
     assert choose(client, mailed_path())["Location"] == "/accounts/profile"
     assert client.get("/accounts/profile").status_code == 200
     assert elsewhere.get("/accounts/profile").status_code == 302
@@ -136,7 +119,7 @@ def test_a_new_password_signs_in_and_ends_the_old_one(client: Client, alice: Use
 
 
 def test_the_person_is_told_that_the_password_was_changed(client: Client, alice: User) -> None:
-    ask(client, alice.email)
+    ask_for_link(client, alice.email)
     choose(client, mailed_path())
     assert outbox.deliver_next()
     assert mail.outbox[-1].subject.endswith("was changed")
@@ -144,7 +127,7 @@ def test_the_person_is_told_that_the_password_was_changed(client: Client, alice:
 
 
 def test_a_link_works_once(client: Client, alice: User) -> None:
-    ask(client, alice.email)
+    ask_for_link(client, alice.email)
     path = mailed_path()
     choose(client, path)
     page = Client().get(path)
@@ -153,7 +136,7 @@ def test_a_link_works_once(client: Client, alice: User) -> None:
 
 
 def test_a_link_is_good_for_an_hour(client: Client, alice: User) -> None:
-    ask(client, alice.email)
+    ask_for_link(client, alice.email)
     with time_machine.travel(time.time() + 3599):
         assert Client().get(mailed_path()).status_code == 302
     with time_machine.travel(time.time() + 3602):
@@ -161,7 +144,7 @@ def test_a_link_is_good_for_an_hour(client: Client, alice: User) -> None:
 
 
 def test_the_key_is_in_no_address_that_a_page_can_pass_on_and_in_no_row(client: Client, alice: User) -> None:
-    ask(client, alice.email)
+    ask_for_link(client, alice.email)
     key = mailed_path().partition("-")[2]
     page = client.get(mailed_path())
     assert page["Location"].endswith("-set-password")
@@ -190,7 +173,7 @@ def test_no_link_can_break_the_page(client: Client, alice: User, tail: str) -> N
 def test_a_poor_password_is_refused_with_a_reason(
     client: Client, alice: User, password: str, again: str | None
 ) -> None:
-    ask(client, alice.email)
+    ask_for_link(client, alice.email)
     response = choose(client, mailed_path(), password, again)
     assert response.status_code == 200
     assert response.context["form"].errors
@@ -199,7 +182,7 @@ def test_a_poor_password_is_refused_with_a_reason(
 
 def test_somebody_elses_link_signs_nobody_out_by_being_opened(client: Client, alice: User) -> None:
     mallory = PersonFactory(nickname="Mallory")
-    ask(Client(), mallory.email)
+    ask_for_link(Client(), mallory.email)
     client.force_login(alice)
     client.get(mailed_path(), follow=True)
     assert client.get("/accounts/profile").context["person"]["email"] == alice.email
@@ -212,7 +195,7 @@ def test_a_reset_opens_an_account_that_strangers_have_locked(client: Client, ali
     settings.RATES = {"sign_in_account": "2/15m"}
     for _ in range(3):
         sign_in(Client(), alice.email, "wrong password")
-    ask(client, alice.email)
+    ask_for_link(client, alice.email)
     choose(client, mailed_path())
     client.post("/accounts/sign-out")
     assert sign_in(client, alice.email, NEW_PASSWORD).status_code == 302
@@ -225,38 +208,38 @@ def test_the_way_back_is_kept_over_a_reset_in_the_same_browser(client: Client, a
     page = client.get("/accounts/password/reset", {"next": AUTHORIZE})
     assert page.context["redirect_field_value"] == AUTHORIZE
     assert not Session.objects.exists()
-    sent = ask(client, alice.email, next=AUTHORIZE)["Location"]
+    sent = ask_for_link(client, alice.email, next=AUTHORIZE)["Location"]
     assert sent.startswith("/accounts/password/reset/sent?")
     assert choose(client, mailed_path())["Location"] == AUTHORIZE
 
 
 @contract("D8.leads-on")
 def test_the_way_back_is_kept_where_somebody_else_is_signed_in(client: Client, alice: User) -> None:
-    ask(client, alice.email, next=AUTHORIZE)
+    ask_for_link(client, alice.email, next=AUTHORIZE)
     client.force_login(PersonFactory())
     assert choose(client, mailed_path())["Location"] == AUTHORIZE
 
 
 def test_the_way_back_is_kept_when_the_old_password_comes_back_to_mind(client: Client, alice: User) -> None:
-    ask(client, alice.email, next=AUTHORIZE)
+    ask_for_link(client, alice.email, next=AUTHORIZE)
     assert sign_in(client, alice.email)["Location"] == AUTHORIZE
     client.post("/accounts/sign-out")
     assert sign_in(client, alice.email)["Location"] == "/accounts/profile"
 
 
 def test_another_browser_does_not_know_the_way_back(client: Client, alice: User) -> None:
-    ask(client, alice.email, next=AUTHORIZE)
+    ask_for_link(client, alice.email, next=AUTHORIZE)
     assert choose(Client(), mailed_path())["Location"] == "/accounts/profile"
 
 
 def test_the_way_back_is_forgotten_after_an_hour(client: Client, alice: User) -> None:
-    ask(client, alice.email, next=AUTHORIZE)
+    ask_for_link(client, alice.email, next=AUTHORIZE)
     with time_machine.travel(time.time() + 3601):
         assert sign_in(client, alice.email)["Location"] == "/accounts/profile"
 
 
 def test_a_return_path_to_another_site_is_ignored_after_a_reset(client: Client, alice: User) -> None:
-    ask(client, alice.email, next="https://mallory.example/")
+    ask_for_link(client, alice.email, next="https://mallory.example/")
     assert choose(client, mailed_path())["Location"] == "/accounts/profile"
 
 
@@ -267,16 +250,6 @@ def test_a_return_path_to_another_site_is_ignored_after_a_reset(client: Client, 
 def bob() -> Any:
     """Whose address is not confirmed."""
     return PersonFactory(nickname="Bob", email_verified_at=None)
-
-
-def mailed_code() -> str:
-    found = re.search(r"^ {4}(\S+)$", mail.outbox[-1].body, re.MULTILINE)
-    assert found
-    return found[1]
-
-
-def type_code(browser: Client, code: str) -> Any:
-    return browser.post("/accounts/confirm-email", {"code": code})
 
 
 def test_an_unconfirmed_address_is_confirmed_with_a_code_and_the_way_back_kept(client: Client, bob: User) -> None:
@@ -349,7 +322,7 @@ def test_somebody_signed_in_can_ask_for_a_code(client: Client, bob: User) -> Non
 
 
 def test_a_reset_by_mail_confirms_the_address(client: Client, bob: User) -> None:
-    ask(client, bob.email)
+    ask_for_link(client, bob.email)
     assert choose(client, mailed_path())["Location"] == "/accounts/profile"
     bob.refresh_from_db()
     assert bob.email_verified_at is not None

@@ -3,60 +3,31 @@
 from __future__ import annotations
 
 import fcntl
-import io
 import uuid
 from pathlib import Path
 from typing import Any
 
 import pytest
 from django.core.files.storage import default_storage
-from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
-from PIL import Image
 
-from accounts import avatars, decoder, initials, pictures
+from accounts import throttling
 from accounts.models import User
-from accounts.uploads import UPLOAD_MAX_BYTES
+from accounts.pictures import current_picture, initials, reencoder, reencoder_process
+from accounts.pictures.uploads import UPLOAD_MAX_BYTES
+from config.infrastructure.colors import WHITE, contrast
 from oauth_bridge.protocol.userinfo import claims_of
 from tests.factories import PersonFactory
 from tests.matrix import contract
+from tests.pictures import encoded, opened, picture, striped, upload
 
 pytestmark = pytest.mark.django_db
 
 
-@pytest.fixture
-def alice(settings: Any, tmp_path: Path) -> Any:
-    settings.MEDIA_ROOT = tmp_path
-    return PersonFactory()
-
-
-@pytest.fixture
-def browser(alice: User) -> Client:
-    client = Client()
-    client.force_login(alice)
-    return client
-
-
-def picture(kind: str = "PNG", size: tuple[int, int] = (40, 30), mode: str = "RGB", **options: Any) -> bytes:
-    output = io.BytesIO()
-    Image.new(mode, size, "red" if mode != "P" else 1).save(output, kind, **options)
-    return output.getvalue()
-
-
-def upload(content: bytes, name: str = "me.png") -> SimpleUploadedFile:
-    return SimpleUploadedFile(name, content)
-
-
-def opened(png: bytes) -> Image.Image:
-    image = Image.open(io.BytesIO(png))
-    image.load()
-    return image
-
-
 def path_of(person: User) -> str:
-    return avatars.avatar_url(person).removeprefix("http://testserver")
+    return current_picture.avatar_url(person).removeprefix("http://testserver")
 
 
 # Profile --------------------------------------------------------------------------------------------------------------
@@ -69,13 +40,13 @@ def test_a_received_file_has_no_name_on_the_disk(
     """So the one of a worker that is killed is gone, and a long ending of the name that was sent does no harm."""
     settings.FILE_UPLOAD_TEMP_DIR = str(tmp_path)
     seen = []
-    read = pictures.reencode
+    read = reencoder_process.reencode
 
     def look(*args: Any, **kwargs: Any) -> bytes:
         seen.append(list(tmp_path.iterdir()))
         return read(*args, **kwargs)
 
-    monkeypatch.setattr(pictures, "reencode", look)
+    monkeypatch.setattr(reencoder_process, "reencode", look)
     answer = browser.post("/accounts/profile", {"nickname": "Ada", "picture": upload(picture(), name)})
     assert (answer.status_code, seen) == (302, [[]])
 
@@ -172,16 +143,6 @@ def test_a_file_of_more_than_25_mb_is_refused_and_the_rest_of_the_form_kept(brow
     assert response.context["form"]["nickname"].value() == "Typed"
 
 
-def striped() -> bytes:
-    """Red, green and blue from left to right."""
-    image = Image.new("RGB", (90, 30), "green")
-    image.paste("red", (0, 0, 30, 30))
-    image.paste("blue", (60, 0, 90, 30))
-    output = io.BytesIO()
-    image.save(output, "PNG")
-    return output.getvalue()
-
-
 @pytest.mark.parametrize(
     ("sliders", "colour"),
     [
@@ -195,7 +156,7 @@ def striped() -> bytes:
 def test_the_chosen_part_is_stored_and_the_middle_without_a_choice(
     browser: Client, alice: User, sliders: dict[str, str], colour: tuple[int, ...]
 ) -> None:
-    browser.post("/accounts/profile", {"nickname": "Ali", "picture": upload(striped()), **sliders})
+    browser.post("/accounts/profile", {"nickname": "Ali", "picture": upload(encoded(striped())), **sliders})
     alice.refresh_from_db()
     assert opened(browser.get(path_of(alice)).content).getpixel((128, 128)) == colour
 
@@ -203,13 +164,26 @@ def test_the_chosen_part_is_stored_and_the_middle_without_a_choice(
 def test_while_other_pictures_are_read_the_page_says_when_to_try_again(
     browser: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pictures, "WAIT_SECONDS", 0)
-    with open(decoder.__file__, "rb") as lock:
+    monkeypatch.setattr(reencoder_process, "WAIT_SECONDS", 0)
+    with open(reencoder.__file__, "rb") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         response = browser.post("/accounts/profile", {"nickname": "Typed", "picture": upload(picture())})
     assert (response.status_code, response["Retry-After"]) == (503, "10")
     assert "Other pictures are being read" in str(response.context["form"].errors["picture"])
     assert response.context["form"]["nickname"].value() == "Typed"
+
+
+def test_one_person_has_one_picture_read_at_a_time(browser: Client, alice: User) -> None:
+    """Whichever worker reads the other one. The next is read when that one is done."""
+    form = {"nickname": "Typed"}
+    with throttling.one_picture(alice) as is_only_one:
+        assert is_only_one
+        refused = browser.post("/accounts/profile", {**form, "picture": upload(picture())})
+        assert (refused.status_code, refused["Retry-After"]) == (503, "10")
+        assert "Other pictures are being read" in str(refused.context["form"].errors["picture"])
+        with throttling.one_picture(PersonFactory()) as is_only_one:
+            assert is_only_one
+    assert browser.post("/accounts/profile", {**form, "picture": upload(picture())}).status_code == 302
 
 
 def test_the_profile_shows_what_applications_receive(browser: Client, alice: User) -> None:
@@ -250,7 +224,7 @@ def test_initials_come_from_the_nickname(nickname: str, letters: str) -> None:
 def test_white_letters_can_be_read_on_every_colour() -> None:
     colours = {initials.background(uuid.uuid4()) for _ in range(500)}
     assert len(colours) > 100
-    assert all(initials.contrast_with_white(colour) >= 4.5 for colour in colours)
+    assert all(contrast(colour, WHITE) >= 4.5 for colour in colours)
 
 
 @pytest.mark.parametrize("nickname", ["", "Alice", "WW MM", "李"])
@@ -262,11 +236,11 @@ def test_a_drawn_picture_is_a_png_of_256_pixels(nickname: str) -> None:
 
 
 def test_a_drawn_picture_says_nothing_of_the_address(alice: User) -> None:
-    before = (avatars.png(alice), avatars.version(alice))
+    before = (current_picture.png(alice), current_picture.version(alice))
     alice.email = "zoe@example.org"
-    assert (avatars.png(alice), avatars.version(alice)) == before
+    assert (current_picture.png(alice), current_picture.version(alice)) == before
     alice.nickname = ""
-    assert avatars.png(alice) == initials.drawn_avatar(alice.pk, "", 256)
+    assert current_picture.png(alice) == initials.drawn_avatar(alice.pk, "", 256)
 
 
 # Serving --------------------------------------------------------------------------------------------------------------
@@ -294,7 +268,7 @@ def test_no_session_is_read_for_a_picture(browser: Client, alice: User) -> None:
 
 def test_the_address_is_absolute_and_at_base_url(alice: User, settings: Any) -> None:
     settings.BASE_URL = "https://api.example"
-    assert avatars.avatar_url(alice).startswith(f"https://api.example/avatars/{alice.pk}/")
+    assert current_picture.avatar_url(alice).startswith(f"https://api.example/avatars/{alice.pk}/")
 
 
 def test_an_unchanged_picture_is_not_sent_again(client: Client, alice: User) -> None:
@@ -315,7 +289,7 @@ def test_a_changed_nickname_changes_the_address_and_the_old_one_still_answers(cl
 
 
 def test_a_picture_lost_from_the_disk_is_drawn(client: Client, alice: User) -> None:
-    avatars.set_picture(alice, pictures.reencode(upload(picture())))
+    current_picture.set_picture(alice, reencoder_process.reencode(upload(picture())))
     default_storage.delete(alice.avatar)
     assert client.get(path_of(alice)).content == initials.drawn_avatar(alice.pk, alice.nickname, 256)
 

@@ -9,35 +9,21 @@ import pytest
 from django.core import mail
 from django.test import Client
 
-from accounts import hashing, outbox
+from accounts.mail import outbox
 from accounts.models import Session, User
+from accounts.passwords import hashing
 from tests.factories import PASSWORD, PersonFactory
+from tests.pages import NEW_PASSWORD, browser_of, is_signed_in, sign_in
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("fresh_counters")]
 
-NEW_PASSWORD = "another battery staple"
 CHANGE = "/accounts/password/change"
 CONFIRM = "/accounts/confirm"
-
-
-def sign_in(browser: Client, email: str, password: str = PASSWORD) -> Any:
-    return browser.post("/accounts/sign-in", {"login": email, "password": password})
 
 
 def change(browser: Client, present: str = PASSWORD, new: str = NEW_PASSWORD, again: str | None = None) -> Any:
     form = {"oldpassword": present, "password1": new, "password2": new if again is None else again}
     return browser.post(CHANGE, form)
-
-
-def is_signed_in(browser: Client) -> bool:
-    return browser.get("/accounts/profile").status_code == 200
-
-
-@pytest.fixture
-def browser(alice: User) -> Client:
-    client = Client()
-    assert sign_in(client, alice.email).status_code == 302
-    return client
 
 
 @pytest.mark.parametrize("path", ["/accounts/security", CHANGE, CONFIRM])
@@ -66,8 +52,7 @@ def test_a_new_password_replaces_the_old_one(browser: Client, alice: User) -> No
 
 
 def test_this_browser_stays_signed_in_with_a_new_key_and_others_do_not(browser: Client, alice: User) -> None:
-    elsewhere = Client()
-    sign_in(elsewhere, alice.email)
+    elsewhere = browser_of(alice)
     key = browser.session.session_key
     change(browser)
     assert browser.session.session_key != key

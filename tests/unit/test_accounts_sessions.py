@@ -17,19 +17,13 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from accounts.credentials import end_credentials
 from accounts.models import Session, User
-from accounts.sessions import SessionStore, digest
-from tests.factories import PASSWORD, PersonFactory
+from accounts.sessions.credential_changes import end_credentials
+from accounts.sessions.store import SessionStore, digest
+from tests.factories import PersonFactory
+from tests.pages import is_signed_in, sign_in, with_session
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def browser(alice: User) -> Client:
-    client = Client()
-    client.force_login(alice)
-    return client
 
 
 def key_of(browser: Client) -> str:
@@ -39,10 +33,6 @@ def key_of(browser: Client) -> str:
 def table() -> str:
     """Everything the table of sessions holds, as a dump shows it."""
     return json.dumps(list(Session.objects.values()), default=str)
-
-
-def is_signed_in(browser: Client) -> bool:
-    return browser.get("/accounts/profile").status_code == 200
 
 
 def test_a_session_is_filed_under_the_digest_of_its_key(browser: Client, alice: User) -> None:
@@ -91,10 +81,19 @@ def test_saving_a_session_reads_nothing(browser: Client) -> None:
 def test_a_key_that_mallory_made_up_becomes_nobodys_session(alice: User) -> None:
     victim, made_up = Client(), "a" * 32
     victim.cookies[settings.SESSION_COOKIE_NAME] = made_up
-    assert victim.post("/accounts/sign-in", {"login": alice.email, "password": PASSWORD}).status_code == 302
+    assert sign_in(victim, alice.email).status_code == 302
     assert is_signed_in(victim)
     assert key_of(victim) != made_up
     assert SessionStore(made_up).load() == {}
+
+
+def test_nothing_is_stored_under_a_key_that_mallory_made_up() -> None:
+    store = SessionStore("a" * 32)
+    assert store.get("anything") is None
+    store["anything"] = 1
+    store.save()
+    assert store.session_key != "a" * 32
+    assert Session.objects.get().session_key == digest(store.session_key or "")
 
 
 def test_a_page_that_asks_who_is_signed_in_spends_one_statement_on_it(browser: Client) -> None:
@@ -153,9 +152,8 @@ def test_an_expired_session_is_over(browser: Client) -> None:
     assert not is_signed_in(browser)
 
 
-def test_a_retired_secret_key_keeps_people_signed_in(alice: User, settings: Any) -> None:
-    browser, retired = Client(), settings.SECRET_KEY
-    browser.force_login(alice)
+def test_a_retired_secret_key_keeps_people_signed_in(browser: Client, settings: Any) -> None:
+    retired = settings.SECRET_KEY
     before = key_of(browser)
     settings.SECRET_KEY, settings.SECRET_KEY_FALLBACKS = "a new key that is long enough to be one" * 2, [retired]
     assert is_signed_in(browser)
@@ -170,8 +168,7 @@ def test_a_secret_key_that_was_dropped_signs_everybody_out(browser: Client, sett
 
 
 def test_ending_credentials_spares_the_session_that_asked(browser: Client, alice: User) -> None:
-    other = Client()
-    other.force_login(alice)
+    other = with_session(alice)
     end_credentials(alice, except_session=key_of(browser))
     assert [row.session_key for row in Session.objects.all()] == [digest(key_of(browser))]
     assert not is_signed_in(other)

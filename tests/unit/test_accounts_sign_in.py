@@ -4,30 +4,24 @@ from __future__ import annotations
 
 import re
 import time
-from html import unescape
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
 import time_machine
 from django.conf import settings
 from django.test import Client
 
-from accounts import known_browsers, returning, throttling
+from accounts import return_path
+from accounts.faults import AccountFault
 from accounts.models import Session, User
+from accounts.sessions import known_browsers
 from tests.factories import PASSWORD, PersonFactory
+from tests.pages import sign_in, text_of
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("fresh_counters")]
 
 AUTHORIZE = "/oauth/authorize?client_id=photo&state=a%20b%2Fc"
-
-
-def sign_in(browser: Client, email: str, password: str = PASSWORD, query: str = "", **fields: str) -> Any:
-    return browser.post(f"/accounts/sign-in{query}", {"login": email, "password": password, **fields})
-
-
-def text(response: Any) -> str:
-    return unescape(re.sub(r"\s+", " ", re.sub(r"<[^>]+>", "", response.content.decode())))
 
 
 # In -------------------------------------------------------------------------------------------------------------------
@@ -49,7 +43,7 @@ def test_a_wrong_name_and_a_wrong_password_get_the_same_answer(client: Client, a
     wrong_name = sign_in(client, "nobody@example.com", "wrong password")
     assert wrong_password.status_code == wrong_name.status_code == 200
     assert wrong_password.context["form"].non_field_errors() == wrong_name.context["form"].non_field_errors()
-    assert "is not right" in text(wrong_name)
+    assert "is not right" in text_of(wrong_name)
 
 
 def test_the_session_key_changes_at_sign_in(client: Client, alice: User) -> None:
@@ -62,7 +56,7 @@ def test_the_session_key_changes_at_sign_in(client: Client, alice: User) -> None
 
 def test_a_deactivated_person_learns_so_after_the_right_password_only(client: Client) -> None:
     bob = PersonFactory(is_active=False)
-    assert "is not right" in text(sign_in(client, bob.email, "wrong password"))
+    assert "is not right" in text_of(sign_in(client, bob.email, "wrong password"))
     response = sign_in(client, bob.email)
     assert response["Location"] == "/accounts/inactive"
     assert client.get("/accounts/inactive").status_code == 200
@@ -99,21 +93,21 @@ def test_no_field_can_break_the_sign_in(client: Client, alice: User, field: str,
 def test_a_password_of_100_kb_is_refused_unhashed(client: Client, alice: User, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(User, "check_password", lambda *_: pytest.fail("hashed"))
     response = sign_in(client, alice.email, "x" * 100_000)
-    assert "at most 1024 characters" in text(response)
+    assert "at most 1024 characters" in text_of(response)
 
 
 def test_a_form_of_2_mb_is_not_read(client: Client, alice: User) -> None:
     form = {"login": alice.email, "password": "x" * 2_000_000}
     response = client.post("/accounts/sign-in", form, HTTP_ACCEPT="text/html")
     assert response.status_code == 413
-    assert "At most 131072 bytes are read" in text(response)
+    assert "At most 131072 bytes are read" in text_of(response)
 
 
 # Where it leads -------------------------------------------------------------------------------------------------------
 
 
 def test_signing_in_leads_back(client: Client, alice: User) -> None:
-    page = client.get(returning.sign_in_url(AUTHORIZE))
+    page = client.get(return_path.sign_in_url(AUTHORIZE))
     assert page.context["redirect_field_value"] == AUTHORIZE
     assert sign_in(client, alice.email, next=AUTHORIZE)["Location"] == AUTHORIZE
 
@@ -129,7 +123,7 @@ def test_a_wrong_password_keeps_the_way_back(client: Client, alice: User) -> Non
 
 def test_somebody_signed_in_already_goes_straight_on(client: Client, alice: User) -> None:
     client.force_login(alice)
-    assert client.get(returning.sign_in_url(AUTHORIZE))["Location"] == AUTHORIZE
+    assert client.get(return_path.sign_in_url(AUTHORIZE))["Location"] == AUTHORIZE
     assert client.get("/accounts/sign-in")["Location"] == "/accounts/profile"
 
 
@@ -162,9 +156,9 @@ def test_browsers_and_password_managers_know_the_fields(client: Client) -> None:
 
 
 def test_the_page_says_who_asks(client: Client) -> None:
-    page = client.get(returning.sign_in_url(AUTHORIZE, name="Photo <Printer>", host="photo.example"))
-    assert page.context["caption"] == returning.Caption("Photo <Printer>", "photo.example", "")
-    assert "Sign in to continue to Photo <Printer>" in text(page)
+    page = client.get(return_path.sign_in_url(AUTHORIZE, name="Photo <Printer>", host="photo.example"))
+    assert page.context["caption"] == return_path.Caption("Photo <Printer>", "photo.example", "")
+    assert "Sign in to continue to Photo <Printer>" in text_of(page)
     assert b"<Printer>" not in page.content
 
 
@@ -174,14 +168,14 @@ def test_mallory_can_not_write_a_caption(client: Client) -> None:
 
 
 def test_mallory_can_not_move_a_caption_to_another_way_back(client: Client) -> None:
-    signed = parse_qs(urlsplit(returning.sign_in_url(AUTHORIZE, name="Photo Printer")).query)["for"][0]
+    signed = parse_qs(urlsplit(return_path.sign_in_url(AUTHORIZE, name="Photo Printer")).query)["for"][0]
     page = client.get("/accounts/sign-in", {"next": "/oauth/authorize?client_id=evil", "for": signed})
     assert not page.context["caption"]
 
 
 def test_a_caption_is_good_for_a_day(client: Client) -> None:
-    address = returning.sign_in_url(AUTHORIZE, name="Photo Printer")
-    with time_machine.travel(time.time() + returning.CAPTION_AGE_SECONDS + 5):
+    address = return_path.sign_in_url(AUTHORIZE, name="Photo Printer")
+    with time_machine.travel(time.time() + return_path.CAPTION_AGE_SECONDS + 5):
         assert not client.get(address).context["caption"]
 
 
@@ -207,7 +201,7 @@ def test_signing_out_ends_the_session(client: Client, alice: User) -> None:
 
 def test_not_you_keeps_the_way_back_and_the_caption(client: Client, alice: User) -> None:
     client.force_login(alice)
-    address = returning.switch_account_url(AUTHORIZE, name="Photo Printer")
+    address = return_path.switch_account_url(AUTHORIZE, name="Photo Printer")
     client.get(address)
     onward = client.post(address)["Location"]
     page = client.get(onward)
@@ -219,7 +213,7 @@ def test_not_you_keeps_the_way_back_and_the_caption(client: Client, alice: User)
 def test_signing_out_with_a_way_back_leads_to_the_sign_in(client: Client, alice: User) -> None:
     client.force_login(alice)
     onward = client.post("/accounts/sign-out", {"next": AUTHORIZE})["Location"]
-    assert onward == returning.sign_in_url(AUTHORIZE)
+    assert onward == return_path.sign_in_url(AUTHORIZE)
     bob = PersonFactory()
     assert sign_in(client, bob.email, query=f"?{urlsplit(onward).query}")["Location"] == AUTHORIZE
 
@@ -258,12 +252,23 @@ def test_other_old_forms_come_back_too(strict: Client, alice: User, path: str) -
     strict.force_login(alice)
     response = strict.post(path, {"nickname": "Typed", "email": "typed@example.com"})
     assert response.status_code == 403
-    assert "Please try again" in text(response)
+    assert "Please try again" in text_of(response)
     assert strict.get("/accounts/profile").status_code == 200
 
 
 def test_an_old_profile_form_of_somebody_signed_out_leads_to_the_sign_in(strict: Client) -> None:
     assert strict.post("/accounts/profile", {"nickname": "Typed"})["Location"].startswith("/accounts/sign-in?next=")
+
+
+@pytest.mark.parametrize(
+    "page", ["authenticator", "passkeys/add", "passkeys/1", "passkeys/1/remove", "recovery-codes/new"]
+)
+def test_an_old_form_of_a_page_that_asks_for_a_proof_leads_to_the_proof(strict: Client, alice: User, page: str) -> None:
+    strict.force_login(alice)
+    path = f"/accounts/security/{page}"
+    assert strict.post(path)["Location"] == f"/accounts/confirm?{urlencode({'next': path})}"
+    assert "open for too long" in text_of(strict.get("/accounts/confirm"))
+    assert Client(enforce_csrf_checks=True).post(path)["Location"] == f"/accounts/sign-in?next={path}"
 
 
 # Guessing (D21) -------------------------------------------------------------------------------------------------------
@@ -283,7 +288,7 @@ def test_the_eleventh_failure_for_an_account_is_refused(alice: User, settings: A
     response = fail(1, alice.email)
     assert response.status_code == 429
     assert 1 <= int(response["Retry-After"]) <= 900
-    assert re.search(r"Too many sign-ins have failed, .* Try again in \d+ (minute|second)s?,", text(response))
+    assert re.search(r"Too many sign-ins have failed, .* Try again in \d+ (minute|second)s?,", text_of(response))
 
 
 def test_the_right_password_is_not_even_looked_at_beyond_the_limit(alice: User, settings: Any) -> None:
@@ -373,4 +378,4 @@ def test_five_people_share_a_browser(client: Client) -> None:
     ("seconds", "words"), [(1, "1 second"), (59, "59 seconds"), (60, "1 minute"), (61, "2 minutes")]
 )
 def test_the_message_says_when_to_retry(seconds: int, words: str) -> None:
-    assert f"Try again in {words}, or" in throttling.retry_message(seconds)
+    assert f"Try again in {words}, or" in AccountFault.SIGN_IN_LIMITED.translate(seconds=seconds)

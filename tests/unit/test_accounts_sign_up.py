@@ -15,39 +15,17 @@ from django.core.management import CommandError, call_command
 from django.test import Client
 from django.utils import timezone
 
-from accounts import hashing, invitations
-from accounts.adapter import AccountAdapter
-from accounts.credentials import set_active
 from accounts.models import User
-from accounts.sign_up import SignUpForm
+from accounts.passwords import hashing
+from accounts.sessions.credential_changes import set_active
+from accounts.sign_in import who_may_sign_up
+from accounts.sign_in.adapter import AccountAdapter
+from accounts.sign_in.sign_up import SignUpForm
 from tests.factories import PASSWORD, PersonFactory
+from tests.pages import AUTHORIZE, CODE_PAGE, NEW, SIGN_UP, deliver_all, html_of, mailed_code, sign_in, sign_up
+from tests.sending import choose_password_by_mail
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("fresh_counters")]
-
-SIGN_UP = "/accounts/sign-up"
-CODE_PAGE = "/accounts/confirm-email"
-AUTHORIZE = "/oauth/authorize?client_id=photo&state=a%20b"
-NEW = {"email": "New@Example.org", "nickname": "Nia", "password1": "a long enough phrase"}
-
-
-def sign_up(browser: Client, path: str = SIGN_UP, **changes: str) -> Any:
-    return browser.post(path, NEW | changes)
-
-
-def code() -> str:
-    """The code of the newest mail, which stands on a line of its own."""
-    found = re.search(r"^\s*([A-Z0-9]{3,}(?:-?[A-Z0-9]{3,})*)\s*$", mail.outbox[-1].body, re.MULTILINE)
-    assert found, mail.outbox[-1].body
-    return found[1]
-
-
-def text_of(answer: Any) -> str:
-    return str(answer.content.decode())
-
-
-@pytest.fixture
-def is_open(settings: Any) -> None:
-    settings.SIGN_UP = "open"
 
 
 @pytest.fixture
@@ -58,20 +36,20 @@ def by_invitation(settings: Any) -> None:
 # Open ----------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.usefixtures("is_open")
+@pytest.mark.usefixtures("sign_up_is_open")
 def test_a_person_signs_up_confirms_the_address_and_goes_on(client: Client) -> None:
     answer = sign_up(client, next=AUTHORIZE)
     assert answer["Location"].startswith(CODE_PAGE)
     person = User.objects.get()
     assert (person.email, person.nickname, person.email_verified_at) == ("new@example.org", "Nia", None)
-    answer = client.post(CODE_PAGE, {"code": code()})
+    answer = client.post(CODE_PAGE, {"code": mailed_code()})
     assert answer["Location"] == AUTHORIZE
     person.refresh_from_db()
     assert person.email_verified_at is not None
     assert client.get("/accounts/profile").status_code == 200
 
 
-@pytest.mark.usefixtures("is_open")
+@pytest.mark.usefixtures("sign_up_is_open")
 def test_without_the_code_nobody_is_signed_in(client: Client) -> None:
     sign_up(client)
     assert client.get("/accounts/profile").status_code == 302
@@ -79,18 +57,18 @@ def test_without_the_code_nobody_is_signed_in(client: Client) -> None:
     assert client.get("/accounts/profile").status_code == 302
 
 
-@pytest.mark.usefixtures("is_open")
+@pytest.mark.usefixtures("sign_up_is_open")
 def test_a_taken_address_looks_the_same_and_its_owner_gets_a_mail(client: Client, alice: User) -> None:
     answer, other = sign_up(client, email=alice.email), sign_up(Client())
     assert (answer.status_code, answer["Location"]) == (other.status_code, other["Location"])
-    pages = [text_of(each.get(CODE_PAGE)) for each in (client,)]
+    pages = [html_of(each.get(CODE_PAGE)) for each in (client,)]
     assert alice.email in pages[0]
     assert mail.outbox[0].subject.startswith("You already have an account")
     assert mail.outbox[0].to == [alice.email]
     assert User.objects.count() == 2
 
 
-@pytest.mark.usefixtures("is_open")
+@pytest.mark.usefixtures("sign_up_is_open")
 def test_an_address_that_is_taken_at_the_same_moment_looks_the_same(
     client: Client, alice: User, monkeypatch: Any
 ) -> None:
@@ -99,7 +77,7 @@ def test_an_address_that_is_taken_at_the_same_moment_looks_the_same(
     assert mail.outbox[-1].subject.startswith("You already have an account")
 
 
-@pytest.mark.usefixtures("is_open")
+@pytest.mark.usefixtures("sign_up_is_open")
 @pytest.mark.parametrize("is_taken", [True, False])
 def test_a_sign_up_hashes_one_password_whether_the_address_is_taken_or_not(
     client: Client, alice: User, monkeypatch: Any, is_taken: bool
@@ -116,20 +94,20 @@ def test_a_sign_up_hashes_one_password_whether_the_address_is_taken_or_not(
     assert len(turns) == 1
 
 
-@pytest.mark.usefixtures("is_open")
+@pytest.mark.usefixtures("sign_up_is_open")
 def test_a_form_that_is_posted_again_leads_to_a_page_that_takes_its_code(client: Client) -> None:
     """In another browser, ten seconds later: more often no code is sent to an address."""
     sign_up(client)
     again = Client()
     with time_machine.travel(time.time() + 11):
         assert sign_up(again, nickname="Ada", next=AUTHORIZE)["Location"].startswith(CODE_PAGE)
-        assert again.post(CODE_PAGE, {"code": code()})["Location"] == AUTHORIZE
+        assert again.post(CODE_PAGE, {"code": mailed_code()})["Location"] == AUTHORIZE
     person = User.objects.get()
     assert person.email_verified_at
     assert person.nickname == "Nia"
 
 
-@pytest.mark.usefixtures("is_open")
+@pytest.mark.usefixtures("sign_up_is_open")
 @pytest.mark.parametrize("which", ["other password", "confirmed", "deactivated", "by passkey"])
 def test_only_the_password_of_an_account_that_is_not_confirmed_gets_a_code(client: Client, which: str) -> None:
     person = PersonFactory(email_verified_at=timezone.now() if which == "confirmed" else None)
@@ -142,7 +120,7 @@ def test_only_the_password_of_an_account_that_is_not_confirmed_gets_a_code(clien
     assert mail.outbox[0].subject.startswith("You already have an account")
 
 
-@pytest.mark.usefixtures("is_open")
+@pytest.mark.usefixtures("sign_up_is_open")
 @pytest.mark.parametrize(
     "changes",
     [
@@ -162,11 +140,11 @@ def test_what_is_refused_keeps_what_was_typed(client: Client, changes: dict[str,
     assert answer.status_code == 200
     assert not User.objects.exists()
     typed = (NEW | changes)["email"]
-    assert not typed.isalnum() or f'value="{typed}"' in text_of(answer)
-    assert NEW["password1"] not in text_of(answer)
+    assert not typed.isalnum() or f'value="{typed}"' in html_of(answer)
+    assert NEW["password1"] not in html_of(answer)
 
 
-@pytest.mark.usefixtures("is_open")
+@pytest.mark.usefixtures("sign_up_is_open")
 def test_a_sign_up_that_must_wait_for_another_hash_stores_nothing(client: Client, monkeypatch: Any) -> None:
     def busy(*_: Any, **__: Any) -> str:
         raise hashing.HashingBusy
@@ -175,38 +153,38 @@ def test_a_sign_up_that_must_wait_for_another_hash_stores_nothing(client: Client
     answer = sign_up(client)
     assert answer.status_code == 503
     assert int(answer["Retry-After"]) > 0
-    assert 'value="Nia"' in text_of(answer)
+    assert 'value="Nia"' in html_of(answer)
     assert not User.objects.exists()
 
 
-@pytest.mark.usefixtures("is_open")
+@pytest.mark.usefixtures("sign_up_is_open")
 def test_the_sign_in_page_leads_to_it_and_keeps_the_request(client: Client) -> None:
-    page = text_of(client.get("/accounts/sign-in", {"next": AUTHORIZE}))
+    page = html_of(client.get("/accounts/sign-in", {"next": AUTHORIZE}))
     found = re.search(rf'href="({SIGN_UP}[^"]*)"', page)
     assert found
     assert parse_qs(urlsplit(found[1].replace("&amp;", "&")).query)["next"] == [AUTHORIZE]
 
 
-@pytest.mark.usefixtures("is_open")
+@pytest.mark.usefixtures("sign_up_is_open")
 def test_a_foreign_address_is_no_way_on(client: Client) -> None:
     sign_up(client, next="https://evil.example/")
-    assert client.post(CODE_PAGE, {"code": code()})["Location"] == "/accounts/profile"
+    assert client.post(CODE_PAGE, {"code": mailed_code()})["Location"] == "/accounts/profile"
 
 
-@pytest.mark.usefixtures("is_open")
+@pytest.mark.usefixtures("sign_up_is_open")
 @pytest.mark.parametrize("path", [SIGN_UP, f"{SIGN_UP}/passkey"])
 def test_the_code_of_an_account_that_was_deleted_meanwhile_leads_to_the_sign_in(client: Client, path: str) -> None:
     sign_up(client, path, next=AUTHORIZE)
     User.objects.all().delete()
-    answer = client.post(CODE_PAGE, {"code": code(), "next": AUTHORIZE})
+    answer = client.post(CODE_PAGE, {"code": mailed_code(), "next": AUTHORIZE})
     assert answer["Location"] == f"/accounts/sign-in?{urlencode({'next': AUTHORIZE})}"
     assert client.get(answer["Location"]).status_code == 200
     sign_up(client, path, email="again@example.org")
-    assert client.post(CODE_PAGE, {"code": code()}).status_code == 302
+    assert client.post(CODE_PAGE, {"code": mailed_code()}).status_code == 302
     assert User.objects.get().email_verified_at
 
 
-@pytest.mark.usefixtures("is_open")
+@pytest.mark.usefixtures("sign_up_is_open")
 def test_an_account_that_is_deleted_at_the_moment_of_the_code_leads_to_the_sign_in(
     client: Client, monkeypatch: Any
 ) -> None:
@@ -218,7 +196,7 @@ def test_an_account_that_is_deleted_at_the_moment_of_the_code_leads_to_the_sign_
         return bool(finish(adapter, request, address))
 
     monkeypatch.setattr(AccountAdapter, "confirm_email", late)
-    assert client.post(CODE_PAGE, {"code": code()})["Location"] == "/accounts/sign-in"
+    assert client.post(CODE_PAGE, {"code": mailed_code()})["Location"] == "/accounts/sign-in"
     assert not User.objects.exists()
 
 
@@ -227,18 +205,18 @@ def test_an_account_that_is_deleted_at_the_moment_of_the_code_leads_to_the_sign_
 
 def test_closed_is_the_default(client: Client) -> None:
     for answer in (client.get(SIGN_UP), sign_up(client)):
-        assert "New accounts are by invitation" in text_of(answer)
+        assert "New accounts are by invitation" in html_of(answer)
     assert not User.objects.exists()
-    assert SIGN_UP not in text_of(client.get("/accounts/sign-in"))
+    assert SIGN_UP not in html_of(client.get("/accounts/sign-in"))
 
 
 @pytest.mark.usefixtures("by_invitation")
 def test_an_invited_person_signs_up_with_that_address_only(client: Client) -> None:
-    path = invitations.link("new@example.org").removeprefix("http://testserver")
-    assert 'value="new@example.org"' in text_of(client.get(path))
-    assert "for another address" in text_of(sign_up(client, path, email="mallory@example.org"))
+    path = who_may_sign_up.link("new@example.org").removeprefix("http://testserver")
+    assert 'value="new@example.org"' in html_of(client.get(path))
+    assert "for another address" in html_of(sign_up(client, path, email="mallory@example.org"))
     assert sign_up(client, path)["Location"].startswith(CODE_PAGE)
-    assert client.post(CODE_PAGE, {"code": code()}).status_code == 302
+    assert client.post(CODE_PAGE, {"code": mailed_code()}).status_code == 302
     assert client.get("/accounts/profile").status_code == 200
 
 
@@ -251,9 +229,9 @@ def test_without_an_invitation_nobody_signs_up(client: Client, seal: str) -> Non
 
 @pytest.mark.usefixtures("by_invitation")
 def test_an_invitation_ends_after_seven_days(client: Client) -> None:
-    path = invitations.link("new@example.org").removeprefix("http://testserver")
-    with time_machine.travel(time.time() + invitations.AGE_SECONDS + 2):
-        assert "older than seven days" in text_of(client.get(path))
+    path = who_may_sign_up.link("new@example.org").removeprefix("http://testserver")
+    with time_machine.travel(time.time() + who_may_sign_up.AGE_SECONDS + 2):
+        assert "older than seven days" in html_of(client.get(path))
 
 
 def test_the_operator_invites(settings: Any, capsys: Any, alice: User) -> None:
@@ -272,5 +250,23 @@ def test_the_operator_invites(settings: Any, capsys: Any, alice: User) -> None:
 
 def test_a_person_who_is_signed_in_goes_on(client: Client, alice: User, settings: Any) -> None:
     settings.SIGN_UP = "open"
-    client.post("/accounts/sign-in", {"login": alice.email, "password": PASSWORD})
+    sign_in(client, alice.email)
     assert client.get(SIGN_UP)["Location"] == "/accounts/profile"
+
+
+def test_a_nickname_of_a_sign_up_that_nobody_confirmed_does_not_survive_a_password_by_mail(
+    client: Client, settings: Any
+) -> None:
+    settings.SIGN_UP = "open"
+    form = {"email": "victim@example.org", "nickname": "Free money at attacker.example", "password1": PASSWORD}
+    Client().post("/accounts/sign-up", form)
+    choose_password_by_mail(User.objects.get(email="victim@example.org"), client)
+    deliver_all()
+    assert User.objects.get(email="victim@example.org").nickname == ""
+    assert not any("Free money" in f"{each.subject} {each.body}" for each in mail.outbox)
+
+
+def test_a_nickname_that_an_operator_gave_survives_a_password_by_mail(client: Client) -> None:
+    person = PersonFactory(nickname="Bea", email_verified_at=None)
+    choose_password_by_mail(person, client)
+    assert User.objects.get(pk=person.pk).nickname == "Bea"

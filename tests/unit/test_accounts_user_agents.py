@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from accounts.user_agents import browser_name
-
-FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
+from accounts.sessions.user_agents import browser_name
+from tests.pages import FIREFOX
 
 
 @pytest.mark.parametrize(

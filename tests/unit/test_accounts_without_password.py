@@ -13,44 +13,30 @@ from django.core import mail
 from django.test import Client
 from django.urls import reverse
 
-from accounts import invitations, passkeys, returning
-from accounts.credentials import set_active, set_password
+from accounts import return_path
+from accounts.factors import passkeys
 from accounts.models import User
+from accounts.sessions.credential_changes import set_active, set_password
+from accounts.sign_in import who_may_sign_up
 from tests.factories import PASSWORD
-from tests.unit.test_accounts_passkeys import (
-    ADD,
-    SIGN_IN,
-    Device,
-    add,
-    creation,
-    is_signed_in,
-    over_http,
-    request_options,
-)
-from tests.unit.test_accounts_sign_up import CODE_PAGE, NEW, code, text_of
+from tests.factors import ADD, PASSKEY, SECOND, Device, add, creation, request_options
+from tests.pages import AUTHORIZE, CODE_PAGE, NEW, choose, html_of, is_signed_in, mailed_code, mailed_path, with_session
 
-__all__ = ["over_http"]  # a fixture of these tests, too
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("fresh_counters", "is_open")]
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("fresh_counters", "sign_up_is_open", "passkeys_over_http")]
 
 SIGN_UP = "/accounts/sign-up/passkey"
 FIRST = "/accounts/sign-up/passkey/add"
-AUTHORIZE = "/oauth/authorize?client_id=photo&state=a%20b"
-
-
-@pytest.fixture
-def is_open(settings: Any) -> None:
-    settings.SIGN_UP = "open"
 
 
 def options(browser: Client) -> dict[str, Any]:
-    found = re.search(r'<script[^>]*type="application/json">(.*?)</script>', text_of(browser.get(FIRST)))
+    found = re.search(r'<script[^>]*type="application/json">(.*?)</script>', html_of(browser.get(FIRST)))
     assert found
     return dict(json.loads(found[1])["publicKey"])
 
 
 def up_to_the_passkey(browser: Client, **changes: str) -> None:
     browser.post(SIGN_UP, NEW | changes)
-    assert browser.post(CODE_PAGE, {"code": code()})["Location"].partition("?")[0] == FIRST
+    assert browser.post(CODE_PAGE, {"code": mailed_code()})["Location"].partition("?")[0] == FIRST
 
 
 def post(browser: Client, answer: dict[str, Any]) -> Any:
@@ -58,7 +44,7 @@ def post(browser: Client, answer: dict[str, Any]) -> Any:
 
 
 @pytest.fixture
-def browser(client: Client) -> Client:
+def owner(client: Client) -> Client:
     """A person has signed up with a passkey, and is signed in."""
     up_to_the_passkey(client)
     assert post(client, Device().made(options(client))).status_code == 302
@@ -66,12 +52,12 @@ def browser(client: Client) -> Client:
 
 
 def test_a_person_signs_up_with_a_passkey_and_goes_on(client: Client) -> None:
-    address = returning.sign_in_url(AUTHORIZE, name="Photo Printer").replace("sign-in", "sign-up/passkey")
+    address = return_path.sign_in_url(AUTHORIZE, name="Photo Printer").replace("sign-in", "sign-up/passkey")
     answer = client.post(address, NEW | {"next": AUTHORIZE})
-    assert "Photo Printer" in text_of(client.get(answer["Location"]))
+    assert "Photo Printer" in html_of(client.get(answer["Location"]))
     assert client.get(FIRST, follow=True).redirect_chain[-1][0].startswith(CODE_PAGE), "the address comes first"
-    answer = client.post(answer["Location"], {"code": code(), "next": AUTHORIZE})
-    assert "Photo Printer" in text_of(client.get(answer["Location"]))
+    answer = client.post(answer["Location"], {"code": mailed_code(), "next": AUTHORIZE})
+    assert "Photo Printer" in html_of(client.get(answer["Location"]))
     assert not is_signed_in(client)
     assert post(client, Device().made(options(client)))["Location"] == AUTHORIZE
     person = User.objects.get()
@@ -83,15 +69,15 @@ def test_a_person_signs_up_with_a_passkey_and_goes_on(client: Client) -> None:
 def test_a_taken_address_looks_the_same(client: Client, alice: User) -> None:
     taken, new = client.post(SIGN_UP, NEW | {"email": alice.email}), Client().post(SIGN_UP, NEW)
     assert (taken.status_code, taken["Location"]) == (new.status_code, new["Location"])
-    assert text_of(client.get(CODE_PAGE)).count(alice.email) == 1
+    assert html_of(client.get(CODE_PAGE)).count(alice.email) == 1
     assert mail.outbox[0].subject.startswith("You already have an account")
 
 
 def test_a_passkey_takes_the_invitation_along(client: Client, settings: Any) -> None:
     settings.SIGN_UP = "invitation"
     assert b"by invitation" in client.get(SIGN_UP).content
-    link = invitations.link("new@example.org")
-    action = re.search(r'formaction="([^"]+)"', text_of(client.get(link)))
+    link = who_may_sign_up.link("new@example.org")
+    action = re.search(r'formaction="([^"]+)"', html_of(client.get(link)))
     assert action
     client.post(SIGN_UP, NEW)
     assert not User.objects.exists()
@@ -100,9 +86,9 @@ def test_a_passkey_takes_the_invitation_along(client: Client, settings: Any) -> 
 
 
 def test_where_passkeys_are_not_possible_none_is_offered(client: Client, monkeypatch: Any) -> None:
-    assert "formaction" in text_of(client.get("/accounts/sign-up"))
+    assert "formaction" in html_of(client.get("/accounts/sign-up"))
     monkeypatch.setattr(passkeys, "host", lambda: "192.0.2.1")
-    assert "formaction" not in text_of(client.get("/accounts/sign-up"))
+    assert "formaction" not in html_of(client.get("/accounts/sign-up"))
     assert client.get(SIGN_UP)["Location"] == "/accounts/sign-up"
 
 
@@ -127,10 +113,10 @@ def test_an_open_sign_up_adds_no_passkey_once_the_credentials_have_ended(client:
 @pytest.mark.parametrize("method", ["get", "post"])
 def test_a_lost_cookie_leads_to_the_sign_in_of_the_request(client: Client, settings: Any, method: str) -> None:
     settings.SIGN_UP = "invitation"  # without an invitation, the sign-up page leads nowhere
-    address = returning.sign_in_url(AUTHORIZE, name="Photo Printer").replace("/accounts/sign-in", FIRST)
+    address = return_path.sign_in_url(AUTHORIZE, name="Photo Printer").replace("/accounts/sign-in", FIRST)
     answer = getattr(client, method)(address)
     assert answer["Location"] == address.replace(FIRST, "/accounts/sign-in")
-    assert "Photo Printer" in text_of(client.get(answer["Location"]))
+    assert "Photo Printer" in html_of(client.get(answer["Location"]))
 
 
 def test_nonsense_is_no_passkey_and_the_page_stays(client: Client) -> None:
@@ -141,17 +127,16 @@ def test_nonsense_is_no_passkey_and_the_page_stays(client: Client) -> None:
     assert post(client, Device().made(options(client))).status_code == 302
 
 
-def test_the_last_passkey_stays_until_there_is_a_password(browser: Client) -> None:
+def test_the_last_passkey_stays_until_there_is_a_password(owner: Client) -> None:
     person = User.objects.get()
-    assert add_fresh(browser, Device()).status_code == 302
+    assert add_fresh(owner, Device()).status_code == 302
     first, last = Authenticator.objects.filter(type="webauthn").order_by("pk")
     for passkey, is_removed in ((first, True), (last, False)):
-        browser.post(reverse("mfa_remove_webauthn", args=[passkey.pk]))
+        owner.post(reverse("mfa_remove_webauthn", args=[passkey.pk]))
         assert Authenticator.objects.filter(pk=passkey.pk).exists() is not is_removed
     person.set_password(PASSWORD)
     person.save()
-    browser = Client()
-    browser.force_login(person)
+    browser = with_session(person)
     browser.post("/accounts/confirm", {"password": PASSWORD})
     browser.post(reverse("mfa_remove_webauthn", args=[last.pk]))
     assert not Authenticator.objects.exists()
@@ -165,32 +150,28 @@ def test_a_password_by_mail_makes_the_passkey_the_second_factor(client: Client, 
     post(client, device.made(options(client)))
     if has_signed_in:
         client.post("/accounts/sign-out")
-        client.post(SIGN_IN, {"credential": json.dumps(device.signed(request_options(client)))})
+        client.post(PASSKEY, {"credential": json.dumps(device.signed(request_options(client)))})
     assert is_signed_in(client)
     page = client.get("/accounts/password/reset", {"next": AUTHORIZE})
     client.post("/accounts/password/reset", {"email": "new@example.org", "next": page.context["redirect_field_value"]})
-    link = re.search(r"/accounts/password/reset/\S+-\S+", str(mail.outbox[-1].body))
-    assert link
-    form = client.get(client.get(link[0])["Location"]).context["action_url"]
-    answer = client.post(form, {"password1": PASSWORD, "password2": PASSWORD})
-    second = "/accounts/sign-in/code"
-    assert answer["Location"].partition("?")[0] == second
+    answer = choose(client, mailed_path(), PASSWORD)
+    assert answer["Location"].partition("?")[0] == SECOND
     assert not is_signed_in(client)
     page = client.get(answer["Location"])
     assert page.status_code == 200
-    assert "Your new password is saved." in text_of(page)
-    assert "You are signed out" not in text_of(page)
-    found = page.context["js_data"]["request_options"]["publicKey"]
-    answer = client.post(second, {"credential": json.dumps(device.signed(found))})
+    assert "Your new password is saved." in html_of(page)
+    assert "You are signed out" not in html_of(page)
+    found = client.get(f"{SECOND}/passkey").json()["request_options"]["publicKey"]
+    answer = client.post(SECOND, {"credential": json.dumps(device.signed(found))})
     assert answer["Location"] == AUTHORIZE
     assert is_signed_in(client)
 
 
 @pytest.mark.parametrize("path", ["/accounts/delete", "/accounts/email", ADD])
-def test_a_session_is_not_enough_for_a_change(browser: Client, path: str) -> None:
-    answer = browser.get(path, follow=True)
+def test_a_session_is_not_enough_for_a_change(owner: Client, path: str) -> None:
+    answer = owner.get(path, follow=True)
     assert answer.redirect_chain[-1][0].startswith(("/accounts/confirm/passkey", "/accounts/confirm/code"))
-    assert browser.get("/accounts/password/change")["Location"] == "/accounts/password/reset"
+    assert owner.get("/accounts/password/change")["Location"] == "/accounts/password/reset"
 
 
 def add_fresh(browser: Client, device: Device) -> Any:

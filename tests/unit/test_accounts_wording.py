@@ -8,6 +8,7 @@ import pytest
 from django.test import Client
 
 from tests.factories import PASSWORD, PersonFactory
+from tests.pages import sign_in
 
 
 @pytest.mark.django_db
@@ -22,7 +23,7 @@ from tests.factories import PASSWORD, PersonFactory
 )
 def test_an_error_of_allauth_is_in_our_words(client: Client, language: str, text: str) -> None:
     person = PersonFactory()
-    client.post("/accounts/sign-in", {"login": person.email, "password": PASSWORD})
+    sign_in(client, person.email)
     form = {"oldpassword": PASSWORD, "password1": "another battery staple", "password2": "a different one"}
     page = client.post("/accounts/password/change", form, headers={"accept-language": language})
     assert text in html.unescape(page.content.decode())

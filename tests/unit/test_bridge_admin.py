@@ -7,11 +7,12 @@ import pytest
 from django.urls import reverse
 from PIL import Image
 
-from oauth_bridge.credentials import digest_of
-from oauth_bridge.errors import RequestError
+from config.infrastructure.errors import RequestError
 from oauth_bridge.models import Application, ApplicationSecret, Consent
+from oauth_bridge.random_values import digest_of
 from oauth_bridge.storage import tokens
 from tests.factories import ConsentFactory, PersonFactory, TokenFactory
+from tests.pages import secret_on
 
 ADD = "/admin/oauth_bridge/application/add/"
 FORM = {
@@ -24,21 +25,9 @@ FORM = {
 
 
 @pytest.fixture
-def administrator(db, client, django_user_model):
-    person = django_user_model.objects.create_superuser("admin@example.com", "a long enough one", nickname="Admin")
-    client.force_login(person)
-    return client
-
-
-@pytest.fixture
-def registered(administrator):
-    answer = administrator.post(ADD, FORM)
-    return administrator, answer, Application.objects.get()
-
-
-def secret_on(page):
-    found = re.search(r">\s*([A-Za-z0-9_-]{43})\s*<", page.content.decode())
-    return found[1] if found else None
+def registered(admin_client):
+    answer = admin_client.post(ADD, FORM)
+    return admin_client, answer, Application.objects.get()
 
 
 def test_registering_leads_to_a_page_that_shows_the_secret_once(registered):
@@ -73,16 +62,14 @@ def test_the_secret_of_one_application_is_not_shown_on_the_page_of_another(regis
     assert cookie["samesite"] == "Strict"
 
 
-def test_a_public_application_has_no_secret(administrator):
-    administrator.post(ADD, {**FORM, "client_type": "public"})
+def test_a_public_application_has_no_secret(admin_client):
+    admin_client.post(ADD, {**FORM, "client_type": "public"})
     assert Application.objects.get().client_type == "public"
     assert not ApplicationSecret.objects.exists()
 
 
-def test_every_bad_address_is_named_and_what_was_typed_stays(administrator):
-    page = administrator.post(
-        ADD, {**FORM, "redirect_uris": "http://a.example/\nhttps://b.example/#x"}
-    ).content.decode()
+def test_every_bad_address_is_named_and_what_was_typed_stays(admin_client):
+    page = admin_client.post(ADD, {**FORM, "redirect_uris": "http://a.example/\nhttps://b.example/#x"}).content.decode()
     assert "http://a.example/: http is possible on this machine only" in page
     assert "https://b.example/#x: a fragment" in page
     assert "Reading List" in page
@@ -107,30 +94,30 @@ def test_what_people_see_of_an_application_is_typed_in_here(registered):
 
 
 @pytest.mark.parametrize("field", ["name", "homepage", "redirect_uris"])
-def test_a_nul_is_an_error_of_its_field(administrator, field):
-    answer = administrator.post(ADD, {**FORM, field: FORM[field] + "\x00"})
+def test_a_nul_is_an_error_of_its_field(admin_client, field):
+    answer = admin_client.post(ADD, {**FORM, field: FORM[field] + "\x00"})
     assert answer.status_code == 200
     assert not Application.objects.exists()
 
 
-def test_a_logo_is_stored_anew_and_served_as_png(administrator, settings, tmp_path):
+def test_a_logo_is_stored_anew_and_served_as_png(admin_client, settings, tmp_path):
     settings.MEDIA_ROOT = tmp_path
     picture = io.BytesIO()
     Image.new("RGB", (300, 200), "teal").save(picture, "JPEG")
     picture.seek(0)
     picture.name = "logo.jpg"
-    administrator.post(ADD, {**FORM, "new_logo": picture})
+    admin_client.post(ADD, {**FORM, "new_logo": picture})
     application = Application.objects.get()
-    answer = administrator.get(reverse("logo", args=[application.logo]))
+    answer = admin_client.get(reverse("logo", args=[application.logo]))
     assert answer["Content-Type"] == "image/png"
     assert "immutable" in answer["Cache-Control"]
     assert Image.open(io.BytesIO(answer.content)).size[0] == 256
 
 
-def test_a_file_that_is_no_picture_is_a_clear_error(administrator):
+def test_a_file_that_is_no_picture_is_a_clear_error(admin_client):
     upload = io.BytesIO(b"<svg onload=alert(1)>")
     upload.name = "logo.png"
-    page = administrator.post(ADD, {**FORM, "new_logo": upload})
+    page = admin_client.post(ADD, {**FORM, "new_logo": upload})
     assert page.status_code == 200
     assert "picture" in page.content.decode().lower() or "image" in page.content.decode().lower()
     assert not Application.objects.exists()
@@ -147,8 +134,8 @@ def test_switching_off_and_on_is_recorded(registered):
     assert "Switched on." in history
 
 
-def test_no_table_of_credentials_is_in_the_admin(administrator):
-    index = administrator.get("/admin/").content.decode()
+def test_no_table_of_credentials_is_in_the_admin(admin_client):
+    index = admin_client.get("/admin/").content.decode()
     assert "Application" in index
     for hidden in ("token", "Token", "ecret", "ession", "code"):
         assert f"/{hidden}" not in re.sub(r"<(link|script)[^>]*>", "", index)
@@ -165,8 +152,8 @@ def test_no_table_of_credentials_is_in_the_admin(administrator):
         "/admin/oauth_bridge/application/?client_type=%00",
     ],
 )
-def test_a_list_answers_no_question_that_its_page_does_not_offer(administrator, lookup):
-    assert administrator.get(lookup).status_code in (302, 400)
+def test_a_list_answers_no_question_that_its_page_does_not_offer(admin_client, lookup):
+    assert admin_client.get(lookup).status_code in (302, 400)
 
 
 @pytest.mark.parametrize("offered", ["application/?is_enabled__exact=1", "application/?client_type__exact=public&q=x"])
@@ -174,8 +161,8 @@ def test_the_filters_of_a_list_work(registered, offered):
     assert registered[0].get(f"/admin/oauth_bridge/{offered}").status_code == 200
 
 
-def test_a_name_cannot_turn_the_text_of_a_page_around(administrator):
-    administrator.post(ADD, {**FORM, "name": "Bank\u202egro.live"})
+def test_a_name_cannot_turn_the_text_of_a_page_around(admin_client):
+    admin_client.post(ADD, {**FORM, "name": "Bank\u202egro.live"})
     assert not Application.objects.exists()
 
 

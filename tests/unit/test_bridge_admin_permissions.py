@@ -7,13 +7,13 @@ from collections.abc import Callable
 
 import pytest
 from django.contrib.auth.models import Permission
-from django.http import HttpResponse
 from django.test import Client
 from django.urls import reverse
 
 from oauth_bridge.models import Application, ApplicationSecret
 from tests.factories import ApplicationFactory, PersonFactory
 from tests.matrix import contract
+from tests.pages import admin_browser, secret_on, text_of, with_session
 
 pytestmark = pytest.mark.django_db
 
@@ -44,24 +44,13 @@ def staff() -> Staff:
         assert len(permissions) == len(names)
         person = PersonFactory(is_staff=True, nickname="Mallory")
         person.user_permissions.set(permissions)
-        client = Client()
-        client.force_login(person)
-        return client
+        return with_session(person)
 
     return browser
 
 
 def page_of(application: Application, name: str = "secret") -> str:
     return reverse(f"admin:oauth_bridge_application_{name}", args=[application.pk])
-
-
-def text_of(page: HttpResponse) -> str:
-    return " ".join(re.sub(r"<[^>]*>", " ", page.content.decode()).split())
-
-
-def secret_on(page: HttpResponse) -> str | None:
-    found = re.search(r">\s*([A-Za-z0-9_-]{43})\s*<", page.content.decode())
-    return found[1] if found else None
 
 
 def others(*names: str) -> list[str]:
@@ -92,8 +81,7 @@ def test_a_new_secret_is_shown_to_nobody_else_in_the_same_browser(staff: Staff) 
     answer = alice.post(f"{LIST}add/", FORM)
     mallory.cookies["new_client_secret"] = answer.cookies["new_client_secret"].value
     assert mallory.get(answer["Location"]).status_code == 403
-    root = Client()
-    root.force_login(PersonFactory(is_staff=True, is_superuser=True))
+    root = admin_browser()
     root.cookies["new_client_secret"] = answer.cookies["new_client_secret"].value
     assert secret_on(root.get(answer["Location"])) is None
 
@@ -214,8 +202,7 @@ def test_without_a_permission_to_look_nothing_is_shown(staff: Staff, names: list
 
 
 def test_a_superuser_may_do_it_all() -> None:
-    browser = Client()
-    browser.force_login(PersonFactory(is_staff=True, is_superuser=True))
+    browser = admin_browser()
     answer = browser.post(f"{LIST}add/", {**FORM, "is_trusted": "on"})
     assert Application.objects.get().is_trusted
     assert secret_on(browser.get(answer["Location"]))

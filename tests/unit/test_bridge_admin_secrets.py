@@ -1,15 +1,15 @@
 """Rotating a client secret in Django admin: with an overlap, or at once when it has leaked."""
 
-import re
 from datetime import UTC, datetime, timedelta
 
 import pytest
 import time_machine
 from django.urls import reverse
 
-from oauth_bridge.credentials import digest_of
 from oauth_bridge.models import Application
+from oauth_bridge.random_values import digest_of
 from oauth_bridge.storage import applications, client_secrets
+from tests.pages import secret_on, text_of
 
 START = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
@@ -25,24 +25,8 @@ def made(clock):
     return applications.register(name="Reading List", redirect_uris=["https://reading.example/callback"])
 
 
-@pytest.fixture
-def administrator(clock, client, django_user_model):
-    person = django_user_model.objects.create_superuser("admin@example.com", "a long enough one", nickname="Admin")
-    client.force_login(person)
-    return client
-
-
 def page_of(application, name="secret"):
     return reverse(f"admin:oauth_bridge_application_{name}", args=[application.pk])
-
-
-def secret_on(page):
-    found = re.search(r">\s*([A-Za-z0-9_-]{43})\s*<", page.content.decode())
-    return found[1] if found else None
-
-
-def words(page):
-    return " ".join(re.sub(r"<[^>]*>", " ", page.content.decode()).split())
 
 
 def working(application):
@@ -53,79 +37,85 @@ def working(application):
     ("hours", "until"),
     [(1, "21 November 2026, 13:00"), (24, "22 November 2026, 12:00"), (168, "28 November 2026, 12:00")],
 )
-def test_the_old_secret_works_for_as_long_as_was_chosen(administrator, made, hours, until):
+def test_the_old_secret_works_for_as_long_as_was_chosen(admin_client, made, hours, until):
     application, old = made
-    answer = administrator.post(page_of(application), {"overlap": hours})
+    answer = admin_client.post(page_of(application), {"overlap": hours})
     assert answer.status_code == 303
-    page = administrator.get(answer["Location"])
+    page = admin_client.get(answer["Location"])
     new = secret_on(page)
-    assert f"Works until {until}" in words(page)
+    assert f"Works until {until}" in text_of(page)
     assert working(application) == [digest_of(new), digest_of(old)]
     assert application.secrets.last().expires_at == START + timedelta(hours=hours)
-    assert secret_on(administrator.get(answer["Location"])) is None
+    assert secret_on(admin_client.get(answer["Location"])) is None
 
 
-def test_a_leaked_secret_is_ended_at_once_when_that_is_confirmed(administrator, made):
+def test_a_leaked_secret_is_ended_at_once_when_that_is_confirmed(admin_client, made):
     application, _leaked = made
-    page = administrator.post(page_of(application), {"overlap": "0"})
-    assert "Confirm that the older secrets are to end at once." in words(page)
+    page = admin_client.post(page_of(application), {"overlap": "0"})
+    assert "Confirm that the older secrets are to end at once." in text_of(page)
     assert application.secrets.count() == 1
 
-    answer = administrator.post(page_of(application), {"overlap": "0", "confirmed": "on"})
-    page = administrator.get(answer["Location"])
-    assert "Ended 21 November 2026, 12:00" in words(page)
+    answer = admin_client.post(page_of(application), {"overlap": "0", "confirmed": "on"})
+    page = admin_client.get(answer["Location"])
+    assert "Ended 21 November 2026, 12:00" in text_of(page)
     assert working(application) == [digest_of(secret_on(page))]
 
 
 @pytest.mark.parametrize("data", [{}, {"overlap": ""}, {"overlap": "2"}, {"overlap": "x"}, {"confirmed": "on"}])
-def test_a_form_without_a_choice_makes_no_secret(administrator, made, data):
+def test_a_form_without_a_choice_makes_no_secret(admin_client, made, data):
     application, old = made
-    page = administrator.post(page_of(application), data)
+    page = admin_client.post(page_of(application), data)
     assert page.status_code == 200
     assert 'class="errornote"' in page.content.decode()
     assert working(application) == [digest_of(old)]
 
 
-def test_more_secrets_than_can_work_are_refused_in_words(administrator, made):
+def test_more_secrets_than_can_work_are_refused_in_words(admin_client, made):
     application, _ = made
     for _ in range(client_secrets.MOST_WORKING - 1):
         client_secrets.rotate(application)
-    page = administrator.post(page_of(application), {"overlap": "24"})
-    assert "Too many secrets still work." in words(page)
+    page = admin_client.post(page_of(application), {"overlap": "24"})
+    assert "Too many secrets still work." in text_of(page)
     assert len(working(application)) == client_secrets.MOST_WORKING
 
 
-def test_both_pages_tell_of_each_secret_what_is_known(administrator, made, clock):
+def test_both_pages_tell_of_each_secret_what_is_known(admin_client, made, clock):
     application, old = made
     application.secrets.update(last_used_at=START - timedelta(minutes=5))
     new = client_secrets.rotate(application, timedelta(hours=1)).secret
     for name in ("secret", "change"):
         clock.move_to(START)
-        said = words(administrator.get(page_of(application, name)))
+        said = text_of(admin_client.get(page_of(application, name)))
         assert "Works Never used No." in said
         assert "Works until 21 November 2026, 13:00 Last used 21 November 2026, 11:55 No." in said
         assert "made 21 November 2026, 12:00" in said
         clock.move_to(START + timedelta(hours=1))
-        page = administrator.get(page_of(application, name))
-        assert "Ended 21 November 2026, 13:00" in words(page)
+        page = admin_client.get(page_of(application, name))
+        assert "Ended 21 November 2026, 13:00" in text_of(page)
         for credential in (old, new):
             assert credential not in page.content.decode()
             assert digest_of(credential).hex() not in page.content.decode()
 
 
-def test_rotations_are_in_the_history(administrator, made):
+def test_rotations_are_in_the_history(admin_client, made):
     application, _ = made
-    administrator.post(page_of(application), {"overlap": "24"})
-    administrator.post(page_of(application), {"overlap": "0", "confirmed": "on"})
-    said = words(administrator.get(page_of(application, "history")))
+    admin_client.post(page_of(application), {"overlap": "24"})
+    admin_client.post(page_of(application), {"overlap": "0", "confirmed": "on"})
+    said = text_of(admin_client.get(page_of(application, "history")))
     assert "New client secret; the older ones work for 24 hours at most." in said
     assert "New client secret; the older ones ended at once." in said
 
 
-def test_a_public_application_is_told_to_have_no_secret(administrator):
+def test_a_public_application_is_told_to_have_no_secret(admin_client):
     public = Application.objects.create(name="Public", redirect_uris="https://a.example/", client_type="public")
-    for answer in (administrator.get(page_of(public)), administrator.post(page_of(public), {"overlap": "24"})):
+    for answer in (admin_client.get(page_of(public)), admin_client.post(page_of(public), {"overlap": "24"})):
         assert answer.status_code == 302
-    assert "This application is public: it has no secret." in words(administrator.get(answer["Location"]))
-    assert "Client secrets" not in words(administrator.get(page_of(public, "change")))
+    assert "This application is public: it has no secret." in text_of(admin_client.get(answer["Location"]))
+    assert "Client secrets" not in text_of(admin_client.get(page_of(public, "change")))
     assert not public.secrets.exists()
+
+
+def test_an_application_that_was_deleted_meanwhile_is_told_to_be_gone(admin_client):
+    page = admin_client.get("/admin/oauth_bridge/application/999999/secret/", follow=True)
+    assert page.redirect_chain == [("/admin/", 302)]
+    assert "doesn’t exist" in page.content.decode()

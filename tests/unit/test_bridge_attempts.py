@@ -10,8 +10,8 @@ import time_machine
 from django.utils import timezone
 
 from oauth_bridge.consent.request import new_attempt
-from oauth_bridge.credentials import digest_of
 from oauth_bridge.models import AuthorizationCode
+from oauth_bridge.random_values import digest_of
 from oauth_bridge.storage import codes
 from tests.factories import ApplicationFactory, PersonFactory
 
@@ -42,3 +42,13 @@ def test_of_a_double_click_the_later_request_keeps_its_code_even_if_it_is_faster
     again = codes.issue(attempt, person, clicked - timedelta(seconds=5))
     row.refresh_from_db()
     assert row.digest == digest_of(again)
+
+
+@pytest.mark.django_db
+def test_the_code_of_an_attempt_is_never_replaced_for_another_application() -> None:
+    applications, person, attempt = [ApplicationFactory(), ApplicationFactory()], PersonFactory(), uuid4()
+    own, other = (codes.Attempt(attempt, each.row, each.redirect_uri, "profile", "") for each in applications)
+    code = codes.issue(own, person)
+    with pytest.raises(codes.AlreadyRedeemed):
+        codes.issue(other, person)
+    assert AuthorizationCode.objects.get(attempt=attempt).digest == digest_of(code)

@@ -6,10 +6,12 @@ import pytest
 from django.db.models import Model
 from django.utils import timezone
 
-from oauth_bridge.credentials import new_credential
-from oauth_bridge.errors import Fault, RequestError
-from oauth_bridge.models import AccessToken, Application, AuthorizationCode
-from oauth_bridge.storage import client_secrets, codes, purging, tokens
+from config.infrastructure.errors import RequestError
+from oauth_bridge.errors import OAuthFault
+from oauth_bridge.maintenance import purging
+from oauth_bridge.models import AccessToken, AuthorizationCode
+from oauth_bridge.random_values import new_credential
+from oauth_bridge.storage import codes, tokens
 from tests.factories import CodeFactory, TokenFactory
 
 pytestmark = pytest.mark.django_db
@@ -28,18 +30,17 @@ def test_a_token_without_its_person_or_application_is_refused(whose: str) -> Non
     vanish(getattr(token.row, whose))
     with pytest.raises(RequestError) as refused:
         tokens.read(token.raw)
-    assert refused.value.fault is Fault.TOKEN_REVOKED
+    assert refused.value.fault is OAuthFault.TOKEN_REVOKED
 
 
 def test_a_code_without_its_person_is_redeemed_by_nobody() -> None:
     code = CodeFactory()
     vanish(code.row.user)
-    client = client_secrets.Client(code.row.application_id, "", Application.CLIENT_CONFIDENTIAL, True)
     form = {"code": code.raw}
-    assert not codes.redeem(form, client.pk, new_credential())
-    error = codes.explain(form, client, "127.0.0.1")
-    assert error
-    assert error.fault is Fault.CODE_UNKNOWN
+    assert not codes.redeem(form, code.row.application_id, new_credential())
+    refusal = codes.explain(form, code.row.application_id)
+    assert refusal
+    assert refusal.fault is OAuthFault.CODE_UNKNOWN
     assert not AccessToken.objects.exists()
 
 

@@ -12,12 +12,14 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone, translation
 
-from accounts.credentials import end_credentials
 from accounts.models import User
-from oauth_bridge.consent import connections, remembered
+from accounts.sessions.credential_changes import end_credentials
+from oauth_bridge.account_pages import connections
+from oauth_bridge.consent import remembered
 from oauth_bridge.models import NAME_MAX_LENGTH, AccessToken, Application, AuthorizationCode, Consent
 from oauth_bridge.storage import applications, consents
 from tests.factories import ApplicationFactory, CodeFactory, PersonFactory, TokenFactory
+from tests.pages import with_session
 
 pytestmark = pytest.mark.django_db
 PAGE = "/accounts/applications"
@@ -27,19 +29,6 @@ AWKWARD_NAMES = [
     "\u05d0\u05e4\u05dc\u05d9\u05e7\u05e6\u05d9\u05d4",
     "%(name)s %s {{ name }}",
 ]
-
-
-@pytest.fixture
-def alice() -> User:
-    person: User = PersonFactory()
-    return person
-
-
-@pytest.fixture
-def browser(alice: User) -> Client:
-    browser = Client()
-    browser.force_login(alice)
-    return browser
 
 
 def application(**fields: Any) -> Application:
@@ -251,8 +240,7 @@ def test_mallory_cannot_end_what_is_alices(alice: User) -> None:
         CodeFactory(application=each, user=alice)
     mallory = PersonFactory()
     remembered.remember(mallory, hers)
-    browser = Client()
-    browser.force_login(mallory)
+    browser = with_session(mallory)
     assert listed(browser) == ([hers.name], [])
     for each in (row, hers):
         for button in ("ask_again", "disconnect"):

@@ -9,13 +9,13 @@ from typing import Any
 from urllib.parse import urlencode
 
 import pytest
-from django.test import Client
 from django.utils import timezone
 
 from oauth_bridge.consent import remembered
 from oauth_bridge.models import Application
 from oauth_bridge.protocol.userinfo import claims_of
 from tests.factories import ApplicationFactory, ConsentFactory, PersonFactory, Registered
+from tests.pages import text_of, with_session
 
 PAGE = {"HTTP_ACCEPT": "text/html"}
 NATIVE = "com.example.app:/callback"
@@ -33,20 +33,16 @@ def application(db: None) -> Registered:
 
 
 def opened(person: Any, application: Registered, **more: str) -> str:
-    client = Client()
-    client.force_login(person)
+    client = with_session(person)
     link = f"/oauth/authorize?client_id={application.client_id}&redirect_uri={application.redirect_uri}"
-    return client.get(f"{link}&response_type=code&state=s&{urlencode(more)}", **PAGE).content.decode()
+    address = client.get(f"{link}&response_type=code&state=s&{urlencode(more)}", **PAGE)["Location"]
+    return client.get(f"{address}&{urlencode(more)}", **PAGE).content.decode()
 
 
 def allowed_once(person: Any, application: Registered) -> None:
     """The consent is no longer remembered, so the person is asked."""
     fingerprint = remembered.fingerprint(application.row)
     ConsentFactory(user=person, application=application.row, fingerprint=fingerprint, expires_at=timezone.now())
-
-
-def words(page: str) -> str:
-    return " ".join(unescape(re.sub(r"<[^>]+>", " ", page)).split())
 
 
 def test_it_shows_each_value_once_as_the_application_receives_it(alice: Any, application: Registered) -> None:
@@ -58,14 +54,14 @@ def test_it_shows_each_value_once_as_the_application_receives_it(alice: Any, app
 
 def test_a_missing_nickname_is_said_to_be_missing_beside_the_name_that_is_sent(application: Registered) -> None:
     person = PersonFactory(nickname="")
-    page = words(opened(person, application))
+    page = text_of(opened(person, application))
     assert f"Nickname {person.display_name} You have no nickname, so this name is sent." in page
 
 
 def test_a_person_who_has_allowed_it_before_is_asked_shortly(alice: Any, application: Registered) -> None:
-    assert "Reading List asks who you are" in words(opened(alice, application))
+    assert "Reading List asks who you are" in text_of(opened(alice, application))
     allowed_once(alice, application)
-    page = words(opened(alice, application))
+    page = text_of(opened(alice, application))
     assert "Continue to Reading List as Ada ?" in page
     assert "Refuse Continue as Ada" in page
     assert str(alice.pk) in page
@@ -75,7 +71,7 @@ def test_a_person_who_has_allowed_it_before_is_asked_shortly(alice: Any, applica
 def test_without_a_short_name_the_button_says_continue(application: Registered, nickname: str) -> None:
     person = PersonFactory(nickname=nickname)
     allowed_once(person, application)
-    page = words(opened(person, application))
+    page = text_of(opened(person, application))
     assert "Continue to Reading List ?" in page
     assert "Refuse Continue Applications never see your password. Language" in page
 
@@ -94,7 +90,7 @@ def test_the_full_page_is_back_when_the_application_has_changed(alice: Any, appl
     application.row.name = "Reading List Pro"
     application.row.save()
     assert not remembered.has_allowed_before(alice, application.row)
-    assert "Reading List Pro asks who you are" in words(opened(alice, application))
+    assert "Reading List Pro asks who you are" in text_of(opened(alice, application))
 
 
 def registered_ago(application: Registered, **age: float) -> None:
@@ -114,12 +110,12 @@ def test_its_operator_its_policy_and_its_terms_are_named(alice: Any, again: bool
     if again:
         allowed_once(alice, application)
     page = opened(alice, application)
-    assert ("Continue to Reading List" in words(page)) is again
-    assert "Operated by Reading <Ltd>" in words(page)
+    assert ("Continue to Reading List" in text_of(page)) is again
+    assert "Operated by Reading <Ltd>" in text_of(page)
     for name in ("policy_uri", "tos_uri"):
         assert f'<a href="{escape(DETAILS[name])}" target="_blank" rel="noopener noreferrer external">' in page
-    assert "Privacy policy of Reading List (opens a new tab)" in words(page)
-    assert "Terms of Reading List (opens a new tab)" in words(page)
+    assert "Privacy policy of Reading List (opens a new tab)" in text_of(page)
+    assert "Terms of Reading List (opens a new tab)" in text_of(page)
 
 
 def test_what_an_application_has_not_is_not_on_the_page(alice: Any, application: Registered) -> None:
@@ -142,7 +138,7 @@ def test_an_application_is_new_for_thirty_days(
     alice: Any, application: Registered, age: dict[str, float], sentence: str
 ) -> None:
     registered_ago(application, **age)
-    page = words(opened(alice, application))
+    page = text_of(opened(alice, application))
     assert sentence in page
     assert ("New here" in page) is bool(sentence)
 
@@ -155,7 +151,7 @@ def test_an_application_is_not_new_to_a_person_who_has_allowed_it(alice: Any, ap
 def test_of_a_trusted_application_neither_operator_nor_age_is_said(alice: Any) -> None:
     application = ApplicationFactory(is_trusted=True, **DETAILS)
     page = opened(alice, application, notice="1")
-    assert "asks who you are" in words(page)
+    assert "asks who you are" in text_of(page)
     assert "Operated by" not in page
     assert "New here" not in page
     assert DETAILS["tos_uri"] in page
@@ -163,20 +159,19 @@ def test_of_a_trusted_application_neither_operator_nor_age_is_said(alice: Any) -
 
 @pytest.mark.parametrize("address", [NATIVE, "http://127.0.0.1:8001/callback"])
 def test_an_app_on_this_device_is_called_so(alice: Any, address: str) -> None:
-    page = words(opened(alice, ApplicationFactory(redirect_uris=address)))
+    page = text_of(opened(alice, ApplicationFactory(redirect_uris=address)))
     assert f"Either way you go back to an app on this device {address}" in page
 
 
 def test_a_person_who_refuses_an_app_on_this_device_is_not_told_to_be_signed_in(alice: Any) -> None:
     application = ApplicationFactory(redirect_uris=NATIVE)
     pending = unescape(re.search(r'name="pending" value="([^"]*)"', opened(alice, application))[1])  # type: ignore[index]
-    client = Client()
-    client.force_login(alice)
+    client = with_session(alice)
     answers = {}
     for decision in ("refuse", "allow"):
         form = urlencode({"pending": pending, "decision": decision})
         answer = client.post("/oauth/authorize", form, "application/x-www-form-urlencoded", **PAGE)
-        answers[decision] = words(answer.content.decode())
+        answers[decision] = text_of(answer.content.decode())
     assert "You refused" in answers["refuse"]
     assert "Nothing was shared" in answers["refuse"]
     assert "signed in" not in answers["refuse"]

@@ -9,8 +9,8 @@ import pytest
 from django.core.exceptions import ValidationError
 from django.test import Client
 
-from oauth_bridge.links import shown_host, validate_page, validate_sign_in_start
 from oauth_bridge.models import Application
+from oauth_bridge.page_addresses import shown_host, validate_page, validate_sign_in_start
 from tests.factories import ApplicationFactory, PersonFactory
 
 CYRILLIC = "https://\u0440\u0430\u0443\u0440\u0430l.example/"  # "раураl": Cyrillic, but for the last letter
@@ -46,7 +46,7 @@ def test_letters_of_another_alphabet_deceive_nobody_on_any_page(db: None, addres
     client = Client(headers={"Accept": "text/html"})
     pages = [client.get(f"{link}&response_type=code", follow=True), client.get(f"{link}x&response_type=code")]
     client.force_login(person)
-    pages.append(client.get(f"{link}&response_type=code"))
+    pages.append(client.get(f"{link}&response_type=code", follow=True))
     for page in pages:
         read = re.sub(r"<[^>]+>", " ", page.content.decode())
         assert read.isascii() or not re.search("[\u0400-\u04ff]", read)
@@ -60,7 +60,7 @@ def test_the_host_that_a_person_goes_back_to_stays_in_punycode(db: None, host: s
     client = Client(headers={"Accept": "text/html"})
     client.force_login(PersonFactory())
     link = f"/oauth/authorize?client_id={application.client_id}&redirect_uri={application.redirect_uri}"
-    assert f"<bdi>{host}</bdi>" in client.get(f"{link}&response_type=code").content.decode()
+    assert f"<bdi>{host}</bdi>" in client.get(f"{link}&response_type=code", follow=True).content.decode()
 
 
 PAGES = ["homepage", "policy_uri", "tos_uri", "initiate_login_uri"]

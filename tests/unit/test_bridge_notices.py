@@ -16,10 +16,11 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from accounts import outbox
+from accounts.mail import outbox
 from accounts.models import OutgoingMail, User
 from oauth_bridge.models import Consent
 from tests.factories import ApplicationFactory, CodeFactory, PersonFactory, Registered
+from tests.pages import deliver_all, with_session
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("fresh_counters")]
 
@@ -29,14 +30,14 @@ FORM = "application/x-www-form-urlencoded"
 
 def delivered() -> list[tuple[str, str]]:
     """Address and subject of each e-mail."""
-    while outbox.deliver_next():
-        pass
+    deliver_all()
     return [(message.to[0], message.subject) for message in mail.outbox]
 
 
 def consent_form(browser: Client, application: Registered) -> dict[str, str]:
     query = {"client_id": application.client_id, "redirect_uri": application.redirect_uri, "response_type": "code"}
-    page = browser.get(f"/oauth/authorize?{urlencode({**query, 'state': 's'})}", headers={"accept": "text/html"})
+    link = f"/oauth/authorize?{urlencode({**query, 'state': 's'})}"
+    page = browser.get(link, headers={"accept": "text/html"}, follow=True)
     pending = re.search(r'name="pending" value="([^"]*)"', page.content.decode())
     assert pending
     return {"pending": unescape(pending[1])}
@@ -69,6 +70,8 @@ def test_the_first_consent_to_an_application_is_told(client: Client, alice: User
         (alice.email, 'You allowed Photo "Book" <b> to use your account at Delegated Sign-In'),
     ]
     assert "http://testserver/accounts/applications" in mail.outbox[0].body
+    read = f"your picture, your nickname ({alice.nickname}), your e-mail address ({alice.email}) and your user ID"
+    assert f"It can read {read} ({alice.pk})." in re.sub(r"\s+", " ", mail.outbox[0].body)
     assert "Photo &quot;Book&quot; &lt;b&gt;" in str(mail.outbox[0].alternatives[0][0])
 
 
@@ -87,8 +90,7 @@ def test_a_refusal_and_a_stranger_tell_nobody(client: Client, alice: User) -> No
     client.force_login(alice)
     form = consent_form(client, application)
     answer(client, form, "refuse")
-    mallory = Client()
-    mallory.force_login(PersonFactory(nickname="Mallory"))
+    mallory = with_session(PersonFactory(nickname="Mallory"))
     answer(mallory, form)
     answer(Client(), form)
     assert delivered() == []

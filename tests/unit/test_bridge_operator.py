@@ -6,8 +6,8 @@ import json
 import pytest
 from django.core.management import CommandError, call_command
 
-from oauth_bridge.credentials import digest_of
 from oauth_bridge.models import Application, ApplicationSecret
+from oauth_bridge.random_values import digest_of
 
 URI = "https://app.example/callback"
 

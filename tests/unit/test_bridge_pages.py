@@ -12,6 +12,8 @@ from django.utils import timezone
 from oauth_bridge.consent import remembered
 from oauth_bridge.models import AuthorizationCode
 from oauth_bridge.storage import applications
+from tests.factories import PersonFactory
+from tests.pages import mailed_code
 
 CALLBACK = "https://reading.example/callback"
 PAGE = {"HTTP_ACCEPT": "text/html"}
@@ -27,13 +29,6 @@ def link(application):
     return f"/oauth/authorize?client_id={application.client_id}&redirect_uri={CALLBACK}&response_type=code&state=s"
 
 
-@pytest.fixture
-def alice(db, django_user_model):
-    return django_user_model.objects.create_user(
-        "alice@example.com", "a long enough one", nickname="Alice", email_verified_at=timezone.now()
-    )
-
-
 def answered(client, fields, **options):
     """The answer to a post of these fields, in the encoding of the consent page."""
     form = "application/x-www-form-urlencoded"
@@ -44,7 +39,7 @@ def hidden(page, name):
     return unescape(re.search(f'name="{name}" value="([^"]*)"', page.content.decode())[1])
 
 
-def test_a_person_with_an_unconfirmed_address_is_mailed_a_code_and_comes_back(client, alice, link, mailoutbox):
+def test_a_person_with_an_unconfirmed_address_is_mailed_a_code_and_comes_back(client, alice, link):
     alice.email_verified_at = None
     alice.save()
     client.force_login(alice)
@@ -55,14 +50,13 @@ def test_a_person_with_an_unconfirmed_address_is_mailed_a_code_and_comes_back(cl
 
     send = unescape(re.search(r'action="(/accounts/confirm-email/send[^"]+)"', stopped.content.decode())[1])
     typed = client.post(send, follow=True)
-    code = re.search(r"^\s*([A-Z0-9]{3,}-?[A-Z0-9]{3,})\s*$", mailoutbox[0].body, re.MULTILINE)[1]
-    page = client.post(typed.redirect_chain[-1][0], {"code": code}, follow=True, **PAGE)
+    page = client.post(typed.redirect_chain[-1][0], {"code": mailed_code()}, follow=True, **PAGE)
     assert "asks who you are" in page.content.decode()
 
 
 def test_an_answered_consent_page_leads_to_the_application_and_starts_no_attempt(client, alice, link):
     client.force_login(alice)
-    page = client.get(link, **PAGE)
+    page = client.get(link, follow=True, **PAGE)
     post = {"pending": hidden(page, "pending"), "decision": "allow"}
     answered(client, post)
     AuthorizationCode.objects.update(redeemed_at=timezone.now())
@@ -81,16 +75,12 @@ def test_the_page_of_a_bad_address_shows_what_was_sent_and_nothing_of_what_is_re
     assert f"{CALLBACK}<" not in text
 
 
-def test_a_late_answer_does_not_use_the_consent_of_the_person_who_is_signed_in_now(
-    client, alice, link, application, django_user_model
-):
+def test_a_late_answer_does_not_use_the_consent_of_the_person_who_is_signed_in_now(client, alice, link, application):
     """The page was Alice's; Bob, who has remembered the application, is signed in when it is posted."""
-    bob = django_user_model.objects.create_user(
-        "bob@example.com", "a long enough one", nickname="Bob", email_verified_at=timezone.now()
-    )
+    bob = PersonFactory(nickname="Bob")
     remembered.remember(bob, application)
     client.force_login(alice)
-    pending = hidden(client.get(link, **PAGE), "pending")
+    pending = hidden(client.get(link, follow=True, **PAGE), "pending")
     client.force_login(bob)
     allowed = answered(client, {"pending": pending, "decision": "allow"}, follow=True, **PAGE)
     assert "Continue to <bdi>Reading List</bdi> as <bdi>Bob</bdi>?" in allowed.content.decode()
@@ -99,10 +89,7 @@ def test_a_late_answer_does_not_use_the_consent_of_the_person_who_is_signed_in_n
     assert not AuthorizationCode.objects.exists()
 
 
-def test_one_link_followed_by_two_people_is_an_attempt_of_each(client, alice, link, django_user_model):
-    mallory = django_user_model.objects.create_user(
-        "mallory@example.com", "a long enough one", nickname="Mallory", email_verified_at=timezone.now()
-    )
+def test_one_link_followed_by_two_people_is_an_attempt_of_each(client, alice, mallory, link):
     shared = client.get(link, **PAGE)["Location"]
     shared = parse_qs(urlsplit(shared).query)["next"][0]
     client.force_login(alice)
@@ -126,7 +113,7 @@ def test_no_kind_of_speculation_gets_a_code(client, alice, link, application, pu
 
 def test_a_post_leads_on_when_another_tab_has_signed_out_meanwhile(client, alice, link, monkeypatch):
     client.force_login(alice)
-    pending = hidden(client.get(link, **PAGE), "pending")
+    pending = hidden(client.get(link, follow=True, **PAGE), "pending")
 
     def interrupted(*arguments):
         raise SessionInterrupted

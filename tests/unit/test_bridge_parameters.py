@@ -2,8 +2,9 @@
 
 import pytest
 
-from oauth_bridge.errors import Fault, RequestError
-from oauth_bridge.protocol.parameters import Parameters
+from config.infrastructure.errors import RequestError
+from oauth_bridge.errors import OAuthFault
+from oauth_bridge.protocol.parameter_parsing import Parameters
 from tests.matrix import contract
 
 
@@ -33,12 +34,12 @@ def test_a_parameter_without_a_value_counts_as_omitted():
 @pytest.mark.parametrize(
     ("body", "fault"),
     [
-        (b"code=a&code=a", Fault.REPEATED),
-        (b"x=1&x=", Fault.REPEATED),
-        (b"code=%ff", Fault.MALFORMED),
-        (b"code=%00", Fault.MALFORMED),
-        (b"co%00de=a", Fault.MALFORMED),
-        (b"code=a%0Ab", Fault.MALFORMED),
+        (b"code=a&code=a", OAuthFault.REPEATED),
+        (b"x=1&x=", OAuthFault.REPEATED),
+        (b"code=%ff", OAuthFault.MALFORMED),
+        (b"code=%00", OAuthFault.MALFORMED),
+        (b"co%00de=a", OAuthFault.MALFORMED),
+        (b"code=a%0Ab", OAuthFault.MALFORMED),
     ],
 )
 def test_what_cannot_be_read_in_one_way_only_is_refused(body, fault):

@@ -15,10 +15,11 @@ from django.test import Client
 from django.utils import timezone
 
 from accounts.models import Session, User
+from oauth_bridge.maintenance import purging
+from oauth_bridge.maintenance.purging import RANGE_STATEMENTS, RangeStatements
 from oauth_bridge.models import AccessToken, AuthorizationCode
-from oauth_bridge.storage import purging
-from oauth_bridge.storage.purging import RANGE_STATEMENTS, RangeStatements
-from tests.factories import PASSWORD, ApplicationFactory, CodeFactory, ConsentFactory, PersonFactory, TokenFactory
+from tests.factories import ApplicationFactory, CodeFactory, ConsentFactory, PersonFactory, TokenFactory
+from tests.pages import sign_in
 
 pytestmark = pytest.mark.django_db
 NOW = timezone.now()
@@ -137,7 +138,7 @@ def test_an_account_whose_address_is_not_confirmed_for_30_days_goes_with_all_tha
     kept = [young, sign_up(Client(), email_verified_at=NOW), sign_up(Client(), last_login=NOW), PersonFactory()]
     kept.append(PersonFactory(email_verified_at=None, created_at=NOW - timedelta(days=400)))  # by an operator
     client, prepared = Client(), PersonFactory(email_verified_at=None, created_at=NOW - timedelta(days=31))
-    client.post("/accounts/sign-in", {"login": prepared.email, "password": PASSWORD})
+    sign_in(client, prepared.email)
     assert b"Enter the code from the mail" in client.get("/accounts/confirm-email").content
     kept += [prepared, sign_up(Client(), is_staff=True), sign_up(Client(), is_active=False)]
     batches = [batch for batch in purging.batches(NOW) if batch.rows]

@@ -6,15 +6,15 @@ from datetime import timedelta
 from typing import NamedTuple
 
 import pytest
-from django.db import transaction
+from django.db import connection, transaction
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
-from oauth_bridge.credentials import new_credential
 from oauth_bridge.models import AccessToken, Application, AuthorizationCode
+from oauth_bridge.random_values import new_credential
 from oauth_bridge.storage import codes
-from oauth_bridge.storage.client_secrets import Client
 from tests.factories import ApplicationFactory, CodeFactory, Issued
 
 VERIFIER = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"
@@ -98,18 +98,21 @@ def test_a_code_is_redeemed_exactly_when_no_fault_is_found(drawn: Drawn) -> None
     with transaction.atomic():
         code = stored(drawn)
         application_id = code.row.application_id if drawn.is_own else ApplicationFactory().row.pk
-        client = Client(application_id, "a-client", Application.CLIENT_CONFIDENTIAL, is_enabled=True)
         form = {"code": code.raw if drawn.is_known else new_credential()}
         form |= {"code_verifier": drawn.verifier} if drawn.verifier else {}
         form |= {"redirect_uri": drawn.redirect_uri} if drawn.redirect_uri else {}
 
-        error = codes.explain(form, client, "192.0.2.1")
-        token = codes.redeem(form, client.pk, new_credential())
+        with CaptureQueriesContext(connection) as captured:
+            refusal = codes.explain(form, application_id)
+        redemption = codes.redeem(form, application_id, new_credential())
 
-        event(error.fault.name if error else "redeemed")
-        assert (token is not None) is (error is None)
-        assert AccessToken.objects.count() == int(token is not None)
-        if token:
-            assert AccessToken.objects.filter(digest=token.digest, user_id=code.row.user_id).exists()
-            assert AuthorizationCode.objects.get(pk=code.row.pk).redeemed_at is not None
+        event(refusal.fault.name if refusal else "redeemed")
+        assert (redemption is not None) is (refusal is None)
+        assert [query["sql"].split()[0] for query in captured] == ["SELECT"]
+        assert AccessToken.objects.count() == int(redemption is not None)
+        if redemption:
+            assert AccessToken.objects.filter(digest=redemption.token.digest, user_id=code.row.user_id).exists()
+            assert AuthorizationCode.objects.get(pk=redemption.code.pk).redeemed_at is not None
+            assert redemption.code == code.row
+            assert redemption.code.user_id == code.row.user_id
         transaction.set_rollback(True)

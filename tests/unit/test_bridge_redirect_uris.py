@@ -3,7 +3,7 @@
 import pytest
 from django.core.exceptions import ValidationError
 
-from oauth_bridge.redirect_uris import registration_problem, split_lines, validate_all
+from oauth_bridge.redirect_uri_registration import registration_problem, split_lines, validate_all
 
 
 @pytest.mark.parametrize(

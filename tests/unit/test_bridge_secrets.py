@@ -9,10 +9,12 @@ import pytest
 import time_machine
 from django.core.cache import cache
 
-from oauth_bridge.errors import Fault, RequestError
+from config.infrastructure.errors import RequestError, SiteFault
+from oauth_bridge.errors import OAuthFault
+from oauth_bridge.maintenance import purging
 from oauth_bridge.models import Application, ApplicationSecret
-from oauth_bridge.protocol import exchange
-from oauth_bridge.storage import applications, client_secrets, purging
+from oauth_bridge.protocol import token_exchange
+from oauth_bridge.storage import applications, client_secrets
 from tests.factories import ApplicationFactory, CodeFactory
 
 pytestmark = pytest.mark.django_db
@@ -35,7 +37,7 @@ def made(clock):
 def fault_of(application, secret):
     """What the secret is refused with, None when it is not."""
     try:
-        exchange.authenticate({"client_id": application.client_id, "client_secret": secret}, "192.0.2.1")
+        token_exchange.authenticated_client({"client_id": application.client_id, "client_secret": secret}, "192.0.2.1")
     except RequestError as refused:
         return refused.fault
     return None
@@ -47,8 +49,8 @@ def test_a_secret_ends_at_the_very_moment_its_overlap_does(made, clock):
     for after, fault in (
         (timedelta(0), None),
         (HOUR - timedelta(microseconds=1), None),
-        (HOUR, Fault.CLIENT_SECRET_EXPIRED),
-        (HOUR + timedelta(days=89), Fault.CLIENT_SECRET_EXPIRED),
+        (HOUR, OAuthFault.CLIENT_SECRET_EXPIRED),
+        (HOUR + timedelta(days=89), OAuthFault.CLIENT_SECRET_EXPIRED),
     ):
         clock.move_to(START + after)
         assert fault_of(application, old) is fault
@@ -59,7 +61,7 @@ def test_a_secret_that_was_ended_at_once_stays_so_when_the_clock_steps_back(made
     client_secrets.rotate(application, HOUR)
     client_secrets.rotate(application, client_secrets.REVOKE_NOW)
     clock.move_to(START - MINUTE)
-    assert fault_of(application, leaked) is Fault.CLIENT_SECRET_EXPIRED
+    assert fault_of(application, leaked) is OAuthFault.CLIENT_SECRET_EXPIRED
     assert [secret.works for secret in application.secrets.all()] == [True, False, False]
 
 
@@ -91,7 +93,7 @@ def test_purge_forgets_a_secret_90_days_after_it_expired_and_none_that_works(mad
     list(purging.batches(START + HOUR + 90 * DAY - timedelta(microseconds=1)))
     assert application.secrets.count() == 2
     list(purging.batches(START + HOUR + 90 * DAY))
-    assert fault_of(application, first) is Fault.CLIENT_NOT_AUTHENTICATED
+    assert fault_of(application, first) is OAuthFault.CLIENT_NOT_AUTHENTICATED
     assert application.secrets.get().works
 
 
@@ -112,16 +114,17 @@ def test_only_the_secret_that_was_sent_and_let_in_is_noted(made, clock):
     fault_of(application, new)
     assert [row.last_used_at for row in application.secrets.all()] == [START, None]
     clock.move_to(START + HOUR)
-    assert fault_of(application, old) is Fault.CLIENT_SECRET_EXPIRED
+    assert fault_of(application, old) is OAuthFault.CLIENT_SECRET_EXPIRED
     assert [row.last_used_at for row in application.secrets.all()] == [START, None]
 
 
-def test_a_disabled_application_is_refused_in_the_common_words_and_notes_nothing(made, clock):
+def test_only_the_working_secret_of_a_disabled_application_is_told_so_and_none_is_noted(made, clock):
     application, old = made
     new = client_secrets.rotate(application, HOUR).secret
     applications.set_enabled(application, False)
     clock.move_to(START + HOUR)
-    assert {fault_of(application, secret) for secret in (old, new, "x")} == {Fault.CLIENT_NOT_AUTHENTICATED}
+    assert {fault_of(application, secret) for secret in (old, "x")} == {OAuthFault.CLIENT_NOT_AUTHENTICATED}
+    assert fault_of(application, new) is OAuthFault.CLIENT_SWITCHED_OFF
     assert not ApplicationSecret.objects.exclude(last_used_at=None).exists()
 
 
@@ -143,7 +146,10 @@ def test_the_use_of_an_expired_secret_counts_as_a_failed_authentication(made, se
     settings.RATES = {"token_failures": "2/m"}
     application, old = made
     new = client_secrets.rotate(application, client_secrets.REVOKE_NOW).secret
-    assert [fault_of(application, old) for _ in range(3)] == [*[Fault.CLIENT_SECRET_EXPIRED] * 2, Fault.RATE_LIMITED]
+    assert [fault_of(application, old) for _ in range(3)] == [
+        *[OAuthFault.CLIENT_SECRET_EXPIRED] * 2,
+        SiteFault.RATE_LIMITED,
+    ]
     assert len([record for record in caplog.records if record.getMessage() == "expired client secret used"]) == 2
     assert fault_of(application, new) is None
 

@@ -5,11 +5,10 @@ from urllib.parse import urlencode
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
-from django.utils import timezone
 
 from oauth_bridge.consent import remembered
-from oauth_bridge.credentials import new_credential
 from oauth_bridge.models import AccessToken, AuthorizationCode
+from oauth_bridge.random_values import new_credential
 from oauth_bridge.storage import applications
 
 INDEXES = {
@@ -17,13 +16,6 @@ INDEXES = {
     AccessToken: {("id",), ("digest",), ("user_id",)},
 }
 CALLBACK = "https://reading.example/callback"
-
-
-@pytest.fixture
-def alice(db, django_user_model):
-    return django_user_model.objects.create_user(
-        "alice@example.com", nickname="Alice", email_verified_at=timezone.now()
-    )
 
 
 def statements(call):

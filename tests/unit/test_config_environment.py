@@ -127,7 +127,7 @@ def test_a_malformed_value_is_refused_by_a_sentence_naming_its_variable(
 
 
 def test_every_variable_has_a_malformed_value_above() -> None:
-    free_text = {"SECRET_KEY"}
+    free_text = {"SECRET_KEY", "SECRET_KEY_FALLBACKS"}
     rates = {name for name in READ_VARIABLES if name.startswith("RATE_")}
     assert READ_VARIABLES - free_text - rates == {name for name, _ in MALFORMED} - rates - {"RATE_TOKENS"}
 
@@ -262,6 +262,7 @@ def test_sqlite_waits_for_its_turn_to_write(monkeypatch: pytest.MonkeyPatch, url
     ("url", "expected"),
     [
         ("smtp://mail.example.com", {"EMAIL_HOST": "mail.example.com", "EMAIL_PORT": 25, "EMAIL_USE_TLS": False}),
+        ("smtp://mail.example.com", {"EMAIL_BACKEND": "config.infrastructure.smtp.EmailBackend"}),
         ("smtp+tls://u:p%40@mail.example.com", {"EMAIL_PORT": 587, "EMAIL_USE_TLS": True, "EMAIL_HOST_PASSWORD": "p@"}),
         ("smtp+ssl://mail.example.com:4650", {"EMAIL_PORT": 4650, "EMAIL_USE_SSL": True}),
         ("consolemail://", {"EMAIL_BACKEND": "django.core.mail.backends.console.EmailBackend"}),
@@ -308,7 +309,16 @@ def test_limits_have_the_defaults_of_the_contract(monkeypatch: pytest.MonkeyPatc
         "authorize": "120/m",
         "sign_in_account": "10/15m",
         "sign_in_address": "50/15m",
+        "second_factor": "10/15m",
+        "sign_in_done": "60/15m",
     }
+
+
+@pytest.mark.parametrize(("text", "expected"), [("", []), ("one", ["one"]), (" one , two,", ["one", "two"])])
+def test_former_secret_keys_are_separated_by_commas(
+    monkeypatch: pytest.MonkeyPatch, text: str, expected: list[str]
+) -> None:
+    assert settings_with(monkeypatch, SECRET_KEY_FALLBACKS=text)["SECRET_KEY_FALLBACKS"] == expected
 
 
 def test_rate_limits_off_leaves_none(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from accounts import avatars
+from accounts.pictures import current_picture
 from tests.conftest import Launch
 from tests.factories import PersonFactory, TokenFactory
 from tests.matrix import contract
@@ -89,7 +89,7 @@ def test_head_of_a_profile_has_no_body(wire: Wire) -> None:
 
 
 def test_head_of_a_picture_has_no_body(wire: Wire) -> None:
-    check(wire, urlsplit(avatars.avatar_url(PersonFactory())).path, 200)
+    check(wire, urlsplit(current_picture.avatar_url(PersonFactory())).path, 200)
 
 
 def test_head_of_a_file_has_no_body(wire: Wire, provider: Server) -> None:

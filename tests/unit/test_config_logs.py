@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from config import logs
+from config.infrastructure import references
 
 
 def formatted(**attributes: Any) -> dict[str, Any]:
@@ -21,9 +22,9 @@ def formatted(**attributes: Any) -> dict[str, Any]:
 
 
 def test_a_line_names_its_request() -> None:
-    token = logs.reference.set("abc123")
+    token = references.current.set("abc123")
     line = formatted(client_id="x", attempt=2)
-    logs.reference.reset(token)
+    references.current.reset(token)
     assert line["reference"] == "abc123"
     assert (line["level"], line["message"], line["client_id"], line["attempt"]) == ("error", "it broke", "x", 2)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 from collections.abc import Callable
 from typing import Any
 from urllib.parse import urlsplit
@@ -15,7 +16,9 @@ from django.test import Client, RequestFactory
 from django.urls import resolve
 
 from config import logs
-from config.middleware import OriginMiddleware, RequestLogMiddleware, ResponseHeadersMiddleware
+from config.http.middleware import OriginMiddleware, RequestLogMiddleware
+from config.http.response_headers import ResponseHeadersMiddleware
+from config.infrastructure import references
 
 API, PAGES = "https://api.example.com", "https://auth.example.com"
 View = Callable[[HttpRequest], HttpResponse]
@@ -220,7 +223,7 @@ def test_a_request_is_logged_by_its_route_and_never_by_its_address(
 
     with caplog.at_level(logging.INFO, logger="config.access"):
         RequestLogMiddleware(view)(rf.post("/oauth/token?code=hidden", REMOTE_ADDR="192.0.2.1"))
-    (record,) = caplog.records
+    (record,) = [record for record in caplog.records if record.name == "config.access"]
     line = json.loads(logs.JsonFormatter().format(record))
     assert (line["method"], line["route"], line["status"]) == ("POST", "/oauth/token", 400)
     assert line["address"] == "192.0.2.1"
@@ -236,15 +239,15 @@ def test_an_unknown_address_and_method_are_not_repeated(rf: RequestFactory, capl
 
 
 def test_each_request_has_a_reference_of_our_own(rf: RequestFactory) -> None:
-    seen: list[tuple[str, str]] = []
+    seen: list[str] = []
 
     def view(request: HttpRequest) -> HttpResponse:
-        seen.append((request.reference, logs.reference.get()))  # type: ignore[attr-defined]
+        seen.append(references.current.get())
         return HttpResponse()
 
     for _ in range(2):
         RequestLogMiddleware(view)(rf.get("/", headers={"X-Request-Id": "mallory"}))
-    (first, in_log), (second, _) = seen
-    assert first == in_log != second
-    assert len(first) == 12
-    assert logs.reference.get() == ""
+    first, second = seen
+    assert first != second
+    assert re.fullmatch("[0-9A-HJKMNP-TV-Z]{8}", first)
+    assert references.current.get() == ""

@@ -88,6 +88,28 @@ def test_a_cache_that_is_away_limits_nobody(settings):
     assert limits.exceeded(Counter("userinfo", "alice")) == 0
 
 
+def test_where_there_is_a_floor_the_process_counts_while_the_cache_is_away(settings, time_machine, monkeypatch):
+    monkeypatch.setattr(limits, "_floor", limits.Floor())
+    settings.RATES = {"sign_in_account": "2/15m"}
+    settings.CACHES = {**settings.CACHES, "limits": AWAY}
+    time_machine.move_to(datetime(2026, 11, 21, 12, tzinfo=UTC), tick=False)
+    alice, wide = (Counter("sign_in_account", key, times, has_floor=True) for key, times in (("alice", 1), ("all", 2)))
+    assert [limits.attempt(alice, wide) for _ in range(4)] == [0, 0, 900, 900]
+    assert limits.exceeded(Counter("sign_in_account", "bob", has_floor=True)) == 0
+    assert [limits.attempt(wide) for _ in range(3)] == [0, 0, 900]
+    time_machine.shift(900)
+    assert limits.attempt(alice, wide) == 0
+
+
+def test_a_floor_forgets_the_oldest_of_many_counters():
+    floor, rate = limits.Floor(), limits.Rate(5, 60)
+    floor.SIZE = 3
+    for key in ("a", "b", "c", "b", "d"):
+        floor.usage(Counter("sign_in", key), rate, increment=True)
+    seen = [floor.usage(Counter("sign_in", key), rate, increment=False)["count"] for key in "abcd"]
+    assert seen == [0, 2, 1, 1]
+
+
 def test_in_memory_invented_keys_make_no_counters_once_the_wider_limit_is_full(settings):
     """So one machine can't make the 100,000 counters that let older ones be forgotten."""
     settings.CACHES = {**settings.CACHES, "limits": IN_MEMORY | {"LOCATION": uuid4().hex}}

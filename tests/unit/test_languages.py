@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from typing import Any
-from urllib.parse import parse_qs, quote, urlencode, urlsplit
+from urllib.parse import parse_qs, quote, urlsplit
 
 import pytest
 from django.conf import settings
@@ -13,20 +13,16 @@ from django.http import HttpRequest, HttpResponse
 from django.test import Client, RequestFactory
 from django.utils import translation
 
+from config.http.languages import LanguageMiddleware
 from config.infrastructure.translation import TranslatableText
-from config.languages import LanguageMiddleware
-from oauth_bridge.errors import Fault
+from oauth_bridge.errors import OAuthFault
 from tests.factories import Registered
+from tests.grants import link_of
 
 pytestmark = pytest.mark.django_db
 
 PAGE = {"accept": "text/html"}
 SIGN_IN = "/accounts/sign-in"
-
-
-def link(application: Registered, **more: str) -> str:
-    query = {"client_id": application.client_id, "redirect_uri": application.redirect_uri, "response_type": "code"}
-    return f"/oauth/authorize?{urlencode({**query, **more})}"
 
 
 def spoken(response: Any) -> str:
@@ -75,7 +71,7 @@ def test_the_application_s_wish_comes_first_and_lasts_for_the_pages_after_it(
     client: Client, application: Registered
 ) -> None:
     client.cookies[settings.LANGUAGE_COOKIE_NAME] = "fr"
-    answer = client.get(link(application, ui_locales="xx es-MX de"), headers=PAGE | {"accept-language": "de"})
+    answer = client.get(link_of(application, ui_locales="xx es-MX de"), headers=PAGE | {"accept-language": "de"})
     cookie = answer.cookies[settings.UI_LOCALES_COOKIE_NAME]
     assert (cookie.value, cookie["httponly"], cookie["samesite"], cookie["max-age"]) == ("es", True, "Lax", "")
     for path in (answer["Location"], "/accounts/password/reset", "/accounts/nowhere"):
@@ -83,19 +79,19 @@ def test_the_application_s_wish_comes_first_and_lasts_for_the_pages_after_it(
 
 
 def test_a_pending_request_keeps_the_wish_and_a_new_link_ends_it(client: Client, application: Registered) -> None:
-    sign_in = client.get(link(application, ui_locales="es"))["Location"]
+    sign_in = client.get(link_of(application, ui_locales="es"))["Location"]
     pending = parse_qs(urlsplit(sign_in).query)["next"][0]
     assert settings.UI_LOCALES_COOKIE_NAME not in client.get(pending).cookies
     assert language_of(client) == "es"
-    assert client.get(link(application)).cookies[settings.UI_LOCALES_COOKIE_NAME].value == ""
+    assert client.get(link_of(application)).cookies[settings.UI_LOCALES_COOKIE_NAME].value == ""
     assert language_of(client) == "en"
 
 
 def test_the_cookie_is_sent_only_when_it_changes(client: Client, application: Registered) -> None:
-    assert settings.UI_LOCALES_COOKIE_NAME not in client.get(link(application)).cookies
-    assert settings.UI_LOCALES_COOKIE_NAME in client.get(link(application, ui_locales="de")).cookies
-    assert settings.UI_LOCALES_COOKIE_NAME not in client.get(link(application, ui_locales="de")).cookies
-    assert client.get(link(application, ui_locales="fr")).cookies[settings.UI_LOCALES_COOKIE_NAME].value == "fr"
+    assert settings.UI_LOCALES_COOKIE_NAME not in client.get(link_of(application)).cookies
+    assert settings.UI_LOCALES_COOKIE_NAME in client.get(link_of(application, ui_locales="de")).cookies
+    assert settings.UI_LOCALES_COOKIE_NAME not in client.get(link_of(application, ui_locales="de")).cookies
+    assert client.get(link_of(application, ui_locales="fr")).cookies[settings.UI_LOCALES_COOKIE_NAME].value == "fr"
 
 
 @pytest.mark.parametrize(
@@ -116,7 +112,7 @@ def test_the_cookie_is_sent_only_when_it_changes(client: Client, application: Re
     ],
 )
 def test_ui_locales_never_fails(client: Client, application: Registered, value: str) -> None:
-    answer = client.get(f"{link(application)}&ui_locales={value}", headers={"accept-language": "fr"})
+    answer = client.get(f"{link_of(application)}&ui_locales={value}", headers={"accept-language": "fr"})
     assert (answer.status_code, answer["Location"].partition("?")[0]) == (302, SIGN_IN)
     assert settings.UI_LOCALES_COOKIE_NAME not in answer.cookies
     assert language_of(client, accept="fr") == "fr"
@@ -124,7 +120,7 @@ def test_ui_locales_never_fails(client: Client, application: Registered, value: 
 
 @pytest.mark.parametrize("value", ["de", "de-AT", "DE", "xx+de", "de+fr", "%64e", "de&ui_locales=fr", "%20de%20"])
 def test_ui_locales_is_read_as_it_is_written(client: Client, application: Registered, value: str) -> None:
-    client.get(f"{link(application)}&ui_locales={value}")
+    client.get(f"{link_of(application)}&ui_locales={value}")
     assert language_of(client) == "de"
 
 
@@ -133,7 +129,7 @@ def test_only_authorize_reads_ui_locales(client: Client) -> None:
 
 
 def test_an_error_page_of_the_link_speaks_its_language(client: Client, application: Registered) -> None:
-    answer = client.get(link(application, client_id="unknown", ui_locales="de"), headers=PAGE)
+    answer = client.get(link_of(application, client_id="unknown", ui_locales="de"), headers=PAGE)
     assert spoken(answer) == "de"
     text = answer.content.decode()
     assert "Diese Anmeldung kann nicht fortgesetzt werden" in text
@@ -149,7 +145,13 @@ def test_a_page_says_what_its_language_depends_on(client: Client) -> None:
 
 
 def test_other_answers_have_no_language(client: Client, application: Registered) -> None:
-    for path in ("/health/live", "/openapi.json", "/oauth/userinfo", link(application), "/static/css/site.css"):
+    for path in (
+        "/health/live",
+        "/openapi.json",
+        "/oauth/userinfo",
+        link_of(application),
+        "/static/css/site.css",
+    ):
         answer = client.get(path, headers={"accept-language": "de"})
         assert "Content-Language" not in answer.headers, path
         assert "Accept-Language" not in answer.headers.get("Vary", ""), path
@@ -191,20 +193,22 @@ def test_json_is_english(client: Client, path: str) -> None:
 
 
 def test_an_error_at_the_callback_is_english(client: Client, application: Registered) -> None:
-    answer = client.get(link(application, response_type="token", ui_locales="ar"), headers={"accept-language": "ar"})
+    answer = client.get(link_of(application, response_type="token", ui_locales="ar"), headers={"accept-language": "ar"})
     description = parse_qs(urlsplit(answer["Location"]).query)["error_description"][0]
     assert description == "The response_type is not supported. Send response_type=code."
 
 
 def test_a_sentence_on_a_page_is_translated_with_the_words_in_it() -> None:
-    parts = TranslatableText("the port", "the query", "the slash at the end")
-    assert "Check the port, the query and the slash at the end of" in Fault.REDIRECT_URI_MISMATCH.describe(parts=parts)
+    parts = TranslatableText("the fragment", "the query", "the slash at the end")
+    assert "Check the fragment, the query and the slash at the end of" in OAuthFault.REDIRECT_URI_MISMATCH.describe(
+        parts=parts
+    )
     with translation.override("de"):
-        assert Fault.REDIRECT_URI_MISMATCH.translate(parts=parts).endswith(
-            "Prüfen Sie in der Adresse im Link: der Port, die Abfrageparameter und der Schrägstrich am Ende."
+        assert OAuthFault.REDIRECT_URI_MISMATCH.translate(parts=parts).endswith(
+            "Prüfen Sie in der Adresse im Link: das Fragment, die Abfrageparameter und der Schrägstrich am Ende."
         )
-        assert "Check the port, the query and" in Fault.REDIRECT_URI_MISMATCH.describe(parts=parts)
-        assert Fault.MISSING.translate(name='"\n<') == Fault.MISSING.translate(name="??<")
+        assert "Check the fragment, the query and" in OAuthFault.REDIRECT_URI_MISMATCH.describe(parts=parts)
+        assert OAuthFault.MISSING.translate(name='"\n<') == OAuthFault.MISSING.translate(name="??<")
 
 
 def test_the_page_of_a_header_that_is_too_long_is_translated(client: Client) -> None:
@@ -219,7 +223,7 @@ def test_a_fault_of_ours_is_translated(client: Client, monkeypatch: pytest.Monke
     def fail(*_: Any, **__: Any) -> None:
         raise RuntimeError
 
-    monkeypatch.setattr("accounts.views.SignInView.get_context_data", fail)
+    monkeypatch.setattr("accounts.sign_in.views.SignInView.get_context_data", fail)
     client.raise_request_exception = False
     answer = client.get(SIGN_IN, headers=PAGE | {"accept-language": "zh-CN"})
     assert (answer.status_code, spoken(answer)) == (500, "zh-hans")
@@ -234,7 +238,7 @@ def test_the_api_host_sets_no_cookie_and_has_no_switcher(
 ) -> None:
     settings.BASE_URL, settings.AUTH_URL = "https://api.example.com", "https://auth.example.com"
     settings.ALLOWED_HOSTS = ["api.example.com", "auth.example.com"]
-    answer = client.get(link(application, ui_locales="de"), headers={"host": "api.example.com"})
+    answer = client.get(link_of(application, ui_locales="de"), headers={"host": "api.example.com"})
     assert (answer.status_code, len(answer.cookies)) == (302, 0)
     assert "ui_locales=de" in answer["Location"]
     page = client.get("/nowhere", headers=PAGE | {"host": "api.example.com", "accept-language": "de"})
@@ -246,6 +250,6 @@ def test_the_api_host_sets_no_cookie_and_has_no_switcher(
 
 def test_the_address_of_a_link_is_kept_byte_for_byte(client: Client, application: Registered) -> None:
     state = "%FF%00a%20b+c%2Fd"
-    answer = client.get(f"{link(application, client_id='unknown')}&state={state}", headers=PAGE)
+    answer = client.get(f"{link_of(application, client_id='unknown')}&state={state}", headers=PAGE)
     assert f"&amp;state={state}" in answer.content.decode()
     assert quote(state) not in answer.content.decode()

@@ -14,11 +14,12 @@ from django.core.management.base import BaseCommand, CommandError
 from django.core.validators import validate_email
 from django.db import DataError, IntegrityError, transaction
 
-from accounts import invitations
-from accounts.credentials import set_active, set_password
+from accounts.administrators import LastAdministrator
 from accounts.factors.adapter import remove_all
 from accounts.models import User, normalise_email
-from accounts.verification import mark_verified
+from accounts.sessions.credential_changes import set_active, set_password
+from accounts.sign_in import who_may_sign_up
+from accounts.sign_in.verification import mark_verified
 from config.infrastructure.validators import refuse_control_characters
 
 
@@ -87,7 +88,11 @@ class Command(BaseCommand):
 
     def _deactivate(self, options: dict[str, Any]) -> tuple[User, str]:
         user = _person(options)
-        set_active(user, False)
+        try:
+            set_active(user, False)
+        except LastAdministrator as error:
+            sentence = "Nobody could administer the service then. Make another administrator first: createsuperuser."
+            raise CommandError(sentence) from error
         return user, f"{user.email} can't sign in any more and is signed out everywhere."
 
 
@@ -102,7 +107,7 @@ def _invitation(options: dict[str, Any]) -> str:
         raise CommandError("Nobody may sign up: set SIGN_UP to invitation first.")
     if User.objects.filter(email=email).exists():
         raise CommandError(f"{email} has an account already.")
-    url = invitations.link(email)
+    url = who_may_sign_up.link(email)
     return json.dumps({"email": email, "url": url}) if options["as_json"] else url
 
 

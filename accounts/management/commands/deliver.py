@@ -10,8 +10,8 @@ from django.core.management.base import BaseCommand
 from django.utils import timezone
 from django.utils.timesince import timesince
 
-from accounts import outbox
-from config.infrastructure.leases import Worker
+from accounts.mail import outbox
+from config.infrastructure.work_queue import Worker
 
 
 class Command(BaseCommand):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import select
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import Any, Self
 
 from django.db.backends.postgresql import base, schema
@@ -46,7 +46,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
         self._kept = {}
         super().connect()
 
-    def fetch_all(self, statement: str, values: Sequence[object]) -> list[Any]:
+    def fetch_all(self, statement: str, values: Mapping[str, object]) -> list[Any]:
         """All rows of the statement. Its cursor is kept as long as the connection.
 
         A new cursor looks up the adapters of all types again, which is half of the statement's cost in this process.

@@ -9,7 +9,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from oauth_bridge.storage.restoring import RestoreReport, end_credentials_and_report
+from oauth_bridge.maintenance.restoring import RestoreReport, end_credentials_and_report
 
 TO_DO = {
     "client_secrets": (

@@ -11,8 +11,10 @@ from typing import Any
 from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError
 
+from config.infrastructure import events
+from config.infrastructure.events import Event
 from oauth_bridge.models import Application, ApplicationSecret
-from oauth_bridge.storage import applications, client_secrets
+from oauth_bridge.storage import applications, client_secrets, look_alikes
 
 UNITS = {"m": "minutes", "h": "hours", "d": "days"}
 OVERLAP = re.compile("([0-9]{1,5})([mhd])")
@@ -65,6 +67,8 @@ class Command(BaseCommand):
             )
         except ValidationError as problems:
             raise CommandError(" ".join(problems.messages)) from None
+        for other in look_alikes.find(application.name, application.pk):
+            self.stderr.write(f"People could take “{other.name}” ({other.client_id}) for this application.")
         return _with_secret(application, secret)
 
     def _act(self, action: str, options: dict[str, Any]) -> dict[str, Any]:
@@ -83,6 +87,7 @@ class Command(BaseCommand):
             described["secrets"] = [_described_secret(secret) for secret in application.secrets.all()]
         if action == "delete":
             application.delete()
+            events.write(Event.APPLICATION_DELETED, client_id=client_id)
             described["deleted"] = True
         return described
 

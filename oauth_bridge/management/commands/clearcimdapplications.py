@@ -1,6 +1,6 @@
 """`manage.py clearcimdapplications` of the toolkit needs the toolkit's own tables, so it is replaced."""
 
-from oauth_bridge.management.replaced import ReplacedCommand
+from oauth_bridge.management.toolkit_commands import ReplacedCommand
 
 
 class Command(ReplacedCommand):

@@ -1,6 +1,6 @@
 """`manage.py createapplication` of the toolkit creates no client secret, so it is replaced."""
 
-from oauth_bridge.management.replaced import ReplacedCommand
+from oauth_bridge.management.toolkit_commands import ReplacedCommand
 
 
 class Command(ReplacedCommand):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import secrets
 import signal
 import socket
 import subprocess
@@ -24,15 +23,18 @@ from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import DatabaseError, connections
 
-from accounts.credentials import end_credentials
-from accounts.models import User
-from accounts.verification import mark_verified
+from config.infrastructure.hosts import LOOPBACK_HOSTS
+from oauth_bridge.management.demonstration import (
+    credentials_path,
+    demo_account,
+    demo_application,
+    read_credentials,
+    write_credentials,
+)
 from oauth_bridge.models import Application
-from oauth_bridge.redirect_uris import LOOPBACK_HOSTS
-from oauth_bridge.storage import applications, client_secrets
 
-DEMO_NAME = "Demo application"
 DEMO_PACKAGES = ("authlib", "flask", "requests")
+GUNICORN = (sys.executable, "-m", "gunicorn")
 START_SECONDS = 60.0
 STOP_SECONDS = 15.0
 
@@ -41,16 +43,17 @@ WELCOME = """
 {name} is running, with an application that uses it.
 
   Open            {demo_url}
-  and sign in as  demo@example.org, password {password}
+  and sign in as  {demo}
 
   Administration  {service_url}/admin/
-                  admin@example.org, password {admin_password}
+                  {administrator}
   Application     {application.name}, client_id {application.client_id}
                   client_secret {secret}
   Log             {log}
   E-mails         {emails}
 
-Each run sets new passwords and a new secret. Ctrl-C ends both.
+The next run keeps the passwords and the secret, which are stored in
+{credentials}; --new-passwords sets others. Ctrl-C ends both.
 """
 
 
@@ -60,31 +63,48 @@ class Command(BaseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--port", type=int, default=8000, help="port of the service (default 8000)")
         parser.add_argument("--demo-port", type=int, default=8001, help="port of the demo application (default 8001)")
+        parser.add_argument("--new-passwords", action="store_true", help="set new passwords for the two demo accounts")
 
-    def handle(self, *args: Any, port: int, demo_port: int, **options: Any) -> None:
+    def handle(self, *args: Any, port: int, demo_port: int, new_passwords: bool, **options: Any) -> None:
         check_prerequisites(port, demo_port)
+        with ExitStack() as held:
+            # Taken before anything is changed and handed to the two processes: no other program can answer there.
+            service = [held.enter_context(listener) for listener in listeners(port, "--port", ("127.0.0.1", "::1"))]
+            demo = [held.enter_context(listener) for listener in listeners(demo_port, "--demo-port", ("127.0.0.1",))]
+            self.prepare_and_run(port, demo_port, service, demo, new_passwords)
+
+    def prepare_and_run(
+        self, port: int, demo_port: int, service: list[socket.socket], demo: list[socket.socket], new_passwords: bool
+    ) -> None:
         # A host name for the service and an address for the application: two sites to a browser, as in production.
         service_url, demo_url = f"http://localhost:{port}", f"http://127.0.0.1:{demo_port}"
+        path = credentials_path()
         try:
             call_command("migrate", interactive=False, verbosity=0)
-            password, admin_password = demo_account("demo@example.org", "Dana Demo"), demo_administrator()
-            application, secret = demo_application(demo_url)
+            kept = read_credentials(path)
+            person = demo_account("demo@example.org", "Dana Demo", kept, new_passwords)
+            administrator = demo_account(
+                "admin@example.org", "Ada Administrator", kept, new_passwords, is_staff=True, is_superuser=True
+            )
+            application, secret = demo_application(demo_url, kept)
+            write_credentials(path, kept)
         except (DatabaseError, OSError) as error:
             raise CommandError(f"The database can't be prepared: {str(error).partition(chr(10))[0]}.") from None
         connections.close_all()
 
         log = settings.VAR_DIR / "quickstart.log"
         commands = {
-            "service": (serve_command(), serve_variables(port)),
-            "demo application": (demo_command(), demo_variables(service_url, demo_port, application, secret)),
+            "service": (serve_command(), serve_variables(port), service),
+            "demo application": (demo_command(), demo_variables(service_url, demo_port, application, secret), demo),
         }
         addresses = {"service": f"http://127.0.0.1:{port}/health/ready", "demo application": demo_url}
         welcome = WELCOME.format(
             name=settings.SERVICE_NAME,
             demo_url=demo_url,
             service_url=service_url,
-            password=password,
-            admin_password=admin_password,
+            demo=person,
+            administrator=administrator,
+            credentials=path,
             application=application,
             secret=secret,
             log=log,
@@ -93,7 +113,11 @@ class Command(BaseCommand):
         self.run_both(commands, addresses, log, welcome)
 
     def run_both(
-        self, commands: dict[str, tuple[list[str], dict[str, str]]], addresses: dict[str, str], log: Path, welcome: str
+        self,
+        commands: dict[str, tuple[list[str], dict[str, str], list[socket.socket]]],
+        addresses: dict[str, str],
+        log: Path,
+        welcome: str,
     ) -> None:
         """Serve until Ctrl-C. Raises CommandError: one of the two processes ended, or a file can't be used."""
         # SIGINT too: a process that a shell script starts in the background ignores it.
@@ -104,8 +128,8 @@ class Command(BaseCommand):
                 log.parent.mkdir(parents=True, exist_ok=True)
                 output = running.enter_context(log.open("ab"))
                 processes = {
-                    name: running.enter_context(child_process(command, variables, output))
-                    for name, (command, variables) in commands.items()
+                    name: running.enter_context(child_process(command, variables, sockets, output))
+                    for name, (command, variables, sockets) in commands.items()
                 }
                 for name, address in addresses.items():
                     wait_for(address, name, processes, log)
@@ -132,65 +156,32 @@ def check_prerequisites(port: int, demo_port: int) -> None:
         )
     if port == demo_port:
         raise CommandError("--port and --demo-port must differ.")
-    for option, number, hosts in (("--port", port, ("127.0.0.1", "::1")), ("--demo-port", demo_port, ("127.0.0.1",))):
+    for option, number in (("--port", port), ("--demo-port", demo_port)):
         if not 1 <= number <= 65535:
             raise CommandError(f"{option} must be from 1 to 65535.")
-        for host in hosts:
-            check_port_is_free(host, number, option)
 
 
-def check_port_is_free(host: str, port: int, option: str) -> None:
-    """Raises CommandError: the port is in use or not allowed. `::1` is checked too: browsers may try it first."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    try:
-        probe = socket.socket(family)
-    except OSError:
-        return
-    with probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+def listeners(port: int, option: str, hosts: tuple[str, ...]) -> Iterator[socket.socket]:
+    """A listening socket for each address of this machine, `::1` included: browsers may try it first.
+
+    Raises CommandError: the port is in use or not allowed.
+    """
+    for host in hosts:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
         try:
-            probe.bind((host, port))
+            yield socket.create_server((host, port), family=family)
         except PermissionError:
             raise CommandError(f"Port {port} needs an administrator's rights; choose another by {option}.") from None
         except OSError as error:
             if error.errno == errno.EADDRINUSE or family == socket.AF_INET:
                 raise CommandError(
-                    f"Port {port} can't be used ({error.strerror}); end what uses it or choose another by {option}."
+                    f"Port {port} can't be used ({os.strerror(error.errno or 0)}); "
+                    f"end what uses it or choose another by {option}."
                 ) from None
 
 
-def demo_account(email: str, nickname: str, **fields: bool) -> str:
-    """Create the account or reset it, and return its new password."""
-    password = secrets.token_urlsafe(12)
-    person = User.objects.filter(email=email).first() or User.objects.create_user(email, nickname=nickname)
-    person.is_active = True
-    for name, value in fields.items():
-        setattr(person, name, value)
-    person.set_password(password)
-    person.save()
-    end_credentials(person)
-    mark_verified(person)
-    return password
-
-
-def demo_administrator() -> str:
-    return demo_account("admin@example.org", "Ada Administrator", is_staff=True, is_superuser=True)
-
-
-def demo_application(demo_url: str) -> tuple[Application, str]:
-    """The registered demo application, with its current address, and a new client secret."""
-    callback = f"{demo_url}/callback"
-    application = Application.objects.filter(name=DEMO_NAME).first()
-    if application is None:
-        return applications.register(name=DEMO_NAME, redirect_uris=[callback], homepage=demo_url)
-    application.redirect_uris, application.homepage = callback, demo_url
-    application.save()
-    applications.set_enabled(application, True)
-    return application, client_secrets.rotate(application, client_secrets.REVOKE_NOW).secret
-
-
 def serve_command() -> list[str]:
-    return [sys.executable, "-m", "gunicorn", "-c", str(settings.BASE_DIR / "config" / "gunicorn.py"), "config.wsgi"]
+    return [*GUNICORN, "--config", str(settings.BASE_DIR / "config" / "gunicorn.py"), "config.wsgi"]
 
 
 def serve_variables(port: int) -> dict[str, str]:
@@ -207,7 +198,8 @@ def serve_variables(port: int) -> dict[str, str]:
 
 
 def demo_command() -> list[str]:
-    return [sys.executable, str(settings.BASE_DIR / "docs" / "demo_application.py")]
+    folder = settings.BASE_DIR / "docs"
+    return [*GUNICORN, "--no-control-socket", "--threads", "4", "--chdir", str(folder), "demo_application:app"]
 
 
 def demo_variables(service_url: str, demo_port: int, application: Application, secret: str) -> dict[str, str]:
@@ -217,14 +209,20 @@ def demo_variables(service_url: str, demo_port: int, application: Application, s
         "PORT": str(demo_port),
         "CLIENT_ID": application.client_id,
         "CLIENT_SECRET": secret,
+        "GUNICORN_CMD_ARGS": "",
+        "no_proxy": "localhost",
     }
 
 
 @contextmanager
-def child_process(command: list[str], variables: dict[str, str], output: Any) -> Iterator[subprocess.Popen[bytes]]:
-    """A child process, which is ended when the context ends."""
+def child_process(
+    command: list[str], variables: dict[str, str], sockets: list[socket.socket], output: Any
+) -> Iterator[subprocess.Popen[bytes]]:
+    """A gunicorn that serves on the sockets, which is ended when the context ends."""
+    descriptors = [listener.fileno() for listener in sockets]
     child = subprocess.Popen(
-        command,
+        [*command, *(f"--bind=fd://{descriptor}" for descriptor in descriptors)],
+        pass_fds=descriptors,
         env={**os.environ, **variables},
         stdin=subprocess.DEVNULL,
         stdout=output,
@@ -243,10 +241,11 @@ def child_process(command: list[str], variables: dict[str, str], output: Any) ->
 
 def wait_for(url: str, name: str, processes: dict[str, subprocess.Popen[bytes]], log: Path) -> None:
     deadline = time.monotonic() + START_SECONDS
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # a proxy's answer would not be the child's
     while time.monotonic() < deadline:
         check_alive(processes, log)
         try:
-            with urllib.request.urlopen(url, timeout=2):  # noqa: S310  (an address made above)
+            with opener.open(url, timeout=2):
                 return
         except (urllib.error.URLError, OSError):
             time.sleep(0.1)

@@ -1,0 +1,210 @@
+"""Why this package refuses somebody: the faults, what a form or page says, and what only the log says. D19, D21.
+
+One sentence may have several causes, which nobody but the log learns. A sentence that was translated as a whole is not
+split into problem and fix. The status is that of the answer: 200 for a form that is shown again, 302 for a redirect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from math import ceil
+from typing import cast
+from uuid import UUID
+
+from django.core.exceptions import ValidationError
+from django.utils.translation import gettext_noop as _
+from django.utils.translation import ngettext
+
+from config.infrastructure import errors
+from config.infrastructure.errors import Fault, RequestError
+
+
+class AccountFault(Fault):
+    """Faults of signing in and of the pages of an account. The placeholders are those of Django's messages."""
+
+    def translate(self, **details: object) -> str:
+        """In the active language. `seconds` also fill in `when`, a duration in words."""
+        if "seconds" in details:
+            details["when"] = duration(cast(int, details["seconds"]))
+        return super().translate() % details
+
+    # Limits. The cause of REQUESTS_LIMITED names the limit.
+    REQUESTS_LIMITED = (
+        429,
+        "rate_limited",
+        _("Too many requests came from your network in a short time."),
+        _("Try again in %(when)s."),
+    )
+    SIGN_IN_LIMITED = (
+        429,
+        "rate_limited",
+        _(
+            "Too many sign-ins have failed, perhaps not yours. Try again in %(when)s,"
+            " or choose a new password with the link below, which works at once."
+        ),
+    )
+    ACCOUNT_LIMITED = (
+        429,
+        "rate_limited",
+        _("This account has signed in very often in a short time."),
+        _("Try again in %(when)s."),
+    )
+    FACTOR_LIMITED = (
+        429,
+        "rate_limited",
+        _(
+            "Too many attempts have failed, perhaps not yours. Try again in %(when)s, or in a browser in which you have"
+            " signed in before."
+        ),
+    )
+    NEW_PASSKEYS_LIMITED = (
+        429,
+        "rate_limited",
+        _("You have added many passkeys in a short time. Try again in %(when)s."),
+    )
+    PICTURES_LIMITED = 429, "rate_limited", _("You have tried many pictures in a short time. Try again in %(when)s.")
+    # Answered like a request within the limit.
+    RESET_MAIL_LIMITED = 302, "rate_limited", "The address has got many links for a new password.", "Use one of them."
+    # allauth's own sentence: the password was right, but the next code can't be sent yet.
+    SIGN_IN_TOO_SOON = 200, "rate_limited", "Too many failed login attempts. Try again later."
+
+    # Passwords
+    PASSWORD_WRONG = 200, "access_denied", _("The e-mail address or the password is not right.")
+    PRESENT_PASSWORD_WRONG = 200, "access_denied", _("This is not your password.")
+    PASSWORD_BUSY = (
+        503,
+        "temporarily_unavailable",
+        _("Too many people are signing in at this moment. Wait a few seconds, then type your password again."),
+    )
+    NEW_PASSWORD_WEAK = 200, "invalid_request", "The new password breaks a rule for passwords.", "Choose another one."
+    RESET_LINK_INVALID = (
+        200,
+        "access_denied",
+        "The link for a new password has been used, has expired, or is not ours.",
+        "Ask for a new one.",
+    )
+
+    # Accounts
+    ACCOUNT_INACTIVE = 302, "access_denied", "The account is switched off.", "An administrator can switch it on again."
+    SIGN_IN_ENDED = (
+        302,
+        "access_denied",
+        "The account's password, address or second factor changed during the sign-in.",
+        "Start again.",
+    )
+    SIGN_UP_CLOSED = 200, "access_denied", "New accounts are by invitation, or not possible.", "Ask for an invitation."
+    NOT_INVITED = 200, "access_denied", _("The invitation is for another address.")
+    # At sign-up nobody sees it.
+    ADDRESS_TAKEN = 200, "access_denied", _("Another account uses this address, so yours stays as it is.")
+    SAME_ADDRESS = 200, "invalid_request", _("This is your address already.")
+    ANOTHER_ADDRESS = 200, "invalid_request", _("This is not the address of your account.")
+    LAST_ADMINISTRATOR = 200, "access_denied", _("You are the only administrator. Make somebody else one first.")
+
+    # Codes and second factors. A code of an app that was used before has the cause factor_used.
+    MAIL_CODE_WRONG = 200, "access_denied", _("This is not the code we sent. Look at the newest mail from us.")
+    MAIL_CODE_EXPIRED = 302, "access_denied", "This browser waits for no code, or no longer.", "Start again."
+    APP_CODE_WRONG = (
+        200,
+        "access_denied",
+        _("This code is not right, or was used before. If your app shows it now, wait for the next one."),
+    )
+    RECOVERY_CODE_WRONG = 200, "access_denied", _("This is no recovery code of yours that is still unused.")
+    FACTOR_WRONG = (
+        200,
+        "access_denied",
+        _("This is no code of your app, and no recovery code of yours that is still unused."),
+    )
+    NEW_APP_CODE_WRONG = 200, "access_denied", _("This code is not right. Type the one that the app shows now.")
+
+    # Passkeys
+    PASSKEY_UNREADABLE = 200, "invalid_request", _("Your browser sent no passkey. Try again, or use your password.")
+    PASSKEY_UNKNOWN = (
+        200,
+        "access_denied",
+        _("This passkey is not known here, or its answer came too late. Try again, or use your password."),
+    )
+    PASSKEY_REFUSED = 200, "access_denied", _("The device's answer was not accepted. Try again.")
+    PASSKEYS_FULL = 200, "access_denied", "The account has the most passkeys that it can have.", "Remove one first."
+    PASSKEY_NEEDED = (
+        200,
+        "access_denied",
+        "Without this passkey the person could not sign in.",
+        "Add another one or set a password first.",
+    )
+
+    # Pictures
+    PICTURE_LOST = (
+        200,
+        "server_error",
+        _("The picture could not be received because of a fault on our side. Nothing is saved. Try again later."),
+    )
+    PICTURE_FAILED = (
+        200,
+        "server_error",
+        _("The picture could not be read because of a fault on our side. Nothing is saved. Try again later."),
+    )
+    PICTURE_NOT_STORED = (
+        302,
+        "server_error",
+        _("Your picture could not be saved because of a fault on our side. Try again later. The rest is saved."),
+    )
+    PICTURES_BUSY = (
+        503,
+        "temporarily_unavailable",
+        _("Other pictures are being read at this moment. Wait a few seconds, then choose the picture again."),
+    )
+    PICTURE_TOO_LARGE = 200, "invalid_request", _("This picture is larger than %(count)s MB. Choose a smaller one.")
+    PICTURE_TOO_MANY_PIXELS = (
+        200,
+        "invalid_request",
+        _("This picture has more than %(count)d megapixels. Choose a smaller one."),
+    )
+    PICTURE_TOO_COSTLY = 200, "invalid_request", _("Reading this picture takes too much work. Choose a smaller one.")
+    NOT_A_PICTURE = (
+        200,
+        "invalid_request",
+        _("This file is not a picture that can be read. Choose a JPEG, PNG, GIF or WebP picture."),
+    )
+
+
+class FormError(ValidationError):
+    """The error of a form, with the sentence of the fault in the active language. `details` fill in the sentence."""
+
+    def __init__(self, fault: AccountFault, code: str | None = None, **details: object) -> None:
+        super().__init__(fault.translate(**details), code, details)
+        self.fault = fault
+
+
+def refuse(fault: AccountFault, *, person: UUID | None = None, cause: str = "") -> None:
+    """Record that somebody was refused. `person` is whose account it is, if that is known."""
+    errors.report(RequestError(fault).about(person=person, cause=cause))
+
+
+def refused(
+    fault: AccountFault, code: str | None = None, *, person: UUID | None = None, cause: str = "", **details: object
+) -> FormError:
+    """The error for a form, recorded."""
+    refuse(fault, person=person, cause=cause)
+    return FormError(fault, code, **details)
+
+
+@contextmanager
+def recorded(faults: Mapping[str, AccountFault], person: UUID | None = None) -> Iterator[None]:
+    """Record the form errors that allauth raises inside this context, by their codes."""
+    try:
+        yield
+    except ValidationError as error:
+        if fault := faults.get(error.code or ""):
+            refuse(fault, person=person)
+        raise
+
+
+def duration(seconds: int) -> str:
+    if seconds < 60:
+        return ngettext("%(count)d second", "%(count)d seconds", seconds) % {"count": seconds}
+    if seconds > 7200:
+        hours = ceil(seconds / 3600)
+        return ngettext("%(count)d hour", "%(count)d hours", hours) % {"count": hours}
+    minutes = ceil(seconds / 60)
+    return ngettext("%(count)d minute", "%(count)d minutes", minutes) % {"count": minutes}

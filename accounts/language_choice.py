@@ -1,0 +1,54 @@
+"""The language that a person chooses, in a cookie and in the person's row. config.http.languages reads the cookie."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from django.conf import settings
+from django.contrib.auth import REDIRECT_FIELD_NAME
+from django.db import Error
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.utils import translation
+from django.views.decorators.csrf import csrf_exempt
+from django.views.decorators.http import require_http_methods
+
+from accounts import return_path
+from accounts.models import User
+from config.infrastructure.cookies import set_cookie
+
+COOKIE_AGE_SECONDS = 365 * 24 * 3600
+
+
+# Error pages have the form too, even those without session and database, where there is no CSRF token. A forged post
+# does no more than a link with `ui_locales`; and without the cookie of the session, which is SameSite, it stores
+# nothing.
+@csrf_exempt
+@require_http_methods(["GET", "HEAD", "POST"])
+def choose(request: HttpRequest) -> HttpResponse:
+    """Keep the posted language for this browser and the person, and go back to the page."""
+    if request.method != "POST":  # the address of an error page that answered a post, opened again
+        return redirect("profile")
+    there = request.POST.get(REDIRECT_FIELD_NAME, "")
+    response = HttpResponseRedirect(there if return_path.is_own_path(there) else reverse("profile"), status=303)
+    language = request.POST.get("language", "")
+    if language in dict(settings.LANGUAGES):
+        set_cookie(response, settings.LANGUAGE_COOKIE_NAME, language, COOKIE_AGE_SECONDS)
+        response.delete_cookie(settings.UI_LOCALES_COOKIE_NAME, samesite="Lax")
+        with suppress(Error):  # the cookie sets the language of pages even without the database
+            _store(request, language)
+    return response
+
+
+def _store(request: HttpRequest, language: str) -> None:
+    if settings.SESSION_COOKIE_NAME in request.COOKIES and request.user.is_authenticated:
+        User.objects.filter(pk=request.user.pk).update(language=language)
+
+
+def learn(person: User) -> None:
+    """Store the language of the present request for a person whose language is not known."""
+    language = translation.get_language()
+    if not person.language and language:
+        person.language = language
+        User.objects.filter(pk=person.pk, language="").update(language=language)

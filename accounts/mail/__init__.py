@@ -1,0 +1,1 @@
+"""E-mails: their texts, and the outbox that sends them."""

@@ -1,0 +1,62 @@
+"""E-mails about what happened to an account, in the person's language, and what a page says of a mail that it caused.
+
+The e-mails are sent by `accounts.mail.outbox`.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpRequest
+from django.utils import timezone, translation
+from django.utils.formats import date_format
+from django.utils.translation import gettext as _
+
+from accounts.mail import outbox
+from accounts.mail.composing import compose
+from accounts.models import User
+from accounts.sessions import known_browsers, user_agents
+
+# The most of these mails for somebody who signs in with a new browser each time, or keeps no cookies.
+NEW_BROWSERS_PER_DAY = 5
+
+
+def signed_in(request: HttpRequest, person: User) -> None:
+    """Tell the person of a sign-in in a browser that has not been seen before. E5."""
+    if known_browsers.account_mark(person.email) in known_browsers.read(request):
+        return
+    names = [f"new_browser {person.pk} {timezone.now():%Y-%m-%d} {number}" for number in range(NEW_BROWSERS_PER_DAY)]
+    if free := outbox.unknown(names):
+        tell(request, person, "new_browser", free[0])
+
+
+def recovery_code_used(request: HttpRequest, person: User, left: int) -> None:
+    tell(request, person, "recovery_code_used", left=left)
+
+
+def account_deleted(request: HttpRequest, person: User) -> None:
+    """Nothing goes to an address that is not confirmed: it may be a stranger's."""
+    kind = "account_deleted" if request.user.pk == person.pk else "account_deleted_by_administrator"
+    if person.email_verified_at:
+        tell(request, person, kind, f"account_deleted {person.pk}")
+
+
+def tell(request: HttpRequest, person: User, kind: str, once: str = "", **facts: Any) -> None:
+    """Send the notice once the transaction is committed. Only one of those with the same `once` is sent."""
+    with translation.override(person.language or translation.get_language()):
+        browser = user_agents.browser_name(request.headers.get("User-Agent", ""))
+        facts |= {"now": timezone.now(), "nickname": person.display_name, "browser": browser}
+        outbox.add_notice(kind, compose(kind, person.email, facts), once=once)
+
+
+def report(request: HttpRequest, expires_at: datetime, outcome: outbox.Outcome) -> None:
+    """Say on the next page that an e-mail with a code or link is not sent yet."""
+    if outcome is outbox.Outcome.LATER:
+        text = _("The mail could not be sent yet. We keep trying until %(time)s UTC.")
+        messages.warning(request, text % {"time": date_format(expires_at, "TIME_FORMAT")})
+    elif outcome is outbox.Outcome.GIVEN_UP:
+        messages.error(request, _("The mail could not be sent: the mail server of that address did not take it."))
+    elif outcome is outbox.Outcome.ON_ITS_WAY:
+        messages.info(request, _("The mail is on its way. It can take a few minutes."))

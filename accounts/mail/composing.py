@@ -1,0 +1,88 @@
+"""The texts of e-mails. A template `account/email/NAME_message.txt` is both parts: HTML is made from the plain text."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+import unicodedata
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from django.conf import settings
+from django.template.loader import render_to_string
+from django.urls import reverse
+from django.utils import translation
+
+_SIGNATURE = "-- "  # RFC 3676 §4.3
+_WHITE_SPACE = re.compile(r"[^\S\u00a0\u202f]+")  # without the no-break spaces, which French needs
+
+
+class Email(NamedTuple):
+    to: str
+    subject: str
+    text: str
+    html: str
+
+
+class Paragraph(NamedTuple):
+    """`kind` is "code" (an indented line), "link" (a line that is an address of this service), "signature" or ""."""
+
+    kind: str
+    text: str
+
+
+def compose(name: str, to: str, context: dict[str, Any], language: str = "") -> Email:
+    """The e-mail of the template `name`, in the given language or else in that of the present request."""
+    common = {
+        "email": to,
+        "service_name": settings.SERVICE_NAME,
+        "service_url": settings.AUTH_URL,
+        "password_reset_address": f"{settings.AUTH_URL}{reverse('account_reset_password')}",
+        "security_address": f"{settings.AUTH_URL}{reverse('security')}",
+    }
+    with translation.override(language or translation.get_language()):
+        context = {**context, **common}
+        subject = _WHITE_SPACE.sub(" ", render_to_string(f"account/email/{name}_subject.txt", context)).strip()
+        text = render_to_string(f"account/email/{name}_message.txt", context).strip()
+        html = render_to_string("account/email/_html.html", {"subject": subject, "paragraphs": list(paragraphs(text))})
+    return Email(to, subject, "\n".join(map(_wrapped, text.splitlines())), html)
+
+
+def _wrapped(line: str) -> str:
+    """The line, broken after at most 72 characters. Codes, addresses and Chinese, which has no spaces, stay whole."""
+    if line.startswith(" ") or line == _SIGNATURE or any(map(_is_wide, line)):
+        return line
+    return textwrap.fill(line, 72, break_long_words=False, break_on_hyphens=False)
+
+
+def _is_wide(character: str) -> bool:
+    return unicodedata.east_asian_width(character) in "FW"
+
+
+def paragraphs(text: str) -> Iterator[Paragraph]:
+    """The paragraphs of a plain text. A line that holds nothing but an address of this service becomes a link.
+
+    No other address does, because nicknames and names of applications may contain addresses.
+    """
+    body, _separator, signature = text.partition(f"\n{_SIGNATURE}\n")
+    for block in re.split(r"\n\s*\n", body.strip("\n")):
+        for is_link, lines in _runs(block):
+            kind = "link" if is_link else "code" if lines.startswith("    ") else ""
+            yield Paragraph(kind, lines.strip())
+    if signature:
+        yield Paragraph("signature", signature.strip())
+
+
+def _runs(block: str) -> Iterator[tuple[bool, str]]:
+    """The parts of a paragraph: each link, and the lines between links."""
+    lines: list[str] = []
+    for line in block.splitlines():
+        if re.fullmatch(re.escape(settings.AUTH_URL) + r"(/\S*)?", line):
+            if lines:
+                yield False, "\n".join(lines)
+            yield True, line
+            lines = []
+        else:
+            lines.append(line)
+    if lines:
+        yield False, "\n".join(lines)

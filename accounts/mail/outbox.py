@@ -1,0 +1,300 @@
+"""E-mails are rows until the mail server has accepted them, so a restart or an outage loses none. D15.
+
+A row is written in the transaction of its cause, so a rollback sends nothing. Its content may be a credential: it is
+encrypted with a key derived from SECRET_KEY, and deleted once it is sent or once the credential has expired.
+
+A thread of each worker sends. A mail's `turn` says how many unsent mails of the same requester stand before it, and the
+lowest turn goes first: so nobody's mails delay another person's code by more than one conversation with the server. E2.
+"""
+
+from __future__ import annotations
+
+import enum
+import hashlib
+import json
+import logging
+import threading
+import time
+import uuid
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from email.utils import format_datetime
+from queue import Empty, SimpleQueue
+from smtplib import SMTPDataError, SMTPRecipientsRefused
+from typing import Any
+from urllib.parse import urlsplit
+
+from django.conf import settings
+from django.core.mail import EmailMultiAlternatives
+from django.db import transaction
+from django.db.models import Count, F, Max, Min
+from django.utils import timezone
+from django.utils.crypto import salted_hmac
+
+from accounts.mail.composing import Email
+from accounts.models import OutgoingMail
+from config.infrastructure import sealing, work_queue
+from config.infrastructure.network import site_of
+
+logger = logging.getLogger(__name__)
+
+# Longer than an attempt, which EMAIL_TIMEOUT bounds, and the search for the server's address, which it does not.
+LEASE = timedelta(minutes=3)
+FIRST_PAUSE = timedelta(seconds=30)
+LONGEST_PAUSE = timedelta(hours=4)
+LONGEST_PAUSE_WHILE_SOMEBODY_WAITS = timedelta(minutes=2)
+NOTICE_LIFETIME = timedelta(days=3)
+# The turn of a row until its own is known; it stays if the process ends before that.
+LAST_TURN = 1_000_000_000
+# How long a page waits for the mail that it caused, and for how long after a vain wait no page waits.
+PAGE_SECONDS = 1.0
+PAUSE_OF_PAGES_SECONDS = 30.0
+PURPOSE = "accounts.outbox"
+
+
+class Outcome(enum.Enum):
+    """The result of an attempt to send."""
+
+    SENT = enum.auto()
+    LATER = enum.auto()  # it is tried again
+    GIVEN_UP = enum.auto()
+    ON_ITS_WAY = enum.auto()  # the page does not wait for the outcome
+
+
+def add_notice(kind: str, mail: Email, *, once: str = "") -> None:
+    """Send the e-mail once the transaction is committed.
+
+    `once` names the event. No second e-mail with that name is stored for NOTICE_LIFETIME.
+    """
+    row = _row(kind, mail, timezone.now() + NOTICE_LIFETIME, mail.to, once=once)
+    OutgoingMail.objects.bulk_create([row], ignore_conflicts=bool(once))
+    transaction.on_commit(lambda: _queue(row, first_turn=1))
+
+
+def is_known(once: str) -> bool:
+    """Whether a notice with that name was stored within NOTICE_LIFETIME."""
+    return not unknown([once])
+
+
+def unknown(names: list[str]) -> list[str]:
+    """The names with which no notice was stored within NOTICE_LIFETIME."""
+    digests = {_digest(name): name for name in names}
+    stored = OutgoingMail.objects.filter(once__in=list(digests)).values_list("once", flat=True)
+    known = {bytes(digest) for digest in stored if digest}
+    return [name for digest, name in digests.items() if digest not in known]
+
+
+def send_now(kind: str, mail: Email, expires_at: datetime, address: str, report: Callable[[Outcome], None]) -> None:
+    """Send an e-mail for which a person at the network address waits, after the transaction. `report` gets the outcome.
+
+    It is tried until `expires_at`, when the credential in it expires. In a process without the thread that sends, such
+    as one for development, this thread sends it.
+    """
+    row = _row(kind, mail, expires_at, site_of(address) or address, holds_credential=True)
+    is_here = _thread is None
+    if is_here:
+        row.due_at, row.attempts = timezone.now() + LEASE, 1
+    row.save(force_insert=True)
+
+    def send() -> Outcome:
+        if not is_here:
+            return _page.wait(row.pk, lambda: _queue(row, first_turn=0))
+        _queue(row, first_turn=0)
+        return _attempt(row)
+
+    transaction.on_commit(lambda: report(send()))
+
+
+def deliver_next() -> bool:
+    """Claim an e-mail that is due and try to send it. False when none is due."""
+    row = work_queue.claim(OutgoingMail, LEASE)
+    if row is None:
+        return False
+    outcome = _attempt(row)
+    _page.tell(row.pk, outcome)
+    return True
+
+
+def drop_credentials() -> int:
+    """Delete the e-mails with codes and links, and return their number."""
+    return OutgoingMail.objects.filter(holds_credential=True).delete()[0]
+
+
+def waiting() -> list[dict[str, Any]]:
+    """For each kind of e-mail that waits: the number, the time of the oldest, and the most attempts."""
+    rows = OutgoingMail.objects.exclude(sealed=b"").values("kind").order_by("kind")
+    return list(rows.annotate(number=Count("pk"), oldest=Min("created_at"), attempts=Max("attempts")))
+
+
+# The thread of a web worker ------------------------------------------------------------------------------------------
+
+_thread: work_queue.Worker | None = None
+
+
+def start() -> None:
+    """Start the thread that sends, once in a process, after the fork."""
+    global _thread
+    _thread = work_queue.Worker("outbox", deliver_next)
+    _thread.start()
+
+
+def stop() -> None:
+    if _thread:
+        _thread.stop()
+
+
+def wake() -> None:
+    """Tell the thread of this process that an e-mail was committed.
+
+    The threads of other processes find it when they look next.
+    """
+    if _thread:
+        _thread.wake()
+
+
+# The page that waits -------------------------------------------------------------------------------------------------
+
+
+class Page:
+    """Lets one page of a process wait for its e-mail, so that a slow mail server holds one thread of a worker.
+
+    After a wait that was too short, no page waits for a while.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._is_free = threading.Lock()
+        self._awaited: tuple[uuid.UUID, SimpleQueue[Outcome]] | None = None
+        self._next_at = 0.0
+
+    def wait(self, key: uuid.UUID, begin: Callable[[], None]) -> Outcome:
+        """Call `begin`, and return the outcome for the row with that key, or ON_ITS_WAY when there is none in time."""
+        if self._clock() < self._next_at or not self._is_free.acquire(blocking=False):
+            begin()
+            return Outcome.ON_ITS_WAY
+        outcomes: SimpleQueue[Outcome] = SimpleQueue()
+        try:
+            self._awaited = key, outcomes
+            begin()
+            return outcomes.get(timeout=PAGE_SECONDS)
+        except Empty:
+            self._next_at = self._clock() + PAUSE_OF_PAGES_SECONDS
+            return Outcome.ON_ITS_WAY
+        finally:
+            self._awaited = None
+            self._is_free.release()
+
+    def tell(self, key: uuid.UUID, outcome: Outcome) -> None:
+        if (awaited := self._awaited) and awaited[0] == key:
+            awaited[1].put(outcome)
+
+
+_page = Page()
+
+
+def _queue(row: OutgoingMail, first_turn: int) -> None:
+    """Give the row its turn: behind as many mails as its requester has unsent now.
+
+    Counted after the commit. So of several that are stored at the same moment, at most one comes first.
+    """
+    others = OutgoingMail.objects.filter(requester=row.requester).exclude(pk=row.pk).exclude(sealed=b"")
+    OutgoingMail.objects.filter(pk=row.pk).update(turn=first_turn + others.count())
+    wake()
+
+
+# Attempts ------------------------------------------------------------------------------------------------------------
+
+
+def _attempt(row: OutgoingMail) -> Outcome:
+    log = {"mail": row.kind, "attempts": row.attempts}
+    if row.expires_at <= timezone.now():
+        if row.sealed:
+            logger.error("mail given up: it has expired", extra=log)
+        return _give_up(row)
+    mail = _open(row)
+    if mail is None:
+        logger.error("mail given up: SECRET_KEY has changed", extra=log)
+        return _give_up(row)
+    try:
+        _message(row, mail).send()
+    except Exception as error:  # a mail that cannot be sent must not keep others from being sent
+        code = _refusal(error)
+        due_at = min(timezone.now() + _pause(row, code), row.expires_at)
+        is_last = bool(code) and due_at == row.expires_at
+        log |= {"error": type(error).__name__, "smtp_code": code or None}
+        logger.error("mail given up: it was refused" if is_last else "mail not sent, tried again later", extra=log)
+        if is_last:
+            return _give_up(row)
+        OutgoingMail.objects.filter(pk=row.pk, attempts=row.attempts).update(due_at=due_at, turn=F("turn") + 1)
+        return Outcome.LATER
+    if row.once:  # kept without its content, so that no second one is stored
+        OutgoingMail.objects.filter(pk=row.pk).update(sealed=b"", due_at=row.expires_at)
+    else:
+        OutgoingMail.objects.filter(pk=row.pk).delete()
+    return Outcome.SENT
+
+
+def _give_up(row: OutgoingMail) -> Outcome:
+    OutgoingMail.objects.filter(pk=row.pk).delete()
+    return Outcome.GIVEN_UP
+
+
+def _refusal(error: Exception) -> int:
+    """The 5xx code with which the server refused this recipient or content; 0 for faults that concern every mail."""
+    codes = [0]
+    if isinstance(error, SMTPRecipientsRefused):
+        codes = [code for code, _text in error.recipients.values()]
+    elif isinstance(error, SMTPDataError):
+        codes = [error.smtp_code]
+    return next((code for code in codes if code >= 500), 0)
+
+
+def _pause(row: OutgoingMail, refusal: int) -> timedelta:
+    """30 s, doubled after each attempt; the longest pause at once after a refusal, which rarely changes."""
+    if refusal:
+        return LONGEST_PAUSE
+    longest = LONGEST_PAUSE_WHILE_SOMEBODY_WAITS if row.holds_credential else LONGEST_PAUSE
+    return min(FIRST_PAUSE * (1 << min(row.attempts - 1, 20)), longest)
+
+
+def _message(row: OutgoingMail, mail: Email) -> EmailMultiAlternatives:
+    """The same headers for each attempt, so that a mailbox can recognize one that arrives twice."""
+    headers = {
+        "Auto-Submitted": "auto-generated",
+        "Date": format_datetime(row.created_at),
+        "Message-ID": f"<{row.pk}@{urlsplit(settings.AUTH_URL).hostname}>",
+    }
+    message = EmailMultiAlternatives(mail.subject, mail.text, to=[mail.to], headers=headers)
+    message.attach_alternative(mail.html, "text/html")
+    return message
+
+
+# Content -------------------------------------------------------------------------------------------------------------
+
+
+def _row(
+    kind: str, mail: Email, expires_at: datetime, requester: str, *, once: str = "", holds_credential: bool = False
+) -> OutgoingMail:
+    now, key = timezone.now(), uuid.uuid4()
+    sealed = sealing.seal(PURPOSE, json.dumps(mail).encode(), key.bytes)
+    return OutgoingMail(
+        id=key,
+        kind=kind,
+        requester=salted_hmac(PURPOSE, requester, algorithm="sha256").digest(),
+        turn=LAST_TURN,
+        sealed=sealed,
+        holds_credential=holds_credential,
+        once=_digest(once) if once else None,
+        created_at=now,
+        due_at=now,
+        expires_at=expires_at,
+    )
+
+
+def _open(row: OutgoingMail) -> Email | None:
+    content = sealing.unseal(PURPOSE, bytes(row.sealed), row.pk.bytes)
+    return None if content is None else Email(*json.loads(content))
+
+
+def _digest(once: str) -> bytes:
+    return hashlib.sha256(once.encode()).digest()

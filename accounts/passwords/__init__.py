@@ -1,0 +1,1 @@
+"""How passwords are hashed, and which ones are refused."""

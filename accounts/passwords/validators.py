@@ -1,0 +1,147 @@
+"""Password validators for the rules that Django's lack, as NIST SP 800-63B asks: no composition rules, a blocklist.
+
+Passwords are hashed as typed, without Unicode normalisation. See docs/decisions.md, P9.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from itertools import pairwise
+
+from django.conf import settings
+from django.contrib.auth import password_validation
+from django.core.exceptions import ValidationError
+from django.utils.translation import gettext as _
+from zxcvbn import zxcvbn
+
+from config.infrastructure.validators import refuse_control_characters
+
+PASSWORD_MAX_LENGTH = 1024
+# How many characters must remain without those that an attacker guesses at no cost.
+HARD_TO_GUESS_MIN_LENGTH = 8
+# Shorter words of the person's data, such as "Al" or "com", occur in good passwords by chance.
+_WORD_MIN_LENGTH = 4
+# Guesses, tried in the order of an attacker's lists: with a stolen hash, about three years of one processor core.
+MIN_GUESSES = 10**9
+# The time of an estimate grows with the square of the length and with the number of ways to read digits and signs as
+# letters, so it sees this beginning, and all but the first of such characters as signs without a meaning.
+_ESTIMATED_LENGTH = 48
+_READ_AS_LETTERS = frozenset("@8({[<369!|1$057+/%24")
+_MOST_READ_AS_LETTERS = 4
+_PRIVATE_USE = 0xE000
+# Phrases that are quoted as good passwords or typed to fill space. Their words are not in the list of common ones.
+_FAMOUS = ("correcthorsebatterystaple", "thequickbrownfox", "jumpsoverthelazydog", "loremipsumdolorsitamet")
+_NEIGHBOURS = ("qwertyuiop", "asdfghjkl", "zxcvbnm", "qwertzuiop", "azertyuiop", "1234567890")
+
+
+class PlainTextValidator:
+    """At most 1,024 characters, because hashing more only takes longer, and no control characters."""
+
+    def validate(self, password: str, user: object = None) -> None:
+        if len(password) > PASSWORD_MAX_LENGTH:
+            raise ValidationError(
+                _("This password is too long. It may have %(count)d characters.") % {"count": PASSWORD_MAX_LENGTH},
+                code="password_too_long",
+            )
+        refuse_control_characters(password)
+
+    def get_help_text(self) -> str:
+        return _("Your password can have up to %(count)d characters, spaces included.") % {"count": PASSWORD_MAX_LENGTH}
+
+
+class LengthValidator(password_validation.MinimumLengthValidator):
+    """Django's validator, with a sentence that all our languages have: Django 5.2 lacks it in Arabic and Chinese."""
+
+    def get_error_message(self) -> str:
+        text = _("This password is too short. It must have at least %(count)d characters.")
+        return text % {"count": self.min_length}
+
+
+class CommonPasswordValidator(password_validation.CommonPasswordValidator):
+    """Refuses Django's common passwords, also repeated, and with digits and signs around or between them."""
+
+    def validate(self, password: str, user: object = None) -> None:
+        super().validate(password)
+        words = set(re.findall(r"[^\W\d_]+", password.lower()))
+        if len(words) == 1:
+            super().validate(words.pop())
+
+
+class GuessableValidator:
+    """Refuses patterns, and passwords of little more than the person's own data or the service's name."""
+
+    def validate(self, password: str, user: object = None) -> None:
+        plain = _plain(password)[:PASSWORD_MAX_LENGTH]
+        if 3 * _period(plain) <= 2 * len(plain) or _unexpected(plain) < HARD_TO_GUESS_MIN_LENGTH:
+            raise ValidationError(
+                _("This password is a pattern, like abcabc or 1234. Such passwords are guessed first."),
+                code="password_is_a_pattern",
+            )
+        for word in sorted(_known_words(user), key=len, reverse=True):
+            plain = plain.replace(word, "")
+        if _unexpected(plain) < HARD_TO_GUESS_MIN_LENGTH:
+            raise ValidationError(
+                _("This password says little more than your name, your address or the name of this service."),
+                code="password_is_known",
+            )
+
+    def get_help_text(self) -> str:
+        return _("Your password can't be a pattern, nor consist of your name, your address or this service's name.")
+
+
+class StrengthValidator:
+    """Refuses what guessing common passwords, words, names, dates and keys finds soon, by zxcvbn's estimate."""
+
+    def validate(self, password: str, user: object = None) -> None:
+        known = [*_FAMOUS, *_known_words(user)]
+        if zxcvbn(_estimated(password) or " ", user_inputs=known)["guesses"] < MIN_GUESSES:
+            raise ValidationError(
+                _("This password is made of words that are guessed first. Add some that don't belong together."),
+                code="password_is_guessed",
+            )
+
+    def get_help_text(self) -> str:
+        return _("Your password can't be a well-known phrase or a few common words.")
+
+
+def _estimated(password: str) -> str:
+    """The text that is estimated in place of the password: shortened, which bounds the time."""
+    text = unicodedata.normalize("NFKC", password[:_ESTIMATED_LENGTH])[:_ESTIMATED_LENGTH]
+    signs = list(dict.fromkeys(character for character in text if character in _READ_AS_LETTERS))
+    return text.translate({ord(sign): _PRIVATE_USE + ord(sign) for sign in signs[_MOST_READ_AS_LETTERS:]})
+
+
+def _plain(text: str) -> str:
+    return unicodedata.normalize("NFKC", text).casefold()
+
+
+def _period(text: str) -> int:
+    """The length of the shortest prefix whose repetition is the whole text. In linear time (Knuth, Morris)."""
+    borders = [0] * len(text)
+    for end in range(1, len(text)):
+        border = borders[end - 1]
+        while border and text[end] != text[border]:
+            border = borders[border - 1]
+        borders[end] = border + (text[end] == text[border])
+    return len(text) - borders[-1] if text else 0
+
+
+def _unexpected(text: str) -> int:
+    """How many characters differ from the one before and are not its neighbour in the alphabet or on a keyboard."""
+    return len(text[:1]) + sum(not _are_neighbours(first, second) for first, second in pairwise(text))
+
+
+def _are_neighbours(first: str, second: str) -> bool:
+    if abs(ord(first) - ord(second)) <= 1:
+        return True
+    return any(first + second in row or second + first in row for row in _NEIGHBOURS)
+
+
+def _known_words(user: object) -> Iterator[str]:
+    """The service's name and the person's data, whole and in words."""
+    for known in (settings.SERVICE_NAME, getattr(user, "email", ""), getattr(user, "nickname", "")):
+        plain = _plain(known)
+        words = re.findall(r"[^\W_]+", plain)
+        yield from (word for word in (plain, "".join(words), *words) if len(word) >= _WORD_MIN_LENGTH)

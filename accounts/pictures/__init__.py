@@ -1,0 +1,1 @@
+"""Pictures: received, decoded, stored, served."""

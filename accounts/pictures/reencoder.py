@@ -1,0 +1,194 @@
+"""The program that decodes one uploaded picture: `python -m accounts.pictures.reencoder SIZE ZOOM X Y <upload >result`.
+
+Decoders need up to 16 bytes for a pixel and have faults that strangers look for. So this is a process of its own, with
+a low priority and bounds on memory, CPU time and files, which ends with the picture. It imports neither Django nor the
+service's settings.
+
+It writes a square PNG, upright, in sRGB, without metadata, and ends with one of the statuses below.
+"""
+
+from __future__ import annotations
+
+import io
+import mmap
+import os
+import re
+import resource
+import sys
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+    from PIL.ImageFile import ImageFile
+
+MAX_PIXELS = 52_000_000  # telephones with "50 megapixels" make pictures of up to 8192 x 6144
+# Bytes of address space. A WebP of MAX_PIXELS with alpha needs 880 MB, other formats 60 to 540 MB.
+MAX_MEMORY = 1_000_000_000
+# The most expensive pictures of 50 megapixels are WebP: 1.5 to 2.9 seconds; other formats take 0.3 to 1.5.
+MAX_CPU_SECONDS = 6
+NICENESS = 5  # the workers' requests come first
+# Each scan of a progressive JPEG may go through all its pixels. Encoders write 10, rarely up to 20.
+MAX_SCANS = 50
+MAX_SEGMENTS = 10_000  # of a JPEG: photos have fewer than 500, with colour profile, thumbnail and other metadata
+MAX_RESULT_BYTES = 1024 * 1024
+
+DONE, NOT_A_PICTURE, TOO_MANY_PIXELS, TOO_COSTLY = 0, 10, 11, 12
+
+FORMATS = ["JPEG", "PNG", "GIF", "WEBP"]
+# How the upright picture lies in the stored one, by EXIF orientation: are its axes swapped, which are reversed.
+TURNED = {
+    2: (False, True, False),
+    3: (False, True, True),
+    4: (False, False, True),
+    5: (True, False, False),
+    6: (True, False, True),
+    7: (True, True, True),
+    8: (True, True, False),
+}
+
+
+# A marker that libjpeg acts on. In a scan 0xFF 0x00 is a byte of the image, and 0xFF 0xD0 to 0xD7 divide it (ITU-T
+# T.81, annex B.1).
+MARKER = re.compile(rb"\xff([^\x00\xd0-\xd7\xff])")
+JPEG_BEGINNING, SCAN, END, WITHOUT_LENGTH = b"\xff\xd8\xff", b"\xda", b"\xd9", b"\x01"
+
+
+def main(size: int, zoom: float, x: float, y: float) -> int:
+    bound(resource.RLIMIT_AS, MAX_MEMORY)
+    bound(resource.RLIMIT_CPU, MAX_CPU_SECONDS)
+    bound(resource.RLIMIT_FSIZE, MAX_RESULT_BYTES)
+    bound(resource.RLIMIT_CORE, 0)
+    with suppress(OSError), open("/proc/self/oom_score_adj", "w") as score:
+        score.write("1000")  # when memory ends, this process is killed and no worker
+    os.nice(NICENESS)
+    if has_too_many_scans(sys.stdin.buffer.fileno()):
+        return TOO_COSTLY
+    from PIL import Image
+
+    formats = [*FORMATS, "HEIF"] if register_heif() else FORMATS
+    Image.MAX_IMAGE_PIXELS = MAX_PIXELS
+    try:
+        with Image.open(sys.stdin.buffer, formats=formats) as picture:
+            if picture.width * picture.height > MAX_PIXELS:
+                return TOO_MANY_PIXELS
+            result = square(picture, size, zoom, x, y)
+    except Image.DecompressionBombError:
+        return TOO_MANY_PIXELS
+    except MemoryError:
+        return TOO_COSTLY
+    except Exception:  # decoders raise many kinds for malformed files
+        return NOT_A_PICTURE
+    sys.stdout.buffer.write(result)
+    return DONE
+
+
+def bound(limit: int, value: int) -> None:
+    """Set a limit of this process, unless a lower one applies already."""
+    _soft, hard = resource.getrlimit(limit)
+    highest = value + 1  # beyond it SIGKILL in place of SIGXCPU, for RLIMIT_CPU
+    hard = highest if hard == resource.RLIM_INFINITY else min(highest, hard)
+    resource.setrlimit(limit, (min(value, hard), hard))
+
+
+def has_too_many_scans(file: int) -> bool:
+    """Whether the file is a JPEG of more than MAX_SCANS scans or MAX_SEGMENTS segments.
+
+    A scan is skipped by a search for the next marker, so this takes a time linear in the length of the file.
+    """
+    with suppress(ValueError), mmap.mmap(file, 0, access=mmap.ACCESS_READ) as data:  # ValueError: an empty file
+        if data[:3] != JPEG_BEGINNING:
+            return False
+        scans, place = 0, 2
+        for _segment in range(MAX_SEGMENTS):
+            marker = MARKER.search(data, place)
+            if marker is None or marker[1] == END:
+                return False
+            scans += marker[1] == SCAN
+            if scans > MAX_SCANS:
+                return True
+            place = marker.end()
+            if marker[1] != WITHOUT_LENGTH:
+                place += int.from_bytes(data[place : place + 2], "big")
+        return True
+    return False
+
+
+def register_heif() -> bool:
+    """Let Pillow open HEIC, if the package of the extra `heic` is installed."""
+    try:
+        import pillow_heif
+    except ImportError:
+        return False
+    pillow_heif.register_heif_opener(thumbnails=False, decode_threads=1)
+    return True
+
+
+def square(picture: ImageFile, size: int, zoom: float, x: float, y: float) -> bytes:
+    """The chosen part of a picture as a PNG of `size` pixels a side.
+
+    The part's side is the picture's shorter one divided by `zoom` (1 or more). `x` and `y` say where it lies in the
+    upright picture: 0 at the left or top, 1 at the right or bottom.
+    """
+    from PIL import Image
+
+    picture.draft("RGB", (round(2 * size * zoom),) * 2)  # a JPEG is decoded at a reduced size
+    picture.load()
+    swapped, reversed_x, reversed_y = TURNED.get(orientation(picture), (False, False, False))
+    if swapped:
+        x, y = y, x
+    x, y = (1 - x if reversed_x else x), (1 - y if reversed_y else y)
+    side = min(picture.size) / zoom
+    left, top = (picture.width - side) * x, (picture.height - side) * y
+    part = resizable(picture).resize(
+        (size, size), Image.Resampling.LANCZOS, box=(left, top, left + side, top + side), reducing_gap=3
+    )
+    if reversed_x:
+        part = part.transpose(Image.Transpose.FLIP_LEFT_RIGHT)
+    if reversed_y:
+        part = part.transpose(Image.Transpose.FLIP_TOP_BOTTOM)
+    if swapped:
+        part = part.transpose(Image.Transpose.TRANSPOSE)
+    # A new picture takes over the pixels and nothing else.
+    clean = Image.new("RGBA", (size, size))
+    clean.paste(in_srgb(part, picture.info.get("icc_profile")))
+    output = io.BytesIO()
+    clean.save(output, "PNG", optimize=True)
+    return output.getvalue()
+
+
+def orientation(picture: Image) -> int:
+    """The EXIF orientation, 1 to 8. Metadata that can't be read says nothing."""
+    with suppress(Exception):
+        return int(picture.getexif().get(0x0112, 1))
+    return 1
+
+
+def resizable(picture: Image) -> Image:
+    """The picture in a mode that can be resized."""
+    if picture.mode.startswith("I"):  # grey with 16 bits
+        return picture.convert("I").point(lambda value: value * (1 / 256)).convert("L")
+    is_transparent = picture.has_transparency_data
+    fitting = ("LA", "RGBA") if is_transparent else ("L", "RGB", "CMYK")
+    return picture if picture.mode in fitting else picture.convert("RGBA" if is_transparent else "RGB")
+
+
+def in_srgb(picture: Image, profile: bytes | None) -> Image:
+    """The picture with its colours converted. A profile that does not fit is ignored, as browsers do."""
+    from PIL import ImageCms
+
+    alpha = picture.getchannel("A") if picture.mode in ("LA", "RGBA") else None
+    colours = picture.convert(picture.mode.removesuffix("A")) if alpha else picture
+    converted = None
+    if profile:
+        with suppress(ImageCms.PyCMSError, OSError):
+            source = ImageCms.ImageCmsProfile(io.BytesIO(profile))
+            converted = ImageCms.profileToProfile(colours, source, ImageCms.createProfile("sRGB"), outputMode="RGB")
+    result = converted or colours.convert("RGB")
+    if alpha:
+        result.putalpha(alpha)
+    return result
+
+
+if __name__ == "__main__":
+    sys.exit(main(int(sys.argv[1]), *map(float, sys.argv[2:5])))

@@ -1,0 +1,43 @@
+"""The pictures of people, as applications and pages load them. Specification 2.4; D16."""
+
+from __future__ import annotations
+
+import uuid
+
+from django.http import Http404, HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+from django.utils.cache import get_conditional_response
+from django.views.decorators.http import require_safe
+
+from accounts.models import User
+from accounts.pictures import current_picture
+
+AVATAR_AGE_SECONDS = 30 * 24 * 3600
+OLD_AVATAR_AGE_SECONDS = 60
+
+
+@require_safe
+def avatar(request: HttpRequest, sub: uuid.UUID, version: str) -> HttpResponseBase:
+    """The picture of the `avatar` claim, public and cacheable. Specification 2.4; D16.
+
+    The URL of an old version shows the present picture and is cached briefly. While its file can't be read, it shows
+    initials, which are not cached. No session is read and no cookie set.
+    """
+    person = User.objects.only("avatar", "nickname").filter(pk=sub, is_active=True).first()
+    if person is None:
+        raise Http404
+    current = current_picture.version(person)
+    etag = f'"{current}"'
+    age = AVATAR_AGE_SECONDS if version == current else OLD_AVATAR_AGE_SECONDS
+    caching = {"ETag": etag, "Cache-Control": f"public, max-age={age}"}
+    # A client that sends this ETag has the picture, even while its file can't be read.
+    response = get_conditional_response(request, etag=etag)
+    if response is None:
+        picture = current_picture.png(person)
+        if picture is None:
+            picture, caching = current_picture.drawn(person), {"Cache-Control": "no-store"}
+        response = HttpResponse(picture, content_type="image/png")
+    always = {"X-Content-Type-Options": "nosniff", "Cross-Origin-Resource-Policy": "cross-origin"}
+    for name, value in {**caching, **always}.items():
+        response[name] = value
+    return response

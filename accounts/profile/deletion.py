@@ -1,0 +1,95 @@
+"""The page on which a person deletes the account."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+from uuid import UUID
+
+from django import forms
+from django.contrib import messages
+from django.db import transaction
+from django.http import HttpResponse
+from django.shortcuts import redirect
+from django.utils.decorators import method_decorator
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+from django.views.decorators.cache import never_cache
+from django.views.generic.edit import FormView
+
+from accounts.account_page import AccountPageMixin
+from accounts.administrators import LastAdministrator, keep_one
+from accounts.faults import AccountFault, refused
+from accounts.mail import account_mails
+from accounts.models import User
+from accounts.pictures import current_picture
+from accounts.sessions import last_account
+from accounts.sign_in.forms import EmailField
+from accounts.sign_in.reauthentication import fresh_sign_in_required
+from config.infrastructure import events
+from config.infrastructure.events import Event
+
+
+def delete_account(person: User) -> None:
+    """Delete the person with everything that belongs to them. The id, a random UUID, is never given out again.
+
+    Codes and tokens that are issued at this moment are void: their statements read the person's row. Raises
+    LastAdministrator: nothing was deleted.
+    """
+    with transaction.atomic():
+        keep_one([person.pk])
+        current = User.objects.filter(pk=person.pk).first()
+        if current is None:  # another tab was first
+            return
+        current_picture.delete_file(current.avatar)
+        current.delete()
+        events.write(Event.ACCOUNT_DELETED, person=person.pk)
+
+
+def delete_never_confirmed(people: Iterable[UUID]) -> int:
+    """Delete those of the accounts whose owners signed up, but never confirmed the address. Returns their number.
+
+    Who confirms the address meanwhile keeps the account.
+    """
+    found = User.objects.filter(pk__in=people, email_verified_at=None, emailaddress__verified=False)
+    return found.delete()[1].get(User._meta.label, 0)
+
+
+class DeletionForm(forms.Form):
+    def __init__(self, *args: Any, person: User, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.person = person
+        field = EmailField()
+        field.label = gettext_lazy("Your e-mail address, to confirm")
+        field.widget.attrs["autocomplete"] = "off"
+        self.fields["email"] = field
+
+    def clean_email(self) -> str:
+        email: str = self.cleaned_data["email"]
+        if email != self.person.email:
+            raise refused(AccountFault.ANOTHER_ADDRESS, "another_address", person=self.person.pk)
+        return email
+
+
+@method_decorator([fresh_sign_in_required, never_cache], name="dispatch")
+class DeletionView(AccountPageMixin, FormView):  # type: ignore[type-arg]
+    form_class = DeletionForm
+    template_name = "accounts/delete.html"
+    section = "profile"
+
+    def get_form_kwargs(self) -> dict[str, Any]:
+        return super().get_form_kwargs() | {"person": self.request.user}
+
+    def form_valid(self, form: DeletionForm) -> HttpResponse:
+        try:
+            with transaction.atomic():
+                account_mails.account_deleted(self.request, form.person)
+                delete_account(form.person)
+        except LastAdministrator:
+            form.add_error(None, refused(AccountFault.LAST_ADMINISTRATOR, person=form.person.pk))
+            return self.form_invalid(form)
+        self.request.session.flush()
+        messages.success(self.request, _("Your account is deleted."))
+        response = redirect("account_login")
+        last_account.withdraw(response)
+        return response

@@ -1,0 +1,105 @@
+"""The form of the profile: the nickname, the picture and the part of it that is shown."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from django import forms
+from django.core.exceptions import ValidationError
+from django.core.files.base import File
+from django.utils.translation import gettext_lazy as _
+
+from accounts import throttling
+from accounts.faults import AccountFault, FormError, refuse
+from accounts.models import User
+from accounts.pictures import current_picture, reencoder_process
+from accounts.sign_in.forms import NicknameField
+
+MAX_ZOOM_PERCENT = 400
+MIDDLE_PERCENT = 50
+
+
+class SliderField(forms.IntegerField):
+    """A whole number of percent.
+
+    A form that was posted without the field, or without a number in it, gets the initial value.
+    """
+
+    def __init__(self, label: Any, initial: int, least: int, most: int, attrs: dict[str, Any]) -> None:
+        super().__init__(
+            label=label,
+            required=False,
+            initial=initial,
+            min_value=least,
+            max_value=most,
+            widget=forms.NumberInput({"type": "range", "autocomplete": "off", "data-initial": initial, **attrs}),
+        )
+
+    def clean(self, value: Any) -> int:
+        # Only a script shows the sliders, so nobody would see a message.
+        try:
+            number = super().clean(value)
+        except ValidationError:
+            number = None
+        return int(self.initial) if number is None else int(number)
+
+
+class ProfileForm(forms.ModelForm):  # type: ignore[type-arg]
+    """The nickname and the picture."""
+
+    nickname = NicknameField(
+        _("The name that applications show. Without one they show a name that says nothing about you."),
+        {"autocomplete": "nickname"},
+    )
+    picture = forms.FileField(
+        label=_("Picture"),
+        required=False,
+        help_text=(
+            _("JPEG, PNG, GIF, WebP or HEIC, at most 25 MB. The middle of it is shown, round.")
+            if reencoder_process.HEIC_IS_ACCEPTED
+            else _("JPEG, PNG, GIF or WebP, at most 25 MB. The middle of it is shown, round.")
+        ),
+        widget=forms.FileInput(attrs={"accept": ",".join(reencoder_process.ACCEPTED_TYPES)}),
+    )
+    zoom = SliderField(_("Zoom"), 100, 100, MAX_ZOOM_PERCENT, {"data-crop": "zoom"})
+    # In pages from right to left as well, the left end of the slider shows the left of the picture.
+    across = SliderField(_("From left to right"), MIDDLE_PERCENT, 0, 100, {"data-crop": "across", "dir": "ltr"})
+    down = SliderField(_("From top to bottom"), MIDDLE_PERCENT, 0, 100, {"data-crop": "down"})
+
+    class Meta:
+        model = User
+        fields = ("nickname",)
+
+    def sliders(self) -> list[forms.BoundField]:
+        return [self[name] for name in ("zoom", "across", "down")]
+
+    def clean(self) -> dict[str, Any]:
+        """Replace the uploaded file by the picture that is stored."""
+        cleaned: dict[str, Any] = super().clean() or self.cleaned_data
+        if not self.errors and (upload := cleaned["picture"]):
+            crop = reencoder_process.Crop(cleaned["zoom"] / 100, cleaned["across"] / 100, cleaned["down"] / 100)
+            try:
+                cleaned["picture"] = self._read(upload, crop)
+            except FormError as error:
+                refuse(error.fault, person=self.instance.pk)
+                self.add_error("picture", error)
+        return cleaned
+
+    def _read(self, upload: File[Any], crop: reencoder_process.Crop) -> bytes:
+        """As `pictures.reencode`, for one upload of the person at a time, and within the person's limits (D21)."""
+        with throttling.one_picture(self.instance) as is_only_one:
+            if not is_only_one:
+                raise reencoder_process.busy()
+            if seconds := throttling.picture_wait(self.instance):
+                raise FormError(AccountFault.PICTURES_LIMITED, "throttled", seconds=seconds)
+            return reencoder_process.reencode(upload, crop=crop, count=partial(throttling.count_picture, self.instance))
+
+    def save(self, commit: bool = True) -> User:
+        """Raises NotStored: the picture could not be stored. The nickname is saved."""
+        person: User = super().save(commit=False)
+        if "nickname" in self.data:  # a form that was posted without the field keeps it
+            person.save(update_fields=["nickname"])
+        if self.cleaned_data["picture"]:
+            current_picture.set_picture(person, self.cleaned_data["picture"])
+        return person

@@ -1,0 +1,65 @@
+"""The page of the profile."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.utils.decorators import method_decorator
+from django.utils.translation import gettext as _
+from django.views.decorators.cache import never_cache
+from django.views.generic.edit import UpdateView
+
+from accounts.account_page import person_context
+from accounts.faults import AccountFault, refuse
+from accounts.models import User
+from accounts.pictures import current_picture
+from accounts.pictures.stored_files import NotStored
+from accounts.pictures.uploads import UPLOAD_MAX_BYTES
+from accounts.profile.forms import ProfileForm
+from accounts.profile.shown_claims import shown_claims
+from accounts.retry_later import RetryLaterMixin
+
+
+@method_decorator([login_required, never_cache], name="dispatch")
+class ProfileView(RetryLaterMixin, UpdateView):  # type: ignore[type-arg]
+    form_class = ProfileForm
+    template_name = "accounts/profile.html"
+
+    def get_object(self, queryset: Any = None) -> User:
+        """A copy of `request.user`, which an invalid form must not change."""
+        return User.objects.get(pk=cast(User, self.request.user).pk)
+
+    def get_initial(self) -> dict[str, Any]:
+        return {"nickname": self.request.POST["nickname"]} if "nickname" in self.request.POST else {}
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        person = cast(User, self.request.user)
+        return super().get_context_data(**kwargs) | {
+            "person": person_context(person),
+            "email_confirmed": person.email_verified_at is not None,
+            "has_picture": bool(person.avatar),
+            "claims": shown_claims(person),
+            "picture_max_bytes": UPLOAD_MAX_BYTES,
+            "picture_max_megabytes": UPLOAD_MAX_BYTES // 1024**2,
+        }
+
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        if "remove_picture" in request.POST:
+            current_picture.remove_picture(self.get_object())
+            messages.success(request, _("Your picture is removed."))
+            return redirect("profile")
+        return super().post(request, *args, **kwargs)
+
+    def form_valid(self, form: ProfileForm) -> HttpResponse:
+        try:
+            form.save()
+        except NotStored:
+            refuse(AccountFault.PICTURE_NOT_STORED, person=form.instance.pk)
+            messages.error(self.request, AccountFault.PICTURE_NOT_STORED.translate())
+        else:
+            messages.success(self.request, _("Your profile is saved."))
+        return redirect("profile")

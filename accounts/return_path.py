@@ -1,0 +1,223 @@
+"""The return path: where a person continues after signing in, and which application asked for the sign-in.
+
+It is a path of this service, in the parameter `next`. The caption, which names the application, is beside it in the
+parameter `for`. Where a flow would lose the parameters (the steps after the password, password reset, three wrong
+codes), the session holds both as well.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+import unicodedata
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+
+from django.contrib.auth import REDIRECT_FIELD_NAME
+from django.core import signing
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+from django.urls import reverse
+from django.utils.http import MAX_URL_REDIRECT_LENGTH, url_has_allowed_host_and_scheme
+
+from config.infrastructure.graphemes import first_grapheme
+
+CAPTION_FIELD_NAME = "for"
+CAPTION_AGE_SECONDS = 24 * 3600
+SESSION_KEY = "return"
+AFTER_FACTOR_KEY = "after_factor"  # session key of the page that asked the person to set up a second factor
+RETURN_AGE_SECONDS = 3600
+LONG_NAME_LENGTH = 30
+URL_MAX_LENGTH = MAX_URL_REDIRECT_LENGTH - 1024  # the address of our page comes before it
+
+_SALT = "accounts.returning"
+_STEPS = (
+    "account_login",
+    "account_inactive",
+    "account_email_verification_sent",
+    "account_reset_password_done",
+    "mfa_authenticate",
+    "mfa_signup_webauthn",
+)
+
+
+@dataclass(frozen=True)
+class Caption:
+    """The application that asked for the sign-in, as pages show it."""
+
+    name: str
+    host: str = ""
+    logo: str = ""
+    homepage: str = ""
+
+    @property
+    def initial(self) -> str:
+        """Shown in place of a missing logo."""
+        return first_grapheme(self.name).upper()
+
+    @property
+    def is_long(self) -> bool:
+        """Whether a heading with the name is set in smaller type."""
+        return len(self.name) > LONG_NAME_LENGTH
+
+
+class StepMixin:
+    """A step of the sign-in. It passes the return path and the caption of its URL on to the URL of the next step."""
+
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        return carry(request, super().dispatch(request, *args, **kwargs))  # type: ignore[misc]
+
+
+def is_own_path(url: str) -> bool:
+    """Whether `url` is a path of this service, so that a redirect to it stays here.
+
+    Django checks the path without the query: it refuses more than 2,048 characters, and a query may be longer.
+    """
+    return (
+        url.startswith("/")
+        and len(url) <= URL_MAX_LENGTH
+        and url_has_allowed_host_and_scheme(url.partition("?")[0], allowed_hosts=None)
+        and not any(unicodedata.category(character) == "Cc" for character in url)
+    )
+
+
+def requested(request: HttpRequest) -> str:
+    """The safe `next` of a request; empty when there is none."""
+    url = request.POST.get(REDIRECT_FIELD_NAME) or request.GET.get(REDIRECT_FIELD_NAME) or ""
+    return url if is_own_path(url) else ""
+
+
+def form_field(request: HttpRequest) -> dict[str, Any]:
+    """`next` for the page's form, checked (allauth's context has it unchecked)."""
+    return {
+        "redirect_field_name": REDIRECT_FIELD_NAME,
+        "redirect_field_value": requested(request),
+    }
+
+
+def sign_in_url(return_to: str, *, name: str = "", host: str = "", logo: str = "") -> str:
+    """The sign-in page's URL: it continues at `return_to` and, given a name, shows "to continue to NAME"."""
+    return _address("account_login", return_to, _signed_caption(return_to, name, host, logo))
+
+
+def switch_account_url(return_to: str, *, name: str = "", host: str = "", logo: str = "") -> str:
+    """The sign-out page's URL: it continues at `sign_in_url` of the same arguments ("not you?")."""
+    return _address("account_logout", return_to, _signed_caption(return_to, name, host, logo))
+
+
+def send_code_url(return_to: str, *, name: str = "", host: str = "", logo: str = "") -> str:
+    """The URL that mails a code to the signed-in person and then continues at `return_to`."""
+    return _address("send_code", return_to, _signed_caption(return_to, name, host, logo))
+
+
+def code_page_url(request: HttpRequest) -> str:
+    """The URL of the page for the mailed code, which continues at the URL of the request and keeps its caption."""
+    found, return_to = caption(request), request.get_full_path()
+    signed = _signed_caption(return_to, found.name, found.host, found.logo) if found else ""
+    return _address("account_email_verification_sent", return_to, signed)
+
+
+def caption(request: HttpRequest) -> Caption | None:
+    """The application that asked for the sign-in; None when the caption is not signed for the return path."""
+    return _unsealed(*_way(request))
+
+
+def query(request: HttpRequest) -> str:
+    """The safe return path and the caption, as the query of a link; empty when there is neither."""
+    return_to, signed = _way(request)
+    return _query(return_to, signed if _unsealed(return_to, signed) else "")
+
+
+def onward_from_sign_out(request: HttpRequest) -> str:
+    """The sign-in page's URL, with the return path and the caption of the sign-out page's URL."""
+    return reverse("account_login") + query(request)
+
+
+def carry(request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
+    """The response; a redirect to another step of the sign-in gets the return path and the caption into its URL.
+
+    So the page of the step names the application and leads on, even when another tab was faster.
+    """
+    if response.get("Location") in {reverse(step) for step in _STEPS}:
+        response["Location"] += query(request)
+    return response
+
+
+def keep(request: HttpRequest) -> None:
+    """Keep the return path of the request and its caption in the session for an hour."""
+    if return_to := requested(request):
+        request.session[SESSION_KEY] = [return_to, request.GET.get(CAPTION_FIELD_NAME, ""), int(time.time())]
+
+
+def kept_path(request: HttpRequest) -> str:
+    """The return path in the session; empty when there is none, or only an old one."""
+    return _kept(request)[0]
+
+
+@contextmanager
+def kept(request: HttpRequest) -> Iterator[None]:
+    """Keep the return path when the block empties the session."""
+    stored = request.session.get(SESSION_KEY)
+    yield
+    if stored:
+        request.session[SESSION_KEY] = stored
+
+
+def drop(request: HttpRequest) -> None:
+    request.session.pop(SESSION_KEY, None)
+
+
+def keep_after_factor(request: HttpRequest, return_to: str) -> None:
+    """Keep where the person continues once a second factor is set up, for an hour."""
+    request.session[AFTER_FACTOR_KEY] = [return_to, int(time.time())]
+
+
+def take_after_factor(request: HttpRequest) -> str:
+    """Where the person continues, once; empty when nothing asked for a second factor."""
+    return_to, kept_at = request.session.pop(AFTER_FACTOR_KEY, None) or ("", 0)
+    return return_to if time.time() - kept_at < RETURN_AGE_SECONDS and is_own_path(return_to) else ""
+
+
+def _way(request: HttpRequest) -> tuple[str, str]:
+    """The return path and the caption, not yet checked, of the request or, if it has no return path, of the session."""
+    return_to = requested(request)
+    return (return_to, request.GET.get(CAPTION_FIELD_NAME, "")) if return_to else _kept(request)
+
+
+def _kept(request: HttpRequest) -> tuple[str, str]:
+    return_to, signed, kept_at = request.session.get(SESSION_KEY) or ("", "", 0)
+    is_current = time.time() - kept_at < RETURN_AGE_SECONDS and is_own_path(return_to)
+    return (return_to, signed) if is_current else ("", "")
+
+
+def _unsealed(return_to: str, signed: str) -> Caption | None:
+    """The caption; None when it is not signed, too old, or signed for another return path."""
+    if not signed:
+        return None
+    try:
+        name, host, logo, return_digest = signing.loads(signed, salt=_SALT, max_age=CAPTION_AGE_SECONDS)
+    except (signing.BadSignature, ValueError):
+        return None
+    return Caption(name, host, logo) if return_digest == _digest(return_to) else None
+
+
+def _address(route: str, return_to: str, signed_caption: str) -> str:
+    return reverse(route) + _query(return_to, signed_caption)
+
+
+def _query(return_to: str, signed_caption: str) -> str:
+    fields = {REDIRECT_FIELD_NAME: return_to, CAPTION_FIELD_NAME: signed_caption}
+    fields = {field: value for field, value in fields.items() if value}
+    return f"?{urlencode(fields)}" if fields else ""
+
+
+def _signed_caption(return_to: str, name: str, host: str, logo: str) -> str:
+    """Signed together with the return path, so that a caption can't be moved to a link that leads elsewhere."""
+    return signing.dumps([name, host, logo, _digest(return_to)], salt=_SALT, compress=True) if name else ""
+
+
+def _digest(return_to: str) -> str:
+    return hashlib.sha256(return_to.encode("utf-8", "surrogatepass")).hexdigest()[:32]

@@ -1,0 +1,1 @@
+"""Sessions of browsers: stored, shown, ended; and the browsers that are known."""

@@ -1,0 +1,63 @@
+"""The only place that ends a person's credentials, and the changes that end them."""
+
+from __future__ import annotations
+
+from django.db import transaction
+from django.db.models import F
+from django.utils import timezone
+
+from accounts.administrators import keep_one
+from accounts.models import User
+from accounts.sessions.store import digest
+from config.infrastructure import events
+from config.infrastructure.events import Event
+
+
+@transaction.atomic
+def end_credentials(user: User, *, except_session: str | None = None) -> None:
+    """Void the person's sessions, codes, access tokens, remembered consents and known-browser marks.
+
+    Each of them carries the `credentials_version` under which it was issued, and is invalid under another one.
+    `except_session` is the key of a session that is kept.
+    """
+    _next_version(user)
+    sessions = user.sessions.all()
+    if except_session:
+        sessions = sessions.exclude(session_key=digest(except_session))
+    sessions.delete()
+
+
+def set_password(user: User, password: str, *, except_session: str | None = None) -> None:
+    """Set the password and end the person's credentials, except the session of the key `except_session`.
+
+    Saves no other columns: an account that was deactivated while the hash was made must stay so. Raises HashingBusy.
+    """
+    user.set_password(password)
+    user.password_changed_at = timezone.now()
+    with transaction.atomic():
+        user.save(update_fields=["password", "password_changed_at"])
+        end_credentials(user, except_session=except_session)
+    events.write(Event.PASSWORD_CHANGED, person=user.pk)
+
+
+@transaction.atomic
+def set_active(user: User, is_active: bool) -> None:
+    """Deactivate or activate the account. A change in either direction ends its credentials.
+
+    After a deactivation the rows of the sessions stay, void, until the account is activated or they expire: the sign-in
+    page tells their browsers why they are signed out. Raises LastAdministrator: nothing was changed.
+    """
+    if not is_active:
+        keep_one([user.pk])
+    if User.objects.filter(pk=user.pk).exclude(is_active=is_active).update(is_active=is_active):
+        if is_active:
+            end_credentials(user)
+        else:
+            _next_version(user)
+        events.write(Event.ACCOUNT_ACTIVATED if is_active else Event.ACCOUNT_DEACTIVATED, person=user.pk)
+    user.is_active = is_active
+
+
+def _next_version(user: User) -> None:
+    User.objects.filter(pk=user.pk).update(credentials_version=F("credentials_version") + 1)
+    user.refresh_from_db(fields=["credentials_version"])

@@ -1,0 +1,69 @@
+"""Browsers in which a person has signed in before. D21.
+
+A signed cookie marks them. The limits count each of them apart, so that failures elsewhere cannot lock its owner out.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from typing import NamedTuple
+
+from django.conf import settings
+from django.core import signing
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+from django.utils.crypto import salted_hmac
+
+from accounts.models import User, normalise_email
+from config.infrastructure.cookies import set_cookie
+
+_SALT = "accounts.known-browser"
+_ACCOUNTS_PER_BROWSER = 5
+
+
+class KnownAccount(NamedTuple):
+    """What the cookie holds of one account."""
+
+    browser: str  # a random name
+    at: int  # Unix time of the latest sign-in
+    credentials_version: int  # of the account at that time
+
+
+def account_mark(email: str) -> str:
+    """Stands for the account in cookies and counters, so that neither shows an e-mail address."""
+    return salted_hmac(_SALT, normalise_email(email), algorithm="sha256").hexdigest()[:32]
+
+
+def find(request: HttpRequest, email: str) -> str:
+    """The name of this browser if the account signed in with it and its credentials have not ended since, or "".
+
+    A statement runs only for a cookie that names the account, so the response time says nothing to anybody else.
+    """
+    entry = read(request).get(account_mark(email))
+    if entry is None:
+        return ""
+    current = User.objects.filter(email=normalise_email(email), credentials_version=entry.credentials_version)
+    return entry.browser if current.exists() else ""
+
+
+def read(request: HttpRequest) -> dict[str, KnownAccount]:
+    """The accounts that signed in with this browser, by `account_mark`."""
+    cookie = request.COOKIES.get(settings.KNOWN_BROWSER_COOKIE_NAME, "")
+    try:
+        entries = signing.loads(cookie, salt=_SALT, max_age=settings.KNOWN_BROWSER_AGE_SECONDS)
+        oldest = time.time() - settings.KNOWN_BROWSER_AGE_SECONDS
+        return {mark: KnownAccount(name, at, version) for mark, name, at, version in entries if at > oldest}
+    except (signing.BadSignature, ValueError):
+        return {}
+
+
+def add(request: HttpRequest, response: HttpResponseBase, user: User) -> None:
+    """Set the cookie: the person has just signed in with this browser."""
+    mark, accounts = account_mark(user.email), read(request)
+    before = accounts.pop(mark, None)
+    name = before.browser if before else secrets.token_hex(8)
+    accounts = {mark: KnownAccount(name, int(time.time()), user.credentials_version), **accounts}
+    entries = [(mark, *entry) for mark, entry in accounts.items()][:_ACCOUNTS_PER_BROWSER]
+    value = signing.dumps(entries, salt=_SALT, compress=True)
+    set_cookie(response, settings.KNOWN_BROWSER_COOKIE_NAME, value, settings.KNOWN_BROWSER_AGE_SECONDS)

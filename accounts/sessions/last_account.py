@@ -1,0 +1,50 @@
+"""The account that signed in last with this browser, which the sign-in page offers and the person can remove.
+
+An encrypted cookie holds the person's id, so whoever reads the cookie learns nothing. It counts until the credentials
+end: a browser that was lost shows nothing after the owner has chosen a new password.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import time
+import uuid
+
+from django.conf import settings
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+
+from accounts.models import User
+from config.infrastructure import sealing
+from config.infrastructure.cookies import set_cookie
+
+_PURPOSE = "accounts.last-account"
+
+
+def offered(request: HttpRequest) -> User | None:
+    """The person of the cookie. A statement runs only with a cookie of ours."""
+    cookie = request.COOKIES.get(settings.LAST_ACCOUNT_COOKIE_NAME, "")
+    try:
+        content = sealing.unseal(_PURPOSE, base64.urlsafe_b64decode(cookie + "=="))
+    except ValueError:
+        content = None
+    if content is None:
+        return None
+    person_id, version, set_at = json.loads(content)
+    if time.time() - set_at > settings.KNOWN_BROWSER_AGE_SECONDS:
+        return None
+    return User.objects.filter(pk=uuid.UUID(person_id), credentials_version=version, is_active=True).first()
+
+
+def offer(response: HttpResponseBase, person: User) -> None:
+    """Set the cookie: the person has just signed in with this browser."""
+    content = json.dumps([str(person.pk), person.credentials_version, int(time.time())])
+    # Without padding, for which the cookie would be quoted: config.http.header_limits.
+    value = base64.urlsafe_b64encode(sealing.seal(_PURPOSE, content.encode())).decode().rstrip("=")
+    set_cookie(response, settings.LAST_ACCOUNT_COOKIE_NAME, value, settings.KNOWN_BROWSER_AGE_SECONDS)
+
+
+def withdraw(response: HttpResponseBase) -> None:
+    """Delete the cookie."""
+    response.delete_cookie(settings.LAST_ACCOUNT_COOKIE_NAME, samesite="Lax")

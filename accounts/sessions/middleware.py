@@ -1,0 +1,88 @@
+"""Sets `request.user`, which is read in the same statement as the session, and answers when the session has ended."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import cast
+
+from django.conf import settings
+from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, middleware
+from django.contrib.auth.models import AnonymousUser
+from django.contrib.sessions import middleware as sessions
+from django.contrib.sessions.exceptions import SessionInterrupted
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.urls import reverse
+from django.utils.crypto import constant_time_compare
+from django.utils.functional import SimpleLazyObject
+
+from accounts import return_path
+from accounts.models import User
+from accounts.sessions.store import SessionStore
+
+# A post that is answered by a redirect to one of these was not carried out.
+_ASKING_FIRST = ("account_login", "account_reauthenticate", "mfa_reauthenticate", "mfa_reauthenticate_webauthn")
+
+
+class SessionMiddleware(sessions.SessionMiddleware):
+    """Tells a signed-in person whose session ended during a post whether the post was carried out.
+
+    The view has answered by then: the session was ended by it, or in another browser, before it could be saved.
+    """
+
+    def process_response(self, request: HttpRequest, response: HttpResponse) -> HttpResponse:
+        try:
+            return super().process_response(request, response)
+        except SessionInterrupted:
+            if request.method != "POST" or not request.user.is_authenticated:
+                raise
+        location = response.get("Location", "")
+        if location and not return_path.is_own_path(location):  # to an application
+            return response
+        path = location.partition("?")[0]
+        was_refused = getattr(request, "was_refused", False) or path in map(reverse, _ASKING_FIRST)
+        is_done = bool(location) and not was_refused
+        return_to = location if is_done else request.get_full_path()
+        context = {"is_done": is_done, "sign_in_url": return_path.sign_in_url(return_to)}
+        status = HTTPStatus.OK if is_done else HTTPStatus.FORBIDDEN
+        return render(request, "accounts/interrupted.html", context, status=status)
+
+
+class AuthenticationMiddleware(middleware.AuthenticationMiddleware):
+    """Sets `request.user`, which reads the database at its first use.
+
+    Unlike Django's middleware, it needs no second statement for the person, and sets no `request.auser`.
+    """
+
+    def process_request(self, request: HttpRequest) -> None:
+        request.user = cast(User, SimpleLazyObject(lambda: signed_in_person(request) or AnonymousUser()))
+
+
+def signed_in_person(request: HttpRequest) -> User | None:
+    """The person who is signed in, or None. The backend must be configured, the account active, the session current."""
+    session = cast(SessionStore, request.session)
+    person = session.person
+    if person is None or session.get(BACKEND_SESSION_KEY) not in settings.AUTHENTICATION_BACKENDS:
+        return None
+    if not person.is_active:  # the configured AllowAllUsersModelBackend does not check this
+        return None
+    if not _is_current(session, person):
+        session.flush()
+        return None
+    session.store_use()
+    return person
+
+
+def _is_current(session: SessionStore, person: User) -> bool:
+    """Whether the password and `credentials_version` are still those of the sign-in, as the session's hash says.
+
+    A hash that was made with one of SECRET_KEY_FALLBACKS is replaced.
+    """
+    session_hash = session.get(HASH_SESSION_KEY, "")
+    if constant_time_compare(session_hash, person.get_session_auth_hash()):
+        return True
+    if any(constant_time_compare(session_hash, fallback) for fallback in person.get_session_auth_fallback_hash()):
+        session.cycle_key()
+        session[HASH_SESSION_KEY] = person.get_session_auth_hash()
+        return True
+    return False

@@ -1,0 +1,158 @@
+"""Browser sessions in the database. A copy of the database is not enough to use or read one (D15).
+
+The key column stores a digest of the browser's key, and the payload is encrypted with a key derived from the browser's
+key: it may contain reset keys, confirmation codes and pending requests.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+from datetime import datetime, timedelta
+from typing import Any, cast
+
+from django.conf import settings
+from django.contrib.auth import SESSION_KEY
+from django.contrib.sessions.backends.base import SessionBase
+from django.contrib.sessions.backends.db import SessionStore as DatabaseSessionStore
+from django.db.models import Case, F, Q, When
+from django.utils import timezone
+
+from accounts.models import Session, User
+from config.infrastructure import sealing
+from config.infrastructure.sql import Rows, fetch_one
+
+# Session key of the browser's description, which is stored in a column as well.
+BROWSER_KEY = "browser"
+# Session key of whether the browser was a known one at sign-in; a column as well.
+WAS_KNOWN_KEY = "was_known"
+# Sessions that a person keeps at a sign-in, the new one included, and how many more one sign-in deletes.
+KEPT = 100
+_DELETED_AT_ONCE = 1000
+# A session in which nobody is signed in serves the steps of a sign-in, none of which takes longer.
+ANONYMOUS_AGE_SECONDS = 3600
+
+_USE_IS_STORED_EACH = timedelta(hours=1)
+_SESSIONS = Rows(Session, "session_data", "created_at", "last_used_at")
+_PEOPLE = Rows(User, without=("created_at", "language", "last_login", "password_changed_at"))
+# Hand-written: the ORM takes several times as long to build this statement as the database takes to run it.
+_SESSION_AND_PERSON = (
+    f"SELECT {_SESSIONS.columns('s')}, {_PEOPLE.columns('u')}"  # noqa: S608 - names of tables and columns only
+    f" FROM {Session._meta.db_table} s LEFT JOIN {User._meta.db_table} u ON u.id = s.user_id"
+    " WHERE s.session_key = %(key)s AND s.expire_date > %(now)s"
+)
+
+
+def digest(session_key: str) -> str:
+    """The value of the key column for the browser's key."""
+    return hashlib.sha256(session_key.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def keep_newest(person: User, session_key: str | None) -> None:
+    """Delete the person's sessions beyond the newest KEPT, never that of `session_key`. One statement, mostly.
+
+    Those of known browsers, and those that were used more than an hour after they began, go last: so somebody who signs
+    in repeatedly from elsewhere ends only the sessions of these sign-ins.
+    """
+    now = timezone.now()
+    is_long_used = Q(last_used_at__gt=F("created_at") + timedelta(hours=1))
+    rank = Case(When(expire_date__lte=now, then=0), When(Q(was_known=True) | is_long_used, then=2), default=1)
+    others = Session.objects.filter(user_id=person.pk).exclude(session_key=digest(session_key or ""))
+    surplus = others.order_by(rank.desc(), "-created_at")[KEPT - 1 : KEPT - 1 + _DELETED_AT_ONCE]
+    Session.objects.filter(pk__in=list(surplus.values_list("pk", flat=True))).delete()
+
+
+class SessionStore(DatabaseSessionStore):
+    """Django's database store with digests for keys and encrypted payloads; one statement reads session and person."""
+
+    _person: User | None = None
+    _created: tuple[str | None, datetime] | None = None  # a key, and when its row was created
+    _last_used: datetime | None = None
+
+    # The asynchronous methods of Django's database store use the key itself instead of its digest. Those of SessionBase
+    # call the synchronous methods below in a thread.
+    aexists, aload, asave = SessionBase.aexists, SessionBase.aload, SessionBase.asave
+    acreate, adelete = SessionBase.acreate, SessionBase.adelete
+
+    @classmethod
+    def get_model_class(cls) -> type[Session]:
+        return Session
+
+    @property
+    def person(self) -> User | None:
+        """The person who is signed in, read in the statement that loads the session. None when nobody is."""
+        person_id = self.get(SESSION_KEY)
+        return self._person if self._person and str(self._person.pk) == person_id else None
+
+    @property
+    def is_of_deactivated_account(self) -> bool:
+        """Whether somebody was signed in here whose account was deactivated meanwhile."""
+        return self.person is not None and not self.person.is_active
+
+    def get_expiry_age(self, **kwargs: Any) -> int:
+        """Seconds until the session expires: an hour at most while nobody is signed in, so strangers fill no table."""
+        age: int = super().get_expiry_age(**kwargs)
+        return age if SESSION_KEY in self else min(age, ANONYMOUS_AGE_SECONDS)
+
+    def get_expiry_date(self, **kwargs: Any) -> datetime:
+        return timezone.now() + timedelta(seconds=self.get_expiry_age(**kwargs))
+
+    def set_expiry(self, value: datetime | timedelta | int | None) -> None:
+        """As Django's. allauth sets the usual age after each password: an empty session is not stored for that."""
+        if value != settings.SESSION_COOKIE_AGE:
+            super().set_expiry(value)
+
+    def load(self) -> dict[str, Any]:
+        row = fetch_one(_SESSION_AND_PERSON, key=digest(self.session_key or ""), now=timezone.now())
+        if row is None:
+            self._session_key = None  # so that the next session gets a new key, not one that the client chose
+            return {}
+        session = _SESSIONS.instance(row[: len(_SESSIONS)])
+        person = _PEOPLE.instance(row[len(_SESSIONS) :])
+        self._created = (self.session_key, session.created_at)
+        self._last_used = session.last_used_at
+        self._person = person if person.pk else None
+        return self.decode(session.session_data)
+
+    def exists(self, session_key: str) -> bool:
+        return super().exists(digest(session_key))
+
+    def create_model_instance(self, data: dict[str, Any]) -> Session:
+        row = cast(Session, super().create_model_instance(data))
+        if self._created is None or self._created[0] != row.session_key:
+            self._created = (row.session_key, timezone.now())
+        row.created_at = self._created[1]
+        row.session_key = digest(row.session_key)
+        row.user_id = data.get(SESSION_KEY)
+        row.browser = data.get(BROWSER_KEY, "")
+        row.was_known = data.get(WAS_KNOWN_KEY, False)
+        row.last_used_at = timezone.now()
+        return row
+
+    def store_use(self) -> None:
+        """Store that the session is used now: one statement an hour, for the page of browsers."""
+        now = timezone.now()
+        if self._last_used is None or now - self._last_used >= _USE_IS_STORED_EACH:
+            Session.objects.filter(session_key=digest(self.session_key or "")).update(last_used_at=now)
+            self._last_used = now
+
+    def delete(self, session_key: str | None = None) -> None:
+        key = session_key or self.session_key
+        if key is not None:
+            Session.objects.filter(session_key=digest(key)).delete()
+
+    def encode(self, session_dict: dict[str, Any]) -> str:
+        return base64.b64encode(sealing.encrypt(self._payload_key(), self.serializer().dumps(session_dict))).decode()
+
+    def decode(self, session_data: str | bytes) -> dict[str, Any]:
+        """The payload; empty when the browser's key does not decrypt it."""
+        try:
+            payload = sealing.decrypt(self._payload_key(), base64.b64decode(session_data))
+            return self.serializer().loads(payload) if payload else {}
+        except ValueError:
+            return {}
+
+    def _payload_key(self) -> bytes:
+        """Derived from the browser's key, of which the database has a digest only. P5."""
+        return hmac.digest(b"accounts.sessions payload", (self.session_key or "").encode(), "sha256")

@@ -1,0 +1,299 @@
+"""allauth's adapter: what it asks about sign-in, passwords, e-mails and messages."""
+
+from __future__ import annotations
+
+import functools
+from datetime import datetime, timedelta
+from typing import Any, cast
+
+from allauth.account.adapter import DefaultAccountAdapter
+from allauth.core.exceptions import ImmediateHttpResponse
+from django.conf import settings
+from django.contrib import messages
+from django.contrib.auth import update_session_auth_hash
+from django.contrib.auth.base_user import AbstractBaseUser
+from django.core.exceptions import ValidationError
+from django.db import IntegrityError, transaction
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.translation import get_language, gettext_lazy
+
+from accounts import language_choice, return_path, throttling
+from accounts.faults import AccountFault, refuse
+from accounts.mail import account_mails, outbox
+from accounts.mail.composing import Email, compose
+from accounts.models import User
+from accounts.retry_later import too_many_requests
+from accounts.sessions import credential_changes, known_browsers, last_account, store, user_agents
+from accounts.sessions.store import BROWSER_KEY, WAS_KNOWN_KEY
+from accounts.sign_in import password_check, reauthentication, verification, who_may_sign_up
+from config.infrastructure import events
+from config.infrastructure.events import Event
+from config.infrastructure.network import client_address
+
+RESET_TEMPLATES = ("password_reset_key", "unknown_account")
+
+# The message in our wording; no message where the next page says the same.
+_MESSAGES = {
+    "account/messages/logged_in.txt": "",
+    "account/messages/logged_out.txt": gettext_lazy("You are signed out."),
+    "account/messages/password_changed.txt": gettext_lazy("Your new password is saved."),
+    "account/messages/email_confirmed.txt": gettext_lazy("Your e-mail address is confirmed."),
+    "account/messages/email_confirmation_sent.txt": "",
+    "mfa/messages/totp_activated.txt": gettext_lazy("The authenticator app is set up."),
+    "mfa/messages/totp_deactivated.txt": gettext_lazy("The authenticator app is switched off."),
+    "mfa/messages/webauthn_added.txt": gettext_lazy("The passkey is added."),
+    "mfa/messages/webauthn_removed.txt": gettext_lazy("The passkey is removed."),
+    "mfa/messages/recovery_codes_generated.txt": "",
+}
+
+# Session key of a sign-in that needs more steps after the password.
+_SIGN_IN_STATE = "sign_in_begun"
+
+
+def _sign_in_state(user: AbstractBaseUser) -> list[Any]:
+    """Whose sign-in it is, and the version of their credentials when they typed the password."""
+    return [str(user.pk), cast(User, user).credentials_version]
+
+
+def _too_many_sign_ins(request: HttpRequest, seconds: int, person: User, cause: str) -> HttpResponse:
+    request.session.flush()  # it holds what allauth stored of this sign-in
+    return too_many_requests(request, seconds, AccountFault.ACCOUNT_LIMITED, cause=cause, person=person.pk)
+
+
+class AccountAdapter(DefaultAccountAdapter):
+    error_messages = DefaultAccountAdapter.error_messages | {
+        "email_password_mismatch": gettext_lazy(AccountFault.PASSWORD_WRONG.problem),
+        "email_taken": gettext_lazy(AccountFault.ADDRESS_TAKEN.problem),
+        "incorrect_code": gettext_lazy(AccountFault.MAIL_CODE_WRONG.problem),
+        "rate_limited": gettext_lazy("That was too fast. Wait a moment, then try again."),
+    }
+
+    def is_open_for_signup(self, request: HttpRequest) -> bool:
+        return who_may_sign_up.may_sign_up(request)
+
+    def save_user(self, request: HttpRequest, user: AbstractBaseUser, form: Any, commit: bool = True) -> User:
+        person = cast(User, user)
+        person.nickname = form.cleaned_data["nickname"].strip()
+        person.language = get_language() or ""
+        saved = cast(User, super().save_user(request, person, form, commit))
+        events.write(Event.SIGNED_UP, person=saved.pk)
+        return saved
+
+    def is_ajax(self, request: HttpRequest) -> bool:
+        """Only a script asks for the options of a passkey. Everything else is answered with a page."""
+        return request.method == "GET" and request.path in map(reverse, ("mfa_login_webauthn", "passkey_options"))
+
+    def is_safe_url(self, url: str | None) -> bool:
+        return return_path.is_own_path(url or "")
+
+    def get_client_ip(self, request: HttpRequest) -> str:
+        return client_address(request)
+
+    # Signing in --------------------------------------------------------------------------------------------------
+
+    def authenticate(self, request: HttpRequest, **credentials: Any) -> User | None:
+        return password_check.authenticate(request, credentials["email"], credentials["password"])
+
+    def reauthenticate(self, user: AbstractBaseUser, password: str) -> bool:
+        """Check the person's password as at sign-in, with the same limits, and for the address in the person's row."""
+        return self.authenticate(self.request, email=cast(User, user).email, password=password) is not None
+
+    def is_reauthentication_required(self, *, app: str, **kwargs: Any) -> bool:
+        """For allauth's own sensitive pages: a sign-in counts as well, so nobody types the password twice in a row."""
+        return not reauthentication.is_fresh(self.request)
+
+    def pre_login(self, request: HttpRequest, user: AbstractBaseUser, **kwargs: Any) -> HttpResponse | None:
+        if seconds := throttling.sign_in_begun_wait(request, cast(User, user)):
+            return _too_many_sign_ins(request, seconds, cast(User, user), "sign_ins_begun_limited")
+        response: HttpResponse | None = super().pre_login(request, user, **kwargs)
+        if response is None:
+            verification.align(cast(User, user))
+            request.session[_SIGN_IN_STATE] = _sign_in_state(user)
+        return response
+
+    def respond_user_inactive(self, request: HttpRequest, user: AbstractBaseUser) -> HttpResponse:
+        refuse(AccountFault.ACCOUNT_INACTIVE, person=user.pk)
+        return cast(HttpResponse, super().respond_user_inactive(request, user))
+
+    def is_current_sign_in(self, request: HttpRequest, user: AbstractBaseUser) -> bool:
+        """Whether the account is active, and its credentials have not ended since this sign-in began."""
+        return request.session.get(_SIGN_IN_STATE) == _sign_in_state(user) and user.is_active
+
+    def login(self, request: HttpRequest, user: AbstractBaseUser) -> None:
+        """Sign the person in, after the password and any further step.
+
+        Raises ImmediateHttpResponse: the account was deactivated, or its credentials ended, after the password; or it
+        has signed in too often. The sign-in counts, and old sessions end, only here: the password alone must not
+        suffice for that.
+        """
+        is_current = self.is_current_sign_in(request, user)
+        request.session.pop(_SIGN_IN_STATE, None)
+        if not is_current:
+            refuse(AccountFault.SIGN_IN_ENDED if user.is_active else AccountFault.ACCOUNT_INACTIVE, person=user.pk)
+            raise ImmediateHttpResponse(redirect("account_login" if user.is_active else "account_inactive"))
+        person = cast(User, user)
+        was_known = bool(known_browsers.find(request, person.email))
+        if seconds := throttling.sign_in_done_wait(request, person):
+            raise ImmediateHttpResponse(_too_many_sign_ins(request, seconds, person, "sign_ins_done_limited"))
+        is_first = person.last_login is None  # right after the sign-up
+        super().login(request, user)
+        events.write(Event.SIGNED_IN, person=person.pk, in_known_browser=was_known)
+        if not is_first:
+            account_mails.signed_in(request, person)
+        request.session[WAS_KNOWN_KEY] = was_known
+        request.session[BROWSER_KEY] = user_agents.describe(request.headers.get("User-Agent", ""))
+        store.keep_newest(person, request.session.session_key)
+
+    def post_login(self, request: HttpRequest, user: AbstractBaseUser, **kwargs: Any) -> HttpResponse:
+        # The URL that the page of the last step names. allauth keeps one URL for all tabs of a browser.
+        kwargs["redirect_url"] = return_path.requested(request) or kwargs.get("redirect_url")
+        response: HttpResponse = super().post_login(request, user, **kwargs)
+        person = cast(User, user)
+        known_browsers.add(request, response, person)
+        last_account.offer(response, person)
+        language_choice.learn(person)
+        return_path.drop(request)
+        return response
+
+    def get_login_redirect_url(self, request: HttpRequest) -> str:
+        return return_path.kept_path(request) or reverse("profile")
+
+    def logout(self, request: HttpRequest) -> None:
+        """Sign out and keep the return path: a password reset that signs somebody else out leads on to it."""
+        if request.user.is_authenticated:
+            events.write(Event.SIGNED_OUT, person=request.user.pk)
+        with return_path.kept(request):
+            super().logout(request)
+
+    # Address and password ----------------------------------------------------------------------------------------
+
+    def confirm_email(self, request: HttpRequest, email_address: Any) -> bool:
+        """Run allauth's statements in one transaction with `email_verified_at`. A new address ends credentials. P12."""
+        user: User = email_address.user
+        is_new = user.email != email_address.email
+        try:
+            with transaction.atomic():
+                if User.objects.select_for_update().filter(pk=user.pk).first() is None:  # deleted at this moment
+                    return False
+                verification.delete_unverified(user)
+                confirmed: bool = super().confirm_email(request, email_address)
+                if confirmed:
+                    verification.mark_verified(user)
+                    events.write(Event.ADDRESS_CONFIRMED, person=user.pk, is_new=is_new)
+                    if is_new:
+                        credential_changes.end_credentials(user, except_session=request.session.session_key)
+        except IntegrityError:  # an account took the address at this moment
+            refuse(AccountFault.ADDRESS_TAKEN, person=user.pk)
+            messages.error(request, self.error_messages["email_taken"])
+            return False
+        if confirmed and is_new:
+            update_session_auth_hash(request, user)
+        return confirmed
+
+    def clean_password(self, password: str, user: AbstractBaseUser | None = None) -> str:
+        """Raises ValidationError: the first rule that the password breaks, in the order of the settings."""
+        try:
+            return str(super().clean_password(password, user=user))
+        except ValidationError as error:
+            known = user.pk if user and not user._state.adding else None
+            refuse(AccountFault.NEW_PASSWORD_WEAK, person=known, cause=error.error_list[0].code or "")
+            raise error.error_list[0] from None
+
+    def set_password(self, user: AbstractBaseUser, password: str) -> None:
+        """End the person's credentials too, except the session of this browser. allauth's own saves the whole row."""
+        credential_changes.set_password(cast(User, user), password, except_session=self.request.session.session_key)
+
+    def get_password_change_redirect_url(self, request: HttpRequest) -> str:
+        return reverse("security")
+
+    # E-mail ------------------------------------------------------------------------------------------------------
+
+    def get_reset_password_from_key_url(self, key: str) -> str:
+        """The link of a reset e-mail, at AUTH_URL whatever the Host header says. D1."""
+        user_id, _dash, token = key.partition("-")
+        path = reverse("account_reset_password_from_key", kwargs={"uidb36": user_id, "key": token})
+        return f"{settings.AUTH_URL}{path}"
+
+    def send_password_reset_mail(self, user: AbstractBaseUser, email: str, context: dict[str, Any]) -> None:
+        """Send the link to the stored spelling of the address, or, without an active account, an e-mail that says so.
+
+        Both e-mails are rendered, so that the response time does not reveal which one is sent.
+        """
+        address = cast(User, user).email
+        link, no_account = (self._compose(kind, address, context) for kind in RESET_TEMPLATES)
+        self._send_now(*(link if user.is_active else no_account))
+
+    def send_confirmation_mail(self, request: HttpRequest, emailconfirmation: Any, signup: bool) -> None:
+        """The code. The owner of a new address may know nothing of the account, so that mail has a text of its own.
+
+        Raises ImmediateHttpResponse: the mailbox has got many codes.
+        """
+        address = emailconfirmation.email_address
+        is_new = address.user.email != address.email
+        if seconds := throttling.code_wait(address.email, is_new=is_new):
+            person = address.user.pk
+            raise ImmediateHttpResponse(too_many_requests(request, seconds, cause="codes_limited", person=person))
+        if not is_new:
+            super().send_confirmation_mail(request, emailconfirmation, signup)
+        else:
+            self.send_mail("account/email/email_change", address.email, {"code": emailconfirmation.key})
+
+    def send_account_already_exists_mail(self, email: str) -> None:
+        """Beyond the limit nothing is sent, and the page does not say so: the owner has received some of the mails."""
+        if throttling.may_send_taken_mail(email):
+            super().send_account_already_exists_mail(email)
+
+    def send_notification_mail(
+        self,
+        template_prefix: str,
+        user: AbstractBaseUser,
+        context: dict[str, Any] | None = None,
+        email: str | None = None,
+    ) -> None:
+        """Tell the person at the given address, for example the one before a change, or else at their own."""
+        person = cast(User, user)
+        context = {"nickname": person.display_name, **(context or {})}
+        kind, mail, _expires_at = self._compose(template_prefix.rpartition("/")[2], email or person.email, context)
+        if template_prefix.startswith("mfa/"):
+            events.write(Event.FACTORS_CHANGED, person=person.pk, change=kind)
+        ten_minutes = int(timezone.now().timestamp()) // 600
+        outbox.add_notice(kind, mail, once=f"{kind} {person.pk} {ten_minutes}" if kind == "webauthn_added" else "")
+
+    def send_mail(self, template_prefix: str, email: str, context: dict[str, Any]) -> None:
+        """Send an e-mail for which the person waits."""
+        self._send_now(*self._compose(template_prefix.rpartition("/")[2], email, context))
+
+    def _compose(self, kind: str, address: str, context: dict[str, Any]) -> tuple[str, Email, datetime]:
+        """The e-mail, with its kind and the time when the code or the link in it expires."""
+        now = timezone.now()
+        is_code = kind.startswith(("email_confirmation", "email_change"))
+        seconds = settings.ACCOUNT_EMAIL_VERIFICATION_BY_CODE_TIMEOUT if is_code else settings.PASSWORD_RESET_TIMEOUT
+        expires_at = now + timedelta(seconds=seconds)
+        browser = user_agents.browser_name(self.request.headers.get("User-Agent", ""))
+        facts = {"now": now, "expires_at": expires_at, "browser": browser}
+        return kind, compose(kind, address, context | facts), expires_at
+
+    def _send_now(self, kind: str, mail: Email, expires_at: datetime) -> None:
+        """Raises ImmediateHttpResponse: the network address has asked for many mails."""
+        if seconds := throttling.mail_wait(self.request, mail.to):
+            raise ImmediateHttpResponse(too_many_requests(self.request, seconds, cause="mails_limited"))
+        report = functools.partial(account_mails.report, self.request, expires_at)
+        outbox.send_now(kind, mail, expires_at, client_address(self.request), report)
+
+    # Pages -------------------------------------------------------------------------------------------------------
+
+    def add_message(
+        self,
+        request: HttpRequest,
+        level: int,
+        message_template: str | None = None,
+        message_context: dict[str, Any] | None = None,
+        extra_tags: str = "",
+        message: str | None = None,
+    ) -> None:
+        if message_template in _MESSAGES:
+            message, message_template = str(_MESSAGES[message_template]), None
+        super().add_message(request, level, message_template, message_context, extra_tags, message)

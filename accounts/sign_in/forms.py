@@ -1,0 +1,278 @@
+"""allauth's forms with our fields (labels, attributes, upper bounds, no control characters)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from allauth.account.adapter import get_adapter
+from allauth.account.forms import (
+    AddEmailForm,
+    ChangePasswordForm,
+    ConfirmEmailVerificationCodeForm,
+    LoginForm,
+    ReauthenticateForm,
+    ResetPasswordForm,
+    ResetPasswordKeyForm,
+)
+from django import forms
+from django.conf import settings
+from django.core.validators import MaxLengthValidator
+from django.http import HttpRequest
+from django.utils.text import format_lazy
+from django.utils.translation import gettext_lazy as _
+
+from accounts import throttling
+from accounts.faults import AccountFault, FormError, recorded, refuse, refused
+from accounts.models import EMAIL_MAX_LENGTH, NICKNAME_MAX_LENGTH, User, normalise_email
+from accounts.passwords import hashing
+from accounts.passwords.validators import PASSWORD_MAX_LENGTH
+from accounts.sign_in import verification
+from config.infrastructure import events
+from config.infrastructure.events import Event
+from config.infrastructure.validators import refuse_control_characters
+
+
+class EmailField(forms.EmailField):
+    """An e-mail address, in the spelling in which it is stored (`normalise_email`)."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            label=_("E-mail address"),
+            max_length=EMAIL_MAX_LENGTH,
+            widget=forms.EmailInput(
+                attrs={"autocomplete": "username", "autocapitalize": "none", "spellcheck": "false"}
+            ),
+            error_messages={"invalid": _("Type an e-mail address, like name@example.com.")},
+        )
+
+    def clean(self, value: Any) -> str:
+        return normalise_email(super().clean(value))
+
+
+class HiddenEmailInput(forms.EmailInput):
+    """Not shown, but of the type that password managers look for."""
+
+    is_hidden = True
+
+
+class PasswordField(forms.CharField):
+    """A password as typed. It has no `maxlength`, because browsers would shorten a pasted password silently."""
+
+    def __init__(self, label: Any, autocomplete: str, help_text: Any = "") -> None:
+        super().__init__(
+            label=label,
+            strip=False,
+            help_text=help_text,
+            widget=forms.PasswordInput(attrs={"autocomplete": autocomplete}),
+            validators=[MaxLengthValidator(PASSWORD_MAX_LENGTH), refuse_control_characters],
+        )
+
+
+class NewPasswordField(PasswordField):
+    """Shows the rules of settings.AUTH_PASSWORD_VALIDATORS; static/js/password.js checks some while it is typed."""
+
+    minimum = settings.PASSWORD_MIN_LENGTH
+    rules = (
+        format_lazy(_("At least {count} characters; spaces count"), count=minimum),
+        _("More than your name, your address and the name of this service"),
+        _("No pattern and no well-known phrase; some words that don't belong together are best"),
+    )
+
+    def __init__(self, label: Any = None) -> None:
+        super().__init__(label or _("New password"), "new-password", " ".join(map(str, self.rules)))
+
+
+class NicknameField(forms.CharField):
+    def __init__(self, help_text: Any = "", attrs: dict[str, str] | None = None) -> None:
+        super().__init__(
+            label=_("Nickname"),
+            required=False,
+            max_length=NICKNAME_MAX_LENGTH,
+            help_text=help_text,
+            validators=[refuse_control_characters],
+            widget=forms.TextInput(attrs),
+        )
+
+
+class PasswordFormMixin(forms.Form):
+    """A form whose password must be typed again when this process hashes another one (accounts.passwords.hashing)."""
+
+    is_busy = False
+
+    def add_busy_error(self, password: str) -> None:
+        """Keep the other fields as typed and set the focus to the field `password`."""
+        self.is_busy = True
+        self.fields[password].widget.attrs["autofocus"] = True
+        self.add_error(None, refused(AccountFault.PASSWORD_BUSY, "busy", seconds=hashing.RETRY_AFTER_SECONDS))
+
+    def check_present_password(self, user: User, field: str) -> None:
+        """Add an error unless the field has the person's password. A wrong one counts as a failed sign-in (D21).
+
+        Raises ValidationError: the limit of failed sign-ins is reached.
+        """
+        try:
+            hashing.hashes.raise_if_busy()
+            if not get_adapter().reauthenticate(user, self.cleaned_data[field]):
+                self.add_error(field, FormError(AccountFault.PRESENT_PASSWORD_WRONG, "wrong_password"))
+        except hashing.HashingBusy:
+            self.add_busy_error(field)
+
+
+class SignInForm(PasswordFormMixin, LoginForm):
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        # "webauthn" makes browsers list passkeys beside saved passwords.
+        login, password = EmailField(), PasswordField(_("Password"), "current-password webauthn")
+        login.widget.attrs["autocomplete"] = "username webauthn"
+        self.fields = {"login": login, "password": password}
+
+    def offer(self, email: str) -> None:
+        """Ask for the password only: the page shows whose account it is."""
+        self.initial["login"] = email
+        self.fields["login"].widget = HiddenEmailInput({"autocomplete": "username", "hidden": True})
+
+    def clean(self) -> Any:
+        try:
+            hashing.hashes.raise_if_busy()
+            with recorded({"too_many_login_attempts": AccountFault.SIGN_IN_TOO_SOON}):
+                return super().clean()
+        except hashing.HashingBusy:
+            self.add_busy_error("password")
+            return self.cleaned_data
+
+
+class ResetRequestForm(ResetPasswordForm):
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields = {"email": EmailField()}
+
+    def clean_email(self) -> str:
+        """Find the active account in one statement. Without one, an account that is not stored takes its place."""
+        email: str = self.cleaned_data["email"]
+        self.users = list(User.objects.filter(email=email, is_active=True)) or [User(email=email, is_active=False)]
+        return email
+
+    def save(self, request: HttpRequest, **kwargs: Any) -> str:
+        """Send a link, or an e-mail that says there is no account. Both take the same steps and show the same page.
+
+        Beyond the limit nothing is sent, and the page does not say so. The links of the earlier e-mails still work, so
+        repeated requests neither flood the owner's mailbox nor lock the owner out.
+        """
+        email: str = self.cleaned_data["email"]
+        if not throttling.may_send_reset_email(request, email):
+            refuse(AccountFault.RESET_MAIL_LIMITED, person=self.users[0].pk if self.users[0].is_active else None)
+            return email
+        [person] = self.users
+        events.write(Event.PASSWORD_RESET_ASKED, person=person.pk if person.is_active else None)
+        return str(super().save(request, **kwargs))
+
+
+class NewPasswordFormMixin(PasswordFormMixin):
+    """A form that asks twice for a new password of `user`."""
+
+    user: Any
+
+    @staticmethod
+    def new_password_fields() -> dict[str, forms.Field]:
+        return {
+            "password1": NewPasswordField(),
+            "password2": PasswordField(_("New password again"), "new-password"),
+        }
+
+    def clean_password1(self) -> str:
+        return str(get_adapter().clean_password(self.cleaned_data["password1"], user=self.user))
+
+
+class NewPasswordForm(NewPasswordFormMixin, ResetPasswordKeyForm):
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        # Names the account to a password manager. The posted value is not read.
+        account = forms.CharField(
+            required=False,
+            initial=self.user.email if self.user else "",
+            widget=HiddenEmailInput({"autocomplete": "username", "hidden": True}),
+        )
+        self.fields = {"account": account, **self.new_password_fields()}
+
+    def save(self) -> None:
+        """Also mark the address as verified, because the link was sent to it, and begin a new session.
+
+        The new password ends the session of a person who was signed in. A proof in that session must not replace the
+        second factor, and later steps can't be stored in it.
+        """
+        super().save()
+        verification.clear_nickname_of_sign_up(self.user)
+        verification.mark_verified(self.user)
+        adapter = get_adapter()
+        adapter.logout(adapter.request)
+
+
+class PasswordChangeForm(NewPasswordFormMixin, ChangePasswordForm):
+    """Checks the present password last, once the new one is good: a check costs a hash and may count as a failure."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields = {
+            "oldpassword": PasswordField(_("Present password"), "current-password"),
+            **self.new_password_fields(),
+        }
+
+    def clean_oldpassword(self) -> str:
+        return str(self.cleaned_data["oldpassword"])
+
+    def clean(self) -> Any:
+        cleaned = super().clean()
+        if not self.errors:
+            self.check_present_password(self.user, "oldpassword")
+        return cleaned
+
+
+class ConfirmForm(PasswordFormMixin, ReauthenticateForm):
+    """Asks a signed-in person for the password again."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields = {"password": PasswordField(_("Password"), "current-password")}
+
+    def clean_password(self) -> str:
+        return str(self.cleaned_data["password"])
+
+    def clean(self) -> Any:
+        cleaned = super().clean()
+        if not self.errors:
+            self.check_present_password(self.user, "password")
+        return cleaned
+
+
+class NewAddressForm(AddEmailForm):
+    """No address is looked up, so nobody learns which ones have an account. The code page refuses one that is taken."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        field = EmailField()
+        field.label = _("New e-mail address")
+        field.widget.attrs["autocomplete"] = "email"
+        self.fields = {"email": field}
+
+    def clean_email(self) -> str:
+        email: str = self.cleaned_data["email"]
+        if email == self.user.email:
+            raise refused(AccountFault.SAME_ADDRESS, "same_address", person=self.user.pk)
+        return email
+
+
+class CodeForm(ConfirmEmailVerificationCodeForm):
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["code"] = forms.CharField(
+            label=_("Code from the mail"),
+            max_length=32,
+            widget=forms.TextInput(
+                attrs={"autocomplete": "one-time-code", "autocapitalize": "characters", "spellcheck": "false"}
+            ),
+        )
+
+    def clean_code(self) -> str:
+        faults = {"incorrect_code": AccountFault.MAIL_CODE_WRONG, "email_taken": AccountFault.ADDRESS_TAKEN}
+        with recorded(faults, self.user and self.user.pk):
+            return str(super().clean_code())

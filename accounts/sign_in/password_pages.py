@@ -1,0 +1,98 @@
+"""The pages for a new password: by a link from a mail, or by the present one. The flows are allauth's."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from allauth.account import views as library
+from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.utils.decorators import method_decorator
+from django.views.decorators.cache import never_cache
+
+from accounts import return_path, throttling
+from accounts.account_page import AccountPageMixin
+from accounts.faults import AccountFault, refuse
+from accounts.models import User
+from accounts.passwords.hashing import HashingBusy
+from accounts.retry_later import RetryLaterMixin, too_many_requests
+from accounts.sessions import known_browsers, last_account
+from accounts.sign_in.forms import PasswordFormMixin, ResetRequestForm
+
+
+class NewPasswordMixin(RetryLaterMixin):
+    """A form whose new password must be typed again when this process hashes another one. Nothing is stored then."""
+
+    busy_field = "password1"  # gets the focus
+
+    def form_valid(self, form: PasswordFormMixin) -> HttpResponse:
+        try:
+            return cast(HttpResponse, super().form_valid(form))  # type: ignore[misc]
+        except HashingBusy:
+            form.add_busy_error(self.busy_field)
+            return self.form_invalid(form)
+
+
+class PasswordResetView(return_path.StepMixin, library.PasswordResetView):
+    """Asks for the address. The session keeps the return path: allauth would follow it before the reset."""
+
+    def get_initial(self) -> dict[str, Any]:
+        return {"email": self.request.POST.get("email", "")}
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        context: dict[str, Any] = super().get_context_data(**kwargs)
+        return context | return_path.form_field(self.request)
+
+    def form_valid(self, form: ResetRequestForm) -> HttpResponse:
+        if seconds := throttling.reset_wait(self.request):
+            return too_many_requests(self.request, seconds, cause="reset_limited")
+        return_path.keep(self.request)
+        return cast(HttpResponse, super().form_valid(form))
+
+    def get_success_url(self) -> str:
+        return reverse("account_reset_password_done")
+
+
+class PasswordResetFromKeyView(return_path.StepMixin, NewPasswordMixin, library.PasswordResetFromKeyView):
+    """The page of the link in the e-mail."""
+
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        if request.method == "POST" and (seconds := throttling.new_password_wait(request)):
+            return too_many_requests(request, seconds, cause="new_password_limited")
+        return cast(HttpResponse, super().dispatch(request, *args, **kwargs))
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        if "token_fail" in kwargs:
+            refuse(AccountFault.RESET_LINK_INVALID)
+        return cast(dict[str, Any], super().get_context_data(**kwargs))
+
+    def logout(self) -> None:
+        """Only when the form is posted: opening another person's link must not sign anybody out."""
+        if self.request.method == "POST":
+            super().logout()
+
+
+@method_decorator([login_required, never_cache], name="dispatch")
+class PasswordChangeView(AccountPageMixin, NewPasswordMixin, library.PasswordChangeView):
+    """Asks for the present password, even after a fresh sign-in. A person without a password gets a link by mail."""
+
+    template_name = "accounts/password_change.html"
+    section = "security"
+    busy_field = "oldpassword"
+
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        if not cast(User, request.user).has_usable_password():
+            return redirect("account_reset_password")
+        return cast(HttpResponseBase, super().dispatch(request, *args, **kwargs))
+
+    def form_valid(self, form: PasswordFormMixin) -> HttpResponse:
+        response = super().form_valid(form)
+        if not form.is_busy:
+            # The new password also ended the known-browser mark of this browser.
+            person = cast(User, self.request.user)
+            known_browsers.add(self.request, response, person)
+            last_account.offer(response, person)
+        return response

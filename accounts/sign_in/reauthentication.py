@@ -1,0 +1,71 @@
+"""Sensitive pages require a fresh sign-in: the person proved a short time ago, in this browser, who they are."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from functools import wraps
+from urllib.parse import urlencode
+
+from allauth.account import views as library
+from allauth.account.adapter import get_adapter
+from allauth.account.authentication import get_authentication_records
+from django.conf import settings
+from django.contrib.auth import REDIRECT_FIELD_NAME
+from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.utils.decorators import method_decorator
+from django.views.decorators.cache import never_cache
+
+from accounts.account_page import AccountPageMixin
+from accounts.retry_later import RetryLaterMixin
+
+View = Callable[..., HttpResponseBase]
+
+# A post is accepted for longer than a GET, so that nobody loses what was typed. allauth would instead store the whole
+# request in the session, with its headers, and repeat it after the password.
+_TIMES_FOR_FORMS = 3
+
+
+def is_fresh(request: HttpRequest, *, times: int = 1) -> bool:
+    """Whether the latest sign-in or proof is younger than `times` × ACCOUNT_REAUTHENTICATION_TIMEOUT (seconds)."""
+    records = get_authentication_records(request, request.user)
+    age = time.time() - records[-1]["at"] if records else float("inf")
+    return 0 <= age < times * settings.ACCOUNT_REAUTHENTICATION_TIMEOUT
+
+
+def fresh_sign_in_required(view: View) -> View:
+    """Ask a signed-in person for a proof first, unless they gave one a short time ago: the password or a passkey.
+
+    A person who has neither gets a link by mail: a stolen session must not be enough to set the first password.
+    """
+
+    @login_required
+    @wraps(view)
+    def checked(request: HttpRequest, *args: object, **kwargs: object) -> HttpResponseBase:
+        is_late = not is_fresh(request, times=_TIMES_FOR_FORMS if request.method == "POST" else 1)
+        return ask_for_proof(request) if is_late or not _can_prove(request) else view(request, *args, **kwargs)
+
+    return checked
+
+
+def ask_for_proof(request: HttpRequest) -> HttpResponseBase:
+    """Lead to the page that asks for the proof and then continues at the page of the request."""
+    if not _can_prove(request):
+        return redirect("account_reset_password")
+    query = urlencode({REDIRECT_FIELD_NAME: request.path})
+    return redirect(f"{reverse('account_reauthenticate')}?{query}")
+
+
+def _can_prove(request: HttpRequest) -> bool:
+    return bool(get_adapter().get_reauthentication_methods(request.user))
+
+
+@method_decorator(never_cache, name="dispatch")
+class ConfirmView(AccountPageMixin, RetryLaterMixin, library.ReauthenticateView):
+    """Asks for the password again. allauth redirects to `next` afterwards."""
+
+    template_name = "accounts/confirm.html"

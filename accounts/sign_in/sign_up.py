@@ -1,0 +1,194 @@
+"""The page on which a person makes an account, and its form."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import Any, cast
+
+from allauth.account import views as library
+from allauth.account.adapter import get_adapter
+from allauth.account.forms import SignupForm
+from django.conf import settings
+from django.db import IntegrityError, transaction
+from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+from django.shortcuts import redirect
+from django.utils.translation import gettext_lazy as _
+
+from accounts import return_path, throttling
+from accounts.factors import passkeys
+from accounts.faults import AccountFault, refuse, refused
+from accounts.models import User
+from accounts.retry_later import too_many_requests
+from accounts.return_path import StepMixin, form_field
+from accounts.sign_in import password_check, who_may_sign_up
+from accounts.sign_in.forms import EmailField, NewPasswordField, NicknameField, PasswordFormMixin
+from accounts.sign_in.password_pages import NewPasswordMixin
+
+# Session key of the fields of the sign-up form as they were typed, kept until the code from the mail is right.
+_TYPED = "sign_up"
+
+
+def can_begin_again(request: HttpRequest, email: str) -> bool:
+    """Whether the address that was typed in this browser's sign-up form can be corrected."""
+    return not request.user.is_authenticated and request.session.get(_TYPED, {}).get("email") == email
+
+
+def begin_again(request: HttpRequest) -> HttpResponse:
+    """Forget the code that was sent, and show the form with what was typed in it, except the password."""
+    typed = request.session[_TYPED]
+    get_adapter().logout(request)
+    request.session[_TYPED] = typed | {"is_shown": True}
+    return redirect(typed["path"] + return_path.query(request))
+
+
+def drop_typed(request: HttpRequest) -> None:
+    request.session.pop(_TYPED, None)
+
+
+class SignUpForm(PasswordFormMixin, SignupForm):
+    """A new account, with a password or, where `by_passkey`, a passkey that is added after the address is confirmed.
+
+    With a taken address it takes the same time, and the page that follows is the same.
+    """
+
+    account_already_exists: bool
+    person: User | None = None  # once it is saved; none with a taken address
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        self.invited: str = kwargs.pop("invited", "")
+        self.begun: str | None = kwargs.pop("begun", None)
+        super().__init__(*args, **kwargs)
+        self.fields = {
+            "email": EmailField(),
+            "nickname": NicknameField(
+                _("The name that applications show. You can change it later."), {"autocomplete": "nickname"}
+            ),
+        }
+        if not self.by_passkey:
+            self.fields["password1"] = NewPasswordField(_("Password"))
+
+    def clean_email(self) -> str:
+        email: str = super().clean_email()
+        if settings.SIGN_UP != "open" and email != self.invited:
+            raise refused(AccountFault.NOT_INVITED, "not_invited")
+        return email
+
+    def clean_password1(self) -> str:
+        typed = {name: self.cleaned_data.get(name, "") for name in ("email", "nickname")}
+        return str(get_adapter().clean_password(self.cleaned_data["password1"], user=User(**typed)))
+
+    def clean(self) -> Any:
+        """Without the check of the library's form, which does not know the nickname."""
+        return super(SignupForm, self).clean()
+
+    def try_save(self, request: HttpRequest) -> Any:
+        """Raises HashingBusy: nothing is stored."""
+        self.person, response = self._try_save(request)
+        return self.person, response
+
+    def _try_save(self, request: HttpRequest) -> Any:
+        if person := self._begun_account():
+            return person, None
+        if not self.account_already_exists:
+            try:
+                with transaction.atomic():
+                    return super().try_save(request)
+            except IntegrityError:  # somebody made an account with the address at the same moment
+                self.account_already_exists = True
+        person = None if self.by_passkey else self._unconfirmed_account(request)
+        if person:
+            return person, None
+        saved = super().try_save(request)
+        refuse(AccountFault.ADDRESS_TAKEN, cause="address_taken_at_sign_up")
+        return saved
+
+    def _begun_account(self) -> User | None:
+        """The account that this browser made a moment ago with the same address, changed to what is typed now.
+
+        Whoever goes back to correct the address and finds it right may type another password.
+        """
+        if self.begun is None:
+            return None
+        waiting = User.objects.filter(email_verified_at=None, is_active=True)
+        person = waiting.filter(pk=self.begun, email=self.cleaned_data["email"]).first()
+        if person:
+            person.nickname = self.cleaned_data["nickname"].strip()
+            person.set_password(None if self.by_passkey else self.cleaned_data["password1"])
+            person.save(update_fields=["nickname", "password"])
+        return person
+
+    def _unconfirmed_account(self, request: HttpRequest) -> User | None:
+        """The account with this address and password, if it waits for its code: the form was posted before.
+
+        Without it, the second post of a double click leads to a page that takes no code. The password of every account
+        is checked, as at sign-in and with the same limits, so nobody learns which accounts wait for a code. D21.
+        """
+        email, password = self.cleaned_data["email"], self.cleaned_data["password1"]
+        seconds, _cause = throttling.sign_in_wait(request, email)
+        if seconds:
+            User().set_password(password)
+            return None
+        person, cause = password_check.check(email, password)
+        if cause:
+            throttling.count_failed_sign_in(request, email)
+            return None
+        return person if person and person.is_active and person.email_verified_at is None else None
+
+
+class SignUpView(StepMixin, NewPasswordMixin, library.SignupView):
+    """Makes an account that is not confirmed, and asks for the code from the mail. A taken address looks the same."""
+
+    request: HttpRequest
+
+    def closed(self) -> HttpResponse:
+        is_invited = who_may_sign_up.FIELD_NAME in (*self.request.GET, *self.request.POST)
+        refuse(AccountFault.SIGN_UP_CLOSED, cause="invitation_invalid" if is_invited else "")
+        return cast(HttpResponse, super().closed())
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        context: dict[str, Any] = super().get_context_data(**kwargs)
+        query = self.request.META.get("QUERY_STRING", "")
+        return context | {
+            **form_field(self.request),
+            "passkeys_are_possible": passkeys.are_possible(),
+            "query": f"?{query}" if query else "",  # with the invitation
+        }
+
+    def get_form_kwargs(self) -> dict[str, Any]:
+        arguments: dict[str, Any] = super().get_form_kwargs()
+        begun = self.request.session.get(_TYPED, {}).get("person")
+        return arguments | {"invited": who_may_sign_up.invited_address(self.request), "begun": begun}
+
+    def get_initial(self) -> dict[str, Any]:
+        before = self.request.session.get(_TYPED, {})
+        before = before if before.get("is_shown") else {}
+        typed = {name: self.request.POST.get(name, before.get(name, "")) for name in ("email", "nickname")}
+        return typed | {"email": who_may_sign_up.invited_address(self.request) or typed["email"]}
+
+    def form_valid(self, form: PasswordFormMixin) -> HttpResponse:
+        if seconds := throttling.sign_up_wait(self.request):
+            return too_many_requests(self.request, seconds, cause="sign_up_limited")
+        # The steps after this page may lose `next`.
+        return_path.keep(self.request)
+        response = super().form_valid(form)
+        if settings.SIGN_UP == "open" and response.status_code == HTTPStatus.FOUND:  # an invitation fixes the address
+            typed = {name: form.cleaned_data[name] for name in ("email", "nickname")}
+            person = cast(SignUpForm, form).person
+            self.request.session[_TYPED] = typed | {
+                "person": str(person.pk) if person else None,
+                "path": self.request.path,
+            }
+        return response
+
+
+class PasskeySignUpView(SignUpView):
+    """Makes an account without a password. After the code from the mail comes the page that adds a passkey."""
+
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        if not passkeys.are_possible():
+            return redirect("account_signup")
+        return super().dispatch(request, *args, **kwargs)
+
+    def get_form_kwargs(self) -> dict[str, Any]:
+        return super().get_form_kwargs() | {"by_passkey": True}

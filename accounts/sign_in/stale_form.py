@@ -1,0 +1,73 @@
+"""The page of a form whose CSRF token is missing or old, shown again with what was typed."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+
+from allauth.core.context import request_context
+from allauth.core.exceptions import ReauthenticationRequired
+from django.contrib import messages
+from django.core.handlers.wsgi import WSGIRequest
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+from django.shortcuts import redirect
+from django.template.response import SimpleTemplateResponse
+from django.urls import Resolver404, ResolverMatch, resolve
+from django.utils.translation import gettext as _
+
+from accounts.sign_in import reauthentication
+
+# Those of Django admin that `accounts` answers by itself.
+_ADMIN_PAGES = frozenset(
+    f"admin:{name}"
+    for name in ("login", "logout", "password_change", "accounts_user_changelist", "accounts_user_delete")
+)
+
+
+class _ByGet(WSGIRequest):
+    """The same request by GET. All but the method is shared, so middleware sees what a view sets on it."""
+
+    def __init__(self, request: HttpRequest) -> None:
+        self.__dict__ = request.__dict__
+
+    @property
+    def method(self) -> str:  # type: ignore[override]
+        return "GET"
+
+
+def stale_form(request: HttpRequest) -> HttpResponseBase | None:
+    """The page of a form whose CSRF token is missing or old, rendered anew; None for pages of other packages.
+
+    The page keeps what was typed, except passwords. A person who has signed in in another tab continues at once. A
+    page that asks for a fresh sign-in first leads to the proof, and a stranger gets no session for the message alone.
+    """
+    match = request.resolver_match
+    if match is None or not _is_ours(match, request.path_info):
+        return None
+    request.POST.keys()  # Django reads the form once, and only while the method is POST; one that is refused ends here
+    messages.warning(request, _("This page was open for too long or in too many windows. Please try again."))
+    again = _ByGet(request)
+    try:
+        with request_context(again):  # allauth's adapters read it
+            response: HttpResponseBase = match.func(again, *match.args, **match.kwargs)
+            if isinstance(response, SimpleTemplateResponse):
+                response.render()
+    except ReauthenticationRequired:
+        response = reauthentication.ask_for_proof(request)
+    finally:
+        if not request.session.session_key:
+            list(messages.get_messages(request))  # messages that are read are not stored
+    if response.status_code == HTTPStatus.OK:
+        response.status_code = HTTPStatus.FORBIDDEN
+    return response if response.status_code != HTTPStatus.METHOD_NOT_ALLOWED else redirect("profile")
+
+
+def _is_ours(match: ResolverMatch, path: str) -> bool:
+    """Whether the page is one of `accounts.urls`, or of Django admin and answered by `accounts`."""
+    if match.view_name in _ADMIN_PAGES:
+        return True
+    try:
+        resolve(path, urlconf="accounts.urls")
+    except Resolver404:
+        return False
+    return True

@@ -1,0 +1,48 @@
+"""The only writer of `email_verified_at` and of allauth's table of e-mail addresses."""
+
+from __future__ import annotations
+
+from allauth.account.models import EmailAddress
+from django.db import transaction
+from django.utils import timezone
+
+from accounts.models import User
+
+
+def mark_verified(user: User) -> None:
+    """Record that the address is the person's: they proved it, or an operator says so. D16."""
+    with transaction.atomic():
+        user.email_verified_at = timezone.now()
+        user.save(update_fields=["email_verified_at"])
+        align(user)
+
+
+def clear_nickname_of_sign_up(user: User) -> None:
+    """Clear the nickname of a sign-up that was never confirmed: perhaps a stranger gave it, to have it mailed.
+
+    Before the first sign-in only a sign-up stores a language, so a nickname that an operator gave stays.
+    """
+    if user.email_verified_at is None and user.last_login is None and user.language:
+        user.nickname = ""
+        user.save(update_fields=["nickname"])
+
+
+def delete_unverified(user: User) -> None:
+    """Delete the addresses that nobody proved to be the person's: a mail about a change must not go to a stranger."""
+    EmailAddress.objects.filter(user=user, verified=False).delete()
+
+
+def align(user: User) -> None:
+    """Make allauth's table agree with the person's row: one address, primary, verified or not.
+
+    The row decides: `createsuperuser` and operators write it without allauth.
+    """
+    verified = user.email_verified_at is not None
+    rows = list(EmailAddress.objects.filter(user=user).values_list("email", "primary", "verified"))
+    if rows == [(user.email, True, verified)]:
+        return
+    with transaction.atomic():
+        EmailAddress.objects.filter(user=user).exclude(email=user.email).delete()
+        EmailAddress.objects.update_or_create(
+            user=user, email=user.email, defaults={"primary": True, "verified": verified}
+        )

@@ -1,0 +1,98 @@
+"""The pages of signing in and out. The flows are allauth's; texts and redirects are decided here."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from allauth.account import views as library
+from allauth.account.decorators import verified_email_required
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.views.decorators.http import require_POST
+
+from accounts import return_path
+from accounts.account_page import person_context
+from accounts.factors import passkeys
+from accounts.models import User, normalise_email
+from accounts.retry_later import RetryLaterMixin
+from accounts.sessions import last_account
+from accounts.sessions.store import SessionStore
+from accounts.sign_in import verification
+from accounts.sign_in.forms import SignInForm
+
+
+class SignInView(return_path.StepMixin, RetryLaterMixin, library.LoginView):
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        context: dict[str, Any] = super().get_context_data(**kwargs)
+        return context | {
+            **return_path.form_field(self.request),
+            **self._offer(context),
+            "passkeys_are_possible": passkeys.are_possible(),
+            "sign_up_is_open": settings.SIGN_UP == "open",
+            "is_switched_off": cast(SessionStore, self.request.session).is_of_deactivated_account,
+        }
+
+    def _offer(self, context: dict[str, Any]) -> dict[str, Any]:
+        """The account that signed in last with this browser, unless another address was typed."""
+        person = last_account.offered(self.request)
+        if person is None or normalise_email(self.request.POST.get("login", person.email)) != person.email:
+            return {}
+        context["form"].offer(person.email)
+        return {"offered": person_context(person)}
+
+    def get_initial(self) -> dict[str, Any]:
+        return {"login": self.request.POST.get("login", "")}
+
+    def form_valid(self, form: SignInForm) -> HttpResponse:
+        # A step after the password, such as the code from the mail, may lose `next`.
+        return_path.keep(self.request)
+        return cast(HttpResponse, super().form_valid(form))
+
+
+class SignOutView(library.LogoutView):
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        context: dict[str, Any] = super().get_context_data(**kwargs)
+        return (
+            context | return_path.form_field(self.request) | {"person": person_context(cast(User, self.request.user))}
+        )
+
+    def get_redirect_url(self) -> str:
+        return return_path.onward_from_sign_out(self.request)
+
+    def post(self, *args: Any, **kwargs: Any) -> HttpResponse:
+        """Sign out. People sign out with a return path to use another account, so this one is not offered."""
+        response = cast(HttpResponse, super().post(*args, **kwargs))
+        if return_path.requested(self.request):
+            last_account.withdraw(response)
+        return response
+
+
+@require_POST
+def forget_account(request: HttpRequest) -> HttpResponse:
+    """Stop offering the last account, and show the sign-in page again."""
+    response = redirect(return_path.onward_from_sign_out(request))
+    last_account.withdraw(response)
+    return response
+
+
+def send_code(request: HttpRequest) -> HttpResponse:
+    """Send a code to the signed-in person's address and show the code page; continue at `next` if it is confirmed.
+
+    allauth redirects here with a GET after the code, so the URL of the form has `next` in its query.
+    """
+    if request.method != "POST":
+        return _continue(request)
+    if request.user.is_authenticated:
+        verification.align(request.user)
+    response = cast(HttpResponse, _continue_when_verified(request))
+    is_to_code_page = response.get("Location", "").startswith(reverse("account_email_verification_sent"))
+    return redirect(return_path.code_page_url(request)) if is_to_code_page else response
+
+
+def _continue(request: HttpRequest) -> HttpResponse:
+    return redirect(return_path.requested(request) or "profile")
+
+
+_continue_when_verified = verified_email_required(_continue)

@@ -1,0 +1,27 @@
+"""Where the errors of a form stand: one wrong field has the focus; several are listed above the form."""
+
+from __future__ import annotations
+
+from django import template
+from django.forms import BaseForm
+from django.forms.boundfield import BoundField
+from django.utils.safestring import SafeString
+
+register = template.Library()
+
+
+@register.filter
+def needs_summary(form: BaseForm) -> bool:
+    """Whether the form has an error that no single field of the page shows."""
+    return bool(form.errors) and _only_wrong_field(form) is None
+
+
+@register.filter
+def control(field: BoundField) -> SafeString:
+    """The control of a field. It has the focus if it is the only thing that is wrong."""
+    return field.as_widget(attrs={"autofocus": True} if _only_wrong_field(field.form) == field.name else None)
+
+
+def _only_wrong_field(form: BaseForm) -> str | None:
+    names = [name for name in form.errors if name in form.fields and not form[name].is_hidden]
+    return names[0] if len(names) == len(form.errors) == 1 else None

@@ -1,0 +1,54 @@
+"""The JSON response to a request that gunicorn refuses before the application sees it. D19, D20."""
+
+from __future__ import annotations
+
+import json
+import threading
+from http import HTTPStatus
+from socket import socket
+from typing import Any
+
+from gunicorn.http import message as gunicorn_message
+
+from config.http.response_headers import DATA_HEADERS
+from config.infrastructure import errors, references
+from config.infrastructure.errors import RequestError, SiteFault
+
+# Any other status is answered as 400, also the 501 of an unknown transfer coding: a 5xx would count as our failure.
+FAULTS = {414: SiteFault.LINE_TOO_LONG, 431: SiteFault.HEADERS_TOO_LARGE, 500: SiteFault.SERVER_ERROR}
+
+# `request`: the one that this thread parses or answers. gunicorn's errors and `write_error` are given none.
+_thread = threading.local()
+
+
+class Request(gunicorn_message.Request):
+    """gunicorn's request, which `write_error` can read even before it is parsed."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        _thread.request = self
+        super().__init__(*args, **kwargs)
+
+
+def write_error(connection: socket, status: int, reason: str, message: str) -> None:
+    """Replaces `gunicorn.util.write_error`, whose HTML repeats parts of the request."""
+    fault, reference = FAULTS.get(status, SiteFault.BAD_REQUEST), references.new()
+    error = RequestError(fault, reference=reference)
+    token = references.current.set(reference)
+    errors.report(error)
+    references.current.reset(token)
+    body = json.dumps({"error": fault.error, "error_description": error.description})
+    headers = {
+        "Connection": "close",
+        "Content-Type": "application/json",
+        "Content-Length": len(body),
+        **DATA_HEADERS,
+        "X-Reference": reference,
+        "Pragma": "no-cache",
+    }
+    lines = [
+        f"HTTP/1.1 {fault.status} {HTTPStatus(fault.status).phrase}",
+        *(f"{name}: {value}" for name, value in headers.items()),
+        "",
+        "" if _thread.request.method == "HEAD" else body,
+    ]
+    connection.sendall("\r\n".join(lines).encode())

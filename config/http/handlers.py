@@ -1,0 +1,117 @@
+"""The answers that config.urls and the settings name for requests that no view can answer. D1, D2, D19."""
+
+from __future__ import annotations
+
+import logging
+import sys
+
+from django.conf import settings
+from django.contrib.sessions.exceptions import SessionInterrupted
+from django.core.exceptions import DisallowedHost, RequestDataTooBig, TooManyFieldsSent, TooManyFilesSent
+from django.db import InterfaceError, InternalError, OperationalError, connection
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, UnreadablePostError
+from django.http.response import HttpResponseBase
+from django.urls import reverse
+from django.views.decorators.csrf import requires_csrf_token
+
+from accounts.admin_site import not_allowed
+from accounts.passwords import hashing
+from accounts.sign_in.stale_form import stale_form
+from config.infrastructure import errors, events, references
+from config.infrastructure.errors import NOT_ALLOWED, RequestError, SiteFault
+from config.infrastructure.events import Event
+from oauth_bridge import responses
+from oauth_bridge.consent import pages
+from oauth_bridge.consent.request import FIELD_NAME, DamagedRequest, PendingRequest
+from oauth_bridge.responses import error_response
+
+logger = logging.getLogger("oauth_bridge")
+
+RETRY_AFTER_SECONDS = "5"
+LOOPBACK_PEERS = ("127.0.0.1", "::1", "::ffff:127.0.0.1")
+# A proxy adds these: the client of a request with one of them is elsewhere.
+FORWARDING_HEADERS = ("HTTP_X_FORWARDED_FOR", "HTTP_FORWARDED", "HTTP_VIA")
+SHOWN_HOST_CHARACTERS = 100
+# InternalError comes from a standby that takes no writes.
+DATABASE_AWAY = (OperationalError, InterfaceError, InternalError)
+
+
+def bad_request(request: HttpRequest, exception: Exception | None = None) -> HttpResponseBase:
+    """400; 413 for a form that is too large; for a sign-out in another tab, the answer to an outdated form."""
+    if isinstance(exception, DisallowedHost):
+        return host_not_served(request)
+    if isinstance(exception, RequestDataTooBig):
+        limit = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
+        return error_response(request, RequestError(SiteFault.TOO_LARGE, limit=limit))
+    if isinstance(exception, TooManyFieldsSent | TooManyFilesSent):
+        limit = settings.DATA_UPLOAD_MAX_NUMBER_FIELDS
+        return error_response(request, RequestError(SiteFault.TOO_MANY_FIELDS, limit=limit))
+    if isinstance(exception, SessionInterrupted):
+        if request.method == "POST":
+            return csrf_failure(request)
+        return HttpResponseRedirect(request.get_full_path())
+    return error_response(request, RequestError(SiteFault.BAD_REQUEST))
+
+
+def host_not_served(request: HttpRequest) -> HttpResponse:
+    """400 for a host outside ALLOWED_HOSTS. The log names that host and the allowed ones.
+
+    The answer names them too with DEBUG or to a client on this machine; to others it names no other host.
+    """
+    received = request.META.get("HTTP_HOST", request.META.get("SERVER_NAME", ""))
+    host = NOT_ALLOWED.sub("?", received)[:SHOWN_HOST_CHARACTERS] or "(none)"
+    hosts = ", ".join(settings.ALLOWED_HOSTS)
+    events.write(Event.HOST_NOT_SERVED, host=host, allowed_hosts=hosts)
+    is_local = request.META.get("REMOTE_ADDR") in LOOPBACK_PEERS
+    if settings.DEBUG or (is_local and not any(name in request.META for name in FORWARDING_HEADERS)):
+        return error_response(request, RequestError(SiteFault.HOST_NAMED, host=host, hosts=hosts))
+    return error_response(request, RequestError(SiteFault.HOST))
+
+
+@requires_csrf_token
+def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponseBase:
+    """The page of an outdated form again, where there is one; otherwise 403."""
+    request.was_refused = True  # type: ignore[attr-defined]  # for accounts.sessions.middleware
+    error = RequestError(SiteFault.CSRF)
+    answer = _ask_again(request) if request.path == reverse("authorize") else stale_form(request)
+    if answer is None:
+        return error_response(request, error)
+    errors.report(error)
+    return answer
+
+
+def _ask_again(request: HttpRequest) -> HttpResponseBase | None:
+    try:
+        return pages.ask_again(PendingRequest.unseal(request.POST.get(FIELD_NAME, "")))
+    except DamagedRequest:
+        return None
+
+
+def forbidden(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
+    match = request.resolver_match
+    if match and match.app_name == "admin" and request.user.is_authenticated and responses.wants_page(request):
+        errors.report(RequestError(SiteFault.FORBIDDEN).about(person=request.user.pk))
+        return not_allowed(request)
+    return error_response(request, RequestError(SiteFault.FORBIDDEN))
+
+
+def not_found(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
+    return responses.not_found(request)
+
+
+def server_error(request: HttpRequest) -> HttpResponse:
+    """503 while the database is away or other passwords are hashed, otherwise 500 with a reference to the log."""
+    exception = sys.exc_info()[1]
+    if isinstance(exception, DATABASE_AWAY):
+        code = getattr(exception.__cause__, "sqlite_errorname", None) or getattr(exception.__cause__, "sqlstate", None)
+        extra = {"kind": type(exception).__name__, "code": code}
+        logger.error("database away", extra=extra)
+        # An SQLite file that was opened while it could only be read would stay so until the server is restarted.
+        connection.close()
+        return error_response(request, RequestError(SiteFault.AWAY, {"Retry-After": RETRY_AFTER_SECONDS}))
+    if isinstance(exception, UnreadablePostError):  # the client is gone, or was silent for too long
+        return error_response(request, RequestError(SiteFault.BAD_REQUEST))
+    if isinstance(exception, hashing.HashingBusy):
+        return error_response(request, RequestError(SiteFault.BUSY, {"Retry-After": str(hashing.RETRY_AFTER_SECONDS)}))
+    logger.error("unhandled exception", exc_info=exception)
+    return error_response(request, RequestError(SiteFault.SERVER_ERROR, reference=references.current.get()))

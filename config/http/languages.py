@@ -1,0 +1,121 @@
+"""The language of a page: what the application asks for, what the person chose, or what the browser prefers.
+
+Of OAuth it knows two parameters and nothing else. Answers for programs stay English.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+from urllib.parse import unquote_plus
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+from django.utils import translation
+from django.utils.cache import patch_vary_headers
+
+from config.http.request_path import path_as_sent
+from config.http.response_headers import is_page
+from config.infrastructure import paths
+from config.infrastructure.cookies import set_cookie
+
+# The name of each language in that language, as the switcher shows it. English is the language of the messages in the
+# code.
+NAMES: list[tuple[str, str]] = [
+    ("en", "English"),
+    ("de", "Deutsch"),
+    ("fr", "Français"),
+    ("es", "Español"),
+    ("pt-br", "Português (Brasil)"),
+    ("ar", "العربية"),
+    ("zh-hans", "简体中文"),
+]
+CLIENT_ID = re.compile(r"(?:^|&)client_id=")
+UI_LOCALES = re.compile(r"(?:^|&)ui_locales=([^&]*)")
+READ_CHARACTERS = 200  # of ui_locales
+# With the separator that would be left over.
+UI_LOCALES_IN_ADDRESS = re.compile(r"&ui_locales=[^&]*|(?<=\?)ui_locales=[^&]*&?")
+
+GetResponse = Callable[[HttpRequest], HttpResponseBase]
+
+
+class LanguageMiddleware:
+    """Answers each request for a page in its language: as `answer_in_language`."""
+
+    def __init__(self, get_response: GetResponse) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        return answer_in_language(request, self.get_response)
+
+
+def answer_in_language(request: HttpRequest, get_response: GetResponse) -> HttpResponseBase:
+    """The answer of `get_response`, given in the language of the request. The language of the thread is restored.
+
+    The language is the first of: `ui_locales` of the application's link (OpenID Connect Core §3.1.2.1), which a cookie
+    keeps for the pages after it; the person's choice; Accept-Language; English.
+    """
+    path = request.path_info
+    if not paths.kind_of(path).is_translated:
+        return get_response(request)
+    kept = request.COOKIES.get(settings.UI_LOCALES_COOKIE_NAME, "")
+    query = request.META.get("QUERY_STRING", "")
+    is_link = path == paths.AUTHORIZE and _is_link(query)
+    asked = _supported(query) if is_link else kept if kept and kept in dict(settings.LANGUAGES) else ""
+    language = asked or translation.get_language_from_request(request)
+    if language == settings.LANGUAGE_CODE:  # active between requests: override would cost 5 µs
+        response = get_response(request)
+    else:
+        with translation.override(language):
+            response = get_response(request)
+    if is_page(response):
+        response.headers["Content-Language"] = language
+        patch_vary_headers(response, ("Accept-Language", "Cookie"))
+    if is_link and asked != kept and is_at_pages(request) and isinstance(response, HttpResponse):
+        _keep(response, asked)
+    return response
+
+
+def is_at_pages(request: HttpRequest) -> bool:
+    """Whether cookies exist at the host of the request: OriginMiddleware says so."""
+    return getattr(request, "is_at_pages", False)
+
+
+def _is_link(query: str) -> bool:
+    """Whether it is an application's link, and not a request that goes on (`pending`)."""
+    return "client_id=" in query and CLIENT_ID.search(query) is not None
+
+
+def _supported(query: str) -> str:
+    """The first language of `ui_locales` that the service has, also with a region (de-AT); empty if there is none."""
+    sent = UI_LOCALES.search(query) if "ui_locales=" in query else None
+    for tag in unquote_plus(sent[1][:READ_CHARACTERS]).lower().split() if sent else ():
+        with suppress(LookupError):
+            return translation.get_supported_language_variant(tag)
+    return ""
+
+
+def _keep(response: HttpResponse, language: str) -> None:
+    """The cookie ends with the browser's session; without a language it ends now."""
+    name = settings.UI_LOCALES_COOKIE_NAME
+    if language:
+        set_cookie(response, name, language)
+    else:
+        response.delete_cookie(name, samesite="Lax")
+
+
+def switcher(request: HttpRequest) -> dict[str, Any]:
+    """For the form at the foot of each page: the languages, and the address that it returns to.
+
+    A page that answers a post passes `language_next` itself. There is no form where cookies do not exist, and none
+    after a failed post to `paths.AUTHORIZE`, which has no address to return to. The address of an application's link
+    leaves out `ui_locales`, which would override the choice.
+    """
+    is_repeatable = request.path_info != paths.AUTHORIZE or request.method in ("GET", "HEAD")
+    there = path_as_sent(request) if is_repeatable and is_at_pages(request) else ""
+    if request.path_info == paths.AUTHORIZE:
+        there = UI_LOCALES_IN_ADDRESS.sub("", there)
+    return {"languages": settings.LANGUAGES, "language_next": there}

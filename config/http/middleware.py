@@ -1,0 +1,117 @@
+"""Middleware for every request: its line in the log, its reference, and its origin."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from http import HTTPStatus
+from urllib.parse import urlsplit
+
+from django.conf import settings
+from django.core.exceptions import DisallowedHost
+from django.http import Http404, HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+from django.utils import timezone
+
+from config.http.handlers import bad_request
+from config.http.request_path import path_as_sent
+from config.infrastructure import errors, events, paths, references
+from config.infrastructure.errors import RequestError, SiteFault
+from config.infrastructure.network import client_address
+
+access_log = logging.getLogger("config.access")
+
+GetResponse = Callable[[HttpRequest], HttpResponseBase]
+
+
+class RequestLogMiddleware:
+    """Gives the request a reference and the time `received_at`, and logs the request in one line.
+
+    The line holds the route pattern, never the path or the query: a reset link contains a key, a callback a code.
+    """
+
+    def __init__(self, get_response: GetResponse) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        started = time.perf_counter()
+        request.received_at = timezone.now()  # type: ignore[attr-defined]
+        token = references.current.set(references.new())
+        errors.is_reported.set(False)
+        try:
+            response = self.get_response(request)
+            if response.status_code >= HTTPStatus.BAD_REQUEST and not errors.is_reported.get():
+                errors.report(_unexplained(request, response))
+            match = request.resolver_match
+            events.write_line(
+                access_log,
+                logging.INFO,
+                "request",
+                method=_method(request),
+                route=f"/{match.route}" if match else None,
+                status=response.status_code,
+                duration_ms=round((time.perf_counter() - started) * 1000, 1),
+                address=client_address(request),
+            )
+        finally:
+            references.current.reset(token)
+        return response
+
+
+def _method(request: HttpRequest) -> str:
+    """The method, or "other": an unknown one could be any text."""
+    method = request.method or ""
+    return method if method in {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"} else "other"
+
+
+def _unexplained(request: HttpRequest, response: HttpResponseBase) -> RequestError:
+    """The error of a response that a library made, such as Django's 405, or a health check's 503."""
+    faults = {403: SiteFault.FORBIDDEN, 405: SiteFault.METHOD, 503: SiteFault.AWAY}
+    fault = faults.get(response.status_code, SiteFault.BAD_REQUEST)
+    return RequestError(fault, method=_method(request), allow=response.headers.get("Allow", ""))
+
+
+class OriginMiddleware:
+    """Serves the configured origins only, whatever the request headers say. D1.
+
+    A request is secure exactly when `AUTH_URL` is https. Pages, and cookies, exist at the host of `AUTH_URL` only: at
+    another host a page redirects there, and everything else is served without cookies. The token operation and user
+    info are served without cookies at every host.
+    """
+
+    def __init__(self, get_response: GetResponse) -> None:
+        self.get_response = get_response
+        pages = urlsplit(settings.AUTH_URL)
+        self.scheme, self.pages_host = pages.scheme, pages.netloc if settings.ORIGINS_ARE_SET else None
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        request.META["wsgi.url_scheme"] = self.scheme
+        try:
+            host = request.get_host().lower()
+        except DisallowedHost as exception:
+            # Called here because Django would show its own page of a DisallowedHost with DEBUG.
+            return bad_request(request, exception)
+        is_pages_host, kind = self._is_pages_host(host), paths.kind_of(request.path_info)
+        if is_pages_host and not kind.is_cross_origin:
+            request.is_at_pages = True  # type: ignore[attr-defined]  # for config.http.languages
+            return self.get_response(request)
+        if not is_pages_host and kind.is_page:
+            return self._redirect_to_pages(request)
+        request.COOKIES = {}
+        response = self.get_response(request)
+        if isinstance(response, HttpResponse):
+            response.cookies.clear()
+        return response
+
+    def _is_pages_host(self, host: str) -> bool:
+        default_port = ":443" if self.scheme == "https" else ":80"
+        return self.pages_host is None or host.removesuffix(default_port) == self.pages_host
+
+    def _redirect_to_pages(self, request: HttpRequest) -> HttpResponse:
+        """The same path and query at `AUTH_URL`."""
+        if request.method not in ("GET", "HEAD"):
+            raise Http404
+        location = settings.AUTH_URL + path_as_sent(request)
+        # Not HttpResponseRedirect: it refuses addresses longer than 16 kB and rewrites what it is given.
+        return HttpResponse(status=302, headers={"Location": location})

@@ -1,0 +1,88 @@
+"""The headers of responses (D20): those of pages, and those of all others, such as JSON, redirects and refusals.
+
+And those for other origins (D22).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+
+from config.infrastructure import paths, references
+
+GetResponse = Callable[[HttpRequest], HttpResponseBase]
+
+_COMMON = {
+    "Cache-Control": "no-store",
+    "X-Frame-Options": "DENY",
+    "X-Content-Type-Options": "nosniff",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
+}
+_DATA_POLICY = "default-src 'none'; frame-ancestors 'none'"
+# The policy of pages depends on the settings: ResponseHeadersMiddleware.
+DATA_HEADERS = {**_COMMON, "Referrer-Policy": "no-referrer", "Content-Security-Policy": _DATA_POLICY}
+PAGE_HEADERS = {**_COMMON, "Referrer-Policy": "same-origin"}
+# Where `paths.Kind.is_cross_origin`. "*" allows no cookies (Fetch, CORS protocol and credentials).
+CROSS_ORIGIN_HEADERS = {
+    "Access-Control-Allow-Origin": "*",
+    "Access-Control-Expose-Headers": "WWW-Authenticate, Retry-After, X-Reference",
+}
+
+
+def is_page(response: HttpResponseBase) -> bool:
+    """Whether a person reads the response. A redirect is no page."""
+    is_redirect = 300 <= response.status_code < 400
+    return not is_redirect and response.headers.get("Content-Type", "").startswith("text/html")
+
+
+class ResponseHeadersMiddleware:
+    """Adds the headers that the view did not set: the body's length, and those of D20 (RFC 6749 §5.1), D22 and D24.
+
+    A response that may be stored has no `X-Reference`: a cache would hand it to others.
+    A view sets only the CSP directives that differ from `page_policy`; the others are added. It replaces Django's
+    CommonMiddleware, of which only the length was used.
+    """
+
+    def __init__(self, get_response: GetResponse) -> None:
+        self.get_response = get_response
+        self.page_policy = {
+            "default-src": "'none'",
+            "script-src": "'self'",
+            "style-src": "'self'",
+            "img-src": "'self'" if settings.BASE_URL == settings.AUTH_URL else f"'self' {settings.BASE_URL}",
+            "connect-src": "'self'",
+            "font-src": "'self'",
+            "form-action": "'self'",
+            "base-uri": "'none'",
+            "frame-ancestors": "'none'",
+        }
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        response = self.get_response(request)
+        headers = response.headers
+        answers_page = is_page(response)
+        present = {name.lower() for name in headers}
+        wanted = PAGE_HEADERS if answers_page else DATA_HEADERS
+        for name, value in wanted.items():
+            if name.lower() not in present:  # `setdefault` costs as much again, for an exception that it catches
+                headers[name] = value
+        if paths.kind_of(request.path_info).is_cross_origin:
+            for name, value in CROSS_ORIGIN_HEADERS.items():
+                headers[name] = value
+        if answers_page:
+            headers["Content-Security-Policy"] = self._merge_policy(headers.get("Content-Security-Policy", ""))
+        if "no-store" in headers["Cache-Control"]:
+            headers["X-Reference"] = references.current.get()
+        if isinstance(response, HttpResponse) and "content-length" not in present:
+            headers["Content-Length"] = str(len(response.content))
+        return response
+
+    def _merge_policy(self, differing: str) -> str:
+        policy = dict(self.page_policy)
+        for directive in filter(None, (part.strip() for part in differing.split(";"))):
+            name, _, sources = directive.partition(" ")
+            policy[name.lower()] = sources.strip()
+        return "; ".join(f"{name} {sources}".strip() for name, sources in policy.items())

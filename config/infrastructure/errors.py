@@ -1,0 +1,189 @@
+"""The errors of the whole service: what a fault is, and those that no package owns. Specification 7; D19.
+
+Each package declares faults of its own kind. A sentence is in the characters that RFC 6749 §5.2 allows (no quotation
+mark, no backslash, ASCII only), and contains only facts that anybody may know.
+"""
+
+from __future__ import annotations
+
+import re
+from contextvars import ContextVar
+from enum import Enum
+from typing import Protocol, Self
+from uuid import UUID
+
+from django.utils.translation import gettext
+from django.utils.translation import gettext_noop as _  # marks the sentences that a page may show
+
+from config.infrastructure import events
+from config.infrastructure.events import Event
+from config.infrastructure.translation import TranslatableText
+
+NOT_ALLOWED = re.compile(r"[^\x20-\x21\x23-\x5B\x5D-\x7E]")
+FULL_WIDTH_STOP = "\u3002"  # of Chinese, which has no space after it
+
+
+class Fault(Enum):
+    """One kind of error: HTTP status, `error`, what is wrong, what to do. The member's name is its code.
+
+    `fix` is empty where `problem` says both. No two packages have a member of the same name.
+    """
+
+    def __init__(self, status: int, error: str, problem: str, fix: str = "") -> None:
+        self.status = status
+        self.error = error
+        self.problem = problem
+        self.fix = fix
+
+    @property
+    def sentence(self) -> str:
+        """Problem and fix, with their placeholders."""
+        return f"{self.problem} {self.fix}".strip()
+
+    def describe(self, **details: object) -> str:
+        """The public `error_description`: both sentences, with `?` for characters that RFC 6749 does not allow."""
+        return NOT_ALLOWED.sub("?", self.sentence.format(**details)).strip()
+
+    def translate(self, **details: object) -> str:
+        """As `describe`, for a page: in the active language. Only what was sent is restricted to those characters."""
+        spoken = {
+            name: detail.translate() if isinstance(detail, TranslatableText) else NOT_ALLOWED.sub("?", str(detail))
+            for name, detail in details.items()
+        }
+        first, second = (gettext(text).format(**spoken) for text in (self.problem, self.fix))
+        return f"{first}{'' if first.endswith(FULL_WIDTH_STOP) else ' '}{second}".strip()
+
+
+class SiteFault(Fault):
+    """Faults that any path may answer."""
+
+    BAD_REQUEST = (
+        400,
+        "invalid_request",
+        _("The request is malformed and could not be read."),
+        _("Check it and send it again."),
+    )
+    HOST = (
+        400,
+        "invalid_request",
+        _("This host name is not served here."),
+        _("The operator names it in ALLOWED_HOSTS."),
+    )
+    HOST_NAMED = (
+        400,
+        "invalid_request",
+        _("The request is for the host {host}, but ALLOWED_HOSTS holds {hosts}."),
+        _("Use one of these, or add it there."),
+    )
+    CSRF = (
+        403,
+        "access_denied",
+        _("The form was out of date or came from elsewhere."),
+        _("Open the page again and repeat it."),
+    )
+    FORBIDDEN = (403, "access_denied", _("You may not do this."), _("Sign in with an account that may."))
+    NOT_FOUND = (404, "not_found", _("There is nothing at this path."), "{hint}")
+    METHOD = (405, "method_not_allowed", _("This path does not take {method}."), _("Use {allow}."))
+    LINE_TOO_LONG = (414, "invalid_request", "The request line is too long.", "Send a shorter address.")
+    HEADER_TOO_LONG = (
+        431,
+        "invalid_request",
+        _("The header {name} is longer than {limit} characters."),
+        _("Send a shorter one."),
+    )
+    HEADERS_TOO_LARGE = (431, "invalid_request", "The request headers are too large.", "Send fewer or shorter ones.")
+    RATE_LIMITED = (429, "rate_limited", _("Too many requests."), _("Wait {seconds} seconds and try again."))
+    SERVER_ERROR = (
+        500,
+        "server_error",
+        _("Something went wrong on our side."),
+        _("Quote the reference {reference} to support."),
+    )
+    AWAY = (
+        503,
+        "temporarily_unavailable",
+        _("The service cannot use its database now."),
+        _("Try again in a few seconds."),
+    )
+    BUSY = (
+        503,
+        "temporarily_unavailable",
+        _("Too many passwords are being checked now."),
+        _("Try again in a few seconds."),
+    )
+    MEDIA_TYPE = (
+        400,
+        "invalid_request",
+        _("The body is {given}."),
+        _("Send the parameters as application/x-www-form-urlencoded."),
+    )
+    TOO_MANY_FIELDS = (
+        400,
+        "invalid_request",
+        _("The form has more than {limit} fields or files."),
+        _("Send fewer, of a list of rows at most 30 at once."),
+    )
+    TOO_LARGE = (413, "invalid_request", _("The request body is too large."), _("At most {limit} bytes are read."))
+
+
+class HasClientId(Protocol):
+    @property
+    def client_id(self) -> str: ...
+
+
+class RequestError(Exception):
+    """The request is rejected. `fault` is the reason; `headers` are added to the response.
+
+    `details` are inserted in `description`, the public sentence. The exception's text is the name of the fault alone,
+    so that a traceback in a log shows no part of the request.
+
+    What only this service may know stands apart, and is set by `about`: the `client`, the primary key of the `person`,
+    the `cause`, and other `private` facts. No answer contains them; the log has the cause, the client_id and the
+    person. The cause is the code in lower case, unless a finer one is known.
+    """
+
+    def __init__(self, fault: Fault, headers: dict[str, str] | None = None, **details: object) -> None:
+        super().__init__(fault.name)
+        self.fault = fault
+        self.headers = headers or {}
+        self.description = fault.describe(**details)
+        self.details = details
+        self.client: HasClientId | None = None
+        self.person: UUID | None = None
+        self._cause = ""
+        self.private: dict[str, object] = {}
+
+    @property
+    def cause(self) -> str:
+        return self._cause or self.fault.name.lower()
+
+    def about(
+        self, *, client: HasClientId | None = None, person: UUID | None = None, cause: str = "", **private: object
+    ) -> Self:
+        """This error, with what is known privately. May be called at several levels: what is known first stays."""
+        self.client = self.client or client
+        self.person = self.person or person
+        self._cause = self._cause or cause
+        self.private = {**private, **self.private}
+        return self
+
+
+# Whether `report` was called for the present request; the middleware sets it to False when one begins.
+is_reported: ContextVar[bool] = ContextVar("is_reported", default=False)
+
+
+def report(error: RequestError) -> None:
+    """Write the event "refused". Every answer that is an error passes here once, whatever made it and whatever it is.
+
+    That is a page, JSON, a redirect to a callback, or a form that is shown again; call it where the answer is made.
+    `status` in the event is the fault's, not the answer's.
+    """
+    is_reported.set(True)
+    events.write(
+        Event.REFUSED,
+        code=error.fault.name.lower(),
+        status=error.fault.status,
+        cause=error.cause,
+        client_id=error.client.client_id if error.client else None,
+        person=error.person,
+    )

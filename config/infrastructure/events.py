@@ -1,0 +1,98 @@
+"""The security events of the service, a closed table. Nothing listens to them but the log.
+
+A member is a number or a short text that this service made: no credential, no `state`, nothing that a person typed.
+Technical lines, such as those of a full disk, are logged by their module.
+"""
+
+from __future__ import annotations
+
+import logging
+from enum import Enum
+from logging import INFO, WARNING
+from uuid import UUID
+
+Member = str | int | float | UUID | None
+
+_logger = logging.getLogger("events")
+
+
+class Event(Enum):
+    """Level, message, and the members that the line may have. `person` is the `sub`."""
+
+    def __init__(self, level: int, message: str, *members: str) -> None:
+        self.level = level
+        self.message = message
+        self.members = frozenset(members)
+
+    # Any answer that is an error, such as a sign-in that failed: `infrastructure.errors.report`
+    REFUSED = INFO, "refused", "code", "status", "cause", "client_id", "person"
+    LIMIT_REACHED = INFO, "limit reached", "limit"
+    HOST_NOT_SERVED = WARNING, "host not served", "host", "allowed_hosts"
+
+    # Signing in
+    SIGNED_IN = INFO, "signed in", "person", "in_known_browser"
+    SECOND_FACTOR_USED = INFO, "second factor used", "person", "is_sign_in"
+    RECOVERY_CODE_USED = INFO, "recovery code used", "person", "left"
+    SIGNED_OUT = INFO, "signed out", "person"
+
+    # The account
+    SIGNED_UP = INFO, "signed up", "person"
+    ADDRESS_CONFIRMED = INFO, "address confirmed", "person", "is_new"
+    PASSWORD_CHANGED = INFO, "password changed", "person"
+    PASSWORD_RESET_ASKED = INFO, "password reset asked", "person"
+    FACTORS_CHANGED = INFO, "second factors changed", "person", "change"
+    ACCOUNT_ACTIVATED = INFO, "account activated", "person"
+    ACCOUNT_DEACTIVATED = INFO, "account deactivated", "person"
+    ACCOUNT_DELETED = INFO, "account deleted", "person"
+
+    # A person and an application
+    CONSENT_GIVEN = INFO, "consent given", "client_id", "person"
+    DISCONNECTED = INFO, "application disconnected", "client_id", "person"
+    CODE_ISSUED = INFO, "code issued", "client_id", "person"
+    CODE_REDEEMED = INFO, "code redeemed", "client_id", "person"
+    CODE_REPLAYED = (
+        WARNING,
+        "code replayed, token revoked",
+        "client_id",
+        "person",
+        "code_row",
+        "age_seconds",
+        "address",
+    )
+
+    # An application
+    APPLICATION_REGISTERED = INFO, "application registered", "client_id"
+    APPLICATION_CHANGED = INFO, "application changed", "client_id", "fields"
+    APPLICATION_SWITCHED_ON = INFO, "application switched on", "client_id"
+    APPLICATION_SWITCHED_OFF = INFO, "application switched off", "client_id"
+    APPLICATION_DELETED = INFO, "application deleted", "client_id"
+    SECRET_MADE = INFO, "client secret made", "client_id"
+    EXPIRED_SECRET_USED = (
+        WARNING,
+        "expired client secret used",
+        "client_id",
+        "secret_row",
+        "expired_seconds",
+        "address",
+    )
+
+
+def write(event: Event, **members: Member) -> None:
+    """Write the event to the log; members that are None are left out. Raises ValueError: a member is not in the table.
+
+    The line has `event`, the name in lower case, beside what every line has.
+    """
+    if not event.members.issuperset(members):
+        raise ValueError(f"{event.name} has no {sorted(members.keys() - event.members)}.")
+    line: dict[str, str | int | float | None] = {"event": event.name.lower()}
+    for name, each in members.items():
+        if each is not None:
+            line[name] = str(each) if isinstance(each, UUID) else each
+    write_line(_logger, event.level, event.message, **line)
+
+
+def write_line(logger: logging.Logger, level: int, message: str, **members: str | int | float | None) -> None:
+    """Log the message and the members. Unlike `logger.log`, it does not look for the calling line."""
+    if logger.isEnabledFor(level):
+        names = {"name": logger.name, "levelno": level, "levelname": logging.getLevelName(level), "msg": message}
+        logger.handle(logging.makeLogRecord({**names, **members}))

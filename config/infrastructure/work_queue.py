@@ -1,0 +1,108 @@
+"""Rows of work that several processes share without a broker. Each is tried until it is done, at least once.
+
+A claim moves the row's `due_at` ahead by the lease. A process that ends in the middle leaves the row, which then falls
+due again.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from datetime import timedelta
+from typing import TypeVar
+
+from django.db import Error, close_old_connections, connection, models
+from django.utils import timezone
+
+from config.infrastructure.sql import Rows, fetch_one, is_postgresql
+
+logger = logging.getLogger(__name__)
+
+POLL_SECONDS = 5.0
+# How long a process that ends waits for the row that is being worked on. The row falls due again anyway.
+STOP_SECONDS = 2.0
+
+
+class Leased(models.Model):
+    """The columns that `claim` needs."""
+
+    turn = models.PositiveIntegerField(default=0, db_default=0)
+    due_at = models.DateTimeField(db_index=True)
+    attempts = models.PositiveIntegerField(default=0)
+
+    class Meta:
+        abstract = True
+
+
+L = TypeVar("L", bound=Leased)
+
+
+def claim(model: type[L], lease: timedelta) -> L | None:
+    """Of the rows that are due, the one with the lowest turn that has been due longest. None: no row is due.
+
+    No other process gets it before `lease` is over.
+
+    A row that another process is claiming at this moment is skipped.
+    """
+    table, rows, now = model._meta.db_table, Rows(model), timezone.now()
+    due = f"SELECT id FROM {table} WHERE due_at <= %(now)s ORDER BY turn, due_at LIMIT 1"  # noqa: S608 - names of tables only
+    if is_postgresql():
+        due += " FOR UPDATE SKIP LOCKED"
+    elif fetch_one(due, now=now) is None:  # on SQLite an UPDATE of no row takes the write lock too
+        return None
+    statement = (
+        f"UPDATE {table} SET due_at = %(lease_ends_at)s, attempts = attempts + 1"  # noqa: S608
+        f" WHERE id = ({due}) RETURNING {rows.columns(table)}"
+    )
+    row = fetch_one(statement, now=now, lease_ends_at=now + lease)
+    return rows.instance(row) if row else None
+
+
+class Worker(threading.Thread):
+    """Calls `work` until it returns False, then waits until it is woken, or for POLL_SECONDS.
+
+    While the database is away it goes on trying, and the log says so once. Other errors are those of `work`, which
+    reports them.
+    """
+
+    def __init__(self, name: str, work: Callable[[], bool]) -> None:
+        super().__init__(name=name, daemon=True)
+        self._work = work
+        self._woken = threading.Event()
+        self._stopping = False
+        self._is_failing = False
+
+    def wake(self) -> None:
+        self._woken.set()
+
+    def stop(self) -> None:
+        """End after the present row, and wait for that at most STOP_SECONDS."""
+        self.end()
+        self.join(STOP_SECONDS)
+
+    def end(self) -> None:
+        """End after the present row."""
+        self._stopping = True
+        self._woken.set()
+
+    def run(self) -> None:
+        while not self._stopping:
+            self._woken.clear()
+            self._work_off()
+            if not self._stopping:
+                self._woken.wait(POLL_SECONDS)
+        connection.close()
+
+    def _work_off(self) -> None:
+        close_old_connections()  # one that the database has closed meanwhile
+        try:
+            while not self._stopping and self._work():
+                pass
+            self._is_failing = False
+        except Error as error:
+            if not self._is_failing:
+                logger.warning("waiting for the database", extra={"worker": self.name, "error": type(error).__name__})
+            self._is_failing = True
+        except Exception:
+            logger.exception("work failed", extra={"worker": self.name})

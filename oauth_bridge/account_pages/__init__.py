@@ -1,0 +1,1 @@
+"""What the pages of a person's account show of applications."""

@@ -1,0 +1,16 @@
+"""Adds what this package stores about a person to the file that the person downloads."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from accounts.profile import export
+from oauth_bridge.storage.exporting import stored_about
+
+if TYPE_CHECKING:
+    from accounts.models import User
+
+
+class ExportView(export.ExportView):
+    def data(self, person: User) -> dict[str, Any]:
+        return super().data(person) | stored_about(person, export.ENTRIES)

@@ -1,0 +1,118 @@
+"""The forms of applications in Django admin."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from django import forms
+from django.contrib.admin.widgets import AdminTextareaWidget
+from django.core.exceptions import ValidationError
+from django.db.models import Field, URLField
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from accounts.pictures.reencoder_process import reencode
+from oauth_bridge.models import Application
+from oauth_bridge.storage import client_secrets, look_alikes
+
+# Also on pages that run from right to left, which would show the slash at the end of an address before it.
+ADDRESS = {"dir": "ltr"}
+
+
+def _address(label: Any, help_text: Any) -> forms.URLField:
+    """The optional address of a page; one without a scheme is https."""
+    widget = forms.URLInput(attrs={"class": "vLargeTextField", **ADDRESS})
+    return forms.URLField(label=label, help_text=help_text, required=False, assume_scheme="https", widget=widget)
+
+
+def _https(field: Field[Any, Any], **options: Any) -> forms.Field | None:
+    """The form field of a model's field.
+
+    Django makes one even for a read-only field, and warns unless a scheme is assumed.
+    """
+    if isinstance(field, URLField):
+        options["assume_scheme"] = "https"
+    return field.formfield(**options)
+
+
+class ApplicationForm(forms.ModelForm):  # type: ignore[type-arg]
+    homepage = _address(gettext_lazy("Homepage"), gettext_lazy("People see its host on the sign-in and consent pages."))
+    policy_uri = _address(gettext_lazy("Privacy policy"), gettext_lazy("The consent page links to it."))
+    tos_uri = _address(gettext_lazy("Terms"), gettext_lazy("The consent page links to them."))
+    initiate_login_uri = _address(
+        gettext_lazy("Sign-in address"),
+        gettext_lazy(
+            "Where the application starts a new sign-in: https, or http on this machine. A page of this service that "
+            "stayed open after a sign-in leads there, with the button “Sign in again”."
+        ),
+    )
+    new_logo = forms.FileField(
+        label=gettext_lazy("Logo"),
+        required=False,
+        widget=forms.FileInput(attrs={"accept": "image/png,image/jpeg,image/webp,image/gif"}),
+        help_text=gettext_lazy("PNG, JPEG, WebP or GIF. It is cut to a square and stored as PNG."),
+    )
+
+    class Meta:
+        model = Application
+        formfield_callback = _https
+        fields = [
+            "name",
+            "operator",
+            "homepage",
+            "policy_uri",
+            "tos_uri",
+            "redirect_uris",
+            "initiate_login_uri",
+            "client_type",
+            "is_trusted",
+            "is_enabled",
+        ]
+        widgets = {"redirect_uris": AdminTextareaWidget(attrs={"rows": 4, **ADDRESS})}
+        help_texts = {
+            "operator": gettext_lazy("The organisation or person that runs it. People see this on the consent page."),
+            "redirect_uris": gettext_lazy(
+                "One a line, each exactly as the application sends it: https, or http on this machine "
+                "(localhost, 127.0.0.1, [::1]), or a scheme like com.example.app:/callback."
+            ),
+            "client_type": gettext_lazy("Public: it runs where no secret can be kept, and must use PKCE."),
+            "is_trusted": gettext_lazy(
+                "People are signed in to it without being asked. For your own only. "
+                "The addresses of a trusted application are changed by those who may set this."
+            ),
+            "is_enabled": gettext_lazy("Switched off, its codes and access tokens are refused at once."),
+        }
+
+    def clean(self) -> dict[str, Any]:
+        """A name that has not changed is left alone, so that everything else of the application can be changed."""
+        if "name" in self.cleaned_data and {"name", "is_trusted"} & set(self.changed_data):
+            try:
+                look_alikes.refuse(
+                    self.cleaned_data["name"],
+                    is_trusted=self.cleaned_data.get("is_trusted", self.instance.is_trusted),
+                    besides=self.instance.pk or 0,
+                )
+            except ValidationError as problem:
+                self.add_error("name", problem)
+        return self.cleaned_data
+
+    def clean_new_logo(self) -> bytes | None:
+        upload = self.cleaned_data["new_logo"]
+        return reencode(upload) if upload else None
+
+
+class RotationForm(forms.Form):
+    """The time for which the older secrets keep working. Ending them at once needs a confirmation."""
+
+    overlap = forms.TypedChoiceField(
+        coerce=lambda hours: timedelta(hours=int(hours)),
+        choices=[(hours, hours) for hours in ("1", "24", "168", "0")],  # the page names them
+        error_messages={"required": gettext_lazy("Choose how long the older secrets go on working.")},
+    )
+    confirmed = forms.BooleanField(required=False)
+
+    def clean(self) -> dict[str, Any]:
+        if self.cleaned_data.get("overlap") == client_secrets.REVOKE_NOW and not self.cleaned_data["confirmed"]:
+            raise ValidationError(_("Confirm that the older secrets are to end at once."))
+        return self.cleaned_data

@@ -1,0 +1,1 @@
+"""What deletes rows in bulk: the purge, and the end of credentials after a restore."""

@@ -1,0 +1,192 @@
+"""Delete expired rows in batches while the service runs. `manage.py purge`; contract, operator's interface.
+
+Each statement reads one range of a table in the order of storage. Its cost is therefore bounded by the range, even if
+earlier batches left many deleted rows that are not yet vacuumed. A new run starts again at the first row.
+
+Only this module, `codes` and `restoring` delete codes and tokens. No other table refers to the tables purged here,
+except to people, so SQL may delete the rows of the others without Django's cascades.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
+
+from django.db import OperationalError, connection, models, transaction
+from django.utils import timezone
+
+from accounts.models import FailedFactor, OutgoingMail, Session, User
+from accounts.profile.deletion import delete_never_confirmed
+from config.infrastructure.sql import adapted
+from oauth_bridge.models import AccessToken, ApplicationSecret, AuthorizationCode, PurgeRun
+from oauth_bridge.storage import codes, tokens
+from oauth_bridge.storage.client_secrets import EXPIRED_KEPT_FOR
+
+# After a slower statement the range gets smaller. A request waits for about one statement at most.
+TARGET_SECONDS = 0.005
+# A statement that takes longer, because of a slow disk or a locked table, is canceled and tried again.
+STATEMENT_TIMEOUT_MS = 500
+QUERY_CANCELED = "57014"  # SQLSTATE
+
+# After that the code page, of half an hour, and the mail with the code are long forgotten.
+UNCONFIRMED_KEPT_FOR = timedelta(days=30)
+
+
+class Table(NamedTuple):
+    """A table to purge. A row is deleted when `condition` is true.
+
+    Its parameters are times: the time of the run minus each entry of `kept_for`. Where other tables refer to
+    the table, `delete` deletes the rows with these keys, checks what the condition can't, and counts them.
+    """
+
+    model: type[models.Model]
+    condition: str
+    kept_for: dict[str, timedelta]
+    delete: Callable[[list[Any]], int] | None = None
+
+    @property
+    def name(self) -> str:
+        return self.model._meta.db_table
+
+
+TABLES = (
+    # A redeemed code is the record of a sign-in. It outlives its token, so that a replay still revokes the token (D13).
+    # Others are kept for as long as a token, so that the application is told why a late code is refused.
+    Table(
+        AuthorizationCode,
+        "(redeemed_at IS NULL AND expires_at <= %(expired)s OR redeemed_at <= %(redeemed)s)",
+        {"expired": tokens.lifetime(), "redeemed": codes.REDEEMED_KEPT_FOR},
+    ),
+    Table(AccessToken, "expires_at <= %(expired)s", {"expired": timedelta(0)}),
+    Table(ApplicationSecret, "expires_at <= %(expired)s", {"expired": EXPIRED_KEPT_FOR}),
+    Table(Session, "expire_date <= %(expired)s", {"expired": timedelta(0)}),
+    Table(FailedFactor, "expires_at <= %(expired)s", {"expired": timedelta(0)}),
+    # `accounts.mail.outbox` deletes them, and logs those that were not sent. The purge finds some where nothing sends.
+    Table(OutgoingMail, "expires_at <= %(expired)s", {"expired": timedelta(days=1)}),
+    # People who signed up but never confirmed the address, which nobody else can take meanwhile. Before the first
+    # sign-in only a sign-up stores a language; accounts that an operator prepared have none. Deactivated accounts are
+    # kept.
+    Table(
+        User,
+        "email_verified_at IS NULL AND last_login IS NULL AND language <> '' AND is_active"
+        " AND NOT is_staff AND NOT is_superuser AND created_at <= %(created)s",
+        {"created": UNCONFIRMED_KEPT_FOR},
+        delete_never_confirmed,
+    ),
+)
+
+
+class RangeStatements(NamedTuple):
+    """The statements for ranges of a table on one database, and the smallest and largest size of a range.
+
+    `bounds` selects the first position of the table and the one after the last. `position` formats one for `delete` and
+    for `select`, which selects the keys of the rows instead of deleting them.
+    """
+
+    bounds: str
+    delete: str
+    select: str
+    position: str
+    min_size: int
+    max_size: int
+
+
+RANGE_STATEMENTS = {
+    # Positions are pages of 8 kB. Locked rows are left to the next run, so that a purge causes no deadlock.
+    "postgresql": RangeStatements(
+        "SELECT 0, pg_relation_size('{table}') / current_setting('block_size')::bigint",
+        "DELETE FROM {table} WHERE ctid = ANY (ARRAY(SELECT ctid FROM {table}"
+        " WHERE ctid >= %(start)s::tid AND ctid < %(stop)s::tid AND {condition} FOR UPDATE SKIP LOCKED))",
+        "SELECT id FROM {table}"
+        " WHERE ctid >= %(start)s::tid AND ctid < %(stop)s::tid AND {condition} FOR UPDATE SKIP LOCKED",
+        "({},0)",
+        min_size=8,
+        max_size=512,
+    ),
+    # Positions are row ids.
+    "sqlite": RangeStatements(
+        "SELECT coalesce((SELECT min(rowid) FROM {table}), 0), coalesce((SELECT max(rowid) FROM {table}), -1) + 1",
+        "DELETE FROM {table} WHERE rowid >= %(start)s AND rowid < %(stop)s AND {condition}",
+        "SELECT id FROM {table} WHERE rowid >= %(start)s AND rowid < %(stop)s AND {condition}",
+        "{}",
+        min_size=100,
+        max_size=2_000,
+    ),
+}
+
+
+class Batch(NamedTuple):
+    """The result of one statement. `done` is the part of all tables that the run has read so far, from 0 to 1.
+
+    A statement that timed out has deleted nothing; the next one starts at the same position.
+    """
+
+    table: str
+    rows: int
+    seconds: float
+    done: float
+    has_timed_out: bool = False
+
+
+def batches(now: datetime) -> Iterator[Batch]:
+    """Purge all tables once, with one statement in one transaction for each batch."""
+    statements = RANGE_STATEMENTS[connection.vendor]
+    bounds = [(table, *_bounds(statements, table)) for table in TABLES]
+    passed, total = 0, sum(end - start for _, start, end in bounds)
+    for table, start, end in bounds:
+        size = statements.min_size  # a row of this table may cost more than one of the table before
+        while start < end:
+            stop = min(start + size, end)
+            try:
+                with transaction.atomic():
+                    began = time.perf_counter()  # on SQLite, after waiting for the write lock
+                    rows = _delete(statements, table, start, stop, now)
+            except OperationalError as error:
+                if getattr(error.__cause__, "sqlstate", None) != QUERY_CANCELED:
+                    raise
+                rows, stop = 0, start
+            seconds = time.perf_counter() - began
+            passed += stop - start
+            yield Batch(table.name, rows, seconds, passed / total, has_timed_out=stop == start)
+            start, size = stop, _next_size(statements, size, seconds)
+
+
+def record_finished() -> None:
+    """Store the time of a complete run, which ended now. `/health/ready` reports it."""
+    PurgeRun.objects.update_or_create(pk=1, defaults={"finished_at": timezone.now()})
+
+
+def last_finished() -> datetime | None:
+    """The end of the last complete run; None before the first one."""
+    return PurgeRun.objects.values_list("finished_at", flat=True).first()
+
+
+def _bounds(statements: RangeStatements, table: Table) -> tuple[int, int]:
+    with connection.cursor() as cursor:
+        cursor.execute(statements.bounds.format(table=table.name))
+        start, end = cursor.fetchone()
+    return start, end
+
+
+def _delete(statements: RangeStatements, table: Table, start: int, stop: int, now: datetime) -> int:
+    template = statements.select if table.delete else statements.delete
+    statement = template.format(table=table.name, condition=table.condition)
+    times = {name: now - kept_for for name, kept_for in table.kept_for.items()}
+    positions = {"start": statements.position.format(start), "stop": statements.position.format(stop)}
+    with connection.cursor() as cursor:
+        if connection.vendor == "postgresql":
+            cursor.execute(f"SET LOCAL statement_timeout = {STATEMENT_TIMEOUT_MS}")
+        cursor.execute(statement, adapted({**times, **positions}))
+        if table.delete is None:
+            return int(cursor.rowcount)
+        keys = [key for (key,) in cursor.fetchall()]
+    return table.delete(keys) if keys else 0
+
+
+def _next_size(statements: RangeStatements, size: int, seconds: float) -> int:
+    """Half the size after a statement that took longer than the target, twice after one that took less than half."""
+    if seconds > TARGET_SECONDS:
+        return max(size // 2, statements.min_size)
+    return min(size * 2, statements.max_size) if seconds < TARGET_SECONDS / 2 else size

@@ -1,0 +1,96 @@
+"""End credentials after a backup was restored, and report what an operator must check. `manage.py after-restore`.
+
+The database lost all changes that were made after the backup, so this module can't decide which secret or which account
+is right. It counts the rows that are valid now and reports the newest times in the backup.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from django.db import connection, models, transaction
+from django.db.models import Count, F, Max, Q
+from django.utils import timezone
+
+from accounts.mail import outbox
+from accounts.models import Session, User
+from oauth_bridge.models import AccessToken, Application, ApplicationSecret, AuthorizationCode, Consent
+
+ENDED: dict[str, type[models.Model]] = {
+    "sessions": Session,
+    "codes": AuthorizationCode,
+    "access_tokens": AccessToken,
+}
+# The newest of these times shows when the backup was made.
+WRITTEN_AT: dict[str, tuple[type[models.Model], str]] = {
+    "session": (Session, "created_at"),
+    "sign_in": (User, "last_login"),
+    "account": (User, "created_at"),
+    "code": (AuthorizationCode, "issued_at"),
+    "access_token": (AccessToken, "issued_at"),
+    "consent": (Consent, "given_at"),
+    "application": (Application, "updated"),
+    "client_secret": (ApplicationSecret, "created_at"),
+    "client_secret_used": (ApplicationSecret, "last_used_at"),
+}
+
+
+class RestoreReport(NamedTuple):
+    """Ended rows by kind, the newest time of each kind of row, and the other rows that are valid again."""
+
+    ended: dict[str, int]
+    newest: dict[str, datetime | None]
+    applications: list[dict[str, Any]]
+    people: dict[str, int]
+    administrators: list[str]
+    remembered_consents: int
+
+    @property
+    def newest_of_all(self) -> datetime | None:
+        """The backup was made then or later, unless rows were written after the restore. None for an empty database."""
+        return max((time for time in self.newest.values() if time), default=None)
+
+
+def end_credentials_and_report() -> RestoreReport:
+    """End all sessions, codes and access tokens, and report their numbers and the rows that an operator must check.
+
+    E-mails that wait with a code or a link are deleted too.
+    """
+    with transaction.atomic(), connection.cursor() as cursor:
+        if connection.vendor == "postgresql":
+            cursor.execute("SET LOCAL statement_timeout = 0")  # counting reads whole tables
+        report = _report(timezone.now())
+    for model in ENDED.values():
+        _delete_all(model._meta.db_table)
+    outbox.drop_credentials()
+    return report
+
+
+def _report(now: datetime) -> RestoreReport:
+    works = Q(secrets__is_revoked=False) & (Q(secrets__expires_at=None) | Q(secrets__expires_at__gt=now))
+    applications = Application.objects.annotate(
+        working_secrets=Count("secrets", filter=works), newest_secret=Max("secrets__created_at", filter=works)
+    ).order_by("name", "pk")
+    people = User.objects.aggregate(active=Count("pk", filter=Q(is_active=True)), total=Count("pk"))
+    administrators = User.objects.filter(Q(is_staff=True) | Q(is_superuser=True), is_active=True).order_by("email")
+    consents = Consent.objects.filter(expires_at__gt=now, person_version=F("user__credentials_version"))
+    return RestoreReport(
+        ended={kind: model._default_manager.count() for kind, model in ENDED.items()},
+        newest={
+            kind: model._default_manager.aggregate(at=Max(column))["at"] for kind, (model, column) in WRITTEN_AT.items()
+        },
+        applications=list(
+            applications.values("client_id", "name", "is_enabled", "is_trusted", "working_secrets", "newest_secret")
+        ),
+        people={"active": people["active"], "deactivated": people["total"] - people["active"]},
+        administrators=list(administrators.values_list("email", flat=True)),
+        remembered_consents=consents.count(),
+    )
+
+
+def _delete_all(table: str) -> None:
+    """Each table has its own transaction, to prevent deadlocks with requests. No other table refers to these rows."""
+    statement = "TRUNCATE {}" if connection.vendor == "postgresql" else "DELETE FROM {}"
+    with connection.cursor() as cursor:
+        cursor.execute(statement.format(connection.ops.quote_name(table)))

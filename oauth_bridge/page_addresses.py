@@ -1,0 +1,48 @@
+"""Validate the addresses of an application's own pages, and show their hosts. Specification 2.1."""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+import idna
+from django.core.exceptions import ValidationError
+from django.core.validators import URLValidator
+from django.utils.translation import gettext as _
+
+from config.infrastructure.hosts import LOOPBACK_HOSTS
+
+validate_web_address = URLValidator(["https", "http"])
+
+
+def validate_page(address: str) -> None:
+    """Raises ValidationError: not an http or https address, one with a user name, or one whose host can't be read."""
+    validate_web_address(address)
+    if "@" in urlsplit(address).netloc:
+        raise ValidationError(_("A user name or password in the address is not possible."), code="user")
+    if not shown_host(address):
+        raise ValidationError(_("The host is not one that a browser can open."), code="host")
+
+
+def validate_sign_in_start(address: str) -> None:
+    """Raises ValidationError: as `validate_page`, or http on another host than the person's own machine."""
+    validate_page(address)
+    parts = urlsplit(address)
+    if parts.scheme.lower() != "https" and parts.hostname not in LOOPBACK_HOSTS:
+        raise ValidationError(_("Use https; http is possible on localhost, 127.0.0.1 and [::1] only."), code="scheme")
+
+
+def shown_host(address: str) -> str:
+    """The host as browsers send it, with the port if the address has one; empty when it can't be read.
+
+    A name that is not ASCII is in punycode (`xn--…`, by UTS #46 as in browsers), because letters of other alphabets can
+    look like those of another name. A user name is left out, because it could look like the host.
+    """
+    try:
+        parts = urlsplit(address)
+        host, port = parts.hostname or "", parts.port
+        if not host.isascii():
+            host = idna.encode(host, uts46=True).decode()
+    except ValueError:  # idna's errors are UnicodeErrors, which are ValueErrors
+        return ""
+    host = f"[{host}]" if ":" in host else host
+    return host if port is None else f"{host}:{port}"

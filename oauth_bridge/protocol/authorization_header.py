@@ -1,0 +1,101 @@
+"""The `Authorization` header of the token and user-info operations.
+
+Specification 5; D12, D17; RFC 6749 §2.3.1; RFC 6750 §2.1, §3.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from urllib.parse import unquote_plus
+
+from django.http import HttpRequest
+
+from config.infrastructure.errors import RequestError
+from oauth_bridge.errors import OAuthFault
+from oauth_bridge.protocol.parameter_parsing import refuse_padding
+
+# A longer or other first word may be a credential, which is never repeated.
+SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9-]{0,15}) +[^ ]")
+B64TOKEN = re.compile(r"[A-Za-z0-9._~+/-]+=*")
+
+
+def client_credentials(request: HttpRequest, form: dict[str, str]) -> dict[str, str]:
+    """The form with `client_id` and `client_secret` in it, also where HTTP Basic sent them.
+
+    Nothing is looked up, so an error depends on the request alone and tells a stranger nothing.
+    Raises RequestError: the header can't be read, has another scheme while the form proves no client, or differs from
+    the form.
+    """
+    header = request.META.get("HTTP_AUTHORIZATION", "").strip()
+    if not _is_basic(header):
+        if header and not form.keys() & {"client_secret", "code_verifier"}:
+            raise RequestError(OAuthFault.CLIENT_SCHEME, scheme=_scheme_of(header))
+        return form
+    client_id, secret = _basic(header.partition(" ")[2])
+    if form.get("client_id", client_id) != client_id:
+        raise RequestError(OAuthFault.CLIENT_DIFFERS)
+    if form.get("client_secret", secret) != secret:
+        raise RequestError(OAuthFault.TWO_AUTHENTICATIONS)
+    return {**form, "client_id": client_id, "client_secret": secret}
+
+
+def challenge_client(request: HttpRequest, error: RequestError) -> None:
+    """Add `WWW-Authenticate` to the answer for a client that authenticated in the header. RFC 6749 §5.2."""
+    is_basic = _is_basic(request.META.get("HTTP_AUTHORIZATION", "").strip())
+    if error.fault is OAuthFault.CLIENT_SCHEME or (is_basic and error.fault.error == "invalid_client"):
+        error.headers["WWW-Authenticate"] = 'Basic realm="token", charset="UTF-8"'
+
+
+def _is_basic(header: str) -> bool:
+    return header.partition(" ")[0].lower() == "basic"
+
+
+def _basic(encoded: str) -> tuple[str, str]:
+    """`client_id` and `client_secret`, each form-urlencoded in the pair (RFC 6749 §2.3.1)."""
+    try:
+        decoded = base64.b64decode(encoded.strip(), validate=True).decode()
+        client_id, secret = (unquote_plus(part, errors="strict") for part in decoded.split(":", 1))
+    except (binascii.Error, ValueError):
+        client_id = secret = ""
+    refuse_padding("client_id", client_id)
+    refuse_padding("client_secret", secret)
+    if not client_id or not (client_id + secret).isprintable():
+        raise RequestError(OAuthFault.BASIC_MALFORMED)
+    if not secret:
+        raise RequestError(OAuthFault.CLIENT_SECRET_MISSING)
+    return client_id, secret
+
+
+def _scheme_of(header: str) -> str:
+    """The scheme, worded for an error sentence. The rest of the header is a credential, so it is left out."""
+    found = SCHEME.match(header)
+    return f"the scheme {found[1]}" if found else "no scheme"
+
+
+def bearer_token(request: HttpRequest) -> str:
+    """The token of the `Authorization` header; nothing else is looked at (D17).
+
+    Raises RequestError: the header is missing, has another scheme, or its token is malformed.
+    """
+    header = request.META.get("HTTP_AUTHORIZATION", "").strip()
+    scheme, _, value = header.partition(" ")
+    if not header:
+        raise RequestError(OAuthFault.TOKEN_MISSING)
+    if scheme.lower() != "bearer":
+        raise RequestError(OAuthFault.TOKEN_SCHEME, scheme=_scheme_of(header))
+    token: str = value.strip()
+    if not B64TOKEN.fullmatch(token):
+        raise RequestError(OAuthFault.TOKEN_MALFORMED)
+    return token
+
+
+def challenge_bearer(error: RequestError) -> None:
+    """Add the `WWW-Authenticate` of RFC 6750 §3. A caller that sent no bearer token learns no error there (§3.1)."""
+    if error.fault in (OAuthFault.TOKEN_MISSING, OAuthFault.TOKEN_SCHEME):
+        error.headers["WWW-Authenticate"] = 'Bearer realm="userinfo"'
+    elif error.fault.status in (401, 403):
+        error.headers["WWW-Authenticate"] = (
+            f'Bearer error="{error.fault.error}", error_description="{error.description}"'
+        )

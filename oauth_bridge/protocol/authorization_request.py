@@ -1,0 +1,127 @@
+"""Authorization requests: read the parameters, verify the request, refuse speculative ones. D3, D5, D8, D9, D17.
+
+Specification 4.1, 5.4; RFC 6749 §4.1.1; RFC 7636 §4.3.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from django.http import HttpRequest
+
+from config.infrastructure.errors import Fault, RequestError
+from config.infrastructure.translation import TranslatableText
+from oauth_bridge import redirect_uri_registration
+from oauth_bridge.errors import OAuthFault, UnverifiedRequest
+from oauth_bridge.models import Application
+from oauth_bridge.protocol.parameter_parsing import Parameters
+from oauth_bridge.redirect_uri_differences import likely_differences
+from oauth_bridge.storage import applications
+
+# All parameters but `state`, which is stored percent-encoded. Others are ignored.
+NAMES = ("client_id", "redirect_uri", "response_type", "scope", "code_challenge", "code_challenge_method")
+CHALLENGE = re.compile(r"[A-Za-z0-9_-]{43}")
+# The causes of other methods than S256.
+CHALLENGE_METHODS = {None: "challenge_method_missing", "plain": "challenge_plain"}
+PURPOSE_HEADERS = ("HTTP_SEC_PURPOSE", "HTTP_PURPOSE", "HTTP_X_PURPOSE", "HTTP_X_MOZ")
+
+
+@dataclass(frozen=True, slots=True)
+class AuthorizationRequest:
+    """The parameters of an application's link.
+
+    `parameters` contains those of NAMES that have a value. `state` is percent-encoded byte for byte, and None when it
+    was not sent. `repeated` is the name of the first repeated parameter, or empty.
+    """
+
+    parameters: dict[str, str]
+    state: str | None = None
+    repeated: str = ""
+
+    @classmethod
+    def from_query(cls, query: Parameters) -> AuthorizationRequest:
+        """The request of a query. Raises UnverifiedRequest: client_id or redirect_uri is repeated, or no client_id."""
+        repeated = query.repeated()
+        for name in ("client_id", "redirect_uri"):
+            if name in repeated:
+                raise UnverifiedRequest(OAuthFault.REPEATED, name=name)
+        if not query.text("client_id"):
+            raise UnverifiedRequest(OAuthFault.MISSING, name="client_id").about(cause="client_id_missing")
+        # Every valid value is shorter than the cut, so that an invalid one stays invalid.
+        sent = {name: query.text(name)[: redirect_uri_registration.MAX_LENGTH + 1] for name in NAMES}
+        parameters = {name: value for name, value in sent.items() if value}
+        return cls(parameters, query.percent_encoded("state"), repeated[0] if repeated else "")
+
+    @property
+    def redirect_uri(self) -> str:
+        return self.parameters.get("redirect_uri", "")
+
+
+class CallbackError(RequestError):
+    """The client and the callback address are right, but another part is wrong: the error is sent by a redirect.
+
+    RFC 6749 §4.1.2.1.
+    """
+
+    def __init__(
+        self, request: AuthorizationRequest, application: Application, fault: Fault, cause: str = "", **details: object
+    ) -> None:
+        super().__init__(fault, None, **details)
+        self.about(client=application, cause=cause)
+        self.redirect_uri = request.redirect_uri
+        self.state = request.state
+
+
+def verify(request: AuthorizationRequest) -> Application:
+    """The application that sent the request. Verifies the client, then the callback address, then the rest. D3.
+
+    Raises UnverifiedRequest: the client or the callback address is wrong, so nothing is redirected (RFC 6749 §4.1.2.1).
+    Raises CallbackError: another part is wrong, so the error is sent to the callback address.
+    """
+    sent = request.parameters
+    application = applications.find(sent["client_id"])
+    if application is None:
+        raise UnverifiedRequest(OAuthFault.CLIENT_UNKNOWN, request.redirect_uri)
+    if not application.is_enabled:
+        raise UnverifiedRequest(OAuthFault.CLIENT_DISABLED, request.redirect_uri).about(client=application)
+
+    if not request.redirect_uri:
+        missing = UnverifiedRequest(OAuthFault.MISSING, application=application.caption, name="redirect_uri")
+        raise missing.about(client=application, cause="redirect_uri_missing")
+    if request.redirect_uri not in application.callback_addresses:
+        parts = TranslatableText(*likely_differences(request.redirect_uri))
+        raise UnverifiedRequest(
+            OAuthFault.REDIRECT_URI_MISMATCH, request.redirect_uri, application=application.caption, parts=parts
+        ).about(client=application)
+
+    if request.repeated:
+        raise CallbackError(request, application, OAuthFault.REPEATED, name=request.repeated)
+    if "response_type" not in sent:
+        raise CallbackError(request, application, OAuthFault.MISSING, "response_type_missing", name="response_type")
+    if sent["response_type"] != "code":
+        raise CallbackError(request, application, OAuthFault.RESPONSE_TYPE)
+    if "code_challenge" in sent:
+        if sent.get("code_challenge_method") != "S256":
+            cause = CHALLENGE_METHODS.get(sent.get("code_challenge_method"), "challenge_method_other")
+            raise CallbackError(request, application, OAuthFault.CHALLENGE_METHOD, cause)
+        if not CHALLENGE.fullmatch(sent["code_challenge"]):
+            raise CallbackError(request, application, OAuthFault.CHALLENGE_MALFORMED)
+    elif application.is_public:
+        raise CallbackError(request, application, OAuthFault.CHALLENGE_NEEDED)
+    elif "code_challenge_method" in sent:
+        raise CallbackError(request, application, OAuthFault.MISSING, "challenge_missing", name="code_challenge")
+    return application
+
+
+def refuse_speculation(request: HttpRequest) -> None:
+    """Raises RequestError: the browser prefetches the page, or loads it for a frame, an image or a script. D8.
+
+    The status is 503: on a click, browsers discard a prefetched 503 and send a new request. After a prefetched 204, a
+    click would do nothing.
+    """
+    sent = request.META
+    purposes = " ".join(sent[name] for name in PURPOSE_HEADERS if name in sent)
+    is_speculative = purposes and re.search("prefetch|prerender|preview", purposes, re.IGNORECASE)
+    if is_speculative or sent.get("HTTP_SEC_FETCH_DEST", "document") not in ("document", ""):
+        raise RequestError(OAuthFault.SPECULATIVE, {"Retry-After": "1"})

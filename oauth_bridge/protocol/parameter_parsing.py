@@ -1,0 +1,108 @@
+"""Read parameters strictly: as bytes, each at most once. D5, D12; RFC 6749 §3.1, §3.2, appendix B."""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import quote_from_bytes, unquote_to_bytes
+
+from django.http import HttpRequest
+from django.utils.translation import gettext_noop
+
+from config.infrastructure.errors import RequestError, SiteFault
+from config.infrastructure.translation import TranslatableText
+from oauth_bridge.errors import OAuthFault
+
+BODY_LIMIT_BYTES = 64 * 1024
+# More than the limit is read: on a persistent connection, the rest of a body would be taken for the next request.
+READ_BYTES = 1024 * 1024
+# A longer name is not quoted in a sentence: it may be a credential that was sent as a name.
+MAX_QUOTED_LENGTH = 40
+# People copy and paste these, often together with the line end.
+PASTED_PARAMETERS = ("client_id", "client_secret")
+CONTROL_CHARACTERS = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
+
+
+class Parameters:
+    """The parameters of a query or form body, in the order of the request."""
+
+    def __init__(self, encoded: bytes) -> None:
+        self._values: dict[str, list[bytes]] = {}
+        for pair in encoded.split(b"&"):
+            if pair:
+                name, _, value = pair.replace(b"+", b" ").partition(b"=")
+                key = unquote_to_bytes(name).decode("utf-8", "replace")
+                self._values.setdefault(key, []).append(unquote_to_bytes(value))
+
+    def repeated(self) -> list[str]:
+        """The names that occur more than once, ready to be quoted in a sentence."""
+        return [_quoted(name) for name, values in self._values.items() if len(values) > 1]
+
+    def text(self, name: str) -> str:
+        """The first value; an empty string when there is none. An empty value counts as omitted (RFC 6749 §3.1)."""
+        return self._values.get(name, [b""])[0].decode("utf-8", "replace")
+
+    def percent_encoded(self, name: str) -> str | None:
+        """The first value, byte for byte, percent-encoded for a URL; None when the parameter was not sent."""
+        values = self._values.get(name)
+        return None if values is None else quote_from_bytes(values[0], safe="")
+
+    def texts(self) -> dict[str, str]:
+        """Every parameter that has a value.
+
+        Raises RequestError: a parameter is repeated, is not UTF-8, or contains a control character; or the client_id or
+        the client_secret begins or ends with white space.
+        """
+        for name in self.repeated():
+            raise RequestError(OAuthFault.REPEATED, name=name)
+        texts = {}
+        for name, (value,) in self._values.items():
+            try:
+                texts[name] = value.decode("utf-8")
+            except UnicodeDecodeError:
+                raise RequestError(OAuthFault.MALFORMED, name=_quoted(name)) from None
+            if name in PASTED_PARAMETERS:
+                refuse_padding(name, texts[name])
+            if CONTROL_CHARACTERS.search(name + texts[name]):
+                raise RequestError(OAuthFault.MALFORMED, name=_quoted(name))
+        return {name: text for name, text in texts.items() if text}
+
+
+def refuse_padding(name: str, value: str) -> None:
+    """Raises RequestError: the value begins or ends with white space. No credential of this service does."""
+    if value != value.strip():
+        raise RequestError(OAuthFault.PADDED, name=name)
+
+
+def _quoted(name: str) -> str:
+    return name if len(name) <= MAX_QUOTED_LENGTH else f"with a name of {len(name)} characters"
+
+
+def of_query(request: HttpRequest) -> Parameters:
+    # WSGI passes the bytes of the query decoded as latin-1 (PEP 3333).
+    return Parameters(request.META.get("QUERY_STRING", "").encode("latin-1", "replace"))
+
+
+def of_form(request: HttpRequest, *, has_been_read: bool = False) -> dict[str, str]:
+    """The parameters of a form body. `has_been_read`: Django's CSRF check has read the body, so Django has a copy.
+
+    Raises RequestError: the URL has parameters, the media type is another, the body is longer than 65,536 bytes, or
+    `Parameters.texts` rejects a parameter.
+    """
+    if request.META.get("QUERY_STRING"):
+        raise RequestError(OAuthFault.IN_URL)
+    media_type = request.META.get("CONTENT_TYPE", "").partition(";")[0].strip().lower()
+    if media_type != "application/x-www-form-urlencoded":
+        is_quotable = len(media_type) <= MAX_QUOTED_LENGTH and re.fullmatch(r"[\w.+-]+/[\w.+-]+", media_type)
+        given = media_type if is_quotable else TranslatableText(gettext_noop("of no stated media type"))
+        raise RequestError(SiteFault.MEDIA_TYPE, given=given)
+    # Django reads Content-Length bytes only. A chunked body has no length: it is read where the server ends the input.
+    terminated = request.META.get("wsgi.input_terminated")
+    try:
+        body = (
+            request.body if has_been_read else (request.META["wsgi.input"] if terminated else request).read(READ_BYTES)
+        )
+    except Exception:  # each server raises its own exceptions for an unreadable body
+        raise RequestError(SiteFault.BAD_REQUEST) from None
+    if len(body) > BODY_LIMIT_BYTES:
+        raise RequestError(SiteFault.TOO_LARGE, limit=BODY_LIMIT_BYTES)
+    return Parameters(body).texts()

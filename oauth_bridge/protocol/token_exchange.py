@@ -1,0 +1,114 @@
+"""The token operation: authenticate the client, redeem the code, or say why not. Specification 4.3; D9 to D14."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple, cast
+
+from config.infrastructure import events
+from config.infrastructure.errors import RequestError
+from config.infrastructure.events import Event
+from oauth_bridge import application_mails, throttling
+from oauth_bridge.errors import OAuthFault
+from oauth_bridge.models import AuthorizationCode
+from oauth_bridge.random_values import new_credential
+from oauth_bridge.storage import client_secrets, codes, tokens
+
+VERIFIER = re.compile(r"[A-Za-z0-9._~-]{43,128}")
+
+
+class Exchanged(NamedTuple):
+    """The access token, which is not stored, and what was stored."""
+
+    access_token: str
+    redemption: codes.Redemption
+
+
+def exchange_code(form: dict[str, str], address: str) -> Exchanged:
+    """The access token for the code of the form.
+
+    Success takes two statements, and a third once a minute (`client_secrets.authenticate`). Failures are counted by
+    `address`, the client's network address.
+    Raises RequestError: a parameter is missing or wrong, the client is not authenticated, the code can't be redeemed,
+    or a limit is reached.
+    """
+    for name in ("grant_type", "client_id"):
+        _require(form, name)
+    if form["grant_type"] != "authorization_code":
+        raise RequestError(OAuthFault.GRANT_TYPE)
+    _require(form, "code")
+    client = authenticated_client(form, address)
+    try:
+        return _exchange_of(client, form, address)
+    except RequestError as error:
+        error.about(client=client)
+        raise
+
+
+def _require(form: dict[str, str], name: str) -> None:
+    if name not in form:
+        raise RequestError(OAuthFault.MISSING, name=name).about(cause=f"{name}_missing")
+
+
+def authenticated_client(form: dict[str, str], address: str) -> client_secrets.Client:
+    """The client that the form authenticates. A failure is counted.
+
+    Raises RequestError: as `client_secrets.authenticate`, or the limit of failures is reached.
+    """
+    try:
+        return client_secrets.authenticate(form)
+    except RequestError as error:
+        throttling.token_failure(address, form["client_id"])
+        if error.fault is OAuthFault.CLIENT_SECRET_EXPIRED:
+            events.write(
+                Event.EXPIRED_SECRET_USED,
+                client_id=form["client_id"],
+                secret_row=cast(int, error.private.get("secret_row")),
+                expired_seconds=cast(float, error.private.get("expired_seconds")),
+                address=address,
+            )
+        raise
+
+
+def _exchange_of(client: client_secrets.Client, form: dict[str, str], address: str) -> Exchanged:
+    """Redeems the code, and counts. Raises RequestError: as `_redeem`, or a limit is reached."""
+    throttling.before_exchange(client.pk, is_public=client.is_public)
+    try:
+        exchanged = _redeem(form, client, address)
+    except RequestError:
+        throttling.after_exchange(client.pk, client.client_id, address, is_public=client.is_public, failed=True)
+        raise
+    throttling.after_exchange(client.pk, client.client_id, address, is_public=client.is_public, failed=False)
+    return exchanged
+
+
+def _redeem(form: dict[str, str], client: client_secrets.Client, address: str) -> Exchanged:
+    """Raises RequestError: the code_verifier is malformed, or `codes.explain` has found the reason."""
+    if "code_verifier" in form and not VERIFIER.fullmatch(form["code_verifier"]):
+        raise RequestError(OAuthFault.VERIFIER_MALFORMED)
+    token = new_credential()
+    redemption = codes.redeem(form, client.pk, token)
+    if redemption is not None:
+        events.write(Event.CODE_REDEEMED, client_id=client.client_id, person=redemption.person_id)
+        return Exchanged(token, redemption)
+    refusal = codes.explain(form, client.pk) or codes.Refusal(OAuthFault.CODE_RACED, cause="reason_unknown")
+    error = RequestError(refusal.fault, None, **refusal.details).about(cause=refusal.cause)
+    if refusal.code:
+        error.about(person=refusal.code.user_id, code_row=refusal.code.pk, code_of=refusal.code.application_id)
+        if refusal.fault is OAuthFault.CODE_SPENT:
+            _end_replayed(refusal.code, client, address, refusal.details["age"])
+    raise error
+
+
+def _end_replayed(code: AuthorizationCode, client: client_secrets.Client, address: str, age: float) -> None:
+    """Revoke the token that was issued for a replayed code, and tell its person. D13."""
+    tokens.revoke(bytes(code.token_digest or b""))
+    events.write(
+        Event.CODE_REPLAYED,
+        client_id=client.client_id,
+        person=code.user_id,
+        code_row=code.pk,
+        age_seconds=age,
+        address=address,
+    )
+    application_mails.code_replayed(code.user_id, client.pk)

@@ -1,0 +1,24 @@
+"""Codes, access tokens and client secrets: 256 random bits each, stored as a SHA-256 digest. D15."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import secrets
+
+CREDENTIAL = re.compile(r"[A-Za-z0-9_-]{43}")
+
+
+def new_credential() -> str:
+    """A random credential: 256 bits in 43 URL-safe characters."""
+    return secrets.token_urlsafe(32)
+
+
+def is_well_formed(credential: str) -> bool:
+    """Whether `new_credential` could have returned it."""
+    return bool(CREDENTIAL.fullmatch(credential))
+
+
+def digest_of(credential: str) -> bytes:
+    """The 32 bytes that are stored. They identify the credential, and it can't be computed from them."""
+    return hashlib.sha256(credential.encode()).digest()

@@ -1,0 +1,95 @@
+"""Validate callback addresses for registration. D3; RFC 6749 §3.1.2; RFC 8252 §7."""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from django.core.exceptions import ValidationError
+from django.utils.translation import gettext as _
+
+from config.infrastructure.hosts import LOOPBACK_HOSTS, is_host
+
+MAX_LENGTH = 2000
+MAX_COUNT = 50
+REVERSE_DOMAIN_SCHEME = re.compile(r"[a-z][a-z0-9-]*(\.[a-z0-9-]+)+")
+VISIBLE_ASCII = re.compile(r"[\x21-\x7e]+")
+BROKEN_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
+RESPONSE_PARAMETERS = {"code", "state", "error", "error_description"}
+INVALID_CHARACTERS = set('<>"{}|\\^`')
+
+
+def split_lines(text: str) -> list[str]:
+    """The lines of a text field without surrounding white space and without empty lines."""
+    return [line.strip() for line in text.splitlines() if line.strip()]
+
+
+def validate_all(uris: list[str]) -> None:
+    """Raises ValidationError: there is no address, there are too many, or one is repeated or can't be registered."""
+    problems = []
+    if not uris:
+        problems.append(_("Enter at least one callback address."))
+    if len(uris) > MAX_COUNT:
+        raise ValidationError(_("Enter at most %(count)d callback addresses.") % {"count": MAX_COUNT})
+    for uri in dict.fromkeys(uris):
+        if uris.count(uri) > 1:
+            problems.append(_("%(uri)s: it is there more than once.") % {"uri": uri})
+        if problem := registration_problem(uri):
+            problems.append(_("%(uri)s: %(problem)s") % {"uri": uri[:200], "problem": problem})
+    if problems:
+        raise ValidationError(problems)
+
+
+def validate_lines(text: str) -> None:
+    """Validate a text field with one address a line. Raises ValidationError: as `validate_all`."""
+    validate_all(split_lines(text))
+
+
+def registration_problem(uri: str) -> str | None:
+    """The reason why the address can't be registered, to follow a colon; None when it can."""
+    if len(uri) > MAX_LENGTH:
+        return _("it is longer than %(limit)d characters.") % {"limit": MAX_LENGTH}
+    if not VISIBLE_ASCII.fullmatch(uri):
+        return _("it holds spaces, control or non-ASCII characters; write them percent-encoded, a host in punycode.")
+    if found := INVALID_CHARACTERS & set(uri):
+        return _("it holds %(character)s, which no address may hold.") % {"character": min(found)}
+    if "*" in uri:
+        return _("wildcards are not possible; register every address in full.")
+    if "#" in uri:
+        return _("a fragment (#…) is not possible; it would never reach your server.")
+    if BROKEN_ESCAPE.search(uri):
+        return _("a % must be followed by two hexadecimal digits.")
+    try:
+        parts = urlsplit(uri)
+        port = parts.port
+    except ValueError:
+        return _("host or port can't be read.")
+    if taken := RESPONSE_PARAMETERS & {name for name, _value in parse_qsl(parts.query, keep_blank_values=True)}:
+        return _("its query holds “%(name)s”, which is what the callback brings.") % {"name": min(taken)}
+    if ".." in unquote(parts.path).split("/"):
+        return _("“..” in the path is not possible; write the path it leads to.")
+    if parts.scheme not in ("https", "http"):
+        return _private_scheme_problem(uri, parts.scheme)
+    if not uri.startswith(f"{parts.scheme}://") or not parts.hostname:
+        return _("it has no host; write https://host/path.")
+    if "@" in parts.netloc:
+        return _("a user name or password in the address is not possible.")
+    if parts.netloc != parts.netloc.lower():
+        return _("write the host in lower case, as browsers send it.")
+    if not is_host(parts.hostname) or (":" in parts.hostname) != parts.netloc.startswith("["):
+        return _("the host is not a name, an IPv4 or a bracketed IPv6 address written in full.")
+    if port == 0 or parts.netloc.endswith(":"):
+        return _("the port can't be used.")
+    if parts.scheme == "http" and parts.hostname not in LOOPBACK_HOSTS:
+        return _("http is possible on this machine only (localhost, 127.0.0.1, [::1]); use https.")
+    return None
+
+
+def _private_scheme_problem(uri: str, scheme: str) -> str | None:
+    if not scheme:
+        return _("it has no scheme; write https://host/path.")
+    if not REVERSE_DOMAIN_SCHEME.fullmatch(scheme) or not uri.startswith(f"{scheme}:"):
+        return _("use https, or a scheme of your own in the form com.example.app (lower case).")
+    if not uri.startswith(f"{scheme}:/"):
+        return _("write a path after the scheme, as in com.example.app:/callback.")
+    return None

@@ -1,0 +1,55 @@
+"""Names of applications that people take for one another: find them, refuse one that looks like a trusted one."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+from django.core.exceptions import ValidationError
+from django.utils.translation import gettext as _
+
+from oauth_bridge.models import Application
+
+# Letters of other alphabets, and digits, that look like Latin letters in common typefaces: the pairs of Unicode
+# Technical Standard 39 for Cyrillic, Greek, Armenian and Latin that a name could use. Before case is folded.
+_LIKE = str.maketrans(
+    "АаВвЕеЗзКкМмНнОоРрСсТтУуХхЬьѕЅіІјЈԁԀԛԚԝԜһҺӀӏгпүҮΑαΒβΓγΕεΖΗηΙιΚκΜΝνΟοΡρσΤτΥυΧχωՍսոհցօՕՏıɡɑłŁøØđĐħĦŧ01|",
+    "AaBbEe33KkMmHhOoPpCcTtYyXxbbsSiIjJdDqQwWhHllrnyYAaBBTyEeZHnIiKkMNvOoPpoTtYuXxwUunhgoOSigalLoOdDhHtoll",
+    "™℠",
+)
+# After case is folded: these pairs of letters, and the letters i and l, differ by a few dots on a screen.
+_PAIRS = re.compile("rn|vv")
+_DROPPED = ("C", "P", "S", "Z")  # control and format characters, punctuation, symbols, spaces
+
+
+def skeleton(name: str) -> str:
+    """What is left of a name at a glance: two names with the same skeleton look alike.
+
+    Case, spaces, punctuation, symbols and accents don't count; letters and digits that look alike are one.
+    """
+    letters = unicodedata.normalize("NFKC", name.translate(_LIKE)).translate(_LIKE).casefold()
+    letters = unicodedata.normalize("NFKD", letters).translate(_LIKE)
+    seen = "".join(
+        character
+        for character in letters
+        if not unicodedata.combining(character) and unicodedata.category(character)[0] not in _DROPPED
+    )
+    merged = _PAIRS.sub(lambda pair: "m" if pair[0] == "rn" else "w", seen).replace("i", "l")
+    return merged or letters.strip()
+
+
+def find(name: str, besides: int = 0) -> list[Application]:
+    """The other applications whose name people could take for this one. `besides` is a primary key."""
+    seen = skeleton(name)
+    return [each for each in Application.objects.exclude(pk=besides) if skeleton(each.name) == seen]
+
+
+def refuse(name: str, *, is_trusted: bool, besides: int = 0) -> None:
+    """Nobody is asked before a trusted application signs them in, so none may be taken for one.
+
+    Raises ValidationError: another application looks like this one, and one of the two is trusted.
+    """
+    for other in find(name, besides):
+        if is_trusted or other.is_trusted:
+            text = _("People could take “%(other)s” for this one, and one of the two is trusted. Choose another name.")
+            raise ValidationError(text % {"other": other.name})

@@ -1,0 +1,80 @@
+"""The table of paths knows every path of the site, and answers as the site needs it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+import pytest
+from django.conf import settings
+from django.urls import resolve, reverse
+
+from config.infrastructure import paths
+from config.infrastructure.paths import Kind, kind_of
+from oauth_bridge.views import unknown_path
+from tests.paths import example_paths
+
+pytestmark = pytest.mark.once
+
+# For each flag, the paths that have it and some that don't.
+PATHS = {
+    "is_page": (
+        ["/", "/accounts", "/accounts/", "/accounts/sign-in", "/accounts/profile", "/accounts/nothing", "/admin"],
+        ["/oauth/token", "/oauth", "/oauth/authorizes", "/adminx", "/accountsx", "/health/live", "/logos/x.png", "/x"],
+    ),
+    "is_for_programs": (
+        ["/oauth/token", "/oauth/userinfo", "/oauth/", "/oauth/revoke", "/oauth/authorize/", "/.well-known/x"],
+        ["/oauth/authorize", "/oauth", "/.well-known", "/xwell-known/x", "/health/live", "/openapi.json", "/accounts"],
+    ),
+    "is_cross_origin": (
+        ["/oauth/token", "/oauth/userinfo"],
+        ["/oauth/authorize", "/oauth/token/", "/oauth/tokens", "/oauth/revoke", "/openapi.json", "/.well-known/x"],
+    ),
+    "is_translated": (
+        ["/", "/oauth/authorize", "/oauth", "/accounts/sign-in", "/admin/", "/logos/x.png", "/static/x", "/nowhere"],
+        ["/oauth/token", "/oauth/x", "/.well-known/x", "/health/live", "/health/x", "/openapi.json"],
+    ),
+    "is_file": (
+        ["/static/css/site.css", "/avatars/x/y.png", "/logos/x.png", "/brand/x.css"],
+        ["/static", "/accounts/profile", "/openapi.json", "/x/static/x"],
+    ),
+    "takes_a_file": (
+        [
+            "/accounts/profile",
+            "/admin/oauth_bridge/application/add/",
+            "/admin/oauth_bridge/application/1/change/",
+        ],
+        [
+            "/accounts/profile/",
+            "/accounts/sign-in",
+            "/oauth/token",
+            "/admin/accounts/user/add/",
+            "/admin/oauth_bridge/application/",
+            "/admin/oauth_bridge/application/1/delete/",
+            "/admin/oauth_bridge/application/1/2/change/",
+            "/admin/oauth_bridge/application/1/change/x",
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize("flag", PATHS)
+def test_each_flag_is_that_of_its_paths(flag: str) -> None:
+    having, lacking = PATHS[flag]
+    assert [path for path in having if not getattr(kind_of(path), flag)] == []
+    assert [path for path in lacking if getattr(kind_of(path), flag)] == []
+
+
+def test_each_flag_has_its_paths() -> None:
+    assert PATHS.keys() == asdict(Kind()).keys()
+
+
+def test_a_path_that_exists_is_known() -> None:
+    """The kinds of what does not exist would be wrong defaults for a new path."""
+    existing = {path for path in example_paths() if resolve(path).func is not unknown_path}
+    existing.add(f"{settings.STATIC_URL}css/site.css")
+    assert [path for path in existing if kind_of(path) in (paths.NOWHERE, paths.NO_OPERATION)] == []
+    assert len(existing) > 60
+
+
+def test_the_operations_are_where_the_site_has_them() -> None:
+    assert (reverse("authorize"), reverse("token"), reverse("userinfo")) == paths.OPERATIONS

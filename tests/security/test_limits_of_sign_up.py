@@ -1,0 +1,183 @@
+"""The limits of sign-up and its mails in docs/contract.md, tested as attacker and as victim. D21."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import time_machine
+from django.core import mail
+from django.test import Client
+
+from accounts import throttling
+from accounts.models import User
+from tests.factories import PASSWORD, PersonFactory
+from tests.pages import browser_of, known_browser
+from tests.sending import ANOTHER, HERS, ask_for_reset, choose_password_by_mail, site_address, statuses, try_password
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("one_moment")]
+
+NEW_ACCOUNT = {"nickname": "Mallory", "password1": "a long enough phrase"}
+
+
+def ask_for_accounts(addresses: list[str], name: str) -> list[int]:
+    people = (NEW_ACCOUNT | {"email": f"{name}-{number}@example.net"} for number in range(len(addresses)))
+    pairs = zip(people, addresses, strict=True)
+    return statuses([Client().post("/accounts/sign-up", form, REMOTE_ADDR=address) for form, address in pairs])
+
+
+@pytest.fixture
+def open_sign_up(settings: Any) -> None:
+    settings.RATES, settings.SIGN_UP = {"sign_in_account": "10/15m"}, "open"
+
+
+@pytest.mark.usefixtures("open_sign_up")
+def test_sign_up_stops_the_attacker(monkeypatch: Any) -> None:
+    """In a minute, also with all addresses of an IPv6 site, and in a day."""
+    before = User.objects.count()
+    assert ask_for_accounts([HERS] * 22, "one") == [302] * 20 + [429] * 2
+    assert ask_for_accounts([site_address(6, number) for number in range(82)], "site") == [302] * 80 + [429] * 2
+    monkeypatch.setattr(throttling, "SIGN_UPS_PER_ADDRESS_AND_DAY", "3/d")
+    answers = [ask_for_accounts(["203.0.113.9"], f"day-{number}")[0] for number in range(5)]
+    assert answers == [302] * 3 + [429] * 2
+    assert User.objects.count() == before + 103
+
+
+@pytest.mark.usefixtures("open_sign_up")
+def test_sign_up_lets_the_victim_go_on(alice: User) -> None:
+    """She signs up from another network; who has an account signs in there and here."""
+    ask_for_accounts([HERS] * 21, "hers")
+    assert ask_for_accounts([ANOTHER], "victim") == [302]
+    assert try_password(alice.email, PASSWORD, address=HERS).status_code == 302
+
+
+@pytest.mark.usefixtures("open_sign_up")
+def test_a_page_that_asks_to_wait_says_for_how_long(monkeypatch: Any) -> None:
+    monkeypatch.setattr(throttling, "SIGN_UPS_PER_ADDRESS_AND_DAY", "1/d")
+    ask_for_accounts([HERS], "first")
+    answer = Client().post("/accounts/sign-up", NEW_ACCOUNT | {"email": "second@example.net"}, REMOTE_ADDR=HERS)
+    assert int(answer["Retry-After"]) > 7200
+    assert "Try again in 24 hours." in answer.content.decode()
+
+
+def sign_up(email: str, number: int) -> list[Any]:
+    """The answers of so many sign-ups, each from another address and 11 seconds after the one before."""
+    answers = []
+    for each in range(number):
+        with time_machine.travel(time.time() + 11 * each, tick=False):
+            answers.append(
+                Client().post("/accounts/sign-up", NEW_ACCOUNT | {"email": email}, REMOTE_ADDR=f"192.0.2.{each}")
+            )
+    return answers
+
+
+# Mails ----------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def hour(settings: Any, monkeypatch: Any) -> Any:
+    """Two minutes that lie in one hour, while anybody may sign up. Every limit's hour begins with that of the clock."""
+    settings.RATES, settings.SIGN_UP = {"sign_in_account": "10/15m"}, "open"
+    monkeypatch.setattr("django_ratelimit.core.zlib", SimpleNamespace(crc32=lambda _key: 0))
+    with time_machine.travel(datetime(2026, 1, 1, 12, 0, 30, tzinfo=UTC), tick=False):
+        yield
+
+
+@pytest.fixture
+def three_mails(hour: None, monkeypatch: Any) -> None:
+    monkeypatch.setattr(throttling, "MAILS_PER_ADDRESS", "3/h")
+
+
+def ask_for_mails(address: str, name: str) -> list[int]:
+    """One for each way in which a stranger has mails sent to others."""
+    bob = PersonFactory(email_verified_at=None)
+    hers = browser_of(PersonFactory())
+    return statuses(
+        [
+            *ask_for_accounts([address], name),
+            try_password(bob.email, PASSWORD, address=address),
+            ask_for_reset(f"{name}@example.org", address=address),
+            hers.post("/accounts/email", {"email": f"new-{name}@example.org"}, REMOTE_ADDR=address),
+            ask_for_reset(PersonFactory().email, address=address),
+        ]
+    )
+
+
+@pytest.mark.usefixtures("three_mails")
+def test_mail_stops_the_attacker() -> None:
+    assert ask_for_mails(HERS, "mallory") == [302] * 3 + [429] * 2
+    assert len(mail.outbox) == 3
+    site = [ask_for_reset(f"{number}@example.org", address=site_address(8, number)) for number in range(14)]
+    assert statuses(site) == [302] * 12 + [429] * 2
+
+
+@pytest.mark.usefixtures("three_mails")
+def test_mail_lets_the_victim_go_on(alice: User) -> None:
+    """In a known browser at the same address, and from another address."""
+    known = known_browser(alice)
+    ask_for_mails(HERS, "mallory")
+    assert ask_for_reset(alice.email, address=HERS).status_code == 429
+    choose_password_by_mail(alice, known, HERS)
+    assert ask_for_reset(alice.email, address=ANOTHER).status_code == 302
+
+
+@pytest.mark.usefixtures("hour")
+def test_addresses_with_a_tag_count_as_one_mailbox_for_mails_and_for_nothing_else(alice: User) -> None:
+    name, _at, host = alice.email.partition("@")
+    for number in range(8):
+        ask_for_reset(f"{name}+{number}@{host}", address=HERS)
+    assert len(mail.outbox) == 5
+    assert mail.outbox[0].to == [f"{name}+0@{host}"]
+    ask_for_reset(f"x{name}@{host}", address=HERS)
+    assert len(mail.outbox) == 6
+    for number in range(12):
+        sign_up(f"{name}+{number}@{host}", 1)
+    assert len(mail.outbox) == 16
+    for _ in range(10):
+        try_password(f"{name}+1@{host}")
+    assert try_password(alice.email, PASSWORD).status_code == 302
+
+
+@pytest.mark.usefixtures("hour")
+def test_taken_mail_stops_the_attacker(alice: User) -> None:
+    answers = sign_up(alice.email, 8)
+    assert statuses(answers) == [302] * 8
+    assert len({each["Location"] for each in answers}) == 1
+    assert len(mail.outbox) == 5
+
+
+@pytest.mark.usefixtures("hour")
+def test_taken_mail_lets_the_victim_go_on(alice: User) -> None:
+    sign_up(alice.email, 8)
+    assert try_password(alice.email, PASSWORD).status_code == 302
+    choose_password_by_mail(alice, Client())
+
+
+@pytest.mark.usefixtures("hour")
+def test_code_mail_stops_the_attacker() -> None:
+    """Mallory signs up with the address of somebody else, and then signs in again and again."""
+    victim = "victim@example.org"
+    sign_up(victim, 1)
+    for each in range(1, 13):
+        with time_machine.travel(time.time() + 11 * each, tick=False):
+            answer = try_password(victim, NEW_ACCOUNT["password1"])
+    assert answer.status_code == 429
+    assert 0 < int(answer["Retry-After"]) <= 3600
+    assert len(mail.outbox) == 10
+
+
+@pytest.mark.usefixtures("hour")
+def test_code_mail_lets_the_victim_go_on() -> None:
+    """The owner takes the account over by a reset link, and codes to a new address are counted apart."""
+    victim = "victim@example.org"
+    sign_up(victim, 1)
+    for each in range(1, 13):
+        with time_machine.travel(time.time() + 11 * each, tick=False):
+            try_password(victim, NEW_ACCOUNT["password1"])
+    choose_password_by_mail(User.objects.get(email=victim), Client())
+    browser = browser_of(PersonFactory())
+    with time_machine.travel(time.time() + 300):
+        assert browser.post("/accounts/email", {"email": "another@example.org"}).status_code == 302

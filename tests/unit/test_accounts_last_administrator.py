@@ -1,0 +1,105 @@
+"""The last administrator can't be deleted, deactivated or demoted, by whatever way. P16."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.contrib.admin.models import LogEntry
+from django.core.management import CommandError, call_command
+from django.test import Client
+
+from accounts.models import User
+from tests.factories import PersonFactory
+
+pytestmark = pytest.mark.django_db
+
+PEOPLE = "/admin/accounts/user/"
+# A form of the page that keeps somebody an administrator.
+KEPT = {"nickname": "Root", "is_active": "on", "is_staff": "on", "is_superuser": "on"}
+SENTENCE = "Nobody could administer the service then. Make somebody else an administrator with superuser status first."
+
+
+def administrator(**changes: Any) -> Any:
+    return PersonFactory(**{"is_staff": True, "is_superuser": True, "nickname": "Root", **changes})
+
+
+@pytest.fixture
+def admin_user() -> Any:
+    """The only administrator: the others lack one of the three marks."""
+    User.objects.filter(is_superuser=True).delete()
+    for name in ("is_staff", "is_superuser", "is_active"):
+        administrator(**{name: False})
+    return administrator()
+
+
+def without(name: str) -> dict[str, str]:
+    return {field: value for field, value in KEPT.items() if field != name}
+
+
+def demote(name: str) -> Callable[[Client, User], Any]:
+    return lambda browser, person: browser.post(f"{PEOPLE}{person.pk}/change/", without(name), follow=True)
+
+
+def delete(browser: Client, person: User) -> Any:
+    return browser.post(f"{PEOPLE}{person.pk}/delete/", {"post": "yes"}, follow=True)
+
+
+def delete_selected(browser: Client, person: User) -> Any:
+    everybody = [str(pk) for pk in User.objects.values_list("pk", flat=True)]
+    form = {"action": "delete_selected", "_selected_action": everybody, "post": "yes"}
+    return browser.post(PEOPLE, form, follow=True)
+
+
+WAYS = [demote("is_active"), demote("is_staff"), demote("is_superuser"), delete, delete_selected]
+NAMES = ["deactivated", "no staff", "no superuser", "deleted", "deleted with all others"]
+
+
+def is_administrator(person: User) -> bool:
+    return User.objects.filter(pk=person.pk, is_active=True, is_staff=True, is_superuser=True).exists()
+
+
+@pytest.mark.parametrize("way", WAYS, ids=NAMES)
+def test_the_last_administrator_stays_and_the_page_says_what_to_do(
+    admin_client: Client, admin_user: User, way: Callable[[Client, User], Any]
+) -> None:
+    people, logged = User.objects.count(), LogEntry.objects.count()
+    page = way(admin_client, admin_user)
+    assert page.status_code == 200
+    assert SENTENCE in page.content.decode()
+    assert is_administrator(admin_user)
+    assert (User.objects.count(), LogEntry.objects.count()) == (people, logged)
+
+
+@pytest.mark.parametrize("way", WAYS[:4], ids=NAMES[:4])
+def test_an_administrator_beside_another_may_go(
+    admin_client: Client, admin_user: User, way: Callable[[Client, User], Any]
+) -> None:
+    administrator()
+    way(admin_client, admin_user)
+    assert not is_administrator(admin_user)
+
+
+@pytest.mark.parametrize("way", WAYS[:4], ids=NAMES[:4])
+def test_one_administrator_removes_the_other(
+    admin_client: Client, admin_user: User, way: Callable[[Client, User], Any]
+) -> None:
+    other = administrator()
+    page = way(admin_client, other)
+    assert "successfully" in page.content.decode()
+    assert [is_administrator(admin_user), is_administrator(other)] == [True, False]
+
+
+def test_the_last_administrator_changes_the_own_nickname(admin_client: Client, admin_user: User) -> None:
+    admin_client.post(f"{PEOPLE}{admin_user.pk}/change/", {**KEPT, "nickname": "Another"})
+    assert User.objects.get(pk=admin_user.pk).nickname == "Another"
+
+
+def test_the_operators_command_keeps_the_last_administrator(admin_user: User) -> None:
+    with pytest.raises(CommandError, match="Make another administrator first: createsuperuser"):
+        call_command("account", "deactivate", admin_user.email)
+    assert is_administrator(admin_user)
+    administrator()
+    call_command("account", "deactivate", admin_user.email)
+    assert not is_administrator(admin_user)

@@ -1,0 +1,36 @@
+"""Recovery codes as a file, which needs no script."""
+
+from __future__ import annotations
+
+import pytest
+from django.test import Client
+
+from tests.factors import CODES, SECOND, Account
+from tests.pages import html_of, is_signed_in
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("fresh_counters")]
+
+
+def test_recovery_codes_are_downloaded_by_whoever_has_seen_them(account: Account) -> None:
+    answer = account.browser.post(CODES, {"codes": " ".join(account.codes)})
+    assert answer["Content-Disposition"] == 'attachment; filename="recovery-codes.txt"'
+    assert answer["Content-Type"] == "text/plain; charset=utf-8"
+    assert "no-store" in answer["Cache-Control"]
+    lines = html_of(answer).splitlines()
+    assert lines[0] == f"Recovery codes of {account.person.email} at Delegated Sign-In"
+    assert lines[2:12] == account.codes
+
+
+@pytest.mark.parametrize("number", [0, 1, 9])
+def test_who_does_not_know_all_recovery_codes_downloads_none(account: Account, number: int) -> None:
+    """Otherwise the page would tell which codes are right, as often as one likes."""
+    assert account.browser.post(CODES, {"codes": " ".join(account.codes[:number])})["Location"] == CODES
+    assert Client().post(CODES, {"codes": " ".join(account.codes)})["Location"].startswith("/accounts/sign-in")
+
+
+def test_the_file_tells_nobody_whether_a_code_is_the_last_unused_one(account: Account) -> None:
+    for code in account.codes[:-1]:
+        fresh = account.browser_before_code()
+        fresh.post(SECOND, {"code": code})
+        assert is_signed_in(fresh)
+    assert account.browser.post(CODES, {"codes": account.codes[-1]})["Location"] == CODES

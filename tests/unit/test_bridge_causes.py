@@ -1,0 +1,221 @@
+"""Every branch that refuses a request has a cause of its own, which no answer contains. D19, D24."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from config.infrastructure.errors import RequestError
+from oauth_bridge.errors import OAuthFault
+from oauth_bridge.models import Application
+from oauth_bridge.protocol import authorization_request, token_exchange
+from oauth_bridge.random_values import new_credential
+from oauth_bridge.storage import client_secrets, codes, tokens
+from tests.factories import ApplicationFactory, CodeFactory, Issued, Registered, TokenFactory
+
+pytestmark = pytest.mark.django_db
+
+VERIFIER = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"
+WRONG, ANOTHERS, RIGHT, MISSING, PUBLIC = "wrong", "another's", "right", "", Application.CLIENT_PUBLIC
+NOT_AUTHENTICATED = OAuthFault.CLIENT_NOT_AUTHENTICATED
+NO_SECRET = OAuthFault.CLIENT_SECRET_MISSING
+
+CLIENTS: dict[str, tuple[OAuthFault, str, dict[str, Any], dict[str, str]]] = {
+    # cause: the fault, the secret that is sent, what the application is like, what else is sent
+    "client_unknown": (NOT_AUTHENTICATED, WRONG, {}, {"client_id": "feed" * 8}),
+    "client_disabled": (NOT_AUTHENTICATED, WRONG, {"is_enabled": False}, {}),
+    "secret_wrong": (NOT_AUTHENTICATED, WRONG, {}, {}),
+    "secret_of_another": (NOT_AUTHENTICATED, ANOTHERS, {}, {}),
+    "secret_none_left": (NOT_AUTHENTICATED, WRONG, {"ended": {"is_revoked": True}}, {}),
+    "public_with_secret": (NOT_AUTHENTICATED, WRONG, {"client_type": PUBLIC}, {}),
+    "public_without_verifier": (NO_SECRET, MISSING, {"client_type": PUBLIC}, {}),
+    "verifier_instead_of_secret": (NO_SECRET, MISSING, {}, {"code_verifier": VERIFIER}),
+    "secret_missing": (NO_SECRET, MISSING, {}, {}),
+    "secret_revoked": (OAuthFault.CLIENT_SECRET_EXPIRED, RIGHT, {"ended": {"is_revoked": True}}, {}),
+    "secret_expired": (OAuthFault.CLIENT_SECRET_EXPIRED, RIGHT, {"ended": {}}, {}),
+}
+
+
+def refused(call: Callable[[], object]) -> RequestError:
+    with pytest.raises(RequestError) as error:
+        call()
+    return error.value
+
+
+def failed_authentication(
+    secret: str, made: dict[str, Any], sent: dict[str, str]
+) -> tuple[Registered, RequestError, list[str]]:
+    ended = made.get("ended")
+    application = ApplicationFactory(**{name: value for name, value in made.items() if name != "ended"})
+    if ended is not None:
+        application.row.secrets.update(expires_at=timezone.now() - timedelta(seconds=90), **ended)
+    secrets = {WRONG: new_credential(), ANOTHERS: ApplicationFactory().client_secret, RIGHT: application.client_secret}
+    form = {"client_id": application.client_id} | ({"client_secret": secrets[secret]} if secret else {}) | sent
+    with CaptureQueriesContext(connection) as captured:
+        error = refused(lambda: client_secrets.authenticate(form))
+    return application, error, [query["sql"] for query in captured]
+
+
+@pytest.mark.parametrize("cause", CLIENTS)
+def test_a_failed_authentication_knows_its_cause_and_reads_the_same_for_all(cause: str) -> None:
+    fault, secret, made, sent = CLIENTS[cause]
+    application, error, statements = failed_authentication(secret, made, sent)
+    assert (error.fault, error.cause) == (fault, cause)
+    assert error.description == fault.describe()
+    assert getattr(error.client, "client_id", None) == (None if cause == "client_unknown" else application.client_id)
+    assert ["LEFT JOIN" in sql for sql in statements] == [True, False]
+
+
+def test_a_right_secret_of_a_disabled_application_has_a_sentence_of_its_own() -> None:
+    _, error, _ = failed_authentication(RIGHT, {"is_enabled": False}, {})
+    assert (error.fault, error.cause) == (OAuthFault.CLIENT_SWITCHED_OFF, "client_disabled")
+
+
+def test_an_expired_secret_of_a_disabled_application_is_told_as_a_wrong_one() -> None:
+    _, error, _ = failed_authentication(RIGHT, {"is_enabled": False, "ended": {}}, {})
+    assert (error.fault, error.cause) == (NOT_AUTHENTICATED, "client_disabled")
+
+
+def test_the_owner_of_a_secret_and_its_expiry_are_known_privately() -> None:
+    _, error, _ = failed_authentication(ANOTHERS, {}, {})
+    assert error.private["secret_of"] == Application.objects.latest("pk").pk
+    application, error, _ = failed_authentication(RIGHT, {"ended": {}}, {})
+    assert error.private["secret_row"] == application.row.secrets.get().pk
+    assert 90 <= float(str(error.private["expired_seconds"])) < 120
+
+
+def test_the_table_has_every_cause_of_a_failed_authentication() -> None:
+    tree = ast.parse(inspect.getsource(client_secrets._cause))
+    returned = [node.value for node in ast.walk(tree) if isinstance(node, ast.Return)]
+    chosen = [
+        part for each in returned for part in ((each.body, each.orelse) if isinstance(each, ast.IfExp) else (each,))
+    ]
+    causes = {each.value for each in chosen if isinstance(each, ast.Constant)}
+    assert causes == set(CLIENTS)
+
+
+def end_person(code: Issued, **changes: Any) -> None:
+    type(code.row.user).objects.filter(pk=code.row.user_id).update(**changes)
+
+
+def end_application(code: Issued, **changes: Any) -> None:
+    Application.objects.filter(pk=code.row.application_id).update(**changes)
+
+
+def change(code: Issued, **changes: Any) -> None:
+    type(code.row).objects.filter(pk=code.row.pk).update(**changes)
+
+
+def ago(**units: int) -> Any:
+    return timezone.now() - timedelta(**units)
+
+
+# By cause: the fault, what happened to the code, what is sent
+CODES: dict[str, tuple[OAuthFault, Callable[[Issued], object], dict[str, str]]] = {
+    "code_unknown": (OAuthFault.CODE_UNKNOWN, lambda code: None, {"code": new_credential()}),
+    "code_misshapen": (OAuthFault.CODE_UNKNOWN, lambda code: None, {"code": "cut"}),
+    "code_of_another": (
+        OAuthFault.CODE_OF_ANOTHER,
+        lambda code: change(code, application_id=ApplicationFactory().row.pk),
+        {},
+    ),
+    "verifier_malformed": (OAuthFault.VERIFIER_MALFORMED, lambda code: None, {"code_verifier": "short"}),
+    "verifier_missing": (OAuthFault.VERIFIER_MISSING, lambda code: change(code, code_challenge="x" * 43), {}),
+    "verifier_wrong": (
+        OAuthFault.VERIFIER_WRONG,
+        lambda code: change(code, code_challenge="x" * 43),
+        {"code_verifier": VERIFIER},
+    ),
+    "verifier_unasked": (OAuthFault.VERIFIER_UNASKED, lambda code: None, {"code_verifier": VERIFIER}),
+    "code_raced": (OAuthFault.CODE_RACED, lambda code: change(code, redeemed_at=ago(seconds=1)), {}),
+    "code_spent": (OAuthFault.CODE_SPENT, lambda code: change(code, redeemed_at=ago(minutes=1)), {}),
+    "code_expired": (OAuthFault.CODE_EXPIRED, lambda code: change(code, expires_at=ago(seconds=1)), {}),
+    "person_deactivated": (OAuthFault.CODE_PERSON_AWAY, lambda code: end_person(code, is_active=False), {}),
+    "code_ended_person": (OAuthFault.CODE_REVOKED, lambda code: end_person(code, credentials_version=7), {}),
+    "code_ended_application": (OAuthFault.CODE_REVOKED, lambda code: end_application(code, credentials_version=7), {}),
+    "code_redirect_uri": (OAuthFault.CODE_REDIRECT_URI, lambda code: None, {"redirect_uri": "https://x.example/"}),
+}
+
+
+@pytest.mark.parametrize("cause", CODES)
+def test_a_refused_exchange_knows_its_cause_its_client_and_its_person(cause: str) -> None:
+    fault, happens, sent = CODES[cause]
+    application = ApplicationFactory()
+    code = CodeFactory(application=application)
+    happens(code)
+    form = {"grant_type": "authorization_code", "code": code.raw, "client_id": application.client_id}
+    form |= {"client_secret": application.client_secret} | sent
+    error = refused(lambda: token_exchange.exchange_code(form, "192.0.2.1"))
+    assert (error.fault, error.cause) == (fault, cause)
+    assert getattr(error.client, "client_id", "") == application.client_id
+    assert error.person == (None if "code" in sent or cause == "verifier_malformed" else code.row.user_id)
+
+
+def test_a_code_for_whose_refusal_no_reason_is_left_has_a_cause_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(codes, "redeem", lambda *_: None)
+    application = ApplicationFactory()
+    form = {"grant_type": "authorization_code", "code": CodeFactory(application=application).raw}
+    form |= {"client_id": application.client_id, "client_secret": application.client_secret}
+    error = refused(lambda: token_exchange.exchange_code(form, "192.0.2.1"))
+    assert (error.fault, error.cause) == (OAuthFault.CODE_RACED, "reason_unknown")
+
+
+TOKENS: dict[str, tuple[OAuthFault, Callable[[Issued], object]]] = {
+    "token_expired": (OAuthFault.TOKEN_EXPIRED, lambda token: change(token, expires_at=ago(seconds=1))),
+    "token_revoked": (OAuthFault.TOKEN_REVOKED, lambda token: change(token, revoked_at=ago(seconds=1))),
+    "person_deactivated": (OAuthFault.TOKEN_REVOKED, lambda token: end_person(token, is_active=False)),
+    "token_ended_person": (OAuthFault.TOKEN_REVOKED, lambda token: end_person(token, credentials_version=7)),
+    "token_ended_application": (OAuthFault.TOKEN_REVOKED, lambda token: end_application(token, credentials_version=7)),
+    "client_disabled": (OAuthFault.TOKEN_REVOKED, lambda token: end_application(token, is_enabled=False)),
+}
+
+
+@pytest.mark.parametrize("cause", TOKENS)
+def test_a_refused_token_knows_its_cause_its_client_and_its_person(cause: str) -> None:
+    fault, happens = TOKENS[cause]
+    token = TokenFactory()
+    happens(token)
+    error = refused(lambda: tokens.read(token.raw))
+    assert (error.fault, error.cause, error.person) == (fault, cause, token.row.user_id)
+    assert getattr(error.client, "client_id", "") == token.row.application.client_id
+
+
+def test_every_end_that_a_statement_tells_apart_is_in_a_table() -> None:
+    told = {name for sql in (codes.FIND_CODE, tokens.FIND_TOKEN) for name in sql.split("'")[1::2]}
+    assert told <= {*CODES, *TOKENS}
+
+
+LINKS: dict[str, tuple[dict[str, Any], dict[str, str | None]]] = {
+    # cause: what the application is like; what the link has, None for what it leaves out
+    "client_unknown": ({}, {"client_id": "feed" * 8}),
+    "client_disabled": ({"is_enabled": False}, {}),
+    "redirect_uri_missing": ({}, {"redirect_uri": None}),
+    "redirect_uri_mismatch": ({}, {"redirect_uri": "https://x.example/"}),
+    "response_type_missing": ({}, {"response_type": None}),
+    "response_type": ({}, {"response_type": "token"}),
+    "challenge_plain": ({}, {"code_challenge": "x" * 43, "code_challenge_method": "plain"}),
+    "challenge_method_missing": ({}, {"code_challenge": "x" * 43}),
+    "challenge_method_other": ({}, {"code_challenge": "x" * 43, "code_challenge_method": "s256"}),
+    "challenge_malformed": ({}, {"code_challenge": "x", "code_challenge_method": "S256"}),
+    "challenge_needed": ({"client_type": PUBLIC}, {}),
+    "challenge_missing": ({}, {"code_challenge_method": "S256"}),
+}
+
+
+@pytest.mark.parametrize("cause", LINKS)
+def test_a_refused_link_knows_its_cause_and_its_client(cause: str) -> None:
+    made, changes = LINKS[cause]
+    application = ApplicationFactory(**made)
+    right = {"client_id": application.client_id, "redirect_uri": application.redirect_uri, "response_type": "code"}
+    parameters = {name: value for name, value in (right | changes).items() if value is not None}
+    error = refused(lambda: authorization_request.verify(authorization_request.AuthorizationRequest(parameters)))
+    assert error.cause == cause
+    assert getattr(error.client, "client_id", None) == (None if cause == "client_unknown" else application.client_id)

@@ -1,0 +1,148 @@
+"""Multipart forms are refused before they are parsed, except at the paths that take a file (config.http.multipart)."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import pytest
+from django.http.multipartparser import MultiPartParserError
+from django.test import Client
+from django.urls import reverse
+from hypothesis import given
+from hypothesis import strategies as st
+
+from accounts.pictures.uploads import PART_MAX_SEMICOLONS, CheckedParts
+from config.infrastructure import paths
+from tests.driver import OAuthDriver
+from tests.factories import ApplicationFactory, PersonFactory
+
+pytestmark = pytest.mark.django_db
+
+CONTENT_TYPE = "multipart/form-data; boundary=b"
+DESCRIPTION = "The body is multipart/form-data. Send the parameters as application/x-www-form-urlencoded."
+
+
+def part(name: str, value: str = "x", *, semicolons: int = 1) -> bytes:
+    return f'--b\r\nContent-Disposition: form-data{";" * semicolons} name="{name}"\r\n\r\n{value}\r\n'.encode()
+
+
+def form(*parts: bytes) -> bytes:
+    return b"".join(parts) + b"--b--\r\n"
+
+
+def post(client: Client, path: str, body: bytes, **more: Any) -> Any:
+    return client.generic("POST", path, body, CONTENT_TYPE, **more)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/health/live",
+        "/accounts/sign-in",
+        "/accounts/password/reset",
+        "/accounts/profile/",
+        "/admin/login/",
+        "/oauth/authorize",
+        "/oauth/unknown",
+        "/unknown",
+        "/admin/oauth_bridge/application/",
+        "/admin/",
+        "/admin/accounts/user/add/",
+        "/admin/oauth_bridge/application/1/delete/",
+        "/oauth/token",
+        "/oauth/token/",
+    ],
+)
+def test_a_multipart_form_is_refused_where_no_file_is_taken(client: Client, path: str) -> None:
+    answer = post(client, path, form(part("login")))
+    assert answer.status_code == 400
+    assert answer.json() == {"error": "invalid_request", "error_description": DESCRIPTION}
+
+
+def test_a_browser_gets_a_page_in_its_language(client: Client) -> None:
+    answer = post(client, "/accounts/sign-in", form(part("login")), HTTP_ACCEPT="text/html", HTTP_ACCEPT_LANGUAGE="de")
+    assert answer.status_code == 400
+    assert answer["Content-Type"].startswith("text/html")
+    assert '<html lang="de"' in answer.content.decode()
+    assert DESCRIPTION not in answer.content.decode()
+
+
+def test_another_method_is_answered_as_without_a_form(client: Client) -> None:
+    assert client.get("/health/live", CONTENT_TYPE=CONTENT_TYPE).status_code == 200
+    assert post(client, "/oauth/userinfo", form(part("x"))).status_code == 405
+
+
+def test_the_pages_that_post_a_file_take_one(client: Client) -> None:
+    administrator = PersonFactory(is_staff=True, is_superuser=True)
+    client.force_login(administrator)
+    row = ApplicationFactory().row
+    pages = [
+        reverse("profile"),
+        reverse("admin:oauth_bridge_application_add"),
+        reverse("admin:oauth_bridge_application_change", args=[row.pk]),
+    ]
+    for path in pages:
+        assert 'enctype="multipart/form-data"' in client.get(path).content.decode()
+        assert paths.kind_of(path).takes_a_file
+        assert post(client, path, form(part("nickname"))).status_code in (200, 302)
+
+
+@pytest.mark.parametrize("signed_in", [False, True], ids=["stranger", "signed in"])
+def test_a_part_with_many_parameters_is_refused_where_a_file_is_taken(client: Client, signed_in: bool) -> None:
+    person = PersonFactory(nickname="Ali")
+    if signed_in:
+        client.force_login(person)
+    answer = post(client, "/accounts/profile", form(part("nickname", "Bo", semicolons=PART_MAX_SEMICOLONS + 1)))
+    assert answer.status_code == (400 if signed_in else 302)
+    person.refresh_from_db()
+    assert person.nickname == "Ali"
+
+
+def test_a_part_with_many_parameters_is_refused_before_the_csrf_check(client: Client) -> None:
+    strict = Client(enforce_csrf_checks=True)
+    answer = post(strict, "/accounts/profile", form(part("nickname", semicolons=PART_MAX_SEMICOLONS + 1)))
+    assert answer.status_code == 400
+
+
+@given(
+    parts=st.lists(st.integers(0, 2 * PART_MAX_SEMICOLONS), min_size=1, max_size=4),
+    preamble=st.sampled_from([b"", b"\r\n", b";" * 90, b"--", b"x;" * 600]),
+    size=st.integers(1, 3000),
+)
+def test_parts_are_checked_however_the_body_is_cut_into_pieces(parts: list[int], preamble: bytes, size: int) -> None:
+    body = preamble + form(*(part("x", "; " * 999, semicolons=number) for number in parts))
+    stream = CheckedParts(io.BytesIO(body), b"b")
+    is_dear = max(*parts, preamble.count(b";")) > PART_MAX_SEMICOLONS
+    try:
+        pieces = list(iter(lambda: stream.read(size), b""))
+    except MultiPartParserError:
+        assert is_dear
+    else:
+        assert not is_dear
+        assert b"".join(pieces) == body
+
+
+def test_a_file_may_hold_semicolons_and_half_a_separator(client: Client) -> None:
+    person = PersonFactory(nickname="Ali")
+    client.force_login(person)
+    file = b'--b\r\nContent-Disposition: form-data; name="x"; filename="f"\r\n\r\n' + b"\r\n-" * 60_000 + b";" * 70_000
+    assert post(client, "/accounts/profile", form(file + b"\r\n", part("nickname", "Bo"))).status_code == 302
+    person.refresh_from_db()
+    assert person.nickname == "Bo"
+
+
+def test_more_parts_than_a_form_has_are_refused(client: Client) -> None:
+    client.force_login(PersonFactory())
+    answer = post(client, "/accounts/profile", form(*(part(f"x{number}") for number in range(100))))
+    assert answer.status_code == 400
+    assert "more than 40 fields" in answer.json()["error_description"]
+
+
+def test_a_refused_form_is_not_taken_for_the_next_request(driver: OAuthDriver) -> None:
+    """On the same connection, which stays open."""
+    body = form(part("login", "GET /nowhere HTTP/1.1\r\n\r\n" * 5000))
+    for _ in range(3):
+        answer = driver.call("POST", "/health/live", data=body, headers={"Content-Type": CONTENT_TYPE})
+        assert answer.status_code == 400
+        assert driver.call("GET", "/health/live").status_code == 200

@@ -1,0 +1,96 @@
+"""The tables of errors: two sentences each, in the characters that RFC 6749 allows; private details. D19, D24."""
+
+import re
+from uuid import uuid4
+
+import pytest
+from django.utils import translation
+
+import config.urls  # noqa: F401 - imports every package that declares faults
+from accounts.faults import AccountFault
+from config.infrastructure.errors import Fault, RequestError, SiteFault
+from oauth_bridge.errors import OAuthFault, UnverifiedRequest
+from oauth_bridge.models import Application
+
+ALLOWED = re.compile(r"[\x20-\x21\x23-\x5B\x5D-\x7E]+")
+STATUSES = {200, 302, 400, 401, 403, 404, 405, 413, 414, 429, 431, 500, 503}
+NAMED = [(name, fault) for kind in Fault.__subclasses__() for name, fault in kind.__members__.items()]
+# Their problem says what to do.
+WITHOUT_FIX = {
+    OAuthFault.REFUSED,
+    OAuthFault.CHALLENGE_MALFORMED,
+    OAuthFault.BASIC_MALFORMED,
+    OAuthFault.VERIFIER_MALFORMED,
+    OAuthFault.TOKEN_MALFORMED,
+}
+
+
+@pytest.mark.parametrize(("name", "fault"), NAMED)
+def test_each_fault_has_two_sentences_in_allowed_characters(name, fault):
+    assert fault.name == name  # a fault with the values of another one would be its alias
+    assert ALLOWED.fullmatch(fault.sentence)
+    assert fault.problem.endswith(".")
+    assert fault.fix.endswith((".", "{hint}")) or fault in WITHOUT_FIX or isinstance(fault, AccountFault)
+    assert fault.status in STATUSES
+
+
+def test_no_two_packages_use_one_code():
+    assert {SiteFault, AccountFault, OAuthFault} <= set(Fault.__subclasses__())
+    codes = [name for name, _fault in NAMED]
+    assert len(set(codes)) == len(codes)
+
+
+def test_no_two_errors_have_the_same_sentence():
+    sentences = [fault.sentence for _name, fault in NAMED]
+    assert len(set(sentences)) == len(sentences)
+
+
+def test_the_description_is_both_sentences():
+    assert SiteFault.METHOD.describe(method="PUT", allow="GET") == "This path does not take PUT. Use GET."
+    assert OAuthFault.REFUSED.describe() == "The person refused the authorization."
+
+
+def test_a_page_joins_the_two_sentences_as_its_language_does(monkeypatch):
+    assert SiteFault.CSRF.translate() == SiteFault.CSRF.describe()
+    with translation.override("de"):
+        assert not SiteFault.CSRF.translate().endswith(" ")
+    translated = {SiteFault.CSRF.problem: "表单已过期。", SiteFault.CSRF.fix: "请重新打开页面。"}
+    monkeypatch.setattr("config.infrastructure.errors.gettext", translated.__getitem__)
+    assert SiteFault.CSRF.translate() == "表单已过期。请重新打开页面。"
+
+
+def test_a_value_of_the_request_is_reduced_to_allowed_characters():
+    refused = RequestError(OAuthFault.REPEATED, name='st"ate\\\n\x00é')
+    assert ALLOWED.fullmatch(refused.description)
+    assert "st?ate" in refused.description
+
+
+def test_an_exception_shows_no_value_of_the_request():
+    refused = UnverifiedRequest(OAuthFault.MALFORMED, name="value-of-a-stranger")
+    assert "value-of-a-stranger" not in repr(refused)
+    assert "value-of-a-stranger" not in str(refused)
+
+
+def test_private_details_stay_apart_from_the_public_ones():
+    client, person = Application(client_id="known"), uuid4()
+    refused = RequestError(OAuthFault.MISSING, name="code").about(
+        client=client, person=person, cause="code_missing", shape="empty"
+    )
+    assert (refused.client, refused.person, refused.cause) == (client, person, "code_missing")
+    assert refused.private == {"shape": "empty"}
+    assert refused.details == {"name": "code"}
+    for text in (repr(refused), str(refused), refused.description):
+        assert not any(private in text for private in ("known", str(person), "code_missing", "empty"))
+
+
+def test_what_is_known_first_about_an_error_stays():
+    first, person = Application(client_id="first"), uuid4()
+    error = RequestError(OAuthFault.CODE_EXPIRED).about(client=first, age=1)
+    assert error.about(client=Application(client_id="later"), person=person, age=2, kind="x") is error
+    assert (error.client, error.person, error.private) == (first, person, {"age": 1, "kind": "x"})
+
+
+def test_the_cause_is_the_code_unless_a_finer_one_is_known():
+    error = RequestError(OAuthFault.CODE_EXPIRED)
+    assert error.cause == "code_expired"
+    assert error.about(cause="queue_too_slow").about(cause="other").cause == "queue_too_slow"

@@ -1,0 +1,344 @@
+"""What people and applications hold when an operator upgrades: each must go on working. And load meanwhile.
+
+A holding is a generator: up to its `yield` the released version serves, afterwards the upgraded one, at the same
+address.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+import time
+import uuid
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import requests
+
+from tests.driver import Form, OAuthDriver, Page
+from tests.factories import PASSWORD
+from tests.factors import Device, code_of
+from tests.load import FORM, Caller
+from tests.server import Server
+from tests.smtp import MailServer, wait_until
+
+PATIENCE_SECONDS = 120
+PAUSE_SECONDS = 0.2
+PEOPLE = ("alice", "bob", "carol", "dave", "load")
+CALLBACK = "https://client.example/callback"
+PAGES = ("profile", "security", "browsers", "applications", "sign-in")
+# Opened after the migration only: the template of a page is read when it is opened first.
+LATER_PAGES = ("password/change", "security/authenticator", "security/passkeys/add", "email", "delete", "export")
+# Run by the released version's `manage.py shell`.
+SEED = f"""
+import io, json
+from django.core.management import call_command
+from django.utils import timezone
+from accounts.models import User
+
+for name in {PEOPLE}:
+    User.objects.create_user(name + "@example.com", {PASSWORD!r}, nickname=name, email_verified_at=timezone.now())
+User.objects.create_superuser("root@example.com", {PASSWORD!r}, nickname="Root")
+made = {{}}
+for name, options in (("asking", []), ("trusted", ["--trusted"])):
+    output = io.StringIO()
+    call_command("application", "create", name, "--redirect-uri={CALLBACK}", "--json", *options, stdout=output)
+    made[name] = json.loads(output.getvalue())
+print(json.dumps(made))
+"""
+
+
+@dataclass(frozen=True)
+class Client:
+    client_id: str
+    client_secret: str = field(repr=False)
+    redirect_uri: str = CALLBACK
+
+
+@dataclass(frozen=True)
+class Site:
+    """The address of the service, its mail server, and the two applications: one asks for consent, one is trusted."""
+
+    url: str
+    mail_server: MailServer
+    asking: Client
+    trusted: Client
+
+    def browser(self) -> OAuthDriver:
+        """A browser with an application's backend. The document of the new version describes no answer of the old."""
+        driver = OAuthDriver(self.url)
+        for session in (driver.browser, driver.backend):
+            session.hooks["response"].clear()
+        return driver
+
+    def signed_in(self, name: str) -> OAuthDriver:
+        driver = self.browser().signed_in(f"{name}@example.com", PASSWORD)
+        assert is_signed_in(driver)
+        return driver
+
+    def code(self, driver: OAuthDriver) -> str:
+        """A code for the trusted application."""
+        return driver.callback(driver.open(driver.authorization_url(self.trusted))).parameters["code"]
+
+    def mailed(self, to: str, pattern: str) -> str:
+        """Waits for a mail to the address in which the pattern finds something, and returns that of the newest."""
+        found: list[str] = []
+
+        def has_come() -> bool:
+            for mail in self.mail_server.mails:
+                body = mail.get_body(("plain",)) if mail["To"] == to else None
+                found.extend(re.findall(pattern, body.get_content() if body else "", re.MULTILINE))
+            return bool(found)
+
+        wait_until(has_come)
+        return found[-1]
+
+
+def is_signed_in(driver: OAuthDriver) -> bool:
+    return driver.get("/accounts/profile").status_code == 200
+
+
+def form_with(response: requests.Response, name: str) -> Form:
+    found = [form for form in Page(response).forms if name in form.types]
+    assert found, f"no field {name} at {response.url} ({response.status_code})"
+    return found[0]
+
+
+def nickname_of(driver: OAuthDriver, token: str) -> str:
+    answer = driver.userinfo(token)
+    assert answer.status_code == 200, answer.text
+    return str(answer.json()["nickname"])
+
+
+# Holdings ------------------------------------------------------------------------------------------------------------
+
+Holding = Callable[[Site], Iterator[None]]
+
+
+def a_session(site: Site) -> Iterator[None]:
+    driver = site.signed_in("alice")
+    yield
+    assert is_signed_in(driver)
+
+
+def a_session_of_an_administrator(site: Site) -> Iterator[None]:
+    driver = site.signed_in("root")
+    assert driver.get("/admin/").status_code == 200
+    yield
+    assert driver.get("/admin/").status_code == 200
+
+
+def a_password(site: Site) -> Iterator[None]:
+    yield
+    site.signed_in("alice")
+
+
+def a_code(site: Site) -> Iterator[None]:
+    driver = site.signed_in("alice")
+    code = site.code(driver)
+    yield
+    answer = driver.exchange(site.trusted, code)
+    assert answer.status_code == 200, answer.text
+    assert nickname_of(driver, answer.json()["access_token"]) == "alice"
+
+
+def a_redeemed_code(site: Site) -> Iterator[None]:
+    """Its replay is refused, and ends the token."""
+    driver = site.signed_in("alice")
+    code = site.code(driver)
+    token = driver.exchange(site.trusted, code).json()["access_token"]
+    began = time.monotonic()
+    yield
+    wait_until(lambda: time.monotonic() > began + 3.5)  # an earlier one counts as the same exchange sent twice: D13
+    assert driver.exchange(site.trusted, code).json()["error"] == "invalid_grant"
+    assert driver.userinfo(token).status_code == 401
+
+
+def a_token(site: Site) -> Iterator[None]:
+    driver = site.signed_in("alice")
+    token = driver.exchange(site.trusted, site.code(driver)).json()["access_token"]
+    yield
+    assert nickname_of(driver, token) == "alice"
+
+
+def a_remembered_consent(site: Site) -> Iterator[None]:
+    driver = site.signed_in("carol")
+    driver.decide(driver.open(driver.authorization_url(site.asking)), remember=True)
+    yield
+    callback = driver.callback(driver.open(driver.authorization_url(site.asking)))
+    assert driver.exchange(site.asking, callback.parameters["code"]).status_code == 200
+
+
+def an_open_sign_in_page_of_a_request(site: Site) -> Iterator[None]:
+    driver = site.browser()
+    page = driver.open(driver.authorization_url(site.trusted, state="kept"))
+    yield
+    response = driver.sign_in(page, "alice@example.com", PASSWORD)
+    assert driver.callback(response).parameters["state"] == "kept"
+
+
+def an_open_consent_page(site: Site) -> Iterator[None]:
+    driver = site.signed_in("alice")
+    page = driver.open(driver.authorization_url(site.asking, state="kept"))
+    yield
+    callback = driver.callback(driver.decide(page))
+    assert callback.parameters["state"] == "kept"
+    assert driver.exchange(site.asking, callback.parameters["code"]).status_code == 200
+
+
+def an_authenticator_app(site: Site) -> Iterator[None]:
+    driver, path = site.signed_in("bob"), "/accounts/security/authenticator"
+    page = driver.open(path)
+    secret = re.findall(r'<code dir="ltr">([A-Z2-7]+)</code>', page.text)[0]
+    page = driver.submit(form_with(page, "code"), code=code_of(secret, -1))
+    recovery = re.findall(r'<code dir="ltr">(\d+)</code>', page.text)
+    yield
+    for code in (code_of(secret), recovery[0]):
+        driver = site.browser()
+        page = driver.sign_in(driver.open("/accounts/sign-in"), "bob@example.com", PASSWORD)
+        assert not is_signed_in(driver)
+        driver.submit(form_with(page, "code"), code=code)
+        assert is_signed_in(driver)
+
+
+def a_passkey(site: Site) -> Iterator[None]:
+    driver, device = site.signed_in("dave"), Device(site.url)
+    page = driver.open("/accounts/security/passkeys/add")
+    options = re.findall(r'<script[^>]*type="application/json">(.*?)</script>', page.text)[0]
+    made = device.made(json.loads(options)["publicKey"])
+    driver.submit(form_with(page, "credential"), name="Telephone", credential=json.dumps(made))
+    yield
+    driver = site.browser()
+    page = driver.open("/accounts/sign-in")
+    options = driver.get("/accounts/sign-in/passkey").json()["request_options"]["publicKey"]
+    driver.submit(form_with(page, "credential"), credential=json.dumps(device.signed(options)))
+    assert is_signed_in(driver)
+
+
+def a_sign_up_whose_mail_waits(site: Site) -> Iterator[None]:
+    driver = site.browser()
+    page = sign_up(driver, "new@example.org")
+    yield
+    code = site.mailed("new@example.org", r"^\s*([A-Z0-9]{3,}-[A-Z0-9]{3,})\s*$")
+    driver.submit(form_with(page, "code"), code=code)
+    assert is_signed_in(driver)
+
+
+def a_reset_whose_mail_waits(site: Site) -> Iterator[None]:
+    driver = site.browser()
+    ask_for_reset(driver, "carol@example.com")
+    yield
+    page = driver.open(site.mailed("carol@example.com", r"(https?://\S+/accounts/password/reset/\S+)"))
+    new = "a wholly different password"
+    form = form_with(page, "password1")
+    driver.submit(form, **{name: new for name in form.types if name.startswith("password")})
+    assert is_signed_in(driver)
+
+
+HOLDINGS: tuple[Holding, ...] = (
+    a_session,
+    a_session_of_an_administrator,
+    a_password,
+    a_code,
+    a_redeemed_code,
+    a_token,
+    a_remembered_consent,
+    an_open_sign_in_page_of_a_request,
+    an_open_consent_page,
+    an_authenticator_app,
+    a_passkey,
+    a_sign_up_whose_mail_waits,
+    a_reset_whose_mail_waits,  # the last ends Carol's consents
+)
+
+
+def sign_up(driver: OAuthDriver, email: str) -> requests.Response:
+    page = driver.open("/accounts/sign-up")
+    return driver.submit(form_with(page, "password1"), email=email, nickname="Nia", password1="a long enough phrase")
+
+
+def ask_for_reset(driver: OAuthDriver, email: str) -> None:
+    answer = driver.submit(form_with(driver.open("/accounts/password/reset"), "email"), email=email)
+    assert answer.status_code == 200, answer.status_code
+
+
+# Load ----------------------------------------------------------------------------------------------------------------
+
+
+class Load:
+    """Four clients, each of which repeats a journey. `failed` says which failed, and when: the last error of each."""
+
+    def __init__(self, server: Server, site: Site) -> None:
+        self.site, self.phase = site, ""
+        self.failed: dict[str, str] = {}
+        self._rounds: Counter[str] = Counter()
+        self._is_over = threading.Event()
+        driver = site.signed_in("load")
+        self._cookie = "; ".join(f"{cookie.name}={cookie.value}" for cookie in driver.browser.cookies)
+        self._api, self._pages = Caller(server), Caller(server)
+        journeys = (self.backend, self.pages, self.sign_in, self.newcomer)
+        self._threads = [threading.Thread(target=self._repeat, args=[journey]) for journey in journeys]
+
+    def __enter__(self) -> Load:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._is_over.set()
+        for thread in self._threads:
+            thread.join()
+
+    def go_on(self, phase: str, rounds: int = 2) -> None:
+        """Waits until each journey was made so many times from its beginning to its end."""
+        self.phase = phase
+        before, end = Counter(self._rounds), time.monotonic() + PATIENCE_SECONDS
+        while any(self._rounds[thread.name] - before[thread.name] <= rounds for thread in self._threads):
+            assert time.monotonic() < end, f"{phase}: {self._rounds - before} rounds, {self.failed}"
+            time.sleep(0.02)
+
+    def _repeat(self, journey: Callable[[], None]) -> None:
+        name = threading.current_thread().name
+        while not self._is_over.wait(PAUSE_SECONDS):
+            try:
+                journey()
+            except Exception as error:  # told, whatever it is
+                self.failed[f"{journey.__name__}, {self.phase}"] = f"{type(error).__name__}: {error}"
+            self._rounds[name] += 1
+
+    def backend(self) -> None:
+        """A browser that is signed in leads to a code; the application redeems it and reads the profile."""
+        path = OAuthDriver("").authorization_url(self.site.trusted)
+        answer = self._api.call("GET", path, headers={"Cookie": self._cookie})
+        assert answer.status == 302, answer.status
+        code = re.findall(r"[?&]code=([\w-]+)", answer.headers["Location"])[0]
+        answer = self._api.exchange(self.site.trusted, code)
+        assert answer.status == 200, answer.body
+        assert self._api.userinfo(answer.json()["access_token"]).status == 200
+
+    def pages(self) -> None:
+        names = PAGES if self.phase == "before" else (*PAGES, *LATER_PAGES)
+        for path in (*(f"/accounts/{name}" for name in names), "/admin/login", "/openapi.json", "/health/live"):
+            answer = self._pages.call("GET", path, headers={"Cookie": self._cookie, "Accept": "text/html"})
+            assert answer.status in (200, 302), f"{path}: {answer.status}"
+            for asset in set(re.findall(r'(?:href|src)="(/static/[^"]+\.(?:css|js))"', answer.body.decode())):
+                assert self._pages.call("GET", asset).status == 200, asset
+        answer = self._pages.call("POST", "/oauth/token", "grant_type=nonsense", FORM)
+        assert answer.status == 400, answer.status
+
+    def sign_in(self) -> None:
+        """Writes a session, and renews a consent."""
+        driver = self.site.signed_in("load")
+        page = driver.open(driver.authorization_url(self.site.asking))
+        code = driver.callback(driver.decide(page)).parameters["code"]
+        answer = driver.exchange(self.site.asking, code)
+        assert answer.status_code == 200, answer.text
+        assert nickname_of(driver, answer.json()["access_token"]) == "load"
+
+    def newcomer(self) -> None:
+        """Writes a person and two mails."""
+        answer = sign_up(self.site.browser(), f"new-{uuid.uuid4().hex}@example.org")
+        assert form_with(answer, "code")
+        ask_for_reset(self.site.browser(), "load@example.com")
