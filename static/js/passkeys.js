@@ -5,13 +5,20 @@ const SILENT = ["AbortError", "NotAllowedError"];
 const form = document.querySelector("form[data-passkey]");
 const canUsePasskeys = "PublicKeyCredential" in window && "parseRequestOptionsFromJSON" in PublicKeyCredential;
 let pending = null;
+let reading = Promise.resolve();
 
-const readOptions = async () => {
-  const block = form.querySelector("script[type='application/json']");
-  if (block) return JSON.parse(block.textContent).publicKey;
+const fetchOptions = async () => {
   const response = await fetch(form.dataset.options, { headers: { Accept: "application/json" } });
   if (!response.ok) throw new Error("no options");
   return (await response.json()).request_options.publicKey;
+};
+
+// One after the other: the session keeps the challenge of the request that was answered last.
+const readOptions = () => {
+  const block = form.querySelector("script[type='application/json']");
+  if (block) return JSON.parse(block.textContent).publicKey;
+  reading = reading.then(fetchOptions, fetchOptions);
+  return reading;
 };
 
 const create = async () => {

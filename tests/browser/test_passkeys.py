@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from accounts.models import User
 from tests.browser.conftest import Client, Device, Open, confirm, mailed_code, press, sign_in
@@ -19,6 +19,7 @@ from tests.server import Server
 
 Link = Callable[..., str]
 CALLBACK = re.compile(r"127\.0\.0\.1:\d+/callback")
+OPTIONS = "**/accounts/sign-in/passkey*"
 
 
 @pytest.fixture
@@ -95,6 +96,28 @@ def test_the_browser_offers_the_passkey_by_itself(
     page = signed_in
     sign_out(page, driver, offers=True)
     page.goto(link(web_application))
+    expect(page.get_by_role("button", name="Allow")).to_be_visible()
+
+
+def test_a_button_that_is_pressed_at_once_uses_the_challenge_that_the_session_keeps(
+    signed_in: Page, driver: OAuthDriver, device: Device, web_application: Registered, link: Link
+) -> None:
+    """The page asks for options as soon as it is open. Their answer, with its session, may come after the press."""
+    page, asked = signed_in, []
+    sign_out(page, driver, offers=True)
+
+    def hold_the_first(route: Route) -> None:
+        asked.append(route)
+        if len(asked) > 1:
+            route.continue_()
+
+    page.route(OPTIONS, hold_the_first)
+    with page.expect_request(OPTIONS):
+        page.goto(link(web_application))
+    page.get_by_role("button", name="Use a passkey").click()
+    page.wait_for_timeout(300)
+    assert len(asked) == 1
+    asked[0].continue_()
     expect(page.get_by_role("button", name="Allow")).to_be_visible()
 
 
