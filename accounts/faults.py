@@ -176,9 +176,9 @@ class FormError(ValidationError):
         self.fault = fault
 
 
-def refuse(fault: AccountFault, *, person: UUID | None = None, cause: str = "") -> None:
-    """Record that somebody was refused. `person` is whose account it is, if that is known."""
-    errors.report(RequestError(fault).about(person=person, cause=cause))
+def refuse(fault: AccountFault, *, person: UUID | None = None, cause: str = "", login: str = "") -> None:
+    """Record that somebody was refused. `person` is whose account it is, if that is known, `login` what was typed."""
+    errors.report(RequestError(fault).about(person=person, cause=cause, login=login))
 
 
 def refused(

@@ -31,6 +31,7 @@ TRUSTED_PROXIES = env.networks("TRUSTED_PROXIES")
 # For config/gunicorn.py.
 WEB_CONCURRENCY = env.number("WEB_CONCURRENCY", default=1, largest=64)
 WEB_THREADS = env.number("WEB_THREADS", default=2, largest=32)
+ACTIVITY_DAYS = env.number("ACTIVITY_DAYS", default=30, largest=365)
 
 DEBUG = env.boolean("DEBUG", default=False)
 SECRET_KEY = env.secret_key("SECRET_KEY", VAR_DIR / "secret-key")

@@ -64,7 +64,11 @@ class Backend:
             pending = PendingRequest.of_form(form) if is_post else PendingRequest.of_link(query)
         except DamagedRequest as damaged:
             raise RequestError(OAuthFault.REQUEST_DAMAGED).about(cause=str(damaged)) from None
-        application = authorization_request.verify(pending)
+        try:
+            application = authorization_request.verify(pending)
+        except RequestError as error:
+            error.about(attempt=pending.attempt)
+            raise
         return [userinfo.PROFILE_SCOPE], VerifiedRequest(application, pending, query, form)
 
     def create_authorization_response(
@@ -80,6 +84,7 @@ class Backend:
             person_id = pending.person_id or request.user.pk
             codes.discard(UUID(pending.attempt), person_id)
             refused = RequestError(OAuthFault.REFUSED).about(client=credentials.application, person=person_id)
+            refused.about(attempt=pending.attempt)
             return callback_error_url(pending.redirect_uri, refused, pending.state), {}, "", 302
         attempt = codes.Attempt(
             id=UUID(pending.attempt),
@@ -113,4 +118,6 @@ class Backend:
 
         Raises RequestError: as `userinfo.verify`. False is never returned.
         """
-        return True, userinfo.verify(request, scopes)
+        bearer = userinfo.verify(request, scopes)
+        request.bearer = bearer  # type: ignore[attr-defined]  # the toolkit's view keeps the person alone
+        return True, bearer

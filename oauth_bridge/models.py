@@ -27,6 +27,7 @@ from oauth2_provider.models import AbstractApplication
 
 from accounts.return_path import Caption
 from config.infrastructure.validators import refuse_control_characters
+from oauth_bridge.activity_models import ActivityBudget, ActivityCount, ActivityRecord  # noqa: F401 - Django finds them here
 from oauth_bridge.page_addresses import shown_host, validate_page, validate_sign_in_start
 from oauth_bridge.redirect_uri_registration import split_lines, validate_lines
 
@@ -181,6 +182,7 @@ class AuthorizationCode(models.Model):
     issued_at = models.DateTimeField()
     expires_at = models.DateTimeField()
     redeemed_at = models.DateTimeField(null=True)
+    profile_read_at = models.DateTimeField(null=True)  # for the first time
     token_digest = models.BinaryField(max_length=32, null=True, editable=False)
     person_version = _version()
     application_version = _version()
@@ -194,6 +196,10 @@ class AuthorizationCode(models.Model):
         constraints: ClassVar[list[models.BaseConstraint]] = [
             models.UniqueConstraint(fields=["user", "attempt"], name="oauth_bridge_one_code_an_attempt"),
         ]
+        # For the activity of an hour or a day. A redemption neither looks at `issued_at` nor changes it.
+        indexes: ClassVar[list[models.Index]] = [
+            models.Index(fields=["issued_at"], name="oauth_bridge_code_issued_at"),
+        ]
 
 
 class AccessToken(models.Model):
@@ -206,6 +212,7 @@ class AccessToken(models.Model):
     issued_at = models.DateTimeField()
     expires_at = models.DateTimeField()
     revoked_at = models.DateTimeField(null=True)
+    attempt = models.UUIDField(null=True, editable=False)  # that of its code
     person_version = _version()
     application_version = _version()
 

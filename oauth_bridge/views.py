@@ -28,7 +28,7 @@ from oauth_bridge.consent.request import FIELD_NAME, PendingRequest
 from oauth_bridge.errors import OAuthFault
 from oauth_bridge.models import Application
 from oauth_bridge.protocol import authorization_header, authorization_request, userinfo
-from oauth_bridge.storage import codes
+from oauth_bridge.storage import activity_counts, codes
 
 if TYPE_CHECKING:
     from accounts.models import User
@@ -179,7 +179,8 @@ class AuthorizeView(BaseAuthorizationView):
 
     def _report(self, fault: OAuthFault) -> None:
         """For an error that a page or a redirect of this service answers."""
-        errors.report(RequestError(fault).about(client=self.application, person=self.request.user.pk))
+        error = RequestError(fault).about(client=self.application, person=self.request.user.pk)
+        errors.report(error.about(attempt=self.pending.attempt))
 
     def _lead_back(self, *, allow: bool, by_page: bool = False) -> HttpResponse:
         scope = " ".join(self.scopes)
@@ -203,7 +204,10 @@ class UserinfoView(ScopedProtectedResourceView):
     required_scopes = [userinfo.PROFILE_SCOPE]  # type: ignore[assignment]
 
     def get(self, request: HttpRequest) -> HttpResponse:
-        claims = userinfo.claims_of(request.resource_owner)  # type: ignore[attr-defined]
+        bearer = request.bearer  # type: ignore[attr-defined]
+        claims = userinfo.profile_of(bearer)
+        if bearer.attempt:
+            activity_counts.note_profile_read(bearer.attempt, bearer.user.pk, bearer.client_id, request.received_at)  # type: ignore[attr-defined]
         return JsonResponse(claims, json_dumps_params={"ensure_ascii": False})
 
 

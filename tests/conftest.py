@@ -24,6 +24,7 @@ from whitenoise.middleware import WhiteNoiseMiddleware
 
 from accounts.pictures import reencoder_process
 from config.infrastructure import cache as redis_cache
+from oauth_bridge.storage import activity, activity_counts
 from tests import documented, factories, forms, pages, skips, workers
 from tests.databases import migrate
 from tests.driver import RESPONSE_CHECKS, SEEN, OAuthDriver
@@ -186,11 +187,13 @@ def real_passwords(quick_passwords: None, settings: Any) -> None:
 
 @pytest.fixture
 def fresh_counters(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No event of another test counts against a limit, and the windows of all limits begin with the test.
+    """No event of another test counts against a limit or a budget, and the windows of all limits begin with the test.
 
     Otherwise the clock ends one in the middle of some test: django-ratelimit takes its beginning from a checksum.
     """
     cache.clear()
+    monkeypatch.setattr(activity, "_full", (0, set()))
+    monkeypatch.setattr(activity_counts, "_waiting", activity_counts.Waiting())
     just_ended = int(time.time()) - 1
     monkeypatch.setattr("django_ratelimit.core.zlib", SimpleNamespace(crc32=lambda _key: just_ended))
 

@@ -25,7 +25,7 @@ def authenticate(request: HttpRequest, email: str, password: str) -> User | None
     throttling.count_failed_sign_in(request, email)
     is_typed_again = request.user.is_authenticated
     fault = AccountFault.PRESENT_PASSWORD_WRONG if is_typed_again else AccountFault.PASSWORD_WRONG
-    refuse(fault, person=person.pk if person else None, cause=cause)
+    refuse(fault, person=person.pk if person else None, cause=cause, login=email)
     return None
 
 

@@ -18,7 +18,9 @@ from config.http.handlers import bad_request
 from config.http.request_path import path_as_sent
 from config.infrastructure import errors, events, paths, references
 from config.infrastructure.errors import RequestError, SiteFault
+from config.infrastructure.events import Event, Member
 from config.infrastructure.network import client_address
+from oauth_bridge import recording
 
 access_log = logging.getLogger("config.access")
 
@@ -27,6 +29,8 @@ GetResponse = Callable[[HttpRequest], HttpResponseBase]
 
 class RequestLogMiddleware:
     """Gives the request a reference and the time `received_at`, and logs the request in one line.
+
+    Its errors and events are recorded here, when no transaction of the view is open any more.
 
     The line holds the route pattern, never the path or the query: a reset link contains a key, a callback a code.
     """
@@ -38,11 +42,16 @@ class RequestLogMiddleware:
         started = time.perf_counter()
         request.received_at = timezone.now()  # type: ignore[attr-defined]
         token = references.current.set(references.new())
-        errors.is_reported.set(False)
+        reported: list[RequestError] = []
+        written: list[tuple[Event, dict[str, Member]]] = []
+        errors.of_request.set(reported)
+        events.of_request.set(written)
         try:
             response = self.get_response(request)
-            if response.status_code >= HTTPStatus.BAD_REQUEST and not errors.is_reported.get():
+            if response.status_code >= HTTPStatus.BAD_REQUEST and not reported:
                 errors.report(_unexplained(request, response))
+            if reported or written:
+                recording.record(request, reported, written)
             match = request.resolver_match
             events.write_line(
                 access_log,
@@ -56,6 +65,8 @@ class RequestLogMiddleware:
             )
         finally:
             references.current.reset(token)
+            errors.of_request.set(None)
+            events.of_request.set(None)
         return response
 
 

@@ -168,17 +168,21 @@ class RequestError(Exception):
         return self
 
 
-# Whether `report` was called for the present request; the middleware sets it to False when one begins.
-is_reported: ContextVar[bool] = ContextVar("is_reported", default=False)
+# What was reported for the present request; None outside of one.
+of_request: ContextVar[list[RequestError] | None] = ContextVar("errors", default=None)
 
 
 def report(error: RequestError) -> None:
-    """Write the event "refused". Every answer that is an error passes here once, whatever made it and whatever it is.
+    """Log the event "refused", and keep it for the activity log, which is written after the answer is made.
+
+    Every answer that is an error passes here once, whatever made it and whatever it is.
 
     That is a page, JSON, a redirect to a callback, or a form that is shown again; call it where the answer is made.
     `status` in the event is the fault's, not the answer's.
     """
-    is_reported.set(True)
+    reported = of_request.get()
+    if reported is not None:
+        reported.append(error)
     events.write(
         Event.REFUSED,
         code=error.fault.name.lower(),

@@ -1,4 +1,4 @@
-"""The security events of the service, a closed table. Nothing listens to them but the log.
+"""The security events of the service, a closed table. They are logged; some are also counted by the activity log.
 
 A member is a number or a short text that this service made: no credential, no `state`, nothing that a person typed.
 Technical lines, such as those of a full disk, are logged by their module.
@@ -7,6 +7,7 @@ Technical lines, such as those of a full disk, are logged by their module.
 from __future__ import annotations
 
 import logging
+from contextvars import ContextVar
 from enum import Enum
 from logging import INFO, WARNING
 from uuid import UUID
@@ -77,6 +78,10 @@ class Event(Enum):
     )
 
 
+# The events of the present request and their members, without its errors; None outside of one.
+of_request: ContextVar[list[tuple[Event, dict[str, Member]]] | None] = ContextVar("events", default=None)
+
+
 def write(event: Event, **members: Member) -> None:
     """Write the event to the log; members that are None are left out. Raises ValueError: a member is not in the table.
 
@@ -84,6 +89,9 @@ def write(event: Event, **members: Member) -> None:
     """
     if not event.members.issuperset(members):
         raise ValueError(f"{event.name} has no {sorted(members.keys() - event.members)}.")
+    written = of_request.get()
+    if written is not None and event is not Event.REFUSED:
+        written.append((event, members))
     line: dict[str, str | int | float | None] = {"event": event.name.lower()}
     for name, each in members.items():
         if each is not None:

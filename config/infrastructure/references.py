@@ -12,6 +12,14 @@ _CROCKFORD = bytes.maketrans(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567", b"0123456789AB
 current: ContextVar[str] = ContextVar("reference", default="")
 
 
+_MISREAD = str.maketrans("OIL", "011", " -")
+
+
+def normalised(text: str) -> str:
+    """A reference as somebody read it aloud or typed it: small letters, spaces, hyphens, O for 0, I and L for 1."""
+    return text.upper().translate(_MISREAD)
+
+
 def new() -> str:
     """Eight characters of Crockford's base 32 (no I, L, O, U): 40 random bits. Not unique: no secret, no key."""
     return base64.b32encode(secrets.token_bytes(5)).translate(_CROCKFORD).decode()

@@ -85,6 +85,11 @@ def adapted(values: Mapping[str, object]) -> dict[str, Any]:
     return {name: value if is_postgresql() else _adapted_for_sqlite(value) for name, value in values.items()}
 
 
+def as_uuid(value: UUID | str) -> UUID:
+    """A UUID that a hand-written statement returned. SQLite has it as text."""
+    return value if isinstance(value, UUID) else UUID(value)
+
+
 def _adapted_for_sqlite(value: object) -> object:
     if isinstance(value, datetime):
         return connection.ops.adapt_datetimefield_value(value)

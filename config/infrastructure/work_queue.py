@@ -60,15 +60,16 @@ def claim(model: type[L], lease: timedelta) -> L | None:
 
 
 class Worker(threading.Thread):
-    """Calls `work` until it returns False, then waits until it is woken, or for POLL_SECONDS.
+    """Calls `work` until it returns False, then waits until it is woken, or for `poll_seconds`.
 
     While the database is away it goes on trying, and the log says so once. Other errors are those of `work`, which
     reports them.
     """
 
-    def __init__(self, name: str, work: Callable[[], bool]) -> None:
+    def __init__(self, name: str, work: Callable[[], bool], poll_seconds: float = POLL_SECONDS) -> None:
         super().__init__(name=name, daemon=True)
         self._work = work
+        self._poll_seconds = poll_seconds
         self._woken = threading.Event()
         self._stopping = False
         self._is_failing = False
@@ -91,7 +92,7 @@ class Worker(threading.Thread):
             self._woken.clear()
             self._work_off()
             if not self._stopping:
-                self._woken.wait(POLL_SECONDS)
+                self._woken.wait(self._poll_seconds)
         connection.close()
 
     def _work_off(self) -> None:

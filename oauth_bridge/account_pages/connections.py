@@ -18,7 +18,7 @@ from django.views.decorators.http import require_http_methods
 from accounts.account_page import person_context
 from oauth_bridge.applications.logos import logo_url
 from oauth_bridge.consent import remembered
-from oauth_bridge.storage import codes, consents
+from oauth_bridge.storage import consents, issued_codes
 from oauth_bridge.storage.consents import Connection
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def applications(request: HttpRequest) -> HttpResponse:
         "person": person_context(person),
         "unasked": [row for row in rows if row["is_trusted"] or row["is_remembered"]],
         "asked": [row for row in rows if not (row["is_trusted"] or row["is_remembered"])],
-        "days": codes.REDEEMED_KEPT_FOR.days,
+        "days": issued_codes.REDEEMED_KEPT_FOR.days,
     }
     return render(request, "oauth_bridge/applications.html", context)
 

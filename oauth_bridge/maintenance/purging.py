@@ -14,14 +14,17 @@ from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
+from django.conf import settings
 from django.db import OperationalError, connection, models, transaction
 from django.utils import timezone
 
 from accounts.models import FailedFactor, OutgoingMail, Session, User
 from accounts.profile.deletion import delete_never_confirmed
 from config.infrastructure.sql import adapted
+from oauth_bridge.activity_models import ActivityCount, ActivityRecord
+from oauth_bridge.maintenance.never_exchanged import delete_never_exchanged
 from oauth_bridge.models import AccessToken, ApplicationSecret, AuthorizationCode, PurgeRun
-from oauth_bridge.storage import codes, tokens
+from oauth_bridge.storage import issued_codes, tokens
 from oauth_bridge.storage.client_secrets import EXPIRED_KEPT_FOR
 
 # After a slower statement the range gets smaller. A request waits for about one statement at most.
@@ -29,6 +32,9 @@ TARGET_SECONDS = 0.005
 # A statement that takes longer, because of a slow disk or a locked table, is canceled and tried again.
 STATEMENT_TIMEOUT_MS = 500
 QUERY_CANCELED = "57014"  # SQLSTATE
+
+# The counts of the activity log name no person.
+COUNTS_KEPT_FOR = timedelta(days=400)
 
 # After that the code page, of half an hour, and the mail with the code are long forgotten.
 UNCONFIRMED_KEPT_FOR = timedelta(days=30)
@@ -53,15 +59,20 @@ class Table(NamedTuple):
 
 TABLES = (
     # A redeemed code is the record of a sign-in. It outlives its token, so that a replay still revokes the token (D13).
-    # Others are kept for as long as a token, so that the application is told why a late code is refused.
+    # Others are kept for as long as a token, so that the application is told why a late code is refused; then the
+    # activity log has a record of each.
+    Table(AuthorizationCode, "redeemed_at <= %(redeemed)s", {"redeemed": issued_codes.REDEEMED_KEPT_FOR}),
     Table(
         AuthorizationCode,
-        "(redeemed_at IS NULL AND expires_at <= %(expired)s OR redeemed_at <= %(redeemed)s)",
-        {"expired": tokens.lifetime(), "redeemed": codes.REDEEMED_KEPT_FOR},
+        "redeemed_at IS NULL AND expires_at <= %(expired)s",
+        {"expired": tokens.lifetime()},
+        delete_never_exchanged,
     ),
     Table(AccessToken, "expires_at <= %(expired)s", {"expired": timedelta(0)}),
     Table(ApplicationSecret, "expires_at <= %(expired)s", {"expired": EXPIRED_KEPT_FOR}),
     Table(Session, "expire_date <= %(expired)s", {"expired": timedelta(0)}),
+    Table(ActivityRecord, "at <= %(expired)s", {"expired": timedelta(days=settings.ACTIVITY_DAYS)}),
+    Table(ActivityCount, "hour <= %(expired)s", {"expired": COUNTS_KEPT_FOR}),
     Table(FailedFactor, "expires_at <= %(expired)s", {"expired": timedelta(0)}),
     # `accounts.mail.outbox` deletes them, and logs those that were not sent. The purge finds some where nothing sends.
     Table(OutgoingMail, "expires_at <= %(expired)s", {"expired": timedelta(days=1)}),

@@ -91,9 +91,11 @@ def verify(request: AuthorizationRequest) -> Application:
         raise missing.about(client=application, cause="redirect_uri_missing")
     if request.redirect_uri not in application.callback_addresses:
         parts = TranslatableText(*likely_differences(request.redirect_uri))
-        raise UnverifiedRequest(
+        mismatch = UnverifiedRequest(
             OAuthFault.REDIRECT_URI_MISMATCH, request.redirect_uri, application=application.caption, parts=parts
-        ).about(client=application)
+        )
+        registered = application.callback_addresses
+        raise mismatch.about(client=application, redirect_uri=request.redirect_uri, registered=registered)
 
     if request.repeated:
         raise CallbackError(request, application, OAuthFault.REPEATED, name=request.repeated)

@@ -41,7 +41,8 @@ def exchange_code(form: dict[str, str], address: str) -> Exchanged:
     try:
         return _exchange_of(client, form, address)
     except RequestError as error:
-        error.about(client=client)
+        # Anybody can send the client_id of a public client.
+        error.about(client=client, is_proven=not client.is_public)
         raise
 
 
@@ -58,7 +59,10 @@ def authenticated_client(form: dict[str, str], address: str) -> client_secrets.C
     try:
         return client_secrets.authenticate(form)
     except RequestError as error:
-        throttling.token_failure(address, form["client_id"])
+        try:
+            throttling.token_failure(address, form["client_id"])
+        except RequestError as limited:
+            raise limited.about(client=error.client) from None
         if error.fault is OAuthFault.CLIENT_SECRET_EXPIRED:
             events.write(
                 Event.EXPIRED_SECRET_USED,
@@ -94,7 +98,9 @@ def _redeem(form: dict[str, str], client: client_secrets.Client, address: str) -
     refusal = codes.explain(form, client.pk) or codes.Refusal(OAuthFault.CODE_RACED, cause="reason_unknown")
     error = RequestError(refusal.fault, None, **refusal.details).about(cause=refusal.cause)
     if refusal.code:
-        error.about(person=refusal.code.user_id, code_row=refusal.code.pk, code_of=refusal.code.application_id)
+        found = refusal.code
+        error.about(person=found.user_id, code_row=found.pk, code_of=found.application_id, attempt=found.attempt)
+        error.about(is_proven=True)
         if refusal.fault is OAuthFault.CODE_SPENT:
             _end_replayed(refusal.code, client, address, refusal.details["age"])
     raise error

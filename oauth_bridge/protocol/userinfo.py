@@ -35,9 +35,20 @@ def verify(request: HttpRequest, scopes: Sequence[str]) -> tokens.Bearer:
         if not set(scopes) <= set(bearer.scopes):
             raise RequestError(OAuthFault.TOKEN_SCOPE)
     except RequestError as error:
-        error.about(client=bearer, person=bearer.user.pk)
-        raise
+        raise _known(error, bearer) from None
     return bearer
+
+
+def profile_of(bearer: tokens.Bearer) -> dict[str, str]:
+    """The four claims of the bearer's person. Raises RequestError: as `claims_of`."""
+    try:
+        return claims_of(bearer.user)
+    except RequestError as error:
+        raise _known(error, bearer) from None
+
+
+def _known(error: RequestError, bearer: tokens.Bearer) -> RequestError:
+    return error.about(client=bearer, person=bearer.user.pk, attempt=bearer.attempt, is_proven=True)
 
 
 def claims_of(person: User) -> dict[str, str]:

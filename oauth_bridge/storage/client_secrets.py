@@ -125,6 +125,8 @@ def _refusal(
         elif client.is_enabled:
             fault = OAuthFault.CLIENT_SECRET_EXPIRED
     error = RequestError(fault).about(cause=_cause(client, form, secrets, bool(matching), found))
+    if matching:
+        error.about(is_proven=True)
     if found is not None:
         error.about(secret_row=found.pk, secret_of=found.application_id)
         if found.expires_at:

@@ -1,8 +1,8 @@
 """Authorization codes: issue, redeem, explain why a code was not redeemed. Specification 2.2, 3; D8, D13, D14, D15.
 
-The only writer of the codes' rows; `purging` and `restoring` delete them. The hot statements are hand-written, because
-the ORM takes longer to build them than the database to run them. They receive the time as a parameter, so that only the
-clock of the service decides, not the database's.
+The only writer of the codes' rows, but for `issued_codes`; `purging` and `restoring` delete them. The hot statements
+are hand-written, because the ORM takes longer to build them than the database to run them. They receive the time as a
+parameter, so that only the clock of the service decides, not the database's.
 """
 
 from __future__ import annotations
@@ -12,15 +12,14 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import Count, Max
 from django.utils import timezone
 from oauth2_provider.settings import oauth2_settings
 
-from config.infrastructure.sql import Rows, fetch_one, is_postgresql
+from config.infrastructure.sql import Rows, as_uuid, fetch_one, is_postgresql
 from oauth_bridge.errors import OAuthFault
 from oauth_bridge.models import AccessToken, Application, AuthorizationCode
 from oauth_bridge.random_values import digest_of, is_well_formed, new_credential
@@ -38,9 +37,6 @@ SENT_TWICE_WITHIN = timedelta(seconds=3)
 
 # Two posts of one page within this time are a double click. Browsers follow the second, which may be the faster (D8).
 DOUBLE_CLICK_WITHIN = timedelta(seconds=1)
-
-# A redeemed code is the record of a sign-in. People see how often an application signed them in within this time.
-REDEEMED_KEPT_FOR = timedelta(days=30)
 
 ISSUE = f"""
     INSERT INTO {CODES} (digest, attempt, application_id, user_id, redirect_uri, scope, code_challenge,
@@ -65,13 +61,6 @@ class Attempt:
     redirect_uri: str
     scope: str
     code_challenge: str
-
-
-class SignIns(NamedTuple):
-    """A person's sign-ins to one application: redeemed codes."""
-
-    last_at: datetime
-    number: int
 
 
 class AlreadyRedeemed(Exception):
@@ -140,13 +129,6 @@ def delete_all(person: User, application: Application) -> None:
     AuthorizationCode.objects.filter(user=person, application=application).delete()
 
 
-def sign_ins(person: User) -> dict[int, SignIns]:
-    """The person's sign-ins within REDEEMED_KEPT_FOR, by the primary key of the application. One statement."""
-    redeemed = AuthorizationCode.objects.filter(user=person, redeemed_at__gt=timezone.now() - REDEEMED_KEPT_FOR)
-    rows = redeemed.values_list("application").annotate(last_at=Max("redeemed_at"), number=Count("pk"))
-    return {application_id: SignIns(last_at, number) for application_id, last_at, number in rows}
-
-
 # Redemption ----------------------------------------------------------------------------------------------------------
 
 # The columns of a redeemed code that its token or its answer needs.
@@ -175,7 +157,8 @@ REDEEM_AND_STORE = f"""
 """  # noqa: S608
 
 FIND_CODE = f"""
-    SELECT c.id, c.digest, c.application_id, c.user_id, c.redirect_uri, c.code_challenge, c.expires_at, c.redeemed_at,
+    SELECT c.id, c.digest, c.attempt, c.application_id, c.user_id, c.redirect_uri, c.code_challenge, c.expires_at,
+           c.redeemed_at,
            c.token_digest, u.is_active AS person_is_active,
            CASE WHEN c.person_version <> u.credentials_version THEN 'code_ended_person'
                 WHEN a.id IS NULL OR c.application_version <> a.credentials_version THEN 'code_ended_application'
@@ -201,9 +184,8 @@ class Redemption:
 
     @property
     def person_id(self) -> UUID:
-        """The person's primary key, without making the row. SQLite has it as text."""
-        value = self.code_values[REDEEMED.names.index("user_id")]
-        return value if isinstance(value, UUID) else UUID(value)
+        """The person's primary key, without making the row."""
+        return as_uuid(self.code_values[REDEEMED.names.index("user_id")])
 
     @property
     def token(self) -> AccessToken:

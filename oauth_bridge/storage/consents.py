@@ -15,8 +15,8 @@ from config.infrastructure import events
 from config.infrastructure.events import Event
 from config.infrastructure.sql import fetch_all, fetch_one
 from oauth_bridge.models import Application, Consent
-from oauth_bridge.storage import codes, tokens
-from oauth_bridge.storage.codes import SignIns
+from oauth_bridge.storage import codes, issued_codes, tokens
+from oauth_bridge.storage.issued_codes import SignIns
 
 if TYPE_CHECKING:
     from accounts.models import User
@@ -29,7 +29,7 @@ FIND_ALL = f"SELECT application_id, fingerprint FROM {CONSENTS} WHERE {REMEMBERE
 
 
 class Connection(NamedTuple):
-    """An application that the person has allowed, or that has signed the person in within `codes.REDEEMED_KEPT_FOR`.
+    """An application that the person has allowed, or that has signed the person in (`issued_codes.sign_ins`).
 
     `consent` is None when the person was never asked, as for a trusted application.
     """
@@ -102,7 +102,7 @@ def disconnect(person: User, application: Application) -> None:
 
 def connections(person: User) -> list[Connection]:
     """The person's applications, in no particular order. Three statements."""
-    sign_ins = codes.sign_ins(person)
+    sign_ins = issued_codes.sign_ins(person)
     consents = {consent.application_id: consent for consent in Consent.objects.filter(user=person)}
     applications = Application.objects.filter(pk__in={*consents, *sign_ins})
     return [Connection(each, consents.get(each.pk), sign_ins.get(each.pk)) for each in applications]

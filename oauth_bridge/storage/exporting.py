@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
+from oauth_bridge.activity_models import ActivityRecord
 from oauth_bridge.models import AccessToken, Application, AuthorizationCode, Consent
 
 if TYPE_CHECKING:
@@ -16,10 +17,14 @@ _COLUMNS = {
     "authorization_codes": (AuthorizationCode, ("issued_at", "expires_at", "redeemed_at", "redirect_uri", "scope")),
     "access_tokens": (AccessToken, ("issued_at", "expires_at", "revoked_at", "scope")),
 }
+_OF_A_RECORD = ("at", "client_id", "step", "outcome", "cause", "reference", "address", "browser")
 
 
 def stored_about(person: User, entries: int) -> dict[str, list[dict[str, Any]]]:
-    """So many of the person's newest rows, without digests. Each names its application, if that still exists."""
+    """So many of the person's newest rows, without digests. Each names its application, if that still exists.
+
+    Of the activity log, the records that are surely the person's or of their address.
+    """
     found = {}
     for name, (model, columns) in _COLUMNS.items():
         rows = model._default_manager.filter(user_id=person.pk).order_by(f"-{columns[0]}")
@@ -30,4 +35,6 @@ def stored_about(person: User, entries: int) -> dict[str, list[dict[str, Any]]]:
         application = applications.get(row.pop("application_id"))
         row["application"] = application.name if application else None
         row["client_id"] = application.client_id if application else None
+    records = ActivityRecord.objects.filter(person=person.pk).order_by("-id")
+    found["activity"] = list(records.values(*_OF_A_RECORD)[:entries])
     return found

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
+from uuid import UUID
 
 from django.contrib.auth import get_user_model
 from django.utils import timezone
 from oauth2_provider.settings import oauth2_settings
 
 from config.infrastructure.errors import RequestError
-from config.infrastructure.sql import Rows, fetch_one
+from config.infrastructure.sql import Rows, as_uuid, fetch_one
 from oauth_bridge.errors import OAuthFault
 from oauth_bridge.models import AccessToken, Application
 from oauth_bridge.random_values import digest_of
@@ -30,7 +31,7 @@ STORED = Rows(AccessToken)
 
 # The columns that a token has from the code redeemed for it: the redemption returns them. On PostgreSQL `redeemed` is a
 # part of the same statement.
-FROM_CODE = ("application_id", "user_id", "scope", "person_version", "application_version")
+FROM_CODE = ("application_id", "user_id", "scope", "attempt", "person_version", "application_version")
 _INSERT = f"INSERT INTO {TOKENS} (digest, issued_at, expires_at, {', '.join(FROM_CODE)})"
 _VALUES = "%(token_digest)s, %(now)s, %(token_expires_at)s"
 STORE = f"""
@@ -43,14 +44,14 @@ STORE_REDEEMED = f"""
 BEARERS = Rows(get_user_model(), "id", "nickname", "email", "email_verified_at", "avatar")
 
 READ = f"""
-    SELECT {BEARERS.columns("u")}, t.application_id, a.client_id, a.client_type, t.scope
+    SELECT {BEARERS.columns("u")}, t.application_id, a.client_id, a.client_type, t.scope, t.attempt
       FROM {TOKENS} t JOIN {PEOPLE} u ON u.id = t.user_id JOIN {APPLICATIONS} a ON a.id = t.application_id
      WHERE t.digest = %(digest)s AND t.expires_at > %(now)s AND t.revoked_at IS NULL AND u.is_active AND a.is_enabled
        AND t.person_version = u.credentials_version AND t.application_version = a.credentials_version
 """  # noqa: S608 - names of tables and columns only
 
 FIND_TOKEN = f"""
-    SELECT t.id, t.application_id, t.user_id, t.expires_at, a.client_id,
+    SELECT t.id, t.application_id, t.user_id, t.expires_at, t.attempt, a.client_id,
            CASE WHEN t.revoked_at IS NOT NULL THEN 'token_revoked'
                 WHEN u.id IS NULL OR NOT u.is_active THEN 'person_deactivated'
                 WHEN t.person_version <> u.credentials_version THEN 'token_ended_person'
@@ -70,6 +71,7 @@ class Bearer(NamedTuple):
     client_id: str
     is_public: bool  # the application has no secret, and its tokens are on people's devices
     scopes: list[str]
+    attempt: UUID | None  # of the sign-in that the token came from; None for a token of an earlier release
 
 
 def lifetime() -> timedelta:
@@ -88,9 +90,11 @@ def read(token: str) -> Bearer:
     row = fetch_one(READ, digest=digest_of(token), now=now)
     if row is None:
         raise _refusal(token, now)
-    *person, application_id, client_id, client_type, scope = row
+    *person, application_id, client_id, client_type, scope, attempt = row
     is_public = client_type == Application.CLIENT_PUBLIC
-    return Bearer(BEARERS.instance(person), application_id, client_id, is_public, scope.split())
+    return Bearer(
+        BEARERS.instance(person), application_id, client_id, is_public, scope.split(), attempt and as_uuid(attempt)
+    )
 
 
 def _refusal(token: str, now: datetime) -> RequestError:
@@ -102,7 +106,7 @@ def _refusal(token: str, now: datetime) -> RequestError:
     else:
         error = RequestError(OAuthFault.TOKEN_REVOKED).about(cause=row.ended_by or "")
     client = Application(pk=row.application_id, client_id=row.client_id) if row.client_id else None
-    return error.about(client=client, person=row.user_id, token_row=row.pk)
+    return error.about(client=client, person=row.user_id, token_row=row.pk, attempt=row.attempt, is_proven=True)
 
 
 def revoke(digest: bytes) -> None:

@@ -170,7 +170,7 @@ def test_a_sign_in_that_must_wait_counts_as_no_failure(
 @pytest.mark.usefixtures("busy")
 def test_a_refusal_without_a_wait_costs_no_statement(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hashing, "REST_SECONDS", 60)
-    sign_in(client, "nobody@example.com")  # waits
+    sign_in(client, "nobody@example.com")  # waits, and is the one that the activity log records in this hour
     with CaptureQueriesContext(connection) as statements:
         assert sign_in(client, "nobody@example.com").status_code == 503
     assert [each["sql"] for each in statements.captured_queries] == []
@@ -286,16 +286,21 @@ def test_the_same_password_set_again_ends_sessions_like_any_other(alice: User) -
 
 
 @contract("D15.unknown")
+@pytest.mark.usefixtures("fresh_counters")
 def test_a_sign_in_costs_one_hash_and_one_statement_whoever_it_names(client: Client, hashed: list[str]) -> None:
     without_password = PersonFactory(password="!" + "a" * 40)
     inactive = PersonFactory(is_active=False)
     signed_in_before = PersonFactory()
     sign_in(Client(), signed_in_before.email)
+    kinds = []
     for person in (PersonFactory(), PersonFactory.build(), without_password, inactive, signed_in_before):
         hashed.clear()
         with CaptureQueriesContext(connection) as statements:
             assert sign_in(client, person.email, "wrong password").status_code == 200
-        assert (len(hashed), len(statements)) == (1, 1)
+        found = [each["sql"].split()[0] for each in statements.captured_queries if User._meta.db_table in each["sql"]]
+        assert (len(hashed), found) == (1, ["SELECT"])
+        kinds.append([each["sql"].split()[0] for each in statements.captured_queries])
+    assert all(each == kinds[0] for each in kinds), "the record in the activity log is written alike"
 
 
 def _without_values(statement: str) -> str:

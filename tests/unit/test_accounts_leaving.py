@@ -141,6 +141,7 @@ def test_each_table_about_people_is_in_the_file_or_left_out_knowingly() -> None:
         "oauth_bridge_authorizationcode",
         "oauth_bridge_accesstoken",
         "oauth_bridge_consent",
+        "oauth_bridge_activityrecord",
         "mfa_authenticator",
         "accounts_failedfactor",  # for minutes, and mostly of somebody else
         "account_emailaddress",  # allauth's copy of the person's row

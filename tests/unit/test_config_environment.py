@@ -44,6 +44,7 @@ MALFORMED = [
     ("WEB_CONCURRENCY", "two"),
     ("WEB_CONCURRENCY", "²"),
     ("WEB_THREADS", "0"),
+    ("ACTIVITY_DAYS", "366"),
     ("STAFF_SECOND_FACTOR", "perhaps"),
     ("SIGN_UP", "on"),
     ("DEBUG", "perhaps"),

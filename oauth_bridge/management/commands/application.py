@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from argparse import ArgumentParser
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -13,8 +14,9 @@ from django.core.management.base import BaseCommand, CommandError
 
 from config.infrastructure import events
 from config.infrastructure.events import Event
+from oauth_bridge.management import activity_listing
 from oauth_bridge.models import Application, ApplicationSecret
-from oauth_bridge.storage import applications, client_secrets, look_alikes
+from oauth_bridge.storage import activity_reading, applications, client_secrets, look_alikes
 
 UNITS = {"m": "minutes", "h": "hours", "d": "days"}
 OVERLAP = re.compile("([0-9]{1,5})([mhd])")
@@ -30,7 +32,9 @@ class Command(BaseCommand):
         create.add_argument("--redirect-uri", action="append", required=True, dest="redirect_uris", metavar="URI")
         create.add_argument("--homepage", default="", metavar="URL")
         create.add_argument("--trusted", action="store_true", help="people are not asked (no consent page)")
-        every = [create, actions.add_parser("list", help="all applications")]
+        activity = actions.add_parser("activity", help="the steps of sign-ins, the newest first, and what to change")
+        activity_listing.add_arguments(activity)
+        every = [create, activity, actions.add_parser("list", help="all applications")]
         for action, text in {
             "show": "one application",
             "rotate-secret": "make a new secret and print it, once; the old one keeps working for a while",
@@ -49,6 +53,9 @@ class Command(BaseCommand):
             action_parser.add_argument("--json", action="store_true", dest="as_json", help="print JSON")
 
     def handle(self, *args: Any, action: str, as_json: bool, **options: Any) -> None:
+        if action == "activity":
+            self._list_activity(as_json, options)
+            return
         if action == "create":
             result: Any = self._create(options)
         elif action == "list":
@@ -56,6 +63,22 @@ class Command(BaseCommand):
         else:
             result = self._act(action, options)
         self.stdout.write(json.dumps(result, ensure_ascii=False) if as_json else _plain(result))
+
+    def _list_activity(self, as_json: bool, options: dict[str, Any]) -> None:
+        filters = activity_listing.filters_of(options)
+        if options["follow"]:
+            with suppress(KeyboardInterrupt):
+                for entry in activity_listing.follow(filters):
+                    self.stdout.write(activity_listing.text_of(entry, as_json=as_json))
+                    self.stdout.flush()
+            return
+        found = activity_reading.entries(filters)
+        if filters.client_id and not found:  # a deleted application may have records
+            _found(filters.client_id)
+        if as_json:
+            self.stdout.write(json.dumps([activity_listing.described(entry) for entry in found], ensure_ascii=False))
+        else:
+            self.stdout.write("\n".join(activity_listing.line(entry) for entry in found) or "Nothing is recorded.")
 
     def _create(self, options: dict[str, Any]) -> dict[str, Any]:
         try:
@@ -73,9 +96,7 @@ class Command(BaseCommand):
 
     def _act(self, action: str, options: dict[str, Any]) -> dict[str, Any]:
         client_id = options["client_id"]
-        application = Application.objects.filter(client_id=client_id).first()
-        if application is None:
-            raise CommandError(f"There is no application with the client_id {client_id}. See `application list`.")
+        application = _found(client_id)
         if action == "rotate-secret":
             return self._rotate(
                 application, client_secrets.REVOKE_NOW if options["now"] else _overlap(options["overlap"])
@@ -105,6 +126,14 @@ class Command(BaseCommand):
             **_with_secret(application, rotation.secret),
             "older_secrets": [_described_secret(secret) for secret in rotation.older],
         }
+
+
+def _found(client_id: str) -> Application:
+    """Raises CommandError: there is no such application."""
+    application = Application.objects.filter(client_id=client_id).first()
+    if application is None:
+        raise CommandError(f"There is no application with the client_id {client_id}. See `application list`.")
+    return application
 
 
 def _overlap(text: str) -> timedelta:

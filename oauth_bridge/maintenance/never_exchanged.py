@@ -1,0 +1,37 @@
+"""Codes that were issued and never exchanged: a failure that no request shows. The purge makes records of them.
+
+The callback did not answer, the application lost its `state`, or a firewall stopped it. A refusal, a disconnection and
+`after-restore` delete the code before, so they are no failures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from django.utils import timezone
+
+from oauth_bridge.activity_causes import NEVER_EXCHANGED
+from oauth_bridge.activity_models import Outcome, Step
+from oauth_bridge.storage import activity, activity_counts, issued_codes
+from oauth_bridge.storage.activity import PEOPLE, Record
+
+
+def delete_never_exchanged(keys: Iterable[int]) -> int:
+    """Delete the unredeemed codes with these keys, record and count each. Returns their number."""
+    now = timezone.now()
+    deleted = issued_codes.delete_unredeemed(keys)
+    for client_id, person_id, attempt, expired_at in deleted:
+        activity_counts.count(expired_at, client_id, Step.EXCHANGE, Outcome.FAILED, NEVER_EXCHANGED)
+        record = Record(
+            at=expired_at,
+            step=Step.EXCHANGE,
+            outcome=Outcome.FAILED,
+            cause=NEVER_EXCHANGED,
+            attempt=attempt,
+            client_id=client_id,
+            person_id=person_id,
+            is_proven=True,
+        )
+        activity.add(record, PEOPLE, activity.slot_of(PEOPLE, person_id), now)
+    activity_counts.flush()
+    return len(deleted)

@@ -1,0 +1,123 @@
+"""`manage.py application activity`: what happened, to which application, and what to change. Contract; D24."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from argparse import ArgumentParser
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from django.core.management.base import CommandError
+from django.db import connection
+from django.utils import timezone
+
+from oauth_bridge.activity_models import Step
+from oauth_bridge.storage import activity_reading
+from oauth_bridge.storage.activity_reading import MOST, Entry, Filters
+
+FOLLOW_SECONDS = 1.0
+_AGO = re.compile("([0-9]{1,5})([mhd])")
+_UNITS = {"m": "minutes", "h": "hours", "d": "days"}
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("client_id", nargs="?", default="", help="of one application")
+    parser.add_argument("--cause", default="", help="such as secret_wrong")
+    parser.add_argument("--step", default="", choices=["", *Step], metavar="STEP", help=", ".join(Step))
+    parser.add_argument("--address", default="", help="a network address, or a person's e-mail address")
+    parser.add_argument("--reference", default="", help="that of an error page, an error_description or the log")
+    parser.add_argument("--since", default="", metavar="TIME", help="30m, 24h, 7d, or a time such as 2026-11-23T16:00Z")
+    parser.add_argument("--limit", type=int, default=100, metavar="N", help=f"100 unless given, at most {MOST}")
+    parser.add_argument("--follow", action="store_true", help="go on printing what happens; Ctrl-C ends it")
+
+
+def filters_of(options: dict[str, Any]) -> Filters:
+    """Raises CommandError: an option is malformed; the sentence names it."""
+    if not 1 <= options["limit"] <= MOST:
+        raise CommandError(f"--limit is a number from 1 to {MOST}.")
+    return Filters(
+        client_id=options["client_id"],
+        cause=options["cause"],
+        step=options["step"],
+        who=options["address"],
+        reference=options["reference"],
+        since=_since(options["since"]),
+        limit=options["limit"],
+    )
+
+
+def _since(text: str) -> datetime | None:
+    if not text:
+        return None
+    if ago := _AGO.fullmatch(text):
+        return timezone.now() - timedelta(**{_UNITS[ago[2]]: int(ago[1])})
+    try:
+        given = datetime.fromisoformat(text)
+    except ValueError:
+        raise CommandError(
+            "--since is a number and a unit, m, h or d, such as 24h, or a time such as 2026-11-23T16:00Z."
+        ) from None
+    return given if given.tzinfo else given.replace(tzinfo=UTC)
+
+
+def described(entry: Entry) -> dict[str, Any]:
+    """For JSON. `sent`, `nearest` and `differs` are there for an address that is not registered."""
+    detail = {name: value for name, value in entry.detail.items() if name not in ("sent", "nearest", "differs")}
+    return {
+        "time": entry.at.isoformat(),
+        "step": entry.step,
+        "outcome": entry.outcome,
+        "cause": entry.cause,
+        "fix": entry.fix,
+        "client_id": entry.client_id or None,
+        "person": entry.person_id and str(entry.person_id),
+        "address": entry.address or None,
+        "browser": entry.browser.strip("/") or None,
+        "reference": entry.reference or None,
+        "attempt": entry.attempt and str(entry.attempt),
+        **{name: entry.detail[name] for name in ("sent", "nearest", "differs") if name in entry.detail},
+        **({"detail": detail} if detail else {}),
+    }
+
+
+def line(entry: Entry) -> str:
+    """For a terminal: one line, and below it what to do."""
+    person = str(entry.person_id) if entry.person_id else ""
+    who = " ".join(filter(None, (entry.client_id, person, entry.address)))
+    first = (
+        f"{entry.at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC  {entry.reference or '-':8}  {entry.step} {entry.outcome}"
+    )
+    parts = [first + (f": {entry.cause}" if entry.cause else ""), who]
+    if sent := entry.detail.get("sent"):
+        differs = ", ".join(entry.detail.get("differs", ()))
+        parts.append(f"sent {sent}; nearest {entry.detail.get('nearest') or 'none'} ({differs})")
+    if entry.fix:
+        parts.append(f"Fix: {entry.fix}")
+    return "\n    ".join(parts)
+
+
+def follow(filters: Filters) -> Iterator[Entry]:
+    """The entries that are there, oldest first, then each new one, without end."""
+    looked_at = timezone.now()
+    found = activity_reading.entries(filters)
+    latest = max((entry.id for entry in found), default=activity_reading.latest_id())
+    while True:
+        yield from reversed(found)
+        time.sleep(FOLLOW_SECONDS)
+        connection.close_if_unusable_or_obsolete()
+        # Codes that expired meanwhile have no id.
+        since, looked_at = looked_at, timezone.now()
+        expired = [
+            entry for entry in activity_reading.entries(replace(filters, since=since, limit=MOST)) if not entry.id
+        ]
+        new = activity_reading.entries(replace(filters, since=None, after_id=latest, limit=MOST))
+        latest = max((entry.id for entry in new), default=latest)
+        found = sorted([*new, *expired], key=lambda entry: entry.at, reverse=True)
+
+
+def text_of(entry: Entry, *, as_json: bool) -> str:
+    return json.dumps(described(entry), ensure_ascii=False) if as_json else line(entry)

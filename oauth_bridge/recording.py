@@ -1,0 +1,244 @@
+"""Record the errors and events of a request in the activity log. D24; specification 7.
+
+`config.http.middleware` calls `record` for each request that has any, after the answer is made. What is no step of a
+sign-in is not recorded: pages that do not exist, malformed HTTP, forms from elsewhere, the pages of an account.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import Any
+from urllib.parse import urlsplit
+from uuid import UUID
+
+from django.core.exceptions import ValidationError
+from django.core.validators import validate_email
+from django.db import Error
+from django.http import HttpRequest, QueryDict
+
+from accounts import return_path
+from accounts.sessions import user_agents
+from config.infrastructure import paths, references
+from config.infrastructure.errors import Fault, RequestError, SiteFault
+from config.infrastructure.events import Event, Member
+from config.infrastructure.network import client_address
+from oauth_bridge.activity_models import Outcome, Step
+from oauth_bridge.consent.request import FIELD_NAME, DamagedRequest, PendingRequest
+from oauth_bridge.errors import OAuthFault
+from oauth_bridge.redirect_uri_mismatch import compare, masked
+from oauth_bridge.storage import activity, activity_counts, login_marks
+from oauth_bridge.storage.activity import Group, Record
+
+logger = logging.getLogger(__name__)
+
+# No step of a sign-in. AWAY can't be recorded: the database is away.
+NOT_RECORDED: set[Fault] = {
+    SiteFault.BAD_REQUEST,
+    SiteFault.HOST,
+    SiteFault.HOST_NAMED,
+    SiteFault.CSRF,
+    SiteFault.FORBIDDEN,
+    SiteFault.NOT_FOUND,
+    SiteFault.METHOD,
+    SiteFault.LINE_TOO_LONG,
+    SiteFault.HEADER_TOO_LONG,
+    SiteFault.HEADERS_TOO_LARGE,
+    SiteFault.AWAY,
+    OAuthFault.SPECULATIVE,
+}
+STEPS_OF_PATHS = {paths.TOKEN: Step.EXCHANGE, paths.USERINFO: Step.PROFILE}
+# The steps in the pages of accounts, by the name of the route.
+STEPS_OF_ROUTES = dict.fromkeys(
+    (
+        "account_login",
+        "mfa_login_webauthn",
+        "account_signup",
+        "account_signup_by_passkey",
+        "mfa_signup_webauthn",
+        "account_inactive",
+        "account_email_verification_sent",
+        "send_code",
+        "account_reset_password",
+        "account_reset_password_from_key",
+    ),
+    Step.SIGN_IN,
+) | dict.fromkeys(("mfa_authenticate", "passkey_options"), Step.SECOND_FACTOR)
+# Of a request to authorize, those that are raised after the request was found right.
+CONSENT_FAULTS = {
+    OAuthFault.REFUSED,
+    OAuthFault.NO_VERIFIED_EMAIL,
+    OAuthFault.ATTEMPT_FINISHED,
+    OAuthFault.CONSENT_PAGE_OUTDATED,
+}
+# What a record keeps of the details of an error, public and private. None is longer than DETAIL_LENGTH.
+DETAILS = (
+    "name",
+    "scheme",
+    "age",
+    "given",
+    "seconds",
+    "secret_row",
+    "secret_of",
+    "expired_seconds",
+    "code_row",
+    "code_of",
+    "token_row",
+)
+DETAIL_LENGTH = 100
+# A limit, or work that is too much at once.
+OVERLOAD = {SiteFault.RATE_LIMITED.error, SiteFault.BUSY.error}
+COUNTED = {Event.CODE_ISSUED: Step.CONSENT, Event.CODE_REDEEMED: Step.EXCHANGE}
+SERVER_ERRORS = 500
+
+
+def record(
+    request: HttpRequest, reported: Sequence[RequestError], written: Sequence[tuple[Event, dict[str, Member]]]
+) -> None:
+    """Record each error that is a step of a sign-in, and note each success. Never raises: the answer is made."""
+    try:
+        for error in reported:
+            _record_error(request, error)
+        for event, members in written:
+            _note_success(request, event, members)
+    except Error as error:
+        logger.error("activity not recorded", extra={"error": type(error).__name__})
+    except Exception:
+        logger.exception("activity not recorded")
+
+
+def step_of(request: HttpRequest, fault: Fault) -> Step | None:
+    """The step that the request is; None when the error is none of a sign-in."""
+    if fault in NOT_RECORDED:
+        return None
+    if request.path == paths.AUTHORIZE:
+        return Step.CONSENT if request.method == "POST" or fault in CONSENT_FAULTS else Step.AUTHORIZE
+    if step := STEPS_OF_PATHS.get(request.path):
+        return step
+    match = request.resolver_match
+    return STEPS_OF_ROUTES.get(match.url_name or "") if match else None
+
+
+def _record_error(request: HttpRequest, error: RequestError) -> None:
+    step = step_of(request, error.fault)
+    if step is None:
+        return
+    client_id = error.client.client_id if error.client else ""
+    attempt = _as_attempt(error.private.get("attempt"))
+    if step in (Step.SIGN_IN, Step.SECOND_FACTOR):
+        attempt, client_id = _way_on(request)
+    outcome = Outcome.FAILED if error.fault.status >= SERVER_ERRORS else Outcome.REFUSED
+    at, address = request.received_at, client_address(request)  # type: ignore[attr-defined]
+    activity_counts.count(at, client_id, step, outcome, error.cause)
+    group, slot = _budget(request, step, error, address)
+    if activity.is_full(client_id, slot, at):
+        return
+    activity.add(
+        Record(
+            at=at,
+            step=step,
+            outcome=outcome,
+            cause=error.cause,
+            attempt=attempt,
+            client_id=client_id,
+            person_id=error.person,
+            reference=references.current.get(),
+            address=address,
+            browser=user_agents.describe(request.headers.get("User-Agent", "")),
+            login_mark=_login_mark(error),
+            detail=_detail(error),
+            is_proven=bool(error.private.get("is_proven")),
+        ),
+        group,
+        slot,
+    )
+
+
+def _note_success(request: HttpRequest, event: Event, members: dict[str, Member]) -> None:
+    at = request.received_at  # type: ignore[attr-defined]
+    if step := COUNTED.get(event):
+        activity_counts.count(at, str(members["client_id"]), step, Outcome.SUCCEEDED)
+        return
+    if event is Event.SIGNED_IN:
+        step = Step.SIGN_IN
+    elif event is Event.SECOND_FACTOR_USED and members["is_sign_in"]:
+        step = Step.SECOND_FACTOR
+    elif event is Event.ADDRESS_CONFIRMED and isinstance(person := members["person"], UUID):
+        login_marks.give(person)
+        return
+    else:
+        return
+    attempt, client_id = _way_on(request)
+    person = members["person"]
+    activity_counts.add_later(
+        Record(
+            at=at,
+            step=step,
+            outcome=Outcome.SUCCEEDED,
+            attempt=attempt,
+            client_id=client_id,
+            person_id=person if isinstance(person, UUID) else None,
+            reference=references.current.get(),
+            address=client_address(request),
+            browser=user_agents.describe(request.headers.get("User-Agent", "")),
+        )
+    )
+
+
+def _way_on(request: HttpRequest) -> tuple[UUID | None, str]:
+    """The attempt, and the client_id, of the authorization request that the sign-in continues with, if it has one."""
+    url = urlsplit(return_path.requested(request) or return_path.kept_path(request))
+    sealed = QueryDict(url.query).get(FIELD_NAME, "") if url.path == paths.AUTHORIZE else ""
+    try:
+        pending = PendingRequest.unseal(sealed)
+    except DamagedRequest:
+        return None, ""
+    return _as_attempt(pending.attempt), pending.parameters.get("client_id", "")
+
+
+def _as_attempt(value: object) -> UUID | None:
+    return value if isinstance(value, UUID) or value is None else UUID(str(value))
+
+
+def _budget(request: HttpRequest, step: Step, error: RequestError, address: str) -> tuple[Group, int]:
+    if error.private.get("is_proven"):
+        return activity.PROVEN, activity.slot_of(activity.PROVEN, "")
+    # Programs send no cookie, so nobody is signed in there.
+    person = None if step in (Step.EXCHANGE, Step.PROFILE) else getattr(request, "user", None)
+    is_person = person is not None and person.is_authenticated
+    if error.fault.error in OVERLOAD:
+        return activity.LIMITED, activity.slot_of(activity.LIMITED, person.pk if is_person and person else address)
+    if is_person and person:
+        group = activity.STAFF if person.is_staff else activity.PEOPLE
+        return group, activity.slot_of(group, person.pk)
+    return activity.STRANGERS, activity.slot_of(activity.STRANGERS, address)
+
+
+def _login_mark(error: RequestError) -> bytes | None:
+    """The mark of what was typed, if it has the form of an address and names no account: it may be a password."""
+    typed = error.private.get("login")
+    if not isinstance(typed, str) or not typed:
+        return None
+    try:
+        validate_email(typed)
+    except ValidationError:
+        return None
+    mark = login_marks.of(typed)  # in any case, so that the time says nothing
+    return None if error.person else mark
+
+
+def _detail(error: RequestError) -> dict[str, Any]:
+    known = {**error.private, **error.details}
+    detail = {name: _short(known[name]) for name in DETAILS if name in known}
+    sent = error.private.get("redirect_uri")
+    if isinstance(sent, str):
+        detail["sent"] = masked(sent)
+        registered = error.private.get("registered")
+        if isinstance(registered, list):
+            comparison = compare(sent, registered)
+            detail |= {"nearest": comparison.nearest, "differs": list(comparison.differs)}
+    return detail
+
+
+def _short(value: object) -> object:
+    return value if isinstance(value, int | float) else str(value)[:DETAIL_LENGTH]

@@ -1,0 +1,171 @@
+"""The records of the activity log: write one, within a budget. D24; specification 7.
+
+A flood of refused requests must not fill the table, nor hide what others did. So each application has a fixed number of
+slots, and each slot a number of records an hour; unknown client_ids share the slots of "". A slot belongs to
+
+- strangers, by a keyed hash of their network (an IPv6 site is one network);
+- signed-in people, by person;
+- callers that proved a secret, a code or a token, all together; administrators, all together;
+- whoever a limit has refused, or the service while it was busy: one record an hour says enough.
+
+While little is refused a slot is generous, so that a developer finds each of forty failures. It is narrow in an hour in
+which its group has had more than FLOOD of the application. What is beyond the budget is only counted. The oldest
+records are never dropped for new ones: that would let a flood remove the truth.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import threading
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+from django.db import transaction
+from django.utils.encoding import force_bytes
+
+from config.infrastructure.network import site_of
+from config.infrastructure.sql import fetch_one, is_postgresql
+from oauth_bridge.activity_models import ActivityBudget, ActivityRecord, Outcome, Step
+
+FLOOD = 500
+GENEROUS, NARROW = 60, 8
+MOST_OF_AN_ATTEMPT = 20
+SLOTS = 64
+_HOUR_SECONDS = 3600
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Callers that share a budget: `slots` of it from the number `first`, and how many records of a slot an hour."""
+
+    first: int
+    slots: int
+    generous: int
+    narrow: int
+
+
+STRANGERS = Group(0, SLOTS, GENEROUS, NARROW)
+PEOPLE = Group(SLOTS, SLOTS, GENEROUS, NARROW)
+LIMITED = Group(2 * SLOTS, SLOTS, 1, 1)
+PROVEN = Group(3 * SLOTS, 1, 500, 500)
+STAFF = Group(3 * SLOTS + 1, 1, 500, 500)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """A record to be written: the columns of `ActivityRecord`."""
+
+    at: datetime
+    step: Step
+    outcome: Outcome
+    cause: str = ""
+    attempt: UUID | None = None
+    client_id: str = ""
+    person_id: UUID | None = None
+    reference: str = ""
+    address: str = ""
+    browser: str = ""
+    login_mark: bytes | None = None
+    detail: dict[str, Any] = field(default_factory=dict)
+    is_proven: bool = False
+
+    def unsaved(self) -> ActivityRecord:
+        return ActivityRecord(**asdict(self))
+
+
+RECORDS = ActivityRecord._meta.db_table
+BUDGETS = ActivityBudget._meta.db_table
+_COLUMNS = tuple(Record.__dataclass_fields__)
+_VALUES = ", ".join(f"%({name})s{'{json}' if name == 'detail' else ''}" for name in _COLUMNS)
+
+_SPENT = f"""
+    SELECT coalesce(sum(number), 0) FROM {BUDGETS}
+     WHERE client_id = %(client_id)s AND slot >= %(first)s AND slot < %(end)s AND hour = %(hour)s
+"""  # noqa: S608 - names of tables and columns only
+_TAKE = f"""
+    INSERT INTO {BUDGETS} (client_id, slot, hour, number) VALUES (%(client_id)s, %(slot)s, %(hour)s, 1)
+    ON CONFLICT (client_id, slot) DO UPDATE
+       SET number = CASE WHEN {BUDGETS}.hour = excluded.hour THEN {BUDGETS}.number + 1 ELSE 1 END, hour = excluded.hour
+ RETURNING number
+"""  # noqa: S608
+_OTHERS = f"SELECT 1 FROM {RECORDS} WHERE attempt = %(attempt)s LIMIT {MOST_OF_AN_ATTEMPT}"  # noqa: S608
+_ADD = f"""
+    INSERT INTO {RECORDS} ({", ".join(_COLUMNS)}) SELECT {_VALUES} {{source}}
+     WHERE {{condition}} (SELECT count(*) FROM ({_OTHERS}) AS others) < {MOST_OF_AN_ATTEMPT}
+"""  # noqa: S608
+_ALLOWED = "CASE WHEN spent.number > %(flood)s THEN %(narrow)s ELSE %(generous)s END"
+_FITS = f"taken.number <= {_ALLOWED} AND"
+# One statement, and one row that is locked: no order of locks to keep.
+TAKE_AND_ADD = f"""
+      WITH spent AS (SELECT ({_SPENT}) AS number), taken AS ({_TAKE}),
+           added AS ({_ADD.format(json="::jsonb", source="FROM taken, spent", condition=_FITS)})
+    SELECT taken.number, {_ALLOWED} FROM taken, spent
+"""  # noqa: S608
+ADD = _ADD.format(json="", source="", condition="")
+
+# Slots that are full until the hour ends, so that a flood costs no further statement. The hour, and client_id and slot.
+_full: tuple[int, set[tuple[str, int]]] = (0, set())
+_lock = threading.Lock()
+
+
+def slot_of(group: Group, caller: object) -> int:
+    """The slot of a network address or a person. Nobody can choose an address that shares another's slot."""
+    name = site_of(caller) or caller if isinstance(caller, str) else caller
+    digest = hmac.digest(force_bytes(settings.SECRET_KEY), f"activity slot {name}".encode(), hashlib.sha256)
+    return group.first + int.from_bytes(digest[:4]) % group.slots
+
+
+def is_full(client_id: str, slot: int, now: datetime) -> bool:
+    """Whether this process knows that the slot is full in this hour."""
+    hour, slots = _full
+    return hour == _hour(now) and (client_id, slot) in slots
+
+
+def add(record: Record, group: Group, slot: int, now: datetime | None = None) -> bool:
+    """Write the record if the slot is not full in the hour of `now`, by default that of the record. Returns whether.
+
+    One statement on PostgreSQL, three on SQLite. None while `is_full`.
+    """
+    now = now or record.at
+    if is_full(record.client_id, slot, now):
+        return False
+    values: dict[str, Any] = asdict(record) | {
+        "detail": json.dumps(record.detail),
+        "slot": slot,
+        "first": group.first,
+        "end": group.first + group.slots,
+        "hour": _hour(now),
+        "flood": FLOOD,
+        "generous": group.generous,
+        "narrow": group.narrow,
+    }
+    taken, allowed = fetch_one(TAKE_AND_ADD, **values) if is_postgresql() else _take_and_add(values)
+    if taken >= allowed:
+        _remember_full(record.client_id, slot, now)
+    return bool(taken <= allowed)
+
+
+def _take_and_add(values: dict[str, Any]) -> tuple[int, int]:
+    with transaction.atomic():
+        (spent,), (taken,) = fetch_one(_SPENT, **values), fetch_one(_TAKE, **values)
+        allowed = values["narrow" if spent > FLOOD else "generous"]
+        if taken <= allowed:
+            fetch_one(f"{ADD} RETURNING id", **values)
+    return taken, allowed
+
+
+def _hour(now: datetime) -> int:
+    return int(now.timestamp()) // _HOUR_SECONDS
+
+
+def _remember_full(client_id: str, slot: int, now: datetime) -> None:
+    global _full
+    with _lock:
+        hour, slots = _full
+        kept = slots if hour == _hour(now) else set()
+        _full = _hour(now), {*kept, (client_id, slot)}

@@ -1,0 +1,145 @@
+"""What a request must not wait for: counts of steps, successful sign-ins, and the first read of a profile. D24.
+
+They are kept in memory and written by a thread of the worker about once a second, so a crash loses the last second.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from contextlib import suppress
+from datetime import datetime
+from typing import NamedTuple
+from uuid import UUID
+
+from django.db import Error, connection, transaction
+
+from config.infrastructure.sql import adapted
+from config.infrastructure.work_queue import Worker
+from oauth_bridge.activity_models import ActivityCount, ActivityRecord, Outcome, Step
+from oauth_bridge.storage import issued_codes
+from oauth_bridge.storage.activity import Record
+
+FLUSH_SECONDS = 1.0
+# While the database is away. What is beyond is lost.
+MOST_WAITING = 10_000
+
+_ADD = f"""
+    INSERT INTO {ActivityCount._meta.db_table} (hour, client_id, step, outcome, cause, number)
+    VALUES (%(hour)s, %(client_id)s, %(step)s, %(outcome)s, %(cause)s, %(number)s)
+    ON CONFLICT (client_id, hour, step, outcome, cause) DO UPDATE
+       SET number = {ActivityCount._meta.db_table}.number + excluded.number
+"""  # noqa: S608 - the name of a table only
+
+
+class Counted(NamedTuple):
+    """A step that ended so in the hour that begins at `hour`."""
+
+    client_id: str
+    hour: datetime
+    step: str
+    outcome: str
+    cause: str
+
+
+class ProfileRead(NamedTuple):
+    """The attempt whose token read a profile, and whose profile. One attempt may have served two people."""
+
+    attempt: UUID
+    person_id: UUID
+
+
+class Waiting:
+    """What waits in the memory of this process."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.counts: Counter[Counted] = Counter()
+        self.records: list[Record] = []
+        self.reads: dict[ProfileRead, tuple[str, datetime]] = {}  # the client_id, and when
+        self.seen: dict[ProfileRead, None] = {}  # the latest reads, in their order
+
+    def take(self) -> tuple[Counter[Counted], list[Record], dict[ProfileRead, tuple[str, datetime]]]:
+        with self.lock:
+            taken = self.counts, self.records, self.reads
+            self.counts, self.records, self.reads = Counter(), [], {}
+        return taken
+
+    def put_back(
+        self, counts: Counter[Counted], records: list[Record], reads: dict[ProfileRead, tuple[str, datetime]]
+    ) -> None:
+        with self.lock:
+            self.counts.update(counts)
+            self.records = (records + self.records)[:MOST_WAITING]
+            self.reads = reads | self.reads
+
+
+_waiting = Waiting()
+_worker: Worker | None = None
+
+
+def count(at: datetime, client_id: str, step: Step, outcome: Outcome, cause: str = "") -> None:
+    """Add one to the count of the hour."""
+    hour = at.replace(minute=0, second=0, microsecond=0)
+    with _waiting.lock:
+        if len(_waiting.counts) < MOST_WAITING:
+            _waiting.counts[Counted(client_id, hour, step.value, outcome.value, cause)] += 1
+
+
+def add_later(record: Record) -> None:
+    """Write the record of a success within about a second, and count it."""
+    count(record.at, record.client_id, record.step, record.outcome, record.cause)
+    with _waiting.lock:
+        if len(_waiting.records) < MOST_WAITING:
+            _waiting.records.append(record)
+
+
+def note_profile_read(attempt: UUID, person_id: UUID, client_id: str, at: datetime) -> None:
+    """The application has read the profile. Only the first time of an attempt is stored, and counted."""
+    read = ProfileRead(attempt, person_id)
+    if read in _waiting.seen:
+        return
+    with _waiting.lock:
+        _waiting.seen[read] = None
+        if len(_waiting.seen) > MOST_WAITING:
+            del _waiting.seen[next(iter(_waiting.seen))]
+        if len(_waiting.reads) < MOST_WAITING:
+            _waiting.reads.setdefault(read, (client_id, at))
+
+
+def flush() -> bool:
+    """Write what waits. Returns False: nothing is left to do. Raises a database Error: it goes on waiting."""
+    counts, records, reads = _waiting.take()
+    if counts or records or reads:
+        try:
+            _write(Counter(counts), records, reads)
+        except Error:
+            _waiting.put_back(counts, records, reads)
+            raise
+    return False
+
+
+def _write(counts: Counter[Counted], records: list[Record], reads: dict[ProfileRead, tuple[str, datetime]]) -> None:
+    with transaction.atomic(), connection.cursor() as cursor:
+        for (attempt, person_id), (client_id, at) in reads.items():
+            if issued_codes.note_profile_read(person_id, attempt, at):
+                hour = at.replace(minute=0, second=0, microsecond=0)
+                counts[Counted(client_id, hour, Step.PROFILE.value, Outcome.SUCCEEDED.value, "")] += 1
+        ActivityRecord.objects.bulk_create(record.unsaved() for record in records)
+        for counted in sorted(counts):  # in one order, so that two workers do not wait for each other in a circle
+            cursor.execute(_ADD, adapted({**counted._asdict(), "number": counts[counted]}))
+
+
+def start() -> None:
+    """Start the thread that writes. Called in each worker of the web server."""
+    global _worker
+    _worker = Worker("activity", flush, FLUSH_SECONDS)
+    _worker.start()
+
+
+def stop() -> None:
+    """End the thread, and write what waits. What a database that is away does not take is lost."""
+    if _worker:
+        _worker.stop()
+        with suppress(Error):
+            flush()

@@ -1,0 +1,144 @@
+"""Read the activity log: records, newest first, and with them the codes that expired and were not exchanged. D24."""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from django.contrib.auth import get_user_model
+from django.db.models import Q, QuerySet
+from django.utils import timezone
+
+from accounts.models import normalise_email
+from config.infrastructure import references
+from oauth_bridge.activity_causes import NEVER_EXCHANGED, fix_of
+from oauth_bridge.activity_models import ActivityRecord, Outcome, Step
+from oauth_bridge.redirect_uri_classes import reason
+from oauth_bridge.storage import issued_codes, login_marks
+
+MOST = 1000
+# Codes that were not exchanged are purged, and recorded, an hour after they expired.
+UNRECORDED_FOR = timedelta(days=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filters:
+    """Which records are wanted; an empty filter takes all. `who` is a network address, or an e-mail address."""
+
+    client_id: str = ""
+    cause: str = ""
+    step: str = ""
+    who: str = ""
+    reference: str = ""
+    since: datetime | None = None
+    attempt: UUID | None = None
+    person_id: UUID | None = None
+    after_id: int = 0
+    limit: int = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """A record as it is shown. `id` is 0 for a code that was not exchanged and is not purged yet."""
+
+    id: int
+    at: datetime
+    step: str
+    outcome: str
+    cause: str
+    client_id: str
+    person_id: UUID | None
+    reference: str
+    address: str
+    browser: str
+    attempt: UUID | None
+    detail: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def fix(self) -> str:
+        return reason(self.detail.get("differs", ())) or fix_of(self.cause)
+
+
+def entries(filters: Filters) -> list[Entry]:
+    """The newest first, at most `filters.limit`. Two statements, three if `who` is an e-mail address."""
+    limit = min(filters.limit, MOST)
+    found = [_recorded(record) for record in _records(filters)[:limit]]
+    newest_first = heapq.merge(found, _never_exchanged(filters, limit), key=lambda entry: entry.at, reverse=True)
+    return list(newest_first)[:limit]
+
+
+def latest_id() -> int:
+    """Of the newest record; 0 when there is none."""
+    return ActivityRecord.objects.order_by("-id").values_list("id", flat=True).first() or 0
+
+
+def _records(filters: Filters) -> QuerySet[ActivityRecord]:
+    exact = {
+        "client_id": filters.client_id,
+        "cause": filters.cause,
+        "step": filters.step,
+        "reference": references.normalised(filters.reference),
+        "attempt": filters.attempt,
+        "person": filters.person_id,
+        "id__gt": filters.after_id,
+        "at__gte": filters.since,
+    }
+    rows = ActivityRecord.objects.filter(**{name: value for name, value in exact.items() if value})
+    if "@" in filters.who:
+        person = get_user_model().objects.filter(email=normalise_email(filters.who)).values_list("pk", flat=True)
+        rows = rows.filter(Q(person__in=list(person)) | Q(login_mark__in=login_marks.all_of(filters.who)))
+    elif filters.who:
+        rows = rows.filter(address=filters.who)
+    return rows.order_by("-id")
+
+
+def _recorded(record: ActivityRecord) -> Entry:
+    return Entry(
+        id=record.pk,
+        at=record.at,
+        step=record.step,
+        outcome=record.outcome,
+        cause=record.cause,
+        client_id=record.client_id,
+        person_id=record.person_id,
+        reference=record.reference,
+        address=record.address,
+        browser=record.browser,
+        attempt=record.attempt,
+        detail=record.detail,
+    )
+
+
+def _never_exchanged(filters: Filters, limit: int) -> list[Entry]:
+    """The codes of the last day that expired unredeemed and are not purged yet. A code has no address or browser."""
+    is_other = filters.cause not in ("", NEVER_EXCHANGED) or filters.step not in ("", Step.EXCHANGE)
+    if is_other or filters.reference or filters.after_id or (filters.who and "@" not in filters.who):
+        return []
+    since = timezone.now() - UNRECORDED_FOR
+    columns: dict[str, object] = {}
+    if filters.attempt:
+        columns["attempt"] = filters.attempt
+    if filters.person_id:
+        columns["user"] = filters.person_id
+    if filters.who:
+        columns["user__in"] = get_user_model().objects.filter(email=normalise_email(filters.who))
+    since = max(filters.since or since, since)
+    return [
+        Entry(
+            id=0,
+            at=code.expired_at,
+            step=Step.EXCHANGE,
+            outcome=Outcome.FAILED,
+            cause=NEVER_EXCHANGED,
+            client_id=code.client_id,
+            person_id=code.person_id,
+            reference="",
+            address="",
+            browser="",
+            attempt=code.attempt,
+        )
+        for code in issued_codes.never_exchanged(filters.client_id, since, limit, **columns)
+    ]

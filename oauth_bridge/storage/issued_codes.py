@@ -1,0 +1,92 @@
+"""What became of issued codes: a person's sign-ins, the first read of a profile, codes that were never exchanged. D24.
+
+`codes` issues and redeems them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, NamedTuple
+from uuid import UUID
+
+from django.db import connection
+from django.db.models import Count, Max, QuerySet
+from django.utils import timezone
+from oauth2_provider.settings import oauth2_settings
+
+from config.infrastructure.sql import adapted
+from oauth_bridge.models import Application, AuthorizationCode
+
+if TYPE_CHECKING:
+    from accounts.models import User
+
+# A redeemed code is the record of a sign-in. People see how often an application signed them in within this time.
+REDEEMED_KEPT_FOR = timedelta(days=30)
+
+NOTE_PROFILE_READ = f"""
+    UPDATE {AuthorizationCode._meta.db_table} SET profile_read_at = %(at)s
+     WHERE user_id = %(person_id)s AND attempt = %(attempt)s AND profile_read_at IS NULL
+"""  # noqa: S608 - the name of a table only
+
+
+class SignIns(NamedTuple):
+    """A person's sign-ins to one application: redeemed codes."""
+
+    last_at: datetime
+    number: int
+
+
+class NeverExchanged(NamedTuple):
+    """A code that expired unredeemed. `client_id` is empty when the application is gone."""
+
+    client_id: str
+    person_id: UUID
+    attempt: UUID
+    expired_at: datetime
+
+
+def sign_ins(person: User) -> dict[int, SignIns]:
+    """The person's sign-ins within REDEEMED_KEPT_FOR, by the primary key of the application. One statement."""
+    redeemed = AuthorizationCode.objects.filter(user=person, redeemed_at__gt=timezone.now() - REDEEMED_KEPT_FOR)
+    rows = redeemed.values_list("application").annotate(last_at=Max("redeemed_at"), number=Count("pk"))
+    return {application_id: SignIns(last_at, number) for application_id, last_at, number in rows}
+
+
+def note_profile_read(person_id: UUID, attempt: UUID, at: datetime) -> bool:
+    """The profile was read with the token of the person's code. Returns whether it was the first time."""
+    with connection.cursor() as cursor:
+        cursor.execute(NOTE_PROFILE_READ, adapted({"at": at, "person_id": person_id, "attempt": attempt}))
+        return bool(cursor.rowcount)
+
+
+def never_exchanged(client_id: str, since: datetime, limit: int, **columns: object) -> list[NeverExchanged]:
+    """The codes that expired unredeemed since then and are not purged yet, the newest first. `columns` filters them.
+
+    Of all applications unless a client_id is given.
+    """
+    now, lifetime = timezone.now(), timedelta(seconds=oauth2_settings.AUTHORIZATION_CODE_EXPIRE_SECONDS)
+    codes = AuthorizationCode.objects.filter(
+        issued_at__gt=since - lifetime, expires_at__gt=since, expires_at__lte=now, redeemed_at=None, **columns
+    )
+    if client_id:
+        codes = codes.filter(application__in=Application.objects.filter(client_id=client_id))
+    return _described(codes.order_by("-issued_at")[:limit])
+
+
+def delete_unredeemed(keys: Iterable[int]) -> list[NeverExchanged]:
+    """Delete those of the codes that are not redeemed, and return what they were. Call it in a transaction."""
+    found = AuthorizationCode.objects.filter(pk__in=keys, redeemed_at=None)
+    described = _described(found)
+    found.delete()
+    return described
+
+
+def _described(codes: QuerySet[AuthorizationCode]) -> list[NeverExchanged]:
+    rows = list(codes.values_list("application_id", "user_id", "attempt", "expires_at"))
+    applications = Application.objects.filter(pk__in={application_id for application_id, *_ in rows})
+    names = dict(applications.values_list("pk", "client_id"))
+    return [
+        NeverExchanged(names.get(application_id, ""), person_id, attempt, expired_at)
+        for application_id, person_id, attempt, expired_at in rows
+    ]

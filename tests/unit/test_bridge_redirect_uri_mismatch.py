@@ -1,0 +1,132 @@
+"""A callback address that is not registered is compared with those that are, for administrators. D3."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from oauth_bridge.redirect_uri_classes import WEIGHTS, reason
+from oauth_bridge.redirect_uri_mismatch import compare, masked
+
+APP = "https://app.example.org/oauth/callback"
+LOCAL = "http://localhost:3000/cb"
+OWN = "com.example.app:/callback"
+
+# The registered address, the sent one, the classes.
+PAIRS = [
+    (APP, "http://app.example.org/oauth/callback", "scheme"),
+    (APP, "http://app.example.org:80/oauth/callback", "scheme default_port"),
+    (APP, "http://www.app.example.org:8080/oauth/callback/", "scheme www port slash"),
+    (APP, "app.example.org/oauth/callback", "scheme_missing"),
+    (APP, "//app.example.org/oauth/callback", "scheme_missing"),
+    (LOCAL, "localhost:3000/cb", "scheme_missing"),
+    (OWN, "com.example.app://callback", "scheme_slashes"),
+    ("com.example.app://callback", OWN, "scheme_slashes"),
+    (APP, "https://App.Example.org/oauth/callback", "host_case"),
+    (APP, "HTTPS://app.example.org/oauth/callback", "host_case"),
+    (APP, "https://www.app.example.org/oauth/callback", "www"),
+    ("https://www.example.org/cb", "https://example.org/cb", "www"),
+    (LOCAL, "http://127.0.0.1:3000/cb", "loopback"),
+    ("http://127.0.0.1:3000/cb", LOCAL, "loopback"),
+    (LOCAL, "http://[::1]:3000/cb", "loopback"),
+    (LOCAL, "http://0.0.0.0:3000/cb", "loopback"),
+    (LOCAL, "http://localhost:3001/cb", "port"),
+    (APP, "https://app.example.org:8443/oauth/callback", "port"),
+    (LOCAL, "http://localhost/cb", "port_missing"),
+    (APP, "https://app.example.org:443/oauth/callback", "default_port"),
+    (APP, "https://app.example.org/oauth/callback/", "slash"),
+    ("https://app.example.org/cb/", "https://app.example.org/cb", "slash"),
+    (APP, "https://app.example.org", "path_missing"),
+    (APP, "https://app.example.org/", "path_missing"),
+    (APP, "https://app.example.org/oauth/callback/google", "path_longer"),
+    (APP, "https://app.example.org/oauth", "path_shorter"),
+    (APP, "https://app.example.org/OAuth/Callback", "path_case"),
+    (APP, "https://app.example.org/oauth/calback", "path_typo"),
+    (APP, "https://app.example.org/oauth/callabck", "path_typo"),
+    (APP, "https://app.example.org/oauth2/callback", "path_typo"),
+    (APP, "https://app.exmaple.org/oauth/callback", "host_typo"),
+    (APP, "https://api.example.org/oauth/callback", "host_typo"),
+    (APP, "https://staging.example.org/oauth/callback", "subdomain"),
+    (APP, "https://app.example.org./oauth/callback", "host_dot"),
+    (APP, "https://user:pw@app.example.org/oauth/callback", "userinfo"),
+    (APP, "https://app.example.org/oauth/callback?state=abc", "query"),
+    ("https://app.example.org/cb?tenant=1", "https://app.example.org/cb", "query"),
+    (APP, "https://app.example.org/oauth/callback#", "fragment"),
+    (APP, "https://app.example.org/oauth/callback#/done", "fragment"),
+    (APP, "https://app.example.org/oauth%2Fcallback", "percent"),
+    (APP, "https%3A%2F%2Fapp.example.org%2Foauth%2Fcallback", "encoded_twice"),
+    (APP, "https://app.example.org/oauth/../oauth/callback", "dots"),
+    (APP, "https://app.example.org//oauth/callback", "double_slash"),
+    (APP, " https://app.example.org/oauth/callback\r\n", "whitespace"),
+    (APP, "https://app.example.org/oauth/callback\u200b", "whitespace"),
+    ("https://app.example.org/a%20b", "https://app.example.org/a b", "percent"),
+    (APP, '"https://app.example.org/oauth/callback"', "quotes"),
+    (APP, "<https://app.example.org/oauth/callback>", "quotes"),
+    ("https://xn--bcher-kva.example/cb", "https://bücher.example/cb", "idn"),
+    (APP, "https://evil.test/steal", "another_host"),
+    (APP, "https://app.example.org/login/finish", "path"),
+    (APP, "http://app.example.org/oauth/calback", "scheme path_typo"),
+    (APP, "", "another_host"),
+]
+
+
+@pytest.mark.parametrize(("registered", "sent", "classes"), PAIRS)
+def test_the_classes_of_a_difference(registered: str, sent: str, classes: str) -> None:
+    found = compare(sent, ["https://other.test/somewhere", registered])
+    assert set(found.differs) == set(classes.split())
+    assert found.nearest == ("" if classes == "another_host" else registered)
+    assert reason(found.differs).endswith(".")
+
+
+def test_the_nearest_of_several_is_meant_and_ties_are_counted() -> None:
+    both = [APP, "https://app.example.org/oauth/callback/google", "https://staging.example.org/oauth/callback"]
+    assert compare("https://app.example.org/oauth/callback/gogle", both).nearest == both[1]
+    found = compare("https://app.example.org/cb3", ["https://app.example.org/cb1", "https://app.example.org/cb2"])
+    assert (found.nearest, found.ties) == ("https://app.example.org/cb1", 2)
+    assert compare("anything", []) == ("", ("another_host",), 0)
+
+
+def test_each_class_is_in_a_pair_and_has_a_reason() -> None:
+    assert {name for *_, classes in PAIRS for name in classes.split()} == WEIGHTS.keys()
+    assert all(reason([name]) for name in WEIGHTS)
+
+
+def test_what_may_be_a_credential_is_masked() -> None:
+    assert masked("https://user:pw@h.example:8/p?code=c&a=&b#token") == "https://…@h.example:8/p?code=…&a=…&b#…"
+    assert masked("https://h.example/p?secret") == "https://h.example/p?…"
+    assert masked("/p\x00\ud800") == "/p??"
+    assert len(masked("https://h.example/" + "a" * 100_000)) == 500
+
+
+@given(st.text(st.characters(), max_size=200))
+def test_no_text_is_too_odd(text: str) -> None:
+    masked(text)
+    reason(compare(text, [APP, LOCAL, OWN]).differs)
+
+
+@pytest.mark.parametrize("registered", sorted({registered for registered, *_ in PAIRS}))
+def test_nothing_differs_between_an_address_and_itself(registered: str) -> None:
+    assert compare(registered, [APP, registered]) == (registered, (), 1 + (registered == APP))
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        "https://app.example.org/" + "ab" * 50_000,
+        "%" * 100_000,
+        "https://" + "a." * 50_000,
+        "https://app.example.org" + "/.." * 30_000,
+        "https://app.example.org/" + "a" * 489,
+        "//" * 50_000,
+        "https://app.example.org/" + "%41" * 650,
+    ],
+)
+def test_the_work_is_bounded(sent: str) -> None:
+    registered = [f"https://app.example.org/{'a' * number}b{'a' * (489 - number)}" for number in range(50)]
+    began = time.process_time()
+    compare(sent, registered)
+    masked(sent)
+    assert time.process_time() - began < 0.5
