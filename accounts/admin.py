@@ -9,7 +9,7 @@ from django import forms
 from django.apps import apps
 from django.contrib import admin, messages
 from django.contrib.auth.forms import SetPasswordMixin
-from django.contrib.auth.models import Permission
+from django.contrib.auth.models import Group, Permission
 from django.contrib.contenttypes.models import ContentType
 from django.core.exceptions import ValidationError
 from django.db import transaction
@@ -19,7 +19,7 @@ from django.shortcuts import redirect
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
-from accounts import administrators
+from accounts import administrators, groups
 from accounts.admin_site import ModelAdmin
 from accounts.mail import account_mails
 from accounts.models import User
@@ -65,7 +65,20 @@ class PersonForm(forms.ModelForm):  # type: ignore[type-arg]
 
     class Meta:
         model = User
-        fields = ("nickname", "is_active", *PRIVILEGES)
+        fields = ("nickname", "is_active", "groups", *PRIVILEGES)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        """The groups that are offered are those that this administrator may choose; of others the person stays a
+        member.
+        """
+        super().__init__(*args, **kwargs)
+        if "groups" in self.fields:
+            offered = self.fields["groups"].queryset  # type: ignore[attr-defined]
+            self.initial["groups"] = list(self.instance.groups.filter(pk__in=offered))
+
+    def clean_groups(self) -> list[Group]:
+        offered = self.fields["groups"].queryset  # type: ignore[attr-defined]
+        return [*self.cleaned_data["groups"], *self.instance.groups.exclude(pk__in=offered)]
 
     def clean(self) -> dict[str, Any] | None:
         """Refuse to demote or deactivate the last administrator. Runs in the transaction of the page."""
@@ -83,6 +96,47 @@ class PermissionField(forms.ModelMultipleChoiceField):  # type: ignore[type-arg]
         return gettext(obj.name)
 
 
+def _shown_permissions(site: admin.AdminSite) -> QuerySet[Permission]:
+    """The permissions of the models that are registered in Django admin."""
+    shown = ContentType.objects.get_for_models(*filter(site.is_registered, apps.get_models()))
+    return Permission.objects.filter(content_type__in=shown.values())
+
+
+@admin.register(Group)
+class GroupAdmin(ModelAdmin):
+    """Groups with permissions are changed and deleted by superusers only, and only they give a group permissions."""
+
+    search_fields = ("name",)
+    ordering = ("name",)
+    filter_horizontal = ("permissions",)
+
+    def has_change_permission(self, request: HttpRequest, obj: Group | None = None) -> bool:
+        return self._may_manage(request, obj) and super().has_change_permission(request, obj)
+
+    def has_delete_permission(self, request: HttpRequest, obj: Group | None = None) -> bool:
+        return self._may_manage(request, obj) and super().has_delete_permission(request, obj)
+
+    @staticmethod
+    def _may_manage(request: HttpRequest, group: Group | None) -> bool:
+        return request.user.is_superuser or group is None or not group.permissions.exists()
+
+    def get_fields(self, request: HttpRequest, obj: Group | None = None) -> tuple[str, ...]:
+        return ("name", "permissions") if request.user.is_superuser else ("name",)
+
+    def formfield_for_manytomany(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
+        kwargs.update(queryset=_shown_permissions(self.admin_site), form_class=PermissionField)
+        return super().formfield_for_manytomany(db_field, request, **kwargs)
+
+    def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
+        """The people who leave, as a number: a group may have all of them."""
+        people = User.objects.filter(groups__in=objs).distinct().count()
+        return [str(group) for group in objs], {_("groups"): len(objs), _("people"): people}, set(), []
+
+    def get_actions(self, request: HttpRequest) -> dict[str, Any]:
+        """Without the action that deletes many: it does not ask for each group whether it has permissions."""
+        return {}
+
+
 @admin.register(User)
 class UserAdmin(ModelAdmin):
     list_display = ("email", "nickname", "is_verified", "is_active", "is_staff", "created_at")
@@ -91,10 +145,11 @@ class UserAdmin(ModelAdmin):
     ordering = ("email",)
     saved_elsewhere = frozenset({"is_active"})  # by `set_active`
     actions = ("confirm_addresses",)
-    filter_horizontal = ("user_permissions",)
+    filter_horizontal = ("groups", "user_permissions")
     readonly_fields = ("id", "email", "email_verified_at", "created_at", "last_login")
     fieldsets = (
         (None, {"fields": ("id", "email", "email_verified_at", "nickname", "is_active")}),
+        (_("Groups"), {"fields": ("groups",)}),
         (_("Administration"), {"fields": PRIVILEGES}),
         (_("Dates"), {"fields": ("created_at", "last_login")}),
     )
@@ -133,10 +188,12 @@ class UserAdmin(ModelAdmin):
         return super().get_form(request, obj, change, **kwargs)
 
     def formfield_for_manytomany(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
-        """Offer only the permissions of models that are registered in Django admin."""
-        shown = ContentType.objects.get_for_models(*filter(self.admin_site.is_registered, apps.get_models()))
-        kwargs["queryset"] = Permission.objects.filter(content_type__in=shown.values())
-        kwargs["form_class"] = PermissionField
+        """Offer the permissions of registered models, and the groups that this administrator may choose."""
+        if db_field.name == "groups":
+            kwargs["queryset"] = Group.objects.all() if request.user.is_superuser else groups.without_permissions()
+            kwargs["help_text"] = _("Groups say who may use an application.")
+        else:
+            kwargs.update(queryset=_shown_permissions(self.admin_site), form_class=PermissionField)
         return super().formfield_for_manytomany(db_field, request, **kwargs)
 
     def save_model(self, request: HttpRequest, obj: User, form: Any, change: bool) -> None:

@@ -79,6 +79,14 @@ class OAuthFault(Fault):
         "Confirm once more.",
     )
 
+    # Authorize: answered by a page of its own, whose link leads to the callback address with the error
+    NOT_ADMITTED = (
+        403,
+        "access_denied",
+        "The application is for certain people only, and this person is not one of them.",
+        "Only the operator of this service can change that.",
+    )
+
     # Authorize: sent to the callback address
     RESPONSE_TYPE = (
         400,

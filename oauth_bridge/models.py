@@ -18,6 +18,7 @@ import uuid
 from typing import Any, ClassVar
 
 from django.conf import settings
+from django.contrib.auth.models import Group
 from django.db import models
 from django.urls import reverse
 from django.utils import timezone
@@ -75,6 +76,10 @@ class Application(AbstractApplication):
     )
     is_trusted = models.BooleanField(_("trusted"), default=False)
     is_enabled = models.BooleanField(_("enabled"), default=True)
+    # Only people in `groups` may use it (D23). `storage.applications.set_groups` writes both.
+    is_restricted = models.BooleanField(_("only for people in chosen groups"), default=False, db_default=False)
+    # No constraint: the last release, which does not know the table, can still delete an application during an upgrade.
+    groups = models.ManyToManyField(Group, verbose_name=_("groups"), related_name="+", blank=True, db_constraint=False)
     credentials_version = models.IntegerField(default=0, db_default=0, editable=False)
 
     # Fields of the toolkit's model that this service does not offer or stores in another table.

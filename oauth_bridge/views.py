@@ -28,7 +28,7 @@ from oauth_bridge.consent.request import FIELD_NAME, PendingRequest
 from oauth_bridge.errors import OAuthFault
 from oauth_bridge.models import Application
 from oauth_bridge.protocol import authorization_header, authorization_request, userinfo
-from oauth_bridge.storage import activity_counts, codes
+from oauth_bridge.storage import activity_counts, admission, codes
 
 if TYPE_CHECKING:
     from accounts.models import User
@@ -98,7 +98,7 @@ def check_method(request: HttpRequest, methods: tuple[str, ...]) -> None:
 
 
 class AuthorizeView(BaseAuthorizationView):
-    """Verifies the request, then asks for a sign-in, then for consent. Specification 4.1, 4.2; D3 to D9."""
+    """Verifies the request, then asks for a sign-in, then for consent. Specification 4.1, 4.2; D3 to D9, D23."""
 
     scopes: list[str]
     credentials: VerifiedRequest
@@ -141,6 +141,8 @@ class AuthorizeView(BaseAuthorizationView):
 
     def get(self, request: HttpRequest) -> HttpResponse:
         query = self.credentials.query
+        if not admission.is_admitted(self.person, self.application):
+            return self._turn_away()
         if self.person.email_verified_at is None:
             self._report(OAuthFault.NO_VERIFIED_EMAIL)
             return pages.address_not_confirmed(request, self.application, self.pending)
@@ -166,6 +168,8 @@ class AuthorizeView(BaseAuthorizationView):
             codes.refuse_redeemed(UUID(self.pending.attempt), self.pending.person_id)
             self._report(OAuthFault.CONSENT_PAGE_OUTDATED)
             return pages.ask_again(self.pending)
+        if not admission.is_admitted(self.person, self.application):
+            return self._turn_away()
         if decision != "allow" or self.person.email_verified_at is None:
             return HttpResponseRedirect(pages.authorize_path(self.pending), status=303)
         answer = self._lead_back(allow=True)
@@ -177,10 +181,23 @@ class AuthorizeView(BaseAuthorizationView):
             remembered.record(self.person, self.application)
         return answer
 
+    def _turn_away(self) -> HttpResponse:
+        """The page for a person who may not use the application. A code from before is deleted. D23.
+
+        Raises AlreadyRedeemed: the application has had its answer to this request (D8).
+        """
+        codes.discard(UUID(self.pending.attempt), self.person.pk)
+        error = self._error(OAuthFault.NOT_ADMITTED)
+        url = responses.callback_error_url(self.pending.redirect_uri, error, self.pending.state)
+        return pages.not_admitted(self.request, self.application, self.pending, url)
+
     def _report(self, fault: OAuthFault) -> None:
         """For an error that a page or a redirect of this service answers."""
+        errors.report(self._error(fault))
+
+    def _error(self, fault: OAuthFault) -> RequestError:
         error = RequestError(fault).about(client=self.application, person=self.request.user.pk)
-        errors.report(error.about(attempt=self.pending.attempt))
+        return error.about(attempt=self.pending.attempt)
 
     def _lead_back(self, *, allow: bool, by_page: bool = False) -> HttpResponse:
         scope = " ".join(self.scopes)

@@ -53,6 +53,7 @@ class ExportView(AccountPageMixin, TemplateView):
         return {
             "sub": person.pk,
             **{name: getattr(person, name) for name in _COLUMNS},
+            "groups": sorted(person.groups.values_list("name", flat=True)),
             "picture_png_base64": base64.b64encode(picture).decode() if picture else None,
             "factors": factors.described(person),
             "entries_of_each_list_at_most": ENTRIES,

@@ -34,11 +34,12 @@ class ApplicationAdmin(ModelAdmin):
     form = ApplicationForm
     view_on_site = False
     list_display = ["name", "client_id", "host", "client_type", "is_trusted", "is_enabled", "created"]
-    list_filter = ["is_enabled", "is_trusted", "client_type"]
+    list_filter = ["is_enabled", "is_trusted", "is_restricted", "client_type"]
     search_fields = ["name", "client_id", "homepage", "redirect_uris"]
     actions = ["disable", "enable"]
     readonly_fields = ["client_id", "created", "updated"]
-    saved_elsewhere = frozenset({"is_enabled"})
+    filter_horizontal = ["groups"]
+    saved_elsewhere = frozenset({"is_enabled", "is_restricted"})
     saved_with_form = frozenset({"logo", "updated"})
     fieldsets = [
         (
@@ -47,6 +48,7 @@ class ApplicationAdmin(ModelAdmin):
         ),
         (gettext_lazy("Addresses of the sign-in"), {"fields": ["redirect_uris", "initiate_login_uri"]}),
         (gettext_lazy("What it may do"), {"fields": ["client_type", "is_trusted", "is_enabled"]}),
+        (gettext_lazy("Who may use it"), {"fields": ["is_restricted", "groups"]}),
         (gettext_lazy("Registration"), {"fields": ["client_id", "created", "updated"]}),
     ]
 
@@ -103,6 +105,11 @@ class ApplicationAdmin(ModelAdmin):
             for other in look_alikes.find(obj.name, obj.pk):
                 text = _("People could take “%(other)s” for this one.") % {"other": other.name}
                 self.message_user(request, text, messages.WARNING)
+
+    def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
+        """Save the groups only if who may use it was changed: one that lost its groups stays closed (D23)."""
+        if {"is_restricted", "groups"} & set(form.changed_data):
+            applications.set_groups(form.instance, form.cleaned_data["groups"])
 
     def get_urls(self) -> list[URLPattern]:
         secret = path(

@@ -68,7 +68,10 @@ class ApplicationForm(forms.ModelForm):  # type: ignore[type-arg]
             "client_type",
             "is_trusted",
             "is_enabled",
+            "is_restricted",
+            "groups",
         ]
+        labels = {"is_restricted": gettext_lazy("Only people in these groups"), "groups": gettext_lazy("Groups")}
         widgets = {"redirect_uris": AdminTextareaWidget(attrs={"rows": 4, **ADDRESS})}
         help_texts = {
             "operator": gettext_lazy("The organisation or person that runs it. People see this on the consent page."),
@@ -82,6 +85,11 @@ class ApplicationForm(forms.ModelForm):  # type: ignore[type-arg]
                 "The addresses of a trusted application are changed by those who may set this."
             ),
             "is_enabled": gettext_lazy("Switched off, its codes and access tokens are refused at once."),
+            "is_restricted": gettext_lazy(
+                "Others are told so and led back, and their codes and access tokens are refused at once. "
+                "Without the tick everybody may use it."
+            ),
+            "groups": gettext_lazy("Put people into groups on their own pages. One of these groups is enough."),
         }
 
     def clean(self) -> dict[str, Any]:
@@ -95,7 +103,17 @@ class ApplicationForm(forms.ModelForm):  # type: ignore[type-arg]
                 )
             except ValidationError as problem:
                 self.add_error("name", problem)
+        if {"is_restricted", "groups"} & set(self.changed_data):
+            self._check_groups()
         return self.cleaned_data
+
+    def _check_groups(self) -> None:
+        """The tick and the groups must agree, so that nobody opens or closes an application by half a change."""
+        is_restricted, groups = self.cleaned_data.get("is_restricted"), self.cleaned_data.get("groups")
+        if is_restricted and groups is not None and not groups:
+            self.add_error("groups", _("Choose at least one group, or let everybody use it."))
+        if groups and not is_restricted:
+            self.add_error("is_restricted", _("Tick this, or choose no group: then everybody may use it."))
 
     def clean_new_logo(self) -> bytes | None:
         upload = self.cleaned_data["new_logo"]

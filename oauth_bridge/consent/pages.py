@@ -14,7 +14,9 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from accounts import return_path
+from accounts.account_page import person_context
 from accounts.profile.shown_claims import shown_claims
+from config.infrastructure import references
 from config.infrastructure.hosts import LOOPBACK_HOSTS
 from oauth_bridge import responses
 from oauth_bridge.consent import remembered
@@ -178,6 +180,23 @@ def address_not_confirmed(request: HttpRequest, application: Application, pendin
         },
     }
     return render(request, "oauth_bridge/stopped.html", context, status=403)
+
+
+def not_admitted(request: HttpRequest, application: Application, pending: PendingRequest, url: str) -> HttpResponse:
+    """The page for a person who may not use the application, with a link to `url`, the callback with the error. D23.
+
+    It says which account is meant: somebody who has two of them may be signed in with the wrong one.
+    """
+    context = {
+        "application": application.caption,
+        "person": person_context(cast("User", request.user)),
+        "url": url,
+        "reference": references.current.get(),
+        "switch_account_url": switch_account_url(pending, application),
+        "switch_next": authorize_path(pending),
+        "language_next": authorize_path(pending),
+    }
+    return render(request, "oauth_bridge/not_admitted.html", context, status=403)
 
 
 def _sign_in_caption(application: Application) -> dict[str, str]:

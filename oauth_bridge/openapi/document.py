@@ -46,6 +46,7 @@ CALLBACK = (
     OAuthFault.REPEATED,
     OAuthFault.RESPONSE_TYPE,
     OAuthFault.REFUSED,
+    OAuthFault.NOT_ADMITTED,
     OAuthFault.CHALLENGE_NEEDED,
     OAuthFault.CHALLENGE_METHOD,
     OAuthFault.CHALLENGE_MALFORMED,
@@ -155,7 +156,9 @@ def _authorize() -> Json:
             **parts.failures(AUTHORIZE, allow="GET, HEAD, POST", pages=True),
             "200": parts.page("A page for the person, to agree or to go on."),
             "302": parts.callback(CALLBACK),
-            "403": parts.page("A page for the person, whose e-mail address is not confirmed."),
+            "403": parts.page(
+                "A page for the person, who may not use the application, or whose e-mail address is not confirmed."
+            ),
         },
     }
 

@@ -5,6 +5,9 @@ The only writer of their rows except the form of Django admin.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
+from django.contrib.auth.models import Group
 from django.db import transaction
 from django.db.models import F
 from django.utils import timezone
@@ -32,7 +35,7 @@ def find(client_id: str) -> Application | None:
 
 @transaction.atomic
 def register(
-    *, name: str, redirect_uris: list[str], homepage: str = "", is_trusted: bool = False
+    *, name: str, redirect_uris: list[str], homepage: str = "", is_trusted: bool = False, groups: Collection[Group] = ()
 ) -> tuple[Application, str]:
     """A saved application and its client secret, which is not stored.
 
@@ -44,6 +47,8 @@ def register(
     application.full_clean()
     look_alikes.refuse(name, is_trusted=is_trusted)
     application.save()
+    if groups:
+        set_groups(application, groups)
     events.write(Event.APPLICATION_REGISTERED, client_id=application.client_id)
     return application, client_secrets.rotate(application).secret
 
@@ -58,3 +63,14 @@ def set_enabled(application: Application, is_enabled: bool) -> None:
         event = Event.APPLICATION_SWITCHED_ON if is_enabled else Event.APPLICATION_SWITCHED_OFF
         events.write(event, client_id=application.client_id)
     application.refresh_from_db(fields=["is_enabled", "credentials_version", "updated"])
+
+
+@transaction.atomic
+def set_groups(application: Application, groups: Collection[Group]) -> None:
+    """Only people in one of the groups may use the application from now on; without groups, everybody may. D23.
+
+    Codes and tokens of others are refused at once, and accepted again if they may use it again before they expire.
+    """
+    application.is_restricted = bool(groups)
+    application.save(update_fields=["is_restricted", "updated"])
+    application.groups.set(groups)

@@ -25,6 +25,7 @@ from oauth_bridge.models import AccessToken, Application, AuthorizationCode
 from oauth_bridge.random_values import digest_of, is_well_formed, new_credential
 from oauth_bridge.redirect_uri_differences import quoted_for_description
 from oauth_bridge.storage import tokens
+from oauth_bridge.storage.admission import admits
 from oauth_bridge.storage.tokens import APPLICATIONS, PEOPLE, STORED
 
 if TYPE_CHECKING:
@@ -146,7 +147,8 @@ REDEEM = f"""
        AND EXISTS (SELECT 1 FROM {PEOPLE} u
                     WHERE u.id = user_id AND u.is_active AND u.credentials_version = person_version)
        AND EXISTS (SELECT 1 FROM {APPLICATIONS} a
-                    WHERE a.id = application_id AND a.credentials_version = application_version)
+                    WHERE a.id = application_id AND a.credentials_version = application_version
+                      AND {admits("a", f"{CODES}.user_id")})
        AND redirect_uri = coalesce(%(redirect_uri)s, redirect_uri)
  RETURNING {REDEEMED.columns(CODES)}
 """  # noqa: S608
@@ -162,6 +164,7 @@ FIND_CODE = f"""
            c.token_digest, u.is_active AS person_is_active,
            CASE WHEN c.person_version <> u.credentials_version THEN 'code_ended_person'
                 WHEN a.id IS NULL OR c.application_version <> a.credentials_version THEN 'code_ended_application'
+                WHEN NOT {admits("a", "c.user_id")} THEN 'code_ended_group'
            END AS ended_by
       FROM {CODES} c JOIN {PEOPLE} u ON u.id = c.user_id LEFT JOIN {APPLICATIONS} a ON a.id = c.application_id
      WHERE c.digest = %(digest)s
@@ -197,7 +200,7 @@ def redeem(form: dict[str, str], application_id: int, token: str) -> Redemption 
 
     `explain` finds the reason. `form` contains `code`, and `code_verifier` and `redirect_uri` if they were sent.
 
-    Specification 3.1, 3.2; D10, D13, D14, D17; RFC 7636 §4.6. Lifetime of the token: 3,600 seconds.
+    Specification 3.1, 3.2; D10, D13, D14, D17, D23; RFC 7636 §4.6. Lifetime of the token: 3,600 seconds.
     """
     now = timezone.now()
     values = {
@@ -223,7 +226,7 @@ def explain(form: dict[str, str], application_id: int) -> Refusal | None:
     """The reason why `redeem` returned None; None when there is none. Only reads.
 
     The code_verifier is checked before a replay is: a person who has read a code, but has no verifier, must not revoke
-    the token that was issued for the code. D9, D13, D14, D17.
+    the token that was issued for the code. D9, D13, D14, D17, D23.
     """
     verifier = form.get("code_verifier", "")
     row = next(iter(AuthorizationCode.objects.raw(FIND_CODE, {"digest": digest_of(form["code"])})), None)

@@ -19,6 +19,7 @@ from config.infrastructure.sql import Rows, as_uuid, fetch_one
 from oauth_bridge.errors import OAuthFault
 from oauth_bridge.models import AccessToken, Application
 from oauth_bridge.random_values import digest_of
+from oauth_bridge.storage.admission import admits
 
 if TYPE_CHECKING:
     from accounts.models import User
@@ -48,6 +49,7 @@ READ = f"""
       FROM {TOKENS} t JOIN {PEOPLE} u ON u.id = t.user_id JOIN {APPLICATIONS} a ON a.id = t.application_id
      WHERE t.digest = %(digest)s AND t.expires_at > %(now)s AND t.revoked_at IS NULL AND u.is_active AND a.is_enabled
        AND t.person_version = u.credentials_version AND t.application_version = a.credentials_version
+       AND {admits("a", "u.id")}
 """  # noqa: S608 - names of tables and columns only
 
 FIND_TOKEN = f"""
@@ -56,6 +58,7 @@ FIND_TOKEN = f"""
                 WHEN u.id IS NULL OR NOT u.is_active THEN 'person_deactivated'
                 WHEN t.person_version <> u.credentials_version THEN 'token_ended_person'
                 WHEN a.id IS NULL OR t.application_version <> a.credentials_version THEN 'token_ended_application'
+                WHEN NOT {admits("a", "u.id")} THEN 'token_ended_group'
                 WHEN NOT a.is_enabled THEN 'client_disabled'
            END AS ended_by
       FROM {TOKENS} t LEFT JOIN {PEOPLE} u ON u.id = t.user_id LEFT JOIN {APPLICATIONS} a ON a.id = t.application_id
@@ -82,9 +85,9 @@ def lifetime() -> timedelta:
 def read(token: str) -> Bearer:
     """The person and the application of a valid token. One statement; a second one to explain a refusal.
 
-    Specification 3.3, 3.4; D14, D17.
+    Specification 3.3, 3.4; D14, D17, D23.
     Raises RequestError: the token is unknown, expired or revoked; or its person or application is deactivated, or the
-    credentials of one of them have ended since the token was issued.
+    credentials of one of them have ended since the token was issued; or the person may not use the application now.
     """
     now = timezone.now()
     row = fetch_one(READ, digest=digest_of(token), now=now)

@@ -196,6 +196,13 @@ DECISIONS = {
     "D22.preflight": "They answer preflights, naming Authorization and Content-Type.",
     "D22.uncounted": "A preflight counts against no limit.",
     "D22.pages": "No page and no path under authorize allows another origin.",
+    "D23.everybody": "Everybody may use an application for which no groups are chosen.",
+    "D23.members": "A person in one of the chosen groups may use the application.",
+    "D23.page": "Others meet a page that says so by the application's name and leads back with access_denied.",
+    "D23.always": "It holds for trusted applications, remembered consents, and pages that were open before.",
+    "D23.leaving": "Leaving the groups ends codes and tokens at once, and so does choosing groups, for all others.",
+    "D23.superuser": "Only superusers decide who is in a group with permissions, and which permissions a group has.",
+    "D23.deleted": "Once its groups are deleted, nobody may use the application.",
 }
 
 OPERATOR = {
@@ -207,6 +214,7 @@ OPERATOR = {
     "O.workers": "More than one worker without REDIS_URL stops the start with a sentence that says so.",
     "O.quickstart": "manage.py quickstart makes a demo and serves; it is safe to run again.",
     "O.application.create": "manage.py application create prints client_id, client_secret, name and redirect_uris.",
+    "O.application.set": "application set --group and create --group choose who may use it, replacing what was chosen.",
     "O.application.trusted": "--trusted registers an application without a consent page.",
     "O.application.list": "manage.py application list.",
     "O.application.show": "manage.py application show.",

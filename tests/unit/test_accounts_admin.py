@@ -261,13 +261,17 @@ def test_only_permissions_for_what_is_shown_are_offered(admin_client: Client, he
     offered = [str(label) for _value, label in page.context["adminform"].form.fields["user_permissions"].choices]
     assert sorted(offered) == [
         "Can add application",
+        "Can add group",
         "Can add person",
         "Can change application",
+        "Can change group",
         "Can change person",
         "Can delete application",
+        "Can delete group",
         "Can delete person",
         "Can make new client secrets",
         "Can mark applications as trusted",
         "Can view application",
+        "Can view group",
         "Can view person",
     ]

@@ -141,6 +141,7 @@ CODES: dict[str, tuple[OAuthFault, Callable[[Issued], object], dict[str, str]]] 
     "person_deactivated": (OAuthFault.CODE_PERSON_AWAY, lambda code: end_person(code, is_active=False), {}),
     "code_ended_person": (OAuthFault.CODE_REVOKED, lambda code: end_person(code, credentials_version=7), {}),
     "code_ended_application": (OAuthFault.CODE_REVOKED, lambda code: end_application(code, credentials_version=7), {}),
+    "code_ended_group": (OAuthFault.CODE_REVOKED, lambda code: end_application(code, is_restricted=True), {}),
     "code_redirect_uri": (OAuthFault.CODE_REDIRECT_URI, lambda code: None, {"redirect_uri": "https://x.example/"}),
 }
 
@@ -174,6 +175,7 @@ TOKENS: dict[str, tuple[OAuthFault, Callable[[Issued], object]]] = {
     "person_deactivated": (OAuthFault.TOKEN_REVOKED, lambda token: end_person(token, is_active=False)),
     "token_ended_person": (OAuthFault.TOKEN_REVOKED, lambda token: end_person(token, credentials_version=7)),
     "token_ended_application": (OAuthFault.TOKEN_REVOKED, lambda token: end_application(token, credentials_version=7)),
+    "token_ended_group": (OAuthFault.TOKEN_REVOKED, lambda token: end_application(token, is_restricted=True)),
     "client_disabled": (OAuthFault.TOKEN_REVOKED, lambda token: end_application(token, is_enabled=False)),
 }
 

@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import NamedTuple
 
 import pytest
+from django.contrib.auth.models import Group
 from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 
 from oauth_bridge.models import AccessToken, Application, AuthorizationCode
 from oauth_bridge.random_values import new_credential
-from oauth_bridge.storage import codes
+from oauth_bridge.storage import applications, codes
 from tests.factories import ApplicationFactory, CodeFactory, Issued
 
 VERIFIER = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"
@@ -31,6 +32,8 @@ class Drawn(NamedTuple):
     is_person_active: bool
     is_person_ended: bool
     is_application_ended: bool
+    is_restricted: bool
+    is_member: bool
     is_application_there: bool
     is_own: bool
     is_known: bool
@@ -45,6 +48,8 @@ OTHERS: dict[str, list[object]] = {
     "is_person_active": [False],
     "is_person_ended": [True],
     "is_application_ended": [True],
+    "is_restricted": [True],
+    "is_member": [True],
     "is_application_there": [False],
     "is_own": [False],
     "is_known": [False],
@@ -64,6 +69,8 @@ def requests(draw: st.DrawFn) -> Drawn:
         is_person_active=True,
         is_person_ended=False,
         is_application_ended=False,
+        is_restricted=False,
+        is_member=False,
         is_application_there=True,
         is_own=True,
         is_known=True,
@@ -85,6 +92,9 @@ def stored(drawn: Drawn) -> Issued:
     type(row.user).objects.filter(pk=row.user.pk).update(
         is_active=drawn.is_person_active, credentials_version=int(drawn.is_person_ended)
     )
+    chosen, other = (Group.objects.create(name=name) for name in ("chosen", "other"))
+    applications.set_groups(row.application, [chosen] if drawn.is_restricted else [])
+    row.user.groups.set([chosen, other] if drawn.is_member else [other])
     Application.objects.filter(pk=row.application_id).update(credentials_version=int(drawn.is_application_ended))
     if not drawn.is_application_there:
         Application.objects.filter(pk=row.application_id)._raw_delete("default")

@@ -14,17 +14,19 @@ from django.core.management.base import BaseCommand, CommandError
 from django.core.validators import validate_email
 from django.db import DataError, IntegrityError, transaction
 
+from accounts import groups
 from accounts.administrators import LastAdministrator
 from accounts.factors.adapter import remove_all
 from accounts.models import User, normalise_email
 from accounts.sessions.credential_changes import set_active, set_password
 from accounts.sign_in import who_may_sign_up
 from accounts.sign_in.verification import mark_verified
+from config.infrastructure.command_errors import command_error
 from config.infrastructure.validators import refuse_control_characters
 
 
 class Command(BaseCommand):
-    help = "Create, activate or deactivate a person's account, or set its password."
+    help = "Create, change, activate or deactivate a person's account, or set its password."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
@@ -36,9 +38,17 @@ class Command(BaseCommand):
             "remove-factors", help="remove second factor and passkeys of a person who lost them; sign out everywhere"
         )
         invite = actions.add_parser("invite", help="print a link with which the owner of the address may sign up")
+        change = actions.add_parser("set", help="change what is given; the rest stays")
+        change.add_argument(
+            "--group",
+            action="append",
+            dest="groups",
+            metavar="NAME",
+            help="put the person into this group; may be repeated, and replaces all; '' leaves none",
+        )
         activate = actions.add_parser("activate", help="let a deactivated account in again")
         deactivate = actions.add_parser("deactivate", help="keep an account out and sign it out everywhere")
-        for action in (create, invite, new_password, factors, activate, deactivate):
+        for action in (create, invite, new_password, factors, change, activate, deactivate):
             action.add_argument("email", metavar="EMAIL")
             action.add_argument("--json", action="store_true", dest="as_json", help="answer in JSON")
         for action in (create, new_password):
@@ -52,7 +62,10 @@ class Command(BaseCommand):
         with transaction.atomic():
             user, sentence = method(options)
         if options["as_json"]:
-            self.stdout.write(json.dumps({"sub": str(user.pk), "email": user.email, "nickname": user.nickname}))
+            described: dict[str, Any] = {"sub": str(user.pk), "email": user.email, "nickname": user.nickname}
+            if options["action"] == "set":
+                described["groups"] = sorted(user.groups.values_list("name", flat=True))
+            self.stdout.write(json.dumps(described, ensure_ascii=False))
         else:
             self.stdout.write(sentence)
 
@@ -80,6 +93,17 @@ class Command(BaseCommand):
         user = _person(options)
         remove_all(user)
         return user, f"{user.email} signs in with the password alone now, and is signed out everywhere."
+
+    def _set(self, options: dict[str, Any]) -> tuple[User, str]:
+        user = _person(options)
+        if options["groups"] is None:
+            raise CommandError("Nothing to change was given. See `account set --help`.")
+        try:
+            chosen = groups.named(options["groups"])
+        except ValidationError as error:
+            raise command_error(error) from error
+        user.groups.set(chosen)
+        return user, f"{user.email} is in {', '.join(group.name for group in chosen) or 'no group'} now."
 
     def _activate(self, options: dict[str, Any]) -> tuple[User, str]:
         user = _person(options)

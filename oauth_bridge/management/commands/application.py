@@ -11,8 +11,11 @@ from typing import Any
 
 from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError
+from django.db import transaction
 
+from accounts import groups
 from config.infrastructure import events
+from config.infrastructure.command_errors import command_error
 from config.infrastructure.events import Event
 from oauth_bridge.management import activity_listing
 from oauth_bridge.models import Application, ApplicationSecret
@@ -32,11 +35,13 @@ class Command(BaseCommand):
         create.add_argument("--redirect-uri", action="append", required=True, dest="redirect_uris", metavar="URI")
         create.add_argument("--homepage", default="", metavar="URL")
         create.add_argument("--trusted", action="store_true", help="people are not asked (no consent page)")
+        _add_group(create)
         activity = actions.add_parser("activity", help="the steps of sign-ins, the newest first, and what to change")
         activity_listing.add_arguments(activity)
         every = [create, activity, actions.add_parser("list", help="all applications")]
         for action, text in {
             "show": "one application",
+            "set": "change what is given; the rest stays",
             "rotate-secret": "make a new secret and print it, once; the old one keeps working for a while",
             "disable": "disable it; its codes and tokens end at once",
             "enable": "enable it again; its earlier codes and tokens stay invalid",
@@ -45,6 +50,8 @@ class Command(BaseCommand):
             one = actions.add_parser(action, help=text)
             one.add_argument("client_id")
             every.append(one)
+            if action == "set":
+                _add_group(one)
             if action == "rotate-secret":
                 ends = one.add_mutually_exclusive_group()
                 ends.add_argument("--overlap", default="24h", help="how long the old one works: 30m, 24h, 7d (24h)")
@@ -59,7 +66,7 @@ class Command(BaseCommand):
         if action == "create":
             result: Any = self._create(options)
         elif action == "list":
-            result = [_described(application) for application in Application.objects.all()]
+            result = [_described(each) for each in Application.objects.prefetch_related("groups")]
         else:
             result = self._act(action, options)
         self.stdout.write(json.dumps(result, ensure_ascii=False) if as_json else _plain(result))
@@ -80,6 +87,7 @@ class Command(BaseCommand):
         else:
             self.stdout.write("\n".join(activity_listing.line(entry) for entry in found) or "Nothing is recorded.")
 
+    @transaction.atomic
     def _create(self, options: dict[str, Any]) -> dict[str, Any]:
         try:
             application, secret = applications.register(
@@ -87,9 +95,10 @@ class Command(BaseCommand):
                 redirect_uris=options["redirect_uris"],
                 homepage=options["homepage"],
                 is_trusted=options["trusted"],
+                groups=groups.named(options["groups"] or [""]),
             )
         except ValidationError as problems:
-            raise CommandError(" ".join(problems.messages)) from None
+            raise command_error(problems) from None
         for other in look_alikes.find(application.name, application.pk):
             self.stderr.write(f"People could take “{other.name}” ({other.client_id}) for this application.")
         return _with_secret(application, secret)
@@ -101,6 +110,8 @@ class Command(BaseCommand):
             return self._rotate(
                 application, client_secrets.REVOKE_NOW if options["now"] else _overlap(options["overlap"])
             )
+        if action == "set":
+            _set(application, options)
         if action in ("enable", "disable"):
             applications.set_enabled(application, action == "enable")
         described = _described(application)
@@ -136,6 +147,31 @@ def _found(client_id: str) -> Application:
     return application
 
 
+def _add_group(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "--group",
+        action="append",
+        dest="groups",
+        metavar="NAME",
+        help="only people in this group may use it; may be repeated, and replaces all; '' leaves none: everybody may",
+    )
+
+
+@transaction.atomic
+def _set(application: Application, options: dict[str, Any]) -> None:
+    """Change the fields that were given. Raises CommandError: none was given, or a value can't be stored."""
+    changed = []
+    try:
+        if options["groups"] is not None:
+            applications.set_groups(application, groups.named(options["groups"]))
+            changed.append("groups")
+    except ValidationError as problem:
+        raise command_error(problem) from None
+    if not changed:
+        raise CommandError("Nothing to change was given. See `application set --help`.")
+    events.write(Event.APPLICATION_CHANGED, client_id=application.client_id, fields=" ".join(changed))
+
+
 def _overlap(text: str) -> timedelta:
     """The value of `--overlap`, such as 24h. Raises CommandError: it is malformed, zero or more than 30 days."""
     given = OVERLAP.fullmatch(text)
@@ -166,6 +202,8 @@ def _described(application: Application) -> dict[str, Any]:
         "client_type": application.client_type,
         "trusted": application.is_trusted,
         "enabled": application.is_enabled,
+        "restricted": application.is_restricted,
+        "groups": sorted(group.name for group in application.groups.all()),
         "created": application.created.isoformat(),
     }
 

@@ -1,0 +1,186 @@
+"""Who may use an application: everybody, or people in groups that an administrator chose for it. D23."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import uuid4
+
+import pytest
+import requests
+from django.contrib.auth.models import Group
+
+from oauth_bridge.consent import remembered
+from oauth_bridge.storage import applications
+from tests.driver import Callback, OAuthDriver, Page, error_of
+from tests.factories import PASSWORD, ApplicationFactory, CodeFactory, Registered, TokenFactory
+from tests.matrix import contract
+
+
+@pytest.fixture
+def group(committed: None) -> Group:
+    made: Group = Group.objects.create(name=f"readers {uuid4().hex[:8]}")
+    return made
+
+
+@pytest.fixture
+def restricted(application: Registered, group: Group) -> Registered:
+    """An application for the people in the group, of whom Alice is none."""
+    applications.set_groups(application.row, [group])
+    return application
+
+
+def turned_away(driver: OAuthDriver, response: requests.Response, application: Registered) -> Callback:
+    """Where the page leads that a person meets who may not use the application."""
+    page = Page(response)
+    assert response.status_code == 403
+    assert f"{application.row.name} is for certain people only" in page.text
+    [callback] = [Callback(link) for link in page.links if link.startswith(application.redirect_uri)]
+    assert "no-store" in response.headers["Cache-Control"]
+    return callback
+
+
+@contract("D23.everybody")
+def test_an_application_without_groups_is_for_everybody(
+    driver: OAuthDriver, application: Registered, group: Group, alice: Any
+) -> None:
+    applications.set_groups(application.row, [group])
+    applications.set_groups(application.row, [])
+    callback = driver.authorize(driver.authorization_url(application), alice.email, PASSWORD)
+    assert driver.exchange(application, callback.parameters["code"]).status_code == 200
+
+
+@contract("D23.members")
+def test_a_person_in_one_of_the_groups_signs_in(
+    driver: OAuthDriver, restricted: Registered, group: Group, alice: Any
+) -> None:
+    applications.set_groups(restricted.row, [group, Group.objects.create(name=uuid4().hex)])
+    alice.groups.add(group, Group.objects.create(name=uuid4().hex))
+    callback = driver.authorize(driver.authorization_url(restricted), alice.email, PASSWORD)
+    token = driver.exchange(restricted, callback.parameters["code"]).json()["access_token"]
+    assert driver.userinfo(token).json()["sub"] == str(alice.pk)
+
+
+@contract("D23.page")
+def test_a_person_in_none_of_them_is_told_so_and_led_back(
+    driver: OAuthDriver, restricted: Registered, alice: Any
+) -> None:
+    alice.groups.add(Group.objects.create(name=uuid4().hex))
+    response = driver.consent_page(restricted, alice.email, PASSWORD, state="a b")
+    callback = turned_away(driver, response, restricted)
+    assert callback.address == restricted.redirect_uri
+    assert callback.parameters.keys() == {"error", "error_description", "state"}
+    assert (callback.parameters["error"], callback.raw("state")) == ("access_denied", "a%20b")
+    assert alice.email not in callback.url
+    assert str(alice.pk) not in callback.url
+
+
+@contract("D23.page")
+def test_nobody_who_is_not_signed_in_learns_that_an_application_is_for_some(
+    driver: OAuthDriver, restricted: Registered
+) -> None:
+    response = driver.open(driver.authorization_url(restricted))
+    assert Page(response).sign_in
+    assert "certain people" not in response.text
+
+
+@contract("D23.page")
+def test_the_page_leads_to_another_account(
+    driver: OAuthDriver, restricted: Registered, group: Group, alice: Any, mallory: Any
+) -> None:
+    alice.groups.add(group)
+    response = driver.consent_page(restricted, mallory.email, PASSWORD, state="s")
+    [switch] = [form for form in Page(response).forms if "next" in form.fields and "sign-out" in form.action]
+    page = driver.sign_in(driver.submit(switch), alice.email, PASSWORD)
+    assert driver.callback(driver.decide(page)).parameters["state"] == "s"
+
+
+@contract("D23.always")
+@pytest.mark.parametrize("without_a_page", ["trusted", "remembered"])
+def test_it_holds_where_nobody_is_asked(
+    driver: OAuthDriver, restricted: Registered, alice: Any, without_a_page: str
+) -> None:
+    if without_a_page == "trusted":
+        type(restricted.row).objects.filter(pk=restricted.row.pk).update(is_trusted=True)
+    else:
+        remembered.remember(alice, restricted.row)
+    turned_away(driver, driver.consent_page(restricted, alice.email, PASSWORD), restricted)
+
+
+@contract("D23.always")
+def test_it_holds_for_a_consent_page_from_before(
+    driver: OAuthDriver, application: Registered, group: Group, alice: Any
+) -> None:
+    page = driver.consent_page(application, alice.email, PASSWORD)
+    applications.set_groups(application.row, [group])
+    callback = turned_away(driver, driver.decide(page, remember=True), application)
+    assert callback.parameters["error"] == "access_denied"
+    assert not remembered.is_remembered(alice, application.row)
+    assert driver.callback(driver.decide(page, "refuse")).parameters["error"] == "access_denied"
+    turned_away(driver, driver.open(page.url), application)
+
+
+@contract("D23.always")
+def test_a_code_of_the_page_is_gone_once_it_turned_the_person_away(
+    driver: OAuthDriver, restricted: Registered, group: Group, alice: Any
+) -> None:
+    alice.groups.add(group)
+    page = driver.consent_page(restricted, alice.email, PASSWORD)
+    code = driver.callback(driver.decide(page)).parameters["code"]
+    alice.groups.remove(group)
+    turned_away(driver, driver.decide(page), restricted)
+    alice.groups.add(group)
+    error_of(driver.exchange(restricted, code), 400, "invalid_grant")
+
+
+@contract("D23.leaving")
+@pytest.mark.parametrize("is_trusted", [False, True])
+def test_leaving_the_group_ends_codes_and_tokens_at_once(
+    driver: OAuthDriver, group: Group, alice: Any, is_trusted: bool
+) -> None:
+    application = ApplicationFactory(is_trusted=is_trusted)
+    applications.set_groups(application.row, [group])
+    alice.groups.add(group)
+    code, token = CodeFactory(application=application, user=alice), TokenFactory(application=application, user=alice)
+    others = TokenFactory(user=alice)
+    assert driver.userinfo(token.raw).status_code == 200
+    alice.groups.remove(group)
+    assert "The code has been revoked." in error_of(driver.exchange(application, code.raw), 400, "invalid_grant")
+    assert "The access token has been revoked." in error_of(driver.userinfo(token.raw), 401, "invalid_token")
+    assert driver.userinfo(others.raw).status_code == 200
+
+
+@contract("D23.leaving")
+def test_choosing_groups_ends_the_codes_and_tokens_of_everybody_else(
+    driver: OAuthDriver, application: Registered, group: Group, alice: Any, mallory: Any
+) -> None:
+    alice.groups.add(group)
+    kept, ended = (TokenFactory(application=application, user=person) for person in (alice, mallory))
+    code = CodeFactory(application=application, user=mallory)
+    applications.set_groups(application.row, [group])
+    assert driver.userinfo(kept.raw).status_code == 200
+    error_of(driver.userinfo(ended.raw), 401, "invalid_token")
+    error_of(driver.exchange(application, code.raw), 400, "invalid_grant")
+
+
+@contract("D23.deleted")
+def test_an_application_whose_groups_were_deleted_is_for_nobody(
+    driver: OAuthDriver, restricted: Registered, group: Group, alice: Any
+) -> None:
+    alice.groups.add(group)
+    code, token = CodeFactory(application=restricted, user=alice), TokenFactory(application=restricted, user=alice)
+    group.delete()
+    error_of(driver.exchange(restricted, code.raw), 400, "invalid_grant")
+    error_of(driver.userinfo(token.raw), 401, "invalid_token")
+    turned_away(driver, driver.consent_page(restricted, alice.email, PASSWORD), restricted)
+
+
+@contract("D23.members")
+def test_a_group_that_is_renamed_stays_chosen(
+    driver: OAuthDriver, restricted: Registered, group: Group, alice: Any
+) -> None:
+    alice.groups.add(group)
+    name, group.name = group.name, uuid4().hex
+    group.save()
+    Group.objects.create(name=name)
+    token = TokenFactory(application=restricted, user=alice)
+    assert driver.userinfo(token.raw).status_code == 200
