@@ -38,7 +38,7 @@ SECRETS = ApplicationSecret._meta.db_table
 
 # Always read both tables, so that an unknown client takes as long as a wrong secret.
 FIND_SECRETS = f"""
-    SELECT a.id, a.client_id, a.client_type, a.is_enabled,
+    SELECT a.id, a.client_id, a.client_type, a.is_enabled, a.is_restricted,
            s.id, s.digest, s.is_revoked OR s.expires_at <= %(now)s, s.last_used_at > %(noted_before)s
       FROM (SELECT 1) AS always
       LEFT JOIN {APPLICATIONS} a ON a.client_id = %(client_id)s
@@ -66,6 +66,7 @@ class Client(NamedTuple):
     client_id: str
     client_type: str
     is_enabled: bool
+    is_restricted: bool
 
     @property
     def is_public(self) -> bool:
@@ -91,7 +92,7 @@ def authenticate(form: dict[str, str]) -> Client:
     secret = form.get("client_secret", "")
     now = timezone.now()
     rows = fetch_all(FIND_SECRETS, now=now, noted_before=now - USE_NOTED_EVERY, client_id=form["client_id"])
-    client, secrets = Client(*rows[0][:4]), [Secret(*row[4:]) for row in rows]
+    client, secrets = Client(*rows[0][:5]), [Secret(*row[5:]) for row in rows]
     digest = digest_of(secret)
     matching = [each for each in secrets if constant_time_compare(digest, each.digest or NO_DIGEST)]
     if client.is_public:

@@ -25,7 +25,7 @@ from oauth_bridge.models import AccessToken, Application, AuthorizationCode
 from oauth_bridge.random_values import digest_of, is_well_formed, new_credential
 from oauth_bridge.redirect_uri_differences import quoted_for_description
 from oauth_bridge.storage import tokens
-from oauth_bridge.storage.admission import admits
+from oauth_bridge.storage.admission import FOR_EVERYBODY, admits
 from oauth_bridge.storage.tokens import APPLICATIONS, PEOPLE, STORED
 
 if TYPE_CHECKING:
@@ -148,15 +148,23 @@ REDEEM = f"""
                     WHERE u.id = user_id AND u.is_active AND u.credentials_version = person_version)
        AND EXISTS (SELECT 1 FROM {APPLICATIONS} a
                     WHERE a.id = application_id AND a.credentials_version = application_version
-                      AND {admits("a", f"{CODES}.user_id")})
+                      AND {FOR_EVERYBODY})
        AND redirect_uri = coalesce(%(redirect_uri)s, redirect_uri)
  RETURNING {REDEEMED.columns(CODES)}
 """  # noqa: S608
 
-REDEEM_AND_STORE = f"""
-      WITH redeemed AS ({REDEEM}), stored AS ({tokens.STORE_REDEEMED})
+# The same for an application with groups: `storage.admission` has the reason for two statements.
+REDEEM_OF_MEMBER = REDEEM.replace(FOR_EVERYBODY, admits(f"{CODES}.user_id"))
+
+
+def _and_store(redeem: str) -> str:
+    return f"""
+      WITH redeemed AS ({redeem}), stored AS ({tokens.STORE_REDEEMED})
     SELECT {REDEEMED.columns("redeemed")}, {STORED.columns("stored")} FROM redeemed, stored
 """  # noqa: S608
+
+
+REDEEM_AND_STORE = {REDEEM: _and_store(REDEEM), REDEEM_OF_MEMBER: _and_store(REDEEM_OF_MEMBER)}
 
 FIND_CODE = f"""
     SELECT c.id, c.digest, c.attempt, c.application_id, c.user_id, c.redirect_uri, c.code_challenge, c.expires_at,
@@ -164,7 +172,7 @@ FIND_CODE = f"""
            c.token_digest, u.is_active AS person_is_active,
            CASE WHEN c.person_version <> u.credentials_version THEN 'code_ended_person'
                 WHEN a.id IS NULL OR c.application_version <> a.credentials_version THEN 'code_ended_application'
-                WHEN NOT {admits("a", "c.user_id")} THEN 'code_ended_group'
+                WHEN NOT {admits("c.user_id")} THEN 'code_ended_group'
            END AS ended_by
       FROM {CODES} c JOIN {PEOPLE} u ON u.id = c.user_id LEFT JOIN {APPLICATIONS} a ON a.id = c.application_id
      WHERE c.digest = %(digest)s
@@ -195,10 +203,12 @@ class Redemption:
         return STORED.instance(self.token_values)
 
 
-def redeem(form: dict[str, str], application_id: int, token: str) -> Redemption | None:
+def redeem(form: dict[str, str], application_id: int, token: str, *, is_restricted: bool = False) -> Redemption | None:
     """Redeems the code and stores the token in one transaction; None when the code can't be redeemed.
 
-    `explain` finds the reason. `form` contains `code`, and `code_verifier` and `redirect_uri` if they were sent.
+    `is_restricted` says that only people in the application's groups may use it; without it, no code of such an
+    application is redeemed. `explain` finds the reason. `form` contains `code`, and `code_verifier` and `redirect_uri`
+    if they were sent.
 
     Specification 3.1, 3.2; D10, D13, D14, D17, D23; RFC 7636 §4.6. Lifetime of the token: 3,600 seconds.
     """
@@ -212,11 +222,12 @@ def redeem(form: dict[str, str], application_id: int, token: str) -> Redemption 
         "token_digest": digest_of(token),
         "token_expires_at": now + tokens.lifetime(),
     }
+    statement = REDEEM_OF_MEMBER if is_restricted else REDEEM
     if is_postgresql():
-        row = fetch_one(REDEEM_AND_STORE, **values)
+        row = fetch_one(REDEEM_AND_STORE[statement], **values)
         return Redemption(row[: len(REDEEMED)], row[len(REDEEMED) :]) if row else None
     with transaction.atomic():
-        code = fetch_one(REDEEM, **values)
+        code = fetch_one(statement, **values)
         if not code:
             return None
         return Redemption(code, fetch_one(tokens.STORE, **values | dict(zip(REDEEMED.names, code, strict=True))))

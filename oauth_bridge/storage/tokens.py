@@ -19,7 +19,7 @@ from config.infrastructure.sql import Rows, as_uuid, fetch_one
 from oauth_bridge.errors import OAuthFault
 from oauth_bridge.models import AccessToken, Application
 from oauth_bridge.random_values import digest_of
-from oauth_bridge.storage.admission import admits
+from oauth_bridge.storage.admission import admits, is_member
 
 if TYPE_CHECKING:
     from accounts.models import User
@@ -45,11 +45,10 @@ STORE_REDEEMED = f"""
 BEARERS = Rows(get_user_model(), "id", "nickname", "email", "email_verified_at", "avatar")
 
 READ = f"""
-    SELECT {BEARERS.columns("u")}, t.application_id, a.client_id, a.client_type, t.scope, t.attempt
+    SELECT {BEARERS.columns("u")}, t.application_id, a.client_id, a.client_type, t.scope, t.attempt, a.is_restricted
       FROM {TOKENS} t JOIN {PEOPLE} u ON u.id = t.user_id JOIN {APPLICATIONS} a ON a.id = t.application_id
      WHERE t.digest = %(digest)s AND t.expires_at > %(now)s AND t.revoked_at IS NULL AND u.is_active AND a.is_enabled
        AND t.person_version = u.credentials_version AND t.application_version = a.credentials_version
-       AND {admits("a", "u.id")}
 """  # noqa: S608 - names of tables and columns only
 
 FIND_TOKEN = f"""
@@ -58,7 +57,7 @@ FIND_TOKEN = f"""
                 WHEN u.id IS NULL OR NOT u.is_active THEN 'person_deactivated'
                 WHEN t.person_version <> u.credentials_version THEN 'token_ended_person'
                 WHEN a.id IS NULL OR t.application_version <> a.credentials_version THEN 'token_ended_application'
-                WHEN NOT {admits("a", "u.id")} THEN 'token_ended_group'
+                WHEN NOT {admits("u.id")} THEN 'token_ended_group'
                 WHEN NOT a.is_enabled THEN 'client_disabled'
            END AS ended_by
       FROM {TOKENS} t LEFT JOIN {PEOPLE} u ON u.id = t.user_id LEFT JOIN {APPLICATIONS} a ON a.id = t.application_id
@@ -85,6 +84,8 @@ def lifetime() -> timedelta:
 def read(token: str) -> Bearer:
     """The person and the application of a valid token. One statement; a second one to explain a refusal.
 
+    One statement more for an application with groups.
+
     Specification 3.3, 3.4; D14, D17, D23.
     Raises RequestError: the token is unknown, expired or revoked; or its person or application is deactivated, or the
     credentials of one of them have ended since the token was issued; or the person may not use the application now.
@@ -93,7 +94,9 @@ def read(token: str) -> Bearer:
     row = fetch_one(READ, digest=digest_of(token), now=now)
     if row is None:
         raise _refusal(token, now)
-    *person, application_id, client_id, client_type, scope, attempt = row
+    *person, application_id, client_id, client_type, scope, attempt, is_restricted = row
+    if is_restricted and not is_member(person[0], application_id):
+        raise _refusal(token, now)
     is_public = client_type == Application.CLIENT_PUBLIC
     return Bearer(
         BEARERS.instance(person), application_id, client_id, is_public, scope.split(), attempt and as_uuid(attempt)

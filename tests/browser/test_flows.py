@@ -7,8 +7,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import Group
 from playwright.sync_api import Locator, Page, expect
 
+from oauth_bridge.storage import applications
 from tests.browser.conftest import Client, Open, press, sign_in
 from tests.driver import OAuthDriver
 from tests.factories import PASSWORD, ApplicationFactory, Registered
@@ -63,6 +65,22 @@ def test_sign_in_and_refuse(
     page.get_by_role("button", name="Refuse").click()
     expect(page).to_have_url(CALLBACK)
     assert client_server.last["error"] == "access_denied"
+
+
+@contract("D23.page")
+@pytest.mark.parametrize("script", [True, False], ids=["script on", "script off"])
+def test_who_may_not_use_the_application_is_led_back(
+    open_browser: Open, web_application: Registered, client_server: Client, link: Link, alice: Any, script: bool
+) -> None:
+    applications.set_groups(web_application.row, [Group.objects.create(name=web_application.client_id)])
+    page = open_browser(java_script_enabled=script).new_page()
+    page.goto(link(web_application, state="a b"))
+    sign_in(page, alice.email, PASSWORD)
+    expect(page.get_by_role("heading", level=1)).to_contain_text("is for certain people only")
+    assert client_server.calls == []
+    page.get_by_role("link", name=f"Go back to {web_application.row.name}").click()
+    expect(page).to_have_url(CALLBACK)
+    assert (client_server.last["error"], client_server.last["state"]) == ("access_denied", "a b")
 
 
 @contract("1.2")

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
+from django.contrib.auth.models import Group
 from django.utils import timezone, translation
 from playwright.sync_api import Locator, Page, expect
 
@@ -19,6 +20,7 @@ from accounts.models import NICKNAME_MAX_LENGTH, User
 from accounts.sessions.credential_changes import set_active
 from oauth_bridge.consent import remembered
 from oauth_bridge.models import NAME_MAX_LENGTH
+from oauth_bridge.storage import applications
 from tests.browser.conftest import Device, Open, mailed_code, press
 from tests.driver import OAuthDriver
 from tests.factories import PASSWORD, ApplicationFactory, CodeFactory, ConsentFactory, PersonFactory, Registered
@@ -85,6 +87,7 @@ class Visitor:
         yield from self._as_a_stranger()
         yield from self._signing_up()
         yield from self._unconfirmed()
+        yield from self._not_admitted()
         yield from self._as_alice()
         yield from self._with_a_passkey()
         yield from self._continuing()
@@ -149,6 +152,14 @@ class Visitor:
         self._open(self.link(self.application))
         self._sign_in(person.email, PASSWORD)
         yield "address not confirmed"
+        self.page.context.clear_cookies()
+
+    def _not_admitted(self) -> Iterator[str]:
+        application = ApplicationFactory(name="M" * NAME_MAX_LENGTH, homepage=f"https://{LONG_HOST}/")
+        applications.set_groups(application.row, [Group.objects.create(name=f"Readers {application.client_id}")])
+        self._open(self.link(application))
+        self._sign_in(self.alice.email, PASSWORD)
+        yield "for certain people only"
         self.page.context.clear_cookies()
 
     def _allow_applications(self) -> None:

@@ -52,7 +52,7 @@ def names(person: User) -> set[str]:
     return set(person.groups.values_list("name", flat=True))
 
 
-# People ----------------------------------------------------------------------------------------------------------------
+# People ---------------------------------------------------------------------------------------------------------------
 
 
 @contract("D23.superuser")
@@ -105,7 +105,7 @@ def test_an_administrator_joins_no_group_by_their_own_page(helper: Client, reade
     assert names(own) == set()
 
 
-# Groups ----------------------------------------------------------------------------------------------------------------
+# Groups ---------------------------------------------------------------------------------------------------------------
 
 
 @contract("D23.superuser")
@@ -144,7 +144,7 @@ def test_a_group_is_deleted_with_the_number_of_its_people(admin_client: Client, 
     assert alice.email not in page
 
 
-# The command line ------------------------------------------------------------------------------------------------------
+# The command line -----------------------------------------------------------------------------------------------------
 
 
 def run(*arguments: str) -> str:
@@ -165,7 +165,7 @@ def test_set_replaces_the_groups_and_makes_those_that_do_not_exist(alice: User, 
 
 def test_set_names_the_field_and_changes_nothing(alice: User, readers: Group) -> None:
     alice.groups.add(readers)
-    with pytest.raises(CommandError, match="^group: "):
+    with pytest.raises(CommandError, match=r"^group: "):
         run("set", alice.email, "--group", "fine", "--group", "x" * 151)
     assert names(alice) == {"readers"}
     assert Group.objects.count() == 1

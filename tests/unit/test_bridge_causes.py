@@ -161,7 +161,7 @@ def test_a_refused_exchange_knows_its_cause_its_client_and_its_person(cause: str
 
 
 def test_a_code_for_whose_refusal_no_reason_is_left_has_a_cause_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(codes, "redeem", lambda *_: None)
+    monkeypatch.setattr(codes, "redeem", lambda *_, **__: None)
     application = ApplicationFactory()
     form = {"grant_type": "authorization_code", "code": CodeFactory(application=application).raw}
     form |= {"client_id": application.client_id, "client_secret": application.client_secret}

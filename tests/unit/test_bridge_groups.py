@@ -15,8 +15,9 @@ from django.test.utils import CaptureQueriesContext
 
 from accounts.models import User
 from oauth_bridge.models import Application
-from oauth_bridge.storage import admission, applications
-from tests.factories import ApplicationFactory, PersonFactory, Registered, TokenFactory
+from oauth_bridge.random_values import new_credential
+from oauth_bridge.storage import admission, applications, codes, tokens
+from tests.factories import ApplicationFactory, CodeFactory, PersonFactory, Registered, TokenFactory
 from tests.grants import PAGE, link_of, read
 from tests.matrix import contract
 from tests.pages import browser_of, with_session
@@ -36,7 +37,7 @@ def groups_of(application: Registered) -> tuple[bool, list[str]]:
     return row.is_restricted, sorted(row.groups.values_list("name", flat=True))
 
 
-# What it costs ---------------------------------------------------------------------------------------------------------
+# What it costs --------------------------------------------------------------------------------------------------------
 
 
 def test_an_application_for_everybody_reads_no_group(alice: User, application: Registered, readers: Group) -> None:
@@ -62,7 +63,7 @@ def test_who_may_not_use_it_need_not_confirm_an_address_first(application: Regis
     assert b"is for certain people only" in browser.get(link_of(application), headers=PAGE).content
 
 
-# The application's form ------------------------------------------------------------------------------------------------
+# The application's form -----------------------------------------------------------------------------------------------
 
 
 def saved(browser: Client, application: Registered, **fields: Any) -> Any:
@@ -123,7 +124,9 @@ def test_who_may_only_look_changes_no_group(application: Registered, readers: Gr
     assert groups_of(application) == (False, [])
 
 
-def test_deleting_an_application_deletes_no_group(admin_client: Client, application: Registered, readers: Group) -> None:
+def test_deleting_an_application_deletes_no_group(
+    admin_client: Client, application: Registered, readers: Group
+) -> None:
     applications.set_groups(application.row, [readers])
     admin_client.post(f"{LIST}{application.row.pk}/delete/", {"post": "yes"})
     assert not Application.objects.exists()
@@ -131,7 +134,7 @@ def test_deleting_an_application_deletes_no_group(admin_client: Client, applicat
     assert Group.objects.get() == readers
 
 
-# The command line ------------------------------------------------------------------------------------------------------
+# The command line -----------------------------------------------------------------------------------------------------
 
 
 def run(*arguments: str) -> str:
@@ -170,7 +173,7 @@ def test_an_application_is_created_with_groups() -> None:
 @pytest.mark.parametrize("names", [["x" * 151], ["a\x00b"], ["", "readers"], ["readers", " "]])
 def test_a_name_that_no_group_can_have_changes_nothing_and_names_the_field(names: list[str]) -> None:
     application = ApplicationFactory()
-    with pytest.raises(CommandError, match="^group: "):
+    with pytest.raises(CommandError, match=r"^group: "):
         run("set", application.client_id, *(f"--group={name}" for name in names))
     assert groups_of(application) == (False, [])
     assert not Group.objects.exists()
@@ -182,14 +185,37 @@ def test_set_without_a_change_says_so() -> None:
 
 
 def test_a_create_that_fails_makes_no_group_and_names_the_field() -> None:
-    with pytest.raises(CommandError, match="^redirect_uris: "):
+    with pytest.raises(CommandError, match=r"^redirect_uris: "):
         run("create", "Inner", "--redirect-uri", "http://inner.example/cb", "--group", "readers")
     assert not Group.objects.exists()
 
 
-# The person ------------------------------------------------------------------------------------------------------------
+# The person -----------------------------------------------------------------------------------------------------------
 
 
 def test_the_persons_file_names_the_groups(alice: User, readers: Group) -> None:
     alice.groups.add(readers)
     assert browser_of(alice).post("/accounts/export").json()["groups"] == ["readers"]
+
+
+def test_a_profile_of_an_application_with_groups_costs_one_statement_more(
+    alice: User, application: Registered, readers: Group
+) -> None:
+    token = TokenFactory(application=application, user=alice).raw
+    for expected in (1, 2):
+        with CaptureQueriesContext(connection) as captured:
+            assert tokens.read(token).user == alice
+        assert len(captured) == expected
+        applications.set_groups(application.row, [readers])
+        alice.groups.add(readers)
+
+
+def test_an_exchange_that_read_the_application_before_groups_were_chosen_redeems_nothing(
+    application: Registered, readers: Group
+) -> None:
+    code = CodeFactory(application=application)
+    applications.set_groups(application.row, [readers])
+    assert codes.redeem({"code": code.raw}, application.row.pk, new_credential(), is_restricted=False) is None
+    assert codes.redeem({"code": code.raw}, application.row.pk, new_credential(), is_restricted=True) is None
+    applications.set_groups(application.row, [])
+    assert codes.redeem({"code": code.raw}, application.row.pk, new_credential(), is_restricted=True)

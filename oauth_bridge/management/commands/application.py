@@ -66,7 +66,7 @@ class Command(BaseCommand):
         if action == "create":
             result: Any = self._create(options)
         elif action == "list":
-            result = [_described(each) for each in Application.objects.prefetch_related("groups")]
+            result = [_described(application) for application in Application.objects.prefetch_related("groups")]
         else:
             result = self._act(action, options)
         self.stdout.write(json.dumps(result, ensure_ascii=False) if as_json else _plain(result))
