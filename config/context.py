@@ -31,7 +31,11 @@ def service(request: HttpRequest) -> dict[str, Any]:
         "has_logo": settings.SERVICE_LOGO is not None,
         "stylesheet": own["stylesheet"].url if "stylesheet" in own else "",
     }
-    links = {"privacy_url": settings.PRIVACY_URL, "terms_url": settings.TERMS_URL}
+    links = {
+        "privacy_url": settings.PRIVACY_URL,
+        "terms_url": settings.TERMS_URL,
+        "support_url": settings.SUPPORT_URL,
+    }
     return {
         "service": {"name": settings.SERVICE_NAME, **links, **brand},
         "reference": references.current.get(),

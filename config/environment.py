@@ -134,6 +134,18 @@ def link(name: str) -> str:
         return value
 
 
+def support(name: str) -> str:
+    """Where people ask for help: the https address of a page, or mailto; empty when the variable is not set."""
+    value = _value(name)
+    if not value.startswith("mailto:"):
+        with _must_be(name, "an https address, or mailto: and an e-mail address, of at most 500 characters"):
+            _require(not value or value.startswith("https://"))
+        return link(name)
+    with _must_be(name, "an https address, or mailto: and an e-mail address, of at most 500 characters"):
+        _require(len(value) <= 500 and re.fullmatch(r"mailto:[A-Za-z0-9._+-]+@[A-Za-z0-9.-]+", value) is not None)
+    return value
+
+
 def is_loopback(origin: str) -> bool:
     """Whether only this machine can reach the origin."""
     host = urlsplit(origin).hostname or ""

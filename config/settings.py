@@ -19,6 +19,7 @@ VERSION: str = tomllib.loads((BASE_DIR / "pyproject.toml").read_text(encoding="u
 SERVICE_NAME = env.text("SERVICE_NAME", default="Delegated Sign-In")
 SERVICE_LOGO, SERVICE_COLOR = branding.logo("SERVICE_LOGO"), branding.color("SERVICE_COLOR")
 PRIVACY_URL, TERMS_URL = env.link("PRIVACY_URL"), env.link("TERMS_URL")
+SUPPORT_URL = env.support("SUPPORT_URL")
 BIND = env.bind("BIND", default="127.0.0.1:8000")
 BASE_URL = env.origin("BASE_URL", default=f"http://localhost:{BIND.rpartition(':')[2]}")
 AUTH_URL = env.origin("AUTH_URL", default=BASE_URL)

@@ -104,8 +104,9 @@ def _is_said(body: Mapping[str, str], faults: Any) -> bool:
 
 @functools.cache
 def sentence(fault: Fault) -> re.Pattern[str]:
-    """Matches the sentence with any values for its parameters."""
-    return re.compile(".*".join(re.escape(part) for part in re.split(r"\{\w+\}", fault.sentence)))
+    """Matches the sentence with any values for its parameters, and a reference."""
+    said = ".*".join(re.escape(part) for part in re.split(r"\{\w+\}", fault.sentence))
+    return re.compile(rf"{said} Reference [0-9A-HJKMNP-TV-Z]{{8}}\.")
 
 
 @functools.cache

@@ -286,7 +286,7 @@ def check_response(response: requests.Response, **_options: Any) -> None:
 
 
 def error_of(response: requests.Response, status: int, error: str) -> str:
-    """Asserts what all JSON errors have in common and returns the description. Specification 7; D19, D20."""
+    """Asserts what all JSON errors have in common and returns the sentence. Specification 7; D19, D20, D24."""
     assert response.status_code == status, f"{response.status_code}: {response.text[:400]}"
     assert response.headers["Content-Type"].partition(";")[0] == "application/json"
     body = json.loads(response.content.decode("utf-8"))
@@ -295,10 +295,12 @@ def error_of(response: requests.Response, status: int, error: str) -> str:
     description = body["error_description"]
     assert isinstance(description, str)
     assert DESCRIPTION.fullmatch(description), description
-    assert description.endswith((".", "?")), description
+    sentence, _space, reference = description.rpartition(" Reference ")
+    assert reference == f"{response.headers['X-Reference']}.", description
+    assert sentence.endswith((".", "?")), description
     assert response.headers["Cache-Control"] == "no-store"
     assert response.headers["Referrer-Policy"] == "no-referrer"
-    return description
+    return sentence
 
 
 def away_of(response: requests.Response) -> None:

@@ -52,6 +52,8 @@ OURS = (
     "WEB_CONCURRENCY",
     "WEB_THREADS",
     "PRIVACY_URL",
+    "SUPPORT_URL",
+    "ACTIVITY_DAYS",
     "TERMS_URL",
     "STAFF_SECOND_FACTOR",
     "SIGN_UP",

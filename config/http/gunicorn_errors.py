@@ -32,11 +32,11 @@ class Request(gunicorn_message.Request):
 def write_error(connection: socket, status: int, reason: str, message: str) -> None:
     """Replaces `gunicorn.util.write_error`, whose HTML repeats parts of the request."""
     fault, reference = FAULTS.get(status, SiteFault.BAD_REQUEST), references.new()
-    error = RequestError(fault, reference=reference)
+    error = RequestError(fault)
     token = references.current.set(reference)
     errors.report(error)
-    references.current.reset(token)
     body = json.dumps({"error": fault.error, "error_description": error.description})
+    references.current.reset(token)
     headers = {
         "Connection": "close",
         "Content-Type": "application/json",

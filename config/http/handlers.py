@@ -17,7 +17,7 @@ from django.views.decorators.csrf import requires_csrf_token
 from accounts.admin_site import not_allowed
 from accounts.passwords import hashing
 from accounts.sign_in.stale_form import stale_form
-from config.infrastructure import errors, events, references
+from config.infrastructure import errors, events
 from config.infrastructure.errors import NOT_ALLOWED, RequestError, SiteFault
 from config.infrastructure.events import Event
 from oauth_bridge import responses
@@ -114,4 +114,4 @@ def server_error(request: HttpRequest) -> HttpResponse:
     if isinstance(exception, hashing.HashingBusy):
         return error_response(request, RequestError(SiteFault.BUSY, {"Retry-After": str(hashing.RETRY_AFTER_SECONDS)}))
     logger.error("unhandled exception", exc_info=exception)
-    return error_response(request, RequestError(SiteFault.SERVER_ERROR, reference=references.current.get()))
+    return error_response(request, RequestError(SiteFault.SERVER_ERROR))

@@ -15,7 +15,7 @@ from uuid import UUID
 from django.utils.translation import gettext
 from django.utils.translation import gettext_noop as _  # marks the sentences that a page may show
 
-from config.infrastructure import events
+from config.infrastructure import events, references
 from config.infrastructure.events import Event
 from config.infrastructure.translation import TranslatableText
 
@@ -41,7 +41,7 @@ class Fault(Enum):
         return f"{self.problem} {self.fix}".strip()
 
     def describe(self, **details: object) -> str:
-        """The public `error_description`: both sentences, with `?` for characters that RFC 6749 does not allow."""
+        """Both sentences, with `?` for characters that RFC 6749 does not allow."""
         return NOT_ALLOWED.sub("?", self.sentence.format(**details)).strip()
 
     def translate(self, **details: object) -> str:
@@ -97,7 +97,7 @@ class SiteFault(Fault):
         500,
         "server_error",
         _("Something went wrong on our side."),
-        _("Quote the reference {reference} to support."),
+        _("Quote the reference to support."),
     )
     AWAY = (
         503,
@@ -134,7 +134,7 @@ class HasClientId(Protocol):
 class RequestError(Exception):
     """The request is rejected. `fault` is the reason; `headers` are added to the response.
 
-    `details` are inserted in `description`, the public sentence. The exception's text is the name of the fault alone,
+    `details` are inserted in the public sentence. The exception's text is the name of the fault alone,
     so that a traceback in a log shows no part of the request.
 
     What only this service may know stands apart, and is set by `about`: the `client`, the primary key of the `person`,
@@ -146,12 +146,17 @@ class RequestError(Exception):
         super().__init__(fault.name)
         self.fault = fault
         self.headers = headers or {}
-        self.description = fault.describe(**details)
+        self._sentence = fault.describe(**details)
         self.details = details
         self.client: HasClientId | None = None
         self.person: UUID | None = None
         self._cause = ""
         self.private: dict[str, object] = {}
+
+    @property
+    def description(self) -> str:
+        """The `error_description`: the public sentence, and last the reference of the request. D19, D24."""
+        return references.added_to(self._sentence)
 
     @property
     def cause(self) -> str:

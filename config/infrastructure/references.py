@@ -20,6 +20,12 @@ def normalised(text: str) -> str:
     return text.upper().translate(_MISREAD)
 
 
+def added_to(sentence: str) -> str:
+    """The sentence with the reference of the present request behind it; outside of one, the sentence alone."""
+    reference = current.get()
+    return f"{sentence} Reference {reference}." if reference else sentence
+
+
 def new() -> str:
     """Eight characters of Crockford's base 32 (no I, L, O, U): 40 random bits. Not unique: no secret, no key."""
     return base64.b32encode(secrets.token_bytes(5)).translate(_CROCKFORD).decode()

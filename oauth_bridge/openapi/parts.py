@@ -32,8 +32,8 @@ DETAILS = {
     "hint": "Compare it with the documentation.",
     "host": "localhost:8000",
     "hosts": "api.example.com, auth.example.com",
-    "reference": "7K3M9QXT",
 }
+REFERENCE = "7K3M9QXT"
 
 # Failures -------------------------------------------------------------------------------------------------------------
 
@@ -72,7 +72,10 @@ def _headers_of(status: int, allow: str, challenge: str) -> Json:
 
 
 def _body(fault: Fault, allow: str) -> dict[str, str]:
-    return {"error": fault.error, "error_description": fault.describe(**DETAILS, allow=allow)}
+    return {
+        "error": fault.error,
+        "error_description": f"{fault.describe(**DETAILS, allow=allow)} Reference {REFERENCE}.",
+    }
 
 
 def callback(faults: tuple[Fault, ...]) -> Json:

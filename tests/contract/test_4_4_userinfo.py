@@ -83,6 +83,7 @@ def test_a_token_that_was_never_issued_is_refused(driver: OAuthDriver, header: s
     description = error_of(answer, 401, "invalid_token")
     challenge = answer.headers["WWW-Authenticate"]
     if "error" in challenge:
+        description = f"{description} Reference {answer.headers['X-Reference']}."
         assert challenge == f'Bearer error="invalid_token", error_description="{description}"'
     else:
         assert header.strip() == "Bearer"

@@ -91,7 +91,10 @@ HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "X-Reference": "7K3M9QXT",
 }
-UNKNOWN = {"error": "invalid_token", "error_description": "The access token is not known. Start the sign-in again."}
+UNKNOWN = {
+    "error": "invalid_token",
+    "error_description": "The access token is not known. Start the sign-in again. Reference 7K3M9QXT.",
+}
 
 
 @pytest.mark.parametrize(

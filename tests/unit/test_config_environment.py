@@ -76,6 +76,9 @@ MALFORMED = [
     ("SERVICE_LOGO", "logo.svg"),
     ("SERVICE_LOGO", "/nowhere/hidden.svg"),
     ("SERVICE_COLOR", "green"),
+    ("SUPPORT_URL", "http://example.com/help"),
+    ("SUPPORT_URL", "mailto:nobody"),
+    ("SUPPORT_URL", "mailto:help@example.com?subject=x"),
     ("PRIVACY_URL", "http://example.com/privacy"),
     ("PRIVACY_URL", "javascript:alert(1)"),
     ("PRIVACY_URL", "https://"),
@@ -299,6 +302,14 @@ def test_privacy_and_terms_are_linked_from_every_page(client: Client, settings: 
         page = client.get(path, HTTP_ACCEPT="text/html").content.decode()
         for address in ("https://example.com/privacy?a=1&amp;b=2", "https://example.com/terms"):
             assert f'<a href="{address}" rel="noopener noreferrer external">' in page
+
+
+@pytest.mark.django_db
+def test_error_pages_link_to_help(client: Client, settings: Any) -> None:
+    assert b"Get help" not in client.get("/nothing", HTTP_ACCEPT="text/html").content
+    settings.SUPPORT_URL = "mailto:help@example.com"
+    assert b'<a href="mailto:help@example.com"' in client.get("/nothing", HTTP_ACCEPT="text/html").content
+    assert b"help@example.com" not in client.get("/accounts/sign-in").content
 
 
 def test_limits_have_the_defaults_of_the_contract(monkeypatch: pytest.MonkeyPatch) -> None:

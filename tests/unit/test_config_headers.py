@@ -20,10 +20,9 @@ def header_name(name: str) -> str:
 def test_a_header_above_its_limit_is_refused_by_name(client: Client, name: str, limit: int) -> None:
     answer = client.get("/oauth/userinfo", **{name: "x" * (limit + 1)})
     assert answer.status_code == 431
-    assert answer.json() == {
-        "error": "invalid_request",
-        "error_description": f"The header {header_name(name)} is longer than {limit} characters. Send a shorter one.",
-    }
+    sentence = f"The header {header_name(name)} is longer than {limit} characters. Send a shorter one."
+    description = f"{sentence} Reference {answer['X-Reference']}."
+    assert answer.json() == {"error": "invalid_request", "error_description": description}
 
 
 @pytest.mark.parametrize(("name", "limit"), LIMITS.items())

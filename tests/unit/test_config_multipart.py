@@ -57,7 +57,8 @@ def post(client: Client, path: str, body: bytes, **more: Any) -> Any:
 def test_a_multipart_form_is_refused_where_no_file_is_taken(client: Client, path: str) -> None:
     answer = post(client, path, form(part("login")))
     assert answer.status_code == 400
-    assert answer.json() == {"error": "invalid_request", "error_description": DESCRIPTION}
+    description = f"{DESCRIPTION} Reference {answer['X-Reference']}."
+    assert answer.json() == {"error": "invalid_request", "error_description": description}
 
 
 def test_a_browser_gets_a_page_in_its_language(client: Client) -> None:
