@@ -23,7 +23,7 @@ from accounts.sessions import known_browsers, user_agents
 NEW_BROWSERS_PER_DAY = 5
 
 
-def signed_in(request: HttpRequest, person: User) -> None:
+def new_browser(request: HttpRequest, person: User) -> None:
     """Tell the person of a sign-in in a browser that has not been seen before. E5."""
     if known_browsers.account_mark(person.email) in known_browsers.read(request):
         return

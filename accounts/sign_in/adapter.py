@@ -142,7 +142,7 @@ class AccountAdapter(DefaultAccountAdapter):
         super().login(request, user)
         events.write(Event.SIGNED_IN, person=person.pk, in_known_browser=was_known)
         if not is_first:
-            account_mails.signed_in(request, person)
+            account_mails.new_browser(request, person)
         request.session[WAS_KNOWN_KEY] = was_known
         request.session[BROWSER_KEY] = user_agents.describe(request.headers.get("User-Agent", ""))
         store.keep_newest(person, request.session.session_key)
