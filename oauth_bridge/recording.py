@@ -66,6 +66,7 @@ STEPS_OF_ROUTES = dict.fromkeys(
 ) | dict.fromkeys(("mfa_authenticate", "passkey_options"), Step.SECOND_FACTOR)
 # Of a request to authorize, those that are raised after the request was found right.
 CONSENT_FAULTS = {
+    OAuthFault.NOT_ADMITTED,
     OAuthFault.REFUSED,
     OAuthFault.NO_VERIFIED_EMAIL,
     OAuthFault.ATTEMPT_FINISHED,

@@ -97,6 +97,24 @@ def revoked(tried: Tried) -> Any:
     return tried.profile(token)
 
 
+def not_admitted(tried: Tried) -> Any:
+    tried.change(is_restricted=True)
+    tried.browser.force_login(tried.person)
+    return tried.get()
+
+
+def code_of_one_who_left(tried: Tried) -> Any:
+    code = tried.callback()
+    tried.change(is_restricted=True)
+    return tried.exchange(code=code)
+
+
+def token_of_one_who_left(tried: Tried) -> Any:
+    token = tried.exchange(code=tried.callback()).json()["access_token"]
+    tried.change(is_restricted=True)
+    return tried.profile(token)
+
+
 # By cause: the step, who is known (application, person, the attempt of the application's link), and the request.
 REFUSED: dict[str, tuple[str, str, Callable[[Tried], Any]]] = {
     "client_id_missing": ("authorize", "", lambda tried: tried.get(client_id="")),
@@ -123,6 +141,7 @@ REFUSED: dict[str, tuple[str, str, Callable[[Tried], Any]]] = {
     "password_wrong": ("sign_in", "apt", lambda tried: tried.sign_in(password="wrong")),
     "account_unknown": ("sign_in", "at", lambda tried: tried.sign_in(login="nobody@example.com")),
     "no_verified_email": ("consent", "apt", unconfirmed),
+    "not_admitted": ("consent", "apt", not_admitted),
     "refused": ("consent", "apt", lambda tried: tried.answer(decision="refuse")),
     "grant_type": ("exchange", "", lambda tried: tried.exchange(grant_type="password")),
     "grant_type_missing": ("exchange", "", lambda tried: tried.exchange(grant_type=None)),
@@ -131,6 +150,8 @@ REFUSED: dict[str, tuple[str, str, Callable[[Tried], Any]]] = {
     "secret_wrong": ("exchange", "a", lambda tried: tried.exchange(client_secret="wrong")),
     "code_misshapen": ("exchange", "a", lambda tried: tried.exchange()),
     "code_unknown": ("exchange", "a", lambda tried: tried.exchange(code=tried.application.secret)),
+    "code_ended_group": ("exchange", "apt", code_of_one_who_left),
+    "token_ended_group": ("profile", "apt", token_of_one_who_left),
     "code_expired": ("exchange", "apt", expired),
     "code_spent": ("exchange", "apt", replayed),
     "code_redirect_uri": (

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import Group
 from django.db import OperationalError
 from django.test import Client
 from django.utils import timezone
@@ -20,6 +21,7 @@ from config.http import gunicorn_errors
 from config.infrastructure import references
 from config.infrastructure.errors import RequestError, SiteFault, report
 from oauth_bridge.models import AuthorizationCode
+from oauth_bridge.storage import applications
 from tests.events import HTML, Attempt, Log
 from tests.factories import PersonFactory, TokenFactory
 from tests.paths import example_paths
@@ -45,6 +47,12 @@ def redeemed(given: Attempt) -> Any:
 def not_confirmed(given: Attempt) -> Any:
     given.person.email_verified_at = None
     given.person.save()
+    given.browser.force_login(given.person)
+    return given.browser.get(given.link(), **HTML)
+
+
+def not_admitted(given: Attempt) -> Any:
+    applications.set_groups(given.application.row, [Group.objects.create(name="others")])
     given.browser.force_login(given.person)
     return given.browser.get(given.link(), **HTML)
 
@@ -76,6 +84,7 @@ WAYS: dict[str, tuple[str, Callable[[Attempt], Any]]] = {
     "the person refuses": ("refused", lambda given: given.answer(decision="refuse")),
     "a consent page of another session": ("consent_page_outdated", of_another_session),
     "a consent page after the redemption": ("attempt_finished", redeemed),
+    "a person whom the application is not for": ("not_admitted", not_admitted),
     "an address that is not confirmed": ("no_verified_email", not_confirmed),
     "a form without a CSRF token": ("csrf", without_csrf_token("/accounts/sign-in")),
     "a consent form without a CSRF token": ("csrf", consent_without_csrf_token),
