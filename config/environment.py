@@ -127,23 +127,28 @@ def link(name: str) -> str:
     with _must_be(name, "an https address such as https://example.com/privacy, of at most 500 characters"):
         value = _value(name)
         if value:
-            _require(len(value) <= 500 and value.isascii() and value.isprintable() and " " not in value)
-            parts = urlsplit(value)
-            _require(parts.scheme == "https")
-            _host_and_port(parts.netloc.lower())
+            _require_link(value)
+            _require(urlsplit(value).scheme == "https")
         return value
 
 
 def support(name: str) -> str:
-    """Where people ask for help: the https address of a page, or mailto; empty when the variable is not set."""
-    value = _value(name)
-    if not value.startswith("mailto:"):
-        with _must_be(name, "an https address, or mailto: and an e-mail address, of at most 500 characters"):
-            _require(not value or value.startswith("https://"))
-        return link(name)
-    with _must_be(name, "an https address, or mailto: and an e-mail address, of at most 500 characters"):
-        _require(len(value) <= 500 and re.fullmatch(r"mailto:[A-Za-z0-9._+-]+@[A-Za-z0-9.-]+", value) is not None)
-    return value
+    """Where people ask for help: https, http on this machine, or mailto; empty when the variable is not set."""
+    wanted = "an https address, an http address of this machine, or mailto: and an e-mail address"
+    with _must_be(name, f"{wanted}, of at most 500 characters"):
+        value = _value(name)
+        if value.startswith("mailto:"):
+            _require(len(value) <= 500 and re.fullmatch(r"mailto:[A-Za-z0-9._+-]+@[A-Za-z0-9.-]+", value) is not None)
+        elif value:
+            _require_link(value)
+            scheme = urlsplit(value).scheme
+            _require(scheme == "https" or (scheme == "http" and is_loopback(value)))
+        return value
+
+
+def _require_link(value: str) -> None:
+    _require(len(value) <= 500 and value.isascii() and value.isprintable() and " " not in value)
+    _host_and_port(urlsplit(value).netloc.lower())
 
 
 def is_loopback(origin: str) -> bool:

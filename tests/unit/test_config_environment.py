@@ -77,6 +77,8 @@ MALFORMED = [
     ("SERVICE_LOGO", "/nowhere/hidden.svg"),
     ("SERVICE_COLOR", "green"),
     ("SUPPORT_URL", "http://example.com/help"),
+    ("SUPPORT_URL", "javascript://localhost/%0aalert(1)"),
+    ("SUPPORT_URL", "https://example.com/a b"),
     ("SUPPORT_URL", "mailto:nobody"),
     ("SUPPORT_URL", "mailto:help@example.com?subject=x"),
     ("PRIVACY_URL", "http://example.com/privacy"),
@@ -302,6 +304,13 @@ def test_privacy_and_terms_are_linked_from_every_page(client: Client, settings: 
         page = client.get(path, HTTP_ACCEPT="text/html").content.decode()
         for address in ("https://example.com/privacy?a=1&amp;b=2", "https://example.com/terms"):
             assert f'<a href="{address}" rel="noopener noreferrer external">' in page
+
+
+@pytest.mark.parametrize(
+    "address", ["", "https://example.com/help", "http://localhost:8000/help", "mailto:help@example.com"]
+)
+def test_people_ask_for_help_at_a_page_or_by_mail(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert settings_with(monkeypatch, SUPPORT_URL=address)["SUPPORT_URL"] == address
 
 
 @pytest.mark.django_db

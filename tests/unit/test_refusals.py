@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 import socket
 import threading
@@ -79,6 +80,10 @@ def often(path: str, form: dict[str, str], times: int) -> Callable[[Attempt], An
 WAYS: dict[str, tuple[str, Callable[[Attempt], Any]]] = {
     "JSON of the token operation": ("missing", lambda given: given.post("/oauth/token", {"code": "x"})),
     "JSON of user info": ("token_missing", lambda given: given.browser.get("/oauth/userinfo")),
+    "a token that is not known": (
+        "token_unknown",
+        lambda given: given.browser.get("/oauth/userinfo", HTTP_AUTHORIZATION="Bearer x"),
+    ),
     "a page of authorize": ("client_unknown", lambda given: given.browser.get(given.link(client_id="x"), **HTML)),
     "a redirect to the callback": ("response_type", lambda given: given.browser.get(given.link(response_type="x"))),
     "the person refuses": ("refused", lambda given: given.answer(decision="refuse")),
@@ -124,9 +129,15 @@ def test_every_way_to_an_error_writes_one_event_with_the_reference_of_the_answer
     assert line["code"] == code
     assert line["status"] in range(400, 600)
     assert line["cause"]
-    said = b"".join(answer).decode() + answer.headers.get("Location", "")
-    if "error_description" in said:
-        assert re.search(rf"Reference( |%20){reference}\.", said)
+    shown = html.unescape(b"".join(answer).decode())
+    places = [shown, answer.headers.get("Location", ""), answer.headers.get("WWW-Authenticate", "")]
+    described = [place for place in places if "error_description" in place]
+    for place in described:
+        assert len(re.findall(rf"Reference(?: |%20){reference}\.", place)) == place.count("error_description")
+    if 'class="developer"' in shown:
+        assert f"<code>{reference}</code>" in shown
+    if way == "a token that is not known":
+        assert len(described) == 2
 
 
 @pytest.mark.parametrize(
