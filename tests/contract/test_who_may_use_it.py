@@ -74,7 +74,6 @@ def test_a_person_in_none_of_them_is_told_so_and_led_back(
     assert str(alice.pk) not in callback.url
 
 
-@contract("D23.page")
 def test_nobody_who_is_not_signed_in_learns_that_an_application_is_for_some(
     driver: OAuthDriver, restricted: Registered
 ) -> None:

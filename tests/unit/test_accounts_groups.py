@@ -55,7 +55,6 @@ def names(person: User) -> set[str]:
 # People ---------------------------------------------------------------------------------------------------------------
 
 
-@contract("D23.superuser")
 def test_an_administrator_puts_people_into_groups_without_permissions(
     helper: Client, alice: User, readers: Group
 ) -> None:

@@ -161,7 +161,6 @@ def test_set_replaces_the_groups_and_makes_those_that_do_not_exist(readers: Grou
     assert Group.objects.count() == 2
 
 
-@contract("O.application.set")
 def test_an_application_is_created_with_groups() -> None:
     created = described("create", "Inner", "--redirect-uri", "https://inner.example/cb", "--group", "readers")
     assert set(created) == {"client_id", "client_secret", "name", "redirect_uris"}
