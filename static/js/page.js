@@ -100,7 +100,7 @@ const select = (element) => {
   selection.removeAllRanges();
   selection.addRange(range);
 };
-// The clipboard API exists on https and on localhost only; elsewhere execCommand copies the selection.
+// The clipboard API exists on https and on localhost only.
 const copy = async (element) => {
   select(element);
   if (!navigator.clipboard) return document.execCommand("copy");

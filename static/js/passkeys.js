@@ -13,12 +13,11 @@ const fetchOptions = async () => {
   return (await response.json()).request_options.publicKey;
 };
 
-// One after the other: the session keeps the challenge of the request that was answered last.
+// One after the other: the session keeps the challenge of the last answer.
 const readOptions = () => {
   const block = form.querySelector("script[type='application/json']");
   if (block) return JSON.parse(block.textContent).publicKey;
-  reading = reading.then(fetchOptions, fetchOptions);
-  return reading;
+  return (reading = reading.then(fetchOptions, fetchOptions));
 };
 
 const create = async () => {
