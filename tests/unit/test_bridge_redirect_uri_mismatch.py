@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 
 import pytest
@@ -95,10 +96,41 @@ def test_each_class_is_in_a_pair_and_has_a_reason() -> None:
 
 
 def test_what_may_be_a_credential_is_masked() -> None:
-    assert masked("https://user:pw@h.example:8/p?code=c&a=&b#token") == "https://…@h.example:8/p?code=…&a=…&b#…"
+    assert masked("https://user:pw@h.example:8/p?code=c&a=&b#token") == "https://…@h.example:8/p?code=…&a=…&…#…"
     assert masked("https://h.example/p?secret") == "https://h.example/p?…"
+    assert masked("https://h.example/users/@me") == "https://h.example/users/@me"
+    assert masked("com.example.app:/callback") == "com.example.app:/callback"
+    assert masked(APP) == APP
     assert masked("/p\x00\ud800") == "/p??"
     assert len(masked("https://h.example/" + "a" * 100_000)) == 500
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        " https://user:SECRET@h.example/cb",
+        '"https://user:SECRET@h.example/cb',
+        "user:SECRET@h.example/cb",
+        "//user:SECRET@h.example/cb",
+        "https:/user:SECRET@h.example/cb",
+        "https:\\\\user:SECRET@h.example/cb",
+        "https:user:SECRET@h.example/cb",
+        "https://user:SEC/RET@h.example/cb",
+        "https://user@example.com:SECRET@h.example/cb",
+        "https%3A%2F%2Fuser%3ASECRET%40h.example%2Fcb%3Fcode%3DSECRET",
+        "https://h.example/cb?SECRET&a=b",
+        "https://h.example/cb?a=1&SECRET",
+        "https://h.example/cb?a=1;b=SECRET",
+        "https://h.example/cb?code=x=SECRET",
+        "https://h.example/cb#SECRET?x",
+        "https://h.example/cb%3Fcode=SECRET",
+        "https://h.example/cb%3fcode%3DSECRET",
+        "https://h.example/cb;token=SECRET",
+        "https://h.example/cb&code=SECRET",
+    ],
+)
+def test_a_credential_is_masked_in_an_address_that_is_written_wrong(sent: str) -> None:
+    assert not re.search("SEC|RET", masked(sent))
 
 
 @given(st.text(st.characters(), max_size=200))
@@ -109,7 +141,7 @@ def test_no_text_is_too_odd(text: str) -> None:
 
 @pytest.mark.parametrize("registered", sorted({registered for registered, *_ in PAIRS}))
 def test_nothing_differs_between_an_address_and_itself(registered: str) -> None:
-    assert compare(registered, [APP, registered]) == (registered, (), 1 + (registered == APP))
+    assert compare(registered, [APP, registered]) == (registered, (), 1)
 
 
 @pytest.mark.parametrize(
@@ -122,6 +154,8 @@ def test_nothing_differs_between_an_address_and_itself(registered: str) -> None:
         "https://app.example.org/" + "a" * 489,
         "//" * 50_000,
         "https://app.example.org/" + "%41" * 650,
+        "https://" + ".".join(["漢" * 14] * 30) + "/cb",
+        "https://" + "ü" * 499 + "/cb",
     ],
 )
 def test_the_work_is_bounded(sent: str) -> None:
@@ -129,4 +163,4 @@ def test_the_work_is_bounded(sent: str) -> None:
     began = time.process_time()
     compare(sent, registered)
     masked(sent)
-    assert time.process_time() - began < 0.5
+    assert time.process_time() - began < 0.1
