@@ -115,17 +115,20 @@ def codes_for(application: Registered, count: int, person: Any = None) -> list[s
     raw = [secrets.token_urlsafe(32) for _ in range(count)]
     person, now = person or PersonFactory(), timezone.now()
     AuthorizationCode.objects.bulk_create(
-        AuthorizationCode(
-            digest=digest_of(code),
-            attempt=uuid.uuid4(),
-            application=application.row,
-            user=person,
-            redirect_uri=application.redirect_uri,
-            scope="profile",
-            issued_at=now,
-            expires_at=now + timedelta(seconds=600),
-        )
-        for code in raw
+        (
+            AuthorizationCode(
+                digest=digest_of(code),
+                attempt=uuid.uuid4(),
+                application=application.row,
+                user=person,
+                redirect_uri=application.redirect_uri,
+                scope="profile",
+                issued_at=now,
+                expires_at=now + timedelta(seconds=600),
+            )
+            for code in raw
+        ),
+        batch_size=1_000,  # PostgreSQL takes at most 65,535 parameters in a statement
     )
     return raw
 

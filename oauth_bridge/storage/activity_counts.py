@@ -125,7 +125,8 @@ def _write(counts: Counter[Counted], records: list[Record], reads: dict[ProfileR
             if issued_codes.note_profile_read(person_id, attempt, at):
                 hour = at.replace(minute=0, second=0, microsecond=0)
                 counts[Counted(client_id, hour, Step.PROFILE.value, Outcome.SUCCEEDED.value, "")] += 1
-        ActivityRecord.objects.bulk_create(record.unsaved() for record in records)
+        # PostgreSQL takes at most 65,535 parameters in a statement.
+        ActivityRecord.objects.bulk_create((record.unsaved() for record in records), batch_size=1_000)
         for counted in sorted(counts):  # in one order, so that two workers do not wait for each other in a circle
             cursor.execute(_ADD, adapted({**counted._asdict(), "number": counts[counted]}))
 

@@ -11,15 +11,15 @@ from typing import Any
 import pytest
 from django.conf import settings
 from django.core.management import CommandError, call_command
-from django.db import connection
+from django.db import OperationalError, connection
 from django.test import Client
 from django.utils import timezone
 
 from oauth_bridge.activity_causes import FIXES, NEVER_EXCHANGED, fix_of
-from oauth_bridge.activity_models import ActivityCount, ActivityRecord
+from oauth_bridge.activity_models import ActivityCount, ActivityRecord, Outcome, Step
 from oauth_bridge.maintenance import purging
 from oauth_bridge.models import Application, AuthorizationCode
-from oauth_bridge.storage import activity_counts
+from oauth_bridge.storage import activity, activity_counts
 from oauth_bridge.storage.activity import FLOOD
 from tests.events import HTML, Attempt
 from tests.factories import PASSWORD, PersonFactory
@@ -326,6 +326,25 @@ def test_a_flood_is_bounded_and_takes_no_record_from_others() -> None:
     # Who proves the secret is not counted with strangers.
     attacked.exchange()
     assert ActivityRecord.objects.filter(cause="code_misshapen").count() == 1
+
+
+def test_what_waited_for_the_database_is_written_when_it_is_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    record = activity.Record(at=timezone.now(), step=Step.SIGN_IN, outcome=Outcome.SUCCEEDED)
+    for _ in range(activity_counts.MOST_WAITING + 5):
+        activity_counts.add_later(record)
+    with monkeypatch.context() as patch:
+        patch.setattr(ActivityRecord.objects, "bulk_create", raises)
+        with pytest.raises(OperationalError):
+            activity_counts.flush()
+    activity_counts.flush()
+    assert ActivityRecord.objects.count() == activity_counts.MOST_WAITING
+    assert ActivityCount.objects.get().number == activity_counts.MOST_WAITING + 5
+    activity_counts.flush()
+    assert ActivityRecord.objects.count() == activity_counts.MOST_WAITING
+
+
+def raises(*_: object, **__: object) -> None:
+    raise OperationalError
 
 
 def test_an_attempt_has_at_most_twenty_records() -> None:
