@@ -16,7 +16,9 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
-from django.utils.translation import gettext, ngettext
+from django.template.loader import render_to_string
+from django.utils.html import format_html
+from django.utils.translation import gettext, ngettext, pgettext
 from django.utils.translation import gettext_lazy as _
 
 from accounts import administrators, groups
@@ -108,7 +110,6 @@ class GroupAdmin(ModelAdmin):
 
     search_fields = ("name",)
     ordering = ("name",)
-    filter_horizontal = ("permissions",)
 
     def has_change_permission(self, request: HttpRequest, obj: Group | None = None) -> bool:
         return self._may_manage(request, obj) and super().has_change_permission(request, obj)
@@ -124,7 +125,11 @@ class GroupAdmin(ModelAdmin):
         return ("name", "permissions") if request.user.is_superuser else ("name",)
 
     def formfield_for_manytomany(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
-        kwargs.update(queryset=_shown_permissions(self.admin_site), form_class=PermissionField)
+        kwargs.update(
+            queryset=_shown_permissions(self.admin_site),
+            form_class=PermissionField,
+            widget=forms.CheckboxSelectMultiple(),
+        )
         return super().formfield_for_manytomany(db_field, request, **kwargs)
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
@@ -139,13 +144,15 @@ class GroupAdmin(ModelAdmin):
 
 @admin.register(User)
 class UserAdmin(ModelAdmin):
-    list_display = ("email", "nickname", "is_verified", "is_active", "is_staff", "created_at")
+    page_route = "admin:person"
+    list_display = ("named", "state", "rights", "created_at")
+    list_display_links = None
+    search_help_text = _("E-mail address, nickname or user ID")
     list_filter = ("is_active", "is_staff")
     search_fields = ("=email", "email", "nickname", "=id")
     ordering = ("email",)
     saved_elsewhere = frozenset({"is_active"})  # by `set_active`
     actions = ("confirm_addresses",)
-    filter_horizontal = ("groups", "user_permissions")
     readonly_fields = ("id", "email", "email_verified_at", "created_at", "last_login")
     fieldsets = (
         (None, {"fields": ("id", "email", "email_verified_at", "nickname", "is_active")}),
@@ -155,9 +162,26 @@ class UserAdmin(ModelAdmin):
     )
     add_fieldsets = ((None, {"fields": ("email", "nickname", "password1", "password2", "is_verified")}),)
 
-    @admin.display(description=_("address confirmed"), boolean=True)
-    def is_verified(self, person: User) -> bool:
-        return person.email_verified_at is not None
+    @admin.display(description=_("person"), ordering="email")
+    def named(self, person: User) -> str:
+        context = {"person": person, "avatar_url": current_picture.avatar_url(person)}
+        return render_to_string("admin/accounts/user/_named.html", context)
+
+    @admin.display(description=_("state"), ordering="is_active")
+    def state(self, person: User) -> str:
+        if not person.is_active:
+            badge, word = "", gettext("Deactivated")
+        elif person.email_verified_at is None:
+            badge, word = "warning", gettext("Not confirmed")
+        else:
+            badge, word = "good", pgettext("person", "Active")
+        return format_html('<span class="badge {}">{}</span>', badge, word)
+
+    @admin.display(description=_("Administration"), ordering="is_staff")
+    def rights(self, person: User) -> str:
+        if person.is_staff and person.is_superuser:
+            return gettext("Everything")
+        return gettext("With chosen rights") if person.is_staff else "–"
 
     # Permissions -------------------------------------------------------------------------------------------------
 
@@ -194,6 +218,7 @@ class UserAdmin(ModelAdmin):
             kwargs["help_text"] = _("Groups say who may use an application.")
         else:
             kwargs.update(queryset=_shown_permissions(self.admin_site), form_class=PermissionField)
+        kwargs["widget"] = forms.CheckboxSelectMultiple()
         return super().formfield_for_manytomany(db_field, request, **kwargs)
 
     def save_model(self, request: HttpRequest, obj: User, form: Any, change: bool) -> None:

@@ -12,7 +12,7 @@ from django.contrib import admin, messages
 from django.contrib.admin.views.main import SEARCH_VAR
 from django.contrib.auth import REDIRECT_FIELD_NAME
 from django.core.exceptions import BadRequest, PermissionDenied
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.translation import gettext as _
@@ -41,6 +41,30 @@ class ModelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
             return
         columns = {field.name for field in obj._meta.concrete_fields} - self.saved_elsewhere
         obj.save(update_fields=columns & {*form.changed_data, *self.saved_with_form})
+
+    # The route of an object's own page, to which its form leads back; empty where there is none.
+    page_route = ""
+
+    def render_change_form(
+        self,
+        request: HttpRequest,
+        context: dict[str, Any],
+        add: bool = False,
+        change: bool = False,
+        form_url: str = "",
+        obj: Any = None,
+    ) -> HttpResponse:
+        if self.page_route and obj:
+            context["page_url"] = reverse(self.page_route, args=[obj.pk])
+        return super().render_change_form(request, context, add, change, form_url, obj)
+
+    def response_post_save_change(self, request: HttpRequest, obj: Any) -> HttpResponseRedirect:
+        if self.page_route and self.has_view_permission(request, obj):
+            return redirect(self.page_route, obj.pk)
+        return super().response_post_save_change(request, obj)
+
+    def get_action_choices(self, request: HttpRequest, default_choices: Any = None) -> list[tuple[str, str]]:
+        return super().get_action_choices(request, [("", _("With the chosen ones …"))])
 
     def lookup_allowed(self, lookup: str, value: str, request: HttpRequest | None = None) -> bool:
         """Refuse other lookups: character by character, they reveal hidden columns such as digests (D15)."""

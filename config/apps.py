@@ -19,4 +19,4 @@ class AdminConfig(SimpleAdminConfig):
     The admin pages of allauth and the toolkit would show credentials (D15).
     """
 
-    default_site = "accounts.admin_site.AdminSite"
+    default_site = "oauth_bridge.administration.site.Site"

@@ -26,6 +26,8 @@ AUTH_URL = env.origin("AUTH_URL", default=BASE_URL)
 # Without either variable the service runs on a developer's machine, and serves pages at every name of that machine.
 ORIGINS_ARE_SET = env.is_set("BASE_URL") or env.is_set("AUTH_URL")
 IS_HTTPS = AUTH_URL.startswith("https://")
+# Which installation this is, for administrators.
+ENVIRONMENT = env.text("ENVIRONMENT", default="Production" if IS_HTTPS else "Development")
 ALLOWED_HOSTS = env.hosts("ALLOWED_HOSTS", default=env.hosts_of(BASE_URL, AUTH_URL))
 TRUSTED_PROXIES = env.networks("TRUSTED_PROXIES")
 

@@ -1,10 +1,13 @@
 """What an administrator, or a developer, can do about each cause in the activity log. D24.
 
-A cause that is not in this table is the code of a fault in lower case; what to do is then the fix of the fault, which
+A cause that is not in FIXES is the code of a fault in lower case; what to do is then the fix of the fault, which
 the answer says too. These sentences are for administrators: no public answer contains them.
 """
 
 from __future__ import annotations
+
+from django.utils.translation import gettext
+from django.utils.translation import gettext_noop as _  # marks the sentences: pages show them
 
 from accounts.faults import AccountFault
 from config.infrastructure.errors import Fault, SiteFault
@@ -12,116 +15,144 @@ from oauth_bridge.errors import OAuthFault
 
 NEVER_EXCHANGED = "code_never_exchanged"
 
-_SEND_ONCE = "Send the parameter once, with a value, as the guide for developers shows."
-_CALLBACK = "Compare the application's setting with the callback addresses that are registered here."
-_LIMIT = "Something asks more often than the limit allows: a loop in the application, an attack, or too small a limit."
-_CLOCK = "The person types the code that the app shows now. If it stays wrong, the clock of the phone is off."
-_BUSY = "Many passwords are checked at once. If it lasts, give the service more processors, or look for an attack."
-_PERSON_WAITS = (
+_SEND_ONCE = _("Send the parameter once, with a value, as the guide for developers shows.")
+_CALLBACK = _("Compare the application's setting with the callback addresses that are registered here.")
+_LIMIT = _(
+    "Something asks more often than the limit allows: a loop in the application, an attack, or too small a limit."
+)
+_CLOCK = _("The person types the code that the app shows now. If it stays wrong, the clock of the phone is off.")
+_BUSY = _("Many passwords are checked at once. If it lasts, give the service more processors, or look for an attack.")
+_PERSON_WAITS = _(
     "The person waits until the time that the page names. If many addresses are in the log, it is an attack."
 )
 
 FIXES = {
     # Authorize
-    "client_id_missing": "Put the client_id of the application's page into the application's link.",
-    "client_unknown": "Compare the client_id with the application's page. It is mistyped, or of another installation.",
-    "client_disabled": "The application is switched off. Switch it on if people should sign in with it.",
-    "redirect_uri_missing": "Set the callback address in the application, exactly as it is registered here.",
+    "client_id_missing": _("Put the client_id of the application's page into the application's link."),
+    "client_unknown": _(
+        "Compare the client_id with the application's page. It is mistyped, or of another installation."
+    ),
+    "client_disabled": _("The application is switched off. Switch it on if people should sign in with it."),
+    "redirect_uri_missing": _("Set the callback address in the application, exactly as it is registered here."),
     "redirect_uri_mismatch": _CALLBACK,
-    "response_type_missing": "Set the response type to code in the application.",
-    "response_type": "Set the response type to code in the application. The implicit flow does not exist here.",
-    "challenge_needed": "Switch PKCE on in the application, or register it as confidential and give it a secret.",
-    "challenge_missing": "Send code_challenge and code_challenge_method, or neither.",
-    "challenge_method_missing": "Set the PKCE method to S256 in the application.",
-    "challenge_plain": "Set the PKCE method to S256 in the application.",
-    "challenge_method_other": "Set the PKCE method to S256 in the application.",
-    "challenge_malformed": "Send the SHA-256 digest of the verifier in base64url without padding as code_challenge.",
-    "link_cut": "The link was cut, perhaps by a mail program or a chat. The person starts again in the application.",
-    "link_not_ours": "The link was changed, or SECRET_KEY was replaced without a fallback. The person starts again.",
-    "code_missing": "The callback was opened without a code. Let the application read the parameter error first.",
-    "grant_type": "Use grant_type=authorization_code. No refresh token and no other grant exists here.",
+    "response_type_missing": _("Set the response type to code in the application."),
+    "response_type": _("Set the response type to code in the application. The implicit flow does not exist here."),
+    "challenge_needed": _("Switch PKCE on in the application, or register it as confidential and give it a secret."),
+    "challenge_missing": _("Send code_challenge and code_challenge_method, or neither."),
+    "challenge_method_missing": _("Set the PKCE method to S256 in the application."),
+    "challenge_plain": _("Set the PKCE method to S256 in the application."),
+    "challenge_method_other": _("Set the PKCE method to S256 in the application."),
+    "challenge_malformed": _("Send the SHA-256 digest of the verifier in base64url without padding as code_challenge."),
+    "link_cut": _("The link was cut, perhaps by a mail program or a chat. The person starts again in the application."),
+    "link_not_ours": _("The link was changed, or SECRET_KEY was replaced without a fallback. The person starts again."),
+    "code_missing": _("The callback was opened without a code. Let the application read the parameter error first."),
+    "grant_type": _("Use grant_type=authorization_code. No refresh token and no other grant exists here."),
     "grant_type_missing": _SEND_ONCE,
     "missing": _SEND_ONCE,
     # Limits
-    "throttled_authorize": f"{_LIMIT} RATE_AUTHORIZE counts by network address.",
-    "throttled_token": f"{_LIMIT} RATE_TOKEN counts by application.",
-    "throttled_token_failures": f"{_LIMIT} RATE_TOKEN_FAILURES counts by network address and application.",
-    "throttled_userinfo": f"{_LIMIT} RATE_USERINFO counts by application.",
-    "throttled_userinfo_failures": f"{_LIMIT} RATE_USERINFO_FAILURES counts by network address.",
+    "throttled_authorize": _(
+        "A limit is reached: RATE_AUTHORIZE, by network address. Look for a loop in the application, or an attack."
+    ),
+    "throttled_token": _(
+        "A limit is reached: RATE_TOKEN, by application. Look for a loop in the application, or raise it."
+    ),
+    "throttled_token_failures": _(
+        "A limit is reached: RATE_TOKEN_FAILURES, by network address and application. Mend the failures before it."
+    ),
+    "throttled_userinfo": _("A limit is reached: RATE_USERINFO, by application. Read a profile once for each sign-in."),
+    "throttled_userinfo_failures": _(
+        "A limit is reached: RATE_USERINFO_FAILURES, by network address. Mend the failures before it."
+    ),
     "sign_in_limited_account": _PERSON_WAITS,
     "sign_in_limited_address": _PERSON_WAITS,
     "sign_in_limited_everybody": _PERSON_WAITS,
     "sign_ins_begun_limited": _PERSON_WAITS,
     "sign_ins_done_limited": _PERSON_WAITS,
     "factor_limited": _PERSON_WAITS,
-    "mails_limited": "One network address asked for very many mails. The person waits, or looks at the mails it got.",
-    "codes_limited": "The mailbox got many codes in a short time. The person uses the newest mail.",
-    "passkeys_limited": "One network address asked for passkeys very often. The person waits.",
+    "mails_limited": _(
+        "One network address asked for very many mails. The person waits, or looks at the mails it got."
+    ),
+    "codes_limited": _("The mailbox got many codes in a short time. The person uses the newest mail."),
+    "passkeys_limited": _("One network address asked for passkeys very often. The person waits."),
     # Signing in
-    "account_unknown": "No account has this address. The person corrects it or signs up.",
-    "password_wrong": "The person types the password again, or chooses a new one by mail.",
-    "account_inactive": "The account is switched off. Switch it on under People if the person may sign in.",
-    "account_without_password": "The account has no password. The person signs in with a passkey, or sets one by mail.",
-    "sign_in_ended": "Nothing to change: the account's password, address or second factor changed meanwhile.",
-    "address_taken_at_sign_up": "The person has an account with this address already, and was told so by mail.",
-    "invitation_invalid": "The invitation has ended or was used. Send another one.",
-    "sign_up_closed": "Sign-up is closed (SIGN_UP). Make the account for the person, or open sign-up.",
-    "not_invited": "The invitation is for another address. Send one to this address.",
-    "mail_code_wrong": "The person types the code of the newest mail.",
-    "mail_code_expired": "The person starts again and uses the newest mail, in the same browser.",
-    "account_deleted": "The account was deleted meanwhile.",
+    "account_unknown": _("No account has this address. The person corrects it or signs up."),
+    "password_wrong": _("The person types the password again, or chooses a new one by mail."),
+    "account_inactive": _("The account is switched off. Switch it on under People if the person may sign in."),
+    "account_without_password": _(
+        "The account has no password. The person signs in with a passkey, or sets one by mail."
+    ),
+    "sign_in_ended": _("Nothing to change: the account's password, address or second factor changed meanwhile."),
+    "address_taken_at_sign_up": _("The person has an account with this address already, and was told so by mail."),
+    "invitation_invalid": _("The invitation has ended or was used. Send another one."),
+    "sign_up_closed": _("Sign-up is closed (SIGN_UP). Make the account for the person, or open sign-up."),
+    "not_invited": _("The invitation is for another address. Send one to this address."),
+    "mail_code_wrong": _("The person types the code of the newest mail."),
+    "mail_code_expired": _("The person starts again and uses the newest mail, in the same browser."),
+    "account_deleted": _("The account was deleted meanwhile."),
     "password_busy": _BUSY,
-    "factor_used": "The same code was sent twice. The person waits for the next one.",
+    "factor_used": _("The same code was sent twice. The person waits for the next one."),
     "factor_wrong": _CLOCK,
     "app_code_wrong": _CLOCK,
-    "recovery_code_wrong": "The person uses another recovery code, or an administrator removes the second factors.",
-    "passkey_unknown": "The passkey was removed here, or its answer came too late. The person uses the password.",
-    "passkey_of_another_origin": "The passkey was made at another host. Compare AUTH_URL with the address people open.",
-    "passkey_refused": "The device refused. The person tries again, or uses the password.",
+    "recovery_code_wrong": _("The person uses another recovery code, or an administrator removes the second factors."),
+    "passkey_unknown": _("The passkey was removed here, or its answer came too late. The person uses the password."),
+    "passkey_of_another_origin": _(
+        "The passkey was made at another host. Compare AUTH_URL with the address people open."
+    ),
+    "passkey_refused": _("The device refused. The person tries again, or uses the password."),
     # Consent
-    "refused": "Nothing to change: the person pressed Refuse.",
-    "no_verified_email": "The person must confirm the address. The page offers to send the mail again.",
-    "attempt_finished": "Nothing to change: the person went back to a page after signing in.",
-    "consent_page_outdated": "Nothing to change: the person was asked again. If it happens often, cookies get lost.",
-    "not_admitted": "The person is in none of the application's groups. Add them to one if they may use it.",
+    "refused": _("Nothing to change: the person pressed Refuse."),
+    "no_verified_email": _("The person must confirm the address. The page offers to send the mail again."),
+    "attempt_finished": _("Nothing to change: the person went back to a page after signing in."),
+    "consent_page_outdated": _("Nothing to change: the person was asked again. If it happens often, cookies get lost."),
+    "not_admitted": _("The person is in none of the application's groups. Add them to one if they may use it."),
     # Exchange
-    "client_not_authenticated": "Copy client_id and client_secret from the application's page anew.",
-    "secret_missing": "The application has a secret but sends none. Set it there.",
-    "verifier_instead_of_secret": "It is confidential here but behaves as public. Send the secret, or change its kind.",
-    "public_without_verifier": "It is registered as public. Switch PKCE on, so that it sends code_verifier.",
-    "public_with_secret": "It is public here but sends a secret. Empty the field there, or change its kind here.",
-    "secret_wrong": "The secret is none of this application's. Make a new one here, and copy it into the application.",
-    "secret_of_another": "The secret is another application's: settings are mixed up. Copy this application's anew.",
-    "secret_none_left": "All secrets of this application have ended. Make a new one, and copy it into the application.",
-    "secret_expired": "The secret has ended. Put the newest one into the application.",
-    "secret_revoked": "The secret was ended here. Put the newest one into the application.",
-    "code_misshapen": "The code was cut or changed on the way. Send it exactly as it came to the callback address.",
-    "code_unknown": "The code is not known: purged, replaced by a later one, or of another installation.",
-    "code_of_another": "The code was issued to another application: two applications share a callback or a setting.",
-    "code_expired": "The exchange came later than 10 minutes after the issue. Look for a queue or a slow callback.",
-    "code_spent": "The code was used before, so its token was revoked. The callback must run once, and not be retried.",
-    "code_raced": "The same code was sent twice at once: a prefetch, a retry or two workers. The first answer counts.",
-    "reason_unknown": "The code became invalid at this moment. The person starts again.",
-    "code_ended_person": "Nothing to change: the person's password changed, or they signed out everywhere.",
-    "code_ended_application": "The application's credentials were ended meanwhile. The person starts again.",
-    "code_ended_group": "The person left the groups that may use the application.",
-    "person_deactivated": "The account is switched off. Switch it on under People if the person may sign in.",
-    "code_redirect_uri": "Send the same callback address at both steps, or leave it out at the exchange.",
-    "verifier_missing": "Send the code_verifier of the code_challenge. The session that held it may be lost.",
-    "verifier_wrong": "The session that made the verifier was lost, or the method plain was used.",
-    "verifier_unasked": "Send code_challenge in the link, or no code_verifier at the exchange.",
-    NEVER_EXCHANGED: "Look at the callback: it did not answer, lost its state, or cannot reach the token operation.",
+    "client_not_authenticated": _("Copy client_id and client_secret from the application's page anew."),
+    "secret_missing": _("The application has a secret but sends none. Set it there."),
+    "verifier_instead_of_secret": _(
+        "It is confidential here but behaves as public. Send the secret, or change its kind."
+    ),
+    "public_without_verifier": _("It is registered as public. Switch PKCE on, so that it sends code_verifier."),
+    "public_with_secret": _("It is public here but sends a secret. Empty the field there, or change its kind here."),
+    "secret_wrong": _(
+        "The secret is none of this application's. Make a new one here, and copy it into the application."
+    ),
+    "secret_of_another": _("The secret is another application's: settings are mixed up. Copy this application's anew."),
+    "secret_none_left": _(
+        "All secrets of this application have ended. Make a new one, and copy it into the application."
+    ),
+    "secret_expired": _("The secret has ended. Put the newest one into the application."),
+    "secret_revoked": _("The secret was ended here. Put the newest one into the application."),
+    "code_misshapen": _("The code was cut or changed on the way. Send it exactly as it came to the callback address."),
+    "code_unknown": _("The code is not known: purged, replaced by a later one, or of another installation."),
+    "code_of_another": _("The code was issued to another application: two applications share a callback or a setting."),
+    "code_expired": _("The exchange came later than 10 minutes after the issue. Look for a queue or a slow callback."),
+    "code_spent": _(
+        "The code was used before, so its token was revoked. The callback must run once, and not be retried."
+    ),
+    "code_raced": _(
+        "The same code was sent twice at once: a prefetch, a retry or two workers. The first answer counts."
+    ),
+    "reason_unknown": _("The code became invalid at this moment. The person starts again."),
+    "code_ended_person": _("Nothing to change: the person's password changed, or they signed out everywhere."),
+    "code_ended_application": _("The application's credentials were ended meanwhile. The person starts again."),
+    "code_ended_group": _("The person left the groups that may use the application."),
+    "person_deactivated": _("The account is switched off. Switch it on under People if the person may sign in."),
+    "code_redirect_uri": _("Send the same callback address at both steps, or leave it out at the exchange."),
+    "verifier_missing": _("Send the code_verifier of the code_challenge. The session that held it may be lost."),
+    "verifier_wrong": _("The session that made the verifier was lost, or the method plain was used."),
+    "verifier_unasked": _("Send code_challenge in the link, or no code_verifier at the exchange."),
+    NEVER_EXCHANGED: _("Look at the callback: it did not answer, lost its state, or cannot reach the token operation."),
     # Profile
-    "token_missing": "Send the header Authorization with Bearer and the access token.",
-    "token_unknown": "The token is not of this installation, or the code was sent in its place.",
-    "token_expired": "Read the profile right after the exchange. A token works for an hour.",
-    "token_revoked": "The person disconnected the application, or its code was used twice. See the attempt.",
-    "token_ended_person": "Nothing to change: the person's password changed, or they signed out everywhere.",
-    "token_ended_application": "The application's credentials were ended meanwhile. The person starts again.",
-    "token_ended_group": "The person left the groups that may use the application.",
+    "token_missing": _("Send the header Authorization with Bearer and the access token."),
+    "token_unknown": _("The token is not of this installation, or the code was sent in its place."),
+    "token_expired": _("Read the profile right after the exchange. A token works for an hour."),
+    "token_revoked": _("The person disconnected the application, or its code was used twice. See the attempt."),
+    "token_ended_person": _("Nothing to change: the person's password changed, or they signed out everywhere."),
+    "token_ended_application": _("The application's credentials were ended meanwhile. The person starts again."),
+    "token_ended_group": _("The person left the groups that may use the application."),
     # Any step
     "rate_limited": _LIMIT,
-    "server_error": "A fault of the service. Look for the reference in its log.",
+    "server_error": _("A fault of the service. Look for the reference in its log."),
     "busy": _BUSY,
 }
 _FAULTS: dict[str, Fault] = {
@@ -129,9 +160,14 @@ _FAULTS: dict[str, Fault] = {
 }
 
 
+def fault_of(cause: str) -> Fault | None:
+    """The fault whose code, in lower case, is the cause."""
+    return _FAULTS.get(cause)
+
+
 def fix_of(cause: str) -> str:
-    """One or two sentences. Empty for a success, and for a cause that only a later release knows."""
+    """One or two sentences in the active language. Empty for a success, and for a cause that a later release knows."""
     if fix := FIXES.get(cause):
-        return fix
-    fault = _FAULTS.get(cause)
-    return (fault.fix or fault.problem) if fault else ""
+        return gettext(fix)
+    fault = fault_of(cause)
+    return gettext(fault.fix or fault.problem) if fault else ""

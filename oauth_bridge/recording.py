@@ -7,6 +7,7 @@ sign-in is not recorded: pages that do not exist, malformed HTTP, forms from els
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Sequence
 from typing import Any
 from urllib.parse import urlsplit
@@ -87,6 +88,10 @@ DETAILS = (
     "token_row",
 )
 DETAIL_LENGTH = 100
+# Of a link to authorize: the values that are kept, which are shorter than any credential.
+SHOWN_PARAMETERS = {"response_type", "client_id", "scope", "code_challenge_method", "prompt", "ui_locales"}
+SHOWN_VALUE = re.compile(r"[A-Za-z][A-Za-z0-9 ._-]{0,31}|[0-9a-f]{32}")
+MOST_PARAMETERS = 12
 # A limit, or work that is too much at once.
 OVERLOAD = {SiteFault.RATE_LIMITED.error, SiteFault.BUSY.error}
 COUNTED = {Event.CODE_ISSUED: Step.CONSENT, Event.CODE_REDEEMED: Step.EXCHANGE}
@@ -147,7 +152,7 @@ def _record_error(request: HttpRequest, error: RequestError) -> None:
             address=address,
             browser=user_agents.describe(request.headers.get("User-Agent", "")),
             login_mark=_login_mark(error),
-            detail=_detail(error),
+            detail=_detail(request, step, error),
             is_proven=bool(error.private.get("is_proven")),
         ),
         group,
@@ -228,9 +233,11 @@ def _login_mark(error: RequestError) -> bytes | None:
     return None if error.person else mark
 
 
-def _detail(error: RequestError) -> dict[str, Any]:
+def _detail(request: HttpRequest, step: Step, error: RequestError) -> dict[str, Any]:
     known = {**error.private, **error.details}
     detail = {name: _short(known[name]) for name in DETAILS if name in known}
+    if step is Step.AUTHORIZE:
+        detail["parameters"] = _parameters(request.GET)
     sent = error.private.get("redirect_uri")
     if isinstance(sent, str):
         detail["sent"] = masked(sent)
@@ -239,6 +246,22 @@ def _detail(error: RequestError) -> dict[str, Any]:
             comparison = compare(sent, registered)
             detail |= {"nearest": comparison.nearest, "differs": list(comparison.differs)}
     return detail
+
+
+def _parameters(sent: QueryDict) -> dict[str, str]:
+    """The parameters of the application's link: a value that can't be used again, or else its length."""
+    found: dict[str, str] = {}
+    for name, values in list(sent.lists())[:MOST_PARAMETERS]:
+        value = values[-1]
+        if name == "redirect_uri":
+            shown = masked(value)
+        elif name in SHOWN_PARAMETERS and SHOWN_VALUE.fullmatch(value):
+            shown = value
+        else:
+            shown = str(len(value))
+        if name.isprintable():
+            found[name[:DETAIL_LENGTH]] = shown
+    return found
 
 
 def _short(value: object) -> object:

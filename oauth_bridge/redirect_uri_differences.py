@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from difflib import SequenceMatcher
 from itertools import groupby
 from operator import itemgetter
 from urllib.parse import quote
@@ -17,6 +18,7 @@ SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 URI_PARTS = re.compile(rf"({SCHEME.pattern})?(//[^/?#]*)?([^?#]*)(\?[^#]*)?(#.*)?", re.DOTALL)
 PORT = re.compile(r":[0-9]*\Z")
 ESCAPE = re.compile(r"%[0-9A-Fa-f]{2}")
+_WORDS = re.compile(r"[A-Za-z0-9_~-]+\.?|.", re.DOTALL)
 QUOTATION_MARKS = frozenset("\"'`‘’‚“”„‹›«»")
 
 
@@ -99,3 +101,16 @@ def _without_escapes(text: str) -> str:
 def _parts(address: str) -> tuple[str, ...]:
     """Scheme, authority, path, query and fragment, each with its separator; empty where there is none."""
     return URI_PARTS.match(address).groups("")  # type: ignore[union-attr]  # matches every text
+
+
+def side_by_side(sent: str, registered: str) -> list[tuple[str, str, bool]]:
+    """Both addresses in pieces that stand beside each other, each with whether the two are equal. One may be empty.
+
+    Words are compared, not letters: a misspelt word is marked whole.
+    """
+    ours, theirs = (_WORDS.findall(address[:MAX_QUOTED_LENGTH]) for address in (sent, registered))
+    matcher = SequenceMatcher(None, ours, theirs, autojunk=False)
+    return [
+        ("".join(ours[start:end]), "".join(theirs[other_start:other_end]), kind == "equal")
+        for kind, start, end, other_start, other_end in matcher.get_opcodes()
+    ]

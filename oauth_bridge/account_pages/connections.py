@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, cast
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
-from django.utils import timezone
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
 from accounts.account_page import person_context
 from oauth_bridge.applications.logos import logo_url
 from oauth_bridge.consent import remembered
+from oauth_bridge.shown_times import time_since
 from oauth_bridge.storage import consents, issued_codes
 from oauth_bridge.storage.consents import Connection
 
@@ -82,16 +80,3 @@ def _row(connection: Connection, *, is_remembered: bool) -> dict[str, Any]:
         "last_sign_in": sign_ins and {"at": sign_ins.last_at, "ago": time_since(sign_ins.last_at)},
         "sign_ins": sign_ins.number if sign_ins else 0,
     }
-
-
-def time_since(moment: datetime) -> str:
-    """The time since `moment` in its largest unit. A time of day would be of another time zone for most people."""
-    minutes = (timezone.now() - moment) // timedelta(minutes=1)
-    if minutes < 1:
-        return _("just now")
-    if minutes < 60:
-        return ngettext("%(count)d minute ago", "%(count)d minutes ago", minutes) % {"count": minutes}
-    if (hours := minutes // 60) < 24:
-        return ngettext("%(count)d hour ago", "%(count)d hours ago", hours) % {"count": hours}
-    days = hours // 24
-    return ngettext("%(count)d day ago", "%(count)d days ago", days) % {"count": days}

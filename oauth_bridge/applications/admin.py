@@ -16,11 +16,11 @@ from django.urls import URLPattern, path, reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
-from accounts.admin_site import ModelAdmin
 from accounts.pictures.stored_files import NotStored
 from config.infrastructure import events
 from config.infrastructure.events import Event
 from oauth_bridge.applications import logos
+from oauth_bridge.applications.admin_list import ApplicationList
 from oauth_bridge.applications.forms import ApplicationForm, RotationForm
 from oauth_bridge.models import Application, ApplicationSecret, Consent
 from oauth_bridge.storage import applications, client_secrets, look_alikes
@@ -30,15 +30,14 @@ SECRET_COOKIE_SECONDS = 120
 
 
 @admin.register(Application)
-class ApplicationAdmin(ModelAdmin):
+class ApplicationAdmin(ApplicationList):
     form = ApplicationForm
+    page_route = "admin:application"
     view_on_site = False
-    list_display = ["name", "client_id", "host", "client_type", "is_trusted", "is_enabled", "created"]
     list_filter = ["is_enabled", "is_trusted", "is_restricted", "client_type"]
     search_fields = ["name", "client_id", "homepage", "redirect_uris"]
     actions = ["disable", "enable"]
     readonly_fields = ["client_id", "created", "updated"]
-    filter_horizontal = ["groups"]
     saved_elsewhere = frozenset({"is_enabled", "is_restricted"})
     saved_with_form = frozenset({"logo", "updated"})
     fieldsets = [
@@ -51,10 +50,6 @@ class ApplicationAdmin(ModelAdmin):
         (gettext_lazy("Who may use it"), {"fields": ["is_restricted", "groups"]}),
         (gettext_lazy("Registration"), {"fields": ["client_id", "created", "updated"]}),
     ]
-
-    @admin.display(description=gettext_lazy("host of the homepage"))
-    def host(self, application: Application) -> str:
-        return application.homepage_host
 
     # Permissions -------------------------------------------------------------------------------------------------
 

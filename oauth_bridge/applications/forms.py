@@ -6,7 +6,6 @@ from datetime import timedelta
 from typing import Any
 
 from django import forms
-from django.contrib.admin.widgets import AdminTextareaWidget
 from django.core.exceptions import ValidationError
 from django.db.models import Field, URLField
 from django.utils.translation import gettext as _
@@ -72,7 +71,10 @@ class ApplicationForm(forms.ModelForm):  # type: ignore[type-arg]
             "groups",
         ]
         labels = {"is_restricted": gettext_lazy("Only people in these groups"), "groups": gettext_lazy("Groups")}
-        widgets = {"redirect_uris": AdminTextareaWidget(attrs={"rows": 4, **ADDRESS})}
+        widgets = {
+            "redirect_uris": forms.Textarea(attrs={"rows": 4, **ADDRESS}),
+            "groups": forms.CheckboxSelectMultiple,
+        }
         help_texts = {
             "operator": gettext_lazy("The organisation or person that runs it. People see this on the consent page."),
             "redirect_uris": gettext_lazy(

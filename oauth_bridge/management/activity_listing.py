@@ -17,7 +17,7 @@ from django.utils import timezone
 
 from oauth_bridge.activity_models import Step
 from oauth_bridge.storage import activity_reading
-from oauth_bridge.storage.activity_reading import MOST, Entry, Filters
+from oauth_bridge.storage.activity_reading import MOST, Entry, Filters, described
 
 FOLLOW_SECONDS = 1.0
 _AGO = re.compile("([0-9]{1,5})([mhd])")
@@ -62,26 +62,6 @@ def _since(text: str) -> datetime | None:
             "--since is a number and a unit, m, h or d, such as 24h, or a time such as 2026-11-23T16:00Z."
         ) from None
     return given if given.tzinfo else given.replace(tzinfo=UTC)
-
-
-def described(entry: Entry) -> dict[str, Any]:
-    """For JSON. `sent`, `nearest` and `differs` are there for an address that is not registered."""
-    detail = {name: value for name, value in entry.detail.items() if name not in ("sent", "nearest", "differs")}
-    return {
-        "time": entry.at.isoformat(),
-        "step": entry.step,
-        "outcome": entry.outcome,
-        "cause": entry.cause,
-        "fix": entry.fix,
-        "client_id": entry.client_id or None,
-        "person": entry.person_id and str(entry.person_id),
-        "address": entry.address or None,
-        "browser": entry.browser.strip("/") or None,
-        "reference": entry.reference or None,
-        "attempt": entry.attempt and str(entry.attempt),
-        **{name: entry.detail[name] for name in ("sent", "nearest", "differs") if name in entry.detail},
-        **({"detail": detail} if detail else {}),
-    }
 
 
 def line(entry: Entry) -> str:

@@ -62,12 +62,38 @@ class Entry:
         return reason(self.detail.get("differs", ())) or fix_of(self.cause)
 
 
+def described(entry: Entry) -> dict[str, Any]:
+    """For JSON. `sent`, `nearest` and `differs` are there for an address that is not registered."""
+    detail = {name: value for name, value in entry.detail.items() if name not in ("sent", "nearest", "differs")}
+    return {
+        "time": entry.at.isoformat(),
+        "step": entry.step,
+        "outcome": entry.outcome,
+        "cause": entry.cause,
+        "fix": entry.fix,
+        "client_id": entry.client_id or None,
+        "person": entry.person_id and str(entry.person_id),
+        "address": entry.address or None,
+        "browser": entry.browser.strip("/") or None,
+        "reference": entry.reference or None,
+        "attempt": entry.attempt and str(entry.attempt),
+        **{name: entry.detail[name] for name in ("sent", "nearest", "differs") if name in entry.detail},
+        **({"detail": detail} if detail else {}),
+    }
+
+
 def entries(filters: Filters) -> list[Entry]:
     """The newest first, at most `filters.limit`. Two statements, three if `who` is an e-mail address."""
     limit = min(filters.limit, MOST)
-    found = [_recorded(record) for record in _records(filters)[:limit]]
+    found = [recorded(record) for record in records(filters)[:limit]]
     newest_first = heapq.merge(found, _never_exchanged(filters, limit), key=lambda entry: entry.at, reverse=True)
     return list(newest_first)[:limit]
+
+
+def entry(pk: int) -> Entry | None:
+    """The record with this id."""
+    row = ActivityRecord.objects.filter(pk=pk).first()
+    return recorded(row) if row else None
 
 
 def latest_id() -> int:
@@ -75,7 +101,8 @@ def latest_id() -> int:
     return ActivityRecord.objects.order_by("-id").values_list("id", flat=True).first() or 0
 
 
-def _records(filters: Filters) -> QuerySet[ActivityRecord]:
+def records(filters: Filters) -> QuerySet[ActivityRecord]:
+    """The rows that fit, newest first."""
     exact = {
         "client_id": filters.client_id,
         "cause": filters.cause,
@@ -95,7 +122,8 @@ def _records(filters: Filters) -> QuerySet[ActivityRecord]:
     return rows.order_by("-id")
 
 
-def _recorded(record: ActivityRecord) -> Entry:
+def recorded(record: ActivityRecord) -> Entry:
+    """The row as an entry."""
     return Entry(
         id=record.pk,
         at=record.at,

@@ -5,8 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from datetime import datetime, timedelta
+from collections.abc import Collection, Iterable
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 # A redeemed code is the record of a sign-in. People see how often an application signed them in within this time.
 REDEEMED_KEPT_FOR = timedelta(days=30)
+MOST_LOOKED_THROUGH = 20_000
+LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
 
 NOTE_PROFILE_READ = f"""
     UPDATE {AuthorizationCode._meta.db_table} SET profile_read_at = %(at)s
@@ -35,6 +37,19 @@ class SignIns(NamedTuple):
 
     last_at: datetime
     number: int
+
+
+class IssuedCode(NamedTuple):
+    """What the row of a code tells of its attempt: columns of `AuthorizationCode`."""
+
+    attempt: UUID
+    application_id: int
+    user_id: UUID
+    redirect_uri: str
+    issued_at: datetime
+    expires_at: datetime
+    redeemed_at: datetime | None
+    profile_read_at: datetime | None
 
 
 class NeverExchanged(NamedTuple):
@@ -72,6 +87,28 @@ def never_exchanged(client_id: str, since: datetime, limit: int, **columns: obje
     if client_id:
         codes = codes.filter(application__in=Application.objects.filter(client_id=client_id))
     return _described(codes.order_by("-issued_at")[:limit])
+
+
+def newest(
+    client_id: str, person_id: UUID | None, since: datetime | None, before: datetime, limit: int
+) -> list[IssuedCode]:
+    """The newest codes. Those of a person by the person's index; those of an application among the
+    newest MOST_LOOKED_THROUGH of all, because no index finds them.
+    """
+    codes = AuthorizationCode.objects.filter(issued_at__lt=before, issued_at__gte=since or LONG_AGO)
+    if person_id:
+        codes = codes.filter(user=person_id)
+    if client_id:
+        application = list(Application.objects.filter(client_id=client_id).values_list("pk", flat=True))
+        looked_through = codes.order_by("-issued_at").values("pk")[:MOST_LOOKED_THROUGH]
+        codes = AuthorizationCode.objects.filter(pk__in=looked_through, application__in=application)
+    return [IssuedCode(*row) for row in codes.order_by("-issued_at").values_list(*IssuedCode._fields)[:limit]]
+
+
+def of_attempts(people: Collection[UUID], attempts: Collection[UUID]) -> list[IssuedCode]:
+    """The codes of these people in these attempts."""
+    codes = AuthorizationCode.objects.filter(user__in=people, attempt__in=attempts)
+    return [IssuedCode(*row) for row in codes.values_list(*IssuedCode._fields)] if people else []
 
 
 def delete_unredeemed(keys: Iterable[int]) -> list[NeverExchanged]:

@@ -23,6 +23,20 @@ STYLES = sorted((ROOT / "static").rglob("*.css"))
 FILE_LINES, FUNCTION_LINES, TEMPLATE_LINES, TEST_LINES = 300, 50, 120, 400
 # Lists of what the environment sets, which are not read from top to bottom.
 TABLES, TABLE_LINES = ("config/environment.py", "config/settings.py"), 340
+# Parts of pages that Django's admin includes by these names.
+PARTS_OF_DJANGOS_ADMIN = [
+    f"templates/admin/{name}.html"
+    for name in (
+        "actions",
+        "change_list_results",
+        "filter",
+        "includes/fieldset",
+        "pagination",
+        "search_form",
+        "submit_line",
+        "widgets/related_widget_wrapper",
+    )
+]
 PLAIN_COLOUR = re.compile(r"#[0-9a-fA-F]{3,8}\b|\brgba?\(|\bhsla?\(")
 # Every page the library's views can show with our settings: none of its own templates may be used.
 LIBRARY_TEMPLATES = [
@@ -133,7 +147,8 @@ def test_pages_extend_one_base_and_name_their_blocks() -> None:
     wrong = []
     for path in (path for path in TEMPLATES if path.suffix == ".html"):
         text = path.read_text(encoding="utf-8")
-        if not path.name.startswith("_") and path.name != "base.html" and not text.startswith("{% extends"):
+        is_part = path.name.startswith("_") or path.name == "base.html" or place(path) in PARTS_OF_DJANGOS_ADMIN
+        if not is_part and not text.startswith("{% extends"):
             wrong.append(f"{place(path)}: {{% extends %}} comes first")
         if re.search(r"\{% endblock %\}", text):
             wrong.append(f"{place(path)}: an endblock without a name")

@@ -66,7 +66,7 @@ def test_a_form_without_a_choice_makes_no_secret(admin_client, made, data):
     application, old = made
     page = admin_client.post(page_of(application), data)
     assert page.status_code == 200
-    assert 'class="errornote"' in page.content.decode()
+    assert 'class="notice error"' in page.content.decode()
     assert working(application) == [digest_of(old)]
 
 
@@ -83,15 +83,19 @@ def test_both_pages_tell_of_each_secret_what_is_known(admin_client, made, clock)
     application, old = made
     application.secrets.update(last_used_at=START - timedelta(minutes=5))
     new = client_secrets.rotate(application, timedelta(hours=1)).secret
-    for name in ("secret", "change"):
-        clock.move_to(START)
-        said = text_of(admin_client.get(page_of(application, name)))
-        assert "Works Never used No." in said
-        assert "Works until 21 November 2026, 13:00 Last used 21 November 2026, 11:55 No." in said
-        assert "made 21 November 2026, 12:00" in said
-        clock.move_to(START + timedelta(hours=1))
-        page = admin_client.get(page_of(application, name))
-        assert "Ended 21 November 2026, 13:00" in text_of(page)
+    clock.move_to(START)
+    said = text_of(admin_client.get(page_of(application)))
+    assert "Works Never used No." in said
+    assert "Works until 21 November 2026, 13:00 Last used 21 November 2026, 11:55 No." in said
+    assert "made 21 November 2026, 12:00" in said
+    own = reverse("admin:application", args=[application.pk])
+    said = text_of(admin_client.get(own))
+    assert "Works Never used" in said
+    assert "Ends in 1 hour Last used 5 minutes ago" in said
+    clock.move_to(START + timedelta(hours=1))
+    assert "Ended 21 November 2026, 13:00" in text_of(admin_client.get(page_of(application)))
+    assert "Ended Last used" in text_of(admin_client.get(own))
+    for page in (admin_client.get(page_of(application)), admin_client.get(own)):
         for credential in (old, new):
             assert credential not in page.content.decode()
             assert digest_of(credential).hex() not in page.content.decode()

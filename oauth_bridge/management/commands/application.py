@@ -20,6 +20,7 @@ from config.infrastructure.events import Event
 from oauth_bridge.management import activity_listing
 from oauth_bridge.models import Application, ApplicationSecret
 from oauth_bridge.storage import activity_reading, applications, client_secrets, look_alikes
+from oauth_bridge.storage.activity_reading import described
 
 UNITS = {"m": "minutes", "h": "hours", "d": "days"}
 OVERLAP = re.compile("([0-9]{1,5})([mhd])")
@@ -83,7 +84,7 @@ class Command(BaseCommand):
         if filters.client_id and not found:  # a deleted application may have records
             _found(filters.client_id)
         if as_json:
-            self.stdout.write(json.dumps([activity_listing.described(entry) for entry in found], ensure_ascii=False))
+            self.stdout.write(json.dumps([described(entry) for entry in found], ensure_ascii=False))
         else:
             self.stdout.write("\n".join(activity_listing.line(entry) for entry in found) or "Nothing is recorded.")
 

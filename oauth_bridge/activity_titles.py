@@ -1,0 +1,162 @@
+"""What an administrator reads first of each cause in the activity log. D24; `activity_causes` says what to do.
+
+These sentences are for administrators: no public answer contains them.
+"""
+
+from __future__ import annotations
+
+from django.utils.translation import gettext
+from django.utils.translation import gettext_noop as _  # marks the sentences: pages show them
+
+from oauth_bridge.activity_causes import NEVER_EXCHANGED, fault_of
+from oauth_bridge.activity_models import Step
+
+STEPS = {
+    Step.AUTHORIZE: _("Authorize"),
+    Step.SIGN_IN: _("Sign-in"),
+    Step.SECOND_FACTOR: _("Second factor"),
+    Step.CONSENT: _("Consent"),
+    Step.EXCHANGE: _("Exchange"),
+    Step.PROFILE: _("Profile"),
+}
+TITLES = {
+    # Authorize
+    "client_id_missing": _("The link has no client ID"),
+    "client_unknown": _("The client ID is unknown"),
+    "client_disabled": _("The application is switched off"),
+    "redirect_uri_missing": _("The link has no callback address"),
+    "redirect_uri_mismatch": _("The callback address isn’t registered"),
+    "response_type_missing": _("The link has no response type"),
+    "response_type": _("The response type isn’t code"),
+    "challenge_needed": _("A public application used no PKCE"),
+    "challenge_missing": _("PKCE: the challenge is missing"),
+    "challenge_method_missing": _("PKCE: the method is missing"),
+    "challenge_plain": _("PKCE: the method is plain"),
+    "challenge_method_other": _("PKCE: the method is unknown"),
+    "challenge_malformed": _("PKCE: the challenge is malformed"),
+    "link_cut": _("The link was cut"),
+    "link_not_ours": _("The link was changed"),
+    "code_missing": _("The exchange has no code"),
+    "grant_type": _("The grant type isn’t supported"),
+    "grant_type_missing": _("The exchange has no grant type"),
+    "missing": _("A parameter is missing"),
+    "repeated": _("A parameter was sent twice"),
+    "malformed": _("A parameter is malformed"),
+    # Limits
+    "throttled_authorize": _("Too many authorizations from one address"),
+    "throttled_token": _("Too many exchanges"),
+    "throttled_token_failures": _("Too many failed exchanges"),
+    "throttled_userinfo": _("Too many profile reads"),
+    "throttled_userinfo_failures": _("Too many failed profile reads"),
+    "sign_in_limited_account": _("Too many wrong passwords for one account"),
+    "sign_in_limited_address": _("Too many wrong passwords from one address"),
+    "sign_in_limited_everybody": _("Too many wrong passwords in all"),
+    "sign_ins_begun_limited": _("Too many sign-ins were begun"),
+    "sign_ins_done_limited": _("Too many sign-ins"),
+    "factor_limited": _("Too many wrong codes of a second factor"),
+    "mails_limited": _("Too many mails were asked for"),
+    "codes_limited": _("Too many codes were sent to one mailbox"),
+    "new_address_limited": _("Too many changes of an address"),
+    "new_password_limited": _("Too many changes of a password"),
+    "reset_limited": _("Too many resets of a password"),
+    "sign_up_limited": _("Too many sign-ups from one address"),
+    "passkeys_limited": _("Passkeys were asked for too often"),
+    "rate_limited": _("Too many requests"),
+    # Signing in
+    "account_unknown": _("No account has this address"),
+    "password_wrong": _("Wrong password"),
+    "account_inactive": _("The account is switched off"),
+    "account_without_password": _("The account has no password"),
+    "sign_in_ended": _("The account changed during the sign-in"),
+    "address_taken_at_sign_up": _("Sign-up with an address that has an account"),
+    "invitation_invalid": _("The invitation has ended"),
+    "sign_up_closed": _("Sign-up is closed"),
+    "not_invited": _("The invitation is for another address"),
+    "mail_code_wrong": _("Wrong code from a mail"),
+    "mail_code_expired": _("The code from a mail has expired"),
+    "account_deleted": _("The account was deleted"),
+    "password_busy": _("Too many passwords were checked at once"),
+    "factor_used": _("A code was used twice"),
+    "factor_wrong": _("Wrong code of a second factor"),
+    "app_code_wrong": _("Wrong code of an authenticator app"),
+    "recovery_code_wrong": _("Wrong recovery code"),
+    "passkey_unknown": _("The passkey is not known"),
+    "passkey_of_another_origin": _("The passkey is of another host"),
+    "passkey_refused": _("The device refused the passkey"),
+    # Consent
+    "refused": _("The person refused"),
+    "no_verified_email": _("The person’s address is not confirmed"),
+    "attempt_finished": _("The sign-in was already finished"),
+    "consent_page_outdated": _("The consent page was too old"),
+    "not_admitted": _("The person is in no group that may use it"),
+    # Exchange
+    "client_not_authenticated": _("The client was not authenticated"),
+    "secret_missing": _("The client secret is missing"),
+    "verifier_instead_of_secret": _("A confidential application sent no secret"),
+    "public_without_verifier": _("A public application sent no PKCE verifier"),
+    "public_with_secret": _("A public application sent a secret"),
+    "secret_wrong": _("The client secret is wrong"),
+    "secret_of_another": _("The client secret is another application’s"),
+    "secret_none_left": _("All client secrets have ended"),
+    "secret_expired": _("The client secret has ended"),
+    "secret_revoked": _("The client secret was ended here"),
+    "code_misshapen": _("The code was cut or changed"),
+    "code_unknown": _("The code is not known"),
+    "code_of_another": _("The code was issued to another application"),
+    "code_expired": _("The code has expired"),
+    "code_spent": _("The code was used before"),
+    "code_raced": _("The code was sent twice at once"),
+    "reason_unknown": _("The code became invalid"),
+    "code_ended_person": _("The person ended the sign-in"),
+    "code_ended_application": _("The application’s codes were ended"),
+    "code_ended_group": _("The person left the group"),
+    "person_deactivated": _("The account is switched off"),
+    "code_redirect_uri": _("The exchange names another callback address"),
+    "verifier_missing": _("PKCE: the verifier is missing"),
+    "verifier_wrong": _("PKCE: the verifier doesn’t match"),
+    "verifier_unasked": _("PKCE: a verifier without a challenge"),
+    NEVER_EXCHANGED: _("Code issued, never exchanged"),
+    # Profile
+    "token_missing": _("The access token is missing"),
+    "token_unknown": _("The access token is not known"),
+    "token_expired": _("The access token has expired"),
+    "token_revoked": _("The access token was revoked"),
+    "token_ended_person": _("The person ended the access"),
+    "token_ended_application": _("The application’s tokens were ended"),
+    "token_ended_group": _("The person left the group"),
+    # Any step
+    "server_error": _("A fault of the service"),
+    "busy": _("The service was busy"),
+}
+# The person's own doing: nobody has to change a setting.
+OF_THE_PERSON = frozenset(
+    {
+        "refused",
+        "attempt_finished",
+        "consent_page_outdated",
+        "code_ended_person",
+        "token_ended_person",
+        "token_revoked",
+        "token_expired",
+        "link_cut",
+    }
+)
+_STEPS_OF_THE_PERSON = frozenset({Step.SIGN_IN, Step.SECOND_FACTOR})
+
+
+def title_of(cause: str) -> str:
+    """One short sentence in the active language. That of the fault where the table has none."""
+    if title := TITLES.get(cause):
+        return gettext(title)
+    fault = fault_of(cause)
+    return gettext(fault.problem) if fault else cause
+
+
+def name_of(step: str) -> str:
+    """The step's name in the active language."""
+    return gettext(STEPS[Step(step)])
+
+
+def needs_mending(step: str, cause: str) -> bool:
+    """Whether somebody else than the person has to change something: the failure counts as one of the application."""
+    return step not in _STEPS_OF_THE_PERSON and cause not in OF_THE_PERSON

@@ -1,0 +1,266 @@
+"""The activity: where sign-ins stop, why, the attempts; and the page of one record."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any, NamedTuple
+
+from django.contrib import admin
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from django.template.response import TemplateResponse
+from django.utils import timezone
+from django.utils.translation import gettext_lazy
+
+from oauth_bridge.activity_causes import fix_of
+from oauth_bridge.activity_models import Outcome, Step
+from oauth_bridge.activity_titles import name_of, needs_mending, title_of
+from oauth_bridge.administration import recheck, shown
+from oauth_bridge.administration.find import ACTIVITY
+from oauth_bridge.administration.shown import Names
+from oauth_bridge.models import Application
+from oauth_bridge.redirect_uri_differences import side_by_side
+from oauth_bridge.storage import activity_reading, activity_statistics, attempts
+from oauth_bridge.storage.activity_reading import Entry, Filters, described
+from oauth_bridge.storage.activity_statistics import Failing, Met
+from oauth_bridge.storage.attempts import Attempt
+
+DAY = timedelta(days=1)
+PERIODS = {1: gettext_lazy("24 hours"), 7: gettext_lazy("7 days"), 30: gettext_lazy("30 days")}
+ATTEMPTS = 20
+DOWNLOADED = 1000
+
+
+class StepFigure(NamedTuple):
+    """A step, and how many stopped there. `is_nobodys`: nobody has to mend anything."""
+
+    name: str
+    number: int
+    is_nobodys: bool
+    url: str
+    is_chosen: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CauseRow:
+    """A cause, for the table."""
+
+    title: str
+    fix: str
+    step: str
+    number: int
+    people: int | None
+    last_at: datetime | None
+    share: int
+    needs_mending: bool
+    url: str
+    is_chosen: bool
+
+
+class Query:
+    """What the address of the page asks for. A value that is none of the offered ones counts as not given."""
+
+    def __init__(self, request: HttpRequest) -> None:
+        get = request.GET.get
+        self.client_id = get("client_id", "")
+        self.cause = get("cause", "")
+        self.step = get("step", "") if get("step") in list(Step) else ""
+        self.who = get("who", "").strip()
+        self.reference = get("reference", "")
+        self.show = get("show", "") if get("show") in ("failed", "unfinished") else ""
+        self.days = int(get("days", "")) if get("days", "") in map(str, PERIODS) else 1
+        self.before = _time(get("before", ""))
+
+    def url(self, **changes: object) -> str:
+        """The address of the same page with other choices."""
+        chosen: dict[str, Any] = {
+            "client_id": self.client_id,
+            "cause": self.cause,
+            "step": self.step,
+            "who": self.who,
+            "reference": self.reference,
+            "show": self.show,
+            "days": "" if self.days == 1 else self.days,
+        } | changes
+        return shown.page("activity", **chosen)
+
+    @property
+    def since(self) -> datetime:
+        return timezone.now() - self.days * DAY
+
+    @property
+    def filters(self) -> Filters:
+        return Filters(
+            client_id=self.client_id,
+            cause=self.cause,
+            step=self.step,
+            who=self.who,
+            reference=self.reference,
+            since=self.since,
+        )
+
+    @property
+    def is_filtered(self) -> bool:
+        return bool(self.cause or self.step or self.who or self.reference or self.show)
+
+
+def activity(request: HttpRequest) -> HttpResponse:
+    """The page of one application or of all. As JSON with `format=json`: the records, as the command prints them.
+
+    Raises PermissionDenied: without the permission to see the activity.
+    """
+    if not request.user.has_perm(ACTIVITY):
+        raise PermissionDenied
+    query = Query(request)
+    if request.GET.get("format") == "json":
+        records = activity_reading.entries(replace(query.filters, limit=DOWNLOADED))
+        answer = JsonResponse([described(entry) for entry in records], safe=False, json_dumps_params={"indent": 2})
+        answer["Content-Disposition"] = 'attachment; filename="activity.json"'
+        return answer
+    application = Application.objects.filter(client_id=query.client_id).first() if query.client_id else None
+    found = attempts.attempts(query.filters, before=query.before, limit=ATTEMPTS + 1)
+    names = Names(request, shown.client_ids_of(found), (each.person_id for each in found))
+    rows = [shown.attempt(each, names) for each in found[:ATTEMPTS] if _is_shown(each, query)]
+    context = {
+        **admin.site.each_context(request),
+        **_causes(query),
+        "application": shown.named(application) if application else None,
+        "query": query,
+        "attempts": rows,
+        "periods": [(query.url(days=days, before=""), text, days == query.days) for days, text in PERIODS.items()],
+        "shows": [(query.url(show=show), text, query.show == show) for show, text in SHOWS.items()],
+        "all_url": query.url(cause="", step="", who="", reference="", show=""),
+        "older_url": query.url(before=found[ATTEMPTS - 1].latest_at.isoformat()) if len(found) > ATTEMPTS else "",
+        "newer_url": query.url() if query.before else "",
+        "json_url": query.url(format="json"),
+        "now": timezone.now(),
+    }
+    return TemplateResponse(request, "administration/activity.html", context)
+
+
+SHOWS = {"": gettext_lazy("All"), "unfinished": gettext_lazy("Not finished"), "failed": gettext_lazy("Failed")}
+
+
+def _is_shown(each: Attempt, query: Query) -> bool:
+    if query.show == "failed":
+        return bool(each.failure and needs_mending(each.failure.step, each.failure.cause))
+    return query.show != "unfinished" or each.ending is not attempts.Ending.SIGNED_IN
+
+
+def _causes(query: Query) -> dict[str, Any]:
+    """The figures of the steps and the table of causes, in the period."""
+    only = [query.client_id] if query.client_id else None
+    failures = activity_statistics.failures(query.since, None, only)
+    finished = sum(activity_statistics.sign_ins(query.since, only).values())
+    merged: Counter[tuple[str, str]] = Counter()
+    for failing, number in failures.items():
+        merged[failing.step, failing.cause] += number
+    met = _merged_met(activity_statistics.met(query.since, only))
+    mend = sum(number for (step, cause), number in merged.items() if needs_mending(step, cause))
+    largest = max(merged.values(), default=0)
+    rows = [
+        CauseRow(
+            title=title_of(cause),
+            fix=fix_of(cause),
+            step=name_of(step),
+            number=number,
+            people=met[step, cause].people if (step, cause) in met else None,
+            last_at=met[step, cause].last_at if (step, cause) in met else None,
+            share=shown.share(number, largest),
+            needs_mending=needs_mending(step, cause),
+            url=query.url(cause=cause, step=step, before=""),
+            is_chosen=query.cause == cause and query.step in ("", step),
+        )
+        for (step, cause), number in sorted(merged.items(), key=lambda item: (not needs_mending(*item[0]), -item[1]))
+    ]
+    return {"steps": _figures(query, merged), "causes": rows, "failed": mend, "tried": mend + finished}
+
+
+def _figures(query: Query, merged: Counter[tuple[str, str]]) -> list[StepFigure]:
+    figures = []
+    for step in Step:
+        own = {cause: number for (of, cause), number in merged.items() if of == step}
+        is_nobodys = not any(needs_mending(step, cause) for cause in own)
+        url = query.url(step=step.value, cause="", before="")
+        figures.append(StepFigure(name_of(step), sum(own.values()), is_nobodys, url, query.step == step))
+    return figures
+
+
+def _merged_met(met: dict[Failing, Met]) -> dict[tuple[str, str], Met]:
+    """Of all applications together. Somebody who met a cause in two of them counts twice."""
+    merged: dict[tuple[str, str], Met] = {}
+    for failing, (people, last_at) in met.items():
+        key = failing.step, failing.cause
+        before = merged.get(key, Met(0, last_at))
+        merged[key] = Met(before.people + people, max(before.last_at, last_at))
+    return merged
+
+
+def _time(text: str) -> datetime | None:
+    try:
+        given = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return given if given.tzinfo else given.replace(tzinfo=UTC)
+
+
+def record(request: HttpRequest, pk: int) -> HttpResponse:
+    """One record: what differed, what to change, whether it would pass now, and what was asked.
+
+    Raises PermissionDenied: without the permission to see the activity. Raises Http404: it is gone.
+    """
+    if not request.user.has_perm(ACTIVITY):
+        raise PermissionDenied
+    entry = activity_reading.entry(pk)
+    if entry is None:
+        raise Http404
+    each, failing = attempts.of(entry), Failing(entry.client_id, entry.step, entry.cause)
+    month_ago = timezone.now() - 30 * DAY
+    names = Names(request, {entry.client_id, each.client_id}, {entry.person_id, each.person_id})
+    application = Application.objects.filter(client_id=entry.client_id).first() if entry.client_id else None
+    context = {
+        **admin.site.each_context(request),
+        **_difference(entry, application),
+        "entry": entry,
+        "title": title_of(entry.cause) if entry.cause else name_of(entry.step),
+        "step": name_of(entry.step),
+        "is_refusal": entry.outcome != Outcome.SUCCEEDED,
+        "reference": shown.in_groups(entry.reference),
+        "application": names.application(entry.client_id),
+        "person": names.person(entry.person_id),
+        "browser": shown.browser_of(entry),
+        "attempt": shown.attempt(each, names),
+        "activity_url": shown.page("activity", client_id=entry.client_id),
+        "same_url": shown.page("activity", client_id=entry.client_id, cause=entry.cause, step=entry.step, days=30),
+        "same": activity_statistics.met(month_ago, [entry.client_id]).get(failing),
+        "same_number": activity_statistics.failures(month_ago, None, [entry.client_id])[failing],
+        "checks": (checks := recheck.checks(entry, application) if entry.cause else []),
+        "passes": recheck.passes(checks),
+        "checked_at": timezone.now(),
+        "received": _received(entry),
+    }
+    return TemplateResponse(request, "administration/record.html", context)
+
+
+def _difference(entry: Entry, application: Application | None) -> dict[str, Any]:
+    """Of an address that was not registered: both addresses in pieces, and whether it could be added."""
+    sent, nearest = entry.detail.get("sent"), entry.detail.get("nearest")
+    if not sent or entry.cause != "redirect_uri_mismatch":
+        return {}
+    pieces = side_by_side(sent, nearest) if nearest else [(sent, "", True)]
+    checks = recheck.addition(sent, application) if application else []
+    return {
+        "pieces": pieces,
+        "nearest": nearest,
+        "registered_count": len(application.callback_addresses) if application else 0,
+        "addition": checks,
+        "may_add": bool(checks) and all(check.kind != "no" for check in checks),
+        "add_url": shown.page("add_address", entry.id) if application else "",
+    }
+
+
+def _received(entry: Entry) -> list[tuple[str, str]]:
+    """The parameters as they were sent: their values where they can't be used again, otherwise their lengths."""
+    return [(name, str(value)) for name, value in entry.detail.get("parameters", {}).items()]

@@ -1,0 +1,217 @@
+"""The page of an application: its state, sign-ins, failures, addresses and secrets; and adding a callback address."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from django.conf import settings
+from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied
+from django.db import transaction
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.template.response import TemplateResponse
+from django.utils import timezone
+from django.utils.http import urlencode
+from django.utils.translation import gettext as _
+
+from accounts.sign_in.reauthentication import fresh_sign_in_required
+from config.infrastructure import events, paths
+from config.infrastructure.events import Event
+from oauth_bridge.activity_models import Step
+from oauth_bridge.activity_titles import name_of, needs_mending, title_of
+from oauth_bridge.administration import recheck, shown
+from oauth_bridge.administration.find import ACTIVITY, APPLICATIONS
+from oauth_bridge.administration.shown import Names
+from oauth_bridge.applications import summaries
+from oauth_bridge.models import Application, Consent
+from oauth_bridge.redirect_uri_mismatch import MASK
+from oauth_bridge.storage import activity_reading, activity_statistics, attempts
+from oauth_bridge.storage.activity_reading import Filters
+from oauth_bridge.storage.activity_statistics import Days
+
+DAY = timedelta(days=1)
+PLOTTED = 30
+ATTEMPTS = 6
+MOST_CAUSES = 6
+
+
+def application(request: HttpRequest, pk: int) -> HttpResponse:
+    """The page. Raises PermissionDenied: without the permission to see applications. Raises Http404: it is gone."""
+    found = _application(request, pk)
+    days = activity_statistics.by_day(found.client_id, PLOTTED)
+    context = {
+        **admin.site.each_context(request),
+        "title": found.name,
+        "application": found,
+        "named": shown.named(found),
+        "summary": summaries.of([found])[found.pk],
+        "kind": summaries.KINDS[found.client_type],
+        "signed_in_month": sum(day.finished for day in days),
+        "failed_month": sum(day.failed for day in days),
+        "people": Consent.objects.filter(application=found).count(),
+        "days": days,
+        "plot": plot(days),
+        "addresses": addresses(),
+        "snippets": snippets(found),
+        "secrets": found.secrets.all(),
+        "groups": list(found.groups.all()) if found.is_restricted else [],
+        "may_change": admin.site.get_model_admin(Application).has_change_permission(request, found),
+        "may_rotate": request.user.has_perm("oauth_bridge.rotate_applicationsecret"),
+    }
+    if request.user.has_perm(ACTIVITY):
+        context |= _activity(request, found)
+    return TemplateResponse(request, "administration/application.html", context)
+
+
+def _application(request: HttpRequest, pk: int) -> Application:
+    if not request.user.has_perm(APPLICATIONS):
+        raise PermissionDenied
+    found = admin.site.get_model_admin(Application).get_queryset(request).filter(pk=pk).first()
+    if found is None:
+        raise Http404
+    return found
+
+
+def _activity(request: HttpRequest, found: Application) -> dict[str, Any]:
+    """The causes of 30 days and the latest attempts."""
+    since = timezone.now() - PLOTTED * DAY
+    failures = activity_statistics.failures(since, None, [found.client_id])
+    ordered = sorted(failures.items(), key=lambda item: (not needs_mending(item[0].step, item[0].cause), -item[1]))
+    query = {"client_id": found.client_id, "days": PLOTTED}
+    causes = [
+        {
+            "title": title_of(cause.cause),
+            "step": name_of(cause.step),
+            "number": number,
+            "needs_mending": needs_mending(cause.step, cause.cause),
+            "url": shown.page("activity", **query, cause=cause.cause, step=cause.step),
+        }
+        for cause, number in ordered[:MOST_CAUSES]
+    ]
+    latest = attempts.attempts(Filters(client_id=found.client_id, since=since), limit=ATTEMPTS)
+    names = Names(request, [found.client_id], (each.person_id for each in latest))
+    return {
+        "causes": causes,
+        "attempts": [shown.attempt(each, names) for each in latest],
+        "refused": sum(number for cause, number in failures.items() if cause.step == Step.CONSENT),
+        "activity_url": shown.page("activity", **query),
+        "may_see_activity": True,
+    }
+
+
+def plot(days: list[Days]) -> list[dict[str, Any]]:
+    """The bars of the drawing, in units of its box of 300 × 100: failures stand on top of what was finished."""
+    largest = max((day.finished + day.failed for day in days), default=0) or 1
+    bars = []
+    for place, day in enumerate(days):
+        done, stopped = round(92 * day.finished / largest, 1), round(92 * day.failed / largest, 1)
+        stopped = max(stopped, 2.0) if day.failed else 0
+        done = max(done, 2.0) if day.finished else 0
+        gap = 2 if done and stopped else 0
+        bars.append(
+            {
+                "x": place * 10 + 2,
+                "done": done,
+                "done_y": 99 - done,
+                "stopped": stopped,
+                "stopped_y": max(0, 99 - done - gap - stopped),
+            }
+        )
+    return bars
+
+
+def addresses() -> list[tuple[str, str]]:
+    """What a client has to be told, beside client ID and secret."""
+    return [
+        (_("Authorization"), f"{settings.AUTH_URL}{paths.AUTHORIZE}"),
+        (_("Token"), f"{settings.BASE_URL}{paths.TOKEN}"),
+        (_("User info"), f"{settings.BASE_URL}{paths.USERINFO}"),
+    ]
+
+
+def snippets(found: Application) -> list[tuple[str, str]]:
+    """Ready to copy, with the application's own values. The secret is named, never shown."""
+    callback = (found.callback_addresses or ["https://application.example/callback"])[0]
+    link = {
+        "response_type": "code",
+        "client_id": found.client_id,
+        "redirect_uri": callback,
+        "state": "RANDOM",
+    }
+    if found.is_public:
+        link |= {"code_challenge": "CHALLENGE", "code_challenge_method": "S256"}
+        proof = f"  -d client_id={found.client_id} \\\n  -d code_verifier=VERIFIER"
+    else:
+        proof = f"  -u {found.client_id}:$CLIENT_SECRET"
+    exchange = (
+        f"curl {settings.BASE_URL}{paths.TOKEN} \\\n{proof} \\\n  -d grant_type=authorization_code \\\n"
+        f"  -d code=CODE \\\n  --data-urlencode redirect_uri={callback}"
+    )
+    variables = [
+        f"OAUTH_AUTHORIZE_URL={settings.AUTH_URL}{paths.AUTHORIZE}",
+        f"OAUTH_TOKEN_URL={settings.BASE_URL}{paths.TOKEN}",
+        f"OAUTH_USERINFO_URL={settings.BASE_URL}{paths.USERINFO}",
+        f"OAUTH_CLIENT_ID={found.client_id}",
+        *([] if found.is_public else ["OAUTH_CLIENT_SECRET="]),
+        f"OAUTH_REDIRECT_URI={callback}",
+    ]
+    return [
+        (_("Environment"), "\n".join(variables)),
+        (_("The link that begins a sign-in"), f"{settings.AUTH_URL}{paths.AUTHORIZE}?{urlencode(link)}"),
+        (_("Exchange the code"), exchange),
+        (
+            _("Read the profile"),
+            f'curl {settings.BASE_URL}{paths.USERINFO} -H "Authorization: Bearer $ACCESS_TOKEN"',
+        ),
+    ]
+
+
+@fresh_sign_in_required
+def add_address(request: HttpRequest, pk: int) -> HttpResponse:
+    """Add the address of a refused request to its application. The page asks first, and a post adds.
+
+    Raises PermissionDenied: without the permissions to see the activity and to change the addresses.
+    """
+    entry = activity_reading.entry(pk) if request.user.has_perm(ACTIVITY) else None
+    if not request.user.has_perm(ACTIVITY):
+        raise PermissionDenied
+    sent = entry.detail.get("sent", "") if entry else ""
+    found = Application.objects.filter(client_id=entry.client_id).first() if entry and entry.client_id else None
+    if entry is None or found is None or not sent or MASK in sent:
+        raise Http404
+    model_admin = admin.site.get_model_admin(Application)
+    if not model_admin.has_change_permission(request, found):
+        raise PermissionDenied
+    if "redirect_uris" in model_admin.get_readonly_fields(request, found):
+        raise PermissionDenied
+    checks = recheck.addition(sent, found)
+    may_add = all(check.kind != "no" for check in checks) and sent not in found.callback_addresses
+    if request.method == "POST" and may_add:
+        _add(request, found, sent)
+        return redirect(shown.record_url(entry))
+    context = {
+        **admin.site.each_context(request),
+        "title": _("Add this address?"),
+        "application": shown.named(found),
+        "sent": sent,
+        "checks": checks,
+        "may_add": may_add,
+        "record_url": shown.record_url(entry),
+        "reference": entry.reference,
+    }
+    return TemplateResponse(request, "administration/add_address.html", context)
+
+
+def _add(request: HttpRequest, found: Application, sent: str) -> None:
+    with transaction.atomic():
+        locked = Application.objects.select_for_update(no_key=True).get(pk=found.pk)
+        locked.redirect_uris = "\n".join([*locked.callback_addresses, sent])
+        locked.full_clean()
+        locked.save(update_fields=["redirect_uris", "updated"])
+        model_admin = admin.site.get_model_admin(Application)
+        model_admin.log_change(request, locked, _("Added the callback address %(address)s.") % {"address": sent})
+    events.write(Event.APPLICATION_CHANGED, client_id=found.client_id, fields="redirect_uris")
+    text = _("The address is added. %(name)s can use it now.")
+    messages.success(request, text % {"name": found.name})

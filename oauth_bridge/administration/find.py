@@ -1,0 +1,66 @@
+"""Find what an administrator typed: a reference, an e-mail address, or a client ID. One hit opens at once."""
+
+from __future__ import annotations
+
+from django.contrib import admin
+from django.contrib.auth import get_user_model
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.template.response import TemplateResponse
+
+from accounts.models import normalise_email
+from oauth_bridge.administration import shown
+from oauth_bridge.models import Application
+from oauth_bridge.storage import activity_reading
+from oauth_bridge.storage.activity_reading import Filters
+
+ACTIVITY, APPLICATIONS, PEOPLE = (
+    "oauth_bridge.view_activityrecord",
+    "oauth_bridge.view_application",
+    "accounts.view_user",
+)
+PERMISSIONS = (ACTIVITY, APPLICATIONS, PEOPLE)
+
+
+def find(request: HttpRequest) -> HttpResponse:
+    """Lead to the record, the person or the application. Otherwise a page says that nothing is found.
+
+    Raises PermissionDenied: without a permission to see any of them.
+    """
+    if not any(map(request.user.has_perm, PERMISSIONS)):
+        raise PermissionDenied
+    typed = request.GET.get("q", "").strip()
+    if url := _url_of(request, typed):
+        return redirect(url)
+    context = {**admin.site.each_context(request), "typed": typed, "is_overview": True}
+    return TemplateResponse(request, "administration/not_found.html", context)
+
+
+def _url_of(request: HttpRequest, typed: str) -> str:
+    if not typed or not typed.isprintable():
+        return ""
+    may = request.user.has_perm
+    if "@" in typed:
+        return _of_address(typed, may_see_people=may(PEOPLE), may_see_activity=may(ACTIVITY))
+    if may(APPLICATIONS):
+        application = Application.objects.filter(client_id=typed).first()
+        if application:
+            return shown.page("application", application.pk)
+    if may(ACTIVITY):
+        found = activity_reading.entries(Filters(reference=typed, limit=2))
+        if len(found) == 1 and found[0].id:
+            return shown.page("record", found[0].id)
+        if found:
+            return shown.page("activity", reference=typed, days=30)
+    return ""
+
+
+def _of_address(typed: str, *, may_see_people: bool, may_see_activity: bool) -> str:
+    """The person's page; for an address without an account, the activity that has its mark."""
+    person = get_user_model().objects.filter(email=normalise_email(typed)).first()
+    if person and may_see_people:
+        return shown.page("person", person.pk)
+    if may_see_activity and activity_reading.entries(Filters(who=typed, limit=1)):
+        return shown.page("activity", who=typed, days=30)
+    return ""

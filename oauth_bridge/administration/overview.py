@@ -1,0 +1,134 @@
+"""The administration's first page: what fails, by application and cause, and what is about to fail."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
+
+from django.contrib import admin
+from django.http import HttpRequest
+from django.template.response import TemplateResponse
+from django.utils import timezone
+
+from oauth_bridge.activity_models import Step
+from oauth_bridge.activity_titles import name_of, needs_mending, title_of
+from oauth_bridge.administration import shown
+from oauth_bridge.administration.shown import Named, Names
+from oauth_bridge.applications import summaries
+from oauth_bridge.models import Application, ApplicationSecret
+from oauth_bridge.storage import activity_statistics
+from oauth_bridge.storage.activity_statistics import Failing
+
+DAY = timedelta(days=1)
+MOST_CAUSES = 12
+ENDS_SOON = timedelta(days=30)
+MOST_SUMMARISED = 200
+MOST_LISTED = 6
+
+
+class CauseRow(NamedTuple):
+    """A cause of an application, for the table."""
+
+    application: Named
+    title: str
+    step: str
+    url: str
+    number: int
+    before: int
+    people: int | None
+    last_at: datetime | None
+    share: int
+    is_new: bool
+
+
+def overview(request: HttpRequest) -> TemplateResponse:
+    """The page; each of its parts needs its permission."""
+    context: dict[str, Any] = {**admin.site.each_context(request), "now": timezone.now(), "is_overview": True}
+    if request.user.has_perm("oauth_bridge.view_activityrecord"):
+        context |= _failures(request)
+    if request.user.has_perm("oauth_bridge.view_application"):
+        context |= {"ending": _ending_secrets(), "doubtful": _doubtful(), "has_any": Application.objects.exists()}
+    return TemplateResponse(request, "administration/overview.html", context)
+
+
+def _failures(request: HttpRequest) -> dict[str, Any]:
+    now = timezone.now()
+    today, before = activity_statistics.failures(now - DAY), activity_statistics.failures(now - 2 * DAY, now - DAY)
+    finished, finished_before = activity_statistics.sign_ins(now - DAY), activity_statistics.sign_ins(now - 2 * DAY)
+    mend = {cause: number for cause, number in today.items() if needs_mending(cause.step, cause.cause)}
+    met = activity_statistics.met(now - DAY)
+    names = Names(request, (cause.client_id for cause in mend), ())
+    ordered = sorted(mend.items(), key=lambda item: -item[1])[:MOST_CAUSES]
+    largest = ordered[0][1] if ordered else 0
+    rows = [_row(cause, number, before[cause], met.get(cause), names, largest) for cause, number in ordered]
+    typed = sum(number for cause, number in today.items() if cause.step == Step.SIGN_IN)
+    failed_before = sum(number for cause, number in before.items() if needs_mending(cause.step, cause.cause))
+    failed = sum(mend.values())
+    return {
+        "causes": rows,
+        "has_more_causes": len(mend) > MOST_CAUSES,
+        "failing": len({cause.client_id for cause in mend if cause.client_id and before[cause] < mend[cause]}),
+        "failed": failed,
+        "tried": failed + sum(finished.values()),
+        "failed_before": failed_before,
+        "tried_before": failed_before + sum(finished_before.values()) - sum(finished.values()),
+        "typed_wrong": typed,
+        "may_see_activity": True,
+    }
+
+
+def _row(
+    cause: Failing, number: int, before: int, met: activity_statistics.Met | None, names: Names, largest: int
+) -> CauseRow:
+    return CauseRow(
+        application=names.application(cause.client_id),
+        title=title_of(cause.cause),
+        step=name_of(cause.step),
+        url=shown.page("activity", cause=cause.cause, step=cause.step, client_id=cause.client_id),
+        number=number,
+        before=before,
+        people=met.people if met else None,
+        last_at=met.last_at if met else None,
+        share=shown.share(number, largest),
+        is_new=not before,
+    )
+
+
+def _ending_secrets() -> list[dict[str, Any]]:
+    """The newest secrets that end soon, or that ended while no other works."""
+    now = timezone.now()
+    soon = (
+        ApplicationSecret.objects.filter(
+            expires_at__lt=now + ENDS_SOON, expires_at__gt=now, is_revoked=False, application__is_enabled=True
+        )
+        .select_related("application")
+        .order_by("expires_at")[:MOST_LISTED]
+    )
+    return [
+        {
+            "application": shown.named(row.application),
+            "number": row.pk,
+            "days": (row.expires_at - now).days,
+            "last_used_at": row.last_used_at,
+            "has_other": row.application.secrets.filter(pk__gt=row.pk, is_revoked=False).exists(),
+            "url": shown.page("oauth_bridge_application_secret", row.application.pk),
+        }
+        for row in soon
+        if row.expires_at
+    ]
+
+
+def _doubtful() -> list[dict[str, Any]]:
+    """Applications that are risky or stale, the oldest first."""
+    found = list(Application.objects.filter(is_enabled=True).order_by("created")[:MOST_SUMMARISED])
+    summary = summaries.of(found)
+    doubtful = [each for each in found if summary[each.pk].state in (summaries.RISKY, summaries.STALE)]
+    return [
+        {
+            "application": shown.named(each),
+            "state": summary[each.pk].state,
+            "is_risky": summary[each.pk].state is summaries.RISKY,
+            "days": (timezone.now() - (summary[each.pk].last_at or each.created)).days,
+        }
+        for each in doubtful[:MOST_LISTED]
+    ]

@@ -1,0 +1,229 @@
+"""The page of a person: attempts to sign in, applications, browsers, ways to sign in, and what can be done."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.template.response import TemplateResponse
+from django.utils import timezone, translation
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext
+
+from accounts.account_page import person_context
+from accounts.factors import adapter as factors
+from accounts.models import Session, User
+from accounts.sessions import user_agents
+from accounts.sessions.credential_changes import end_credentials
+from accounts.sign_in.forms import ResetRequestForm
+from oauth_bridge.administration import shown
+from oauth_bridge.administration.find import ACTIVITY, PEOPLE
+from oauth_bridge.administration.shown import Names
+from oauth_bridge.shown_times import time_since
+from oauth_bridge.storage import attempts, consents
+from oauth_bridge.storage.activity_reading import Filters
+
+ATTEMPTS = 6
+MOST_BROWSERS = 10
+
+
+class Act(NamedTuple):
+    """Something an administrator does to an account, after a page that asks."""
+
+    label: Any
+    ends: Callable[[User], str]
+    question: Any
+    button: Any
+    do: Callable[[HttpRequest, User], str]
+
+
+def person(request: HttpRequest, pk: UUID) -> HttpResponse:
+    """The page. With `act` in the query, the question before that act; a post does it.
+
+    Raises PermissionDenied: without the permission. Raises Http404: the person, or the act, does not exist.
+    """
+    if not request.user.has_perm(PEOPLE):
+        raise PermissionDenied
+    found = User.objects.filter(pk=pk).first()
+    if found is None:
+        raise Http404
+    if "act" in request.GET:
+        return _act(request, found, request.GET["act"])
+    context = {
+        **admin.site.each_context(request),
+        "title": found.display_name,
+        "person": found,
+        "shown": person_context(found),
+        "badge": "good" if found.is_active else "",
+        "connections": [_connection(each) for each in consents.connections(found)],
+        "browsers": [_browser(row) for row in _browsers(found)[:MOST_BROWSERS]],
+        "browser_count": _browsers(found).count(),
+        "factors": factors.overview(found),
+        "has_password": found.has_usable_password(),
+        "acts": _offered(request, found),
+        "may_change": _may_change(request, found),
+        "may_delete": admin.site.get_model_admin(User).has_delete_permission(request, found),
+        "groups": list(found.groups.values_list("name", flat=True)),
+    }
+    if request.user.has_perm(ACTIVITY):
+        latest = attempts.attempts(Filters(person_id=found.pk), limit=ATTEMPTS)
+        names = Names(request, shown.client_ids_of(latest), [found.pk])
+        context |= {
+            "attempts": [shown.attempt(each, names) for each in latest],
+            "activity_url": shown.page("activity", who=found.email, days=30),
+            "may_see_activity": True,
+        }
+    return TemplateResponse(request, "administration/person.html", context)
+
+
+def _may_change(request: HttpRequest, found: User) -> bool:
+    return admin.site.get_model_admin(User).has_change_permission(request, found)
+
+
+def _connection(each: consents.Connection) -> dict[str, Any]:
+    return {
+        "application": shown.named(each.application),
+        "client_id": each.application.client_id,
+        "allowed_at": each.consent and each.consent.given_at,
+        "remembered_until": each.consent and each.consent.expires_at,
+        "last_at": each.sign_ins and each.sign_ins.last_at,
+        "sign_ins": each.sign_ins.number if each.sign_ins else 0,
+    }
+
+
+def _browsers(found: User) -> Any:
+    return (
+        Session.objects.filter(user=found, expire_date__gt=timezone.now()).order_by("-created_at").defer("session_data")
+    )
+
+
+def _browser(row: Session) -> dict[str, Any]:
+    name = user_agents.shown(row.browser) if row.browser.strip("/") else _("Unknown browser")
+    return {"name": name, "ago": time_since(row.last_used_at or row.created_at), "since": row.created_at}
+
+
+def _offered(request: HttpRequest, found: User) -> list[dict[str, Any]]:
+    if not _may_change(request, found):
+        return []
+    return [
+        {"name": name, "label": act.label, "ends": act.ends(found), "button": act.button} for name, act in ACTS.items()
+    ]
+
+
+def _act(request: HttpRequest, found: User, name: str) -> HttpResponse:
+    if not _may_change(request, found):
+        raise PermissionDenied
+    if name == "end":
+        act = _end_application(found, request.GET.get("client_id", ""))
+    elif name in ACTS:
+        act = ACTS[name]
+    else:
+        raise Http404
+    page = shown.page("person", found.pk)
+    if request.method == "POST":
+        done = act.do(request, found)
+        admin.site.get_model_admin(User).log_change(request, found, done)
+        messages.success(request, done)
+        return redirect(page)
+    context = {
+        **admin.site.each_context(request),
+        "title": act.question % {"name": found.display_name} if "%" in str(act.question) else act.question,
+        "person": found,
+        "ends": act.ends(found),
+        "button": act.button,
+        "page": page,
+    }
+    return TemplateResponse(request, "administration/person_act.html", context)
+
+
+def _end_application(found: User, client_id: str) -> Act:
+    connection = next((each for each in consents.connections(found) if each.application.client_id == client_id), None)
+    if connection is None:
+        raise Http404
+    application = connection.application
+    return Act(
+        label=application.name,
+        ends=lambda _person: (
+            _("Ends the consent and the access of %(name)s, at once. It is asked again next time.")
+            % {"name": application.name}
+        ),
+        question=_("End the access of %(name)s?") % {"name": application.name},
+        button=_("End the access"),
+        do=lambda _request, person: _disconnected(person, connection),
+    )
+
+
+def _disconnected(person: User, connection: consents.Connection) -> str:
+    consents.disconnect(person, connection.application)
+    return _("The access of %(name)s is ended.") % {"name": connection.application.name}
+
+
+def _send_reset(request: HttpRequest, found: User) -> str:
+    with translation.override(found.language or translation.get_language()):
+        form = ResetRequestForm({"email": found.email})
+        if form.is_valid():
+            form.save(request)
+    return _("A mail with a link to set a password goes to %(email)s.") % {"email": found.email}
+
+
+def _sign_out(_request: HttpRequest, found: User) -> str:
+    number = _browsers(found).count()
+    end_credentials(found)
+    text = ngettext(
+        "Signed out of %(count)d browser; the access of applications is ended.",
+        "Signed out of %(count)d browsers; the access of applications is ended.",
+        number,
+    )
+    return text % {"count": number}
+
+
+def _end_all(_request: HttpRequest, found: User) -> str:
+    connections = [each for each in consents.connections(found) if each.consent]
+    for each in connections:
+        consents.disconnect(found, each.application)
+    text = ngettext(
+        "The access of %(count)d application is ended.",
+        "The access of %(count)d applications is ended.",
+        len(connections),
+    )
+    return text % {"count": len(connections)}
+
+
+def _sessions_end(found: User) -> str:
+    number = _browsers(found).count()
+    text = ngettext(
+        "Ends %(count)d browser, and the access of applications, at once. The password stays.",
+        "Ends %(count)d browsers, and the access of applications, at once. The password stays.",
+        number,
+    )
+    return text % {"count": number}
+
+
+ACTS = {
+    "reset": Act(
+        gettext_lazy("Send a reset"),
+        lambda _person: _("Ends nothing until the link is used. It works for one hour."),
+        gettext_lazy("Send %(name)s a link to set a password?"),
+        gettext_lazy("Send the mail"),
+        _send_reset,
+    ),
+    "sign-out": Act(
+        gettext_lazy("Sign out everywhere"),
+        _sessions_end,
+        gettext_lazy("Sign %(name)s out everywhere?"),
+        gettext_lazy("Sign out"),
+        _sign_out,
+    ),
+    "end-all": Act(
+        gettext_lazy("End all consents"),
+        lambda _person: _("Ends the access of every application, at once. Each asks again. Browsers stay signed in."),
+        gettext_lazy("End all consents of %(name)s?"),
+        gettext_lazy("End all"),
+        _end_all,
+    ),
+}

@@ -1,0 +1,129 @@
+"""Would it pass now? A refused request, as it was recorded, against today's registration. Nothing is written."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from django.contrib.auth import get_user_model
+from django.utils.translation import gettext as _
+
+from oauth_bridge.activity_models import Step
+from oauth_bridge.models import Application
+from oauth_bridge.page_addresses import shown_host
+from oauth_bridge.redirect_uri_mismatch import MASK
+from oauth_bridge.redirect_uri_registration import MAX_COUNT, registration_problem
+from oauth_bridge.storage import admission
+from oauth_bridge.storage.activity_reading import Entry
+
+# The causes of a link that is wrong in itself: the same link fails whatever is registered.
+OF_THE_LINK = {
+    "response_type",
+    "response_type_missing",
+    "challenge_missing",
+    "challenge_method_missing",
+    "challenge_plain",
+    "challenge_method_other",
+    "challenge_malformed",
+    "client_id_missing",
+    "redirect_uri_missing",
+    "repeated",
+    "malformed",
+}
+
+
+class Check(NamedTuple):
+    """One line: `kind` is yes, no, beware, or unknown where it can't be repeated."""
+
+    kind: str
+    text: str
+
+
+def checks(entry: Entry, application: Application | None) -> list[Check]:
+    """What is checked of the record's request, in the order of the protocol."""
+    if application is None:
+        return [Check("no", _("No application has this client ID"))]
+    found = [
+        Check("yes", _("The client ID is that of %(name)s, and it is switched on") % {"name": application.name})
+        if application.is_enabled
+        else Check("no", _("The application is switched off"))
+    ]
+    if sent := entry.detail.get("sent"):
+        found.append(_address(sent, application))
+    if entry.cause in OF_THE_LINK:
+        found.append(Check("no", _("The same link fails again: change it in the application")))
+    if entry.cause == "challenge_needed":
+        found.append(
+            Check("no", _("It is public, so the link needs PKCE"))
+            if application.is_public
+            else Check("yes", _("It is confidential, so PKCE is not needed"))
+        )
+    found += _of_person(entry, application)
+    if entry.step == Step.EXCHANGE:
+        found += _of_exchange(application)
+    if entry.step == Step.PROFILE:
+        found.append(Check("unknown", _("The access token can’t be checked again: only its digest is kept")))
+    return found
+
+
+def passes(found: list[Check]) -> str:
+    """Yes, no, or empty where a check can't be repeated."""
+    kinds = {check.kind for check in found}
+    return "no" if "no" in kinds else "" if "unknown" in kinds else "yes"
+
+
+def _address(sent: str, application: Application) -> Check:
+    if MASK in sent:
+        return Check("unknown", _("The callback address had values that are masked, so it can’t be compared again"))
+    if sent in application.callback_addresses:
+        return Check("yes", _("The callback address is registered"))
+    return Check("no", _("The callback address is still not registered"))
+
+
+def _of_person(entry: Entry, application: Application) -> list[Check]:
+    if not application.is_restricted:
+        return [Check("yes", _("Everybody may use this application"))]
+    if entry.person_id is None:
+        return [Check("unknown", _("Only people in its groups may use it"))]
+    person = get_user_model().objects.filter(pk=entry.person_id).first()
+    if person is None:
+        return [Check("no", _("The person’s account is gone"))]
+    if admission.is_admitted(person, application):
+        return [Check("yes", _("The person is in one of its groups"))]
+    return [Check("no", _("The person is in none of its groups"))]
+
+
+def _of_exchange(application: Application) -> list[Check]:
+    found = []
+    if not application.is_public:
+        works = any(secret.works for secret in application.secrets.all())
+        found.append(
+            Check("yes", _("It has a client secret that works"))
+            if works
+            else Check("no", _("It has no client secret that works"))
+        )
+        found.append(Check("unknown", _("The secret that was sent can’t be checked again: it is not kept")))
+    found.append(Check("unknown", _("The code can’t be checked again: a code works once, for ten minutes")))
+    return found
+
+
+def addition(sent: str, application: Application) -> list[Check]:
+    """Whether the address may be added to the registered ones. A line of the kind "no" forbids it."""
+    if MASK in sent:
+        return [Check("no", _("Parts of it are masked, so it can’t be added from here"))]
+    if sent in application.callback_addresses:
+        return [Check("yes", _("It is registered meanwhile"))]
+    if problem := registration_problem(sent):
+        return [Check("no", _("It can’t be registered: %(problem)s") % {"problem": problem})]
+    if len(application.callback_addresses) >= MAX_COUNT:
+        return [Check("no", _("There are as many addresses as an application can have"))]
+    found = [Check("yes", _("It can be registered: https or this machine, no fragment, no password in it"))]
+    host = shown_host(sent)
+    others = Application.objects.exclude(pk=application.pk).filter(redirect_uris__contains=sent)
+    if any(sent in other.callback_addresses for other in others[:100]):
+        found.append(Check("beware", _("Another application has registered it, too")))
+    else:
+        found.append(Check("yes", _("No other application has registered it")))
+    if host not in {shown_host(address) for address in application.callback_addresses}:
+        text = _("Another host. Whoever runs %(host)s gets the sign-ins of everybody who uses %(name)s.")
+        found.append(Check("beware", text % {"host": host or sent, "name": application.name}))
+    return found

@@ -1,0 +1,227 @@
+"""How attempts, records and applications are shown: words in the active language, and the links that are allowed."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from django.conf import settings
+from django.contrib.auth import get_user_model
+from django.http import HttpRequest
+from django.urls import reverse
+from django.utils.http import urlencode
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, pgettext_lazy
+
+from accounts.sessions import user_agents
+from oauth_bridge.activity_causes import fix_of
+from oauth_bridge.activity_models import Outcome, Step
+from oauth_bridge.activity_titles import name_of, needs_mending, title_of
+from oauth_bridge.applications.logos import logo_url
+from oauth_bridge.models import Application
+from oauth_bridge.storage.activity_reading import Entry
+from oauth_bridge.storage.attempts import Attempt, Ending, Event, shown_steps
+
+# The word of each ending, and the kind of its badge.
+ENDINGS = {
+    Ending.SIGNED_IN: (gettext_lazy("Signed in"), "good"),
+    Ending.REFUSED: (pgettext_lazy("by the person", "Refused"), ""),
+    Ending.STOPPED: (gettext_lazy("Stopped"), "danger"),
+    Ending.FAILED: (gettext_lazy("Failed"), "danger"),
+    Ending.UNFINISHED: (gettext_lazy("Unfinished"), "warning"),
+    Ending.REPLAY: (gettext_lazy("Replay"), "warning"),
+    Ending.GOING_ON: (gettext_lazy("Going on"), ""),
+}
+# What was done at a step, within the story of an attempt.
+DONE = {
+    Step.AUTHORIZE: gettext_lazy("authorize"),
+    Step.SIGN_IN: gettext_lazy("signed in"),
+    Step.SECOND_FACTOR: gettext_lazy("second factor"),
+    Step.CONSENT: gettext_lazy("code issued"),
+    Step.EXCHANGE: gettext_lazy("exchanged"),
+    Step.PROFILE: gettext_lazy("profile read"),
+}
+MARKS = {
+    Ending.REFUSED: "no",
+    Ending.STOPPED: "bad",
+    Ending.FAILED: "bad",
+    Ending.UNFINISHED: "unsure",
+    Ending.REPLAY: "unsure",
+}
+
+
+class Named(NamedTuple):
+    """An application or a person: what to call it, and its page; no URL where the administrator may not open it."""
+
+    name: str
+    url: str
+    detail: str = ""
+    picture: str = ""
+
+    @property
+    def initial(self) -> str:
+        return self.name[:1].upper()
+
+
+NOBODY = Named("", "")
+
+
+class Names:
+    """The applications and people of a page, read in one statement each. Names that may not be seen are empty."""
+
+    def __init__(self, request: HttpRequest, client_ids: Iterable[str], people: Iterable[UUID | None]) -> None:
+        self.applications: dict[str, Named] = {}
+        self.people: dict[UUID, Named] = {}
+        wanted = {client_id for client_id in client_ids if client_id}
+        for row in Application.objects.filter(client_id__in=wanted) if wanted else ():
+            self.applications[row.client_id] = named(row)
+        keys = {key for key in people if key}
+        if keys and request.user.has_perm("accounts.view_user"):
+            for person in get_user_model().objects.filter(pk__in=keys):
+                self.people[person.pk] = Named(person.display_name, page("person", person.pk), person.email)
+
+    def application(self, client_id: str) -> Named:
+        """One that is gone is named by its client_id."""
+        return self.applications.get(client_id) or (Named(client_id, "") if client_id else NOBODY)
+
+    def person(self, key: UUID | None) -> Named:
+        return (self.people.get(key) or Named(_("a person"), "")) if key else NOBODY
+
+
+def page(route: str, *args: object, **query: Any) -> str:
+    """The address of a page of the administration. Empty values of the query are left out."""
+    found = urlencode({name: value for name, value in query.items() if value})
+    return reverse(f"admin:{route}", args=args) + (f"?{found}" if found else "")
+
+
+def named(application: Application) -> Named:
+    return Named(
+        application.name, page("application", application.pk), application.homepage_host, logo_url(application)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ShownStep:
+    """A step in the list of an attempt. `mark` is the class of its sign."""
+
+    name: str
+    mark: str
+    at: datetime | None
+    seconds: float | None
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class ShownAttempt:
+    """An attempt, for the template. `done` are the words of the story, `end` its last and bold one."""
+
+    at: datetime
+    done: list[str]
+    end: str
+    mark: str
+    word: str
+    badge: str
+    application: Named
+    person: Named
+    browser: str
+    address: str
+    reference: str
+    record_url: str
+    title: str
+    fix: str
+    steps: list[ShownStep]
+    is_fault: bool
+
+
+def attempt(each: Attempt, names: Names) -> ShownAttempt:
+    ending, failure = each.ending, each.failure
+    word, badge = ENDINGS[ending]
+    entries = [event.entry for event in each.events if event.entry]
+    record = failure.entry if failure else None
+    title = title_of(failure.cause) if failure else ""
+    return ShownAttempt(
+        at=each.latest_at,
+        done=_story(each),
+        end=_end(failure, title),
+        mark=MARKS.get(ending, ""),
+        word=str(word),
+        badge=badge,
+        application=names.application(each.client_id),
+        person=names.person(each.person_id),
+        browser=next((browser_of(entry) for entry in entries if entry.browser.strip("/")), ""),
+        address=next((entry.address for entry in reversed(entries) if entry.address), ""),
+        reference=record.reference if record else "",
+        record_url=record_url(record),
+        title=title,
+        fix=record.fix if record else fix_of(failure.cause) if failure else "",
+        steps=_steps(each),
+        is_fault=bool(failure and needs_mending(failure.step, failure.cause)),
+    )
+
+
+def _story(each: Attempt) -> list[str]:
+    failed = each.failure.step if each.failure else None
+    words = [str(DONE[step]) for step in Step if step in each.reached and step is not failed]
+    return [word[:1].upper() + word[1:] if place == 0 else word for place, word in enumerate(words)]
+
+
+def _end(failure: Event | None, title: str) -> str:
+    if failure is None:
+        return ""
+    return title if failure.step is Step.CONSENT else f"{name_of(failure.step)}: {title}"
+
+
+def _steps(each: Attempt) -> list[ShownStep]:
+    failure, start = each.failure, each.started_at
+    found = []
+    for step, event in shown_steps(each):
+        is_end = bool(failure and failure.step is step)
+        if is_end and event:
+            mark, note = MARKS[each.ending], title_of(event.cause)
+        elif step in each.reached:
+            mark, note = "", _note(step, each)
+        else:
+            mark, note = "open", _("Not reached")
+        at = event.at if event and (is_end or event.outcome is Outcome.SUCCEEDED) else None
+        found.append(ShownStep(name_of(step), mark, at, (at - start).total_seconds() if at else None, note))
+    return found
+
+
+def _note(step: Step, each: Attempt) -> str:
+    if step is Step.CONSENT and each.callback:
+        return _("A code went to %(address)s") % {"address": each.callback.split("?")[0]}
+    wrong = sum(event.step is step and event.outcome is not Outcome.SUCCEEDED for event in each.events)
+    return _("After %(count)d wrong tries") % {"count": wrong} if wrong else ""
+
+
+def browser_of(entry: Entry) -> str:
+    """Its family and system; empty where it is not known."""
+    return user_agents.shown(entry.browser) if entry.browser.strip("/") else ""
+
+
+def record_url(entry: Entry | None) -> str:
+    return page("record", entry.id) if entry and entry.id else ""
+
+
+def in_groups(reference: str) -> str:
+    """The reference in two groups of four, for reading aloud."""
+    return f"{reference[:4]} {reference[4:]}".strip()
+
+
+def environment() -> dict[str, Any]:
+    """Which installation this is, for the strip above each page."""
+    name = settings.ENVIRONMENT
+    host = settings.AUTH_URL.partition("://")[2]
+    return {"name": name, "host": host, "is_production": name.casefold() == "production"}
+
+
+def share(number: int, largest: int) -> int:
+    """The width of a bar, in hundredths. What is there is seen."""
+    return max(3, round(100 * number / largest)) if number and largest else 0
+
+
+def client_ids_of(attempts: Collection[Attempt]) -> set[str]:
+    return {each.client_id for each in attempts}

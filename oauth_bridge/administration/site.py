@@ -1,0 +1,94 @@
+"""The administration: Django's admin site, with pages of its own beside those of its models."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, URLResolver, path, reverse
+from django.utils.translation import gettext_lazy
+
+from accounts.admin_site import AdminSite
+from oauth_bridge.administration import activity, application, find, overview, person, shown
+
+
+class Section(NamedTuple):
+    """An item of the navigation: shown with the permission, marked on the routes that begin so."""
+
+    route: str
+    label: Any
+    icon: str
+    permission: str
+    routes: tuple[str, ...]
+
+
+SECTIONS = [
+    Section("admin:index", gettext_lazy("Overview"), "overview", "", ("index", "find")),
+    Section(
+        "admin:oauth_bridge_application_changelist",
+        gettext_lazy("Applications"),
+        "applications",
+        "oauth_bridge.view_application",
+        ("oauth_bridge_application", "application"),
+    ),
+    Section(
+        "admin:accounts_user_changelist",
+        gettext_lazy("People"),
+        "person",
+        "accounts.view_user",
+        ("accounts_user", "auth_group", "person"),
+    ),
+    Section(
+        "admin:activity",
+        gettext_lazy("Activity"),
+        "activity",
+        "oauth_bridge.view_activityrecord",
+        ("activity", "record"),
+    ),
+]
+
+
+class Site(AdminSite):
+    """The site of `django.contrib.admin.site`."""
+
+    def get_urls(self) -> list[URLResolver | URLPattern]:
+        own = [
+            path("find/", self.admin_view(find.find), name="find"),
+            path("activity/", self.admin_view(activity.activity), name="activity"),
+            path("activity/<int:pk>/", self.admin_view(activity.record), name="record"),
+            path("oauth_bridge/application/<int:pk>/", self.admin_view(application.application), name="application"),
+            path("activity/<int:pk>/add-address/", self.admin_view(application.add_address), name="add_address"),
+            path("accounts/user/<uuid:pk>/", self.admin_view(person.person), name="person"),
+        ]
+        return [*own, *super().get_urls()]
+
+    def each_context(self, request: HttpRequest) -> dict[str, Any]:
+        context = super().each_context(request)
+        return context | {
+            "environment": shown.environment(),
+            "navigation": list(_navigation(request)),
+            "may_find": any(map(request.user.has_perm, find.PERMISSIONS)),
+        }
+
+    def index(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> TemplateResponse:
+        return overview.overview(request)
+
+    def app_index(  # type: ignore[override]
+        self, request: HttpRequest, app_label: str, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        return redirect("admin:index")
+
+
+def _navigation(request: HttpRequest) -> Any:
+    route = (request.resolver_match and request.resolver_match.url_name) or ""
+    for section in SECTIONS:
+        if not section.permission or request.user.has_perm(section.permission):
+            is_current = any(route == each or route.startswith(f"{each}_") for each in section.routes)
+            yield {
+                "url": reverse(section.route),
+                "label": section.label,
+                "icon": section.icon,
+                "is_current": is_current,
+            }

@@ -1,0 +1,124 @@
+"""Counts for the pages of the administration: how often each step ended how, by cause and by day. D24.
+
+They are read from the counts of the activity log, which a flood does not fill; how many people a cause met, and when it
+was seen last, is read from the records.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection
+from datetime import date, datetime, timedelta
+from typing import NamedTuple
+
+from django.db.models import Count, Max, Sum
+from django.db.models.functions import TruncDate
+from django.utils import timezone
+
+from oauth_bridge.activity_causes import NEVER_EXCHANGED
+from oauth_bridge.activity_models import ActivityCount, ActivityRecord, Outcome, Step
+from oauth_bridge.activity_titles import needs_mending
+from oauth_bridge.storage import issued_codes
+
+DAY = timedelta(days=1)
+# The newest records are looked through, so that a page costs the same after a flood.
+MOST_RECORDS = 20_000
+
+
+class Failing(NamedTuple):
+    """A cause at a step of an application; `client_id` is empty where none is known."""
+
+    client_id: str
+    step: str
+    cause: str
+
+
+class Met(NamedTuple):
+    """Of the records of a cause: how many people, and the latest."""
+
+    people: int
+    last_at: datetime
+
+
+class Days(NamedTuple):
+    """Of one day: sign-ins that were finished, and failures that somebody has to mend."""
+
+    day: date
+    finished: int
+    failed: int
+
+
+def failures(
+    since: datetime, until: datetime | None = None, client_ids: Collection[str] | None = None
+) -> Counter[Failing]:
+    """How often each cause was met from the hour of `since` on. Of all applications unless some are named."""
+    counts = _counts(since, until, client_ids).exclude(outcome=Outcome.SUCCEEDED)
+    rows = counts.values_list("client_id", "step", "cause").annotate(total=Sum("number"))
+    found = Counter({Failing(client_id, step, cause): total for client_id, step, cause, total in rows})
+    if until is None:
+        found.update(_not_purged(since, client_ids))
+    return found
+
+
+def sign_ins(since: datetime, client_ids: Collection[str] | None = None) -> Counter[str]:
+    """Exchanges that gave a token, by client_id, from the hour of `since` on."""
+    done = _counts(since, None, client_ids).filter(step=Step.EXCHANGE, outcome=Outcome.SUCCEEDED)
+    return Counter(dict(done.values_list("client_id").annotate(Sum("number"))))
+
+
+def last_hours(client_ids: Collection[str]) -> dict[str, datetime]:
+    """The hour of the last sign-in of each application that has one."""
+    done = ActivityCount.objects.filter(client_id__in=client_ids, step=Step.EXCHANGE, outcome=Outcome.SUCCEEDED)
+    return dict(done.values_list("client_id").annotate(Max("hour")))
+
+
+def met(since: datetime, client_ids: Collection[str] | None = None) -> dict[Failing, Met]:
+    """Of each cause, among the newest records: how many people, and the latest record."""
+    records = ActivityRecord.objects.all()
+    if client_ids is not None:
+        records = records.filter(client_id__in=client_ids)
+    newest = records.order_by("-id").values("pk")[:MOST_RECORDS]
+    recent = ActivityRecord.objects.filter(pk__in=newest, at__gte=since).exclude(outcome=Outcome.SUCCEEDED)
+    rows = recent.values_list("client_id", "step", "cause").annotate(
+        people=Count("person", distinct=True), last_at=Max("at")
+    )
+    return {Failing(client_id, step, cause): Met(people, at) for client_id, step, cause, people, at in rows}
+
+
+def by_day(client_id: str, days: int) -> list[Days]:
+    """Each of the last days, in UTC, the oldest first."""
+    today = timezone.now().date()
+    since = timezone.now().replace(hour=0, minute=0, second=0, microsecond=0) - (days - 1) * DAY
+    rows = (
+        _counts(since, None, [client_id])
+        .annotate(day=TruncDate("hour"))
+        .values_list("day", "step", "outcome", "cause")
+        .annotate(total=Sum("number"))
+    )
+    finished: Counter[date] = Counter()
+    failed: Counter[date] = Counter()
+    for day, step, outcome, cause, total in rows:
+        if outcome != Outcome.SUCCEEDED and needs_mending(step, cause):
+            failed[day] += total
+        elif (step, outcome) == (Step.EXCHANGE, Outcome.SUCCEEDED):
+            finished[day] += total
+    each = [today - number * DAY for number in reversed(range(days))]
+    return [Days(day, finished[day], failed[day]) for day in each]
+
+
+def _counts(since: datetime, until: datetime | None, client_ids: Collection[str] | None):  # type: ignore[no-untyped-def]
+    counts = ActivityCount.objects.filter(hour__gte=since.replace(minute=0, second=0, microsecond=0))
+    if until:
+        counts = counts.filter(hour__lt=until.replace(minute=0, second=0, microsecond=0))
+    return counts if client_ids is None else counts.filter(client_id__in=client_ids)
+
+
+def _not_purged(since: datetime, client_ids: Collection[str] | None) -> Counter[Failing]:
+    """Codes that were never exchanged and that no purge has counted yet."""
+    only = next(iter(client_ids)) if client_ids is not None and len(client_ids) == 1 else ""
+    codes = issued_codes.never_exchanged(only, since, MOST_RECORDS)
+    return Counter(
+        Failing(code.client_id, Step.EXCHANGE, NEVER_EXCHANGED)
+        for code in codes
+        if client_ids is None or code.client_id in client_ids
+    )

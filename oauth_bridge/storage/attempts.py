@@ -1,0 +1,185 @@
+"""Read attempts to sign in: the records and the codes of one attempt, put together as its steps. D8, D24."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from enum import StrEnum
+from operator import attrgetter
+from typing import NamedTuple
+from uuid import UUID
+
+from django.utils import timezone
+
+from oauth_bridge.activity_causes import NEVER_EXCHANGED
+from oauth_bridge.activity_models import ActivityRecord, Outcome, Step
+from oauth_bridge.models import Application
+from oauth_bridge.storage import issued_codes
+from oauth_bridge.storage.activity_reading import Entry, Filters, recorded, records
+from oauth_bridge.storage.issued_codes import IssuedCode
+
+ORDER = list(Step)
+# An attempt that went on and did not end is over after this time.
+OVER_AFTER = timedelta(hours=1)
+# Records are read in so many a page, because one attempt may have several.
+RECORDS_PER_ATTEMPT = 4
+
+
+class Ending(StrEnum):
+    """How an attempt ended, or that it did not."""
+
+    SIGNED_IN = "signed_in"
+    REFUSED = "refused"  # the person said no
+    STOPPED = "stopped"  # the person saw a page of ours
+    FAILED = "failed"  # the application's own request was refused
+    UNFINISHED = "unfinished"  # the next step never came
+    REPLAY = "replay"  # the code was used again
+    GOING_ON = "going_on"
+
+
+class Event(NamedTuple):
+    """What happened at a step. `entry` is its record; None where a row of a code tells it."""
+
+    step: Step
+    at: datetime
+    outcome: Outcome
+    cause: str = ""
+    entry: Entry | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One attempt, from the application's link to the profile. `key` is None for a record that belongs to no other."""
+
+    key: UUID | None
+    events: list[Event]
+    client_id: str
+    person_id: UUID | None
+    callback: str = ""  # where the code was sent
+    reached: frozenset[Step] = field(default_factory=frozenset)
+
+    @property
+    def started_at(self) -> datetime:
+        return self.events[0].at
+
+    @property
+    def latest_at(self) -> datetime:
+        return self.events[-1].at
+
+    @property
+    def failure(self) -> Event | None:
+        """The last event, if it is a failure."""
+        last = self.events[-1]
+        return None if last.outcome is Outcome.SUCCEEDED else last
+
+    @property
+    def ending(self) -> Ending:
+        failure = self.failure
+        if failure is None:
+            if self.reached & {Step.EXCHANGE, Step.PROFILE} or not self.client_id:
+                return Ending.SIGNED_IN
+            return Ending.GOING_ON if timezone.now() - self.latest_at < OVER_AFTER else Ending.UNFINISHED
+        if failure.cause in ("refused", "code_spent", NEVER_EXCHANGED):
+            endings = {"refused": Ending.REFUSED, "code_spent": Ending.REPLAY, NEVER_EXCHANGED: Ending.UNFINISHED}
+            return endings[failure.cause]
+        return Ending.FAILED if failure.step in (Step.EXCHANGE, Step.PROFILE) else Ending.STOPPED
+
+    @property
+    def last_of_steps(self) -> dict[Step, Event]:
+        """The last event of each step that has one, in the order of the steps."""
+        last = {event.step: event for event in self.events}
+        return {step: last[step] for step in ORDER if step in last}
+
+
+def attempts(filters: Filters, *, before: datetime | None = None, limit: int = 20) -> list[Attempt]:
+    """The attempts in which something fits the filters, the latest first. Five statements."""
+    before = before or timezone.now()
+    rows = records(filters).filter(at__lt=before)[: limit * RECORDS_PER_ATTEMPT]
+    entries = [recorded(row) for row in rows]
+    is_of_records = filters.cause or filters.step or filters.reference or filters.who
+    codes = (
+        [] if is_of_records else issued_codes.newest(filters.client_id, filters.person_id, filters.since, before, limit)
+    )
+    return _put_together(entries, codes)[:limit]
+
+
+def of(entry: Entry) -> Attempt:
+    """The attempt that the record belongs to."""
+    return _put_together([entry], [])[0]
+
+
+def _put_together(entries: list[Entry], codes: list[IssuedCode]) -> list[Attempt]:
+    keys = {entry.attempt for entry in entries if entry.attempt} | {code.attempt for code in codes}
+    all_entries = [recorded(row) for row in ActivityRecord.objects.filter(attempt__in=keys).order_by("id")]
+    all_codes = _codes_of(keys, all_entries, codes)
+    names = dict(
+        Application.objects.filter(pk__in={code.application_id for code in all_codes}).values_list("pk", "client_id")
+    )
+    events: defaultdict[UUID, list[Event]] = defaultdict(list)
+    for entry in all_entries:
+        if entry.attempt:
+            events[entry.attempt].append(_event(entry))
+    told = {entry.attempt for entry in all_entries if entry.cause == NEVER_EXCHANGED}
+    code_of: dict[UUID, IssuedCode] = {}
+    for code in all_codes:
+        code_of[code.attempt] = code
+        events[code.attempt] += _events_of(code, is_told=code.attempt in told)
+    found = [_attempt(key, events[key], code_of.get(key), names) for key in keys if events[key]]
+    found += [_attempt(None, [_event(entry)], None, names) for entry in entries if not entry.attempt]
+    return sorted(found, key=attrgetter("latest_at"), reverse=True)
+
+
+def _codes_of(keys: Collection[UUID], entries: Iterable[Entry], known: Iterable[IssuedCode]) -> list[IssuedCode]:
+    """The codes of the attempts: those that are known, and those of the people in the records (by their index)."""
+    people = {entry.person_id for entry in entries if entry.person_id}
+    return list({*known, *issued_codes.of_attempts(people, keys)})
+
+
+def _event(entry: Entry) -> Event:
+    return Event(Step(entry.step), entry.at, Outcome(entry.outcome), entry.cause, entry)
+
+
+def _events_of(code: IssuedCode, *, is_told: bool) -> list[Event]:
+    """What the row of the code tells. `is_told`: a record says that it was never exchanged."""
+    events = [Event(Step.CONSENT, code.issued_at, Outcome.SUCCEEDED)]
+    if code.redeemed_at:
+        events.append(Event(Step.EXCHANGE, code.redeemed_at, Outcome.SUCCEEDED))
+    elif code.expires_at <= timezone.now() and not is_told:
+        events.append(Event(Step.EXCHANGE, code.expires_at, Outcome.FAILED, NEVER_EXCHANGED))
+    if code.profile_read_at:
+        events.append(Event(Step.PROFILE, code.profile_read_at, Outcome.SUCCEEDED))
+    return events
+
+
+def _attempt(key: UUID | None, events: list[Event], code: IssuedCode | None, names: dict[int, str]) -> Attempt:
+    events = sorted(events, key=attrgetter("at"))
+    entries = [event.entry for event in events if event.entry]
+    return Attempt(
+        key,
+        events,
+        client_id=next((entry.client_id for entry in entries if entry.client_id), "")
+        or (names.get(code.application_id, "") if code else ""),
+        person_id=code.user_id if code else next((entry.person_id for entry in entries if entry.person_id), None),
+        callback=code.redirect_uri if code else "",
+        reached=_reached(events, has_link=bool(code or any(entry.client_id for entry in entries))),
+    )
+
+
+def _reached(events: list[Event], *, has_link: bool) -> frozenset[Step]:
+    """The steps that were done. A later step proves that the application's link was right."""
+    done = {event.step for event in events if event.outcome is Outcome.SUCCEEDED}
+    if has_link and any(event.step is not Step.AUTHORIZE for event in events):
+        done.add(Step.AUTHORIZE)
+    return frozenset(done)
+
+
+def shown_steps(attempt: Attempt) -> list[tuple[Step, Event | None]]:
+    """The steps with what happened at each. Sign-in and second factor are left out where nothing was recorded.
+
+    A step without an event was passed without a record, or not reached: `Attempt.reached` tells.
+    """
+    last = attempt.last_of_steps
+    optional = {Step.SIGN_IN, Step.SECOND_FACTOR}
+    return [(step, last.get(step)) for step in ORDER if step in last or step not in optional]

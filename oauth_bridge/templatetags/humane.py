@@ -1,0 +1,27 @@
+"""Times and numbers in the templates of the administration."""
+
+from __future__ import annotations
+
+from django import template
+from django.utils.translation import gettext as _
+
+from oauth_bridge import shown_times
+
+register = template.Library()
+
+for name in (shown_times.ago, shown_times.clock, shown_times.until, shown_times.duration):
+    register.filter(name.__name__, name)
+
+
+@register.filter
+def unlocalized(number: float) -> str:
+    """With a point, for a drawing."""
+    return str(round(number, 1))
+
+
+@register.filter
+def masked_value(value: str) -> str:
+    """A recorded value. One that was not kept stands as its length."""
+    if value.isdigit():
+        return _("masked, %(count)s characters") % {"count": value}
+    return value
