@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 from django.conf import settings
 from django.contrib import admin, messages
 from django.contrib.admin.views.main import SEARCH_VAR
+from django.contrib.admin.widgets import RelatedFieldWidgetWrapper
 from django.contrib.auth import REDIRECT_FIELD_NAME
 from django.core.exceptions import BadRequest, PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
@@ -57,6 +58,13 @@ class ModelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         if self.page_route and obj:
             context["page_url"] = reverse(self.page_route, args=[obj.pk])
         return super().render_change_form(request, context, add, change, form_url, obj)
+
+    def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
+        """Without the links beside a choice, which open further windows."""
+        field = super().formfield_for_dbfield(db_field, request, **kwargs)
+        if field and isinstance(field.widget, RelatedFieldWidgetWrapper):
+            field.widget = field.widget.widget
+        return field
 
     def response_post_save_change(self, request: HttpRequest, obj: Any) -> HttpResponseRedirect:
         if self.page_route and self.has_view_permission(request, obj):

@@ -13,6 +13,7 @@ from urllib.parse import quote
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
+from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
@@ -90,6 +91,11 @@ def redirect_to_callback(request: HttpRequest, url: str) -> HttpResponse:
     return HttpResponse(status=status, headers={"Location": url, "Referrer-Policy": "no-referrer"})
 
 
+def _is_administrator(request: HttpRequest) -> bool:
+    """Whether an administrator is signed in. A request that a middleware refused has no user."""
+    return bool(hasattr(request, "user") and request.user.is_staff)
+
+
 def _page(request: HttpRequest, error: RequestError) -> HttpResponse:
     """The error page: first what a person can do, then the details for a developer."""
     status = error.fault.status
@@ -110,6 +116,8 @@ def _page(request: HttpRequest, error: RequestError) -> HttpResponse:
         "reference": references.current.get(),
         "retry_url": request.get_full_path() if status in RETRYABLE and request.method == "GET" else "",
     }
+    if is_sign_in and _is_administrator(request):
+        context["record_url"] = f"{reverse('admin:find')}?q={context['reference']}"
     context["sent_parts"] = mark_likely_differences(context["sent_address"][:SHOWN_ADDRESS_LENGTH])
     context["application"] = getattr(error, "application", None)
     if context["application"]:

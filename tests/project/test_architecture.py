@@ -34,7 +34,6 @@ PARTS_OF_DJANGOS_ADMIN = [
         "pagination",
         "search_form",
         "submit_line",
-        "widgets/related_widget_wrapper",
     )
 ]
 PLAIN_COLOUR = re.compile(r"#[0-9a-fA-F]{3,8}\b|\brgba?\(|\bhsla?\(")

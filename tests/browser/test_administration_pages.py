@@ -1,0 +1,111 @@
+"""The administration's pages in Chromium: axe, 320 px, dark, the keyboard, without script."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+from playwright.sync_api import Page, expect
+
+from oauth_bridge.activity_models import ActivityRecord
+from oauth_bridge.models import Application
+from oauth_bridge.storage import activity_counts
+from tests.browser.conftest import Open, sign_in
+from tests.driver import OAuthDriver
+from tests.events import HTML, Attempt
+from tests.factories import PASSWORD, CodeFactory, ConsentFactory, PersonFactory, Registered
+
+LOOKS: dict[str, dict[str, Any]] = {
+    "light": {"viewport": {"width": 1280, "height": 800}},
+    "dark": {"viewport": {"width": 1280, "height": 800}, "color_scheme": "dark"},
+    "narrow": {"viewport": {"width": 320, "height": 640}},
+    "without script": {"java_script_enabled": False},
+}
+
+
+@pytest.fixture
+def pages(driver: OAuthDriver, application: Registered) -> list[str]:
+    """The addresses of all pages, each with something to show."""
+    attempt = Attempt()
+    attempt.application = application
+    attempt.browser = Client(raise_request_exception=False)
+    person = PersonFactory(nickname="Ada Lovelace")
+    Application.objects.filter(pk=application.row.pk).update(name="Wirtschaftsprüfung Nord-West Mandantenportal")
+    attempt.browser.get(attempt.link(redirect_uri="https://www.client.example/callback"), **HTML)
+    CodeFactory(application=application, user=person, issued_at=timezone.now() - timedelta(seconds=700))
+    now = timezone.now()
+    CodeFactory(application=application, user=person, redeemed_at=now, profile_read_at=now)
+    ConsentFactory(application=application.row, user=person, fingerprint="x")
+    activity_counts.flush()
+    record = ActivityRecord.objects.latest("id").pk
+    return [
+        "/admin/",
+        "/admin/find/?q=nothing",
+        "/admin/activity/",
+        reverse("admin:record", args=[record]),
+        reverse("admin:application", args=[application.row.pk]),
+        reverse("admin:oauth_bridge_application_changelist"),
+        reverse("admin:oauth_bridge_application_change", args=[application.row.pk]),
+        reverse("admin:oauth_bridge_application_add"),
+        reverse("admin:oauth_bridge_application_delete", args=[application.row.pk]),
+        reverse("admin:oauth_bridge_application_history", args=[application.row.pk]),
+        reverse("admin:accounts_user_changelist"),
+        reverse("admin:accounts_user_change", args=[person.pk]),
+        reverse("admin:person", args=[person.pk]),
+        f"{reverse('admin:person', args=[person.pk])}?act=sign-out",
+        reverse("admin:auth_group_changelist"),
+        reverse("admin:auth_group_add"),
+    ]
+
+
+def enter(page: Page, driver: OAuthDriver) -> None:
+    administrator = PersonFactory(is_staff=True, is_superuser=True)
+    page.goto(f"{driver.auth_url}/accounts/sign-in")
+    sign_in(page, administrator.email, PASSWORD)
+
+
+@pytest.mark.parametrize("look", ["light", "dark", "narrow"])
+def test_each_page_is_right_in_each_look(open_browser: Open, driver: OAuthDriver, pages: list[str], look: str) -> None:
+    page = open_browser(**LOOKS[look]).new_page()
+    enter(page, driver)
+    wrong = []
+    for path in pages:
+        page.goto(driver.auth_url + path)
+        page.evaluate("document.querySelectorAll('main details').forEach((each) => { each.open = true })")
+        found: list[dict[str, Any]] = Axe().run(page).response["violations"]
+        wrong += [f"{path} {each['id']}: {node['html'][:160]}" for each in found for node in each["nodes"]]
+        if (width := page.evaluate("document.documentElement.scrollWidth")) > page.evaluate("window.innerWidth"):
+            wrong.append(f"{path} is {width} px wide")
+    assert wrong == []
+
+
+def test_the_way_from_the_first_page_to_the_fix_needs_no_script(
+    open_browser: Open, driver: OAuthDriver, pages: list[str]
+) -> None:
+    page = open_browser(**LOOKS["without script"]).new_page()
+    enter(page, driver)
+    page.goto(f"{driver.auth_url}/admin/")
+    page.get_by_role("link", name="The callback address isn’t registered").first.click()
+    page.locator(".attempts summary", has_text="The callback address isn’t registered").first.click()
+    page.get_by_role("link", name="Open the record").first.click()
+    expect(page.get_by_role("heading", name="How the address differs")).to_be_visible()
+    expect(page.get_by_text("One has www. and the other has not.")).to_be_visible()
+
+
+def test_the_keyboard_opens_an_attempt_and_its_record(
+    open_browser: Open, driver: OAuthDriver, pages: list[str]
+) -> None:
+    page = open_browser(**LOOKS["light"]).new_page()
+    enter(page, driver)
+    page.goto(f"{driver.auth_url}/admin/activity/")
+    page.locator(".attempts summary", has_text="The callback address isn’t registered").first.focus()
+    page.keyboard.press("Enter")
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("link", name="Open the record").first).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="Would it pass now? No.")).to_be_visible()

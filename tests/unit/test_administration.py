@@ -1,0 +1,362 @@
+"""The administration's own pages: what fails and why, of which application, whose, and what to change. D24."""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Permission
+from django.core import mail
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+
+from accounts.models import User
+from oauth_bridge.activity_causes import FIXES
+from oauth_bridge.activity_models import ActivityRecord
+from oauth_bridge.activity_titles import TITLES
+from oauth_bridge.models import Application, Consent
+from oauth_bridge.storage import activity_counts, client_secrets
+from tests.events import HTML, Attempt
+from tests.factories import CodeFactory, ConsentFactory, PersonFactory
+from tests.pages import admin_browser, deliver_all, html_of, is_signed_in, sign_in, text_of, with_session
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("fresh_counters")]
+
+WWW = "https://www.client.example/callback"
+
+
+@pytest.fixture
+def tried() -> Attempt:
+    """An application, and a person whose browser was sent here with a callback address that is not registered."""
+    attempt = Attempt()
+    Application.objects.filter(pk=attempt.application.row.pk).update(name="Reading List")
+    attempt.browser.get(attempt.link(redirect_uri=WWW, state="secretstate"), **HTML)
+    activity_counts.flush()
+    return attempt
+
+
+@pytest.fixture
+def grace() -> Client:
+    return admin_browser()
+
+
+def record_page() -> str:
+    return reverse("admin:record", args=[ActivityRecord.objects.get().pk])
+
+
+def page_of(attempt: Attempt) -> str:
+    return reverse("admin:application", args=[attempt.application.row.pk])
+
+
+def staff(*permissions: str) -> Client:
+    person = PersonFactory(is_staff=True)
+    for each in permissions:
+        app, _, name = each.partition(".")
+        person.user_permissions.add(Permission.objects.get(content_type__app_label=app, codename=name))
+    return with_session(person)
+
+
+# The way from the first page to the fix ------------------------------------------------------------------------------
+
+
+def test_the_overview_names_the_application_the_cause_and_leads_on(tried: Attempt, grace: Client) -> None:
+    page = grace.get("/admin/")
+    said = text_of(page)
+    assert "1 application turns people away" in said
+    assert "Reading List" in said
+    assert "The callback address isn’t registered New Authorize" in said
+    (url,) = re.findall(r'href="(/admin/activity/\?cause=redirect_uri_mismatch[^"]*)"', html_of(page))
+    assert "The callback address isn’t registered" in text_of(grace.get(url.replace("&amp;", "&")))
+
+
+def test_the_record_shows_what_differs_what_to_change_and_what_was_asked(tried: Attempt, grace: Client) -> None:
+    page = grace.get(record_page())
+    said, html = text_of(page), html_of(page)
+    assert "<mark>www.</mark>client.example/callback" in html
+    assert "<mark></mark>client.example/callback" in html
+    assert "One has www. and the other has not." in said
+    assert "Would it pass now? No." in said
+    assert "state masked, 11 characters" in said
+    assert "secretstate" not in html
+
+
+def test_a_record_passes_once_the_address_is_added(tried: Attempt, grace: Client) -> None:
+    record = record_page()
+    add = f"{record}add-address/"
+    assert grace.get(add).status_code == 302, "nobody typed a password in this browser"
+    fresh = Client()
+    assert sign_in(fresh, User.objects.get(is_superuser=True).email).status_code == 302
+    asked = text_of(fresh.get(add))
+    assert "Add this address?" in asked
+    assert "Another host. Whoever runs www.client.example gets the sign-ins" in asked
+    assert fresh.post(add)["Location"] == record
+    tried.application.row.refresh_from_db()
+    assert tried.application.row.callback_addresses[-1] == WWW
+    assert "Would it pass now? Yes." in text_of(fresh.get(record))
+
+
+@pytest.mark.parametrize(
+    ("sent", "reason"),
+    [
+        ("http://client.example/callback", "http is possible on this machine only"),
+        ("https://client.example/callback?user=alice", "Parts of it are masked"),
+        ("https://client.example/callback#x", "Parts of it are masked"),
+        ("https://client.example/a/../callback", "“..” in the path is not possible"),
+    ],
+)
+def test_an_address_that_must_not_be_registered_has_no_button(sent: str, reason: str) -> None:
+    attempt = Attempt()
+    attempt.browser.get(attempt.link(redirect_uri=sent), **HTML)
+    administrator = PersonFactory(is_staff=True, is_superuser=True)
+    browser = Client()
+    sign_in(browser, administrator.email)
+    page = browser.get(record_page())
+    assert reason in text_of(page)
+    assert "add-address" not in html_of(page)
+    answer = browser.post(f"{record_page()}add-address/")
+    assert answer.status_code in (200, 404)
+    attempt.application.row.refresh_from_db()
+    assert len(attempt.application.row.callback_addresses) == 1
+
+
+def test_the_application_tells_its_state_its_addresses_and_its_attempts(tried: Attempt, grace: Client) -> None:
+    page = grace.get(page_of(tried))
+    said = text_of(page)
+    assert "Reading List Failing" in said
+    assert "Authorize: The callback address isn’t registered" in said
+    assert f"OAUTH_CLIENT_ID={tried.application.client_id}" in said
+    assert "/oauth/token" in said
+    assert tried.application.secret not in html_of(page)
+
+
+def test_an_attempt_is_one_line_from_the_link_to_the_profile(grace: Client) -> None:
+    now = timezone.now()
+    code = CodeFactory(
+        redeemed_at=now, profile_read_at=now, issued_at=now - timedelta(seconds=20), user=PersonFactory(nickname="Ada")
+    )
+    page = grace.get(reverse("admin:application", args=[code.row.application_id]))
+    assert "Authorize → code issued → exchanged → profile read Ada Signed in" in text_of(page)
+
+
+def test_a_code_that_nobody_exchanged_is_an_attempt_that_did_not_finish(grace: Client) -> None:
+    code = CodeFactory(issued_at=timezone.now() - timedelta(seconds=700))
+    page = grace.get(reverse("admin:application", args=[code.row.application_id]))
+    assert "Code issued, never exchanged" in text_of(page)
+    assert "Unfinished" in text_of(page)
+
+
+# Finding -------------------------------------------------------------------------------------------------------------
+
+
+def test_a_reference_an_address_and_a_client_id_open_their_page_at_once(tried: Attempt, grace: Client) -> None:
+    reference = ActivityRecord.objects.get().reference
+    person = PersonFactory(email="ada@example.org")
+    for typed, url in (
+        (f" {reference[:4].lower()} {reference[4:]}", record_page()),
+        ("ADA@example.org", reverse("admin:person", args=[person.pk])),
+        (tried.application.client_id, page_of(tried)),
+    ):
+        assert grace.get("/admin/find/", {"q": typed})["Location"] == url
+
+
+@pytest.mark.parametrize("typed", ["", "NOSUCHRE", "nobody@example.org", "\x00", "'", "x" * 400])
+def test_what_is_not_found_is_said(grace: Client, typed: str) -> None:
+    assert grace.get("/admin/find/", {"q": typed}).status_code == 200
+
+
+def test_an_address_without_an_account_leads_to_its_records(grace: Client) -> None:
+    sign_in(Client(), "stranger@example.org")
+    location = grace.get("/admin/find/", {"q": "stranger@example.org"})["Location"]
+    assert "No account has this address" in text_of(grace.get(location))
+
+
+def test_an_administrator_gets_from_the_error_page_to_the_record(tried: Attempt) -> None:
+    browser = admin_browser()
+    page = browser.get(tried.link(redirect_uri=WWW), **HTML)
+    (url,) = re.findall(r'href="(/admin/find/[^"]+)"', html_of(page))
+    assert browser.get(url)["Location"] == reverse("admin:record", args=[ActivityRecord.objects.latest("id").pk])
+    assert "/admin/" not in html_of(tried.browser.get(tried.link(redirect_uri=WWW), **HTML))
+
+
+# Filters -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "days=30",
+        "days=x",
+        "show=failed",
+        "show=unfinished",
+        "step=authorize",
+        "step=x",
+        "before=2026-11-23T16:00:00",
+        "before=x",
+        "who=192.0.2.1",
+        "reference=ABCD",
+        "client_id=x",
+        "cause=redirect_uri_mismatch&step=authorize&days=7",
+    ],
+)
+def test_no_filter_breaks_the_page(tried: Attempt, grace: Client, query: str) -> None:
+    assert grace.get(f"/admin/activity/?{query}").status_code == 200
+
+
+def test_the_records_can_be_downloaded(tried: Attempt, grace: Client) -> None:
+    answer = grace.get("/admin/activity/?format=json")
+    (record,) = json.loads(answer.content)
+    assert record["cause"] == "redirect_uri_mismatch"
+    assert "attachment" in answer["Content-Disposition"]
+
+
+# People --------------------------------------------------------------------------------------------------------------
+
+
+def test_a_person_can_be_signed_out_everywhere_after_a_question(grace: Client) -> None:
+    person = PersonFactory()
+    browser = with_session(person)
+    assert is_signed_in(browser)
+    url = reverse("admin:person", args=[person.pk])
+    assert "Ends 1 browser" in text_of(grace.get(f"{url}?act=sign-out"))
+    assert is_signed_in(browser)
+    page = grace.post(f"{url}?act=sign-out", follow=True)
+    assert "Signed out of 1 browser" in text_of(page)
+    assert not is_signed_in(browser)
+
+
+def test_a_person_is_sent_a_link_to_set_a_password(grace: Client) -> None:
+    person = PersonFactory()
+    url = reverse("admin:person", args=[person.pk])
+    assert f"goes to {person.email}" in text_of(grace.post(f"{url}?act=reset", follow=True))
+    deliver_all()
+    assert person.email in mail.outbox[-1].to
+    assert "/accounts/" in mail.outbox[-1].body
+
+
+def test_the_access_of_one_application_is_ended_and_that_of_all(grace: Client) -> None:
+    person = PersonFactory()
+    for _ in range(3):
+        ConsentFactory(user=person, application=Attempt().application.row, fingerprint="x")
+    url = reverse("admin:person", args=[person.pk])
+    client_id = Consent.objects.filter(user=person).first().application.client_id  # type: ignore[union-attr]
+    grace.post(f"{url}?act=end&client_id={client_id}")
+    assert Consent.objects.filter(user=person).count() == 2
+    assert "The access of 2 applications is ended." in text_of(grace.post(f"{url}?act=end-all", follow=True))
+    assert not Consent.objects.filter(user=person).exists()
+    assert grace.post(f"{url}?act=end&client_id={client_id}").status_code == 404
+
+
+# Permissions ---------------------------------------------------------------------------------------------------------
+
+PAGES: dict[str, tuple[str, str]] = {
+    "activity": ("/admin/activity/", "oauth_bridge.view_activityrecord"),
+    "record": ("record", "oauth_bridge.view_activityrecord"),
+    "application": ("application", "oauth_bridge.view_application"),
+    "person": ("person", "accounts.view_user"),
+}
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_each_page_needs_its_permission(tried: Attempt, name: str) -> None:
+    url, permission = PAGES[name]
+    url = {
+        "record": record_page(),
+        "application": page_of(tried),
+        "person": reverse("admin:person", args=[tried.person.pk]),
+    }.get(url, url)
+    assert staff().get(url).status_code == 403
+    assert staff(permission).get(url).status_code == 200
+    assert Client().get(url).status_code == 302
+    others = {each for _, each in PAGES.values()} - {permission}
+    assert staff(*others).get(url).status_code == 403
+
+
+def test_without_the_right_for_people_nobody_is_named(grace: Client) -> None:
+    person = PersonFactory(nickname="Ada Lovelace")
+    CodeFactory(user=person, issued_at=timezone.now() - timedelta(seconds=700))
+    assert "Ada Lovelace" in text_of(grace.get("/admin/activity/"))
+    said = html_of(staff("oauth_bridge.view_activityrecord").get("/admin/activity/"))
+    assert "Ada Lovelace" not in said
+    assert str(person.pk) not in said
+
+
+def test_who_may_look_at_people_may_not_act_on_them(tried: Attempt) -> None:
+    url = reverse("admin:person", args=[tried.person.pk])
+    browser = staff("accounts.view_user")
+    assert "act=" not in html_of(browser.get(url))
+    for act in ("reset", "sign-out", "end-all", "end"):
+        assert browser.post(f"{url}?act={act}").status_code == 403
+
+
+def test_only_a_superuser_acts_on_an_administrator() -> None:
+    administrator = PersonFactory(is_staff=True, is_superuser=True)
+    url = reverse("admin:person", args=[administrator.pk])
+    browser = staff("accounts.view_user", "accounts.change_user")
+    assert browser.post(f"{url}?act=sign-out").status_code == 403
+
+
+# What was typed ------------------------------------------------------------------------------------------------------
+
+
+def test_names_are_shown_as_text(grace: Client) -> None:
+    attempt = Attempt()
+    Application.objects.filter(pk=attempt.application.row.pk).update(name="<script>alert(1)</script>")
+    attempt.browser.get(attempt.link(redirect_uri="https://x.example/<script>alert(2)</script>"), **HTML)
+    activity_counts.flush()
+    for url in ("/admin/", "/admin/activity/", page_of(attempt), record_page(), "/admin/oauth_bridge/application/"):
+        assert "<script>alert" not in html_of(grace.get(url))
+
+
+def test_a_credential_in_the_link_is_in_no_page(grace: Client) -> None:
+    attempt = Attempt()
+    secret = attempt.application.secret
+    attempt.browser.get(
+        attempt.link(redirect_uri=f"https://a:{secret}@client.example/?x={secret}", client_secret=secret, scope=secret),
+        **HTML,
+    )
+    activity_counts.flush()
+    for url in ("/admin/", "/admin/activity/", "/admin/activity/?format=json", page_of(attempt), record_page()):
+        assert secret not in html_of(grace.get(url)), url
+
+
+# The tables of words -------------------------------------------------------------------------------------------------
+
+
+def test_each_cause_has_a_title_and_a_fix() -> None:
+    assert set(TITLES) - set(FIXES) <= {
+        "repeated",
+        "malformed",
+        "new_address_limited",
+        "new_password_limited",
+        "reset_limited",
+        "sign_up_limited",
+    }
+    assert set(FIXES) <= set(TITLES)
+    assert all(not title.endswith(".") for title in TITLES.values())
+
+
+def test_the_overview_names_secrets_that_end_and_applications_to_look_at(grace: Client) -> None:
+    attempt = Attempt()
+    client_secrets.rotate(attempt.application.row, timedelta(days=3))
+    Application.objects.update(created=timezone.now() - timedelta(days=200), is_trusted=True, name="Kiosk")
+    said = text_of(grace.get("/admin/"))
+    assert "Secrets that end Kiosk 2 days left" in re.sub(r"\bK Kiosk", "Kiosk", said)
+    assert "No sign-in for 200 days" in said
+
+
+def test_nothing_is_the_heading_where_nothing_failed(grace: Client) -> None:
+    said = text_of(grace.get("/admin/"))
+    assert "Nothing needs you" in said
+    assert "No application is registered yet" in said
+
+
+@pytest.mark.parametrize("name", ["Production", "Staging"])
+def test_each_page_says_which_installation_this_is(grace: Client, settings: Any, name: str) -> None:
+    settings.ENVIRONMENT = name
+    said = text_of(grace.get("/admin/activity/"))
+    assert name in said
+    assert ("Accounts here are for tests" in said) == (name != "Production")
