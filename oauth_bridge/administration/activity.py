@@ -71,7 +71,7 @@ class Query:
         self.reference = get("reference", "")
         self.show = get("show", "") if get("show") in ("failed", "unfinished") else ""
         self.days = int(get("days", "")) if get("days", "") in map(str, PERIODS) else 1
-        self.before = _time(get("before", ""))
+        self.before = time_of(get("before", ""))
 
     def url(self, **changes: object) -> str:
         """The address of the same page with other choices."""
@@ -198,7 +198,8 @@ def _merged_met(met: dict[Failing, Met]) -> dict[tuple[str, str], Met]:
     return merged
 
 
-def _time(text: str) -> datetime | None:
+def time_of(text: str) -> datetime | None:
+    """The time in the query of a page; None when it is malformed."""
     try:
         given = datetime.fromisoformat(text)
     except ValueError:

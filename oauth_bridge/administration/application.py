@@ -39,7 +39,7 @@ MOST_CAUSES = 6
 
 def application(request: HttpRequest, pk: int) -> HttpResponse:
     """The page. Raises PermissionDenied: without the permission to see applications. Raises Http404: it is gone."""
-    found = _application(request, pk)
+    found = find_application(request, pk)
     days = activity_statistics.by_day(found.client_id, PLOTTED)
     context = {
         **admin.site.each_context(request),
@@ -65,7 +65,8 @@ def application(request: HttpRequest, pk: int) -> HttpResponse:
     return TemplateResponse(request, "administration/application.html", context)
 
 
-def _application(request: HttpRequest, pk: int) -> Application:
+def find_application(request: HttpRequest, pk: int) -> Application:
+    """Raises PermissionDenied: without the permission to see applications. Raises Http404: it is gone."""
     if not request.user.has_perm(APPLICATIONS):
         raise PermissionDenied
     found = admin.site.get_model_admin(Application).get_queryset(request).filter(pk=pk).first()

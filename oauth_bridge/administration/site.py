@@ -11,7 +11,7 @@ from django.urls import URLPattern, URLResolver, path, reverse
 from django.utils.translation import gettext_lazy
 
 from accounts.admin_site import AdminSite
-from oauth_bridge.administration import activity, application, find, overview, person, shown
+from oauth_bridge.administration import activity, application, find, overview, person, shown, waiting
 
 
 class Section(NamedTuple):
@@ -31,7 +31,7 @@ SECTIONS = [
         gettext_lazy("Applications"),
         "applications",
         "oauth_bridge.view_application",
-        ("oauth_bridge_application", "application"),
+        ("oauth_bridge_application", "application", "waiting"),
     ),
     Section(
         "admin:accounts_user_changelist",
@@ -60,6 +60,7 @@ class Site(AdminSite):
             path("activity/<int:pk>/", self.admin_view(activity.record), name="record"),
             path("oauth_bridge/application/<int:pk>/", self.admin_view(application.application), name="application"),
             path("activity/<int:pk>/add-address/", self.admin_view(application.add_address), name="add_address"),
+            path("oauth_bridge/application/<int:pk>/waiting/", self.admin_view(waiting.waiting), name="waiting"),
             path("accounts/user/<uuid:pk>/", self.admin_view(person.person), name="person"),
         ]
         return [*own, *super().get_urls()]

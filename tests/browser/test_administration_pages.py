@@ -49,6 +49,8 @@ def pages(driver: OAuthDriver, application: Registered) -> list[str]:
         "/admin/activity/",
         reverse("admin:record", args=[record]),
         reverse("admin:application", args=[application.row.pk]),
+        reverse("admin:waiting", args=[application.row.pk]),
+        f"{reverse('admin:waiting', args=[application.row.pk])}?since={(now - timedelta(hours=1)).isoformat()[:19]}Z",
         reverse("admin:oauth_bridge_application_changelist"),
         reverse("admin:oauth_bridge_application_change", args=[application.row.pk]),
         reverse("admin:oauth_bridge_application_add"),
@@ -95,6 +97,23 @@ def test_the_way_from_the_first_page_to_the_fix_needs_no_script(
     page.get_by_role("link", name="Open the record").first.click()
     expect(page.get_by_role("heading", name="How the address differs")).to_be_visible()
     expect(page.get_by_text("One has www. and the other has not.")).to_be_visible()
+
+
+def test_the_board_ticks_each_step_as_it_happens(
+    open_browser: Open, driver: OAuthDriver, application: Registered
+) -> None:
+    page = open_browser(**LOOKS["light"]).new_page()
+    enter(page, driver)
+    page.goto(driver.auth_url + reverse("admin:waiting", args=[application.row.pk]))
+    expect(page.get_by_role("heading", level=1)).to_contain_text("Waiting for")
+    code = CodeFactory(application=application)
+    expect(page.get_by_role("heading", level=1)).to_contain_text("came as far as the callback")
+    driver.exchange(application, code.raw, client_secret="wrong" * 8)
+    token = driver.exchange(application, code.raw).json()["access_token"]
+    expect(page.get_by_role("heading", level=1)).to_contain_text("came as far as the exchange")
+    driver.userinfo(token)
+    expect(page.get_by_role("heading", level=1)).to_contain_text("works: it signed somebody in")
+    expect(page.get_by_text("The client secret is wrong").first).to_be_visible()
 
 
 def test_the_keyboard_opens_an_attempt_and_its_record(
