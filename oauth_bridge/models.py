@@ -39,8 +39,27 @@ def new_client_id() -> str:
     return uuid.uuid4().hex
 
 
+class Registered(models.Manager["Application"]):
+    """The applications that somebody registered."""
+
+    def get_queryset(self) -> models.QuerySet[Application]:
+        return super().get_queryset().exclude(client_id__startswith=Application.TWIN)
+
+
+class Twins(models.Manager["Application"]):
+    """The temporary twins of `storage.twins`."""
+
+    def get_queryset(self) -> models.QuerySet[Application]:
+        return super().get_queryset().filter(client_id__startswith=Application.TWIN)
+
+
 class Application(AbstractApplication):
     """A registered third party, the OAuth client. Specification 2.1."""
+
+    TWIN = "test-sign-in-"  # how the client_id of a twin begins
+
+    objects = Registered()
+    twins = Twins()
 
     client_id = models.CharField(_("client ID"), max_length=255, unique=True, default=new_client_id, editable=False)
     name = models.CharField(_("name"), max_length=NAME_MAX_LENGTH, validators=[refuse_control_characters])

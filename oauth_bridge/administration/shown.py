@@ -85,6 +85,8 @@ class Names:
 
     def application(self, client_id: str) -> Named:
         """One that is gone is named by its client_id."""
+        if client_id.startswith(Application.TWIN):
+            return Named(_("Test sign-in"), "")
         return self.applications.get(client_id) or (Named(client_id, "") if client_id else NOBODY)
 
     def person(self, key: UUID | None) -> Named:

@@ -11,7 +11,7 @@ from django.urls import URLPattern, URLResolver, path, reverse
 from django.utils.translation import gettext_lazy
 
 from accounts.admin_site import AdminSite
-from oauth_bridge.administration import activity, application, find, overview, person, shown, waiting
+from oauth_bridge.administration import activity, application, find, overview, person, shown, sign_in_test, waiting
 
 
 class Section(NamedTuple):
@@ -31,7 +31,7 @@ SECTIONS = [
         gettext_lazy("Applications"),
         "applications",
         "oauth_bridge.view_application",
-        ("oauth_bridge_application", "application", "waiting"),
+        ("oauth_bridge_application", "application", "waiting", "sign_in_test"),
     ),
     Section(
         "admin:accounts_user_changelist",
@@ -61,6 +61,8 @@ class Site(AdminSite):
             path("oauth_bridge/application/<int:pk>/", self.admin_view(application.application), name="application"),
             path("activity/<int:pk>/add-address/", self.admin_view(application.add_address), name="add_address"),
             path("oauth_bridge/application/<int:pk>/waiting/", self.admin_view(waiting.waiting), name="waiting"),
+            path("oauth_bridge/application/<int:pk>/test/", self.admin_view(sign_in_test.start), name="sign_in_test"),
+            path("test-sign-in/", self.admin_view(sign_in_test.callback), name="sign_in_test_callback"),
             path("accounts/user/<uuid:pk>/", self.admin_view(person.person), name="person"),
         ]
         return [*own, *super().get_urls()]

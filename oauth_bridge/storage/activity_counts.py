@@ -17,6 +17,7 @@ from django.db import Error, connection, transaction
 from config.infrastructure.sql import adapted
 from config.infrastructure.work_queue import Worker
 from oauth_bridge.activity_models import ActivityCount, ActivityRecord, Outcome, Step
+from oauth_bridge.models import Application
 from oauth_bridge.storage import issued_codes
 from oauth_bridge.storage.activity import Record
 
@@ -79,7 +80,9 @@ _worker: Worker | None = None
 
 
 def count(at: datetime, client_id: str, step: Step, outcome: Outcome, cause: str = "") -> None:
-    """Add one to the count of the hour."""
+    """Add one to the count of the hour. The test of a sign-in counts nowhere."""
+    if client_id.startswith(Application.TWIN):
+        return
     hour = at.replace(minute=0, second=0, microsecond=0)
     with _waiting.lock:
         if len(_waiting.counts) < MOST_WAITING:
@@ -124,7 +127,8 @@ def _write(counts: Counter[Counted], records: list[Record], reads: dict[ProfileR
         for (attempt, person_id), (client_id, at) in reads.items():
             if issued_codes.note_profile_read(person_id, attempt, at):
                 hour = at.replace(minute=0, second=0, microsecond=0)
-                counts[Counted(client_id, hour, Step.PROFILE.value, Outcome.SUCCEEDED.value, "")] += 1
+                if not client_id.startswith(Application.TWIN):
+                    counts[Counted(client_id, hour, Step.PROFILE.value, Outcome.SUCCEEDED.value, "")] += 1
         # PostgreSQL takes at most 65,535 parameters in a statement.
         ActivityRecord.objects.bulk_create((record.unsaved() for record in records), batch_size=1_000)
         for counted in sorted(counts):  # in one order, so that two workers do not wait for each other in a circle

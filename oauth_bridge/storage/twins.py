@@ -1,0 +1,48 @@
+"""Temporary twins of applications, with which an administrator tests a sign-in. Nothing else lists or counts them.
+
+A twin has the kind, groups, trust and pages of its application, one callback address of ours, and a secret of its own
+that ends after LIFETIME. Our secrets are digests (D15) and the callback is the application's (D3), so the test can't
+be the application itself.
+"""
+
+from __future__ import annotations
+
+import uuid
+from datetime import timedelta
+
+from django.db import transaction
+from django.utils import timezone
+
+from oauth_bridge.models import Application, ApplicationSecret
+from oauth_bridge.random_values import digest_of, new_credential
+
+LIFETIME = timedelta(minutes=5)
+COPIED = ("name", "homepage", "operator", "policy_uri", "tos_uri", "logo", "client_type", "is_trusted", "is_enabled")
+
+
+@transaction.atomic
+def make(application: Application, callback: str) -> tuple[Application, str]:
+    """A twin and its secret, which is empty for a public application. Twins that are too old are deleted."""
+    delete_old()
+    twin = Application(
+        client_id=f"{Application.TWIN}{uuid.uuid4().hex}",
+        redirect_uris=callback,
+        is_restricted=application.is_restricted,
+        **{name: getattr(application, name) for name in COPIED},
+    )
+    twin.save(force_insert=True)
+    twin.groups.set(application.groups.all())
+    if twin.is_public:
+        return twin, ""
+    secret = new_credential()
+    ApplicationSecret.objects.create(application=twin, digest=digest_of(secret), expires_at=timezone.now() + LIFETIME)
+    return twin, secret
+
+
+def delete(client_id: str) -> None:
+    """Delete the twin. Its codes and tokens are refused from then on."""
+    Application.twins.filter(client_id=client_id).delete()
+
+
+def delete_old() -> None:
+    Application.twins.filter(created__lt=timezone.now() - LIFETIME).delete()
