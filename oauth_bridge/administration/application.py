@@ -26,6 +26,7 @@ from oauth_bridge.administration.find import ACTIVITY, APPLICATIONS
 from oauth_bridge.administration.shown import Names
 from oauth_bridge.applications import summaries
 from oauth_bridge.models import Application, Consent
+from oauth_bridge.redirect_uri_hints import hints
 from oauth_bridge.redirect_uri_mismatch import MASK
 from oauth_bridge.storage import activity_reading, activity_statistics, attempts
 from oauth_bridge.storage.activity_reading import Filters
@@ -54,6 +55,7 @@ def application(request: HttpRequest, pk: int) -> HttpResponse:
         "days": days,
         "plot": plot(days),
         "addresses": addresses(),
+        "callbacks": [(address, hints(address)) for address in found.callback_addresses],
         "snippets": snippets(found),
         "secrets": found.secrets.all(),
         "groups": list(found.groups.all()) if found.is_restricted else [],

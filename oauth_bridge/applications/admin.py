@@ -43,12 +43,35 @@ class ApplicationAdmin(ApplicationList):
     fieldsets = [
         (
             gettext_lazy("What people see"),
-            {"fields": ["name", "new_logo", "operator", "homepage", "policy_uri", "tos_uri"]},
+            {"fields": ["name", "new_logo", "remove_logo", "operator", "homepage", "policy_uri", "tos_uri"]},
         ),
         (gettext_lazy("Addresses of the sign-in"), {"fields": ["redirect_uris", "initiate_login_uri"]}),
         (gettext_lazy("What it may do"), {"fields": ["client_type", "is_trusted", "is_enabled"]}),
         (gettext_lazy("Who may use it"), {"fields": ["is_restricted", "groups"]}),
         (gettext_lazy("Registration"), {"fields": ["client_id", "created", "updated"]}),
+    ]
+
+    # Three answers are enough; the rest can wait.
+    add_fieldsets = [
+        (None, {"fields": ["name", "client_type", "redirect_uris"]}),
+        (
+            gettext_lazy("More: logo, operator, policy, who may use it, trusted"),
+            {
+                "classes": ["collapse"],
+                "fields": [
+                    "new_logo",
+                    "operator",
+                    "homepage",
+                    "policy_uri",
+                    "tos_uri",
+                    "initiate_login_uri",
+                    "is_restricted",
+                    "groups",
+                    "is_trusted",
+                    "is_enabled",
+                ],
+            },
+        ),
     ]
 
     # Permissions -------------------------------------------------------------------------------------------------
@@ -78,7 +101,11 @@ class ApplicationAdmin(ApplicationList):
     # Registering and changing ------------------------------------------------------------------------------------
 
     def get_fieldsets(self, request: HttpRequest, obj: Application | None = None) -> Any:
-        return self.fieldsets if obj else self.fieldsets[:-1]
+        if obj is None:
+            return self.add_fieldsets
+        (title, options), *others = self.fieldsets
+        fields = [name for name in options["fields"] if obj.logo or name != "remove_logo"]
+        return [(title, {"fields": fields}), *others]
 
     def save_model(self, request: HttpRequest, obj: Application, form: Any, change: bool) -> None:
         if picture := form.cleaned_data["new_logo"]:
@@ -89,6 +116,8 @@ class ApplicationAdmin(ApplicationList):
                     "The logo could not be saved because of a fault on our side. Try again later. The rest is saved."
                 )
                 self.message_user(request, text, messages.ERROR)
+        elif form.cleaned_data.get("remove_logo"):
+            obj.logo = ""
         if change:
             applications.set_enabled(obj, obj.is_enabled)
         super().save_model(request, obj, form, change)

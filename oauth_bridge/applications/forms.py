@@ -13,6 +13,7 @@ from django.utils.translation import gettext_lazy
 
 from accounts.pictures.reencoder_process import reencode
 from oauth_bridge.models import Application
+from oauth_bridge.redirect_uri_registration import split_lines
 from oauth_bridge.storage import client_secrets, look_alikes
 
 # Also on pages that run from right to left, which would show the slash at the end of an address before it.
@@ -35,7 +36,31 @@ def _https(field: Field[Any, Any], **options: Any) -> forms.Field | None:
     return field.formfield(**options)
 
 
+class AddressLines(forms.CharField):
+    """A text with one address a line. Another way to end a line is no change."""
+
+    def has_changed(self, initial: Any, data: Any) -> bool:
+        return split_lines(initial or "") != split_lines(data or "")
+
+
 class ApplicationForm(forms.ModelForm):  # type: ignore[type-arg]
+    redirect_uris = AddressLines(
+        label=gettext_lazy("Callback addresses"),
+        widget=forms.Textarea(attrs={"rows": 4, **ADDRESS}),
+        help_text=gettext_lazy(
+            "One a line, each exactly as the application sends it: https, or http on this machine "
+            "(localhost, 127.0.0.1, [::1]), or a scheme like com.example.app:/callback."
+        ),
+    )
+    client_type = forms.ChoiceField(
+        label=gettext_lazy("Where does it run?"),
+        choices=[
+            ("confidential", gettext_lazy("On a server: it can keep a secret")),
+            ("public", gettext_lazy("In a browser or on a device: no secret, PKCE is required")),
+        ],
+        initial="confidential",
+        widget=forms.RadioSelect,
+    )
     homepage = _address(gettext_lazy("Homepage"), gettext_lazy("People see its host on the sign-in and consent pages."))
     policy_uri = _address(gettext_lazy("Privacy policy"), gettext_lazy("The consent page links to it."))
     tos_uri = _address(gettext_lazy("Terms"), gettext_lazy("The consent page links to them."))
@@ -52,6 +77,7 @@ class ApplicationForm(forms.ModelForm):  # type: ignore[type-arg]
         widget=forms.FileInput(attrs={"accept": "image/png,image/jpeg,image/webp,image/gif"}),
         help_text=gettext_lazy("PNG, JPEG, WebP or GIF. It is cut to a square and stored as PNG."),
     )
+    remove_logo = forms.BooleanField(label=gettext_lazy("Remove the logo"), required=False)
 
     class Meta:
         model = Application
@@ -72,16 +98,10 @@ class ApplicationForm(forms.ModelForm):  # type: ignore[type-arg]
         ]
         labels = {"is_restricted": gettext_lazy("Only people in these groups"), "groups": gettext_lazy("Groups")}
         widgets = {
-            "redirect_uris": forms.Textarea(attrs={"rows": 4, **ADDRESS}),
             "groups": forms.CheckboxSelectMultiple,
         }
         help_texts = {
             "operator": gettext_lazy("The organisation or person that runs it. People see this on the consent page."),
-            "redirect_uris": gettext_lazy(
-                "One a line, each exactly as the application sends it: https, or http on this machine "
-                "(localhost, 127.0.0.1, [::1]), or a scheme like com.example.app:/callback."
-            ),
-            "client_type": gettext_lazy("Public: it runs where no secret can be kept, and must use PKCE."),
             "is_trusted": gettext_lazy(
                 "People are signed in to it without being asked. For your own only. "
                 "The addresses of a trusted application are changed by those who may set this."
