@@ -152,7 +152,7 @@ class UserAdmin(ModelAdmin):
     search_fields = ("=email", "email", "nickname", "=id")
     ordering = ("email",)
     saved_elsewhere = frozenset({"is_active"})  # by `set_active`
-    actions = ("confirm_addresses",)
+    actions = ("confirm_addresses", "deactivate")
     readonly_fields = ("id", "email", "email_verified_at", "created_at", "last_login")
     fieldsets = (
         (None, {"fields": ("id", "email", "email_verified_at", "nickname", "is_active")}),
@@ -259,6 +259,21 @@ class UserAdmin(ModelAdmin):
             account_mails.account_deleted(request, person)
             events.write(Event.ACCOUNT_DELETED, person=person.pk)
         super().delete_queryset(request, queryset)
+
+    @admin.action(description=_("Deactivate"), permissions=["change"])
+    def deactivate(self, request: HttpRequest, queryset: QuerySet[User]) -> None:
+        """Raises LastAdministrator: nobody was deactivated."""
+        people = [person for person in queryset if self.has_change_permission(request, person)]
+        administrators.keep_one([person.pk for person in people])
+        for person in people:
+            set_active(person, False)
+            self.log_change(request, person, gettext("Deactivated."))
+        text = ngettext(
+            "%(count)d account is deactivated, and signed out everywhere.",
+            "%(count)d accounts are deactivated, and signed out everywhere.",
+            len(people),
+        )
+        self.message_user(request, text % {"count": len(people)}, messages.SUCCESS)
 
     @admin.action(description=_("Count the address as confirmed"), permissions=["change"])
     def confirm_addresses(self, request: HttpRequest, queryset: QuerySet[User]) -> None:

@@ -15,11 +15,13 @@ from django.utils import timezone, translation
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
+from accounts import administrators
 from accounts.account_page import person_context
+from accounts.administrators import LastAdministrator
 from accounts.factors import adapter as factors
 from accounts.models import Session, User
 from accounts.sessions import user_agents
-from accounts.sessions.credential_changes import end_credentials
+from accounts.sessions.credential_changes import end_credentials, set_active
 from accounts.sign_in.forms import ResetRequestForm
 from oauth_bridge.administration import shown
 from oauth_bridge.administration.find import ACTIVITY, PEOPLE
@@ -40,6 +42,10 @@ class Act(NamedTuple):
     question: Any
     button: Any
     do: Callable[[HttpRequest, User], str]
+
+
+class ActRefused(Exception):
+    """Nothing was done. The text is a sentence for the administrator."""
 
 
 def person(request: HttpRequest, pk: UUID) -> HttpResponse:
@@ -111,8 +117,17 @@ def _offered(request: HttpRequest, found: User) -> list[dict[str, Any]]:
     if not _may_change(request, found):
         return []
     return [
-        {"name": name, "label": act.label, "ends": act.ends(found), "button": act.button} for name, act in ACTS.items()
+        {"name": name, "label": act.label, "ends": act.ends(found), "button": act.button}
+        for name, act in ACTS.items()
+        if _fits(name, found)
     ]
+
+
+def _fits(name: str, found: User) -> bool:
+    """Whether the act would change something."""
+    if name == "remove-factors":
+        return factors.has_any(found)
+    return name != ("activate" if found.is_active else "deactivate")
 
 
 def _act(request: HttpRequest, found: User, name: str) -> HttpResponse:
@@ -126,7 +141,11 @@ def _act(request: HttpRequest, found: User, name: str) -> HttpResponse:
         raise Http404
     page = shown.page("person", found.pk)
     if request.method == "POST":
-        done = act.do(request, found)
+        try:
+            done = act.do(request, found)
+        except ActRefused as refused:
+            messages.error(request, str(refused))
+            return redirect(page)
         admin.site.get_model_admin(User).log_change(request, found, done)
         messages.success(request, done)
         return redirect(page)
@@ -204,6 +223,24 @@ def _sessions_end(found: User) -> str:
     return text % {"count": number}
 
 
+def _remove_factors(_request: HttpRequest, found: User) -> str:
+    factors.remove_all(found)
+    return _("The second factors and passkeys are removed. The password alone is enough now.")
+
+
+def _set_active(is_active: bool) -> Callable[[HttpRequest, User], str]:
+    def do(_request: HttpRequest, found: User) -> str:
+        try:
+            set_active(found, is_active)
+        except LastAdministrator:
+            raise ActRefused(administrators.ADVICE) from None
+        if is_active:
+            return _("The account is active again.")
+        return _("The account is deactivated, and signed out everywhere.")
+
+    return do
+
+
 ACTS = {
     "reset": Act(
         gettext_lazy("Send a reset"),
@@ -225,5 +262,28 @@ ACTS = {
         gettext_lazy("End all consents of %(name)s?"),
         gettext_lazy("End all"),
         _end_all,
+    ),
+    "remove-factors": Act(
+        gettext_lazy("Remove the second factors"),
+        lambda _person: _(
+            "For somebody who lost them all: ends passkeys, authenticator app, recovery codes, and every sign-in."
+        ),
+        gettext_lazy("Remove the second factors of %(name)s?"),
+        gettext_lazy("Remove them"),
+        _remove_factors,
+    ),
+    "deactivate": Act(
+        gettext_lazy("Deactivate"),
+        lambda _person: _("Ends every sign-in and the access of applications, at once. Keeps the data."),
+        gettext_lazy("Deactivate the account of %(name)s?"),
+        gettext_lazy("Deactivate"),
+        _set_active(False),
+    ),
+    "activate": Act(
+        gettext_lazy("Activate"),
+        lambda _person: _("Lets the person sign in again."),
+        gettext_lazy("Activate the account of %(name)s?"),
+        gettext_lazy("Activate"),
+        _set_active(True),
     ),
 }

@@ -22,9 +22,10 @@ from accounts.models import FailedFactor, OutgoingMail, Session, User
 from accounts.profile.deletion import delete_never_confirmed
 from config.infrastructure.sql import adapted
 from oauth_bridge.activity_models import ActivityCount, ActivityRecord
+from oauth_bridge.maintenance import shortening
 from oauth_bridge.maintenance.never_exchanged import delete_never_exchanged
 from oauth_bridge.models import AccessToken, ApplicationSecret, AuthorizationCode, PurgeRun
-from oauth_bridge.storage import issued_codes, tokens
+from oauth_bridge.storage import issued_codes, tokens, twins
 from oauth_bridge.storage.client_secrets import EXPIRED_KEPT_FOR
 
 # After a slower statement the range gets smaller. A request waits for about one statement at most.
@@ -44,7 +45,8 @@ class Table(NamedTuple):
     """A table to purge. A row is deleted when `condition` is true.
 
     Its parameters are times: the time of the run minus each entry of `kept_for`. Where other tables refer to
-    the table, `delete` deletes the rows with these keys, checks what the condition can't, and counts them.
+    the table, `delete` deletes the rows with these keys, checks what the condition can't, and counts them. It may
+    shorten them instead.
     """
 
     model: type[models.Model]
@@ -72,6 +74,12 @@ TABLES = (
     Table(ApplicationSecret, "expires_at <= %(expired)s", {"expired": EXPIRED_KEPT_FOR}),
     Table(Session, "expire_date <= %(expired)s", {"expired": timedelta(0)}),
     Table(ActivityRecord, "at <= %(expired)s", {"expired": timedelta(days=settings.ACTIVITY_DAYS)}),
+    Table(
+        ActivityRecord,
+        "at <= %(whole)s AND address <> '' AND address NOT LIKE '%%/%%'",
+        {"whole": shortening.WHOLE_FOR},
+        shortening.shorten,
+    ),
     Table(ActivityCount, "hour <= %(expired)s", {"expired": COUNTS_KEPT_FOR}),
     Table(FailedFactor, "expires_at <= %(expired)s", {"expired": timedelta(0)}),
     # `accounts.mail.outbox` deletes them, and logs those that were not sent. The purge finds some where nothing sends.
@@ -165,7 +173,8 @@ def batches(now: datetime) -> Iterator[Batch]:
 
 
 def record_finished() -> None:
-    """Store the time of a complete run, which ended now. `/health/ready` reports it."""
+    """Delete the old twins, and store the time of a complete run, which ended now. `/health/ready` reports it."""
+    twins.delete_old()
     PurgeRun.objects.update_or_create(pk=1, defaults={"finished_at": timezone.now()})
 
 

@@ -250,6 +250,34 @@ def test_the_access_of_one_application_is_ended_and_that_of_all(grace: Client) -
     assert grace.post(f"{url}?act=end&client_id={client_id}").status_code == 404
 
 
+def test_an_account_is_deactivated_and_activated_on_its_page(grace: Client) -> None:
+    person = PersonFactory()
+    url = reverse("admin:person", args=[person.pk])
+    assert "act=activate" not in html_of(grace.get(url))
+    assert "The account is deactivated" in text_of(grace.post(f"{url}?act=deactivate", follow=True))
+    person.refresh_from_db()
+    assert not person.is_active
+    assert "act=deactivate" not in html_of(grace.get(url))
+    assert "active again" in text_of(grace.post(f"{url}?act=activate", follow=True))
+
+
+def test_the_last_administrator_can_not_be_deactivated(grace: Client) -> None:
+    last = User.objects.get(is_superuser=True)
+    url = reverse("admin:person", args=[last.pk])
+    assert "Nobody could administer the service then." in text_of(grace.post(f"{url}?act=deactivate", follow=True))
+    chosen = {"action": "deactivate", "_selected_action": [str(last.pk)]}
+    assert "Nobody could administer" in text_of(grace.post("/admin/accounts/user/", chosen, follow=True))
+    last.refresh_from_db()
+    assert last.is_active
+
+
+def test_many_accounts_are_deactivated_at_once(grace: Client) -> None:
+    people = [PersonFactory() for _ in range(3)]
+    chosen = {"action": "deactivate", "_selected_action": [str(person.pk) for person in people]}
+    assert "3 accounts are deactivated" in text_of(grace.post("/admin/accounts/user/", chosen, follow=True))
+    assert User.objects.filter(is_active=False).count() == 3
+
+
 # Permissions ---------------------------------------------------------------------------------------------------------
 
 PAGES: dict[str, tuple[str, str]] = {

@@ -1,0 +1,28 @@
+"""Shorten the network addresses of old records to their network: an address says who somebody is for years. D24."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from datetime import timedelta
+from ipaddress import ip_address, ip_network
+
+from oauth_bridge.activity_models import ActivityRecord
+
+WHOLE_FOR = timedelta(days=7)
+_PREFIXES = {4: 24, 6: 48}
+
+
+def network_of(address: str) -> str:
+    """The network of 256 IPv4 addresses, or the IPv6 site, such as 192.0.2.0/24. Empty for what is no address."""
+    try:
+        return str(ip_network(f"{address}/{_PREFIXES[ip_address(address).version]}", strict=False))
+    except ValueError:
+        return ""
+
+
+def shorten(keys: list[int]) -> int:
+    """Put the network in the place of each record's address. Returns how many records there were."""
+    records: defaultdict[str, list[int]] = defaultdict(list)
+    for key, address in ActivityRecord.objects.filter(pk__in=keys).values_list("pk", "address"):
+        records[network_of(address)].append(key)
+    return sum(ActivityRecord.objects.filter(pk__in=own).update(address=network) for network, own in records.items())
