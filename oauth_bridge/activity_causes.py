@@ -149,6 +149,7 @@ FIXES = {
     "token_revoked": _("The person disconnected the application, or its code was used twice. See the attempt."),
     "token_ended_person": _("Nothing to change: the person's password changed, or they signed out everywhere."),
     "token_ended_application": _("The application's credentials were ended meanwhile. The person starts again."),
+    "token_ended_secret": _("The client secret that the token was made with has leaked. The person signs in again."),
     "token_ended_group": _("The person left the groups that may use the application."),
     # Any step
     "rate_limited": _LIMIT,

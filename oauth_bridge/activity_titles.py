@@ -123,6 +123,7 @@ TITLES = {
     "token_revoked": _("The access token was revoked"),
     "token_ended_person": _("The person ended the access"),
     "token_ended_application": _("The application’s tokens were ended"),
+    "token_ended_secret": _("The client secret has leaked"),
     "token_ended_group": _("The person left the group"),
     # Any step
     "server_error": _("A fault of the service"),

@@ -9,7 +9,8 @@ check both rows. No index finds codes and tokens by application, because one app
 When an application is deleted, they stay in the tables, unusable, until they are purged.
 
 All codes and tokens of a person or an application end at once without being updated: each stores the
-`credentials_version` of its person and of its application, and is invalid when either has changed since.
+`credentials_version` of its person and of its application, and is invalid when either has changed since. So do all
+tokens that were made with a leaked secret: the application lists the secret, and each token names its own.
 """
 
 from __future__ import annotations
@@ -21,7 +22,6 @@ from django.conf import settings
 from django.contrib.auth.models import Group
 from django.db import models
 from django.urls import reverse
-from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import gettext_noop
 from oauth2_provider.models import AbstractApplication
@@ -31,6 +31,7 @@ from config.infrastructure.validators import refuse_control_characters
 from oauth_bridge.activity_models import ActivityBudget, ActivityCount, ActivityRecord  # noqa: F401 - Django finds them here
 from oauth_bridge.page_addresses import shown_host, validate_page, validate_sign_in_start
 from oauth_bridge.redirect_uri_registration import split_lines, validate_lines
+from oauth_bridge.secret_models import ApplicationSecret as ApplicationSecret
 
 NAME_MAX_LENGTH = 80
 
@@ -100,6 +101,10 @@ class Application(AbstractApplication):
     # No constraint: the last release, which does not know the table, can still delete an application during an upgrade.
     groups = models.ManyToManyField(Group, verbose_name=_("groups"), related_name="+", blank=True, db_constraint=False)
     credentials_version = models.IntegerField(default=0, db_default=0, editable=False)
+    # The highest number that a secret of it ever had. Only `storage.client_secrets` writes this and the next.
+    last_secret_number = models.IntegerField(default=0, db_default=0, editable=False)
+    # The keys of its secrets that leaked lately, such as ",12,45,". No token that was made with one of them is valid.
+    leaked_secrets = models.TextField(default="", db_default="", editable=False)
 
     # Fields of the toolkit's model that this service does not offer or stores in another table.
     user = None
@@ -149,30 +154,6 @@ class Application(AbstractApplication):
 
     def clean(self) -> None:
         self.redirect_uris = "\n".join(self.callback_addresses)
-
-
-class ApplicationSecret(models.Model):
-    """The digest of a client secret. The secret itself is shown once and never stored (D15).
-
-    An expired secret is kept until it is purged, so that its use is recognised. A revoked secret stays revoked even if
-    the clock is set back; its `expires_at` is the time of the revocation. `last_used_at` is accurate to the minute.
-    """
-
-    application = models.ForeignKey(Application, on_delete=models.CASCADE, related_name="secrets")
-    digest = models.BinaryField(max_length=32, editable=False)
-    created_at = models.DateTimeField(default=timezone.now, editable=False)
-    expires_at = models.DateTimeField(null=True, editable=False)  # null: never expires
-    last_used_at = models.DateTimeField(null=True, editable=False)  # null: never used
-    is_revoked = models.BooleanField(default=False, db_default=False, editable=False)
-
-    class Meta:
-        ordering = ["-id"]
-        # By the digest it is told that a wrong secret is another application's.
-        indexes: ClassVar[list[models.Index]] = [models.Index(fields=["digest"], name="oauth_bridge_secret_digest")]
-
-    @property
-    def works(self) -> bool:
-        return not self.is_revoked and (self.expires_at is None or self.expires_at > timezone.now())
 
 
 def _application() -> models.ForeignKey[Any, Any]:
@@ -237,11 +218,22 @@ class AccessToken(models.Model):
     expires_at = models.DateTimeField()
     revoked_at = models.DateTimeField(null=True)
     attempt = models.UUIDField(null=True, editable=False)  # that of its code
+    # The secret that proved the application; null: it is public, or an earlier release stored the token.
+    secret = models.ForeignKey(
+        ApplicationSecret,
+        on_delete=models.DO_NOTHING,
+        related_name="+",
+        db_constraint=False,
+        db_index=False,
+        null=True,
+        editable=False,
+    )
     person_version = _version()
     application_version = _version()
 
     # Not columns: `storage.tokens` sets them when it explains why a token is not valid.
     client_id: str | None
+    leaked_secrets: str | None
     ended_by: str | None
 
     class Meta:

@@ -68,6 +68,7 @@ class Event(Enum):
     APPLICATION_SWITCHED_OFF = INFO, "application switched off", "client_id"
     APPLICATION_DELETED = INFO, "application deleted", "client_id"
     SECRET_MADE = INFO, "client secret made", "client_id"
+    SECRET_ENDED = INFO, "client secret ended", "client_id", "secret_row", "is_leaked"
     EXPIRED_SECRET_USED = (
         WARNING,
         "expired client secret used",

@@ -28,7 +28,7 @@ from oauth_bridge.applications import summaries
 from oauth_bridge.models import Application, Consent
 from oauth_bridge.redirect_uri_hints import hints
 from oauth_bridge.redirect_uri_mismatch import MASK
-from oauth_bridge.storage import activity_reading, activity_statistics, attempts
+from oauth_bridge.storage import activity_reading, activity_statistics, attempts, secret_states
 from oauth_bridge.storage.activity_reading import Filters
 from oauth_bridge.storage.activity_statistics import Days
 
@@ -57,7 +57,7 @@ def application(request: HttpRequest, pk: int) -> HttpResponse:
         "addresses": addresses(),
         "callbacks": [(address, hints(address)) for address in found.callback_addresses],
         "snippets": snippets(found),
-        "secrets": found.secrets.all(),
+        "secrets": secret_states.states(found),
         "groups": list(found.groups.all()) if found.is_restricted else [],
         "may_change": admin.site.get_model_admin(Application).has_change_permission(request, found),
         "may_rotate": request.user.has_perm("oauth_bridge.rotate_applicationsecret"),

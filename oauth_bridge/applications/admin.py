@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
+from django import forms
 from django.conf import settings
 from django.contrib import admin, messages
 from django.core import signing
@@ -21,9 +22,12 @@ from config.infrastructure import events
 from config.infrastructure.events import Event
 from oauth_bridge.applications import logos
 from oauth_bridge.applications.admin_list import ApplicationList
-from oauth_bridge.applications.forms import ApplicationForm, RotationForm
+from oauth_bridge.applications.forms import ApplicationForm, EndForm, RotationForm
 from oauth_bridge.models import Application, ApplicationSecret, Consent
-from oauth_bridge.storage import applications, client_secrets, look_alikes
+from oauth_bridge.storage import applications, client_secrets, look_alikes, secret_states
+
+if TYPE_CHECKING:
+    from accounts.models import User
 
 SECRET_COOKIE = "new_client_secret"
 SECRET_COOKIE_SECONDS = 120
@@ -147,7 +151,7 @@ class ApplicationAdmin(ApplicationList):
         if obj.is_public:
             self.message_user(request, _("Its client ID is %(client_id)s.") % {"client_id": obj.client_id})
             return super().response_add(request, obj, post_url_continue)
-        return self._to_secret_page(request, obj, client_secrets.rotate(obj).secret)
+        return self._to_secret_page(request, obj, client_secrets.rotate(obj, maker=_maker(request)).secret)
 
     # Secrets -----------------------------------------------------------------------------------------------------
 
@@ -166,8 +170,11 @@ class ApplicationAdmin(ApplicationList):
         if application.is_public:
             self.message_user(request, _("This application is public: it has no secret."), messages.WARNING)
             return HttpResponseRedirect(reverse("admin:oauth_bridge_application_change", args=[pk]))
-        form = RotationForm(request.POST if request.method == "POST" else None)
-        if request.method == "POST" and (secret := self._rotate(request, application, form)):
+        form: forms.Form = RotationForm(request.POST if request.method == "POST" else None)
+        if request.method == "POST" and "end" in request.POST:
+            if self._end(request, application, form := EndForm(request.POST)):
+                return HttpResponseRedirect(request.path, status=303)
+        elif request.method == "POST" and (secret := self._rotate(request, application, form)):
             return self._to_secret_page(request, application, secret)
         context = {
             **self.admin_site.each_context(request),
@@ -176,6 +183,7 @@ class ApplicationAdmin(ApplicationList):
             "application": application,
             "form": form,
             "client_secret": new_secret,
+            "secrets": secret_states.states(application) if may_rotate else [],
             "may_rotate": may_rotate,
             "may_view": self.has_view_permission(request, application),
         }
@@ -183,13 +191,13 @@ class ApplicationAdmin(ApplicationList):
         response.delete_cookie(SECRET_COOKIE, path=request.path)
         return response
 
-    def _rotate(self, request: HttpRequest, application: Application, form: RotationForm) -> str:
+    def _rotate(self, request: HttpRequest, application: Application, form: forms.Form) -> str:
         """The new secret; an empty string when the form is invalid, with the error in the form."""
         if not form.is_valid():
             return ""
         overlap = form.cleaned_data["overlap"]
         try:
-            secret = client_secrets.rotate(application, overlap).secret
+            made = client_secrets.rotate(application, overlap, name=form.cleaned_data["name"], maker=_maker(request))
         except client_secrets.TooManySecrets:
             form.add_error(None, _("Too many secrets still work. Wait until one has expired, or end them all at once."))
             return ""
@@ -202,7 +210,24 @@ class ApplicationAdmin(ApplicationList):
                 hours,
             ) % {"hours": hours}
         self.log_change(request, application, text)
-        return secret
+        return made.secret
+
+    def _end(self, request: HttpRequest, application: Application, form: EndForm) -> bool:
+        """End one secret. False when the form is invalid, with the error in the form."""
+        if not form.is_valid():
+            return False
+        number, is_leaked = form.cleaned_data["number"], form.cleaned_data["is_leaked"]
+        try:
+            secret_states.revoke(application, number, is_leaked=is_leaked)
+        except secret_states.UnknownSecret:
+            form.add_error(None, _("There is no secret with this number."))
+            return False
+        text = _("Client secret No. %(number)d ended at once.")
+        if is_leaked:
+            text = _("Client secret No. %(number)d had leaked: it ended at once, with every access token made with it.")
+        self.log_change(request, application, text % {"number": number})
+        self.message_user(request, text % {"number": number}, messages.SUCCESS)
+        return True
 
     def _to_secret_page(self, request: HttpRequest, application: Application, secret: str) -> HttpResponse:
         url = reverse("admin:oauth_bridge_application_secret", args=[application.pk])
@@ -259,6 +284,11 @@ class ApplicationAdmin(ApplicationList):
 def _salt(request: HttpRequest, pk: int) -> str:
     """Bind the cookie to application and person: another person in the same browser is not shown the secret."""
     return f"oauth_bridge.admin.secret.{pk}.{request.user.pk}"
+
+
+def _maker(request: HttpRequest) -> client_secrets.Maker:
+    person = cast("User", request.user)
+    return client_secrets.Maker(person.pk, person.display_name)
 
 
 def _secret_of(request: HttpRequest, pk: int) -> str | None:

@@ -12,8 +12,10 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from accounts.pictures.reencoder_process import reencode
+from config.infrastructure.validators import refuse_control_characters
 from oauth_bridge.models import Application
 from oauth_bridge.redirect_uri_registration import split_lines
+from oauth_bridge.secret_models import NAME_MAX_LENGTH
 from oauth_bridge.storage import client_secrets, look_alikes
 
 # Also on pages that run from right to left, which would show the slash at the end of an address before it.
@@ -150,9 +152,20 @@ class RotationForm(forms.Form):
         choices=[(hours, hours) for hours in ("1", "24", "168", "0")],  # the page names them
         error_messages={"required": gettext_lazy("Choose how long the older secrets go on working.")},
     )
+    name = forms.CharField(max_length=NAME_MAX_LENGTH, required=False, validators=[refuse_control_characters])
     confirmed = forms.BooleanField(required=False)
 
     def clean(self) -> dict[str, Any]:
         if self.cleaned_data.get("overlap") == client_secrets.REVOKE_NOW and not self.cleaned_data["confirmed"]:
             raise ValidationError(_("Confirm that the older secrets are to end at once."))
         return self.cleaned_data
+
+
+class EndForm(forms.Form):
+    """The end of one secret at once. `is_leaked`: every token that was made with it ends, too."""
+
+    number = forms.IntegerField(max_value=2**31 - 1, error_messages={"required": gettext_lazy("Choose a secret.")})
+    is_leaked = forms.BooleanField(required=False)
+    confirmed = forms.BooleanField(
+        error_messages={"required": gettext_lazy("Confirm that the secret is to end at once.")}
+    )

@@ -68,7 +68,7 @@ def demo_application(demo_url: str, kept: dict[str, str]) -> tuple[Application, 
         application, secret = applications.register(name=DEMO_NAME, redirect_uris=[callback], homepage=demo_url)
     else:
         application.redirect_uris, application.homepage = callback, demo_url
-        application.save()
+        application.save(update_fields=["redirect_uris", "homepage", "updated"])
         applications.set_enabled(application, True)
         secret = kept.get("client_secret", "")
         try:

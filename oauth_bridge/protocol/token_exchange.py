@@ -91,7 +91,7 @@ def _redeem(form: dict[str, str], client: client_secrets.Client, address: str) -
     if "code_verifier" in form and not VERIFIER.fullmatch(form["code_verifier"]):
         raise RequestError(OAuthFault.VERIFIER_MALFORMED)
     token = new_credential()
-    redemption = codes.redeem(form, client.pk, token, is_restricted=client.is_restricted)
+    redemption = codes.redeem(form, client.pk, token, is_restricted=client.is_restricted, secret_id=client.secret_id)
     if redemption is not None:
         events.write(Event.CODE_REDEEMED, client_id=client.client_id, person=redemption.person_id)
         return Exchanged(token, redemption)

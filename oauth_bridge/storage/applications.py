@@ -18,7 +18,7 @@ from config.infrastructure.sql import Rows, fetch_one
 from oauth_bridge.models import Application
 from oauth_bridge.storage import client_secrets, look_alikes
 
-APPLICATIONS = Rows(Application, without=("updated",))
+APPLICATIONS = Rows(Application, without=("updated", "last_secret_number", "leaked_secrets"))
 
 FIND_APPLICATION = (
     f"SELECT {APPLICATIONS.columns('a')} FROM {Application._meta.db_table} a WHERE a.client_id = %(client_id)s"  # noqa: S608

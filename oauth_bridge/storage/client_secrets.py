@@ -1,6 +1,6 @@
 """Client secrets: authenticate an application, rotate its secrets. Specification 5.1, 5.3; D9, D12, D15, D17.
 
-The only writer of their rows; `purging` deletes them.
+The only writer of their rows, with `secret_states`; `purging` deletes them.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import NamedTuple
+from uuid import UUID
 
 from django.db import connection, transaction
 from django.db.models import Q
@@ -21,6 +22,8 @@ from config.infrastructure.sql import Rows, adapted, fetch_all, fetch_one, is_po
 from oauth_bridge.errors import OAuthFault
 from oauth_bridge.models import Application, ApplicationSecret
 from oauth_bridge.random_values import digest_of, new_credential
+from oauth_bridge.secret_models import PREFIX_LENGTH
+from oauth_bridge.storage import secret_states
 
 REVOKE_NOW = timedelta(0)
 DEFAULT_OVERLAP = timedelta(hours=24)
@@ -67,6 +70,7 @@ class Client(NamedTuple):
     client_type: str
     is_enabled: bool
     is_restricted: bool
+    secret_id: int | None = None  # the key of the secret that proved it
 
     @property
     def is_public(self) -> bool:
@@ -92,9 +96,11 @@ def authenticate(form: dict[str, str]) -> Client:
     secret = form.get("client_secret", "")
     now = timezone.now()
     rows = fetch_all(FIND_SECRETS, now=now, noted_before=now - USE_NOTED_EVERY, client_id=form["client_id"])
-    client, secrets = Client(*rows[0][:5]), [Secret(*row[5:]) for row in rows]
+    secrets = [Secret(*row[5:]) for row in rows]
     digest = digest_of(secret)
     matching = [each for each in secrets if constant_time_compare(digest, each.digest or NO_DIGEST)]
+    values = [*rows[0][:5], matching[0].pk if matching else None]
+    client = Client(*values)
     if client.is_public:
         is_proved = not secret and "code_verifier" in form
     else:
@@ -174,15 +180,26 @@ class TooManySecrets(Exception):
     """MOST_WORKING secrets of the application work already."""
 
 
+class Maker(NamedTuple):
+    """Who makes a secret: the `sub` and the nickname at that time. The name stays when the account is deleted."""
+
+    id: UUID | None
+    name: str
+
+
+COMMAND_LINE = Maker(None, "command line")
+
+
 @transaction.atomic
-def rotate(application: Application, overlap: timedelta = DEFAULT_OVERLAP) -> Rotation:
+def rotate(
+    application: Application, overlap: timedelta = DEFAULT_OVERLAP, *, name: str = "", maker: Maker = COMMAND_LINE
+) -> Rotation:
     """A new secret of 256 random bits. The older ones work for `overlap` at most; with REVOKE_NOW they are revoked.
 
-    None works longer than it would have without the rotation.
+    None works longer than it would have without the rotation. `name` is a note of NAME_MAX_LENGTH characters at most.
     Raises TooManySecrets: MOST_WORKING of them still work and would go on working.
     """
-    # One rotation at a time, so that none misses the secret of another. Exchanges need not wait (no_key).
-    Application.objects.select_for_update(no_key=True).get(pk=application.pk)
+    number = secret_states.lock(application) + 1
     now = timezone.now()
     ends_at = now + overlap
     older = list(application.secrets.filter(Q(expires_at=None) | Q(expires_at__gt=now), is_revoked=False))
@@ -194,7 +211,17 @@ def rotate(application: Application, overlap: timedelta = DEFAULT_OVERLAP) -> Ro
         row.expires_at = min(row.expires_at or ends_at, ends_at)
         row.save(update_fields=["expires_at"])
     secret = new_credential()
-    ApplicationSecret.objects.create(application=application, digest=digest_of(secret), created_at=now)
+    ApplicationSecret.objects.create(
+        application=application,
+        digest=digest_of(secret),
+        created_at=now,
+        number=number,
+        name=name,
+        prefix=secret[:PREFIX_LENGTH],
+        maker_id=maker.id,
+        maker=maker.name,
+    )
+    Application.objects.filter(pk=application.pk).update(last_secret_number=number)
     _delete_expired(application, now)
     events.write(Event.SECRET_MADE, client_id=application.client_id)
     return Rotation(secret, older)
@@ -203,4 +230,6 @@ def rotate(application: Application, overlap: timedelta = DEFAULT_OVERLAP) -> Ro
 def _delete_expired(application: Application, now: datetime) -> None:
     expired = application.secrets.filter(expires_at__lte=now).order_by("-expires_at", "-pk")
     kept = expired.filter(expires_at__gt=now - EXPIRED_KEPT_FOR)[:MOST_EXPIRED]
-    expired.exclude(pk__in=list(kept.values_list("pk", flat=True))).delete()
+    deleted = expired.exclude(pk__in=list(kept.values_list("pk", flat=True)))
+    # `secret_states.revoke` lists those that leaked lately, as long as a token that was made with one could be valid.
+    deleted.exclude(is_leaked=True, expires_at__gt=now - secret_states.LEAKED_KEPT_FOR).delete()

@@ -203,12 +203,19 @@ class Redemption:
         return STORED.instance(self.token_values)
 
 
-def redeem(form: dict[str, str], application_id: int, token: str, *, is_restricted: bool = False) -> Redemption | None:
+def redeem(
+    form: dict[str, str],
+    application_id: int,
+    token: str,
+    *,
+    is_restricted: bool = False,
+    secret_id: int | None = None,
+) -> Redemption | None:
     """Redeems the code and stores the token in one transaction; None when the code can't be redeemed.
 
     `is_restricted` says that only people in the application's groups may use it; without it, no code of such an
     application is redeemed. `explain` finds the reason. `form` contains `code`, and `code_verifier` and `redirect_uri`
-    if they were sent.
+    if they were sent. `secret_id` is the key of the client secret that proved the application.
 
     Specification 3.1, 3.2; D10, D13, D14, D17, D23; RFC 7636 §4.6. Lifetime of the token: 3,600 seconds.
     """
@@ -221,6 +228,7 @@ def redeem(form: dict[str, str], application_id: int, token: str, *, is_restrict
         "redirect_uri": form.get("redirect_uri"),
         "token_digest": digest_of(token),
         "token_expires_at": now + tokens.lifetime(),
+        "secret_id": secret_id,
     }
     statement = REDEEM_OF_MEMBER if is_restricted else REDEEM
     if is_postgresql():

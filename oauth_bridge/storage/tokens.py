@@ -33,8 +33,8 @@ STORED = Rows(AccessToken)
 # The columns that a token has from the code redeemed for it: the redemption returns them. On PostgreSQL `redeemed` is a
 # part of the same statement.
 FROM_CODE = ("application_id", "user_id", "scope", "attempt", "person_version", "application_version")
-_INSERT = f"INSERT INTO {TOKENS} (digest, issued_at, expires_at, {', '.join(FROM_CODE)})"
-_VALUES = "%(token_digest)s, %(now)s, %(token_expires_at)s"
+_INSERT = f"INSERT INTO {TOKENS} (digest, issued_at, expires_at, secret_id, {', '.join(FROM_CODE)})"
+_VALUES = "%(token_digest)s, %(now)s, %(token_expires_at)s, CAST(%(secret_id)s AS bigint)"
 STORE = f"""
     {_INSERT} VALUES ({_VALUES}, {", ".join(f"%({name})s" for name in FROM_CODE)}) RETURNING {STORED.columns(TOKENS)}
 """
@@ -44,15 +44,17 @@ STORE_REDEEMED = f"""
 
 BEARERS = Rows(get_user_model(), "id", "nickname", "email", "email_verified_at", "avatar")
 
+# The last condition is null for a token that does not name its secret, while a secret of the application has leaked.
 READ = f"""
     SELECT {BEARERS.columns("u")}, t.application_id, a.client_id, a.client_type, t.scope, t.attempt, a.is_restricted
       FROM {TOKENS} t JOIN {PEOPLE} u ON u.id = t.user_id JOIN {APPLICATIONS} a ON a.id = t.application_id
      WHERE t.digest = %(digest)s AND t.expires_at > %(now)s AND t.revoked_at IS NULL AND u.is_active AND a.is_enabled
        AND t.person_version = u.credentials_version AND t.application_version = a.credentials_version
+       AND (a.leaked_secrets = '' OR a.leaked_secrets NOT LIKE '%%,' || t.secret_id || ',%%')
 """  # noqa: S608 - names of tables and columns only
 
 FIND_TOKEN = f"""
-    SELECT t.id, t.application_id, t.user_id, t.expires_at, t.attempt, a.client_id,
+    SELECT t.id, t.application_id, t.user_id, t.expires_at, t.attempt, t.secret_id, a.client_id, a.leaked_secrets,
            CASE WHEN t.revoked_at IS NOT NULL THEN 'token_revoked'
                 WHEN u.id IS NULL OR NOT u.is_active THEN 'person_deactivated'
                 WHEN t.person_version <> u.credentials_version THEN 'token_ended_person'
@@ -88,7 +90,8 @@ def read(token: str) -> Bearer:
 
     Specification 3.3, 3.4; D14, D17, D23.
     Raises RequestError: the token is unknown, expired or revoked; or its person or application is deactivated, or the
-    credentials of one of them have ended since the token was issued; or the person may not use the application now.
+    credentials of one of them have ended since the token was issued; or the secret that it was made with has leaked; or
+    the person may not use the application now.
     """
     now = timezone.now()
     row = fetch_one(READ, digest=digest_of(token), now=now)
@@ -110,9 +113,14 @@ def _refusal(token: str, now: datetime) -> RequestError:
     if row.expires_at <= now:
         error = RequestError(OAuthFault.TOKEN_EXPIRED)
     else:
-        error = RequestError(OAuthFault.TOKEN_REVOKED).about(cause=row.ended_by or "")
+        error = RequestError(OAuthFault.TOKEN_REVOKED).about(cause=row.ended_by or _cause_of_secret(row))
     client = Application(pk=row.application_id, client_id=row.client_id) if row.client_id else None
     return error.about(client=client, person=row.user_id, token_row=row.pk, attempt=row.attempt, is_proven=True)
+
+
+def _cause_of_secret(row: AccessToken) -> str:
+    leaked = row.leaked_secrets
+    return "token_ended_secret" if leaked and (row.secret_id is None or f",{row.secret_id}," in leaked) else ""
 
 
 def revoke(digest: bytes) -> None:

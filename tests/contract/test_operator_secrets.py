@@ -209,3 +209,71 @@ def test_with_basic_an_expired_secret_gets_the_challenge(
     )
     assert "expired" in error_of(answer, 401, "invalid_client")
     assert answer.headers["WWW-Authenticate"].startswith("Basic ")
+
+
+def listed(manage: Manage, application: Registered) -> list[dict[str, Any]]:
+    answer: list[dict[str, Any]] = json.loads(manage("application", "secrets", application.client_id, "--json").stdout)
+    return answer
+
+
+def test_the_secrets_are_listed_with_numbers_names_and_makers(
+    manage: Manage, driver: OAuthDriver, application: Registered
+) -> None:
+    new = rotated(manage, application, "--name", "Of the shop")["client_secret"]
+    exchange(driver, application, new)
+    second, first = listed(manage, application)
+    assert (second["number"], second["name"], second["maker"], second["maker_sub"]) == (
+        2,
+        "Of the shop",
+        "command line",
+        None,
+    )
+    assert (second["prefix"], second["state"], second["works"]) == (new[:4], "works", True)
+    assert (first["number"], first["name"], first["state"]) == (1, "", "ending")
+    assert (first["may_be_removed"], first["warning"], second["may_be_removed"]) == (True, "", False)
+    assert [one["id"] for one in shown(manage, application)] == [second["id"], first["id"]]
+    text = manage("application", "secrets", application.client_id).stdout
+    assert re.search(rf"^No\. 2  Of the shop  {re.escape(new[:4])}…  works; last used .* by command line$", text, re.M)
+    assert re.search(r"^No\. 1  works until .*; never used; made .*  safe to remove$", text, re.M)
+    assert new not in text
+
+
+def test_a_name_that_cannot_be_stored_makes_no_secret(manage: Manage, application: Registered) -> None:
+    for name in ("x" * 81, "two\nlines"):
+        result = manage("application", "rotate-secret", application.client_id, "--name", name)
+        assert result.returncode == 1
+        assert result.stderr.startswith("CommandError: name: ")
+    assert len(shown(manage, application)) == 1
+
+
+@pytest.mark.parametrize("options", [(), ("--leaked",)])
+def test_one_secret_is_ended_and_its_tokens_if_it_has_leaked(
+    manage: Manage, driver: OAuthDriver, application: Registered, options: tuple[str, ...]
+) -> None:
+    new = rotated(manage, application)["client_secret"]
+    tokens = [exchange(driver, application, each).json()["access_token"] for each in (application.client_secret, new)]
+    result = manage("application", "revoke-secret", application.client_id, "1", *options, "--json")
+    assert result.returncode == 0, result.stderr
+    ended = json.loads(result.stdout)
+    assert (ended["number"], ended["works"], ended["state"]) == (1, False, "leaked" if options else "revoked")
+    error_of(exchange(driver, application, application.client_secret), 401, "invalid_client")
+    assert exchange(driver, application, new).status_code == 200
+    assert [driver.userinfo(token).status_code for token in tokens] == [401 if options else 200, 200]
+
+
+def test_ending_the_last_secret_says_that_none_is_left(manage: Manage, application: Registered) -> None:
+    result = manage("application", "revoke-secret", application.client_id, "1")
+    assert result.returncode == 0
+    assert "No secret of this application works now." in result.stderr
+
+
+def test_a_number_that_does_not_exist_and_a_public_application_are_refused(
+    manage: Manage, application: Registered
+) -> None:
+    result = manage("application", "revoke-secret", application.client_id, "2")
+    assert result.returncode == 1
+    assert "The application has no secret No. 2." in result.stderr
+    public = ApplicationFactory(client_type=Application.CLIENT_PUBLIC)
+    result = manage("application", "revoke-secret", public.client_id, "1")
+    assert result.returncode == 1
+    assert "public: it has no secret" in result.stderr

@@ -19,7 +19,7 @@ from oauth_bridge.activity_causes import FIXES, NEVER_EXCHANGED, fix_of
 from oauth_bridge.activity_models import ActivityCount, ActivityRecord, Outcome, Step
 from oauth_bridge.maintenance import purging
 from oauth_bridge.models import Application, AuthorizationCode
-from oauth_bridge.storage import activity, activity_counts
+from oauth_bridge.storage import activity, activity_counts, secret_states
 from oauth_bridge.storage.activity import FLOOD
 from tests.events import HTML, Attempt
 from tests.factories import PASSWORD, PersonFactory
@@ -115,6 +115,12 @@ def token_of_one_who_left(tried: Tried) -> Any:
     return tried.profile(token)
 
 
+def token_of_a_leaked_secret(tried: Tried) -> Any:
+    token = tried.exchange(code=tried.callback()).json()["access_token"]
+    secret_states.revoke(tried.application.row, 1, is_leaked=True)
+    return tried.profile(token)
+
+
 # By cause: the step, who is known (application, person, the attempt of the application's link), and the request.
 REFUSED: dict[str, tuple[str, str, Callable[[Tried], Any]]] = {
     "client_id_missing": ("authorize", "", lambda tried: tried.get(client_id="")),
@@ -152,6 +158,7 @@ REFUSED: dict[str, tuple[str, str, Callable[[Tried], Any]]] = {
     "code_unknown": ("exchange", "a", lambda tried: tried.exchange(code=tried.application.secret)),
     "code_ended_group": ("exchange", "apt", code_of_one_who_left),
     "token_ended_group": ("profile", "apt", token_of_one_who_left),
+    "token_ended_secret": ("profile", "apt", token_of_a_leaked_secret),
     "code_expired": ("exchange", "apt", expired),
     "code_spent": ("exchange", "apt", replayed),
     "code_redirect_uri": (

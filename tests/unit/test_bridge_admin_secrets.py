@@ -101,6 +101,74 @@ def test_both_pages_tell_of_each_secret_what_is_known(admin_client, made, clock)
             assert digest_of(credential).hex() not in page.content.decode()
 
 
+def test_the_pages_number_the_secrets_and_name_their_makers(admin_client, admin_user, made):
+    application, _ = made
+    admin_client.post(page_of(application), {"overlap": "24", "name": "Of the <shop>"})
+    page = admin_client.get(page_of(application))
+    prefix = application.secrets.get(number=2).prefix
+    assert f"No. 2, made 21 November 2026, 12:00 by {admin_user.display_name} {prefix}… Of the <shop>" in text_of(page)
+    assert "No. 1, made 21 November 2026, 12:00 on the command line" in text_of(page)
+    assert "Of the &lt;shop&gt;" in page.content.decode()
+    assert "No. 1" in text_of(admin_client.get(reverse("admin:application", args=[application.pk])))
+
+
+def test_the_page_tells_whether_an_older_secret_is_still_used(admin_client, made):
+    application, _ = made
+    client_secrets.rotate(application, timedelta(hours=24))
+    application.secrets.filter(number=1).update(last_used_at=START + timedelta(minutes=1))
+    assert "It is still used" in text_of(admin_client.get(page_of(application)))
+    application.secrets.filter(number=2).update(last_used_at=START + timedelta(hours=2))
+    said = text_of(admin_client.get(page_of(application)))
+    assert "Safe to remove" in said
+    assert "It is still used" not in said
+
+
+def test_a_new_secret_is_offered_as_a_file_and_an_earlier_one_is_not(admin_client, made):
+    page = admin_client.get(admin_client.post(page_of(made[0]), {"overlap": "24"})["Location"])
+    assert 'data-values="CLIENT_ID=client-id CLIENT_SECRET=client-secret"' in page.content.decode()
+    assert "js/download.js" in page.content.decode()
+    assert "download" not in admin_client.get(page_of(made[0])).content.decode()
+
+
+@pytest.mark.parametrize("leaked", [{}, {"is_leaked": "on"}])
+def test_one_secret_is_ended_by_its_number(admin_client, made, leaked):
+    application, _ = made
+    new = client_secrets.rotate(application, timedelta(hours=24)).secret
+    answer = admin_client.post(page_of(application), {"number": "1", "confirmed": "on", "end": "1", **leaked})
+    assert answer.status_code == 303
+    page = admin_client.get(answer["Location"])
+    said = "No. 1 had leaked: it ended at once, with every" if leaked else "Client secret No. 1 ended at once."
+    assert said in text_of(page)
+    assert said in text_of(admin_client.get(page_of(application, "history")))
+    assert working(application) == [digest_of(new)]
+    assert application.secrets.get(number=1).is_leaked is bool(leaked)
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        ({"number": "1"}, "Confirm that the secret is to end at once."),
+        ({"number": "", "confirmed": "on"}, "Choose a secret."),
+        ({"number": "7", "confirmed": "on"}, "There is no secret with this number."),
+        ({"number": "x", "confirmed": "on"}, "Enter a whole number."),
+        ({"number": "9" * 30, "confirmed": "on"}, "Ensure this value is less than or equal to"),
+    ],
+)
+def test_a_form_that_ends_no_secret_says_why(admin_client, made, data, said):
+    application, old = made
+    page = admin_client.post(page_of(application), {"end": "1", **data})
+    assert page.status_code == 200
+    assert said in text_of(page)
+    assert working(application) == [digest_of(old)]
+
+
+def test_a_note_that_cannot_be_stored_makes_no_secret(admin_client, made):
+    application, old = made
+    page = admin_client.post(page_of(application), {"overlap": "24", "name": "x" * 81})
+    assert 'class="notice error"' in page.content.decode()
+    assert working(application) == [digest_of(old)]
+
+
 def test_rotations_are_in_the_history(admin_client, made):
     application, _ = made
     admin_client.post(page_of(application), {"overlap": "24"})

@@ -177,6 +177,7 @@ TOKENS: dict[str, tuple[OAuthFault, Callable[[Issued], object]]] = {
     "token_ended_application": (OAuthFault.TOKEN_REVOKED, lambda token: end_application(token, credentials_version=7)),
     "token_ended_group": (OAuthFault.TOKEN_REVOKED, lambda token: end_application(token, is_restricted=True)),
     "client_disabled": (OAuthFault.TOKEN_REVOKED, lambda token: end_application(token, is_enabled=False)),
+    "token_ended_secret": (OAuthFault.TOKEN_REVOKED, lambda token: end_application(token, leaked_secrets=",7,")),
 }
 
 

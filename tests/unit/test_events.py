@@ -145,6 +145,10 @@ class Story:
 
     secret_made = application_registered
 
+    def secret_ended(self) -> None:
+        page = reverse("admin:oauth_bridge_application_secret", args=[self.given.application.row.pk])
+        self.administrator().post(page, {"number": "1", "is_leaked": "on", "confirmed": "on", "end": "1"})
+
     def _change(self, **changes: str) -> None:
         row = self.given.application.row
         form = {"name": row.name, "homepage": row.homepage, "redirect_uris": row.redirect_uris, "is_enabled": "on"}

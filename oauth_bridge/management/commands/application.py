@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import re
 from argparse import ArgumentParser
 from contextlib import suppress
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from django.core.exceptions import ValidationError
@@ -17,13 +15,10 @@ from accounts import groups
 from config.infrastructure import events
 from config.infrastructure.command_errors import command_error
 from config.infrastructure.events import Event
-from oauth_bridge.management import activity_listing
-from oauth_bridge.models import Application, ApplicationSecret
-from oauth_bridge.storage import activity_reading, applications, client_secrets, look_alikes
+from oauth_bridge.management import activity_listing, secret_commands
+from oauth_bridge.models import Application
+from oauth_bridge.storage import activity_reading, applications, look_alikes, secret_states
 from oauth_bridge.storage.activity_reading import described
-
-UNITS = {"m": "minutes", "h": "hours", "d": "days"}
-OVERLAP = re.compile("([0-9]{1,5})([mhd])")
 
 
 class Command(BaseCommand):
@@ -43,7 +38,9 @@ class Command(BaseCommand):
         for action, text in {
             "show": "one application",
             "set": "change what is given; the rest stays",
+            "secrets": "its secrets, the newest first: number, name, maker, last use, end",
             "rotate-secret": "make a new secret and print it, once; the old one keeps working for a while",
+            "revoke-secret": "end one secret at once",
             "disable": "disable it; its codes and tokens end at once",
             "enable": "enable it again; its earlier codes and tokens stay invalid",
             "delete": "delete it; its codes and tokens end at once",
@@ -53,7 +50,11 @@ class Command(BaseCommand):
             every.append(one)
             if action == "set":
                 _add_group(one)
+            if action == "revoke-secret":
+                one.add_argument("number", type=int, help="its number, as `application secrets` lists it")
+                one.add_argument("--leaked", action="store_true", help="end every token that was made with it, too")
             if action == "rotate-secret":
+                one.add_argument("--name", default="", help="a note, such as where it is used")
                 ends = one.add_mutually_exclusive_group()
                 ends.add_argument("--overlap", default="24h", help="how long the old one works: 30m, 24h, 7d (24h)")
                 ends.add_argument("--now", action="store_true", help="end all older secrets at once, after a leak")
@@ -102,42 +103,29 @@ class Command(BaseCommand):
             raise command_error(problems) from None
         for other in look_alikes.find(application.name, application.pk):
             self.stderr.write(f"People could take “{other.name}” ({other.client_id}) for this application.")
-        return _with_secret(application, secret)
+        return secret_commands.with_secret(application, secret)
 
-    def _act(self, action: str, options: dict[str, Any]) -> dict[str, Any]:
+    def _act(self, action: str, options: dict[str, Any]) -> Any:
         client_id = options["client_id"]
         application = _found(client_id)
         if action == "rotate-secret":
-            return self._rotate(
-                application, client_secrets.REVOKE_NOW if options["now"] else _overlap(options["overlap"])
-            )
+            return secret_commands.rotate(application, options)
+        if action == "revoke-secret":
+            return secret_commands.revoke(application, options, self.stderr)
+        if action == "secrets":
+            return [secret_commands.described(state) for state in secret_states.states(application)]
         if action == "set":
             _set(application, options)
         if action in ("enable", "disable"):
             applications.set_enabled(application, action == "enable")
         described = _described(application)
         if action == "show":
-            described["secrets"] = [_described_secret(secret) for secret in application.secrets.all()]
+            described["secrets"] = [secret_commands.brief(secret) for secret in application.secrets.all()]
         if action == "delete":
             application.delete()
             events.write(Event.APPLICATION_DELETED, client_id=client_id)
             described["deleted"] = True
         return described
-
-    def _rotate(self, application: Application, overlap: timedelta) -> dict[str, Any]:
-        if application.is_public:
-            raise CommandError("This application is public: it has no secret.")
-        try:
-            rotation = client_secrets.rotate(application, overlap)
-        except client_secrets.TooManySecrets:
-            raise CommandError(
-                f"{client_secrets.MOST_WORKING} secrets of this application still work, which is the maximum. "
-                "Wait until one has expired (see `application show`), or end them all with --now."
-            ) from None
-        return {
-            **_with_secret(application, rotation.secret),
-            "older_secrets": [_described_secret(secret) for secret in rotation.older],
-        }
 
 
 def _found(client_id: str) -> Application:
@@ -173,27 +161,6 @@ def _set(application: Application, options: dict[str, Any]) -> None:
     events.write(Event.APPLICATION_CHANGED, client_id=application.client_id, fields=" ".join(changed))
 
 
-def _overlap(text: str) -> timedelta:
-    """The value of `--overlap`, such as 24h. Raises CommandError: it is malformed, zero or more than 30 days."""
-    given = OVERLAP.fullmatch(text)
-    overlap = timedelta(**{UNITS[given[2]]: int(given[1])}) if given else client_secrets.REVOKE_NOW
-    if not client_secrets.REVOKE_NOW < overlap <= client_secrets.LONGEST_OVERLAP:
-        raise CommandError(
-            "--overlap is a number and a unit, m, h or d, such as 24h, and at most 30d. "
-            "To end the older secrets at once, use --now."
-        )
-    return overlap
-
-
-def _with_secret(application: Application, secret: str) -> dict[str, Any]:
-    return {
-        "client_id": application.client_id,
-        "client_secret": secret,
-        "name": application.name,
-        "redirect_uris": application.callback_addresses,
-    }
-
-
 def _described(application: Application) -> dict[str, Any]:
     return {
         "client_id": application.client_id,
@@ -209,18 +176,9 @@ def _described(application: Application) -> dict[str, Any]:
     }
 
 
-def _described_secret(secret: ApplicationSecret) -> dict[str, Any]:
-    """`id` is `secret_row` in the log."""
-    return {
-        "id": secret.pk,
-        "created": secret.created_at.isoformat(),
-        "last_used": secret.last_used_at and secret.last_used_at.isoformat(),
-        "expires": secret.expires_at and secret.expires_at.isoformat(),
-        "works": secret.works,
-    }
-
-
 def _plain(result: Any) -> str:
+    if isinstance(result, list) and result and "number" in result[0]:
+        return "\n".join(secret_commands.line(one) for one in result)
     if isinstance(result, list):
         return "\n".join(
             f"{one['client_id']}  {one['name']}{'' if one['enabled'] else '  (disabled)'}" for one in result
@@ -228,19 +186,9 @@ def _plain(result: Any) -> str:
     lines = []
     for name, value in result.items():
         if name in ("secrets", "older_secrets"):
-            lines += [f"{'secret ' + str(secret['id']) + ':':15} {_state(secret)}" for secret in value]
+            lines += [
+                f"{'secret ' + str(secret['id']) + ':':15} {secret_commands.ends_and_use(secret)}" for secret in value
+            ]
         else:
             lines.append(f"{name + ':':15} {', '.join(value) if isinstance(value, list) else value}")
     return "\n".join(lines)
-
-
-def _state(secret: dict[str, Any]) -> str:
-    expires, used = secret["expires"], secret["last_used"]
-    ends = f"works until {_time(expires)}" if secret["works"] and expires else "works"
-    if not secret["works"]:
-        ends = f"ended {_time(expires)}"
-    return f"{ends}; {f'last used {_time(used)}' if used else 'never used'}; made {_time(secret['created'])}"
-
-
-def _time(text: str) -> str:
-    return f"{datetime.fromisoformat(text).astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"

@@ -1,0 +1,142 @@
+"""`manage.py application rotate-secret`, `revoke-secret` and `secrets`: what they do and print. Contract."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from django.core.exceptions import ValidationError
+from django.core.management.base import CommandError, OutputWrapper
+
+from config.infrastructure.command_errors import command_error
+from oauth_bridge.models import Application, ApplicationSecret
+from oauth_bridge.storage import client_secrets, secret_states
+from oauth_bridge.storage.secret_states import SecretState
+
+UNITS = {"m": "minutes", "h": "hours", "d": "days"}
+OVERLAP = re.compile("([0-9]{1,5})([mhd])")
+
+
+def rotate(application: Application, options: dict[str, Any]) -> dict[str, Any]:
+    """Raises CommandError: it is public, an option is malformed, or as `client_secrets.rotate`."""
+    _refuse_public(application)
+    overlap = client_secrets.REVOKE_NOW if options["now"] else _overlap(options["overlap"])
+    name = _name(options["name"])
+    try:
+        rotation = client_secrets.rotate(application, overlap, name=name)
+    except client_secrets.TooManySecrets:
+        raise CommandError(
+            f"{client_secrets.MOST_WORKING} secrets of this application still work, which is the maximum. "
+            "Wait until one has expired (see `application show`), or end them all with --now."
+        ) from None
+    return {
+        **with_secret(application, rotation.secret),
+        "older_secrets": [brief(secret) for secret in rotation.older],
+    }
+
+
+def revoke(application: Application, options: dict[str, Any], warnings: OutputWrapper) -> dict[str, Any]:
+    """Raises CommandError: it is public, or has no secret with that number."""
+    _refuse_public(application)
+    try:
+        ended = secret_states.revoke(application, options["number"], is_leaked=options["leaked"])
+    except secret_states.UnknownSecret:
+        raise CommandError(
+            f"The application has no secret No. {options['number']}. See `application secrets`."
+        ) from None
+    if not any(state.works for state in secret_states.states(application)):
+        warnings.write("No secret of this application works now. Make one with `application rotate-secret`.")
+    return described(ended)
+
+
+def _refuse_public(application: Application) -> None:
+    if application.is_public:
+        raise CommandError("This application is public: it has no secret.")
+
+
+def _overlap(text: str) -> timedelta:
+    """The value of `--overlap`, such as 24h. Raises CommandError: it is malformed, zero or more than 30 days."""
+    given = OVERLAP.fullmatch(text)
+    overlap = timedelta(**{UNITS[given[2]]: int(given[1])}) if given else client_secrets.REVOKE_NOW
+    if not client_secrets.REVOKE_NOW < overlap <= client_secrets.LONGEST_OVERLAP:
+        raise CommandError(
+            "--overlap is a number and a unit, m, h or d, such as 24h, and at most 30d. "
+            "To end the older secrets at once, use --now."
+        )
+    return overlap
+
+
+def _name(text: str) -> str:
+    name = text.strip()
+    try:
+        ApplicationSecret._meta.get_field("name").clean(name, None)
+    except ValidationError as problem:
+        raise command_error(ValidationError({"name": problem})) from None
+    return name
+
+
+# What is printed -----------------------------------------------------------------------------------------------------
+
+
+def with_secret(application: Application, secret: str) -> dict[str, Any]:
+    return {
+        "client_id": application.client_id,
+        "client_secret": secret,
+        "name": application.name,
+        "redirect_uris": application.callback_addresses,
+    }
+
+
+def brief(secret: ApplicationSecret) -> dict[str, Any]:
+    """`id` is `secret_row` in the log."""
+    return {
+        "id": secret.pk,
+        "created": secret.created_at.isoformat(),
+        "last_used": secret.last_used_at and secret.last_used_at.isoformat(),
+        "expires": secret.expires_at and secret.expires_at.isoformat(),
+        "works": secret.works,
+    }
+
+
+def described(state: SecretState) -> dict[str, Any]:
+    """As `brief`, with all else that is known. `maker_sub` is null for the command line."""
+    return {
+        "id": state.id,
+        "number": state.number,
+        "name": state.name,
+        "maker": state.maker,
+        "maker_sub": state.maker_id and str(state.maker_id),
+        "prefix": state.prefix,
+        "created": state.created_at.isoformat(),
+        "last_used": state.last_used_at and state.last_used_at.isoformat(),
+        "expires": state.expires_at and state.expires_at.isoformat(),
+        "works": state.works,
+        "state": str(state.state),
+        "may_be_removed": state.may_be_removed,
+        "warning": str(state.warning),
+    }
+
+
+def line(secret: dict[str, Any]) -> str:
+    """One of `described`, for a terminal."""
+    parts = [f"No. {secret['number']}", secret["name"], secret["prefix"] and f"{secret['prefix']}…"]
+    made_by = f" by {secret['maker']}" if secret["maker"] else ""
+    parts.append(ends_and_use(secret) + made_by)
+    if secret["may_be_removed"]:
+        parts.append("safe to remove")
+    if secret["warning"]:
+        parts.append("still used")
+    return "  ".join(part for part in parts if part)
+
+
+def ends_and_use(secret: dict[str, Any]) -> str:
+    expires, used = secret["expires"], secret["last_used"]
+    ends = f"works until {_time(expires)}" if secret["works"] and expires else "works"
+    if not secret["works"]:
+        ends = f"ended {_time(expires)}"
+    return f"{ends}; {f'last used {_time(used)}' if used else 'never used'}; made {_time(secret['created'])}"
+
+
+def _time(text: str) -> str:
+    return f"{datetime.fromisoformat(text).astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"

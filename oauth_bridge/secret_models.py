@@ -1,0 +1,56 @@
+"""The table of client secrets: of each its digest, and what people are told about it. D15."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from django.db import models
+from django.utils import timezone
+
+from accounts.models import NICKNAME_MAX_LENGTH
+from config.infrastructure.validators import refuse_control_characters
+
+NAME_MAX_LENGTH = 80
+PREFIX_LENGTH = 4  # of 43 characters: the other 39 have 234 random bits
+
+
+class ApplicationSecret(models.Model):
+    """The digest of a client secret. The secret itself is shown once and never stored (D15).
+
+    An expired secret is kept until it is purged, so that its use is recognised. A revoked secret stays revoked even if
+    the clock is set back; its `expires_at` is the time of the revocation. `last_used_at` is accurate to the minute.
+
+    `number` counts within the application, from 1, and is never given again. A row of an earlier release has none until
+    `storage.client_secrets` gives it one. `prefix` is the beginning of the secret, by which people recognise it in a
+    configuration. `maker` names who made it, and stays when that account is deleted; `maker_id` is the account's `sub`,
+    null for the command line.
+    """
+
+    application = models.ForeignKey("oauth_bridge.Application", on_delete=models.CASCADE, related_name="secrets")
+    digest = models.BinaryField(max_length=32, editable=False)
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+    expires_at = models.DateTimeField(null=True, editable=False)  # null: never expires
+    last_used_at = models.DateTimeField(null=True, editable=False)  # null: never used
+    is_revoked = models.BooleanField(default=False, db_default=False, editable=False)
+    is_leaked = models.BooleanField(default=False, db_default=False, editable=False)
+    number = models.IntegerField(null=True, editable=False)
+    name = models.CharField(
+        max_length=NAME_MAX_LENGTH, blank=True, default="", db_default="", validators=[refuse_control_characters]
+    )
+    prefix = models.CharField(max_length=PREFIX_LENGTH, default="", db_default="", editable=False)
+    maker_id = models.UUIDField(null=True, editable=False)
+    maker = models.CharField(max_length=NICKNAME_MAX_LENGTH, default="", db_default="", editable=False)
+    # The days before its end of the last mail that told of it; null: none was sent.
+    told_days = models.IntegerField(null=True, editable=False)
+
+    class Meta:
+        ordering = ["-id"]
+        # By the digest it is told that a wrong secret is another application's.
+        indexes: ClassVar[list[models.Index]] = [models.Index(fields=["digest"], name="oauth_bridge_secret_digest")]
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.UniqueConstraint(fields=["application", "number"], name="oauth_bridge_secret_number"),
+        ]
+
+    @property
+    def works(self) -> bool:
+        return not self.is_revoked and (self.expires_at is None or self.expires_at > timezone.now())

@@ -1,0 +1,170 @@
+"""Client secrets as people see them: their numbers and states; ending one of them. Decisions C10 to C12.
+
+Every change of an application's secrets holds the lock of `lock`, so that one waits for another. Exchanges do not wait.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import Max
+from django.utils import timezone
+
+from config.infrastructure import events
+from config.infrastructure.events import Event
+from oauth_bridge.models import Application, ApplicationSecret
+
+# Longer than a token is valid, and than the exchange that stores it can take.
+LEAKED_KEPT_FOR = timedelta(days=1)
+
+# An older secret may be removed when a newer one was used so long after its last use: `last_used_at` is right to the
+# minute, and the parts of an application change to a new secret one after the other.
+QUIET_FOR = timedelta(hours=1)
+
+
+class State(StrEnum):
+    WORKS = "works"  # without an end
+    ENDING = "ending"  # works until `expires_at`
+    EXPIRED = "expired"  # it was replaced
+    REVOKED = "revoked"  # it was ended at once
+    LEAKED = "leaked"  # as REVOKED, with every token that was made with it
+
+
+class UseWarning(StrEnum):
+    NONE = ""
+    STILL_USED = "still_used"  # since it was replaced: the application uses it until it ends
+
+
+@dataclass(frozen=True, slots=True)
+class SecretState:
+    """A client secret, without the secret. `id` is `secret_row` in the log; `name` is a note, mostly empty.
+
+    `maker` is a nickname; it is English with `maker_id` None, and empty if an earlier release made the secret. So is
+    `prefix`, the beginning of the secret. `last_used_at` is right to the minute.
+    `may_be_removed`: it works, and a newer one is used in its place.
+    """
+
+    id: int
+    number: int
+    name: str
+    maker: str
+    maker_id: UUID | None
+    prefix: str
+    created_at: datetime
+    last_used_at: datetime | None
+    expires_at: datetime | None
+    state: State
+    may_be_removed: bool
+    warning: UseWarning
+
+    @property
+    def works(self) -> bool:
+        return self.state in (State.WORKS, State.ENDING)
+
+
+class UnknownSecret(Exception):
+    """The application has no secret with this number."""
+
+
+def states(application: Application) -> list[SecretState]:
+    """The secrets of the application, the latest first. One statement.
+
+    More only if an earlier release, which still ran during an upgrade, made one of them: it gets its number now.
+    """
+    rows = list(application.secrets.all())
+    if any(row.number is None for row in rows):
+        with transaction.atomic():
+            lock(application)
+            rows = list(application.secrets.all())
+    return [_state(row, rows) for row in rows]
+
+
+def lock(application: Application) -> int:
+    """Wait for another change of the application's secrets, in a transaction. Returns the highest number so far.
+
+    Secrets without a number get one.
+    """
+    # Exchanges need not wait (no_key).
+    locked = Application.objects.select_for_update(no_key=True).get(pk=application.pk)
+    highest = ApplicationSecret.objects.filter(application=locked).aggregate(number=Max("number"))["number"]
+    last: int = max(locked.last_secret_number, highest or 0)
+    for row in locked.secrets.filter(number=None).order_by("pk"):
+        last += 1
+        ApplicationSecret.objects.filter(pk=row.pk).update(number=last)
+    if last > locked.last_secret_number:
+        Application.objects.filter(pk=locked.pk).update(last_secret_number=last)
+    return last
+
+
+@transaction.atomic
+def revoke(application: Application, number: int, *, is_leaked: bool = False) -> SecretState:
+    """End one secret at once. With `is_leaked`, every token that was made with it is invalid from then on, too.
+
+    A secret that has ended can be said to have leaked. The application lists those that leaked, and
+    `storage.tokens.READ` compares each token with the list: so no token is updated, and the token of an exchange that
+    had begun is as invalid as the others. Tokens that an earlier release stored do not name their secret: they end with
+    any of the application.
+    Raises UnknownSecret: there is none with this number.
+    """
+    lock(application)
+    secret, now = application.secrets.filter(number=number).first(), timezone.now()
+    if secret is None:
+        raise UnknownSecret
+    if not secret.is_revoked or (is_leaked and not secret.is_leaked):
+        secret.is_revoked, secret.is_leaked = True, is_leaked or secret.is_leaked
+        secret.expires_at = min(secret.expires_at or now, now)
+        secret.save(update_fields=["is_revoked", "is_leaked", "expires_at"])
+        events.write(
+            Event.SECRET_ENDED, client_id=application.client_id, secret_row=secret.pk, is_leaked=secret.is_leaked
+        )
+    if is_leaked:
+        leaked = application.secrets.filter(is_leaked=True).order_by("pk").values_list("pk", flat=True)
+        listed = f",{','.join(map(str, leaked))},"
+        Application.objects.filter(pk=application.pk).update(leaked_secrets=listed)
+    rows = list(application.secrets.all())
+    return next(_state(row, rows) for row in rows if row.pk == secret.pk)
+
+
+def _state(row: ApplicationSecret, all_rows: list[ApplicationSecret]) -> SecretState:
+    newer = [each for each in all_rows if each.pk > row.pk and each.works]
+    return SecretState(
+        id=row.pk,
+        number=row.number or 0,
+        name=row.name,
+        maker=row.maker,
+        maker_id=row.maker_id,
+        prefix=row.prefix,
+        created_at=row.created_at,
+        last_used_at=row.last_used_at,
+        expires_at=row.expires_at,
+        state=_state_of(row),
+        may_be_removed=row.works and any(_is_used_instead(each, row) for each in newer),
+        warning=UseWarning.STILL_USED if row.works and _is_used_since(row, newer) else UseWarning.NONE,
+    )
+
+
+def _state_of(row: ApplicationSecret) -> State:
+    if row.is_leaked:
+        return State.LEAKED
+    if row.is_revoked:
+        return State.REVOKED
+    if not row.works:
+        return State.EXPIRED
+    return State.ENDING if row.expires_at else State.WORKS
+
+
+def _is_used_instead(newer: ApplicationSecret, older: ApplicationSecret) -> bool:
+    if newer.last_used_at is None:
+        return False
+    return older.last_used_at is None or newer.last_used_at >= older.last_used_at + QUIET_FOR
+
+
+def _is_used_since(row: ApplicationSecret, newer: list[ApplicationSecret]) -> bool:
+    """Whether it was used after it was replaced, and no newer one is used in its place."""
+    if row.last_used_at is None or not newer or any(_is_used_instead(each, row) for each in newer):
+        return False
+    return row.last_used_at > min(each.created_at for each in newer)
