@@ -6,11 +6,15 @@ import re
 import time
 
 import pytest
+from django.test import Client
 from hypothesis import given
 from hypothesis import strategies as st
 
+from oauth_bridge.models import Application
 from oauth_bridge.redirect_uri_classes import WEIGHTS, reason
 from oauth_bridge.redirect_uri_mismatch import compare, masked
+from tests.events import HTML, Attempt
+from tests.pages import html_of
 
 APP = "https://app.example.org/oauth/callback"
 LOCAL = "http://localhost:3000/cb"
@@ -164,3 +168,17 @@ def test_the_work_is_bounded(sent: str) -> None:
     compare(sent, registered)
     masked(sent)
     assert time.process_time() - began < 0.1
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(("registered", "sent", "classes"), PAIRS)
+def test_an_anonymous_page_is_the_same_whatever_is_registered(registered: str, sent: str, classes: str) -> None:
+    """So it reveals no registered address, and nothing about one."""
+    attempt = Attempt()
+    pages = []
+    for address in (registered, "https://unrelated.test/"):
+        Application.objects.filter(pk=attempt.application.row.pk).update(redirect_uris=address)
+        page = Client().get(attempt.link(redirect_uri=sent), **HTML)
+        assert page.status_code == 400
+        pages.append(re.sub(rf"{page.headers['X-Reference']}|[0-9]{{2}}:[0-9]{{2}}:[0-9]{{2}}", "", html_of(page)))
+    assert pages[0] == pages[1]
