@@ -1,4 +1,7 @@
-"""E-mails about what happened between a person and an application. They are sent by `accounts.mail.outbox`."""
+"""E-mails about what happened between a person and an application, and to those who look after an application.
+
+They are sent by `accounts.mail.outbox`.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +17,13 @@ from django.utils import timezone
 from accounts.mail import outbox
 from accounts.mail.composing import compose
 from accounts.sessions.user_agents import browser_name
-from oauth_bridge.models import Application, Consent
+from oauth_bridge.models import Application, ApplicationSecret, Consent
 
 if TYPE_CHECKING:
     from accounts.models import User
+
+# The most people who are told about an application.
+MOST_OWNERS = 20
 
 
 def consent_given(request: HttpRequest, person: User, application: Application, attempt: str) -> None:
@@ -46,6 +52,44 @@ def code_replayed(person_id: UUID, application_id: int) -> None:
     name = Application.objects.filter(pk=application_id).values_list("name", flat=True).first()
     if person and name:
         _tell("code_replayed", person, name, once, language=person.language)
+
+
+def code_replayed_to_owners(application_id: int) -> None:
+    """Tell those who look after the application that it sent a code twice. D13.
+
+    At most once in `outbox.NOTICE_LIFETIME` for each of them and application, however many codes are replayed.
+    """
+    application = Application.objects.filter(pk=application_id).first()
+    if application:
+        _tell_owners("code_replayed_owner", application, f"code_replayed_owner {application_id}")
+
+
+def secret_ends(secret: ApplicationSecret) -> None:
+    """Tell those who look after the application that its secret ends soon. The caller calls it once."""
+    facts = {"number": secret.number, "ends_at": secret.expires_at, "used_at": secret.last_used_at}
+    _tell_owners("secret_ends", secret.application, "", **facts)
+
+
+def owners_of(application: Application) -> list[User]:
+    """Those who are told about the application: active superusers with a confirmed address, MOST_OWNERS at most."""
+    people = get_user_model().objects.filter(is_superuser=True, is_active=True, email_verified_at__isnull=False)
+    return list(people.order_by("created_at", "pk")[:MOST_OWNERS])
+
+
+def _tell_owners(kind: str, application: Application, once: str, **context: Any) -> None:
+    """`once` names the event, as for `outbox.add_notice`; each person is told once. Empty: whenever it is called."""
+    people = {f"{once} {person.pk}": person for person in owners_of(application)}
+    address = reverse("admin:oauth_bridge_application_secret", args=[application.pk])
+    facts = {"now": timezone.now(), "application": application.name, "secrets_address": f"{settings.AUTH_URL}{address}"}
+    for name in outbox.unknown(list(people)) if once else people:
+        person = people[name]
+        mail = compose(
+            kind,
+            person.email,
+            facts | {"nickname": person.display_name} | context,
+            person.language or settings.LANGUAGE_CODE,
+        )
+        outbox.add_notice(kind, mail, once=name if once else "")
 
 
 def _tell(kind: str, person: User, application: str, once: str, *, language: str = "", **context: Any) -> None:

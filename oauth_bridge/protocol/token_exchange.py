@@ -107,7 +107,7 @@ def _redeem(form: dict[str, str], client: client_secrets.Client, address: str) -
 
 
 def _end_replayed(code: AuthorizationCode, client: client_secrets.Client, address: str, age: float) -> None:
-    """Revoke the token that was issued for a replayed code, and tell its person. D13."""
+    """Revoke the token that was issued for a replayed code, and tell its person and the application's owners. D13."""
     tokens.revoke(bytes(code.token_digest or b""))
     events.write(
         Event.CODE_REPLAYED,
@@ -118,3 +118,4 @@ def _end_replayed(code: AuthorizationCode, client: client_secrets.Client, addres
         address=address,
     )
     application_mails.code_replayed(code.user_id, client.pk)
+    application_mails.code_replayed_to_owners(client.pk)

@@ -11,7 +11,7 @@ from enum import StrEnum
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import Max
+from django.db.models import Max, Q
 from django.utils import timezone
 
 from config.infrastructure import events
@@ -24,6 +24,9 @@ LEAKED_KEPT_FOR = timedelta(days=1)
 # An older secret may be removed when a newer one was used so long after its last use: `last_used_at` is right to the
 # minute, and the parts of an application change to a new secret one after the other.
 QUIET_FOR = timedelta(hours=1)
+
+# The ends of so many secrets are told in one run at most.
+MOST_TOLD = 1_000
 
 
 class State(StrEnum):
@@ -127,6 +130,31 @@ def revoke(application: Application, number: int, *, is_leaked: bool = False) ->
         Application.objects.filter(pk=application.pk).update(leaked_secrets=listed)
     rows = list(application.secrets.all())
     return next(_state(row, rows) for row in rows if row.pk == secret.pk)
+
+
+def ending(now: datetime, days: int) -> list[int]:
+    """The keys of secrets that end within `days`, and of whose end nobody was told so late yet. MOST_TOLD at most.
+
+    Only of applications that are switched on.
+    """
+    found = ApplicationSecret.objects.filter(_is_untold(now, days), application__is_enabled=True)
+    return list(found.order_by("expires_at", "pk").values_list("pk", flat=True)[:MOST_TOLD])
+
+
+def claim_ending(key: int, now: datetime, days: int) -> ApplicationSecret | None:
+    """The secret of `ending`, of whose end the caller tells in the same transaction. None: another process does."""
+    if not ApplicationSecret.objects.filter(_is_untold(now, days), pk=key).update(told_days=days):
+        return None
+    secret = ApplicationSecret.objects.select_related("application").get(pk=key)
+    if secret.number is None:
+        lock(secret.application)
+        secret.refresh_from_db(fields=["number"])
+    return secret
+
+
+def _is_untold(now: datetime, days: int) -> Q:
+    ends = Q(is_revoked=False, expires_at__gt=now, expires_at__lte=now + timedelta(days=days))
+    return ends & (Q(told_days=None) | Q(told_days__gt=days))
 
 
 def _state(row: ApplicationSecret, all_rows: list[ApplicationSecret]) -> SecretState:

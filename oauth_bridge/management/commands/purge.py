@@ -14,7 +14,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, OutputWrapper
 from django.utils import timezone
 
-from oauth_bridge.maintenance import purging
+from oauth_bridge.maintenance import ending_secrets, purging
 from oauth_bridge.maintenance.purging import Batch
 
 logger = logging.getLogger(__name__)
@@ -26,8 +26,9 @@ BAR_CHARACTERS = 30
 
 class Command(BaseCommand):
     help = (
-        "Delete expired codes, access tokens, secrets and browser sessions in batches. Shows a progress bar at a "
-        "terminal, otherwise logs a line of JSON for each batch. Can be stopped at any time."
+        "Delete expired codes, access tokens, secrets and browser sessions in batches; write the mails about client "
+        "secrets that end soon. Shows a progress bar at a terminal, otherwise logs a line of JSON for each batch. Can "
+        "be stopped at any time."
     )
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -41,6 +42,8 @@ class Command(BaseCommand):
                     # The exit codes of a shell for SIGINT and SIGTERM: 130 and 143.
                     sys.exit(128 + received[0])
             purging.record_finished()
+        if told := ending_secrets.tell(timezone.now()):
+            logger.info("Mails about client secrets that end soon were written.", extra={"secrets": told})
         report.finished()
 
 
