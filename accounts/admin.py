@@ -13,7 +13,7 @@ from django.contrib.auth.models import Group, Permission
 from django.contrib.contenttypes.models import ContentType
 from django.core.exceptions import ValidationError
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.template.loader import render_to_string
@@ -99,9 +99,10 @@ class PermissionField(forms.ModelMultipleChoiceField):  # type: ignore[type-arg]
 
 
 def _shown_permissions(site: admin.AdminSite) -> QuerySet[Permission]:
-    """The permissions of the models that are registered in Django admin."""
+    """The permissions of the models that are registered in Django admin, and those of the site's own pages."""
     shown = ContentType.objects.get_for_models(*filter(site.is_registered, apps.get_models()))
-    return Permission.objects.filter(content_type__in=shown.values())
+    own = getattr(site, "own_permissions", ())
+    return Permission.objects.filter(Q(content_type__in=shown.values()) | Q(codename__in=own))
 
 
 @admin.register(Group)

@@ -53,6 +53,8 @@ SECTIONS = [
 class Site(AdminSite):
     """The site of `django.contrib.admin.site`."""
 
+    own_permissions = ("view_activityrecord",)  # of pages whose model is not registered
+
     def get_urls(self) -> list[URLResolver | URLPattern]:
         own = [
             path("find/", self.admin_view(find.find), name="find"),

@@ -1,16 +1,19 @@
-"""Eight faults of a broken client over real HTTP: the application's page names each, and the board the first. D24."""
+"""Twelve faults over real HTTP and in a browser: the application's page names each, with what to change. D24."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime, timedelta
 from typing import Any
 from urllib.parse import urlsplit
 
 from django.urls import reverse
+from django.utils import timezone
 from playwright.sync_api import Page, expect
 
 from oauth_bridge.activity_titles import TITLES
 from oauth_bridge.models import AuthorizationCode
+from oauth_bridge.storage import applications
 from tests.browser.conftest import Open, press, sign_in
 from tests.driver import OAuthDriver
 from tests.factories import PASSWORD, ApplicationFactory, CodeFactory, PersonFactory, Registered
@@ -49,7 +52,25 @@ FAULTS: dict[str, Callable[[Page, OAuthDriver, Registered], object]] = {
         one, code(driver, one, code_challenge="E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"), code_verifier=VERIFIER
     ),
     "code_spent": lambda _page, driver, one: twice(driver, one),
+    "code_expired": lambda _page, driver, one: driver.exchange(one, code(driver, one, issued_at=past(700))),
+    "code_never_exchanged": lambda _page, driver, one: code(driver, one, issued_at=past(900)),
+    "password_wrong": lambda page, driver, one: mistype(page, link(driver, one)),
+    "client_disabled": lambda page, driver, one: disabled(page, driver, one),
 }
+
+
+def past(seconds: int) -> datetime:
+    return timezone.now() - timedelta(seconds=seconds)
+
+
+def mistype(page: Page, url: str) -> None:
+    page.goto(url)
+    sign_in(page, PersonFactory().email, "not the password of anybody")
+
+
+def disabled(page: Page, driver: OAuthDriver, application: Registered) -> None:
+    applications.set_enabled(application.row, False)
+    page.goto(link(driver, application))
 
 
 def twice(driver: OAuthDriver, application: Registered) -> None:
@@ -59,7 +80,7 @@ def twice(driver: OAuthDriver, application: Registered) -> None:
     assert driver.exchange(application, raw).status_code == 400
 
 
-def test_the_page_of_the_application_names_each_fault_of_a_broken_client(
+def test_the_page_of_the_application_names_each_of_twelve_faults(
     open_browser: Open, driver: OAuthDriver, web_application: Registered
 ) -> None:
     person, application = open_browser().new_page(), web_application

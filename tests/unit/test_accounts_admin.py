@@ -271,6 +271,7 @@ def test_only_permissions_for_what_is_shown_are_offered(admin_client: Client, he
         "Can delete person",
         "Can make new client secrets",
         "Can mark applications as trusted",
+        "Can view activity record",
         "Can view application",
         "Can view group",
         "Can view person",

@@ -303,6 +303,11 @@ def test_each_page_needs_its_permission(tried: Attempt, name: str) -> None:
     assert staff(*others).get(url).status_code == 403
 
 
+def test_the_permission_to_see_the_activity_can_be_given(grace: Client) -> None:
+    helper = PersonFactory(is_staff=True)
+    assert "Can view activity record" in text_of(grace.get(f"/admin/accounts/user/{helper.pk}/change/"))
+
+
 def test_without_the_right_for_people_nobody_is_named(grace: Client) -> None:
     person = PersonFactory(nickname="Ada Lovelace")
     CodeFactory(user=person, issued_at=timezone.now() - timedelta(seconds=700))
