@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -69,3 +70,36 @@ def test_a_secret_is_replaced_with_an_overlap_and_at_once(
     third = page.locator("#client-secret").inner_text()
     check(page)
     assert [status(driver, application, each) for each in (application.client_secret, second, third)] == [401, 401, 200]
+
+
+def test_a_new_secret_is_saved_as_a_file_and_an_older_one_is_ended(
+    open_browser: Open, driver: OAuthDriver, application: Registered, tmp_path: Path
+) -> None:
+    """The file is made in the browser: no request is sent, and the address names no secret."""
+    page = at_the_application(open_browser(viewport={"width": 320, "height": 640}).new_page(), driver, application)
+    press(page, page.get_by_role("link", name="New secret …"))
+    page.get_by_label("A note").fill("Of the shop")
+    press(page, page.get_by_role("button", name="Make a new secret"))
+    new = page.locator("#client-secret").inner_text()
+    check(page)
+    sent: list[str] = []
+    page.on("request", lambda request: sent.append(request.url))
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Download both as a file").click()
+    download.value.save_as(tmp_path / "file")
+    saved = (tmp_path / "file").read_text(encoding="utf-8")
+    assert saved == f"CLIENT_ID={application.client_id}\nCLIENT_SECRET={new}\n"
+    assert download.value.suggested_filename == "client-credentials.env"
+    assert [url for url in sent if not url.startswith("blob:")] == []
+    assert new not in "".join(sent) + page.url
+
+    token = driver.exchange(application, CodeFactory(application=application).raw).json()["access_token"]
+    page.goto(page.url)
+    page.get_by_label("Secret", exact=True).select_option(label="No. 1")
+    page.get_by_label("It has leaked").check()
+    page.get_by_label("I know that the application").check()
+    press(page, page.get_by_role("button", name="End this secret"))
+    expect(page.get_by_text("Client secret No. 1 had leaked")).to_be_visible()
+    check(page)
+    assert driver.userinfo(token).status_code == 401
+    assert [status(driver, application, each) for each in (application.client_secret, new)] == [401, 200]
