@@ -52,12 +52,17 @@ def exchanged(application: Application, secret: str) -> str:
     return token_exchange.exchange_code(form, "192.0.2.1").access_token
 
 
-def works(token: str) -> bool:
+def refusal(token: str) -> RequestError | None:
+    """What the token is refused with, None when it is not."""
     try:
         tokens.read(token)
     except RequestError as refused:
-        return (refused.fault, refused.cause) != (OAuthFault.TOKEN_REVOKED, "token_ended_secret")
-    return True
+        return refused
+    return None
+
+
+def works(token: str) -> bool:
+    return refusal(token) is None
 
 
 def test_a_secret_is_described_with_its_maker_and_its_beginning(made: Made) -> None:
@@ -136,14 +141,18 @@ def test_a_leaked_secret_ends_with_every_token_that_was_made_with_it(made: Made)
     assert secret_states.revoke(application, 1, is_leaked=True).state is State.LEAKED
     assert [works(token) for token in (*leaked, kept, elsewhere.raw)] == [False, False, True, True]
     assert works(exchanged(application, second))
+    refused = refusal(leaked[0])
+    assert refused
+    assert (refused.fault, refused.cause) == (OAuthFault.TOKEN_REVOKED, "token_ended_secret")
 
 
-def test_a_secret_that_has_ended_can_be_said_to_have_leaked(made: Made) -> None:
+def test_a_secret_that_has_ended_can_be_said_to_have_leaked(made: Made, clock: time_machine.Coordinates) -> None:
     application, first = made
     token = exchanged(application, first)
     client_secrets.rotate(application, client_secrets.REVOKE_NOW)
     assert works(token)
-    secret_states.revoke(application, 1, is_leaked=True)
+    clock.move_to(START + MINUTE)
+    assert secret_states.revoke(application, 1, is_leaked=True).expires_at == START
     secret_states.revoke(application, 1)
     assert not works(token)
     assert secret_states.states(application)[1].state is State.LEAKED
