@@ -73,6 +73,8 @@ MALFORMED = [
     ("MEDIA_ROOT", "media"),
     ("SERVICE_NAME", "x" * 81),
     ("SERVICE_NAME", "two\nlines"),
+    ("ENVIRONMENT", "x" * 81),
+    ("ENVIRONMENT", "two\nlines"),
     ("SERVICE_LOGO", "logo.svg"),
     ("SERVICE_LOGO", "/nowhere/hidden.svg"),
     ("SERVICE_COLOR", "green"),
