@@ -8,10 +8,8 @@ from typing import Any
 from django import forms
 from django.apps import apps
 from django.contrib import admin, messages
-from django.contrib.auth.forms import SetPasswordMixin
 from django.contrib.auth.models import Group, Permission
 from django.contrib.contenttypes.models import ContentType
-from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest, HttpResponse
@@ -21,81 +19,16 @@ from django.utils.html import format_html
 from django.utils.translation import gettext, ngettext, pgettext
 from django.utils.translation import gettext_lazy as _
 
-from accounts import administrators, groups
+from accounts import administrators, audit_trail, groups
+from accounts.admin_forms import PRIVILEGES, NewPersonForm, PermissionField, PersonForm
 from accounts.admin_site import ModelAdmin
 from accounts.mail import account_mails
 from accounts.models import User
 from accounts.pictures import current_picture
 from accounts.sessions.credential_changes import set_active
 from accounts.sign_in import verification
-from accounts.sign_in.forms import NicknameField, PasswordField
 from config.infrastructure import events
 from config.infrastructure.events import Event
-
-PRIVILEGES = ("is_staff", "is_superuser", "user_permissions")
-
-
-class NewPersonForm(SetPasswordMixin, forms.ModelForm):  # type: ignore[type-arg]
-    nickname = NicknameField()
-    password1 = PasswordField(_("Password"), "new-password")
-    password2 = PasswordField(_("Password again"), "new-password")
-    is_verified = forms.BooleanField(
-        label=_("The address is confirmed"),
-        required=False,
-        initial=True,
-        help_text=_("Untick to have the person confirm it with a code by mail at the first sign-in."),
-    )
-
-    class Meta:
-        model = User
-        fields = ("email", "nickname")
-
-    def clean(self) -> dict[str, Any] | None:
-        self.validate_passwords()
-        about = {name: self.cleaned_data.get(name, "") for name in ("email", "nickname")}
-        self.validate_password_for_user(User(**about))
-        return super().clean()
-
-    def save(self, commit: bool = True) -> User:
-        self.instance.set_password(self.cleaned_data["password1"])
-        person: User = super().save(commit)
-        return person
-
-
-class PersonForm(forms.ModelForm):  # type: ignore[type-arg]
-    nickname = NicknameField()
-
-    class Meta:
-        model = User
-        fields = ("nickname", "is_active", "groups", *PRIVILEGES)
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        """The groups that are offered are those that this administrator may choose; of others the person stays a
-        member.
-        """
-        super().__init__(*args, **kwargs)
-        if "groups" in self.fields:
-            offered = self.fields["groups"].queryset  # type: ignore[attr-defined]
-            self.initial["groups"] = list(self.instance.groups.filter(pk__in=offered))
-
-    def clean_groups(self) -> list[Group]:
-        offered = self.fields["groups"].queryset  # type: ignore[attr-defined]
-        return [*self.cleaned_data["groups"], *self.instance.groups.exclude(pk__in=offered)]
-
-    def clean(self) -> dict[str, Any] | None:
-        """Refuse to demote or deactivate the last administrator. Runs in the transaction of the page."""
-        if any(self.cleaned_data.get(name) is False for name in administrators.REQUIRED):
-            try:
-                administrators.keep_one([self.instance.pk])
-            except administrators.LastAdministrator:
-                raise ValidationError(administrators.ADVICE, code="last_administrator") from None
-        return super().clean()
-
-
-class PermissionField(forms.ModelMultipleChoiceField):  # type: ignore[type-arg]
-    def label_from_instance(self, obj: Permission) -> str:
-        """The permission's name alone, translated: the select boxes of the page cut off longer labels."""
-        return gettext(obj.name)
 
 
 def _shown_permissions(site: admin.AdminSite) -> QuerySet[Permission]:
@@ -133,10 +66,29 @@ class GroupAdmin(ModelAdmin):
         )
         return super().formfield_for_manytomany(db_field, request, **kwargs)
 
+    def save_model(self, request: HttpRequest, obj: Group, form: Any, change: bool) -> None:
+        if change:
+            with audit_trail.changes("group_changed", audit_trail.of_group(obj), lambda: _group(obj)):
+                super().save_model(request, obj, form, change)
+        else:
+            super().save_model(request, obj, form, change)
+            audit_trail.write("group_created", audit_trail.of_group(obj))
+
+    def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
+        with audit_trail.changes("group_changed", audit_trail.of_group(form.instance), lambda: _group(form.instance)):
+            super().save_related(request, form, formsets, change)
+
+    def delete_model(self, request: HttpRequest, obj: Group) -> None:
+        audit_trail.write("group_deleted", audit_trail.of_group(obj))
+        super().delete_model(request, obj)
+
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
         """The people who leave, as a number: a group may have all of them."""
         people = User.objects.filter(groups__in=objs).distinct().count()
         return [str(group) for group in objs], {_("groups"): len(objs), _("people"): people}, set(), []
+
+    def audited_as(self, obj: Group) -> audit_trail.Subject:
+        return audit_trail.of_group(obj)
 
     def get_actions(self, request: HttpRequest) -> dict[str, Any]:
         """Without the action that deletes many: it does not ask for each group whether it has permissions."""
@@ -223,11 +175,24 @@ class UserAdmin(ModelAdmin):
         return super().formfield_for_manytomany(db_field, request, **kwargs)
 
     def save_model(self, request: HttpRequest, obj: User, form: Any, change: bool) -> None:
-        if change:
-            set_active(obj, obj.is_active)
-        super().save_model(request, obj, form, change)
-        if not change and form.cleaned_data["is_verified"]:
-            verification.mark_verified(obj)
+        if not change:
+            super().save_model(request, obj, form, change)
+            audit_trail.write("account_created", audit_trail.of_person(obj))
+            if form.cleaned_data["is_verified"]:
+                verification.mark_verified(obj)
+            return
+        set_active(obj, obj.is_active)
+        with audit_trail.changes("account_changed", audit_trail.of_person(obj), lambda: _stored(obj)):
+            super().save_model(request, obj, form, change)
+
+    def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
+        with audit_trail.changes(
+            "account_changed", audit_trail.of_person(form.instance), lambda: _memberships(form.instance)
+        ):
+            super().save_related(request, form, formsets, change)
+
+    def audited_as(self, obj: User) -> audit_trail.Subject:
+        return audit_trail.of_person(obj)
 
     def delete_view(
         self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
@@ -251,6 +216,7 @@ class UserAdmin(ModelAdmin):
         current_picture.delete_file(obj.avatar)
         account_mails.account_deleted(request, obj)
         events.write(Event.ACCOUNT_DELETED, person=obj.pk)
+        audit_trail.write("account_deleted", audit_trail.of_person(obj))
         super().delete_model(request, obj)
 
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[User]) -> None:
@@ -259,6 +225,7 @@ class UserAdmin(ModelAdmin):
             current_picture.delete_file(person.avatar)
             account_mails.account_deleted(request, person)
             events.write(Event.ACCOUNT_DELETED, person=person.pk)
+            audit_trail.write("account_deleted", audit_trail.of_person(person))
         super().delete_queryset(request, queryset)
 
     @admin.action(description=_("Deactivate"), permissions=["change"])
@@ -268,7 +235,6 @@ class UserAdmin(ModelAdmin):
         administrators.keep_one([person.pk for person in people])
         for person in people:
             set_active(person, False)
-            self.log_change(request, person, gettext("Deactivated."))
         text = ngettext(
             "%(count)d account is deactivated, and signed out everywhere.",
             "%(count)d accounts are deactivated, and signed out everywhere.",
@@ -283,3 +249,21 @@ class UserAdmin(ModelAdmin):
             verification.mark_verified(person)
         text = ngettext("%(count)d address is confirmed.", "%(count)d addresses are confirmed.", len(people))
         self.message_user(request, text % {"count": len(people)}, messages.SUCCESS)
+
+
+def _stored(person: User) -> dict[str, object]:
+    return {**User.objects.values("nickname", "is_staff", "is_superuser").get(pk=person.pk)}
+
+
+def _memberships(person: User) -> dict[str, object]:
+    return {
+        "groups": list(person.groups.values_list("name", flat=True)),
+        "permissions": list(person.user_permissions.values_list("codename", flat=True)),
+    }
+
+
+def _group(group: Group) -> dict[str, object]:
+    return {
+        "name": Group.objects.filter(pk=group.pk).values_list("name", flat=True).first(),
+        "permissions": list(group.permissions.values_list("codename", flat=True)),
+    }

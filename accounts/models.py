@@ -17,6 +17,7 @@ from django.db.models.functions import Lower
 from django.utils import timezone
 from django.utils.crypto import salted_hmac
 from django.utils.translation import gettext_lazy as _
+from django.utils.translation import gettext_noop
 
 from accounts.passwords import hashing
 from config.infrastructure.work_queue import Leased
@@ -176,3 +177,45 @@ class OutgoingMail(Leased):
 
     class Meta:
         default_permissions = ()
+
+
+class AppendOnly(models.QuerySet["AuditEntry"]):
+    """Rows that are neither changed nor deleted."""
+
+    def update(self, **kwargs: Any) -> int:
+        raise TypeError("The audit trail is append-only.")
+
+    def delete(self) -> tuple[int, dict[str, int]]:
+        raise TypeError("The audit trail is append-only.")
+
+
+class AuditEntry(models.Model):
+    """What an administrator or operator changed. Only `accounts.audit_trail` writes rows, and nothing changes them.
+
+    No foreign key: an entry outlives the account of the actor and what was changed. `kind` is application, person or
+    group, and `key` its client_id, `sub` or number. `changes` has by field the values before and after.
+    """
+
+    at = models.DateTimeField(default=timezone.now, editable=False)
+    actor = models.UUIDField(null=True, editable=False)
+    actor_name = models.CharField(max_length=120, editable=False)
+    address = models.CharField(max_length=50, blank=True, editable=False)
+    action = models.CharField(max_length=40, editable=False)
+    kind = models.CharField(max_length=20, editable=False)
+    key = models.CharField(max_length=255, editable=False)
+    name = models.CharField(max_length=120, editable=False)
+    changes = models.JSONField(default=dict, editable=False)
+    reference = models.CharField(max_length=8, blank=True, editable=False)
+
+    objects = AppendOnly.as_manager()
+
+    class Meta:
+        default_permissions = ()
+        permissions: ClassVar[list[tuple[str, Any]]] = [("view_auditentry", gettext_noop("Can view the audit trail"))]
+        indexes: ClassVar[list[models.Index]] = [models.Index(fields=["kind", "key", "-id"], name="accounts_audit_key")]
+
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        super().save(force_insert=True)
+
+    def delete(self, *args: Any, **kwargs: Any) -> tuple[int, dict[str, int]]:
+        raise TypeError("The audit trail is append-only.")

@@ -24,6 +24,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from qrcode import QRCode
 
+from accounts import audit_trail
 from accounts.factors import passkeys
 from accounts.faults import AccountFault
 from accounts.models import User
@@ -125,6 +126,7 @@ def remove_all(person: User) -> None:
     end_credentials(person)
     Authenticator.objects.filter(user=person).delete()
     events.write(Event.FACTORS_CHANGED, person=person.pk, change="all_removed")
+    audit_trail.write("factors_removed", audit_trail.of_person(person))
 
 
 def _dark_runs(row: list[bool | None]) -> Iterator[tuple[int, int]]:

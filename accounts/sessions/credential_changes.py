@@ -6,6 +6,7 @@ from django.db import transaction
 from django.db.models import F
 from django.utils import timezone
 
+from accounts import audit_trail
 from accounts.administrators import keep_one
 from accounts.models import User
 from accounts.sessions.store import digest
@@ -38,6 +39,7 @@ def set_password(user: User, password: str, *, except_session: str | None = None
         user.save(update_fields=["password", "password_changed_at"])
         end_credentials(user, except_session=except_session)
     events.write(Event.PASSWORD_CHANGED, person=user.pk)
+    audit_trail.write("password_set", audit_trail.of_person(user))
 
 
 @transaction.atomic
@@ -55,6 +57,8 @@ def set_active(user: User, is_active: bool) -> None:
         else:
             _next_version(user)
         events.write(Event.ACCOUNT_ACTIVATED if is_active else Event.ACCOUNT_DEACTIVATED, person=user.pk)
+        action = "account_activated" if is_active else "account_deactivated"
+        audit_trail.write(action, audit_trail.of_person(user))
     user.is_active = is_active
 
 

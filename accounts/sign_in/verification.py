@@ -6,6 +6,7 @@ from allauth.account.models import EmailAddress
 from django.db import transaction
 from django.utils import timezone
 
+from accounts import audit_trail
 from accounts.models import User
 
 
@@ -15,6 +16,7 @@ def mark_verified(user: User) -> None:
         user.email_verified_at = timezone.now()
         user.save(update_fields=["email_verified_at"])
         align(user)
+        audit_trail.write("address_confirmed", audit_trail.of_person(user))
 
 
 def clear_nickname_of_sign_up(user: User) -> None:

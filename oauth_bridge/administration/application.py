@@ -28,7 +28,7 @@ from oauth_bridge.applications import summaries
 from oauth_bridge.models import Application, Consent
 from oauth_bridge.redirect_uri_hints import hints
 from oauth_bridge.redirect_uri_mismatch import MASK
-from oauth_bridge.storage import activity_reading, activity_statistics, attempts, secret_states
+from oauth_bridge.storage import activity_reading, activity_statistics, attempts, registration_changes, secret_states
 from oauth_bridge.storage.activity_reading import Filters
 from oauth_bridge.storage.activity_statistics import Days
 
@@ -212,9 +212,8 @@ def _add(request: HttpRequest, found: Application, sent: str) -> None:
         locked = Application.objects.select_for_update(no_key=True).get(pk=found.pk)
         locked.redirect_uris = "\n".join([*locked.callback_addresses, sent])
         locked.full_clean()
-        locked.save(update_fields=["redirect_uris", "updated"])
-        model_admin = admin.site.get_model_admin(Application)
-        model_admin.log_change(request, locked, _("Added the callback address %(address)s.") % {"address": sent})
+        with registration_changes.audited(locked):
+            locked.save(update_fields=["redirect_uris", "updated"])
     events.write(Event.APPLICATION_CHANGED, client_id=found.client_id, fields="redirect_uris")
     text = _("The address is added. %(name)s can use it now.")
     messages.success(request, text % {"name": found.name})

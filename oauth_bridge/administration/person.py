@@ -8,6 +8,7 @@ from uuid import UUID
 
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
+from django.db import transaction
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
@@ -15,7 +16,7 @@ from django.utils import timezone, translation
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
-from accounts import administrators
+from accounts import administrators, audit_trail
 from accounts.account_page import person_context
 from accounts.administrators import LastAdministrator
 from accounts.factors import adapter as factors
@@ -142,11 +143,11 @@ def _act(request: HttpRequest, found: User, name: str) -> HttpResponse:
     page = shown.page("person", found.pk)
     if request.method == "POST":
         try:
-            done = act.do(request, found)
+            with transaction.atomic():
+                done = act.do(request, found)
         except ActRefused as refused:
             messages.error(request, str(refused))
             return redirect(page)
-        admin.site.get_model_admin(User).log_change(request, found, done)
         messages.success(request, done)
         return redirect(page)
     context = {
@@ -178,8 +179,14 @@ def _end_application(found: User, client_id: str) -> Act:
 
 
 def _disconnected(person: User, connection: consents.Connection) -> str:
-    consents.disconnect(person, connection.application)
+    _end_access(person, connection)
     return _("The access of %(name)s is ended.") % {"name": connection.application.name}
+
+
+def _end_access(person: User, connection: consents.Connection) -> None:
+    consents.disconnect(person, connection.application)
+    changes = {"application": (connection.application.client_id, None)}
+    audit_trail.write("access_ended", audit_trail.of_person(person), changes)
 
 
 def _send_reset(request: HttpRequest, found: User) -> str:
@@ -187,12 +194,14 @@ def _send_reset(request: HttpRequest, found: User) -> str:
         form = ResetRequestForm({"email": found.email})
         if form.is_valid():
             form.save(request)
+    audit_trail.write("reset_sent", audit_trail.of_person(found))
     return _("A mail with a link to set a password goes to %(email)s.") % {"email": found.email}
 
 
 def _sign_out(_request: HttpRequest, found: User) -> str:
     number = _browsers(found).count()
     end_credentials(found)
+    audit_trail.write("signed_out", audit_trail.of_person(found))
     text = ngettext(
         "Signed out of %(count)d browser; the access of applications is ended.",
         "Signed out of %(count)d browsers; the access of applications is ended.",
@@ -204,7 +213,7 @@ def _sign_out(_request: HttpRequest, found: User) -> str:
 def _end_all(_request: HttpRequest, found: User) -> str:
     connections = [each for each in consents.connections(found) if each.consent]
     for each in connections:
-        consents.disconnect(found, each.application)
+        _end_access(found, each)
     text = ngettext(
         "The access of %(count)d application is ended.",
         "The access of %(count)d applications is ended.",

@@ -20,6 +20,7 @@ from django.utils.crypto import constant_time_compare
 from django.utils.http import urlencode
 from django.utils.translation import gettext as _
 
+from accounts import audit_trail
 from accounts.sign_in.reauthentication import fresh_sign_in_required
 from config.infrastructure import paths
 from oauth_bridge.administration import own_client, shown
@@ -27,7 +28,7 @@ from oauth_bridge.administration.application import find_application
 from oauth_bridge.administration.find import ACTIVITY
 from oauth_bridge.administration.own_client import Answer
 from oauth_bridge.models import Application
-from oauth_bridge.storage import consents, twins
+from oauth_bridge.storage import consents, registration_changes, twins
 
 KEPT = "sign_in_test"  # in the session, which only this browser's key decrypts
 OK = 200
@@ -82,7 +83,7 @@ def _begin(request: HttpRequest, found: Application) -> str:
         "verifier": verifier,
         "begun_at": time.time(),
     }
-    admin.site.get_model_admin(Application).log_change(request, found, _("Tested the sign-in."))
+    audit_trail.write("sign_in_tested", registration_changes.subject(found), {"twin": (None, twin.client_id)})
     query = {
         "response_type": "code",
         "client_id": twin.client_id,

@@ -11,7 +11,17 @@ from django.urls import URLPattern, URLResolver, path, reverse
 from django.utils.translation import gettext_lazy
 
 from accounts.admin_site import AdminSite
-from oauth_bridge.administration import activity, application, find, overview, person, shown, sign_in_test, waiting
+from oauth_bridge.administration import (
+    activity,
+    application,
+    find,
+    overview,
+    person,
+    shown,
+    sign_in_test,
+    trail,
+    waiting,
+)
 
 
 class Section(NamedTuple):
@@ -47,16 +57,18 @@ SECTIONS = [
         "oauth_bridge.view_activityrecord",
         ("activity", "record"),
     ),
+    Section("admin:trail", gettext_lazy("Audit trail"), "trail", trail.TRAIL, ("trail",)),
 ]
 
 
 class Site(AdminSite):
     """The site of `django.contrib.admin.site`."""
 
-    own_permissions = ("view_activityrecord",)  # of pages whose model is not registered
+    own_permissions = ("view_activityrecord", "view_auditentry")  # of pages whose model is not registered
 
     def get_urls(self) -> list[URLResolver | URLPattern]:
         own = [
+            path("trail/", self.admin_view(trail.trail), name="trail"),
             path("find/", self.admin_view(find.find), name="find"),
             path("activity/", self.admin_view(activity.activity), name="activity"),
             path("activity/<int:pk>/", self.admin_view(activity.record), name="record"),

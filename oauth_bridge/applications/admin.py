@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, cast
 
 from django import forms
@@ -17,6 +17,7 @@ from django.urls import URLPattern, path, reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
+from accounts import audit_trail
 from accounts.pictures.stored_files import NotStored
 from config.infrastructure import events
 from config.infrastructure.events import Event
@@ -24,7 +25,7 @@ from oauth_bridge.applications import logos
 from oauth_bridge.applications.admin_list import ApplicationList
 from oauth_bridge.applications.forms import ApplicationForm, EndForm, RotationForm
 from oauth_bridge.models import Application, ApplicationSecret, Consent
-from oauth_bridge.storage import applications, client_secrets, look_alikes, secret_states
+from oauth_bridge.storage import applications, client_secrets, look_alikes, registration_changes, secret_states
 
 if TYPE_CHECKING:
     from accounts.models import User
@@ -124,7 +125,8 @@ class ApplicationAdmin(ApplicationList):
             obj.logo = ""
         if change:
             applications.set_enabled(obj, obj.is_enabled)
-        super().save_model(request, obj, form, change)
+        with registration_changes.audited(obj) if change else nullcontext():
+            super().save_model(request, obj, form, change)
         if not change:
             events.write(Event.APPLICATION_REGISTERED, client_id=obj.client_id)
         elif form.changed_data:
@@ -138,6 +140,11 @@ class ApplicationAdmin(ApplicationList):
         """Save the groups only if who may use it was changed: one that lost its groups stays closed (D23)."""
         if {"is_restricted", "groups"} & set(form.changed_data):
             applications.set_groups(form.instance, form.cleaned_data["groups"])
+        if not change:
+            registration_changes.registered(form.instance)
+
+    def audited_as(self, obj: Application) -> audit_trail.Subject:
+        return registration_changes.subject(obj)
 
     def get_urls(self) -> list[URLPattern]:
         secret = path(
@@ -195,22 +202,12 @@ class ApplicationAdmin(ApplicationList):
         """The new secret; an empty string when the form is invalid, with the error in the form."""
         if not form.is_valid():
             return ""
-        overlap = form.cleaned_data["overlap"]
+        overlap, name = form.cleaned_data["overlap"], form.cleaned_data["name"]
         try:
-            made = client_secrets.rotate(application, overlap, name=form.cleaned_data["name"], maker=_maker(request))
+            return client_secrets.rotate(application, overlap, name=name, maker=_maker(request)).secret
         except client_secrets.TooManySecrets:
             form.add_error(None, _("Too many secrets still work. Wait until one has expired, or end them all at once."))
             return ""
-        text = _("New client secret; the older ones ended at once.")
-        if overlap:
-            hours = overlap // timedelta(hours=1)
-            text = ngettext(
-                "New client secret; the older ones work for %(hours)d hour at most.",
-                "New client secret; the older ones work for %(hours)d hours at most.",
-                hours,
-            ) % {"hours": hours}
-        self.log_change(request, application, text)
-        return made.secret
 
     def _end(self, request: HttpRequest, application: Application, form: EndForm) -> bool:
         """End one secret. False when the form is invalid, with the error in the form."""
@@ -225,7 +222,6 @@ class ApplicationAdmin(ApplicationList):
         text = _("Client secret No. %(number)d ended at once.")
         if is_leaked:
             text = _("Client secret No. %(number)d had leaked: it ended at once, with every access token made with it.")
-        self.log_change(request, application, text % {"number": number})
         self.message_user(request, text % {"number": number}, messages.SUCCESS)
         return True
 
@@ -264,19 +260,15 @@ class ApplicationAdmin(ApplicationList):
         return [str(application) for application in objs], counts, set(), []
 
     def delete_model(self, request: HttpRequest, obj: Application) -> None:
-        super().delete_model(request, obj)
-        events.write(Event.APPLICATION_DELETED, client_id=obj.client_id)
+        applications.delete(obj)
 
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Application]) -> None:
-        deleted = list(queryset.values_list("client_id", flat=True))
-        super().delete_queryset(request, queryset)
-        for client_id in deleted:
-            events.write(Event.APPLICATION_DELETED, client_id=client_id)
+        for application in queryset:
+            applications.delete(application)
 
     def _set_enabled(self, request: HttpRequest, chosen: QuerySet[Application], is_enabled: bool) -> None:
         for application in chosen:
             applications.set_enabled(application, is_enabled)
-            self.log_change(request, application, _("Switched on.") if is_enabled else _("Switched off."))
         text = ngettext("%(count)d application changed.", "%(count)d applications changed.", len(chosen))
         self.message_user(request, text % {"count": len(chosen)}, messages.SUCCESS)
 

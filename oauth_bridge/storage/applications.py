@@ -12,11 +12,12 @@ from django.db import transaction
 from django.db.models import F
 from django.utils import timezone
 
+from accounts import audit_trail
 from config.infrastructure import events
 from config.infrastructure.events import Event
 from config.infrastructure.sql import Rows, fetch_one
 from oauth_bridge.models import Application
-from oauth_bridge.storage import client_secrets, look_alikes
+from oauth_bridge.storage import client_secrets, look_alikes, registration_changes
 
 APPLICATIONS = Rows(Application, without=("updated", "last_secret_number", "leaked_secrets"))
 
@@ -49,10 +50,12 @@ def register(
     application.save()
     if groups:
         set_groups(application, groups)
+    registration_changes.registered(application)
     events.write(Event.APPLICATION_REGISTERED, client_id=application.client_id)
     return application, client_secrets.rotate(application).secret
 
 
+@transaction.atomic
 def set_enabled(application: Application, is_enabled: bool) -> None:
     """Switch the application on or off and end its codes and tokens. Without a change nothing ends.
 
@@ -62,6 +65,7 @@ def set_enabled(application: Application, is_enabled: bool) -> None:
     if changed.update(is_enabled=is_enabled, credentials_version=F("credentials_version") + 1, updated=timezone.now()):
         event = Event.APPLICATION_SWITCHED_ON if is_enabled else Event.APPLICATION_SWITCHED_OFF
         events.write(event, client_id=application.client_id)
+        audit_trail.write(event.name.lower(), registration_changes.subject(application))
     application.refresh_from_db(fields=["is_enabled", "credentials_version", "updated"])
 
 
@@ -71,6 +75,15 @@ def set_groups(application: Application, groups: Collection[Group]) -> None:
 
     Codes and tokens of others are refused at once, and accepted again if they may use it again before they expire.
     """
-    application.is_restricted = bool(groups)
-    application.save(update_fields=["is_restricted", "updated"])
-    application.groups.set(groups)
+    with registration_changes.audited(application):
+        application.is_restricted = bool(groups)
+        application.save(update_fields=["is_restricted", "updated"])
+        application.groups.set(groups)
+
+
+@transaction.atomic
+def delete(application: Application) -> None:
+    """Delete the application with its secrets and consents. Its codes and tokens are invalid at once."""
+    registration_changes.deleted(application)
+    events.write(Event.APPLICATION_DELETED, client_id=application.client_id)
+    application.delete()

@@ -15,6 +15,7 @@ from django.db.models import Q
 from django.utils import timezone
 from django.utils.crypto import constant_time_compare
 
+from accounts import audit_trail
 from config.infrastructure import events
 from config.infrastructure.errors import RequestError
 from config.infrastructure.events import Event
@@ -23,7 +24,7 @@ from oauth_bridge.errors import OAuthFault
 from oauth_bridge.models import Application, ApplicationSecret
 from oauth_bridge.random_values import digest_of, new_credential
 from oauth_bridge.secret_models import PREFIX_LENGTH
-from oauth_bridge.storage import secret_states
+from oauth_bridge.storage import registration_changes, secret_states
 
 REVOKE_NOW = timedelta(0)
 DEFAULT_OVERLAP = timedelta(hours=24)
@@ -224,6 +225,12 @@ def rotate(
     Application.objects.filter(pk=application.pk).update(last_secret_number=number)
     _delete_expired(application, now)
     events.write(Event.SECRET_MADE, client_id=application.client_id)
+    until = f"{ends_at:%Y-%m-%d %H:%M} UTC" if overlap else "now"
+    audit_trail.write(
+        "secret_made",
+        registration_changes.subject(application),
+        {"number": (None, number), "older_secrets_end": (None, until if older else None)},
+    )
     return Rotation(secret, older)
 
 

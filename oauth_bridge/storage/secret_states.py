@@ -14,9 +14,11 @@ from django.db import transaction
 from django.db.models import Max, Q
 from django.utils import timezone
 
+from accounts import audit_trail
 from config.infrastructure import events
 from config.infrastructure.events import Event
 from oauth_bridge.models import Application, ApplicationSecret
+from oauth_bridge.storage import registration_changes
 
 # Longer than a token is valid, and than the exchange that stores it can take.
 LEAKED_KEPT_FOR = timedelta(days=1)
@@ -123,6 +125,11 @@ def revoke(application: Application, number: int, *, is_leaked: bool = False) ->
         secret.save(update_fields=["is_revoked", "is_leaked", "expires_at"])
         events.write(
             Event.SECRET_ENDED, client_id=application.client_id, secret_row=secret.pk, is_leaked=secret.is_leaked
+        )
+        audit_trail.write(
+            "secret_leaked" if is_leaked else "secret_ended",
+            registration_changes.subject(application),
+            {"number": (number, None)},
         )
     if is_leaked:
         leaked = application.secrets.filter(is_leaked=True).order_by("pk").values_list("pk", flat=True)

@@ -12,6 +12,7 @@ from django.urls import reverse
 from django.utils import timezone
 from playwright.sync_api import Page, expect
 
+from accounts.models import AuditEntry
 from oauth_bridge.activity_models import ActivityRecord
 from oauth_bridge.models import Application
 from oauth_bridge.storage import activity_counts
@@ -41,6 +42,11 @@ def pages(driver: OAuthDriver, application: Registered) -> list[str]:
     now = timezone.now()
     CodeFactory(application=application, user=person, redeemed_at=now, profile_read_at=now)
     ConsentFactory(application=application.row, user=person, fingerprint="x")
+    changes = {"name": ["Portal", "Mandantenportal"], "redirect_uris": [[], ["https://client.example/" + "a" * 80]]}
+    for kind, key in (("application", application.row.client_id), ("person", str(person.pk)), ("group", "0")):
+        AuditEntry.objects.create(
+            actor_name="Grace", action=f"{kind}_changed", kind=kind, key=key, name="", changes=changes
+        )
     activity_counts.flush()
     record = ActivityRecord.objects.latest("id").pk
     return [
@@ -56,6 +62,7 @@ def pages(driver: OAuthDriver, application: Registered) -> list[str]:
         reverse("admin:oauth_bridge_application_add"),
         reverse("admin:oauth_bridge_application_delete", args=[application.row.pk]),
         reverse("admin:oauth_bridge_application_history", args=[application.row.pk]),
+        reverse("admin:trail"),
         reverse("admin:accounts_user_changelist"),
         reverse("admin:accounts_user_change", args=[person.pk]),
         reverse("admin:person", args=[person.pk]),

@@ -9,7 +9,7 @@ from axe_playwright_python.sync_playwright import Axe
 from django.urls import reverse
 from playwright.sync_api import Page, expect
 
-from accounts.models import OutgoingMail
+from accounts.models import AuditEntry, OutgoingMail
 from oauth_bridge.activity_models import ActivityCount
 from oauth_bridge.models import AccessToken, Application, AuthorizationCode, Consent
 from tests.browser.conftest import Open, press, sign_in
@@ -41,6 +41,7 @@ def test_a_test_passes_and_leaves_nothing(open_browser: Open, driver: OAuthDrive
     assert re.search(r"[A-Za-z0-9_-]{43}", shown) is None, "a code, token or secret is on the page"
     assert Axe().run(page).response["violations"] == []
     assert not Application.twins.exists()
+    assert AuditEntry.objects.get(key=application.row.client_id).action == "sign_in_tested"
     assert not Consent.objects.filter(application__name=application.row.name).exists()
     assert not OutgoingMail.objects.filter(kind="application_allowed").exists()
     assert not ActivityCount.objects.filter(client_id__startswith=Application.TWIN).exists()

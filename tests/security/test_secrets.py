@@ -120,7 +120,7 @@ def test_the_admin_shows_no_credential(driver: OAuthDriver, application: Registe
         "/admin/oauth_bridge/application/",
         f"/admin/oauth_bridge/application/{application.row.pk}/change/",
         f"/admin/oauth_bridge/application/{application.row.pk}/secret/",
-        f"/admin/oauth_bridge/application/{application.row.pk}/history/",
+        f"/admin/trail/?kind=application&key={application.row.client_id}",
         "/admin/accounts/user/",
         f"/admin/accounts/user/{staff.pk}/change/",
     ]

@@ -137,7 +137,7 @@ def test_more_rows_than_an_action_takes_are_refused_with_a_sentence(admin_client
 
 def test_no_page_shows_a_digest(admin_client: Client) -> None:
     alice = PersonFactory()
-    for path in (PEOPLE, f"{PEOPLE}{alice.pk}/change/", f"{PEOPLE}add/", f"{PEOPLE}{alice.pk}/history/"):
+    for path in (PEOPLE, f"{PEOPLE}{alice.pk}/change/", f"{PEOPLE}add/", f"/admin/trail/?kind=person&key={alice.pk}"):
         page = admin_client.get(path)
         assert page.status_code == 200
         assert b"argon2" not in page.content
@@ -275,4 +275,5 @@ def test_only_permissions_for_what_is_shown_are_offered(admin_client: Client, he
         "Can view application",
         "Can view group",
         "Can view person",
+        "Can view the audit trail",
     ]

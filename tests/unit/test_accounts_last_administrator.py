@@ -6,11 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from django.contrib.admin.models import LogEntry
 from django.core.management import CommandError, call_command
 from django.test import Client
 
-from accounts.models import User
+from accounts.models import AuditEntry, User
 from tests.factories import PersonFactory
 
 pytestmark = pytest.mark.django_db
@@ -64,12 +63,12 @@ def is_administrator(person: User) -> bool:
 def test_the_last_administrator_stays_and_the_page_says_what_to_do(
     admin_client: Client, admin_user: User, way: Callable[[Client, User], Any]
 ) -> None:
-    people, logged = User.objects.count(), LogEntry.objects.count()
+    people, logged = User.objects.count(), AuditEntry.objects.count()
     page = way(admin_client, admin_user)
     assert page.status_code == 200
     assert SENTENCE in page.content.decode()
     assert is_administrator(admin_user)
-    assert (User.objects.count(), LogEntry.objects.count()) == (people, logged)
+    assert (User.objects.count(), AuditEntry.objects.count()) == (people, logged)
 
 
 @pytest.mark.parametrize("way", WAYS[:4], ids=NAMES[:4])

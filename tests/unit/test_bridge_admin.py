@@ -129,9 +129,9 @@ def test_switching_off_and_on_is_recorded(registered):
         browser.post("/admin/oauth_bridge/application/", {"action": action, "_selected_action": [application.pk]})
         application.refresh_from_db()
         assert application.is_enabled is state
-    history = browser.get(reverse("admin:oauth_bridge_application_history", args=[application.pk])).content.decode()
-    assert "Switched off." in history
-    assert "Switched on." in history
+    history = browser.get(reverse("admin:oauth_bridge_application_history", args=[application.pk]), follow=True)
+    assert "Switched the application off" in history.content.decode()
+    assert "Switched the application on" in history.content.decode()
 
 
 def test_no_table_of_credentials_is_in_the_admin(admin_client):

@@ -14,7 +14,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.core.validators import validate_email
 from django.db import DataError, IntegrityError, transaction
 
-from accounts import groups
+from accounts import audit_trail, groups
 from accounts.administrators import LastAdministrator
 from accounts.factors.adapter import remove_all
 from accounts.models import User, normalise_email
@@ -59,7 +59,7 @@ class Command(BaseCommand):
             self.stdout.write(_invitation(options))
             return
         method = getattr(self, "_" + options["action"].replace("-", "_"))
-        with transaction.atomic():
+        with transaction.atomic(), audit_trail.by_command():
             user, sentence = method(options)
         if options["as_json"]:
             described: dict[str, Any] = {"sub": str(user.pk), "email": user.email, "nickname": user.nickname}
@@ -80,6 +80,7 @@ class Command(BaseCommand):
             raise CommandError(_sentence(error)) from error
         except IntegrityError as error:
             raise CommandError("Somebody already uses this address.") from error
+        audit_trail.write("account_created", audit_trail.of_person(user))
         if not options["unverified"]:
             mark_verified(user)
         return user, f"{user.email} has an account now. Its user ID is {user.pk}."
@@ -102,7 +103,8 @@ class Command(BaseCommand):
             chosen = groups.named(options["groups"])
         except ValidationError as error:
             raise command_error(error) from error
-        user.groups.set(chosen)
+        with audit_trail.changes("account_changed", audit_trail.of_person(user), lambda: _groups_of(user)):
+            user.groups.set(chosen)
         return user, f"{user.email} is in {', '.join(group.name for group in chosen) or 'no group'} now."
 
     def _activate(self, options: dict[str, Any]) -> tuple[User, str]:
@@ -141,6 +143,10 @@ def _person(options: dict[str, Any]) -> User:
         return User.objects.get(email=email)
     except (User.DoesNotExist, DataError) as error:
         raise CommandError(f"There is no account with the address {email!r}.") from error
+
+
+def _groups_of(user: User) -> dict[str, object]:
+    return {"groups": list(user.groups.values_list("name", flat=True))}
 
 
 def _password(options: dict[str, Any], user: User) -> str:

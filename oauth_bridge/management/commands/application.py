@@ -11,7 +11,7 @@ from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError
 from django.db import transaction
 
-from accounts import groups
+from accounts import audit_trail, groups
 from config.infrastructure import events
 from config.infrastructure.command_errors import command_error
 from config.infrastructure.events import Event
@@ -19,6 +19,8 @@ from oauth_bridge.management import activity_listing, secret_commands
 from oauth_bridge.models import Application
 from oauth_bridge.storage import activity_reading, applications, look_alikes, secret_states
 from oauth_bridge.storage.activity_reading import described
+
+AUDITED = 1000
 
 
 class Command(BaseCommand):
@@ -35,6 +37,9 @@ class Command(BaseCommand):
         activity = actions.add_parser("activity", help="the steps of sign-ins, the newest first, and what to change")
         activity_listing.add_arguments(activity)
         every = [create, activity, actions.add_parser("list", help="all applications")]
+        audit = actions.add_parser("audit", help="who changed it, when, and how; the newest first")
+        audit.add_argument("client_id", help="that of a deleted application, too")
+        every.append(audit)
         for action, text in {
             "show": "one application",
             "set": "change what is given; the rest stays",
@@ -65,13 +70,18 @@ class Command(BaseCommand):
         if action == "activity":
             self._list_activity(as_json, options)
             return
-        if action == "create":
-            result: Any = self._create(options)
-        elif action == "list":
-            result = [_described(application) for application in Application.objects.prefetch_related("groups")]
-        else:
-            result = self._act(action, options)
+        with audit_trail.by_command():
+            result = self._result(action, options)
         self.stdout.write(json.dumps(result, ensure_ascii=False) if as_json else _plain(result))
+
+    def _result(self, action: str, options: dict[str, Any]) -> Any:
+        if action == "create":
+            return self._create(options)
+        if action == "list":
+            return [_described(application) for application in Application.objects.prefetch_related("groups")]
+        if action == "audit":
+            return _audited(options["client_id"])
+        return self._act(action, options)
 
     def _list_activity(self, as_json: bool, options: dict[str, Any]) -> None:
         filters = activity_listing.filters_of(options)
@@ -122,8 +132,7 @@ class Command(BaseCommand):
         if action == "show":
             described["secrets"] = [secret_commands.brief(secret) for secret in application.secrets.all()]
         if action == "delete":
-            application.delete()
-            events.write(Event.APPLICATION_DELETED, client_id=client_id)
+            applications.delete(application)
             described["deleted"] = True
         return described
 
@@ -134,6 +143,14 @@ def _found(client_id: str) -> Application:
     if application is None:
         raise CommandError(f"There is no application with the client_id {client_id}. See `application list`.")
     return application
+
+
+def _audited(client_id: str) -> list[dict[str, Any]]:
+    """Raises CommandError: there never was such an application."""
+    entries = audit_trail.entries("application", client_id, limit=AUDITED)
+    if not entries:  # a deleted application may have entries
+        _found(client_id)
+    return [audit_trail.described(entry) for entry in entries]
 
 
 def _add_group(parser: ArgumentParser) -> None:
@@ -177,6 +194,8 @@ def _described(application: Application) -> dict[str, Any]:
 
 
 def _plain(result: Any) -> str:
+    if isinstance(result, list) and result and "action" in result[0]:
+        return "\n".join(_audit_line(one) for one in result)
     if isinstance(result, list) and result and "number" in result[0]:
         return "\n".join(secret_commands.line(one) for one in result)
     if isinstance(result, list):
@@ -192,3 +211,9 @@ def _plain(result: Any) -> str:
         else:
             lines.append(f"{name + ':':15} {', '.join(value) if isinstance(value, list) else value}")
     return "\n".join(lines)
+
+
+def _audit_line(entry: dict[str, Any]) -> str:
+    changes = [f"{name}: {entry['before'][name]} -> {after}" for name, after in entry["after"].items()]
+    by = entry["actor"] + (f" from {entry['address']}" if entry["address"] else "")
+    return "  ".join([entry["time"][:19], entry["action"], by, *changes, entry["reference"] or ""]).rstrip()

@@ -1,0 +1,81 @@
+"""The forms of people in Django admin."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+from django.contrib.auth.forms import SetPasswordMixin
+from django.contrib.auth.models import Group, Permission
+from django.core.exceptions import ValidationError
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+
+from accounts import administrators
+from accounts.models import User
+from accounts.sign_in.forms import NicknameField, PasswordField
+
+PRIVILEGES = ("is_staff", "is_superuser", "user_permissions")
+
+
+class NewPersonForm(SetPasswordMixin, forms.ModelForm):  # type: ignore[type-arg]
+    nickname = NicknameField()
+    password1 = PasswordField(_("Password"), "new-password")
+    password2 = PasswordField(_("Password again"), "new-password")
+    is_verified = forms.BooleanField(
+        label=_("The address is confirmed"),
+        required=False,
+        initial=True,
+        help_text=_("Untick to have the person confirm it with a code by mail at the first sign-in."),
+    )
+
+    class Meta:
+        model = User
+        fields = ("email", "nickname")
+
+    def clean(self) -> dict[str, Any] | None:
+        self.validate_passwords()
+        about = {name: self.cleaned_data.get(name, "") for name in ("email", "nickname")}
+        self.validate_password_for_user(User(**about))
+        return super().clean()
+
+    def save(self, commit: bool = True) -> User:
+        self.instance.set_password(self.cleaned_data["password1"])
+        person: User = super().save(commit)
+        return person
+
+
+class PersonForm(forms.ModelForm):  # type: ignore[type-arg]
+    nickname = NicknameField()
+
+    class Meta:
+        model = User
+        fields = ("nickname", "is_active", "groups", *PRIVILEGES)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        """The groups that are offered are those that this administrator may choose; of others the person stays a
+        member.
+        """
+        super().__init__(*args, **kwargs)
+        if "groups" in self.fields:
+            offered = self.fields["groups"].queryset  # type: ignore[attr-defined]
+            self.initial["groups"] = list(self.instance.groups.filter(pk__in=offered))
+
+    def clean_groups(self) -> list[Group]:
+        offered = self.fields["groups"].queryset  # type: ignore[attr-defined]
+        return [*self.cleaned_data["groups"], *self.instance.groups.exclude(pk__in=offered)]
+
+    def clean(self) -> dict[str, Any] | None:
+        """Refuse to demote or deactivate the last administrator. Runs in the transaction of the page."""
+        if any(self.cleaned_data.get(name) is False for name in administrators.REQUIRED):
+            try:
+                administrators.keep_one([self.instance.pk])
+            except administrators.LastAdministrator:
+                raise ValidationError(administrators.ADVICE, code="last_administrator") from None
+        return super().clean()
+
+
+class PermissionField(forms.ModelMultipleChoiceField):  # type: ignore[type-arg]
+    def label_from_instance(self, obj: Permission) -> str:
+        """The permission's name alone, translated: the select boxes of the page cut off longer labels."""
+        return gettext(obj.name)

@@ -1,0 +1,160 @@
+"""The audit trail: what administrators and operators changed. Written in the transaction of the change.
+
+An entry is written only while somebody acts as an administrator: a page of the administration or a command says so.
+What people change of their own accounts is no entry. Nothing in this service changes or deletes one, so they outlive
+the account of the actor and what was changed. No entry holds a secret, a password or a digest, and none the name or
+address of a person who was acted on: `sub` says who it was as long as the account exists.
+"""
+
+from __future__ import annotations
+
+import getpass
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from django.contrib.auth.models import Group
+from django.http import HttpRequest
+
+from accounts.models import AuditEntry, User
+from config.infrastructure import references
+from config.infrastructure.network import client_address
+
+COMMAND_LINE = "command line"
+VALUE_LENGTH = 2000
+
+Changes = Mapping[str, tuple[object, object]]
+
+
+class Actor(NamedTuple):
+    """Who acts: the account, if it is one, and a name and a network address that outlive it."""
+
+    pk: UUID | None
+    name: str
+    address: str
+
+
+class Subject(NamedTuple):
+    """What was changed: `kind` is application, person or group, and `key` its client_id, `sub` or number."""
+
+    kind: str
+    key: str
+    name: str
+
+
+_actor: ContextVar[Actor | None] = ContextVar("actor", default=None)
+
+
+@contextmanager
+def by_request(request: HttpRequest) -> Iterator[None]:
+    """The signed-in administrator acts."""
+    person = request.user
+    actor = Actor(person.pk, person.display_name, client_address(request)) if isinstance(person, User) else None
+    token = _actor.set(actor)
+    try:
+        yield
+    finally:
+        _actor.reset(token)
+
+
+@contextmanager
+def by_command() -> Iterator[None]:
+    """Whoever runs the command acts."""
+    token = _actor.set(Actor(None, f"{COMMAND_LINE} ({_system_user()})", ""))
+    try:
+        yield
+    finally:
+        _actor.reset(token)
+
+
+def _system_user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a container without an entry for the number of the user
+        return "?"
+
+
+def write(action: str, subject: Subject, changes: Changes | None = None) -> None:
+    """Write an entry if somebody acts. `changes` are by field: before and after. Equal values are left out.
+
+    With `changes` that are all equal nothing is written.
+    """
+    actor = _actor.get()
+    if actor is None:
+        return
+    kept = {name: [_shown(before), _shown(after)] for name, (before, after) in (changes or {}).items()}
+    kept = {name: pair for name, pair in kept.items() if pair[0] != pair[1]}
+    if changes and not kept:
+        return
+    AuditEntry.objects.create(
+        actor=actor.pk,
+        actor_name=actor.name[:120],
+        address=actor.address,
+        action=action,
+        kind=subject.kind,
+        key=subject.key,
+        name=subject.name[:120],
+        changes=kept,
+        reference=references.current.get(),
+    )
+
+
+@contextmanager
+def changes(action: str, subject: Subject, stored: Callable[[], Mapping[str, object]]) -> Iterator[None]:
+    """Write how the `stored` values differ after the block. Without an actor they are not read."""
+    if _actor.get() is None:
+        yield
+        return
+    before = stored()
+    yield
+    after = stored()
+    write(action, subject, {name: (before[name], after[name]) for name in before})
+
+
+def of_person(person: User) -> Subject:
+    return Subject("person", str(person.pk), "")
+
+
+def of_group(group: Group) -> Subject:
+    return Subject("group", str(group.pk), group.name)
+
+
+def entries(kind: str = "", key: str = "", before_id: int = 0, limit: int = 50) -> list[AuditEntry]:
+    """The newest first."""
+    rows = AuditEntry.objects.all()
+    if kind:
+        rows = rows.filter(kind=kind)
+    if key:
+        rows = rows.filter(key=key)
+    if before_id:
+        rows = rows.filter(id__lt=before_id)
+    return list(rows.order_by("-id")[:limit])
+
+
+def described(entry: AuditEntry) -> dict[str, Any]:
+    """For JSON."""
+    return {
+        "time": entry.at.isoformat(),
+        "actor": entry.actor_name,
+        "actor_id": entry.actor and str(entry.actor),
+        "address": entry.address or None,
+        "action": entry.action,
+        "kind": entry.kind,
+        "key": entry.key,
+        "name": entry.name,
+        "before": {name: pair[0] for name, pair in entry.changes.items()},
+        "after": {name: pair[1] for name, pair in entry.changes.items()},
+        "reference": entry.reference or None,
+    }
+
+
+def _shown(value: object) -> object:
+    """A value as JSON can hold it; the lines of a text by themselves, so that their ends make no difference."""
+    if value is None or isinstance(value, bool | int):
+        return value
+    if isinstance(value, list | tuple | set):
+        return sorted(str(each) for each in value)
+    text = "\n".join(str(value).splitlines())
+    return text[:VALUE_LENGTH]

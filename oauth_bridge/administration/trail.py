@@ -1,0 +1,202 @@
+"""The audit trail: what administrators and operators changed, of one application, person or group, or of all."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from django.contrib import admin
+from django.contrib.auth.models import Group
+from django.core.exceptions import PermissionDenied
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
+from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, pgettext_lazy
+
+from accounts import audit_trail
+from accounts.models import AuditEntry, User
+from oauth_bridge.administration import shown
+from oauth_bridge.administration.find import APPLICATIONS, PEOPLE
+from oauth_bridge.administration.shown import Named
+from oauth_bridge.models import Application
+
+TRAIL = "accounts.view_auditentry"
+# The permission with which the entries of one thing are seen.
+OF_ONE = {"application": APPLICATIONS, "person": PEOPLE, "group": "auth.view_group"}
+ENTRIES = 50
+
+ACTIONS = {
+    "application_registered": gettext_lazy("Registered the application"),
+    "application_changed": gettext_lazy("Changed the application"),
+    "application_switched_on": gettext_lazy("Switched the application on"),
+    "application_switched_off": gettext_lazy("Switched the application off"),
+    "application_deleted": gettext_lazy("Deleted the application"),
+    "secret_made": gettext_lazy("Made a client secret"),
+    "secret_ended": gettext_lazy("Ended a client secret"),
+    "secret_leaked": gettext_lazy("Ended a client secret that had leaked, and its access tokens"),
+    "sign_in_tested": gettext_lazy("Tested the sign-in"),
+    "account_created": gettext_lazy("Created the account"),
+    "account_changed": gettext_lazy("Changed the account"),
+    "account_activated": gettext_lazy("Activated the account"),
+    "account_deactivated": gettext_lazy("Deactivated the account"),
+    "account_deleted": gettext_lazy("Deleted the account"),
+    "address_confirmed": gettext_lazy("Counted the address as confirmed"),
+    "password_set": gettext_lazy("Set the password"),
+    "factors_removed": gettext_lazy("Removed the second factors"),
+    "reset_sent": gettext_lazy("Sent a link to set a password"),
+    "signed_out": gettext_lazy("Signed the person out everywhere"),
+    "access_ended": gettext_lazy("Ended the access of an application"),
+    "group_created": gettext_lazy("Created the group"),
+    "group_changed": gettext_lazy("Changed the group"),
+    "group_deleted": gettext_lazy("Deleted the group"),
+}
+FIELDS = {
+    "name": gettext_lazy("Name"),
+    "operator": gettext_lazy("Operator"),
+    "homepage": gettext_lazy("Homepage"),
+    "policy_uri": gettext_lazy("Privacy policy"),
+    "tos_uri": gettext_lazy("Terms"),
+    "logo": gettext_lazy("Logo"),
+    "redirect_uris": gettext_lazy("Callback addresses"),
+    "initiate_login_uri": gettext_lazy("Sign-in address"),
+    "client_type": gettext_lazy("Client type"),
+    "is_trusted": gettext_lazy("Trusted"),
+    "is_restricted": gettext_lazy("Only people in these groups"),
+    "groups": gettext_lazy("Groups"),
+    "number": pgettext_lazy("of a secret", "Number"),
+    "older_secrets_end": gettext_lazy("The older secrets end"),
+    "twin": gettext_lazy("Client ID of the test"),
+    "nickname": gettext_lazy("Nickname"),
+    "is_staff": gettext_lazy("Administrator"),
+    "is_superuser": gettext_lazy("With every right"),
+    "permissions": gettext_lazy("Permissions"),
+    "application": gettext_lazy("Application"),
+}
+
+
+class Change(NamedTuple):
+    """A field. A list has only what left it and what joined it."""
+
+    field: str
+    before: list[str]
+    after: list[str]
+
+
+class Row(NamedTuple):
+    """An entry as the page shows it."""
+
+    entry: AuditEntry
+    action: str
+    actor: Named
+    subject: Named
+    changes: list[Change]
+
+
+def trail(request: HttpRequest) -> HttpResponse:
+    """The page. With `kind` and `key` in the query, of one thing.
+
+    Raises PermissionDenied: without the permission to see the audit trail, or to see that thing.
+    """
+    kind, key = request.GET.get("kind", ""), request.GET.get("key", "")
+    is_of_one = kind in OF_ONE and bool(key)
+    may_see_all = request.user.has_perm(TRAIL)
+    if not may_see_all and not (is_of_one and request.user.has_perm(OF_ONE[kind])):
+        raise PermissionDenied
+    before = request.GET.get("before", "")
+    before_id = int(before) if before.isascii() and before.isdigit() and len(before) < 19 else 0
+    chosen = {"kind": kind, "key": key} if is_of_one else {}
+    entries = audit_trail.entries(**chosen, before_id=before_id, limit=ENTRIES + 1)
+    more = len(entries) > ENTRIES
+    rows = _rows(request, entries[:ENTRIES])
+    context = {
+        **admin.site.each_context(request),
+        "title": _("Audit trail"),
+        "rows": rows,
+        "subject": _subject(request, kind, key, rows) if is_of_one else None,
+        "older_url": shown.page("trail", **chosen, before=entries[ENTRIES - 1].pk) if more else "",
+        "newest_url": shown.page("trail", **chosen) if before_id else "",
+        "all_url": shown.page("trail") if is_of_one and may_see_all else "",
+    }
+    return TemplateResponse(request, "administration/trail.html", context)
+
+
+def _subject(request: HttpRequest, kind: str, key: str, rows: list[Row]) -> Named:
+    """What the page is about; its key where neither a row nor an entry has its name."""
+    if rows:
+        return rows[0].subject
+    return _subjects(request, [(kind, key)]).get((kind, key), Named(key, ""))
+
+
+def _rows(request: HttpRequest, entries: list[AuditEntry]) -> list[Row]:
+    actors = [("person", str(each.actor)) for each in entries if each.actor]
+    named = _subjects(request, [*((each.kind, each.key) for each in entries), *actors])
+    return [
+        Row(
+            each,
+            str(ACTIONS.get(each.action, each.action)),
+            Named(each.actor_name, named.get(("person", str(each.actor)), shown.NOBODY).url),
+            named.get((each.kind, each.key), Named(each.name or each.key, "")),
+            [_change(name, *pair) for name, pair in each.changes.items()],
+        )
+        for each in entries
+    ]
+
+
+def _subjects(request: HttpRequest, wanted: Iterable[tuple[str, str]]) -> dict[tuple[str, str], Named]:
+    """By kind and key, as they are called today. Those that are gone, or may not be seen, are left out."""
+    found: dict[tuple[str, str], Named] = {}
+    keys = set(wanted)
+    for kind, rows in _readable(keys):
+        if request.user.has_perm(OF_ONE[kind]):
+            found |= {(kind, _key(row)): _named(row) for row in rows}
+    return found
+
+
+def _readable(keys: set[tuple[str, str]]) -> Iterable[tuple[str, QuerySet[Any]]]:
+    def of(kind: str) -> list[str]:
+        return [key for each, key in keys if each == kind]
+
+    people = [key for key in of("person") if _is_uuid(key)]
+    numbers = [int(key) for key in of("group") if key.isascii() and key.isdigit() and len(key) < 10]
+    yield "application", Application.objects.filter(client_id__in=of("application"))
+    yield "person", User.objects.filter(pk__in=people)
+    yield "group", Group.objects.filter(pk__in=numbers)
+
+
+def _is_uuid(text: str) -> bool:
+    try:
+        return str(uuid.UUID(text)) == text
+    except ValueError:
+        return False
+
+
+def _key(row: Application | User | Group) -> str:
+    return row.client_id if isinstance(row, Application) else str(row.pk)
+
+
+def _named(row: Application | User | Group) -> Named:
+    if isinstance(row, Application):
+        return shown.named(row)
+    if isinstance(row, User):
+        return Named(row.display_name, shown.page("person", row.pk), row.email)
+    return Named(row.name, reverse("admin:auth_group_change", args=[row.pk]))
+
+
+def _change(name: str, before: object, after: object) -> Change:
+    if isinstance(before, list) or isinstance(after, list):
+        old, new = list(before or []), list(after or [])  # type: ignore[call-overload]
+        return Change(
+            str(FIELDS.get(name, name)),
+            [each for each in old if each not in new],
+            [each for each in new if each not in old],
+        )
+    return Change(str(FIELDS.get(name, name)), _words(before), _words(after))
+
+
+def _words(value: object) -> list[str]:
+    if isinstance(value, bool):
+        return [_("yes") if value else _("no")]
+    return [] if value in (None, "") else [str(value)]
