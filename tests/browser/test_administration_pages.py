@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
@@ -13,13 +14,13 @@ from django.utils import timezone
 from playwright.sync_api import Page, expect
 
 from accounts.models import AuditEntry
-from oauth_bridge.activity_models import ActivityRecord
+from oauth_bridge.activity_models import ActivityRecord, Outcome, Step
 from oauth_bridge.models import Application
 from oauth_bridge.storage import activity_counts
 from tests.browser.conftest import Open, sign_in
 from tests.driver import OAuthDriver
 from tests.events import HTML, Attempt
-from tests.factories import PASSWORD, CodeFactory, ConsentFactory, PersonFactory, Registered
+from tests.factories import PASSWORD, ApplicationFactory, CodeFactory, ConsentFactory, PersonFactory, Registered
 
 LOOKS: dict[str, dict[str, Any]] = {
     "light": {"viewport": {"width": 1280, "height": 800}},
@@ -47,6 +48,11 @@ def pages(driver: OAuthDriver, application: Registered) -> list[str]:
         AuditEntry.objects.create(
             actor_name="Grace", action=f"{kind}_changed", kind=kind, key=key, name="", changes=changes
         )
+    # Names and addresses without a place to break a line.
+    long = ApplicationFactory(name="W" * 60).row
+    Application.objects.filter(pk=long.pk).update(homepage=f"https://{'a' * 60}.{'b' * 60}.example/")
+    PersonFactory(email=f"0{uuid4().hex}{'x' * 31}@{'y' * 60}.example", nickname="N" * 60)
+    activity_counts.count(now, long.client_id, Step.EXCHANGE, Outcome.FAILED, "secret_wrong")
     activity_counts.flush()
     record = ActivityRecord.objects.latest("id").pk
     return [
@@ -94,11 +100,13 @@ def test_each_page_is_right_in_each_look(open_browser: Open, driver: OAuthDriver
 
 
 def test_the_way_from_the_first_page_to_the_fix_needs_no_script(
-    open_browser: Open, driver: OAuthDriver, pages: list[str]
+    open_browser: Open, driver: OAuthDriver, pages: list[str], application: Registered
 ) -> None:
     page = open_browser(**LOOKS["without script"]).new_page()
     enter(page, driver)
     page.goto(f"{driver.auth_url}/admin/")
+    page.get_by_label("Reference, e-mail address or client ID").fill(application.row.client_id)
+    page.get_by_role("button", name="Find").click()
     page.get_by_role("link", name="The callback address isn’t registered").first.click()
     page.locator(".attempts summary", has_text="The callback address isn’t registered").first.click()
     page.get_by_role("link", name="Open the record").first.click()
