@@ -92,6 +92,10 @@ def folder(name: str, default: Path) -> Path:
         return Path(_match(r"/.*", _value(name, default)))
 
 
+def folder_or_none(name: str) -> Path | None:
+    return folder(name, Path("/")) if is_set(name) else None
+
+
 # Hosts and origins ---------------------------------------------------------------------------------------------------
 
 

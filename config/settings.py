@@ -38,6 +38,7 @@ ACTIVITY_DAYS = env.number("ACTIVITY_DAYS", default=30, largest=365)
 
 DEBUG = env.boolean("DEBUG", default=False)
 SECRET_KEY = env.secret_key("SECRET_KEY", VAR_DIR / "secret-key")
+SIGNING_KEYS = env.folder_or_none("SIGNING_KEYS")
 SECRET_KEY_FALLBACKS = env.secret_keys("SECRET_KEY_FALLBACKS")
 IS_SECRET_KEY_GENERATED = not env.is_set("SECRET_KEY")
 

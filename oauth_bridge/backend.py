@@ -10,6 +10,7 @@ from django.http import HttpRequest
 from django.utils.functional import SimpleLazyObject
 from oauth2_provider.settings import oauth2_settings
 
+from accounts.sign_in import proofs
 from config.infrastructure import events
 from config.infrastructure.errors import RequestError
 from config.infrastructure.events import Event
@@ -20,12 +21,12 @@ from oauth_bridge.models import Application
 from oauth_bridge.protocol import (
     authorization_header,
     authorization_request,
+    openid_request,
     parameter_parsing,
     token_exchange,
     userinfo,
 )
 from oauth_bridge.protocol.parameter_parsing import Parameters
-from oauth_bridge.responses import callback_error_url, callback_url
 from oauth_bridge.storage import codes
 from oauth_bridge.storage.tokens import Bearer
 
@@ -52,7 +53,7 @@ class Backend:
         """The toolkit passes an oauthlib server, which is not used. docs/architecture.md has the reason."""
 
     def validate_authorization_request(self, request: HttpRequest) -> tuple[list[str], VerifiedRequest]:
-        """The one scope, because requested ones are ignored (D18), and the request.
+        """The scopes of the token, and the request.
 
         Raises RequestError: the signature of the pending request is wrong, or as `parameters.of_form`,
         `PendingRequest.of_link` and `authorization.verify`.
@@ -69,7 +70,9 @@ class Backend:
         except RequestError as error:
             error.about(attempt=pending.attempt)
             raise
-        return [userinfo.PROFILE_SCOPE], VerifiedRequest(application, pending, query, form)
+        return userinfo.scopes_of(pending.parameters.get("scope", "")), VerifiedRequest(
+            application, pending, query, form
+        )
 
     def create_authorization_response(
         self, request: HttpRequest, scopes: list[str], credentials: VerifiedRequest, allow: bool
@@ -85,17 +88,19 @@ class Backend:
             codes.discard(UUID(pending.attempt), person_id)
             refused = RequestError(OAuthFault.REFUSED).about(client=credentials.application, person=person_id)
             refused.about(attempt=pending.attempt)
-            return callback_error_url(pending.redirect_uri, refused, pending.state), {}, "", 302
+            return pending.callback.error_url(refused), {}, "", 302
+        granted = openid_request.granted(pending.parameters, proofs.of(request))
         attempt = codes.Attempt(
             id=UUID(pending.attempt),
             application=credentials.application,
             redirect_uri=pending.redirect_uri,
             scope=" ".join(scopes),
             code_challenge=pending.parameters.get("code_challenge", ""),
+            openid=granted.to_json() if granted else None,
         )
         code = codes.issue(attempt, request.user, request.received_at)  # type: ignore[arg-type, attr-defined]
         events.write(Event.CODE_ISSUED, client_id=credentials.application.client_id, person=request.user.pk)
-        return callback_url(pending.redirect_uri, code=code, state=pending.state), {}, "", 302
+        return pending.callback.url(code=code), {}, "", 302
 
     def create_token_response(self, request: HttpRequest) -> Response:
         """The JSON with the access token. Sets `request.access_token` to the token's row.
@@ -110,6 +115,7 @@ class Backend:
             "access_token": exchanged.access_token,
             "token_type": "Bearer",
             "expires_in": oauth2_settings.ACCESS_TOKEN_EXPIRE_SECONDS,
+            **exchanged.openid,
         }
         return None, {"Content-Type": "application/json"}, json.dumps(body), 200
 

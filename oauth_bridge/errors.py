@@ -94,6 +94,26 @@ class OAuthFault(Fault):
         "The response_type is not supported.",
         "Send response_type=code.",
     )
+    REQUEST_OBJECT = (
+        400,
+        "request_not_supported",
+        "The parameter request is not supported.",
+        "Send its content as parameters of the link.",
+    )
+    REQUEST_URI = (
+        400,
+        "request_uri_not_supported",
+        "The parameter request_uri is not supported.",
+        "Send its content as parameters of the link.",
+    )
+    RESPONSE_MODE = (400, "invalid_request", "The response_mode is not supported.", "Send query, or leave it out.")
+    NONCE_TOO_LONG = (400, "invalid_request", "The nonce is longer than 512 characters.", "Send a shorter one.")
+    CLAIMS_MALFORMED = (
+        400,
+        "invalid_request",
+        "The parameter claims is no JSON object as OpenID Connect Core 5.5 describes, or longer than 2000 characters.",
+        "Correct it, or leave it out.",
+    )
     REFUSED = (403, "access_denied", "The person refused the authorization.")
     CHALLENGE_NEEDED = (
         400,

@@ -29,6 +29,7 @@ from oauth2_provider.models import AbstractApplication
 from accounts.return_path import Caption
 from config.infrastructure.validators import refuse_control_characters
 from oauth_bridge.activity_models import ActivityBudget, ActivityCount, ActivityRecord  # noqa: F401 - Django finds them here
+from oauth_bridge.key_models import SigningKey as SigningKey
 from oauth_bridge.page_addresses import shown_host, validate_page, validate_sign_in_start
 from oauth_bridge.redirect_uri_registration import split_lines, validate_lines
 from oauth_bridge.secret_models import ApplicationSecret as ApplicationSecret
@@ -93,6 +94,14 @@ class Application(AbstractApplication):
         max_length=32,
         choices=AbstractApplication.CLIENT_TYPES,
         default=AbstractApplication.CLIENT_CONFIDENTIAL,
+    )
+    # How its ID tokens are signed. OpenID Connect assumes RS256.
+    id_token_alg = models.CharField(
+        _("signature of ID tokens"),
+        max_length=5,
+        choices=[("RS256", "RS256"), ("ES256", "ES256")],
+        default="RS256",
+        db_default="RS256",
     )
     is_trusted = models.BooleanField(_("trusted"), default=False)
     is_enabled = models.BooleanField(_("enabled"), default=True)
@@ -163,6 +172,11 @@ def _application() -> models.ForeignKey[Any, Any]:
     )
 
 
+def _openid() -> models.TextField[str | None, str | None]:
+    """What an ID token and user info need to know of the sign-in, as JSON; null: the request was plain OAuth 2.0."""
+    return models.TextField(null=True, editable=False)
+
+
 def _version() -> models.IntegerField[int, int]:
     """The `credentials_version` of the person or the application when the row was created."""
     return models.IntegerField(default=0, db_default=0, editable=False)
@@ -189,6 +203,7 @@ class AuthorizationCode(models.Model):
     redeemed_at = models.DateTimeField(null=True)
     profile_read_at = models.DateTimeField(null=True)  # for the first time
     token_digest = models.BinaryField(max_length=32, null=True, editable=False)
+    openid = _openid()
     person_version = _version()
     application_version = _version()
 
@@ -228,6 +243,7 @@ class AccessToken(models.Model):
         null=True,
         editable=False,
     )
+    openid = _openid()
     person_version = _version()
     application_version = _version()
 
@@ -248,7 +264,7 @@ class RefreshToken(models.Model):
 
 
 class IDToken(models.Model):
-    """Required by the toolkit. No ID token is issued (D11)."""
+    """Required by the toolkit. ID tokens are not stored."""
 
     class Meta:
         swappable = "OAUTH2_PROVIDER_ID_TOKEN_MODEL"
@@ -265,6 +281,8 @@ class Consent(models.Model):
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
     application = models.ForeignKey(Application, on_delete=models.CASCADE, related_name="+")
     fingerprint = models.CharField(max_length=64)
+    # What was agreed to, by the names of `protocol.claims`, in order; null: the four of plain OAuth 2.0.
+    agreed = models.TextField(null=True, editable=False)  # noqa: DJ001 - null: see above
     given_at = models.DateTimeField()
     expires_at = models.DateTimeField(null=True)
     person_version = _version()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from http import HTTPStatus
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from django.conf import settings
@@ -24,9 +24,9 @@ from config.infrastructure.translation import TranslatableText
 from oauth_bridge.errors import OAuthFault
 from oauth_bridge.redirect_uri_differences import mark_likely_differences
 
-# Where clients look for the endpoints (OpenID Connect Discovery §4, RFC 8414 §3) and for keys that do not exist here.
+# Where clients look for what stands elsewhere: below a path (RFC 8414 §3.1), or under other servers' names of the keys.
 DISCOVERY = re.compile(
-    r"/\.well-known/(openid-configuration|oauth-authorization-server|jwks)|/oauth/(jwks|certs|keys)\b"
+    r"/\.well-known/(openid-configuration|oauth-authorization-server|jwks)|/oauth/(certs|keys|\.well-known)\b"
 )
 RETRYABLE = (429, 500, 503)
 SHOWN_ADDRESS_LENGTH = 400
@@ -60,26 +60,31 @@ def not_found(request: HttpRequest) -> HttpResponse:
     if bare in paths.OPERATIONS:
         hint = TranslatableText(gettext_noop("Use {path} without the slash at the end."), path=bare)
     elif DISCOVERY.search(request.path):
-        api = (settings.BASE_URL + path for path in (paths.TOKEN, paths.USERINFO))
-        endpoints = ", ".join([settings.AUTH_URL + paths.AUTHORIZE, *api])
-        text = gettext_noop(
-            "This service does not speak OpenID Connect yet. Configure its endpoints by hand: {endpoints}."
-        )
-        hint = TranslatableText(text, endpoints=endpoints)
+        text = gettext_noop("The addresses of this service stand in {address}.")
+        hint = TranslatableText(text, address=settings.BASE_URL + paths.OPENID_CONFIGURATION)
     return error_response(request, RequestError(SiteFault.NOT_FOUND, hint=hint))
 
 
-def callback_url(redirect_uri: str, **parameters: str | None) -> str:
-    """A verified callback address with `parameters`, which are percent-encoded already. None is left out. D6."""
-    pairs = "&".join(f"{name}={value}" for name, value in parameters.items() if value is not None)
-    return f"{redirect_uri}{'&' if '?' in redirect_uri else '?'}{pairs}"
+class Callback(NamedTuple):
+    """A verified callback address, and what every answer there carries, percent-encoded. None is left out. D5, D6.
 
+    `iss` is sent to applications that use OpenID Connect. RFC 9207.
+    """
 
-def callback_error_url(redirect_uri: str, error: RequestError, state: str | None) -> str:
-    """The callback address with the error. RFC 6749 §4.1.2.1."""
-    errors.report(error)
-    description = quote(error.description, safe="")
-    return callback_url(redirect_uri, error=error.fault.error, error_description=description, state=state)
+    redirect_uri: str
+    state: str | None
+    iss: str | None
+
+    def url(self, **parameters: str) -> str:
+        """The address with `parameters`, which are percent-encoded already."""
+        carried = {"state": self.state, "iss": self.iss}
+        pairs = "&".join(f"{name}={value}" for name, value in {**parameters, **carried}.items() if value is not None)
+        return f"{self.redirect_uri}{'&' if '?' in self.redirect_uri else '?'}{pairs}"
+
+    def error_url(self, error: RequestError) -> str:
+        """The address with the error. RFC 6749 §4.1.2.1."""
+        errors.report(error)
+        return self.url(error=error.fault.error, error_description=quote(error.description, safe=""))
 
 
 def redirect_to_callback(request: HttpRequest, url: str) -> HttpResponse:

@@ -2,7 +2,7 @@
 
 from django.urls import path, re_path
 
-from oauth_bridge import views
+from oauth_bridge import metadata, views
 from oauth_bridge.account_pages import connections, export
 from oauth_bridge.applications import logos
 from oauth_bridge.openapi import document
@@ -11,6 +11,9 @@ urlpatterns = [
     path("oauth/authorize", views.authorize, name="authorize"),
     path("oauth/token", views.token, name="token"),
     path("oauth/userinfo", views.user_info, name="userinfo"),
+    path("oauth/jwks", metadata.jwks, name="jwks"),
+    path(".well-known/openid-configuration", metadata.configuration, name="openid_configuration"),
+    path(".well-known/oauth-authorization-server", metadata.configuration, name="server_metadata"),
     path("openapi.json", document.published, name="openapi"),
     re_path(r"^(?P<path>(oauth|\.well-known)(/.*)?)$", views.unknown_path),
     path("accounts/applications", connections.applications, name="connected_applications"),

@@ -27,7 +27,7 @@ from oauth_bridge.consent import pages, remembered
 from oauth_bridge.consent.request import FIELD_NAME, PendingRequest
 from oauth_bridge.errors import OAuthFault
 from oauth_bridge.models import Application
-from oauth_bridge.protocol import authorization_header, authorization_request, userinfo
+from oauth_bridge.protocol import authorization_header, authorization_request, openid_request, userinfo
 from oauth_bridge.storage import activity_counts, admission, codes
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ class AuthorizeView(BaseAuthorizationView):
         try:
             self.scopes, self.credentials = self.validate_authorization_request(request)
         except authorization_request.CallbackError as error:
-            url = responses.callback_error_url(error.redirect_uri, error, error.state)
+            url = error.callback.error_url(error)
             return responses.redirect_to_callback(request, url)
         if request.method == "HEAD":
             return HttpResponse()
@@ -128,6 +128,11 @@ class AuthorizeView(BaseAuthorizationView):
     @property
     def pending(self) -> PendingRequest:
         return self.credentials.pending
+
+    @property
+    def facts(self) -> list[str]:
+        """What the application would receive about the person."""
+        return openid_request.facts(self.pending.parameters)
 
     @property
     def person(self) -> User:
@@ -148,7 +153,7 @@ class AuthorizeView(BaseAuthorizationView):
             return pages.address_not_confirmed(request, self.application, self.pending)
         is_our_link = bool(query.text(FIELD_NAME))
         must_ask = bool(query.text(pages.NOTICE))
-        if not must_ask and not remembered.is_asked(self.person, self.application):
+        if not must_ask and not remembered.is_asked(self.person, self.application, self.facts):
             # A pending request in the query may come from a form of this service, such as the sign-in. Browsers apply
             # that form's CSP form-action to every redirect after it, so a page with a link replaces the redirect.
             return self._lead_back(allow=True, by_page=is_our_link)
@@ -176,9 +181,9 @@ class AuthorizeView(BaseAuthorizationView):
         events.write(Event.CONSENT_GIVEN, client_id=self.application.client_id, person=self.person.pk)
         application_mails.consent_given(request, self.person, self.application, self.pending.attempt)
         if "remember" in form:
-            remembered.remember(self.person, self.application)
+            remembered.remember(self.person, self.application, self.facts)
         else:
-            remembered.record(self.person, self.application)
+            remembered.record(self.person, self.application, self.facts)
         return answer
 
     def _turn_away(self) -> HttpResponse:
@@ -188,7 +193,7 @@ class AuthorizeView(BaseAuthorizationView):
         """
         codes.discard(UUID(self.pending.attempt), self.person.pk)
         error = self._error(OAuthFault.NOT_ADMITTED)
-        url = responses.callback_error_url(self.pending.redirect_uri, error, self.pending.state)
+        url = self.pending.callback.error_url(error)
         return pages.not_admitted(self.request, self.application, self.pending, url)
 
     def _report(self, fault: OAuthFault) -> None:

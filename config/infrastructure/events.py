@@ -61,6 +61,10 @@ class Event(Enum):
         "address",
     )
 
+    # The keys of ID tokens
+    SIGNING_KEY_MADE = INFO, "signing key made", "kid", "algorithm"
+    SIGNING_KEY_REVOKED = WARNING, "signing key revoked", "kid"
+
     # An application
     APPLICATION_REGISTERED = INFO, "application registered", "client_id"
     APPLICATION_CHANGED = INFO, "application changed", "client_id", "fields"

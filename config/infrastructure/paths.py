@@ -11,7 +11,11 @@ from dataclasses import dataclass, replace
 AUTHORIZE = "/oauth/authorize"
 TOKEN = "/oauth/token"
 USERINFO = "/oauth/userinfo"
-OPERATIONS = (AUTHORIZE, TOKEN, USERINFO)
+JWKS = "/oauth/jwks"
+OPENID_CONFIGURATION = "/.well-known/openid-configuration"
+SERVER_METADATA = "/.well-known/oauth-authorization-server"
+OPENAPI = "/openapi.json"
+OPERATIONS = (AUTHORIZE, TOKEN, USERINFO, JWKS, OPENID_CONFIGURATION, SERVER_METADATA)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +42,9 @@ _EXACT = {
     AUTHORIZE: PAGE,
     TOKEN: OPERATION,
     USERINFO: OPERATION,
+    JWKS: OPERATION,
+    OPENID_CONFIGURATION: OPERATION,
+    SERVER_METADATA: OPERATION,
     "/": PAGE,
     "/accounts": PAGE,
     "/accounts/profile": PAGE_WITH_FILE,  # a picture
@@ -54,7 +61,7 @@ _BELOW = {
     "/brand/": FILE,
     "/admin/": PAGE,
     "/health/": DOCUMENT,
-    "/openapi.json": DOCUMENT,
+    OPENAPI: DOCUMENT,
     "/oauth/authorize/": replace(NO_OPERATION, is_page=True),
     "/oauth/": NO_OPERATION,
     "/.well-known/": NO_OPERATION,

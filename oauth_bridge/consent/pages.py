@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlencode, urlsplit
@@ -22,7 +23,7 @@ from oauth_bridge import responses
 from oauth_bridge.consent import remembered
 from oauth_bridge.consent.request import FIELD_NAME, PendingRequest
 from oauth_bridge.models import Application
-from oauth_bridge.protocol.userinfo import claims_of
+from oauth_bridge.protocol import claims, openid_request
 
 if TYPE_CHECKING:
     from accounts.models import User
@@ -63,12 +64,15 @@ def consent(request: HttpRequest, application: Application, pending: PendingRequ
     It is shorter for a person who has allowed the application before.
     """
     person = cast("User", request.user)
+    facts = openid_request.facts(pending.parameters)
+    again = remembered.has_allowed_before(person, application, facts)
     context = {
         "application": application.caption,
         "about": _about(application),
-        "again": remembered.has_allowed_before(person, application),
+        "again": again,
+        "brief": again and facts == remembered.PLAIN_FACTS,
         "short_name": _short_name(person),
-        "claims": _claims(person),
+        "claims": _claims(person, application, facts),
         "user_id": str(person.pk),
         "destination": destination(pending.redirect_uri),
         "pending": pending.bind(request).seal(),
@@ -103,10 +107,14 @@ def _new(application: Application) -> str:
     return text % {"days": age.days}
 
 
-def _claims(person: User) -> list[dict[str, str]]:
-    """The claims as the user-info answer has them, in the order of the page, with a note on a missing nickname."""
-    values = claims_of(person)
-    return [claim | {"value": values[claim["name"]]} for claim in shown_claims(person)]
+def _claims(person: User, application: Application, facts: Sequence[str]) -> list[dict[str, str]]:
+    """The facts as the application receives them, in the order of the page, with a note on a missing nickname."""
+    values = claims.values(person, facts, application.pk)
+    shown = [claim | {"value": values[claim["name"]]} for claim in shown_claims(person) if claim["name"] in facts]
+    if "groups" in facts:
+        note = "" if values["groups"] else _("You are in none of the groups that it asks about.")
+        shown.append({"name": "groups", "label": _("Groups"), "value": ", ".join(values["groups"]), "note": note})
+    return shown
 
 
 def _short_name(person: User) -> str:

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from django.utils import timezone
 
 from oauth_bridge.models import Application
+from oauth_bridge.protocol import claims
 from oauth_bridge.storage import consents
 
 if TYPE_CHECKING:
     from accounts.models import User
 
 LIFETIME = timedelta(days=180)
+PLAIN_FACTS = claims.facts(claims.PLAIN)
 
 
 def fingerprint(application: Application) -> str:
@@ -25,14 +27,21 @@ def fingerprint(application: Application) -> str:
     return hashlib.sha256(json.dumps(agreed).encode()).hexdigest()
 
 
-def is_remembered(person: User, application: Application) -> bool:
-    """Whether the person chose "don't ask again" for the application with its current details. One statement."""
-    return consents.remembered_fingerprint(person, application) == fingerprint(application)
+def covers(agreed: consents.Agreed | None, application: Application, facts: Sequence[str]) -> bool:
+    """Whether the person agreed to all these facts, and to the application's present details."""
+    if agreed is None or agreed.fingerprint != fingerprint(application):
+        return False
+    return set(facts) <= set(PLAIN_FACTS if agreed.facts is None else agreed.facts.split())
 
 
-def is_asked(person: User, application: Application) -> bool:
+def is_remembered(person: User, application: Application, facts: Sequence[str] = PLAIN_FACTS) -> bool:
+    """Whether the person chose "don't ask again" for this. One statement."""
+    return covers(consents.remembered(person, application), application, facts)
+
+
+def is_asked(person: User, application: Application, facts: Sequence[str] = PLAIN_FACTS) -> bool:
     """Whether the person is asked for consent: not by a trusted application, nor after "don't ask again"."""
-    return not application.is_trusted and not is_remembered(person, application)
+    return not application.is_trusted and not is_remembered(person, application, facts)
 
 
 def all_remembered(person: User, applications: Collection[Application]) -> set[Application]:
@@ -41,20 +50,25 @@ def all_remembered(person: User, applications: Collection[Application]) -> set[A
     return {each for each in applications if fingerprints.get(each.pk) == fingerprint(each)}
 
 
-def record(person: User, application: Application) -> None:
+def record(person: User, application: Application, facts: Sequence[str] = PLAIN_FACTS) -> None:
     """Store that the person has allowed the application without a choice of "don't ask again".
 
     An earlier choice is kept while it is valid: then only an answer to an outdated page leads here.
     """
-    if not is_remembered(person, application):
-        consents.store(person, application, fingerprint(application), None)
+    if not is_remembered(person, application, facts):
+        consents.store(person, application, _agreed(application, facts), None)
 
 
-def remember(person: User, application: Application) -> None:
+def remember(person: User, application: Application, facts: Sequence[str] = PLAIN_FACTS) -> None:
     """Store that the person has allowed the application, and is not asked again for 180 days."""
-    consents.store(person, application, fingerprint(application), timezone.now() + LIFETIME)
+    consents.store(person, application, _agreed(application, facts), timezone.now() + LIFETIME)
 
 
-def has_allowed_before(person: User, application: Application) -> bool:
-    """Whether the person has allowed the application with its current details, and has not disconnected it since."""
-    return consents.allowed_fingerprint(person, application) == fingerprint(application)
+def has_allowed_before(person: User, application: Application, facts: Sequence[str] = PLAIN_FACTS) -> bool:
+    """Whether the person has allowed the application this before, and has not disconnected it since."""
+    return covers(consents.allowed(person, application), application, facts)
+
+
+def _agreed(application: Application, facts: Sequence[str]) -> consents.Agreed:
+    is_plain = set(facts) == set(PLAIN_FACTS)
+    return consents.Agreed(fingerprint(application), None if is_plain else " ".join(facts))

@@ -25,7 +25,7 @@ from oauth_bridge.activity_models import ActivityCount, ActivityRecord
 from oauth_bridge.maintenance import shortening
 from oauth_bridge.maintenance.never_exchanged import delete_never_exchanged
 from oauth_bridge.models import AccessToken, ApplicationSecret, AuthorizationCode, PurgeRun
-from oauth_bridge.storage import issued_codes, tokens, twins
+from oauth_bridge.storage import issued_codes, signing_keys, tokens, twins
 from oauth_bridge.storage.client_secrets import EXPIRED_KEPT_FOR
 
 # After a slower statement the range gets smaller. A request waits for about one statement at most.
@@ -173,8 +173,9 @@ def batches(now: datetime) -> Iterator[Batch]:
 
 
 def record_finished() -> None:
-    """Delete the old twins, and store the time of a complete run, which ended now. `/health/ready` reports it."""
+    """Delete old twins, tidy the signing keys, and store the time of a complete run. `/health/ready` reports it."""
     twins.delete_old()
+    signing_keys.tidy(timezone.now())
     PurgeRun.objects.update_or_create(pk=1, defaults={"finished_at": timezone.now()})
 
 

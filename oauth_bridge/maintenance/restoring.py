@@ -16,6 +16,7 @@ from django.utils import timezone
 from accounts.mail import outbox
 from accounts.models import Session, User
 from oauth_bridge.models import AccessToken, Application, ApplicationSecret, AuthorizationCode, Consent
+from oauth_bridge.storage import signing_keys
 
 ENDED: dict[str, type[models.Model]] = {
     "sessions": Session,
@@ -53,7 +54,7 @@ class RestoreReport(NamedTuple):
 
 
 def end_credentials_and_report() -> RestoreReport:
-    """End all sessions, codes and access tokens, and report their numbers and the rows that an operator must check.
+    """End all sessions, codes, access tokens and signing keys; report their numbers, and the rows to check.
 
     E-mails that wait with a code or a link are deleted too.
     """
@@ -64,7 +65,7 @@ def end_credentials_and_report() -> RestoreReport:
     for model in ENDED.values():
         _delete_all(model._meta.db_table)
     outbox.drop_credentials()
-    return report
+    return report._replace(ended={**report.ended, "signing_keys": signing_keys.revoke_all()})
 
 
 def _report(now: datetime) -> RestoreReport:

@@ -50,7 +50,20 @@ CALLBACK = (
     OAuthFault.CHALLENGE_NEEDED,
     OAuthFault.CHALLENGE_METHOD,
     OAuthFault.CHALLENGE_MALFORMED,
+    OAuthFault.REQUEST_OBJECT,
+    OAuthFault.REQUEST_URI,
+    OAuthFault.RESPONSE_MODE,
+    OAuthFault.NONCE_TOO_LONG,
+    OAuthFault.CLAIMS_MALFORMED,
 )
+PUBLISHED = {
+    paths.OPENID_CONFIGURATION: (
+        "configuration",
+        "The addresses and abilities of the service (OpenID Connect Discovery).",
+    ),
+    paths.SERVER_METADATA: ("metadata", "The same, where RFC 8414 has it."),
+    paths.JWKS: ("keys", "The public keys that ID tokens are signed with (RFC 7517)."),
+}
 FORM = (
     OAuthFault.REPEATED,
     OAuthFault.MALFORMED,
@@ -77,7 +90,8 @@ USERINFO = (
 )
 
 ABOUT = """\
-Lets an application sign people in by the OAuth 2.0 authorization code grant and read their profile.
+Lets an application sign people in by the OAuth 2.0 authorization code grant and read their profile, with an ID token
+of OpenID Connect if the application asks for one.
 
 1. Send the browser to `/oauth/authorize`. It comes back to your `redirect_uri` with `code` and `state`.
 2. Compare `state`, then exchange the code at `/oauth/token`, from your backend; an application without a secret may
@@ -111,6 +125,7 @@ def document() -> Json:
             },
             paths.TOKEN: {"post": parts.for_every_origin(_token())},
             paths.USERINFO: {"get": parts.for_every_origin(_userinfo())},
+            **{path: {"get": _published(name, summary)} for path, (name, summary) in PUBLISHED.items()},
         },
         "components": {"schemas": parts.SCHEMAS, "securitySchemes": parts.security_schemes()},
     }
@@ -150,7 +165,16 @@ def _authorize() -> Json:
                 "Languages for the pages, such as `pt-BR en`: the first that there is (OpenID Connect Core 3.1.2.1).",
                 {"type": "string"},
             ),
-            parts.query("scope", "Not needed; what is not known is ignored.", {"type": "string"}),
+            parts.query(
+                "scope",
+                "Not needed; an unknown one is ignored. `openid` asks for an ID token; with it `profile`, `email` and "
+                "`groups` decide what user info answers.",
+                {"type": "string"},
+            ),
+            parts.query("nonce", "With `openid`: it comes back in the ID token.", {"type": "string", "maxLength": 512}),
+            parts.query(
+                "claims", "With `openid`: single claims, as OpenID Connect Core 5.5 has it.", {"type": "string"}
+            ),
         ],
         "responses": {
             **parts.failures(AUTHORIZE, allow="GET, HEAD, POST", pages=True),
@@ -219,6 +243,17 @@ def _token() -> Json:
     }
 
 
+def _published(name: str, summary: str) -> Json:
+    return parts.for_every_origin(
+        {
+            "operationId": name,
+            "summary": summary,
+            "security": [],
+            "responses": {**parts.failures(ANYWHERE, allow="GET, HEAD"), "200": parts.published("The document.")},
+        }
+    )
+
+
 def _userinfo() -> Json:
     return {
         "operationId": "userinfo",
@@ -228,6 +263,9 @@ def _userinfo() -> Json:
             **parts.failures(
                 USERINFO, allow="GET, HEAD", challenge="Names the error when a token was sent. RFC 6750 §3."
             ),
-            "200": parts.json("The profile.", {"$ref": "#/components/schemas/Profile"}),
+            "200": parts.json(
+                "The profile; for a request with the scope `openid`, the claims that it asked for.",
+                {"anyOf": [{"$ref": f"#/components/schemas/{name}"} for name in ("Profile", "Claims")]},
+            ),
         },
     }

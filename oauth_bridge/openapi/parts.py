@@ -9,6 +9,7 @@ from oauth2_provider.settings import oauth2_settings
 
 from config.infrastructure import paths
 from config.infrastructure.errors import Fault
+from oauth_bridge.protocol import claims
 from oauth_bridge.protocol.parameter_parsing import BODY_LIMIT_BYTES
 from oauth_bridge.protocol.userinfo import PROFILE_SCOPE
 
@@ -140,9 +141,16 @@ def const(value: str) -> Json:
     return {"required": True, "schema": {"type": "string", "const": value}}
 
 
-def _object(**properties: Json) -> Json:
-    members = {name: {"type": "string", **schema} for name, schema in properties.items()}
-    return {"type": "object", "properties": members, "required": list(members)}
+def published(description: str) -> Json:
+    """A JSON document that caches may keep."""
+    response = json(description, {"type": "object"})
+    response["headers"] = {"X-Content-Type-Options": const("nosniff")}
+    return response
+
+
+def _object(*, optional: Json | None = None, **properties: Json) -> Json:
+    members = {name: {"type": "string", **schema} for name, schema in {**properties, **(optional or {})}.items()}
+    return {"type": "object", "properties": members, "required": list(properties)}
 
 
 SCHEMAS = {
@@ -150,12 +158,24 @@ SCHEMAS = {
         access_token={"minLength": 1, "description": "A bearer credential; what is in it is nobody's concern."},
         token_type={"const": "Bearer"},
         expires_in={"type": "integer", "const": oauth2_settings.ACCESS_TOKEN_EXPIRE_SECONDS, "description": "Seconds."},
+        optional={
+            "id_token": {"description": "Only for a request with the scope `openid`. OpenID Connect Core 1.0 §2."},
+            "scope": {"description": "With the ID token: the scopes that were granted."},
+        },
     ),
     "Profile": _object(
         sub={"format": "uuid", "description": "The person: never reused, the same for every application."},
         nickname={"description": "As the person wants to be called; never the e-mail address."},
         email={"format": "email", "description": "A confirmed address. It may change: link accounts by `sub`."},
         avatar={"format": "uri", "description": "A picture, uploaded or drawn from the initials."},
+    ),
+    "Claims": _object(
+        sub={"format": "uuid"},
+        optional={
+            **{name: {} for name in claims.NAMES if name != "sub"},
+            "email_verified": {"type": "boolean", "const": True},
+            "groups": {"type": "array", "items": {"type": "string"}},
+        },
     ),
     "Error": _object(
         error={"description": "The kind of failure, for programs."},
@@ -172,7 +192,10 @@ def security_schemes() -> Json:
     sign_in = {
         "authorizationUrl": f"{settings.AUTH_URL}{paths.AUTHORIZE}",
         "tokenUrl": f"{settings.BASE_URL}{paths.TOKEN}",
-        "scopes": {PROFILE_SCOPE: "The four members of the profile. It need not be asked for."},
+        "scopes": {
+            PROFILE_SCOPE: "The four members of the profile. It need not be asked for.",
+            claims.OPENID: "OpenID Connect: an ID token, and the claims of the scopes profile, email and groups.",
+        },
     }
     return {
         "clientSecretBasic": {

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from urllib.parse import quote
 
+from django.conf import settings
 from django.http import HttpRequest
 
 from config.infrastructure.errors import Fault, RequestError
@@ -15,11 +17,14 @@ from config.infrastructure.translation import TranslatableText
 from oauth_bridge import redirect_uri_registration
 from oauth_bridge.errors import OAuthFault, UnverifiedRequest
 from oauth_bridge.models import Application
+from oauth_bridge.protocol import claims, openid_request
 from oauth_bridge.protocol.parameter_parsing import Parameters
 from oauth_bridge.redirect_uri_differences import likely_differences
+from oauth_bridge.responses import Callback
 from oauth_bridge.storage import applications
 
-# All parameters but `state`, which is stored percent-encoded. Others are ignored.
+# The parameters of OAuth 2.0 but `state`, which is stored percent-encoded; `openid_request` has more. Others are
+# ignored.
 NAMES = ("client_id", "redirect_uri", "response_type", "scope", "code_challenge", "code_challenge_method")
 CHALLENGE = re.compile(r"[A-Za-z0-9_-]{43}")
 # The causes of other methods than S256.
@@ -49,13 +54,20 @@ class AuthorizationRequest:
         if not query.text("client_id"):
             raise UnverifiedRequest(OAuthFault.MISSING, name="client_id").about(cause="client_id_missing")
         # Every valid value is shorter than the cut, so that an invalid one stays invalid.
-        sent = {name: query.text(name)[: redirect_uri_registration.MAX_LENGTH + 1] for name in NAMES}
+        names = NAMES + openid_request.NAMES if claims.is_openid(query.text("scope")) else NAMES
+        sent = {name: query.text(name)[: redirect_uri_registration.MAX_LENGTH + 1] for name in names}
         parameters = {name: value for name, value in sent.items() if value}
         return cls(parameters, query.percent_encoded("state"), repeated[0] if repeated else "")
 
     @property
     def redirect_uri(self) -> str:
         return self.parameters.get("redirect_uri", "")
+
+    @property
+    def callback(self) -> Callback:
+        """Where the answer goes, once client and address are verified."""
+        is_openid = claims.is_openid(self.parameters.get("scope", ""))
+        return Callback(self.redirect_uri, self.state, quote(settings.BASE_URL, safe="") if is_openid else None)
 
 
 class CallbackError(RequestError):
@@ -69,8 +81,7 @@ class CallbackError(RequestError):
     ) -> None:
         super().__init__(fault, None, **details)
         self.about(client=application, cause=cause)
-        self.redirect_uri = request.redirect_uri
-        self.state = request.state
+        self.callback = request.callback
 
 
 def verify(request: AuthorizationRequest) -> Application:
@@ -113,6 +124,8 @@ def verify(request: AuthorizationRequest) -> Application:
         raise CallbackError(request, application, OAuthFault.CHALLENGE_NEEDED)
     elif "code_challenge_method" in sent:
         raise CallbackError(request, application, OAuthFault.MISSING, "challenge_missing", name="code_challenge")
+    if fault := openid_request.fault(sent):
+        raise CallbackError(request, application, fault)
     return application
 
 

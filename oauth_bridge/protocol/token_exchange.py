@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from typing import NamedTuple, cast
 
 from config.infrastructure import events
@@ -11,6 +12,8 @@ from config.infrastructure.events import Event
 from oauth_bridge import application_mails, throttling
 from oauth_bridge.errors import OAuthFault
 from oauth_bridge.models import AuthorizationCode
+from oauth_bridge.protocol import claims, id_token
+from oauth_bridge.protocol.openid_request import Granted
 from oauth_bridge.random_values import new_credential
 from oauth_bridge.storage import client_secrets, codes, tokens
 
@@ -18,10 +21,14 @@ VERIFIER = re.compile(r"[A-Za-z0-9._~-]{43,128}")
 
 
 class Exchanged(NamedTuple):
-    """The access token, which is not stored, and what was stored."""
+    """The access token, which is not stored, and what was stored.
+
+    `openid` are the members that the answer has beyond those of plain OAuth 2.0 (D11).
+    """
 
     access_token: str
     redemption: codes.Redemption
+    openid: dict[str, str]
 
 
 def exchange_code(form: dict[str, str], address: str) -> Exchanged:
@@ -94,7 +101,7 @@ def _redeem(form: dict[str, str], client: client_secrets.Client, address: str) -
     redemption = codes.redeem(form, client.pk, token, is_restricted=client.is_restricted, secret_id=client.secret_id)
     if redemption is not None:
         events.write(Event.CODE_REDEEMED, client_id=client.client_id, person=redemption.person_id)
-        return Exchanged(token, redemption)
+        return Exchanged(token, redemption, _openid_members(client, redemption, token))
     refusal = codes.explain(form, client.pk) or codes.Refusal(OAuthFault.CODE_RACED, cause="reason_unknown")
     error = RequestError(refusal.fault, None, **refusal.details).about(cause=refusal.cause)
     if refusal.code:
@@ -104,6 +111,24 @@ def _redeem(form: dict[str, str], client: client_secrets.Client, address: str) -
         if refusal.fault is OAuthFault.CODE_SPENT:
             _end_replayed(refusal.code, client, address, refusal.details["age"])
     raise error
+
+
+def _openid_members(client: client_secrets.Client, redemption: codes.Redemption, token: str) -> dict[str, str]:
+    """The ID token and the scopes; nothing for a request without `openid`. OpenID Connect Core 1.0 §3.1.3.3."""
+    if redemption.openid is None:
+        return {}
+    granted = Granted.from_json(redemption.openid)
+    code = redemption.code
+    signed = id_token.make(
+        granted,
+        client_id=client.client_id,
+        algorithm=client.id_token_alg,
+        person_id=redemption.person_id,
+        access_token=token,
+        now=int(time.time()),
+        person_claims=claims.values(code.user, granted.id_token, client.pk) if granted.id_token else {},
+    )
+    return {"id_token": signed, "scope": code.scope}
 
 
 def _end_replayed(code: AuthorizationCode, client: client_secrets.Client, address: str, age: float) -> None:

@@ -1,27 +1,24 @@
-"""User info: verify the access token, answer four claims. Specification 2.4, 4.4; D16, D17, D18; RFC 6750."""
+"""User info: verify the access token, answer its claims. Specification 2.4, 4.4; D16, D17, D18; RFC 6750."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import Any
 
 from django.http import HttpRequest
 
-from accounts.pictures.current_picture import avatar_url
 from config.infrastructure.errors import RequestError
 from oauth_bridge import throttling
 from oauth_bridge.errors import OAuthFault
-from oauth_bridge.protocol import authorization_header
+from oauth_bridge.protocol import authorization_header, claims
+from oauth_bridge.protocol.openid_request import Granted
 from oauth_bridge.storage import tokens
-
-if TYPE_CHECKING:
-    from accounts.models import User
 
 PROFILE_SCOPE = "profile"
 
 
 def verify(request: HttpRequest, scopes: Sequence[str]) -> tokens.Bearer:
-    """The person of the request's access token, which must carry all the scopes.
+    """The person of the request's access token, which must carry all the scopes. One with `openid` has its own claims.
 
     Raises RequestError: there is no token, it is not valid, it lacks a scope, or a limit is reached.
     """
@@ -32,35 +29,26 @@ def verify(request: HttpRequest, scopes: Sequence[str]) -> tokens.Bearer:
         raise
     try:
         throttling.userinfo(bearer.application_id, bearer.user.pk, is_public=bearer.is_public)
-        if not set(scopes) <= set(bearer.scopes):
+        if bearer.openid is None and not set(scopes) <= set(bearer.scopes):
             raise RequestError(OAuthFault.TOKEN_SCOPE)
     except RequestError as error:
         raise _known(error, bearer) from None
     return bearer
 
 
-def profile_of(bearer: tokens.Bearer) -> dict[str, str]:
-    """The four claims of the bearer's person. Raises RequestError: as `claims_of`."""
+def scopes_of(requested: str) -> list[str]:
+    """The scopes of a token: those granted with `openid`; else the one of the profile, whatever was asked for (D18)."""
+    return claims.granted_scopes(requested) if claims.is_openid(requested) else [PROFILE_SCOPE]
+
+
+def profile_of(bearer: tokens.Bearer) -> dict[str, Any]:
+    """The claims about the bearer's person. Raises RequestError: as `claims.values`."""
+    names = claims.PLAIN if bearer.openid is None else Granted.from_json(bearer.openid).userinfo
     try:
-        return claims_of(bearer.user)
+        return claims.values(bearer.user, names, bearer.application_id)
     except RequestError as error:
         raise _known(error, bearer) from None
 
 
 def _known(error: RequestError, bearer: tokens.Bearer) -> RequestError:
     return error.about(client=bearer, person=bearer.user.pk, attempt=bearer.attempt, is_proven=True)
-
-
-def claims_of(person: User) -> dict[str, str]:
-    """The four members of the user-info answer: always all of them, always strings.
-
-    Raises RequestError: the person's e-mail address is not confirmed, so it may not be sent (D16).
-    """
-    if person.email_verified_at is None:
-        raise RequestError(OAuthFault.NO_VERIFIED_EMAIL).about(person=person.pk)
-    return {
-        "sub": str(person.pk),
-        "nickname": person.display_name,
-        "email": person.email,
-        "avatar": avatar_url(person),
-    }

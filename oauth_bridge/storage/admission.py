@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from django.contrib.auth import get_user_model
+from django.contrib.auth.models import Group
 
-from config.infrastructure.sql import fetch_one
+from config.infrastructure.sql import fetch_all, fetch_one
 from oauth_bridge.models import Application
 
 if TYPE_CHECKING:
@@ -38,6 +39,11 @@ def _membership(application_id: str, person_id: str) -> str:
 
 
 FIND_MEMBER = f"{_membership('%(application_id)s', '%(person_id)s')} LIMIT 1"
+SHARED_GROUPS = f"""
+    SELECT g.name
+      FROM {Group._meta.db_table} g JOIN {CHOSEN} c ON c.group_id = g.id JOIN {MEMBERS} m ON m.group_id = g.id
+     WHERE c.application_id = %(application_id)s AND m.user_id = %(person_id)s ORDER BY g.name
+"""  # noqa: S608
 
 
 def admits(person_id: str) -> str:
@@ -48,6 +54,11 @@ def admits(person_id: str) -> str:
 def is_member(person_id: UUID | str, application_id: int) -> bool:
     """Whether the person is in one of the groups that were chosen for the application. One statement."""
     return fetch_one(FIND_MEMBER, person_id=person_id, application_id=application_id) is not None
+
+
+def shared_groups(person_id: UUID | str, application_id: int) -> list[str]:
+    """The names of those of the person's groups that were chosen for the application. One statement."""
+    return [name for (name,) in fetch_all(SHARED_GROUPS, person_id=person_id, application_id=application_id)]
 
 
 def is_admitted(person: User, application: Application) -> bool:

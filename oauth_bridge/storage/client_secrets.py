@@ -42,7 +42,7 @@ SECRETS = ApplicationSecret._meta.db_table
 
 # Always read both tables, so that an unknown client takes as long as a wrong secret.
 FIND_SECRETS = f"""
-    SELECT a.id, a.client_id, a.client_type, a.is_enabled, a.is_restricted,
+    SELECT a.id, a.client_id, a.client_type, a.is_enabled, a.is_restricted, a.id_token_alg,
            s.id, s.digest, s.is_revoked OR s.expires_at <= %(now)s, s.last_used_at > %(noted_before)s
       FROM (SELECT 1) AS always
       LEFT JOIN {APPLICATIONS} a ON a.client_id = %(client_id)s
@@ -71,6 +71,7 @@ class Client(NamedTuple):
     client_type: str
     is_enabled: bool
     is_restricted: bool
+    id_token_alg: str
     secret_id: int | None = None  # the key of the secret that proved it
 
     @property
@@ -97,10 +98,10 @@ def authenticate(form: dict[str, str]) -> Client:
     secret = form.get("client_secret", "")
     now = timezone.now()
     rows = fetch_all(FIND_SECRETS, now=now, noted_before=now - USE_NOTED_EVERY, client_id=form["client_id"])
-    secrets = [Secret(*row[5:]) for row in rows]
+    secrets = [Secret(*row[6:]) for row in rows]
     digest = digest_of(secret)
     matching = [each for each in secrets if constant_time_compare(digest, each.digest or NO_DIGEST)]
-    values = [*rows[0][:5], matching[0].pk if matching else None]
+    values = [*rows[0][:6], matching[0].pk if matching else None]
     client = Client(*values)
     if client.is_public:
         is_proved = not secret and "code_verifier" in form

@@ -40,13 +40,14 @@ SENT_TWICE_WITHIN = timedelta(seconds=3)
 DOUBLE_CLICK_WITHIN = timedelta(seconds=1)
 
 ISSUE = f"""
-    INSERT INTO {CODES} (digest, attempt, application_id, user_id, redirect_uri, scope, code_challenge,
+    INSERT INTO {CODES} (digest, attempt, application_id, user_id, redirect_uri, scope, code_challenge, openid,
                          issued_at, expires_at, person_version, application_version)
     VALUES (%(digest)s, %(attempt)s, %(application_id)s, %(user_id)s, %(redirect_uri)s, %(scope)s, %(code_challenge)s,
-            %(issued_at)s, %(expires_at)s, %(person_version)s, %(application_version)s)
+            %(openid)s, %(issued_at)s, %(expires_at)s, %(person_version)s, %(application_version)s)
     ON CONFLICT (user_id, attempt) DO UPDATE
        SET digest = excluded.digest, issued_at = excluded.issued_at, expires_at = excluded.expires_at,
-           person_version = excluded.person_version, application_version = excluded.application_version
+           openid = excluded.openid, person_version = excluded.person_version,
+           application_version = excluded.application_version
      WHERE {CODES}.redeemed_at IS NULL AND {CODES}.application_id = excluded.application_id
        AND ({CODES}.issued_at <= excluded.issued_at OR {CODES}.issued_at > %(double_click_before)s)
  RETURNING id
@@ -62,6 +63,7 @@ class Attempt:
     redirect_uri: str
     scope: str
     code_challenge: str
+    openid: str | None = None  # `protocol.openid_request.Granted`, as JSON
 
 
 class AlreadyRedeemed(Exception):
@@ -99,6 +101,7 @@ def issue(attempt: Attempt, person: User, received_at: datetime | None = None) -
         redirect_uri=attempt.redirect_uri,
         scope=attempt.scope,
         code_challenge=attempt.code_challenge,
+        openid=attempt.openid,
         issued_at=now,
         expires_at=now + timedelta(seconds=oauth2_settings.AUTHORIZATION_CODE_EXPIRE_SECONDS),
         person_version=person.credentials_version,
@@ -197,6 +200,11 @@ class Redemption:
     def person_id(self) -> UUID:
         """The person's primary key, without making the row."""
         return as_uuid(self.code_values[REDEEMED.names.index("user_id")])
+
+    @property
+    def openid(self) -> str | None:
+        """What the ID token says of the sign-in, as JSON; None for a plain OAuth 2.0 request."""
+        return self.code_values[REDEEMED.names.index("openid")]  # type: ignore[no-any-return]
 
     @property
     def token(self) -> AccessToken:

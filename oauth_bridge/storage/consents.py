@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 CONSENTS = Consent._meta.db_table
 
 REMEMBERED = "user_id = %(person_id)s AND person_version = %(version)s AND expires_at > %(now)s"
-FIND_FINGERPRINT = f"SELECT fingerprint FROM {CONSENTS} WHERE {REMEMBERED} AND application_id = %(application_id)s"  # noqa: S608 - names only
+FIND_REMEMBERED = (
+    f"SELECT fingerprint, agreed FROM {CONSENTS} WHERE {REMEMBERED} AND application_id = %(application_id)s"  # noqa: S608 - names only
+)
 FIND_ALL = f"SELECT application_id, fingerprint FROM {CONSENTS} WHERE {REMEMBERED}"  # noqa: S608
 
 
@@ -39,10 +41,17 @@ class Connection(NamedTuple):
     sign_ins: SignIns | None
 
 
-def remembered_fingerprint(person: User, application: Application) -> str | None:
-    """The fingerprint of the details for which the person chose "don't ask again". One statement."""
-    row = fetch_one(FIND_FINGERPRINT, **_remembered(person), application_id=application.pk)
-    return None if row is None else str(row[0])
+class Agreed(NamedTuple):
+    """What a person has allowed last: the fingerprint of the application, and what it receives; None: as D16."""
+
+    fingerprint: str
+    facts: str | None
+
+
+def remembered(person: User, application: Application) -> Agreed | None:
+    """For what the person chose "don't ask again". One statement."""
+    row = fetch_one(FIND_REMEMBERED, **_remembered(person), application_id=application.pk)
+    return None if row is None else Agreed(*row)
 
 
 def remembered_fingerprints(person: User) -> dict[int, str]:
@@ -55,15 +64,16 @@ def _remembered(person: User) -> dict[str, object]:
     return {"person_id": person.pk, "version": person.credentials_version, "now": timezone.now()}
 
 
-def store(person: User, application: Application, fingerprint: str, remembered_until: datetime | None) -> None:
-    """Store that the person has allowed the application with these details. The time of the first consent stays.
+def store(person: User, application: Application, agreed: Agreed, remembered_until: datetime | None) -> None:
+    """Store that the person has allowed this. The time of the first consent stays.
 
     One statement.
     """
     consent = Consent(
         user=person,
         application=application,
-        fingerprint=fingerprint,
+        fingerprint=agreed.fingerprint,
+        agreed=agreed.facts,
         given_at=timezone.now(),
         expires_at=remembered_until,
         person_version=person.credentials_version,
@@ -72,14 +82,14 @@ def store(person: User, application: Application, fingerprint: str, remembered_u
         [consent],
         update_conflicts=True,
         unique_fields=["user", "application"],
-        update_fields=["fingerprint", "expires_at", "person_version"],
+        update_fields=["fingerprint", "agreed", "expires_at", "person_version"],
     )
 
 
-def allowed_fingerprint(person: User, application: Application) -> str | None:
-    """The fingerprint of the details that the person has allowed last; None for an application that is not allowed."""
-    consents = Consent.objects.filter(user=person, application=application)
-    return consents.values_list("fingerprint", flat=True).first()
+def allowed(person: User, application: Application) -> Agreed | None:
+    """What the person has allowed last; None for an application that is not allowed."""
+    row = Consent.objects.filter(user=person, application=application).values_list("fingerprint", "agreed").first()
+    return Agreed(*row) if row else None
 
 
 def forget(person: User, application: Application) -> None:

@@ -32,7 +32,7 @@ STORED = Rows(AccessToken)
 
 # The columns that a token has from the code redeemed for it: the redemption returns them. On PostgreSQL `redeemed` is a
 # part of the same statement.
-FROM_CODE = ("application_id", "user_id", "scope", "attempt", "person_version", "application_version")
+FROM_CODE = ("application_id", "user_id", "scope", "attempt", "openid", "person_version", "application_version")
 _INSERT = f"INSERT INTO {TOKENS} (digest, issued_at, expires_at, secret_id, {', '.join(FROM_CODE)})"
 _VALUES = "%(token_digest)s, %(now)s, %(token_expires_at)s, CAST(%(secret_id)s AS bigint)"
 STORE = f"""
@@ -46,7 +46,8 @@ BEARERS = Rows(get_user_model(), "id", "nickname", "email", "email_verified_at",
 
 # The last condition is null for a token that does not name its secret, while a secret of the application has leaked.
 READ = f"""
-    SELECT {BEARERS.columns("u")}, t.application_id, a.client_id, a.client_type, t.scope, t.attempt, a.is_restricted
+    SELECT {BEARERS.columns("u")}, t.application_id, a.client_id, a.client_type, t.scope, t.attempt, t.openid,
+           a.is_restricted
       FROM {TOKENS} t JOIN {PEOPLE} u ON u.id = t.user_id JOIN {APPLICATIONS} a ON a.id = t.application_id
      WHERE t.digest = %(digest)s AND t.expires_at > %(now)s AND t.revoked_at IS NULL AND u.is_active AND a.is_enabled
        AND t.person_version = u.credentials_version AND t.application_version = a.credentials_version
@@ -76,6 +77,7 @@ class Bearer(NamedTuple):
     is_public: bool  # the application has no secret, and its tokens are on people's devices
     scopes: list[str]
     attempt: UUID | None  # of the sign-in that the token came from; None for a token of an earlier release
+    openid: str | None  # None: the request was plain OAuth 2.0
 
 
 def lifetime() -> timedelta:
@@ -97,13 +99,12 @@ def read(token: str) -> Bearer:
     row = fetch_one(READ, digest=digest_of(token), now=now)
     if row is None:
         raise _refusal(token, now)
-    *person, application_id, client_id, client_type, scope, attempt, is_restricted = row
+    *person, application_id, client_id, client_type, scope, attempt, openid, is_restricted = row
     if is_restricted and not is_member(person[0], application_id):
         raise _refusal(token, now)
     is_public = client_type == Application.CLIENT_PUBLIC
-    return Bearer(
-        BEARERS.instance(person), application_id, client_id, is_public, scope.split(), attempt and as_uuid(attempt)
-    )
+    attempt_id = attempt and as_uuid(attempt)
+    return Bearer(BEARERS.instance(person), application_id, client_id, is_public, scope.split(), attempt_id, openid)
 
 
 def _refusal(token: str, now: datetime) -> RequestError:

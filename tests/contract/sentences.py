@@ -163,7 +163,7 @@ DECISIONS = {
     "D19/switched-off": "401 invalid_client: who proves the secret is told that the application is switched off.",
     "D19/forbidden": "403 access_denied: CSRF failure, a page for a browser.",
     "D19/not_found": "404 not_found.",
-    "D19/discovery": "The discovery paths answer 404 in JSON, with the endpoints to configure by hand.",
+    "D19/discovery": "Paths where others have their discovery document answer 404 in JSON, with the address of ours.",
     "D19/method_not_allowed": "405 method_not_allowed with Allow.",
     "D19/rate_limited": "429 rate_limited with Retry-After in whole seconds, at least 1.",
     "D19/server_error": "500 server_error with a reference code that is in the log; no detail.",

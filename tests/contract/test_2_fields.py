@@ -38,7 +38,7 @@ def test_the_token_answer_has_exactly_three_members(driver: OAuthDriver, applica
 
 @contract("D11.refresh", "D11.three")
 def test_no_refresh_token_exists(driver: OAuthDriver, application: Registered, alice: Any) -> None:
-    link = driver.authorization_url(application, scope="openid profile email offline_access", access_type="offline")
+    link = driver.authorization_url(application, scope="profile email offline_access", access_type="offline")
     callback = driver.authorize(link, alice.email, PASSWORD)
     body = driver.exchange(application, callback.parameters["code"], scope="offline_access").json()
     assert set(body) == {"access_token", "token_type", "expires_in"}

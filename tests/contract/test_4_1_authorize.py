@@ -227,7 +227,7 @@ def test_a_confidential_client_may_do_without_but_then_sends_no_verifier(
 
 
 @contract("D18.none", "D18.unknown")
-@pytest.mark.parametrize("scope", [None, "", "profile", "openid profile email", "unknown", 'a"b \\ \x00', "x" * 2000])
+@pytest.mark.parametrize("scope", [None, "", "profile", "email groups", "unknown", 'a"b \\ \x00', "x" * 2000])
 def test_any_scope_leads_to_the_four_members(
     driver: OAuthDriver, application: Registered, alice: Any, scope: str | None
 ) -> None:

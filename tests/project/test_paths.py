@@ -26,8 +26,8 @@ PATHS = {
         ["/oauth/authorize", "/oauth", "/.well-known", "/xwell-known/x", "/health/live", "/openapi.json", "/accounts"],
     ),
     "is_cross_origin": (
-        ["/oauth/token", "/oauth/userinfo"],
-        ["/oauth/authorize", "/oauth/token/", "/oauth/tokens", "/oauth/revoke", "/openapi.json", "/.well-known/x"],
+        ["/oauth/token", "/oauth/userinfo", "/oauth/jwks", "/.well-known/openid-configuration"],
+        ["/oauth/authorize", "/oauth/token/", "/oauth/tokens", "/openapi.json", "/.well-known/x"],
     ),
     "is_translated": (
         ["/", "/oauth/authorize", "/oauth", "/accounts/sign-in", "/admin/", "/logos/x.png", "/static/x", "/nowhere"],
@@ -77,4 +77,5 @@ def test_a_path_that_exists_is_known() -> None:
 
 
 def test_the_operations_are_where_the_site_has_them() -> None:
-    assert (reverse("authorize"), reverse("token"), reverse("userinfo")) == paths.OPERATIONS
+    names = ("authorize", "token", "userinfo", "jwks", "openid_configuration", "server_metadata")
+    assert tuple(reverse(name) for name in names) == paths.OPERATIONS

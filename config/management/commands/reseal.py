@@ -16,6 +16,7 @@ from django.db.models import QuerySet
 from accounts.factors import adapter
 from accounts.mail import outbox
 from config.infrastructure import sealing
+from oauth_bridge.storage import signing_keys
 
 # Rows that are read at once. Each is written by itself, so no request waits for more than one row.
 BATCH = 500
@@ -36,7 +37,7 @@ class SealedColumn:
         rows: QuerySet[Any] = apps.get_model(self.model)._default_manager.order_by("pk")
         if self.member:
             return rows.filter(**{f"{self.column}__has_key": self.member})
-        return rows.exclude(**{self.column: b""})
+        return rows.exclude(**{self.column: b""}).exclude(**{self.column: None})
 
     def sealed(self, stored: Any) -> bytes:
         try:
@@ -52,6 +53,7 @@ class SealedColumn:
 SEALED_COLUMNS = (
     SealedColumn("Authenticator apps", "mfa.Authenticator", "data", adapter.PURPOSE, member="secret"),
     SealedColumn("Recovery codes", "mfa.Authenticator", "data", adapter.PURPOSE, member="seed"),
+    SealedColumn("Signing keys", "oauth_bridge.SigningKey", "private", signing_keys.PURPOSE, is_bound=True),
     SealedColumn("Waiting e-mails", "accounts.OutgoingMail", "sealed", outbox.PURPOSE, is_bound=True),
 )
 

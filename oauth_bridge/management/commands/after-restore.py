@@ -41,8 +41,8 @@ TO_DO = {
 
 class Command(BaseCommand):
     help = (
-        "After restoring a backup: end all browser sessions, codes and access tokens, and list the other restored rows "
-        "to check. Asks no questions and can be run again."
+        "After restoring a backup: end all browser sessions, codes, access tokens and signing keys, and list the other "
+        "restored rows to check. Asks no questions and can be run again."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -89,7 +89,7 @@ def _plain(described: dict[str, Any]) -> str:
     }
     lines = [
         f"Ended: {ended['sessions']:,} browser sessions, {ended['codes']:,} codes, "
-        f"{ended['access_tokens']:,} access tokens. Everybody signs in again.",
+        f"{ended['access_tokens']:,} access tokens, {ended['signing_keys']:,} signing keys. Everybody signs in again.",
         f"The newest time in the database is {_time(described['newest_of_all'])}. The backup was made then or later, "
         "if nothing was written since the restore.",
         "All changes after the backup are lost, and the database has no record of them. Check:",

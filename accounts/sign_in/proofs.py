@@ -1,0 +1,41 @@
+"""How and when the person of this browser session proved who they are: for the ID token of an application."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from allauth.account.authentication import get_authentication_records
+from django.http import HttpRequest
+
+ONE_FACTOR = "1"
+TWO_FACTORS = "2"
+
+# RFC 8176. It has no value for a passkey whose key may be in hardware or in software: `pop`, proof of possession.
+_METHODS = {"password": "pwd", "password_reset": "otp", "totp": "otp", "recovery_codes": "otp", "webauthn": "pop"}
+
+
+class Proof(NamedTuple):
+    """`at` is a Unix time with fractions; None: the session does not know, because an earlier release began it.
+
+    `amr` are methods of RFC 8176. `acr` is TWO_FACTORS after a second factor or a passkey, which checks the person.
+    """
+
+    at: float | None
+    amr: list[str]
+    acr: str
+
+
+def of(request: HttpRequest) -> Proof:
+    """The proof of the signed-in person."""
+    return _proof(get_authentication_records(request, request.user))
+
+
+def _proof(records: Sequence[dict[str, Any]]) -> Proof:
+    kinds = [record.get("type") or record["method"] for record in records]
+    amr = list(dict.fromkeys(_METHODS[kind] for kind in kinds if kind in _METHODS))
+    has_passkey = any(record.get("passwordless") for record in records)
+    is_strong = has_passkey or len({"mfa" if record["method"] == "mfa" else "first" for record in records}) > 1
+    if is_strong:
+        amr.append("mfa")
+    return Proof(records[-1]["at"] if records else None, amr, TWO_FACTORS if is_strong else ONE_FACTOR)

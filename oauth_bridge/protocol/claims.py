@@ -1,0 +1,99 @@
+"""The claims about a person: which ones a request asks for, and their values. Specification 2.4; D16.
+
+A request without the scope `openid` asks for the four of the specification. With it, scopes and the parameter `claims`
+decide. OpenID Connect Core 1.0 §5.1, §5.4, §5.5.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Mapping
+from typing import TYPE_CHECKING, Any
+
+from accounts.pictures.current_picture import avatar_url
+from config.infrastructure.errors import RequestError
+from oauth_bridge.errors import OAuthFault
+from oauth_bridge.storage import admission
+
+if TYPE_CHECKING:
+    from accounts.models import User
+
+OPENID = "openid"
+PLAIN = ("sub", "nickname", "email", "avatar")
+
+# The claims of each scope. `avatar` stays beside `picture`, for applications that send the scope by habit.
+SCOPES: Mapping[str, tuple[str, ...]] = {
+    OPENID: ("sub",),
+    "profile": ("name", "nickname", "preferred_username", "picture", "avatar"),
+    "email": ("email", "email_verified"),
+    "groups": ("groups",),
+}
+NAMES = tuple(name for names in SCOPES.values() for name in names)
+
+# The fact on the consent page that each claim discloses.
+FACTS = dict.fromkeys(SCOPES["profile"], "nickname") | {
+    "sub": "sub",
+    "picture": "avatar",
+    "avatar": "avatar",
+    "email": "email",
+    "email_verified": "email",
+    "groups": "groups",
+}
+
+_VALUES: Mapping[str, Callable[[User], object]] = {
+    "sub": lambda person: str(person.pk),
+    "name": lambda person: person.display_name,
+    "nickname": lambda person: person.display_name,
+    "preferred_username": lambda person: person.display_name,
+    "picture": avatar_url,
+    "avatar": avatar_url,
+    "email": lambda person: person.email,
+    "email_verified": lambda person: True,  # no other address is ever sent
+}
+
+
+def is_openid(scope: str) -> bool:
+    return OPENID in scope.split()
+
+
+def granted_scopes(scope: str) -> list[str]:
+    """The scopes of the request that exist here, in our order. Others are ignored (D18)."""
+    asked = scope.split()
+    return [name for name in SCOPES if name in asked]
+
+
+def of_scopes(scopes: Collection[str], more: Collection[str] = ()) -> list[str]:
+    """The names of the claims, in our order."""
+    wanted = {name for scope in scopes for name in SCOPES[scope]} | set(more)
+    return [name for name in NAMES if name in wanted]
+
+
+def asked_by_parameter(parameter: str, where: str) -> list[str]:
+    """The known claims that the parameter `claims` asks for in `where`: "userinfo" or "id_token". §5.5.
+
+    Values and `essential` change nothing: no claim of ours can be missing. Raises ValueError: it is no JSON object.
+    """
+    if not parameter:
+        return []
+    content = json.loads(parameter)
+    if not isinstance(content, dict) or not isinstance(content.get(where, {}), dict | None):
+        raise ValueError
+    return [name for name in NAMES if name in (content.get(where) or {})]
+
+
+def values(person: User, names: Collection[str] = PLAIN, application_id: int | None = None) -> dict[str, Any]:
+    """The values of these claims. One statement more for `groups`, of those that the application names (D23).
+
+    Raises RequestError: the person's e-mail address is not confirmed, so it may not be sent (D16).
+    """
+    if person.email_verified_at is None:
+        raise RequestError(OAuthFault.NO_VERIFIED_EMAIL).about(person=person.pk)
+    found = {name: value(person) for name, value in _VALUES.items() if name in names}
+    if "groups" in names and application_id is not None:
+        found["groups"] = admission.shared_groups(person.pk, application_id)
+    return found
+
+
+def facts(names: Collection[str]) -> list[str]:
+    """What a person agrees to with these claims, in the order of FACTS."""
+    return list(dict.fromkeys(FACTS[name] for name in NAMES if name in names))

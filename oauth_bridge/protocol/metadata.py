@@ -1,0 +1,61 @@
+"""What the service announces of itself to programs. OpenID Connect Discovery 1.0 §3; RFC 8414 §2.
+
+Every member is what the service does. `authorization_response_iss_parameter_supported` is absent: the callback of a
+plain OAuth 2.0 request has no `iss`, and clients refuse such a callback once `iss` is announced.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.conf import settings
+
+from accounts.sign_in.proofs import ONE_FACTOR, TWO_FACTORS
+from config.infrastructure import paths
+from oauth_bridge.protocol import claims
+from oauth_bridge.storage import key_files, signing_keys
+
+
+def document() -> dict[str, Any]:
+    """The same for both addresses: RFC 8414 ignores what it does not know."""
+    return {
+        "issuer": settings.BASE_URL,
+        "authorization_endpoint": settings.AUTH_URL + paths.AUTHORIZE,
+        "token_endpoint": settings.BASE_URL + paths.TOKEN,
+        "userinfo_endpoint": settings.BASE_URL + paths.USERINFO,
+        "jwks_uri": settings.BASE_URL + paths.JWKS,
+        "service_documentation": settings.BASE_URL + paths.OPENAPI,
+        "scopes_supported": list(claims.SCOPES),
+        "response_types_supported": ["code"],
+        "response_modes_supported": ["query"],
+        "grant_types_supported": ["authorization_code"],
+        "token_endpoint_auth_methods_supported": ["client_secret_basic", "client_secret_post", "none"],
+        "code_challenge_methods_supported": ["S256"],
+        "subject_types_supported": ["public"],
+        "id_token_signing_alg_values_supported": _algorithms(),
+        "acr_values_supported": [ONE_FACTOR, TWO_FACTORS],
+        "claim_types_supported": ["normal"],
+        "claims_supported": [
+            *claims.NAMES,
+            "iss",
+            "aud",
+            "exp",
+            "iat",
+            "auth_time",
+            "nonce",
+            "acr",
+            "amr",
+            "azp",
+            "at_hash",
+        ],
+        "claims_parameter_supported": True,
+        "request_parameter_supported": False,
+        "request_uri_parameter_supported": False,  # absent means true
+        "ui_locales_supported": [code for code, _name in settings.LANGUAGES],
+    }
+
+
+def _algorithms() -> list[str]:
+    if settings.SIGNING_KEYS:
+        return sorted(key_files.algorithms(settings.SIGNING_KEYS), reverse=True)
+    return list(signing_keys.ALGORITHMS)

@@ -1,0 +1,89 @@
+"""What an authorization request with the scope `openid` asks for beyond OAuth 2.0. OpenID Connect Core 1.0 §3.1.2.1.
+
+Without that scope none of these parameters is read, so nothing changes for plain OAuth 2.0.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+
+from accounts.sign_in.proofs import Proof
+from oauth_bridge.errors import OAuthFault
+from oauth_bridge.protocol import claims
+
+NAMES = ("nonce", "claims", "response_mode", "request", "request_uri")
+NONCE_MAX_LENGTH = 512
+
+
+@dataclass(frozen=True, slots=True)
+class Granted:
+    """What a code and its token keep of the request, as JSON: the ID token and user info are made from it.
+
+    `userinfo` and `id_token` are the names of the claims in each. `auth_time` is a Unix time in seconds.
+    """
+
+    userinfo: list[str]
+    id_token: list[str]
+    nonce: str = ""
+    auth_time: int | None = None
+    amr: list[str] | None = None
+    acr: str = ""
+
+    def to_json(self) -> str:
+        return json.dumps({name: value for name, value in asdict(self).items() if value not in ("", None)})
+
+    @classmethod
+    def from_json(cls, stored: str) -> Granted:
+        return cls(**json.loads(stored))
+
+
+def fault(parameters: Mapping[str, str]) -> OAuthFault | None:
+    """What is wrong with the parameters of NAMES; None: nothing, or the request is plain OAuth 2.0."""
+    if not claims.is_openid(parameters.get("scope", "")):
+        return None
+    if "request" in parameters:
+        return OAuthFault.REQUEST_OBJECT
+    if "request_uri" in parameters:
+        return OAuthFault.REQUEST_URI
+    if parameters.get("response_mode", "query") != "query":
+        return OAuthFault.RESPONSE_MODE
+    if len(parameters.get("nonce", "")) > NONCE_MAX_LENGTH:
+        return OAuthFault.NONCE_TOO_LONG
+    try:
+        claims.asked_by_parameter(parameters.get("claims", ""), "userinfo")
+        claims.asked_by_parameter(parameters.get("claims", ""), "id_token")
+    except (ValueError, RecursionError):
+        return OAuthFault.CLAIMS_MALFORMED
+    return None
+
+
+def disclosed(parameters: Mapping[str, str]) -> list[str]:
+    """The names of all claims that the application receives, in whatever answer."""
+    scope = parameters.get("scope", "")
+    if not claims.is_openid(scope):
+        return list(claims.PLAIN)
+    asked = parameters.get("claims", "")
+    more = [name for where in ("userinfo", "id_token") for name in claims.asked_by_parameter(asked, where)]
+    return claims.of_scopes(claims.granted_scopes(scope), more)
+
+
+def facts(parameters: Mapping[str, str]) -> list[str]:
+    """What the person agrees to, and the application receives."""
+    return claims.facts(disclosed(parameters))
+
+
+def granted(parameters: Mapping[str, str], proof: Proof) -> Granted | None:
+    """What is granted with the code; None for plain OAuth 2.0."""
+    scope, asked = parameters.get("scope", ""), parameters.get("claims", "")
+    if not claims.is_openid(scope):
+        return None
+    return Granted(
+        userinfo=claims.of_scopes(claims.granted_scopes(scope), claims.asked_by_parameter(asked, "userinfo")),
+        id_token=claims.asked_by_parameter(asked, "id_token"),
+        nonce=parameters.get("nonce", ""),
+        auth_time=None if proof.at is None else int(proof.at),
+        amr=proof.amr or None,
+        acr=proof.acr,
+    )

@@ -1,0 +1,182 @@
+"""The keys that sign ID tokens: make, read, rotate, revoke. OpenID Connect Core 1.0 §10.1; RFC 7517, RFC 7638.
+
+The only writer of their rows. A key is published before it signs, for as long as applications keep the published keys,
+and after it signed, for as long as its ID tokens are valid. With SIGNING_KEYS the keys are files, and no row is used.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
+
+from cryptography.hazmat.primitives.serialization import load_der_private_key
+from django.conf import settings
+from django.db import transaction
+from django.db.models import Q
+from django.utils import timezone
+from joserfc.jwk import ECKey, RSAKey
+
+from accounts import audit_trail
+from config.infrastructure import events, sealing
+from config.infrastructure.events import Event
+from config.infrastructure.sql import as_uuid, fetch_all
+from oauth_bridge.key_models import SigningKey
+from oauth_bridge.storage import key_files
+from oauth_bridge.storage.key_files import Key
+
+logger = logging.getLogger(__name__)
+
+PURPOSE = "oauth_bridge signing key"
+ALGORITHMS = ("RS256", "ES256")
+
+# How long applications and caches may keep the published keys.
+PUBLISHED_FOR = timedelta(minutes=5)
+# A new key is published for this long before it signs.
+PUBLISHED_BEFORE = 2 * PUBLISHED_FOR
+# The lifetime of an ID token, and a caller's slow clock.
+PUBLISHED_AFTER = timedelta(hours=1, minutes=10)
+REPLACED_AFTER = timedelta(days=90)
+# An `id_token_hint` may be an expired ID token, so its key is kept to verify it.
+KEPT_FOR = timedelta(days=400)
+
+TABLE = SigningKey._meta.db_table
+# A leak must end at once in every worker, so the current key is read for each signature; only loaded keys are cached.
+SIGNERS = f"""
+    SELECT id, kid, private FROM {TABLE}
+     WHERE algorithm = %(algorithm)s AND revoked_at IS NULL AND private IS NOT NULL AND signs_from <= %(now)s
+       AND (signs_until IS NULL OR signs_until > %(now)s)
+     ORDER BY signs_from DESC
+"""  # noqa: S608 - the name of the table only
+
+
+MOST_LOADED = 8
+_loaded: dict[str, Key] = {}
+
+
+class Signer(NamedTuple):
+    """The key that signs now."""
+
+    kid: str
+    algorithm: str
+    key: Key
+
+
+class UnknownKey(Exception):
+    """There is no such key, or it is a file."""
+
+
+def signer(algorithm: str) -> Signer:
+    """The key that signs now; a new one if there is none. One statement."""
+    if settings.SIGNING_KEYS:
+        return Signer(*key_files.signer(settings.SIGNING_KEYS, algorithm))
+    for row_id, kid, sealed in fetch_all(SIGNERS, algorithm=algorithm, now=timezone.now()):
+        key = _loaded.get(kid) or _load(kid, algorithm, as_uuid(row_id).bytes, bytes(sealed))
+        if key:
+            return Signer(kid, algorithm, key)
+    row, key = _make(algorithm, timezone.now())
+    return Signer(row.kid, algorithm, key)
+
+
+def published() -> list[dict[str, Any]]:
+    """The public keys as JWKs, the newest first. Makes the first key of each algorithm. RFC 7517 §5."""
+    if settings.SIGNING_KEYS:
+        return key_files.published(settings.SIGNING_KEYS)
+    rows = list(_published())
+    missing = set(ALGORITHMS) - {row.algorithm for row in rows}
+    rows += [_make(algorithm, timezone.now())[0] for algorithm in sorted(missing)]
+    return [json.loads(row.public) for row in rows]
+
+
+def verification_key(kid: str) -> tuple[str, Key] | None:
+    """The algorithm and the public half of a key that signs or has signed, however long ago; None if it is revoked."""
+    if settings.SIGNING_KEYS:
+        return key_files.verification_key(settings.SIGNING_KEYS, kid)
+    row = SigningKey.objects.filter(kid=kid, revoked_at=None).first()
+    return (row.algorithm, key_files.public_key(json.loads(row.public))) if row else None
+
+
+# Managing -------------------------------------------------------------------------------------------------------------
+
+
+@transaction.atomic
+def rotate(algorithm: str) -> SigningKey:
+    """A new key, which signs once every application can know it. The older ones sign until then."""
+    signs_from = timezone.now() + PUBLISHED_BEFORE
+    older = SigningKey.objects.filter(algorithm=algorithm, revoked_at=None)
+    older.filter(Q(signs_until=None) | Q(signs_until__gt=signs_from)).update(signs_until=signs_from)
+    row, _key = _make(algorithm, signs_from)
+    return row
+
+
+@transaction.atomic
+def revoke(kid: str) -> SigningKey:
+    """End a key at once: it signs nothing more, is not published, and verifies nothing. Raises UnknownKey."""
+    row = SigningKey.objects.select_for_update().filter(kid=kid).first()
+    if row is None:
+        raise UnknownKey
+    if row.revoked_at is None:
+        row.revoked_at, row.private = timezone.now(), None
+        row.save(update_fields=["revoked_at", "private"])
+        events.write(Event.SIGNING_KEY_REVOKED, kid=kid)
+        audit_trail.write("signing_key_revoked", _subject(row))
+    return row
+
+
+def revoke_all() -> int:
+    """End all keys, because a restored backup has brought revoked ones back. The number of keys."""
+    return SigningKey.objects.filter(revoked_at=None).update(revoked_at=timezone.now(), private=None)
+
+
+def tidy(now: datetime) -> None:
+    """Replace old keys; delete private halves that sign no more, and keys that verify no more. For `purge`."""
+    for algorithm in ALGORITHMS:
+        newest = SigningKey.objects.filter(algorithm=algorithm, revoked_at=None).first()
+        if newest and newest.made_at <= now - REPLACED_AFTER:
+            rotate(algorithm)
+    SigningKey.objects.filter(signs_until__lte=now).update(private=None)
+    forgotten = now - KEPT_FOR
+    SigningKey.objects.filter(Q(signs_until__lte=forgotten) | Q(revoked_at__lte=forgotten)).delete()
+
+
+def _published() -> Any:
+    is_needed = Q(signs_until=None) | Q(signs_until__gt=timezone.now() - PUBLISHED_AFTER)
+    return SigningKey.objects.filter(is_needed, revoked_at=None)
+
+
+def _make(algorithm: str, signs_from: datetime) -> tuple[SigningKey, Key]:
+    """Two workers that make the first key at once make two. Both are published."""
+    key = (
+        RSAKey.generate_key(2048, auto_kid=False)
+        if algorithm == "RS256"
+        else ECKey.generate_key("P-256", auto_kid=False)
+    )
+    row = SigningKey(
+        kid=key.thumbprint(),
+        algorithm=algorithm,
+        public=json.dumps(key_files.public_jwk(key, algorithm)),
+        signs_from=signs_from,
+    )
+    row.private = sealing.seal(PURPOSE, key.as_der(private=True), row.id.bytes)
+    row.save()
+    events.write(Event.SIGNING_KEY_MADE, kid=row.kid, algorithm=algorithm)
+    audit_trail.write("signing_key_made", _subject(row))
+    return row, key
+
+
+def _load(kid: str, algorithm: str, row_id: bytes, sealed: bytes) -> Key | None:
+    content = sealing.unseal(PURPOSE, sealed, row_id)
+    if content is None:
+        logger.error("signing key can't be opened: SECRET_KEY has changed without a fallback", extra={"kid": kid})
+        return None
+    # The key was made here, and AES-GCM shows that it is unchanged. The check of its primes would take 34 ms.
+    native: Any = load_der_private_key(content, None, unsafe_skip_rsa_key_validation=True)
+    if len(_loaded) >= MOST_LOADED:
+        _loaded.clear()
+    _loaded[kid] = key = RSAKey.import_key(native) if algorithm == "RS256" else ECKey.import_key(native)
+    return key
+
+
+def _subject(row: SigningKey) -> audit_trail.Subject:
+    return audit_trail.Subject("signing key", row.kid, row.algorithm)

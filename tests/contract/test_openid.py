@@ -1,0 +1,194 @@
+"""OpenID Connect: discovery, keys, the ID token, user info by scope, consent."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import time
+from typing import Any
+from urllib.parse import quote
+from uuid import uuid4
+
+import jwt
+import pytest
+from django.contrib.auth.models import Group
+
+from oauth_bridge.models import Application, AuthorizationCode
+from oauth_bridge.random_values import digest_of
+from tests.driver import OAuthDriver, Page, error_of
+from tests.factories import PASSWORD, ApplicationFactory, Registered
+
+SCOPE = "openid profile email"
+CLAIMS_OF_THE_SIGN_IN = {"iss", "sub", "aud", "azp", "exp", "iat", "auth_time", "nonce", "at_hash", "acr", "amr"}
+
+
+def signed_in(driver: OAuthDriver, application: Registered, person: Any, **changes: str | None) -> dict[str, Any]:
+    """The answer of the token operation to a request with `openid`."""
+    url = driver.authorization_url(application, **{"scope": SCOPE, "nonce": "n-0S6_WzA2Mj", **changes})
+    callback = driver.authorize(url, person.email, PASSWORD)
+    answer = driver.exchange(application, callback.parameters["code"])
+    assert answer.status_code == 200, answer.text
+    return dict(answer.json())
+
+
+def verified(driver: OAuthDriver, application: Registered, token: str) -> dict[str, Any]:
+    """The claims of an ID token, verified with the published keys as an application does."""
+    keys = jwt.PyJWKSet.from_dict(driver.call("GET", "/oauth/jwks").json())
+    header = jwt.get_unverified_header(token)
+    key = next(key for key in keys.keys if key.key_id == header["kid"])
+    issuer = driver.call("GET", "/.well-known/openid-configuration").json()["issuer"]
+    return dict(jwt.decode(token, key, algorithms=[header["alg"]], audience=application.client_id, issuer=issuer))
+
+
+def test_the_id_token_says_who_signed_in_and_how(driver: OAuthDriver, application: Registered, alice: Any) -> None:
+    answer = signed_in(driver, application, alice)
+    assert set(answer) == {"access_token", "token_type", "expires_in", "id_token", "scope"}
+    assert answer["scope"] == SCOPE
+    claims = verified(driver, application, answer["id_token"])
+    assert set(claims) == CLAIMS_OF_THE_SIGN_IN
+    assert claims["sub"] == str(alice.pk)
+    assert claims["azp"] == application.client_id
+    assert claims["nonce"] == "n-0S6_WzA2Mj"
+    assert claims["exp"] - claims["iat"] == 3600
+    assert abs(time.time() - claims["auth_time"]) < 60
+    assert (claims["acr"], claims["amr"]) == ("1", ["pwd"])
+    half = hashlib.sha256(answer["access_token"].encode()).digest()[:16]
+    assert claims["at_hash"] == base64.urlsafe_b64encode(half).rstrip(b"=").decode()
+
+
+@pytest.mark.parametrize("algorithm", ["RS256", "ES256"])
+def test_an_application_chooses_the_signature(driver: OAuthDriver, alice: Any, algorithm: str) -> None:
+    application = ApplicationFactory(id_token_alg=algorithm)
+    token = signed_in(driver, application, alice)["id_token"]
+    assert jwt.get_unverified_header(token)["alg"] == algorithm
+    assert verified(driver, application, token)["sub"] == str(alice.pk)
+
+
+def test_without_openid_nothing_is_added(driver: OAuthDriver, application: Registered, alice: Any) -> None:
+    url = driver.authorization_url(application, scope="profile email groups", nonce="n", claims="{", request="x")
+    callback = driver.authorize(url, alice.email, PASSWORD)
+    assert set(callback.parameters) == {"code", "state"}
+    answer = driver.exchange(application, callback.parameters["code"]).json()
+    assert set(answer) == {"access_token", "token_type", "expires_in"}
+    assert set(driver.userinfo(answer["access_token"]).json()) == {"sub", "nickname", "email", "avatar"}
+    assert AuthorizationCode.objects.get(digest=digest_of(callback.parameters["code"])).openid is None
+
+
+def test_the_callback_names_the_issuer_in_success_and_error(
+    driver: OAuthDriver, application: Registered, alice: Any
+) -> None:
+    url = driver.authorization_url(application, scope="openid")
+    assert driver.authorize(url, alice.email, PASSWORD).raw("iss") == quote(driver.base_url, safe="")
+    refused = driver.authorize(driver.authorization_url(application, scope="openid"), alice.email, PASSWORD, "refuse")
+    assert refused.parameters["error"] == "access_denied"
+    assert refused.parameters["iss"] == driver.base_url
+
+
+@pytest.mark.parametrize(
+    ("scope", "names"),
+    [
+        ("openid", {"sub"}),
+        ("openid email", {"sub", "email", "email_verified"}),
+        ("email openid email nonsense", {"sub", "email", "email_verified"}),
+        ("openid profile", {"sub", "name", "nickname", "preferred_username", "picture", "avatar"}),
+    ],
+)
+def test_user_info_answers_what_the_scopes_ask_for(
+    driver: OAuthDriver, application: Registered, alice: Any, scope: str, names: set[str]
+) -> None:
+    profile = driver.userinfo(signed_in(driver, application, alice, scope=scope)["access_token"]).json()
+    assert set(profile) == names
+    assert profile["sub"] == str(alice.pk)
+    assert profile.get("email_verified", True) is True
+    assert profile.get("name", alice.nickname) == alice.nickname
+
+
+def test_the_parameter_claims_asks_for_single_ones(driver: OAuthDriver, application: Registered, alice: Any) -> None:
+    asked = {"userinfo": {"nickname": None, "unknown": {"essential": True}}, "id_token": {"email": {"essential": True}}}
+    answer = signed_in(driver, application, alice, scope="openid", claims=json.dumps(asked))
+    assert set(driver.userinfo(answer["access_token"]).json()) == {"sub", "nickname"}
+    assert verified(driver, application, answer["id_token"])["email"] == alice.email
+
+
+@pytest.mark.parametrize(
+    ("parameter", "value", "error"),
+    [
+        ("request", "e30.e30.", "request_not_supported"),
+        ("request_uri", "https://app.example/request", "request_uri_not_supported"),
+        ("response_mode", "fragment", "invalid_request"),
+        ("nonce", "n" * 513, "invalid_request"),
+        ("claims", "{", "invalid_request"),
+        ("claims", "[]", "invalid_request"),
+        ("claims", '{"userinfo": 3}', "invalid_request"),
+        ("claims", "[" * 2000, "invalid_request"),
+        ("claims", json.dumps({"userinfo": {"n" * 2000: None}}), "invalid_request"),
+    ],
+)
+def test_what_is_not_supported_is_told_at_the_callback(
+    driver: OAuthDriver, application: Registered, parameter: str, value: str, error: str
+) -> None:
+    answer = driver.open(driver.authorization_url(application, scope="openid", **{parameter: value}))
+    callback = driver.callback(answer)
+    assert callback.parameters["error"] == error
+    assert callback.parameters["iss"] == driver.base_url
+
+
+def test_the_consent_page_shows_what_is_sent_and_nothing_else(
+    driver: OAuthDriver, application: Registered, alice: Any
+) -> None:
+    page = Page(driver.consent_page(application, alice.email, PASSWORD, scope="openid email"))
+    assert "E-mail address" in page.text
+    assert "User ID" in page.text
+    assert "Nickname" not in page.text
+
+
+def test_a_remembered_consent_covers_what_was_agreed_to(
+    driver: OAuthDriver, application: Registered, alice: Any
+) -> None:
+    driver.signed_in(alice.email, PASSWORD)
+    driver.authorize(driver.authorization_url(application, scope="openid email"), "", "", remember=True)
+    again = driver.open(driver.authorization_url(application, scope="openid email"))
+    assert "code" in driver.callback(again).parameters
+    assert Page(driver.open(driver.authorization_url(application, scope=SCOPE))).consent
+    assert Page(driver.open(driver.authorization_url(application))).consent
+
+
+def test_both_addresses_announce_the_same_to_every_origin(driver: OAuthDriver) -> None:
+    answers = [
+        driver.call("GET", f"/.well-known/{name}", headers={"Origin": "https://app.example"})
+        for name in ("openid-configuration", "oauth-authorization-server")
+    ]
+    assert answers[0].json() == answers[1].json()
+    for answer in answers:
+        assert answer.headers["Access-Control-Allow-Origin"] == "*"
+        assert answer.headers["Cache-Control"] == "public, max-age=300"
+        assert "X-Reference" not in answer.headers
+    announced = answers[0].json()
+    assert announced["issuer"] == driver.base_url
+    assert announced["authorization_endpoint"] == f"{driver.auth_url}/oauth/authorize"
+    for name in ("token", "userinfo"):
+        assert announced[f"{name}_endpoint"] == f"{driver.base_url}/oauth/{name}"
+    assert driver.call("GET", announced["jwks_uri"].removeprefix(driver.base_url)).status_code == 200
+
+
+def test_published_keys_have_no_private_half(driver: OAuthDriver) -> None:
+    keys = driver.call("GET", "/oauth/jwks").json()["keys"]
+    assert sorted(key["alg"] for key in keys) == ["ES256", "RS256"]
+    for key in keys:
+        assert set(key) <= {"kty", "kid", "alg", "use", "n", "e", "crv", "x", "y"}
+
+
+def test_a_path_below_the_configuration_names_the_right_one(driver: OAuthDriver) -> None:
+    sentence = error_of(driver.call("GET", "/.well-known/openid-configuration/tenant"), 404, "not_found")
+    assert f"{driver.base_url}/.well-known/openid-configuration" in sentence
+
+
+def test_groups_are_those_that_the_application_names(driver: OAuthDriver, alice: Any) -> None:
+    readers, others = (Group.objects.create(name=f"{name} {uuid4().hex[:8]}") for name in ("Readers", "Others"))
+    alice.groups.set([readers, others])
+    application = ApplicationFactory()
+    row = Application.objects.get(client_id=application.client_id)
+    row.groups.set([readers])
+    answer = signed_in(driver, application, alice, scope="openid groups")
+    assert driver.userinfo(answer["access_token"]).json()["groups"] == [readers.name]

@@ -1,0 +1,187 @@
+"""Signing keys: made by first use, published before and after they sign, ended at once. OpenID Connect Core §10.1."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.conf import settings as live_settings
+from django.core.exceptions import ImproperlyConfigured
+from django.core.management import CommandError, call_command
+from django.utils import timezone
+from joserfc.jwk import ECKey, RSAKey
+
+from config.infrastructure import sealing
+from oauth_bridge.key_models import SigningKey
+from oauth_bridge.maintenance import restoring
+from oauth_bridge.storage import signing_keys
+from oauth_bridge.storage.signing_keys import PUBLISHED_AFTER, PUBLISHED_BEFORE
+
+pytestmark = pytest.mark.django_db
+
+
+def published() -> set[str]:
+    return {jwk["kid"] for jwk in signing_keys.published()}
+
+
+def signing() -> str:
+    return signing_keys.signer("ES256").kid
+
+
+def command(*arguments: str) -> Any:
+    out = StringIO()
+    call_command("signing-key", *arguments, "--json", stdout=out)
+    return json.loads(out.getvalue())
+
+
+def test_the_first_use_makes_a_key_that_signs_at_once() -> None:
+    assert signing_keys.signer("RS256").key.is_private
+    assert SigningKey.objects.count() == 1
+    assert signing_keys.signer("RS256").kid == SigningKey.objects.get().kid
+
+
+def test_the_kid_is_the_thumbprint() -> None:
+    signer = signing_keys.signer("ES256")
+    assert signer.kid == signer.key.thumbprint()
+
+
+def test_the_private_half_is_not_stored_in_the_clear() -> None:
+    signer = signing_keys.signer("ES256")
+    row = SigningKey.objects.get()
+    assert signer.key.as_der(private=True) not in bytes(row.private or b"")
+    assert "d" not in json.loads(row.public)
+
+
+def test_a_new_key_is_published_before_it_signs_and_the_old_one_after(time_machine: Any) -> None:
+    now = timezone.now()
+    time_machine.move_to(now, tick=False)
+    old = signing()
+    new = command("rotate", "--algorithm", "ES256")[0]["kid"]
+    assert {old, new} <= published()
+    assert signing() == old
+    time_machine.move_to(now + PUBLISHED_BEFORE, tick=False)
+    assert signing() == new
+    assert old in published()
+    time_machine.move_to(now + PUBLISHED_BEFORE + PUBLISHED_AFTER, tick=False)
+    assert old not in published()
+    found = signing_keys.verification_key(old)
+    assert found
+    assert found[0] == "ES256"
+
+
+def test_a_revoked_key_ends_at_once_and_another_signs() -> None:
+    old = signing()
+    command("revoke", old)
+    assert signing() != old
+    assert old not in published()
+    assert signing_keys.verification_key(old) is None
+    assert SigningKey.objects.get(kid=old).private is None
+
+
+def test_a_revoked_new_key_leaves_the_service_able_to_sign(time_machine: Any) -> None:
+    now = timezone.now()
+    time_machine.move_to(now, tick=False)
+    signing()
+    new = command("rotate", "--algorithm", "ES256")[0]["kid"]
+    command("revoke", new)
+    time_machine.move_to(now + PUBLISHED_BEFORE, tick=False)
+    assert signing() in published()
+
+
+def test_an_unknown_key_can_not_be_revoked() -> None:
+    with pytest.raises(CommandError, match="There is no key x"):
+        call_command("signing-key", "revoke", "x")
+
+
+def test_the_purge_replaces_old_keys_and_deletes_private_halves(time_machine: Any) -> None:
+    now = timezone.now()
+    old = signing()
+    later = now + signing_keys.REPLACED_AFTER + timedelta(minutes=1)
+    time_machine.move_to(later, tick=False)
+    signing_keys.tidy(timezone.now())
+    assert SigningKey.objects.filter(algorithm="ES256").count() == 2
+    time_machine.move_to(later + PUBLISHED_BEFORE, tick=False)
+    signing_keys.tidy(timezone.now())
+    assert SigningKey.objects.get(kid=old).private is None
+    assert signing() != old
+    time_machine.move_to(later + PUBLISHED_BEFORE + signing_keys.KEPT_FOR, tick=False)
+    signing_keys.tidy(timezone.now())
+    assert not SigningKey.objects.filter(kid=old).exists()
+
+
+def test_a_restored_backup_brings_no_key_back() -> None:
+    old = signing()
+    assert restoring.end_credentials_and_report().ended["signing_keys"] == 1
+    assert old not in published()
+
+
+def test_a_key_of_another_secret_key_is_left_and_a_new_one_signs(settings: Any) -> None:
+    old = signing()
+    signing_keys._loaded.clear()
+    settings.SECRET_KEY, settings.SECRET_KEY_FALLBACKS = "x" * 60, []
+    new = signing()
+    assert new != old
+    assert old in published()
+
+
+def test_a_fallback_opens_a_key_and_reseal_seals_it_anew(settings: Any) -> None:
+    old = signing()
+    signing_keys._loaded.clear()
+    settings.SECRET_KEY, settings.SECRET_KEY_FALLBACKS = "x" * 60, [live_settings.SECRET_KEY]
+    assert signing() == old
+    out = StringIO()
+    call_command("reseal", stdout=out)
+    assert "Signing keys: 1 sealed anew" in out.getvalue()
+    row = SigningKey.objects.get()
+    assert sealing.is_under_first_key(signing_keys.PURPOSE, bytes(row.private or b""), row.id.bytes)
+
+
+# Files ----------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def folder(settings: Any, tmp_path: Path) -> Path:
+    settings.SIGNING_KEYS = tmp_path
+    return tmp_path
+
+
+def write(folder: Path, name: str, key: RSAKey | ECKey) -> str:
+    (folder / name).write_bytes(key.as_pem(private=True))
+    return key.thumbprint()
+
+
+def test_of_the_files_all_are_published_and_the_first_by_name_signs(folder: Path) -> None:
+    first = write(folder, "2026.pem", ECKey.generate_key("P-256"))
+    second = write(folder, "2027.pem", ECKey.generate_key("P-256"))
+    rsa = write(folder, "rsa.pem", RSAKey.generate_key(2048))
+    assert published() == {first, second, rsa}
+    assert signing() == first
+    (folder / "2026.pem").unlink()
+    assert signing() == second
+    assert first not in published()
+    assert not SigningKey.objects.exists()
+
+
+@pytest.mark.parametrize("content", [b"", b"nonsense", ECKey.generate_key("P-384").as_pem(private=True)], ids=len)
+def test_a_file_that_is_no_key_is_named(folder: Path, content: bytes) -> None:
+    (folder / "bad.pem").write_bytes(content)
+    with pytest.raises(ImproperlyConfigured, match=r"bad\.pem is no"):
+        published()
+
+
+def test_a_public_half_or_a_missing_algorithm_is_refused(folder: Path) -> None:
+    (folder / "public.pem").write_bytes(ECKey.generate_key("P-256").as_pem(private=False))
+    with pytest.raises(ImproperlyConfigured, match=r"public\.pem is no"):
+        published()
+    (folder / "public.pem").unlink()
+    with pytest.raises(ImproperlyConfigured, match="no key for ES256"):
+        signing()
+
+
+def test_files_are_not_managed_by_the_command(folder: Path) -> None:
+    with pytest.raises(CommandError, match="The keys are files"):
+        call_command("signing-key", "rotate")
