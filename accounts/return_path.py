@@ -26,6 +26,7 @@ from django.utils.http import MAX_URL_REDIRECT_LENGTH, url_has_allowed_host_and_
 from config.infrastructure.graphemes import first_grapheme
 
 CAPTION_FIELD_NAME = "for"
+LOGIN_FIELD_NAME = "login"
 CAPTION_AGE_SECONDS = 24 * 3600
 SESSION_KEY = "return"
 AFTER_FACTOR_KEY = "after_factor"  # session key of the page that asked the person to set up a second factor
@@ -98,9 +99,13 @@ def form_field(request: HttpRequest) -> dict[str, Any]:
     }
 
 
-def sign_in_url(return_to: str, *, name: str = "", host: str = "", logo: str = "") -> str:
-    """The sign-in page's URL: it continues at `return_to` and, given a name, shows "to continue to NAME"."""
-    return _address("account_login", return_to, _signed_caption(return_to, name, host, logo))
+def sign_in_url(return_to: str, *, name: str = "", host: str = "", logo: str = "", login: str = "") -> str:
+    """The sign-in page's URL: it continues at `return_to` and, given a name, shows "to continue to NAME".
+
+    `login` fills the field of the address.
+    """
+    url = _address("account_login", return_to, _signed_caption(return_to, name, host, logo))
+    return f"{url}&{urlencode({LOGIN_FIELD_NAME: login})}" if login else url
 
 
 def switch_account_url(return_to: str, *, name: str = "", host: str = "", logo: str = "") -> str:

@@ -108,6 +108,32 @@ class OAuthFault(Fault):
     )
     RESPONSE_MODE = (400, "invalid_request", "The response_mode is not supported.", "Send query, or leave it out.")
     NONCE_TOO_LONG = (400, "invalid_request", "The nonce is longer than 512 characters.", "Send a shorter one.")
+    PROMPT_NONE = (400, "invalid_request", "The prompt none stands beside another value.", "Send it alone.")
+    MAX_AGE = (400, "invalid_request", "The max_age is no number of seconds.", "Send digits only, or leave it out.")
+    HINT = (
+        400,
+        "invalid_request",
+        "The id_token_hint is no ID token that this service issued to this application.",
+        "Send the one of the latest sign-in, or leave it out.",
+    )
+    LOGIN_REQUIRED = (
+        403,
+        "login_required",
+        "The person must sign in, and prompt=none allows no page.",
+        "Send the request again without it.",
+    )
+    CONSENT_REQUIRED = (
+        403,
+        "consent_required",
+        "The person must agree first, and prompt=none allows no page.",
+        "Send the request again without it.",
+    )
+    INTERACTION_REQUIRED = (
+        403,
+        "interaction_required",
+        "The person must see a page first, and prompt=none allows none.",
+        "Send the request again without it.",
+    )
     CLAIMS_MALFORMED = (
         400,
         "invalid_request",
@@ -250,6 +276,12 @@ class OAuthFault(Fault):
         "invalid_token",
         "No access token was sent.",
         "Send it in the Authorization header as Bearer followed by the token.",
+    )
+    TWO_TOKENS = (
+        400,
+        "invalid_request",
+        "An access token was sent in the Authorization header and another one in the body.",
+        "Send it once, in the header.",
     )
     TOKEN_SCHEME = (
         401,

@@ -23,11 +23,17 @@ from config.infrastructure.events import Event
 from config.infrastructure.translation import TranslatableText
 from oauth_bridge import application_mails, responses, throttling
 from oauth_bridge.backend import VerifiedRequest
-from oauth_bridge.consent import pages, remembered
+from oauth_bridge.consent import interaction, pages, remembered
 from oauth_bridge.consent.request import FIELD_NAME, PendingRequest
 from oauth_bridge.errors import OAuthFault
 from oauth_bridge.models import Application
-from oauth_bridge.protocol import authorization_header, authorization_request, openid_request, userinfo
+from oauth_bridge.protocol import (
+    authorization_header,
+    authorization_request,
+    openid_request,
+    parameter_parsing,
+    userinfo,
+)
 from oauth_bridge.storage import activity_counts, admission, codes
 
 if TYPE_CHECKING:
@@ -135,6 +141,11 @@ class AuthorizeView(BaseAuthorizationView):
         return openid_request.facts(self.pending.parameters)
 
     @property
+    def asked(self) -> openid_request.Asked:
+        """What the request asks of the person."""
+        return openid_request.Asked.of(self.pending.parameters)
+
+    @property
     def person(self) -> User:
         return cast("User", self.request.user)
 
@@ -142,17 +153,23 @@ class AuthorizeView(BaseAuthorizationView):
         """Redirect to the sign-in page. A post is handled by `post`, because a refusal needs no sign-in."""
         if self.request.method == "POST":
             return self.post(self.request)
+        if self.asked.is_silent:
+            return self._refuse(OAuthFault.LOGIN_REQUIRED)
         return HttpResponseRedirect(pages.sign_in_url(self.pending, self.application))
 
     def get(self, request: HttpRequest) -> HttpResponse:
+        if self.asked.is_silent:
+            return self._answer_silently()
         query = self.credentials.query
         if not admission.is_admitted(self.person, self.application):
             return self._turn_away()
         if self.person.email_verified_at is None:
             self._report(OAuthFault.NO_VERIFIED_EMAIL)
             return pages.address_not_confirmed(request, self.application, self.pending)
+        if answer := self._ask_for_proof():
+            return answer
         is_our_link = bool(query.text(FIELD_NAME))
-        must_ask = bool(query.text(pages.NOTICE))
+        must_ask = bool(query.text(pages.NOTICE) or self.asked.prompts & {"consent", "select_account"})
         if not must_ask and not remembered.is_asked(self.person, self.application, self.facts):
             # A pending request in the query may come from a form of this service, such as the sign-in. Browsers apply
             # that form's CSP form-action to every redirect after it, so a page with a link replaces the redirect.
@@ -161,7 +178,7 @@ class AuthorizeView(BaseAuthorizationView):
             # Each attempt has an address of its own, so Back and a reload show what became of it, not a new attempt.
             return HttpResponseRedirect(address)
         codes.refuse_redeemed(UUID(self.pending.attempt), self.person.pk)
-        return pages.consent(request, self.application, self.pending, notice=must_ask)
+        return pages.consent(request, self.application, self.pending, notice=bool(query.text(pages.NOTICE)))
 
     def post(self, request: HttpRequest) -> HttpResponse:
         """The answer of a consent page. "Allow" counts only from the person and the browser session of the page."""
@@ -175,7 +192,8 @@ class AuthorizeView(BaseAuthorizationView):
             return pages.ask_again(self.pending)
         if not admission.is_admitted(self.person, self.application):
             return self._turn_away()
-        if decision != "allow" or self.person.email_verified_at is None:
+        needs_more = self.person.email_verified_at is None or interaction.need(request, self.pending)
+        if decision != "allow" or needs_more:
             return HttpResponseRedirect(pages.authorize_path(self.pending), status=303)
         answer = self._lead_back(allow=True)
         events.write(Event.CONSENT_GIVEN, client_id=self.application.client_id, person=self.person.pk)
@@ -185,6 +203,29 @@ class AuthorizeView(BaseAuthorizationView):
         else:
             remembered.record(self.person, self.application, self.facts)
         return answer
+
+    def _answer_silently(self) -> HttpResponse:
+        """The answer to `prompt=none`: a code, or why a page is needed. OpenID Connect Core 1.0 §3.1.2.6."""
+        if interaction.need(self.request, self.pending):
+            return self._refuse(OAuthFault.LOGIN_REQUIRED)
+        if not admission.is_admitted(self.person, self.application) or self.person.email_verified_at is None:
+            return self._refuse(OAuthFault.INTERACTION_REQUIRED)
+        if remembered.is_asked(self.person, self.application, self.facts):
+            return self._refuse(OAuthFault.CONSENT_REQUIRED)
+        return self._lead_back(allow=True)
+
+    def _refuse(self, fault: OAuthFault) -> HttpResponse:
+        return responses.redirect_to_callback(self.request, self.pending.callback.error_url(self._error(fault)))
+
+    def _ask_for_proof(self) -> HttpResponse | None:
+        """The page that asks for what the request needs of the person; None: nothing is missing."""
+        need = interaction.need(self.request, self.pending)
+        if need is None:
+            return None
+        if need is interaction.Need.OTHER_ACCOUNT:
+            url = self.pending.callback.error_url(self._error(OAuthFault.LOGIN_REQUIRED))
+            return pages.other_account(self.request, self.application, self.pending, url)
+        return HttpResponseRedirect(interaction.proof_url(self.request, need, pages.authorize_path(self.pending)))
 
     def _turn_away(self) -> HttpResponse:
         """The page for a person who may not use the application. A code from before is deleted. D23.
@@ -232,6 +273,9 @@ class UserinfoView(ScopedProtectedResourceView):
             activity_counts.note_profile_read(bearer.attempt, bearer.user.pk, bearer.client_id, request.received_at)  # type: ignore[attr-defined]
         return JsonResponse(claims, json_dumps_params={"ensure_ascii": False})
 
+    def post(self, request: HttpRequest) -> HttpResponse:
+        return self.get(request)
+
 
 def challenge_client(request: HttpRequest, error: RequestError) -> None:
     error.headers.update(NO_STORE)
@@ -242,9 +286,24 @@ def challenge_bearer(request: HttpRequest, error: RequestError) -> None:
     authorization_header.challenge_bearer(error)
 
 
-authorize = operation(csrf_protect(AuthorizeView.as_view()), "GET", "HEAD", "POST")
+_authorize = csrf_protect(AuthorizeView.as_view())
+
+
+def request_or_answer(request: HttpRequest) -> HttpResponseBase:
+    """The view of authorize; for an authorization request that an application posts, the same as a link.
+
+    Its parameters move into the query (OpenID Connect Core 1.0 §3.1.2.1): browsers send no cookies with such a post,
+    so everybody would look signed out. Everything else that is posted answers a page of ours.
+    Raises RequestError: the request is too long for a URL.
+    """
+    if query := parameter_parsing.posted_request(request, unless=FIELD_NAME):
+        return HttpResponseRedirect(f"{request.path}?{query}", status=303)
+    return _authorize(request)
+
+
+authorize = operation(request_or_answer, "GET", "HEAD", "POST")
 token = operation(TokenView.as_view(), "POST", challenge=challenge_client)
-user_info = operation(UserinfoView.as_view(), "GET", "HEAD", challenge=challenge_bearer)
+user_info = operation(UserinfoView.as_view(), "GET", "HEAD", "POST", challenge=challenge_bearer)
 
 
 @csrf_exempt

@@ -54,10 +54,18 @@ def fresh_sign_in_required(view: View) -> View:
 
 def ask_for_proof(request: HttpRequest) -> HttpResponseBase:
     """Lead to the page that asks for the proof and then continues at the page of the request."""
+    return redirect(proof_url(request, request.path))
+
+
+def proof_url(request: HttpRequest, return_to: str) -> str:
+    """The page that asks for the proof and then continues at `return_to`."""
     if not _can_prove(request):
-        return redirect("account_reset_password")
-    query = urlencode({REDIRECT_FIELD_NAME: request.path})
-    return redirect(f"{reverse('account_reauthenticate')}?{query}")
+        return reverse("account_reset_password")
+    return url_of(reverse("account_reauthenticate"), return_to)
+
+
+def url_of(page: str, return_to: str) -> str:
+    return f"{page}?{urlencode({REDIRECT_FIELD_NAME: return_to})}"
 
 
 def _can_prove(request: HttpRequest) -> bool:

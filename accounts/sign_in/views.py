@@ -15,7 +15,7 @@ from django.views.decorators.http import require_POST
 from accounts import return_path
 from accounts.account_page import person_context
 from accounts.factors import passkeys
-from accounts.models import User, normalise_email
+from accounts.models import EMAIL_MAX_LENGTH, User, normalise_email
 from accounts.retry_later import RetryLaterMixin
 from accounts.sessions import last_account
 from accounts.sessions.store import SessionStore
@@ -37,13 +37,18 @@ class SignInView(return_path.StepMixin, RetryLaterMixin, library.LoginView):
     def _offer(self, context: dict[str, Any]) -> dict[str, Any]:
         """The account that signed in last with this browser, unless another address was typed."""
         person = last_account.offered(self.request)
-        if person is None or normalise_email(self.request.POST.get("login", person.email)) != person.email:
+        if person is None or normalise_email(self._login() or person.email) != person.email:
             return {}
         context["form"].offer(person.email)
         return {"offered": person_context(person)}
 
     def get_initial(self) -> dict[str, Any]:
-        return {"login": self.request.POST.get("login", "")}
+        return {"login": self._login()}
+
+    def _login(self) -> str:
+        """What was typed or, before that, what the application suggests."""
+        suggested = self.request.GET.get(return_path.LOGIN_FIELD_NAME, "")
+        return str(self.request.POST.get("login", suggested[:EMAIL_MAX_LENGTH]))
 
     def form_valid(self, form: SignInForm) -> HttpResponse:
         # A step after the password, such as the code from the mail, may lose `next`.

@@ -50,7 +50,8 @@ def ask_again(pending: PendingRequest) -> HttpResponse:
 
 def sign_in_url(pending: PendingRequest, application: Application) -> str:
     """The sign-in page that names the application and then continues the request."""
-    return return_path.sign_in_url(authorize_path(pending), **_sign_in_caption(application))
+    login = pending.parameters.get("login_hint", "")
+    return return_path.sign_in_url(authorize_path(pending), login=login, **_sign_in_caption(application))
 
 
 def switch_account_url(pending: PendingRequest, application: Application) -> str:
@@ -205,6 +206,22 @@ def not_admitted(request: HttpRequest, application: Application, pending: Pendin
         "language_next": authorize_path(pending),
     }
     return render(request, "oauth_bridge/not_admitted.html", context, status=403)
+
+
+def other_account(request: HttpRequest, application: Application, pending: PendingRequest, url: str) -> HttpResponse:
+    """The page for a person who is signed in with another account than the application expects.
+
+    It leads to a sign-in, or to `url`, the callback with the error.
+    """
+    context = {
+        "application": application.caption,
+        "person": person_context(cast("User", request.user)),
+        "url": url,
+        "switch_account_url": switch_account_url(pending, application),
+        "switch_next": authorize_path(pending),
+        "language_next": authorize_path(pending),
+    }
+    return render(request, "oauth_bridge/other_account.html", context)
 
 
 def _sign_in_caption(application: Application) -> dict[str, str]:

@@ -92,6 +92,11 @@ class PendingRequest(AuthorizationRequest):
         return is_fresh and constant_time_compare(sent, digest)
 
     @property
+    def asked_at(self) -> float:
+        """When the application's link was opened, as a Unix time in seconds: `new_attempt` has it in milliseconds."""
+        return (UUID(self.attempt).int >> 80) / 1000
+
+    @property
     def person_id(self) -> UUID | None:
         """The person of the consent page; None elsewhere, and on a page of release 0.1.0 or earlier."""
         person, _space, digest = self.bound_to.partition(" ")

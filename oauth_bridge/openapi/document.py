@@ -12,7 +12,7 @@ from django.views.decorators.cache import cache_control
 from django.views.decorators.http import conditional_page, require_safe
 
 from config.infrastructure import paths
-from config.infrastructure.errors import SiteFault
+from config.infrastructure.errors import Fault, SiteFault
 from oauth_bridge.errors import OAuthFault
 from oauth_bridge.openapi import parts
 from oauth_bridge.openapi.parts import Json
@@ -55,6 +55,12 @@ CALLBACK = (
     OAuthFault.RESPONSE_MODE,
     OAuthFault.NONCE_TOO_LONG,
     OAuthFault.CLAIMS_MALFORMED,
+    OAuthFault.PROMPT_NONE,
+    OAuthFault.MAX_AGE,
+    OAuthFault.HINT,
+    OAuthFault.LOGIN_REQUIRED,
+    OAuthFault.CONSENT_REQUIRED,
+    OAuthFault.INTERACTION_REQUIRED,
 )
 PUBLISHED = {
     paths.OPENID_CONFIGURATION: (
@@ -124,7 +130,10 @@ def document() -> Json:
                 "post": _consent(),
             },
             paths.TOKEN: {"post": parts.for_every_origin(_token())},
-            paths.USERINFO: {"get": parts.for_every_origin(_userinfo())},
+            paths.USERINFO: {
+                "get": parts.for_every_origin(_userinfo("userinfo", USERINFO)),
+                "post": parts.for_every_origin(_userinfo("userinfoByPost", (*FORM, OAuthFault.TWO_TOKENS, *USERINFO))),
+            },
             **{path: {"get": _published(name, summary)} for path, (name, summary) in PUBLISHED.items()},
         },
         "components": {"schemas": parts.SCHEMAS, "securitySchemes": parts.security_schemes()},
@@ -174,6 +183,24 @@ def _authorize() -> Json:
             parts.query("nonce", "With `openid`: it comes back in the ID token.", {"type": "string", "maxLength": 512}),
             parts.query(
                 "claims", "With `openid`: single claims, as OpenID Connect Core 5.5 has it.", {"type": "string"}
+            ),
+            parts.query(
+                "prompt",
+                "With `openid`: `none` shows no page, `login` asks for a fresh sign-in, `consent` and `select_account` "
+                "for consent.",
+                {"type": "string"},
+            ),
+            parts.query(
+                "max_age",
+                "With `openid`: how many seconds ago the person may have signed in.",
+                {"type": "string", "pattern": "^[0-9]{0,9}$"},
+            ),
+            parts.query(
+                "id_token_hint", "With `openid`: an ID token of the person who is expected.", {"type": "string"}
+            ),
+            parts.query("login_hint", "With `openid`: fills the field of the sign-in page.", {"type": "string"}),
+            parts.query(
+                "acr_values", "With `openid`: `2` first asks for the second factor of who has one.", {"type": "string"}
             ),
         ],
         "responses": {
@@ -254,14 +281,14 @@ def _published(name: str, summary: str) -> Json:
     )
 
 
-def _userinfo() -> Json:
+def _userinfo(name: str, faults: tuple[Fault, ...]) -> Json:
     return {
-        "operationId": "userinfo",
+        "operationId": name,
         "summary": "Who the person is that the access token stands for.",
         "security": [{"bearer": []}, {"signIn": [PROFILE_SCOPE]}],
         "responses": {
             **parts.failures(
-                USERINFO, allow="GET, HEAD", challenge="Names the error when a token was sent. RFC 6750 §3."
+                faults, allow="GET, HEAD, POST", challenge="Names the error when a token was sent. RFC 6750 §3."
             ),
             "200": parts.json(
                 "The profile; for a request with the scope `openid`, the claims that it asked for.",

@@ -14,6 +14,7 @@ from django.http import HttpRequest
 
 from config.infrastructure.errors import RequestError
 from oauth_bridge.errors import OAuthFault
+from oauth_bridge.protocol import parameter_parsing
 from oauth_bridge.protocol.parameter_parsing import refuse_padding
 
 # A longer or other first word may be a credential, which is never repeated.
@@ -75,13 +76,19 @@ def _scheme_of(header: str) -> str:
 
 
 def bearer_token(request: HttpRequest) -> str:
-    """The token of the `Authorization` header; nothing else is looked at (D17).
+    """The token of the `Authorization` header or, without one, of a form body (RFC 6750 §2.2). Never of the URL (D17).
 
-    Raises RequestError: the header is missing, has another scheme, or its token is malformed.
+    Raises RequestError: there is none, or two, the header has another scheme, or the token is malformed.
     """
     header = request.META.get("HTTP_AUTHORIZATION", "").strip()
     scheme, _, value = header.partition(" ")
-    if not header:
+    has_form = request.method == "POST" and request.META.get("CONTENT_LENGTH") not in (None, "", "0")
+    form = parameter_parsing.of_form(request) if has_form else {}
+    if "access_token" in form:
+        if header:
+            raise RequestError(OAuthFault.TWO_TOKENS)
+        scheme, value = "bearer", form["access_token"]
+    elif not header:
         raise RequestError(OAuthFault.TOKEN_MISSING)
     if scheme.lower() != "bearer":
         raise RequestError(OAuthFault.TOKEN_SCHEME, scheme=_scheme_of(header))

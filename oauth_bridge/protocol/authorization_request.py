@@ -17,7 +17,7 @@ from config.infrastructure.translation import TranslatableText
 from oauth_bridge import redirect_uri_registration
 from oauth_bridge.errors import OAuthFault, UnverifiedRequest
 from oauth_bridge.models import Application
-from oauth_bridge.protocol import claims, openid_request
+from oauth_bridge.protocol import claims, id_token, openid_request
 from oauth_bridge.protocol.parameter_parsing import Parameters
 from oauth_bridge.redirect_uri_differences import likely_differences
 from oauth_bridge.responses import Callback
@@ -57,6 +57,8 @@ class AuthorizationRequest:
         names = NAMES + openid_request.NAMES if claims.is_openid(query.text("scope")) else NAMES
         sent = {name: query.text(name)[: redirect_uri_registration.MAX_LENGTH + 1] for name in names}
         parameters = {name: value for name, value in sent.items() if value}
+        if hint := parameters.pop("id_token_hint", ""):
+            parameters[openid_request.HINT] = id_token.hinted(hint)  # the token itself is a credential
         return cls(parameters, query.percent_encoded("state"), repeated[0] if repeated else "")
 
     @property

@@ -51,6 +51,7 @@ def document() -> dict[str, Any]:
         "claims_parameter_supported": True,
         "request_parameter_supported": False,
         "request_uri_parameter_supported": False,  # absent means true
+        "prompt_values_supported": ["none", "login", "consent", "select_account"],
         "ui_locales_supported": [code for code, _name in settings.LANGUAGES],
     }
 

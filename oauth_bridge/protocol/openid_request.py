@@ -6,15 +6,30 @@ Without that scope none of these parameters is read, so nothing changes for plai
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
-from accounts.sign_in.proofs import Proof
+from accounts.sign_in.proofs import TWO_FACTORS, Proof
 from oauth_bridge.errors import OAuthFault
 from oauth_bridge.protocol import claims
 
-NAMES = ("nonce", "claims", "response_mode", "request", "request_uri")
+NAMES = (
+    "nonce",
+    "claims",
+    "response_mode",
+    "request",
+    "request_uri",
+    "prompt",
+    "max_age",
+    "id_token_hint",
+    "login_hint",
+    "acr_values",
+)
+# What `id_token_hint` is replaced with when the link is read: client_id and `sub` of the ID token, or empty.
+HINT = "hint"
 NONCE_MAX_LENGTH = 512
+MAX_AGE = re.compile(r"[0-9]{1,9}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +54,33 @@ class Granted:
         return cls(**json.loads(stored))
 
 
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What the request asks of the person. `max_age` is in seconds; `person_id` is the `sub` of the hint."""
+
+    prompts: frozenset[str] = frozenset()
+    max_age: int | None = None
+    person_id: str = ""
+    wants_two_factors: bool = False
+
+    @classmethod
+    def of(cls, parameters: Mapping[str, str]) -> Asked:
+        """Of parameters without a `fault`. Plain OAuth 2.0 asks nothing."""
+        if not claims.is_openid(parameters.get("scope", "")):
+            return cls()
+        return cls(
+            frozenset(parameters.get("prompt", "").split()),
+            int(parameters["max_age"]) if "max_age" in parameters else None,
+            parameters.get(HINT, "").rpartition(" ")[2],
+            TWO_FACTORS in parameters.get("acr_values", "").split()[:1],
+        )
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether no page may be shown."""
+        return "none" in self.prompts
+
+
 def fault(parameters: Mapping[str, str]) -> OAuthFault | None:
     """What is wrong with the parameters of NAMES; None: nothing, or the request is plain OAuth 2.0."""
     if not claims.is_openid(parameters.get("scope", "")):
@@ -51,6 +93,13 @@ def fault(parameters: Mapping[str, str]) -> OAuthFault | None:
         return OAuthFault.RESPONSE_MODE
     if len(parameters.get("nonce", "")) > NONCE_MAX_LENGTH:
         return OAuthFault.NONCE_TOO_LONG
+    prompts = parameters.get("prompt", "").split()
+    if "none" in prompts and len(prompts) > 1:
+        return OAuthFault.PROMPT_NONE
+    if not MAX_AGE.fullmatch(parameters.get("max_age", "0")):
+        return OAuthFault.MAX_AGE
+    if HINT in parameters and parameters[HINT].partition(" ")[0] != parameters["client_id"]:
+        return OAuthFault.HINT
     try:
         claims.asked_by_parameter(parameters.get("claims", ""), "userinfo")
         claims.asked_by_parameter(parameters.get("claims", ""), "id_token")

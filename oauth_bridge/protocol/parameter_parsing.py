@@ -13,6 +13,7 @@ from config.infrastructure.translation import TranslatableText
 from oauth_bridge.errors import OAuthFault
 
 BODY_LIMIT_BYTES = 64 * 1024
+POSTED_LIMIT_BYTES = 12 * 1024
 # More than the limit is read: on a persistent connection, the rest of a body would be taken for the next request.
 READ_BYTES = 1024 * 1024
 # A longer name is not quoted in a sentence: it may be a credential that was sent as a name.
@@ -67,6 +68,14 @@ class Parameters:
         return {name: text for name, text in texts.items() if text}
 
 
+def _media_type(request: HttpRequest) -> str:
+    return str(request.META.get("CONTENT_TYPE", "")).partition(";")[0].strip().lower()
+
+
+def _is_form(request: HttpRequest) -> bool:
+    return _media_type(request) == "application/x-www-form-urlencoded"
+
+
 def refuse_padding(name: str, value: str) -> None:
     """Raises RequestError: the value begins or ends with white space. No credential of this service does."""
     if value != value.strip():
@@ -82,6 +91,25 @@ def of_query(request: HttpRequest) -> Parameters:
     return Parameters(request.META.get("QUERY_STRING", "").encode("latin-1", "replace"))
 
 
+def posted_request(request: HttpRequest, *, unless: str) -> str:
+    """The query of an authorization request that was posted; empty for another request, and with the field `unless`.
+
+    Raises RequestError: it is longer than POSTED_LIMIT_BYTES, so no URL can hold it.
+    """
+    if request.method != "POST" or request.META.get("QUERY_STRING") or not _is_form(request):
+        return ""
+    try:
+        body = request.body
+    except Exception:  # the consent form is read as strictly, and answers why
+        return ""
+    sent = Parameters(body)
+    if not sent.text("client_id") or sent.text(unless):
+        return ""
+    if len(body) > POSTED_LIMIT_BYTES:
+        raise RequestError(SiteFault.TOO_LARGE, limit=POSTED_LIMIT_BYTES)
+    return quote_from_bytes(body, safe="%&=+-._~!$'()*,;:@/?")
+
+
 def of_form(request: HttpRequest, *, has_been_read: bool = False) -> dict[str, str]:
     """The parameters of a form body. `has_been_read`: Django's CSRF check has read the body, so Django has a copy.
 
@@ -90,8 +118,8 @@ def of_form(request: HttpRequest, *, has_been_read: bool = False) -> dict[str, s
     """
     if request.META.get("QUERY_STRING"):
         raise RequestError(OAuthFault.IN_URL)
-    media_type = request.META.get("CONTENT_TYPE", "").partition(";")[0].strip().lower()
-    if media_type != "application/x-www-form-urlencoded":
+    if not _is_form(request):
+        media_type = _media_type(request)
         is_quotable = len(media_type) <= MAX_QUOTED_LENGTH and re.fullmatch(r"[\w.+-]+/[\w.+-]+", media_type)
         given = media_type if is_quotable else TranslatableText(gettext_noop("of no stated media type"))
         raise RequestError(SiteFault.MEDIA_TYPE, given=given)

@@ -1,0 +1,51 @@
+"""What an OpenID Connect request still needs of the person before the consent page. OpenID Connect Core 1.0 §3.1.2.1.
+
+A proof counts when it is later than the link of the application, so no parameter is taken out of the request, and
+nobody is asked twice.
+"""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+from typing import TYPE_CHECKING, cast
+
+from django.http import HttpRequest
+
+from accounts.factors import adapter as factors
+from accounts.sign_in import proofs, reauthentication
+from oauth_bridge.consent.request import PendingRequest
+from oauth_bridge.protocol import openid_request
+
+if TYPE_CHECKING:
+    from accounts.models import User
+
+
+class Need(Enum):
+    """In the order in which they are asked for."""
+
+    OTHER_ACCOUNT = auto()  # the ID token of the hint is somebody else's
+    PROOF = auto()
+    SECOND_FACTOR = auto()
+
+
+def need(request: HttpRequest, pending: PendingRequest) -> Need | None:
+    """What is asked next of the signed-in person; None: nothing."""
+    asked = openid_request.Asked.of(pending.parameters)
+    person, proof = cast("User", request.user), proofs.of(request)
+    if asked.person_id and asked.person_id != str(person.pk):
+        return Need.OTHER_ACCOUNT
+    proved_at = proof.at or 0.0
+    is_late = "login" in asked.prompts and proved_at < pending.asked_at
+    is_old = asked.max_age is not None and proved_at < pending.asked_at - asked.max_age
+    if is_late or is_old:
+        return Need.PROOF
+    if asked.wants_two_factors and proof.acr != proofs.TWO_FACTORS and factors.has_any(person):
+        return Need.SECOND_FACTOR
+    return None
+
+
+def proof_url(request: HttpRequest, what: Need, return_to: str) -> str:
+    """The page that asks for the password, a passkey or the second factor, and then continues at `return_to`."""
+    if what is Need.SECOND_FACTOR:
+        return reauthentication.url_of(factors.confirm_path(request.user), return_to)
+    return reauthentication.proof_url(request, return_to)
