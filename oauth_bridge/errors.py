@@ -106,7 +106,12 @@ class OAuthFault(Fault):
         "The parameter request_uri is not supported.",
         "Send its content as parameters of the link.",
     )
-    RESPONSE_MODE = (400, "invalid_request", "The response_mode is not supported.", "Send query, or leave it out.")
+    RESPONSE_MODE = (
+        400,
+        "invalid_request",
+        "The response_mode is not supported.",
+        "Send query or form_post, or leave it out.",
+    )
     NONCE_TOO_LONG = (400, "invalid_request", "The nonce is longer than 512 characters.", "Send a shorter one.")
     PROMPT_NONE = (400, "invalid_request", "The prompt none stands beside another value.", "Send it alone.")
     MAX_AGE = (400, "invalid_request", "The max_age is no number of seconds.", "Send digits only, or leave it out.")

@@ -8,9 +8,9 @@ from __future__ import annotations
 from django.http import HttpRequest, JsonResponse
 from django.views.decorators.cache import cache_control
 
+from oauth_bridge.operations import View, operation
 from oauth_bridge.protocol import metadata
 from oauth_bridge.storage import signing_keys
-from oauth_bridge.views import View, operation
 
 _kept = cache_control(public=True, max_age=int(signing_keys.PUBLISHED_FOR.total_seconds()))
 

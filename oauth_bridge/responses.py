@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from http import HTTPStatus
 from typing import Any, NamedTuple
-from urllib.parse import quote
+from urllib.parse import parse_qsl, quote
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse, JsonResponse
@@ -68,18 +68,23 @@ def not_found(request: HttpRequest) -> HttpResponse:
 class Callback(NamedTuple):
     """A verified callback address, and what every answer there carries, percent-encoded. None is left out. D5, D6.
 
-    `iss` is sent to applications that use OpenID Connect. RFC 9207.
+    `iss` is sent to applications that use OpenID Connect (RFC 9207). `is_posted`: by a form, not in the URL.
     """
 
     redirect_uri: str
     state: str | None
     iss: str | None
+    is_posted: bool = False
 
     def url(self, **parameters: str) -> str:
         """The address with `parameters`, which are percent-encoded already."""
         carried = {"state": self.state, "iss": self.iss}
         pairs = "&".join(f"{name}={value}" for name, value in {**parameters, **carried}.items() if value is not None)
         return f"{self.redirect_uri}{'&' if '?' in self.redirect_uri else '?'}{pairs}"
+
+    def fields(self, url: str) -> list[tuple[str, str]]:
+        """What `url`, made by this object, adds to the address."""
+        return parse_qsl(url[len(self.redirect_uri) + 1 :], keep_blank_values=True, errors="replace")
 
     def error_url(self, error: RequestError) -> str:
         """The address with the error. RFC 6749 §4.1.2.1."""

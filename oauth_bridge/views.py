@@ -2,31 +2,28 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
 from typing import TYPE_CHECKING, cast
 from uuid import UUID
 
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
 from django.http.response import HttpResponseBase
 from django.utils.http import MAX_URL_REDIRECT_LENGTH
-from django.utils.translation import gettext_noop
 from django.views.decorators.csrf import csrf_exempt, csrf_protect
 from oauth2_provider.signals import app_authorized
 from oauth2_provider.views.base import BaseAuthorizationView
 from oauth2_provider.views.base import TokenView as ToolkitTokenView
 from oauth2_provider.views.generic import ScopedProtectedResourceView
 
-from config.infrastructure import errors, events, paths
-from config.infrastructure.errors import RequestError, SiteFault
+from config.infrastructure import errors, events
+from config.infrastructure.errors import RequestError
 from config.infrastructure.events import Event
-from config.infrastructure.translation import TranslatableText
 from oauth_bridge import application_mails, responses, throttling
 from oauth_bridge.backend import VerifiedRequest
 from oauth_bridge.consent import interaction, pages, remembered
 from oauth_bridge.consent.request import FIELD_NAME, PendingRequest
 from oauth_bridge.errors import OAuthFault
 from oauth_bridge.models import Application
+from oauth_bridge.operations import operation
 from oauth_bridge.protocol import (
     authorization_header,
     authorization_request,
@@ -39,68 +36,7 @@ from oauth_bridge.storage import activity_counts, admission, codes
 if TYPE_CHECKING:
     from accounts.models import User
 
-View = Callable[[HttpRequest], HttpResponseBase]
-
-KNOWN_METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 NO_STORE = {"Cache-Control": "no-store", "Pragma": "no-cache"}  # RFC 6749 §5.1
-PREFLIGHT_SECONDS = "7200"  # how long a browser may keep the answer; Chromium keeps it no longer
-
-
-def is_preflight(request: HttpRequest) -> bool:
-    """Whether a browser asks if a script of another origin may send its request. Fetch, CORS-preflight request."""
-    sent = request.META
-    return (
-        request.method == "OPTIONS"
-        and paths.kind_of(request.path_info).is_cross_origin
-        and "HTTP_ORIGIN" in sent
-        and "HTTP_ACCESS_CONTROL_REQUEST_METHOD" in sent
-    )
-
-
-def operation(view: View, *methods: str, challenge: Callable[[HttpRequest, RequestError], None] | None = None) -> View:
-    """The view, which is called with these methods only. Every RequestError is answered by a page or JSON. D19.
-
-    `challenge` adds headers to the error, such as `WWW-Authenticate`.
-    """
-
-    @csrf_exempt  # the view checks the CSRF token itself, after the method
-    @functools.wraps(view)
-    def checked(request: HttpRequest) -> HttpResponseBase:
-        if is_preflight(request):
-            return preflight_response(methods)
-        try:
-            check_method(request, methods)
-            return view(request)
-        except RequestError as error:
-            if challenge:
-                challenge(request, error)
-            return responses.error_response(request, error)
-
-    return checked
-
-
-def preflight_response(methods: tuple[str, ...]) -> HttpResponse:
-    """The answer to a browser that asks for an application's script. Nothing is counted. D22.
-
-    It names `Authorization`, which "*" does not cover (Fetch, CORS-preflight fetch).
-    """
-    response = HttpResponse(
-        headers={
-            "Access-Control-Allow-Methods": ", ".join(methods),
-            "Access-Control-Allow-Headers": "Authorization, Content-Type",
-            "Access-Control-Max-Age": PREFLIGHT_SECONDS,
-        }
-    )
-    del response["Content-Type"]  # there is no content
-    return response
-
-
-def check_method(request: HttpRequest, methods: tuple[str, ...]) -> None:
-    """Raises RequestError: the method is none of these."""
-    if request.method not in methods:
-        allow = ", ".join(methods)
-        method = request.method if request.method in KNOWN_METHODS else TranslatableText(gettext_noop("this method"))
-        raise RequestError(SiteFault.METHOD, {"Allow": allow}, method=method, allow=allow)
 
 
 class AuthorizeView(BaseAuthorizationView):
@@ -117,8 +53,7 @@ class AuthorizeView(BaseAuthorizationView):
         try:
             self.scopes, self.credentials = self.validate_authorization_request(request)
         except authorization_request.CallbackError as error:
-            url = error.callback.error_url(error)
-            return responses.redirect_to_callback(request, url)
+            return pages.to_callback(request, error.application, error.callback, error.callback.error_url(error))
         if request.method == "HEAD":
             return HttpResponse()
         try:
@@ -215,7 +150,8 @@ class AuthorizeView(BaseAuthorizationView):
         return self._lead_back(allow=True)
 
     def _refuse(self, fault: OAuthFault) -> HttpResponse:
-        return responses.redirect_to_callback(self.request, self.pending.callback.error_url(self._error(fault)))
+        callback = self.pending.callback
+        return pages.to_callback(self.request, self.application, callback, callback.error_url(self._error(fault)))
 
     def _ask_for_proof(self) -> HttpResponse | None:
         """The page that asks for what the request needs of the person; None: nothing is missing."""
@@ -248,7 +184,8 @@ class AuthorizeView(BaseAuthorizationView):
     def _lead_back(self, *, allow: bool, by_page: bool = False) -> HttpResponse:
         scope = " ".join(self.scopes)
         url, *_ = self.create_authorization_response(self.request, scope, self.credentials, allow)
-        return pages.lead_back(self.request, self.application, url, by_page=by_page, is_refusal=not allow)
+        callback = self.pending.callback
+        return pages.lead_back(self.request, self.application, callback, url, by_page=by_page, is_refusal=not allow)
 
 
 class TokenView(ToolkitTokenView):

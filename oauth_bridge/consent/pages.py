@@ -124,10 +124,33 @@ def _short_name(person: User) -> str:
     return first if len(first) <= SHORT_NAME_LENGTH else ""
 
 
+def to_callback(request: HttpRequest, application: Application, callback: responses.Callback, url: str) -> HttpResponse:
+    """A redirect to `url`, an address of `callback`, or a page that posts what it adds."""
+    if not callback.is_posted:
+        return responses.redirect_to_callback(request, url)
+    context = {
+        "application": application.caption,
+        "action": callback.redirect_uri,
+        "fields": callback.fields(url),
+    }
+    response = render(request, "oauth_bridge/posting.html", context)
+    response["Content-Security-Policy"] = form_action(callback.redirect_uri)
+    response["Referrer-Policy"] = "no-referrer"
+    return response
+
+
 def lead_back(
-    request: HttpRequest, application: Application, url: str, *, by_page: bool, is_refusal: bool = False
+    request: HttpRequest,
+    application: Application,
+    callback: responses.Callback,
+    url: str,
+    *,
+    by_page: bool,
+    is_refusal: bool = False,
 ) -> HttpResponse:
-    """A redirect to the callback, or a page with a link to it where a browser may block the redirect. D6, D20."""
+    """To the callback, or a page with a link to it where a browser may block the redirect. D6, D20."""
+    if callback.is_posted:
+        return to_callback(request, application, callback, url)
     if urlsplit(url).scheme in WEB_SCHEMES and not by_page:
         return responses.redirect_to_callback(request, url)
     context = {"application": application.caption, "url": url, "is_refusal": is_refusal}

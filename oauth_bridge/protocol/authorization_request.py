@@ -69,7 +69,10 @@ class AuthorizationRequest:
     def callback(self) -> Callback:
         """Where the answer goes, once client and address are verified."""
         is_openid = claims.is_openid(self.parameters.get("scope", ""))
-        return Callback(self.redirect_uri, self.state, quote(settings.BASE_URL, safe="") if is_openid else None)
+        if not is_openid:
+            return Callback(self.redirect_uri, self.state, None)
+        is_posted = openid_request.is_posted(self.parameters)
+        return Callback(self.redirect_uri, self.state, quote(settings.BASE_URL, safe=""), is_posted)
 
 
 class CallbackError(RequestError):
@@ -83,6 +86,7 @@ class CallbackError(RequestError):
     ) -> None:
         super().__init__(fault, None, **details)
         self.about(client=application, cause=cause)
+        self.application = application
         self.callback = request.callback
 
 

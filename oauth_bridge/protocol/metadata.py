@@ -27,7 +27,7 @@ def document() -> dict[str, Any]:
         "service_documentation": settings.BASE_URL + paths.OPENAPI,
         "scopes_supported": list(claims.SCOPES),
         "response_types_supported": ["code"],
-        "response_modes_supported": ["query"],
+        "response_modes_supported": ["query", "form_post"],
         "grant_types_supported": ["authorization_code"],
         "token_endpoint_auth_methods_supported": ["client_secret_basic", "client_secret_post", "none"],
         "code_challenge_methods_supported": ["S256"],

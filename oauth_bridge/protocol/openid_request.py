@@ -81,6 +81,12 @@ class Asked:
         return "none" in self.prompts
 
 
+def is_posted(parameters: Mapping[str, str]) -> bool:
+    """Whether the answer is posted. Browsers post to web addresses only. OAuth 2.0 Form Post Response Mode."""
+    is_web = parameters.get("redirect_uri", "").startswith(("https:", "http:"))
+    return is_web and parameters.get("response_mode") == "form_post"
+
+
 def fault(parameters: Mapping[str, str]) -> OAuthFault | None:
     """What is wrong with the parameters of NAMES; None: nothing, or the request is plain OAuth 2.0."""
     if not claims.is_openid(parameters.get("scope", "")):
@@ -89,7 +95,7 @@ def fault(parameters: Mapping[str, str]) -> OAuthFault | None:
         return OAuthFault.REQUEST_OBJECT
     if "request_uri" in parameters:
         return OAuthFault.REQUEST_URI
-    if parameters.get("response_mode", "query") != "query":
+    if parameters.get("response_mode", "query") != "query" and not is_posted(parameters):
         return OAuthFault.RESPONSE_MODE
     if len(parameters.get("nonce", "")) > NONCE_MAX_LENGTH:
         return OAuthFault.NONCE_TOO_LONG

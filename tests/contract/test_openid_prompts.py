@@ -241,3 +241,35 @@ def test_a_token_is_sent_once_and_never_in_the_url(driver: OAuthDriver, alice: A
     error_of(driver.call("POST", "/oauth/userinfo", data={"access_token": "x y"}), 401, "invalid_token")
     error_of(driver.call("POST", f"/oauth/userinfo?access_token={token}", data={"a": "b"}), 400, "invalid_request")
     error_of(driver.call("GET", "/oauth/userinfo", data={"access_token": token}), 401, "invalid_token")
+
+
+# response_mode=form_post ----------------------------------------------------------------------------------------------
+
+
+def test_the_answer_is_posted_where_the_application_asks_for_it(at_home: OAuthDriver, application: Registered) -> None:
+    consent = ask(at_home, application, response_mode="form_post", state='a"<b>&\u00e9')
+    answer = at_home.decide(consent)
+    [form] = [form for form in Page(answer).forms if form.action == application.redirect_uri]
+    assert answer.status_code == 200
+    assert (form.method, set(form.fields)) == ("post", {"code", "state", "iss"})
+    assert form.fields["state"] == 'a"<b>&\u00e9'
+    assert "form-action 'self' https:" in answer.headers["Content-Security-Policy"]
+    assert answer.headers["Cache-Control"] == "no-store"
+    assert at_home.exchange(application, form.fields["code"]).status_code == 200
+
+
+@pytest.mark.parametrize("parameters", [{"prompt": "none"}, {"request": "x"}, {"decision": "refuse"}], ids=str)
+def test_errors_are_posted_too(driver: OAuthDriver, application: Registered, parameters: dict[str, str]) -> None:
+    person = PersonFactory()
+    decision = parameters.pop("decision", "")
+    url = driver.authorization_url(application, scope="openid", response_mode="form_post", **parameters)
+    answer = driver.open(url)
+    if decision:
+        answer = driver.decide(driver.sign_in(answer, person.email, PASSWORD), decision)
+    [form] = [form for form in Page(answer).forms if form.action == application.redirect_uri]
+    assert {"error", "error_description", "state", "iss"} == set(form.fields)
+
+
+def test_an_address_that_is_no_web_page_gets_no_post(driver: OAuthDriver) -> None:
+    application = ApplicationFactory(redirect_uris="com.example.app:/callback")
+    assert error(driver, ask(driver, application, response_mode="form_post")) == "invalid_request"
