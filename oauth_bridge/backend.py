@@ -24,6 +24,7 @@ from oauth_bridge.protocol import (
     openid_request,
     parameter_parsing,
     token_exchange,
+    token_state,
     userinfo,
 )
 from oauth_bridge.protocol.parameter_parsing import Parameters
@@ -118,6 +119,12 @@ class Backend:
             **exchanged.openid,
         }
         return None, {"Content-Type": "application/json"}, json.dumps(body), 200
+
+    def create_revocation_response(self, request: HttpRequest) -> Response:
+        """An empty answer. Raises RequestError: as `client_credentials`, `of_form` and `token_state.revoke`."""
+        form = authorization_header.client_credentials(request, parameter_parsing.of_form(request))
+        token_state.revoke(form, client_address(request))
+        return None, {"Content-Type": "application/json"}, "", 200
 
     def verify_request(self, request: HttpRequest, scopes: list[str]) -> tuple[bool, Bearer]:
         """True, and the token's Bearer, whose `user` the toolkit sets as `request.resource_owner`.

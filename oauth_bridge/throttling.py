@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from uuid import UUID
 
+from django.conf import settings
 from django.http import HttpRequest
 
 from config.infrastructure import limits
@@ -54,6 +55,13 @@ def token_failure(address: str, client_id: str) -> None:
         Counter("token_failures", f"{address} {digest_of(client_id).hex()}"),
         *limits.by_address("token_failures", address, limits.ROTATING),
     )
+
+
+def token_state(operation: str, application_id: int) -> None:
+    """As RATE_USERINFO, by a count of each operation's own: "revoke" or "introspect" by one application."""
+    rate = (settings.RATES or {}).get("userinfo") or ""
+    if rate:
+        _raise_if_limited(operation, limits.count(Counter(operation, str(application_id), rate=rate)))
 
 
 def userinfo(application_id: int, person_id: UUID, *, is_public: bool) -> None:

@@ -11,12 +11,14 @@ from django.utils.http import MAX_URL_REDIRECT_LENGTH
 from django.views.decorators.csrf import csrf_exempt, csrf_protect
 from oauth2_provider.signals import app_authorized
 from oauth2_provider.views.base import BaseAuthorizationView
+from oauth2_provider.views.base import RevokeTokenView as ToolkitRevokeView
 from oauth2_provider.views.base import TokenView as ToolkitTokenView
 from oauth2_provider.views.generic import ScopedProtectedResourceView
 
 from config.infrastructure import errors, events
 from config.infrastructure.errors import RequestError
 from config.infrastructure.events import Event
+from config.infrastructure.network import client_address
 from oauth_bridge import application_mails, responses, throttling
 from oauth_bridge.backend import VerifiedRequest
 from oauth_bridge.consent import interaction, pages, remembered
@@ -29,6 +31,7 @@ from oauth_bridge.protocol import (
     authorization_request,
     openid_request,
     parameter_parsing,
+    token_state,
     userinfo,
 )
 from oauth_bridge.storage import activity_counts, admission, codes
@@ -198,6 +201,16 @@ class TokenView(ToolkitTokenView):
         return HttpResponse(body, status=status, headers={**headers, **NO_STORE})
 
 
+class RevokeView(ToolkitRevokeView):
+    """Ends an access token. RFC 7009."""
+
+
+def introspection(request: HttpRequest) -> HttpResponse:
+    """What an application's own token is worth. RFC 7662. Not the toolkit's view, which answers for any token."""
+    form = authorization_header.client_credentials(request, parameter_parsing.of_form(request))
+    return JsonResponse(token_state.introspect(form, client_address(request)), headers=NO_STORE)
+
+
 class UserinfoView(ScopedProtectedResourceView):
     """The profile of the person whose access token is sent. Specification 4.4; D16 to D18; RFC 6750."""
 
@@ -239,6 +252,8 @@ def request_or_answer(request: HttpRequest) -> HttpResponseBase:
 
 
 authorize = operation(request_or_answer, "GET", "HEAD", "POST")
+revoke = operation(RevokeView.as_view(), "POST", challenge=challenge_client)
+introspect = operation(introspection, "POST", challenge=challenge_client)
 token = operation(TokenView.as_view(), "POST", challenge=challenge_client)
 user_info = operation(UserinfoView.as_view(), "GET", "HEAD", "POST", challenge=challenge_bearer)
 

@@ -12,10 +12,12 @@ AUTHORIZE = "/oauth/authorize"
 TOKEN = "/oauth/token"
 USERINFO = "/oauth/userinfo"
 JWKS = "/oauth/jwks"
+REVOKE = "/oauth/revoke"
+INTROSPECT = "/oauth/introspect"
 OPENID_CONFIGURATION = "/.well-known/openid-configuration"
 SERVER_METADATA = "/.well-known/oauth-authorization-server"
 OPENAPI = "/openapi.json"
-OPERATIONS = (AUTHORIZE, TOKEN, USERINFO, JWKS, OPENID_CONFIGURATION, SERVER_METADATA)
+OPERATIONS = (AUTHORIZE, TOKEN, USERINFO, JWKS, REVOKE, INTROSPECT, OPENID_CONFIGURATION, SERVER_METADATA)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +45,8 @@ _EXACT = {
     TOKEN: OPERATION,
     USERINFO: OPERATION,
     JWKS: OPERATION,
+    REVOKE: OPERATION,
+    INTROSPECT: OPERATION,
     OPENID_CONFIGURATION: OPERATION,
     SERVER_METADATA: OPERATION,
     "/": PAGE,

@@ -89,6 +89,14 @@ TOKEN = (
     *(fault for fault in OAuthFault if fault.error in ("invalid_client", "invalid_grant")),
     *ANYWHERE,
 )
+TOKEN_STATE = (
+    *FORM,
+    OAuthFault.MISSING,
+    OAuthFault.TWO_AUTHENTICATIONS,
+    OAuthFault.CLIENT_DIFFERS,
+    *(fault for fault in OAuthFault if fault.error == "invalid_client"),
+    *ANYWHERE,
+)
 USERINFO = (
     *(fault for fault in OAuthFault if fault.error in ("invalid_token", "insufficient_scope")),
     OAuthFault.NO_VERIFIED_EMAIL,
@@ -133,6 +141,12 @@ def document() -> Json:
             paths.USERINFO: {
                 "get": parts.for_every_origin(_userinfo("userinfo", USERINFO)),
                 "post": parts.for_every_origin(_userinfo("userinfoByPost", (*FORM, OAuthFault.TWO_TOKENS, *USERINFO))),
+            },
+            paths.REVOKE: {"post": parts.for_every_origin(_token_state("revoke", "End an access token. RFC 7009."))},
+            paths.INTROSPECT: {
+                "post": parts.for_every_origin(
+                    _token_state("introspect", "Whether one of your access tokens is valid. RFC 7662.")
+                )
             },
             **{path: {"get": _published(name, summary)} for path, (name, summary) in PUBLISHED.items()},
         },
@@ -266,6 +280,31 @@ def _token() -> Json:
             "200": parts.json(
                 "The access token.", {"$ref": "#/components/schemas/Token"}, Pragma=parts.const("no-cache")
             ),
+        },
+    }
+
+
+def _token_state(name: str, summary: str) -> Json:
+    answer = parts.json("Done.", {"type": "object"})
+    if name == "revoke":
+        del answer["content"]
+    return {
+        "operationId": name,
+        "summary": summary,
+        "description": "The client proves itself as at the token operation; "
+        + ("one without a secret by `client_id` and the token." if name == "revoke" else "one without a secret can't."),
+        "security": [{}, {"clientSecretBasic": []}],
+        "requestBody": parts.form(
+            {
+                "token": {"type": "string", "minLength": 1},
+                "client_id": TEXT_OF_255,
+                "client_secret": {"type": "string", "minLength": 1},
+            },
+            required=["token"],
+        ),
+        "responses": {
+            **parts.failures(TOKEN_STATE, allow="POST", challenge="Present when the client used HTTP Basic."),
+            "200": answer,
         },
     }
 

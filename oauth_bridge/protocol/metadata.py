@@ -15,6 +15,8 @@ from config.infrastructure import paths
 from oauth_bridge.protocol import claims
 from oauth_bridge.storage import key_files, signing_keys
 
+SECRET_METHODS = ["client_secret_basic", "client_secret_post"]
+
 
 def document() -> dict[str, Any]:
     """The same for both addresses: RFC 8414 ignores what it does not know."""
@@ -23,13 +25,17 @@ def document() -> dict[str, Any]:
         "authorization_endpoint": settings.AUTH_URL + paths.AUTHORIZE,
         "token_endpoint": settings.BASE_URL + paths.TOKEN,
         "userinfo_endpoint": settings.BASE_URL + paths.USERINFO,
+        "revocation_endpoint": settings.BASE_URL + paths.REVOKE,
+        "introspection_endpoint": settings.BASE_URL + paths.INTROSPECT,
         "jwks_uri": settings.BASE_URL + paths.JWKS,
         "service_documentation": settings.BASE_URL + paths.OPENAPI,
         "scopes_supported": list(claims.SCOPES),
         "response_types_supported": ["code"],
         "response_modes_supported": ["query", "form_post"],
         "grant_types_supported": ["authorization_code"],
-        "token_endpoint_auth_methods_supported": ["client_secret_basic", "client_secret_post", "none"],
+        "token_endpoint_auth_methods_supported": [*SECRET_METHODS, "none"],
+        "revocation_endpoint_auth_methods_supported": [*SECRET_METHODS, "none"],
+        "introspection_endpoint_auth_methods_supported": SECRET_METHODS,
         "code_challenge_methods_supported": ["S256"],
         "subject_types_supported": ["public"],
         "id_token_signing_alg_values_supported": _algorithms(),

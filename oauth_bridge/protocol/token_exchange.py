@@ -58,13 +58,15 @@ def _require(form: dict[str, str], name: str) -> None:
         raise RequestError(OAuthFault.MISSING, name=name).about(cause=f"{name}_missing")
 
 
-def authenticated_client(form: dict[str, str], address: str) -> client_secrets.Client:
-    """The client that the form authenticates. A failure is counted.
+def authenticated_client(
+    form: dict[str, str], address: str, public_field: str | None = "code_verifier"
+) -> client_secrets.Client:
+    """The client that the form authenticates; a public one by `public_field`. A failure is counted.
 
     Raises RequestError: as `client_secrets.authenticate`, or the limit of failures is reached.
     """
     try:
-        return client_secrets.authenticate(form)
+        return client_secrets.authenticate(form, public_field)
     except RequestError as error:
         try:
             throttling.token_failure(address, form["client_id"])

@@ -88,11 +88,11 @@ class Secret(NamedTuple):
     is_noted: bool | None
 
 
-def authenticate(form: dict[str, str]) -> Client:
+def authenticate(form: dict[str, str], public_field: str | None = "code_verifier") -> Client:
     """The client that `client_id` and `client_secret` prove. One statement; a second one a minute notes the use.
 
     The digest is compared in constant time with every secret of the application. A public client names itself and
-    proves itself by its `code_verifier` (D9).
+    proves itself by its `code_verifier` (D9), or by another field of the form; with None it can't.
     Raises RequestError: the client does not exist, proves nothing, is switched off, or the secret is wrong or expired.
     """
     secret = form.get("client_secret", "")
@@ -104,7 +104,7 @@ def authenticate(form: dict[str, str]) -> Client:
     values = [*rows[0][:6], matching[0].pk if matching else None]
     client = Client(*values)
     if client.is_public:
-        is_proved = not secret and "code_verifier" in form
+        is_proved = not secret and public_field in form
     else:
         is_proved = any(not each.is_expired for each in matching)
     if not client.is_enabled or not is_proved:

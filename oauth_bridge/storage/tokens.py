@@ -129,6 +129,18 @@ def revoke(digest: bytes) -> None:
     AccessToken.objects.filter(digest=digest, revoked_at=None).update(revoked_at=timezone.now())
 
 
+def revoke_own(digest: bytes, application_id: int) -> bool:
+    """Revoke the application's token with this digest. Whether the application has such a token."""
+    rows = AccessToken.objects.filter(digest=digest, application=application_id)
+    rows.filter(revoked_at=None).update(revoked_at=timezone.now())
+    return rows.exists()
+
+
+def times(token: str) -> tuple[datetime, datetime]:
+    """When the token was issued, and when it expires."""
+    return AccessToken.objects.values_list("issued_at", "expires_at").get(digest=digest_of(token))
+
+
 def revoke_all(person: User, application: Application) -> None:
     """Revoke every token that the application holds for the person."""
     AccessToken.objects.filter(user=person, application=application, revoked_at=None).update(revoked_at=timezone.now())

@@ -52,7 +52,7 @@ def test_refusals_may_be_read_from_every_origin(driver: OAuthDriver, application
         (401, driver.userinfo("bad")),
         (403, driver.userinfo(TokenFactory(scope="").raw)),
         (405, driver.call("GET", "/oauth/token")),
-        (405, driver.call("POST", "/oauth/userinfo")),
+        (405, driver.call("PUT", "/oauth/userinfo")),
         (413, driver.exchange(application, "x" * 100_000)),
         (431, driver.userinfo("x" * 5000)),
     ]

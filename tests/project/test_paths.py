@@ -77,5 +77,14 @@ def test_a_path_that_exists_is_known() -> None:
 
 
 def test_the_operations_are_where_the_site_has_them() -> None:
-    names = ("authorize", "token", "userinfo", "jwks", "openid_configuration", "server_metadata")
+    names = (
+        "authorize",
+        "token",
+        "userinfo",
+        "jwks",
+        "revoke",
+        "introspect",
+        "openid_configuration",
+        "server_metadata",
+    )
     assert tuple(reverse(name) for name in names) == paths.OPERATIONS

@@ -1,0 +1,76 @@
+"""Revocation and introspection of access tokens. RFC 7009; RFC 7662."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.driver import OAuthDriver, error_of
+from tests.factories import ApplicationFactory, Registered, TokenFactory
+
+
+def send(driver: OAuthDriver, operation: str, application: Registered, token: str, **more: str) -> Any:
+    form = {"client_id": application.client_id, "client_secret": application.client_secret, "token": token, **more}
+    return driver.call("POST", f"/oauth/{operation}", data={name: value for name, value in form.items() if value})
+
+
+def token_of(application: Registered, alice: Any) -> str:
+    return str(TokenFactory(application=application.row, user=alice).raw)
+
+
+def test_a_revoked_token_reads_nothing_more(driver: OAuthDriver, application: Registered, alice: Any) -> None:
+    token = token_of(application, alice)
+    answer = send(driver, "revoke", application, token, token_type_hint="refresh_token")
+    assert (answer.status_code, answer.text) == (200, "")
+    error_of(driver.userinfo(token), 401, "invalid_token")
+    assert send(driver, "revoke", application, token).status_code == 200
+
+
+def test_a_public_client_revokes_by_the_token(driver: OAuthDriver, alice: Any) -> None:
+    application = ApplicationFactory(client_type="public")
+    token = token_of(application, alice)
+    assert send(driver, "revoke", application, token, client_secret="").status_code == 200
+    error_of(driver.userinfo(token), 401, "invalid_token")
+
+
+def test_a_valid_token_is_told_as_active(driver: OAuthDriver, application: Registered, alice: Any) -> None:
+    told = send(driver, "introspect", application, token_of(application, alice)).json()
+    assert (told["active"], told["sub"], told["client_id"]) == (True, str(alice.pk), application.client_id)
+    assert told["exp"] - told["iat"] == 3600
+    assert told["iss"] == driver.base_url
+
+
+def test_every_other_token_is_told_alike(driver: OAuthDriver, application: Registered, alice: Any) -> None:
+    revoked = token_of(application, alice)
+    send(driver, "revoke", application, revoked)
+    for token in (revoked, "x", "x" * 5000, token_of(ApplicationFactory(), alice)):
+        assert send(driver, "introspect", application, token).json() == {"active": False}
+
+
+def test_mallory_can_not_revoke_the_token_of_another_application(
+    driver: OAuthDriver, application: Registered, alice: Any
+) -> None:
+    token = token_of(application, alice)
+    assert send(driver, "revoke", ApplicationFactory(), token).status_code == 200
+    assert send(driver, "revoke", ApplicationFactory(client_type="public"), token, client_secret="").status_code == 200
+    assert driver.userinfo(token).status_code == 200
+
+
+@pytest.mark.parametrize("operation", ["revoke", "introspect"])
+def test_the_client_must_prove_itself(driver: OAuthDriver, application: Registered, alice: Any, operation: str) -> None:
+    token = token_of(application, alice)
+    error_of(send(driver, operation, application, token, client_secret="wrong"), 401, "invalid_client")
+    error_of(send(driver, operation, application, token, client_secret=""), 401, "invalid_client")
+    error_of(send(driver, operation, application, ""), 400, "invalid_request")
+    error_of(driver.call("GET", f"/oauth/{operation}"), 405, "method_not_allowed")
+    assert driver.userinfo(token).status_code == 200
+
+
+def test_a_public_client_can_not_introspect(driver: OAuthDriver, alice: Any) -> None:
+    application = ApplicationFactory(client_type="public")
+    token = token_of(application, alice)
+    error_of(send(driver, "introspect", application, token, client_secret=""), 401, "invalid_client")
+    error_of(
+        send(driver, "introspect", application, token, client_secret="", code_verifier="v" * 43), 401, "invalid_client"
+    )
