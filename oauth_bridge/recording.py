@@ -86,6 +86,9 @@ DETAILS = (
     "code_row",
     "code_of",
     "token_row",
+    "deleted_name",
+    "deleted_at",
+    "deleted_by",
 )
 DETAIL_LENGTH = 100
 # Of a link to authorize: the values that are kept, which are shorter than any credential.

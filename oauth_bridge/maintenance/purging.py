@@ -24,7 +24,7 @@ from config.infrastructure.sql import adapted
 from oauth_bridge.activity_models import ActivityCount, ActivityRecord
 from oauth_bridge.maintenance import shortening
 from oauth_bridge.maintenance.never_exchanged import delete_never_exchanged
-from oauth_bridge.models import AccessToken, ApplicationSecret, AuthorizationCode, PurgeRun
+from oauth_bridge.models import AccessToken, ApplicationSecret, AuthorizationCode, PurgeRun, WithdrawnCode
 from oauth_bridge.storage import issued_codes, tokens, twins
 from oauth_bridge.storage.client_secrets import EXPIRED_KEPT_FOR
 
@@ -70,6 +70,8 @@ TABLES = (
         {"expired": tokens.lifetime()},
         delete_never_exchanged,
     ),
+    # As long as a code that was not redeemed.
+    Table(WithdrawnCode, "expires_at <= %(expired)s", {"expired": tokens.lifetime()}),
     Table(AccessToken, "expires_at <= %(expired)s", {"expired": timedelta(0)}),
     Table(ApplicationSecret, "expires_at <= %(expired)s", {"expired": EXPIRED_KEPT_FOR}),
     Table(Session, "expire_date <= %(expired)s", {"expired": timedelta(0)}),
