@@ -10,7 +10,6 @@ import logging
 import re
 from collections.abc import Sequence
 from typing import Any
-from urllib.parse import urlsplit
 from uuid import UUID
 
 from django.core.exceptions import ValidationError
@@ -25,7 +24,7 @@ from config.infrastructure.errors import Fault, RequestError, SiteFault
 from config.infrastructure.events import Event, Member
 from config.infrastructure.network import client_address
 from oauth_bridge.activity_models import Outcome, Step
-from oauth_bridge.consent.request import FIELD_NAME, DamagedRequest, PendingRequest
+from oauth_bridge.consent.request import PendingRequest
 from oauth_bridge.errors import OAuthFault
 from oauth_bridge.redirect_uri_mismatch import compare, masked
 from oauth_bridge.storage import activity, activity_counts, login_marks
@@ -196,13 +195,8 @@ def _note_success(request: HttpRequest, event: Event, members: dict[str, Member]
 
 def _way_on(request: HttpRequest) -> tuple[UUID | None, str]:
     """The attempt, and the client_id, of the authorization request that the sign-in continues with, if it has one."""
-    url = urlsplit(return_path.requested(request) or return_path.kept_path(request))
-    sealed = QueryDict(url.query).get(FIELD_NAME, "") if url.path == paths.AUTHORIZE else ""
-    try:
-        pending = PendingRequest.unseal(sealed)
-    except DamagedRequest:
-        return None, ""
-    return _as_attempt(pending.attempt), pending.parameters.get("client_id", "")
+    pending = PendingRequest.of_path(return_path.requested(request) or return_path.kept_path(request))
+    return (_as_attempt(pending.attempt), pending.parameters.get("client_id", "")) if pending else (None, "")
 
 
 def _as_attempt(value: object) -> UUID | None:
