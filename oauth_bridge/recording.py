@@ -17,7 +17,7 @@ from django.core.validators import validate_email
 from django.db import Error
 from django.http import HttpRequest, QueryDict
 
-from accounts import return_path
+from accounts import former_addresses, return_path
 from accounts.sessions import user_agents
 from config.infrastructure import paths, references
 from config.infrastructure.errors import Fault, RequestError, SiteFault
@@ -141,6 +141,9 @@ def _record_error(request: HttpRequest, error: RequestError) -> None:
     group, slot = _budget(request, step, error, address)
     if activity.is_full(client_id, slot, at):
         return
+    login = _typed_address(error)
+    # Looked for in any case, so that the time says nothing.
+    former_owner = former_addresses.owner_of(login) if login else None
     activity.add(
         Record(
             at=at,
@@ -149,11 +152,11 @@ def _record_error(request: HttpRequest, error: RequestError) -> None:
             cause=error.cause,
             attempt=attempt,
             client_id=client_id,
-            person_id=error.person,
+            person_id=error.person or former_owner,
             reference=references.current.get(),
             address=address,
             browser=user_agents.describe(request.headers.get("User-Agent", "")),
-            login_mark=_login_mark(error),
+            login_mark=None if error.person or former_owner or not login else login_marks.of(login),
             detail=_detail(request, step, error),
             is_proven=bool(error.private.get("is_proven")),
         ),
@@ -169,6 +172,8 @@ def _note_success(request: HttpRequest, event: Event, members: dict[str, Member]
         return
     if event is Event.SIGNED_IN:
         step = Step.SIGN_IN
+        if not members["in_known_browser"] and isinstance(person := members["person"], UUID):
+            login_marks.give(person)  # an operator may have made the account, and confirmed its address
     elif event is Event.SECOND_FACTOR_USED and members["is_sign_in"]:
         step = Step.SECOND_FACTOR
     elif event is Event.ADDRESS_CONFIRMED and isinstance(person := members["person"], UUID):
@@ -217,17 +222,16 @@ def _budget(request: HttpRequest, step: Step, error: RequestError, address: str)
     return activity.STRANGERS, activity.slot_of(activity.STRANGERS, address)
 
 
-def _login_mark(error: RequestError) -> bytes | None:
-    """The mark of what was typed, if it has the form of an address and names no account: it may be a password."""
+def _typed_address(error: RequestError) -> str:
+    """What was typed as a login name; empty unless it has the form of an address: it may be a password."""
     typed = error.private.get("login")
     if not isinstance(typed, str) or not typed:
-        return None
+        return ""
     try:
         validate_email(typed)
     except ValidationError:
-        return None
-    mark = login_marks.of(typed)  # in any case, so that the time says nothing
-    return None if error.person else mark
+        return ""
+    return typed
 
 
 def _detail(request: HttpRequest, step: Step, error: RequestError) -> dict[str, Any]:
