@@ -173,8 +173,7 @@ class AccountAdapter(DefaultAccountAdapter):
     def confirm_email(self, request: HttpRequest, email_address: Any) -> bool:
         """Run allauth's statements in one transaction with `email_verified_at`. A new address ends credentials. P12."""
         user: User = email_address.user
-        former = user.email
-        is_new = former != email_address.email
+        former, is_new = user.email, user.email != email_address.email
         try:
             with transaction.atomic():
                 if User.objects.select_for_update().filter(pk=user.pk).first() is None:  # deleted at this moment
