@@ -15,7 +15,7 @@ from oauth_bridge.models import AuthorizationCode
 from oauth_bridge.protocol import claims, id_token
 from oauth_bridge.protocol.openid_request import Granted
 from oauth_bridge.random_values import new_credential
-from oauth_bridge.storage import client_secrets, codes, tokens
+from oauth_bridge.storage import client_secrets, codes, redemptions, tokens
 
 VERIFIER = re.compile(r"[A-Za-z0-9._~-]{43,128}")
 
@@ -27,7 +27,7 @@ class Exchanged(NamedTuple):
     """
 
     access_token: str
-    redemption: codes.Redemption
+    redemption: redemptions.Redemption
     openid: dict[str, str]
 
 
@@ -115,7 +115,7 @@ def _redeem(form: dict[str, str], client: client_secrets.Client, address: str) -
     raise error
 
 
-def _openid_members(client: client_secrets.Client, redemption: codes.Redemption, token: str) -> dict[str, str]:
+def _openid_members(client: client_secrets.Client, redemption: redemptions.Redemption, token: str) -> dict[str, str]:
     """The ID token and the scopes; nothing for a request without `openid`. OpenID Connect Core 1.0 §3.1.3.3."""
     if redemption.openid is None:
         return {}

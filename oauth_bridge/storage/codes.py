@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -19,13 +18,14 @@ from django.db import transaction
 from django.utils import timezone
 from oauth2_provider.settings import oauth2_settings
 
-from config.infrastructure.sql import Rows, as_uuid, fetch_one, is_postgresql
+from config.infrastructure.sql import fetch_one, is_postgresql
 from oauth_bridge.errors import OAuthFault
-from oauth_bridge.models import AccessToken, Application, AuthorizationCode
-from oauth_bridge.random_values import digest_of, is_well_formed, new_credential
+from oauth_bridge.models import Application, AuthorizationCode
+from oauth_bridge.random_values import digest_of, new_credential
 from oauth_bridge.redirect_uri_differences import quoted_for_description
-from oauth_bridge.storage import tokens
+from oauth_bridge.storage import ended_codes, tokens
 from oauth_bridge.storage.admission import FOR_EVERYBODY, admits
+from oauth_bridge.storage.redemptions import REDEEMED, Redemption
 from oauth_bridge.storage.tokens import APPLICATIONS, PEOPLE, STORED
 
 if TYPE_CHECKING:
@@ -45,9 +45,9 @@ ISSUE = f"""
     VALUES (%(digest)s, %(attempt)s, %(application_id)s, %(user_id)s, %(redirect_uri)s, %(scope)s, %(code_challenge)s,
             %(openid)s, %(issued_at)s, %(expires_at)s, %(person_version)s, %(application_version)s)
     ON CONFLICT (user_id, attempt) DO UPDATE
-       SET digest = excluded.digest, issued_at = excluded.issued_at, expires_at = excluded.expires_at,
-           openid = excluded.openid, person_version = excluded.person_version,
-           application_version = excluded.application_version
+       SET former_digest = {CODES}.digest, digest = excluded.digest, openid = excluded.openid,
+           issued_at = excluded.issued_at, expires_at = excluded.expires_at,
+           person_version = excluded.person_version, application_version = excluded.application_version
      WHERE {CODES}.redeemed_at IS NULL AND {CODES}.application_id = excluded.application_id
        AND ({CODES}.issued_at <= excluded.issued_at OR {CODES}.issued_at > %(double_click_before)s)
  RETURNING id
@@ -72,7 +72,7 @@ class AlreadyRedeemed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why a code is not redeemed: the fault, the code if it is known, and the details of the fault's sentence.
+    """Why a code is not redeemed: the fault, the code (or what replaced it) if it is known, and the sentence's details.
 
     `cause` is what only this service may know, if it is finer than the fault.
     """
@@ -124,19 +124,16 @@ def discard(attempt_id: UUID, person_id: UUID | None) -> None:
 
     Raises AlreadyRedeemed: as `refuse_redeemed`. It is read after the deletion: from then on nothing can be redeemed.
     """
-    AuthorizationCode.objects.filter(attempt=attempt_id, user=person_id, redeemed_at=None).delete()
+    ended_codes.withdraw(AuthorizationCode.objects.filter(attempt=attempt_id, user=person_id, redeemed_at=None))
     refuse_redeemed(attempt_id, person_id)
 
 
 def delete_all(person: User, application: Application) -> None:
     """Delete every code of the person for the application, redeemed or not."""
-    AuthorizationCode.objects.filter(user=person, application=application).delete()
+    ended_codes.withdraw(AuthorizationCode.objects.filter(user=person, application=application))
 
 
 # Redemption ----------------------------------------------------------------------------------------------------------
-
-# The columns of a redeemed code that its token or its answer needs.
-REDEEMED = Rows(AuthorizationCode, "id", *tokens.FROM_CODE)
 
 # `explain` checks the conditions in the same order, but a code_verifier without a code_challenge (D9) later.
 
@@ -180,35 +177,6 @@ FIND_CODE = f"""
       FROM {CODES} c JOIN {PEOPLE} u ON u.id = c.user_id LEFT JOIN {APPLICATIONS} a ON a.id = c.application_id
      WHERE c.digest = %(digest)s
 """  # noqa: S608
-
-
-@dataclass(frozen=True, slots=True)
-class Redemption:
-    """A redeemed code and the token that was stored for it.
-
-    Their rows are made when they are read: most installations read none.
-    """
-
-    code_values: Sequence[Any]
-    token_values: Sequence[Any]
-
-    @property
-    def code(self) -> AuthorizationCode:
-        return REDEEMED.instance(self.code_values)
-
-    @property
-    def person_id(self) -> UUID:
-        """The person's primary key, without making the row."""
-        return as_uuid(self.code_values[REDEEMED.names.index("user_id")])
-
-    @property
-    def openid(self) -> str | None:
-        """What the ID token says of the sign-in, as JSON; None for a plain OAuth 2.0 request."""
-        return self.code_values[REDEEMED.names.index("openid")]  # type: ignore[no-any-return]
-
-    @property
-    def token(self) -> AccessToken:
-        return STORED.instance(self.token_values)
 
 
 def redeem(
@@ -259,7 +227,8 @@ def explain(form: dict[str, str], application_id: int) -> Refusal | None:
     row = next(iter(AuthorizationCode.objects.raw(FIND_CODE, {"digest": digest_of(form["code"])})), None)
     now = timezone.now()  # after the row was read, so that no redemption of this clock is in the future
     if row is None:
-        return Refusal(OAuthFault.CODE_UNKNOWN, cause="" if is_well_formed(form["code"]) else "code_misshapen")
+        ended = ended_codes.explain(form["code"])
+        return Refusal(OAuthFault.CODE_UNKNOWN, ended.successor, cause=ended.cause)
     if row.application_id != application_id:
         return Refusal(OAuthFault.CODE_OF_ANOTHER, row)
     if row.code_challenge and not verifier:

@@ -8,7 +8,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('oauth_bridge', '0019_numbers_of_secrets'),
+        ('oauth_bridge', '0021_ended_codes'),
     ]
 
     operations = [
