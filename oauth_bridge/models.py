@@ -34,6 +34,7 @@ from oauth_bridge.redirect_uri_registration import split_lines, validate_lines
 from oauth_bridge.secret_models import ApplicationSecret as ApplicationSecret
 
 NAME_MAX_LENGTH = 80
+REASON_MAX_LENGTH = 200
 
 
 def new_client_id() -> str:
@@ -100,6 +101,21 @@ class Application(AbstractApplication):
     is_restricted = models.BooleanField(_("only for people in chosen groups"), default=False, db_default=False)
     # No constraint: the last release, which does not know the table, can still delete an application during an upgrade.
     groups = models.ManyToManyField(Group, verbose_name=_("groups"), related_name="+", blank=True, db_constraint=False)
+    # Administrators who look after it (`applications.rights`). `storage.applications.set_owners` writes them.
+    owners = models.ManyToManyField(
+        settings.AUTH_USER_MODEL, verbose_name=_("owners"), related_name="+", blank=True, db_constraint=False
+    )
+    # Why, when and by whom it was switched off: the name of an administrator, which outlives the account.
+    disabled_reason = models.CharField(
+        _("reason"),
+        max_length=REASON_MAX_LENGTH,
+        blank=True,
+        default="",
+        db_default="",
+        validators=[refuse_control_characters],
+    )
+    disabled_at = models.DateTimeField(null=True, editable=False)
+    disabled_by = models.CharField(max_length=120, default="", db_default="", editable=False)
     credentials_version = models.IntegerField(default=0, db_default=0, editable=False)
     # The highest number that a secret of it ever had. Only `storage.client_secrets` writes this and the next.
     last_secret_number = models.IntegerField(default=0, db_default=0, editable=False)
@@ -126,6 +142,7 @@ class Application(AbstractApplication):
         permissions = [
             ("rotate_applicationsecret", gettext_noop("Can make new client secrets")),
             ("trust_application", gettext_noop("Can mark applications as trusted")),
+            ("switch_application", gettext_noop("Can switch applications off and on")),
         ]
 
     @property

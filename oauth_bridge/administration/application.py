@@ -21,15 +21,15 @@ from config.infrastructure import events, paths
 from config.infrastructure.events import Event
 from oauth_bridge.activity_models import Step
 from oauth_bridge.activity_titles import name_of, needs_mending, title_of
-from oauth_bridge.administration import recheck, shown
-from oauth_bridge.administration.find import ACTIVITY, APPLICATIONS
+from oauth_bridge.administration import application_acts, recheck, shown
+from oauth_bridge.administration.application_acts import find_application
 from oauth_bridge.administration.shown import Names
-from oauth_bridge.applications import summaries
+from oauth_bridge.applications import rights, summaries
+from oauth_bridge.applications.rights import ACTIVITY
 from oauth_bridge.models import Application, Consent
 from oauth_bridge.redirect_uri_hints import hints
 from oauth_bridge.redirect_uri_mismatch import MASK
 from oauth_bridge.storage import activity_reading, activity_statistics, attempts, registration_changes, secret_states
-from oauth_bridge.storage.activity_reading import Filters
 from oauth_bridge.storage.activity_statistics import Days
 
 DAY = timedelta(days=1)
@@ -41,6 +41,7 @@ MOST_CAUSES = 6
 def application(request: HttpRequest, pk: int) -> HttpResponse:
     """The page. Raises PermissionDenied: without the permission to see applications. Raises Http404: it is gone."""
     found = find_application(request, pk)
+    may_see_people = request.user.has_perm(rights.PEOPLE)
     days = activity_statistics.by_day(found.client_id, PLOTTED)
     context = {
         **admin.site.each_context(request),
@@ -59,22 +60,18 @@ def application(request: HttpRequest, pk: int) -> HttpResponse:
         "snippets": snippets(found),
         "secrets": secret_states.states(found),
         "groups": list(found.groups.all()) if found.is_restricted else [],
-        "may_change": admin.site.get_model_admin(Application).has_change_permission(request, found),
-        "may_rotate": request.user.has_perm("oauth_bridge.rotate_applicationsecret"),
+        "off_since": shown.off_since(request, found),
+        "owners": list(found.owners.order_by("nickname", "email")) if may_see_people else [],
+        "may_see_people": may_see_people,
+        "may_see_history": request.user.has_perm(rights.VIEW),
+        "may_change": rights.may(request, rights.CHANGE, found),
+        "may_rotate": rights.may(request, rights.ROTATE, found),
+        "may_delete": request.user.has_perm(rights.DELETE),
+        "acts": application_acts.offered(request, found),
     }
-    if request.user.has_perm(ACTIVITY):
+    if rights.may(request, ACTIVITY, found):
         context |= _activity(request, found)
     return TemplateResponse(request, "administration/application.html", context)
-
-
-def find_application(request: HttpRequest, pk: int) -> Application:
-    """Raises PermissionDenied: without the permission to see applications. Raises Http404: it is gone."""
-    if not request.user.has_perm(APPLICATIONS):
-        raise PermissionDenied
-    found = admin.site.get_model_admin(Application).get_queryset(request).filter(pk=pk).first()
-    if found is None:
-        raise Http404
-    return found
 
 
 def _activity(request: HttpRequest, found: Application) -> dict[str, Any]:
@@ -93,7 +90,7 @@ def _activity(request: HttpRequest, found: Application) -> dict[str, Any]:
         }
         for cause, number in ordered[:MOST_CAUSES]
     ]
-    latest = attempts.attempts(Filters(client_id=found.client_id, since=since), limit=ATTEMPTS)
+    latest = attempts.attempts(shown.filters(request, found, since), limit=ATTEMPTS)
     names = Names(request, [found.client_id], (each.person_id for each in latest))
     return {
         "causes": causes,
@@ -177,9 +174,9 @@ def add_address(request: HttpRequest, pk: int) -> HttpResponse:
 
     Raises PermissionDenied: without the permissions to see the activity and to change the addresses.
     """
-    entry = activity_reading.entry(pk) if request.user.has_perm(ACTIVITY) else None
-    if not request.user.has_perm(ACTIVITY):
+    if not rights.may(request, ACTIVITY):
         raise PermissionDenied
+    entry = activity_reading.entry(pk, rights.client_ids(request))
     sent = entry.detail.get("sent", "") if entry else ""
     found = Application.objects.filter(client_id=entry.client_id).first() if entry and entry.client_id else None
     if entry is None or found is None or not sent or MASK in sent:
@@ -189,7 +186,7 @@ def add_address(request: HttpRequest, pk: int) -> HttpResponse:
         raise PermissionDenied
     if "redirect_uris" in model_admin.get_readonly_fields(request, found):
         raise PermissionDenied
-    checks = recheck.addition(sent, found)
+    checks = recheck.addition(sent, found, with_others=request.user.has_perm(rights.VIEW))
     may_add = all(check.kind != "no" for check in checks) and sent not in found.callback_addresses
     if request.method == "POST" and may_add:
         _add(request, found, sent)

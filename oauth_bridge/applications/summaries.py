@@ -78,6 +78,12 @@ def of(applications: Collection[Application]) -> dict[int, Summary]:
     }
 
 
+def month(application: Application) -> int:
+    """Its sign-ins in MONTH days."""
+    since = timezone.now() - MONTH * DAY
+    return activity_statistics.sign_ins(since, [application.client_id])[application.client_id]
+
+
 def _summary(
     each: Application, day: int, month: int, failed: int, hour: datetime | None, secrets: list[ApplicationSecret]
 ) -> Summary:

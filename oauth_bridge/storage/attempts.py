@@ -14,7 +14,7 @@ from uuid import UUID
 from django.utils import timezone
 
 from oauth_bridge.activity_causes import NEVER_EXCHANGED
-from oauth_bridge.activity_models import ActivityRecord, Outcome, Step
+from oauth_bridge.activity_models import Outcome, Step
 from oauth_bridge.models import Application
 from oauth_bridge.storage import issued_codes
 from oauth_bridge.storage.activity_reading import Entry, Filters, recorded, records
@@ -99,21 +99,28 @@ def attempts(filters: Filters, *, before: datetime | None = None, limit: int = 2
     rows = records(filters).filter(at__lt=before)[: limit * RECORDS_PER_ATTEMPT]
     entries = [recorded(row) for row in rows]
     is_of_records = filters.cause or filters.step or filters.reference or filters.who
-    codes = (
-        [] if is_of_records else issued_codes.newest(filters.client_id, filters.person_id, filters.since, before, limit)
-    )
-    return _put_together(entries, codes)[:limit]
+    codes = [] if is_of_records else _newest(filters, before, limit)
+    return _put_together(entries, codes, filters.client_ids)[:limit]
 
 
-def of(entry: Entry) -> Attempt:
-    """The attempt that the record belongs to."""
-    return _put_together([entry], [])[0]
+def _newest(filters: Filters, before: datetime, limit: int) -> list[IssuedCode]:
+    return issued_codes.newest(filters.client_id, filters.client_ids, filters.person_id, filters.since, before, limit)
 
 
-def _put_together(entries: list[Entry], codes: list[IssuedCode]) -> list[Attempt]:
+def of(entry: Entry, client_ids: Collection[str] | None = None) -> Attempt:
+    """The attempt that the record belongs to. `client_ids` as in `Filters`."""
+    return _put_together([entry], [], client_ids)[0]
+
+
+def _put_together(entries: list[Entry], codes: list[IssuedCode], client_ids: Collection[str] | None) -> list[Attempt]:
+    """With `client_ids`, what others did in the same attempt, such as with a stolen code, stays out."""
     keys = {entry.attempt for entry in entries if entry.attempt} | {code.attempt for code in codes}
-    all_entries = [recorded(row) for row in ActivityRecord.objects.filter(attempt__in=keys).order_by("id")]
+    of_attempts = records(Filters(client_ids=client_ids)).filter(attempt__in=keys).order_by("id")
+    all_entries = [recorded(row) for row in of_attempts]
     all_codes = _codes_of(keys, all_entries, codes)
+    if client_ids is not None:
+        seen = set(Application.objects.filter(client_id__in=client_ids).values_list("pk", flat=True))
+        all_codes = [code for code in all_codes if code.application_id in seen]
     names = dict(
         Application.objects.filter(pk__in={code.application_id for code in all_codes}).values_list("pk", "client_id")
     )

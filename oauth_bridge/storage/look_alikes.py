@@ -44,6 +44,11 @@ def find(name: str, besides: int = 0) -> list[Application]:
     return [each for each in Application.objects.exclude(pk=besides) if skeleton(each.name) == seen]
 
 
+def keys(name: str, besides: int = 0) -> list[int]:
+    """The primary keys of `find`."""
+    return [each.pk for each in find(name, besides)]
+
+
 def refuse(name: str, *, is_trusted: bool, besides: int = 0) -> None:
     """Nobody is asked before a trusted application signs them in, so none may be taken for one.
 

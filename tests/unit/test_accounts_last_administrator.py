@@ -42,7 +42,7 @@ def demote(name: str) -> Callable[[Client, User], Any]:
 
 
 def delete(browser: Client, person: User) -> Any:
-    return browser.post(f"{PEOPLE}{person.pk}/delete/", {"post": "yes"}, follow=True)
+    return browser.post(f"{PEOPLE}{person.pk}/delete/", {"post": "yes", "typed": person.email}, follow=True)
 
 
 def delete_selected(browser: Client, person: User) -> Any:

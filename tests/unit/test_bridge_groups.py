@@ -128,7 +128,7 @@ def test_deleting_an_application_deletes_no_group(
     admin_client: Client, application: Registered, readers: Group
 ) -> None:
     applications.set_groups(application.row, [readers])
-    admin_client.post(f"{LIST}{application.row.pk}/delete/", {"post": "yes"})
+    admin_client.post(f"{LIST}{application.row.pk}/delete/", {"post": "yes", "typed": application.row.name})
     assert not Application.objects.exists()
     assert not Application.groups.through.objects.exists()
     assert Group.objects.get() == readers
