@@ -58,12 +58,13 @@ class OwnersForm(forms.Form):
 
 
 class Act(NamedTuple):
-    """`ends` says before what it does, `do` afterwards. `is_proven`: the administrator proves first who they are.
+    """`brief` is for the list of acts; `ends` says on the page what it does, `do` afterwards what it did.
 
-    `initial` are the answers of the form before.
+    `is_proven`: the administrator proves first who they are. `initial` are the answers of the form before.
     """
 
     label: Any
+    brief: Any
     question: Any
     button: Any
     permission: str
@@ -103,6 +104,7 @@ def act(request: HttpRequest, pk: int, name: str) -> HttpResponseBase:
         "title": chosen.question % {"name": found.name},
         "application": shown.named(found),
         "ends": chosen.ends(found),
+        "label": chosen.label,
         "button": chosen.button,
         "form": form,
     }
@@ -124,8 +126,7 @@ def offered(request: HttpRequest, found: Application) -> list[dict[str, Any]]:
     return [
         {
             "label": each.label,
-            "ends": each.ends(found),
-            "button": each.button,
+            "brief": each.brief,
             "url": shown.page("application_act", found.pk, name),
         }
         for name, each in ACTS.items()
@@ -202,6 +203,7 @@ def _set_owners(found: Application, answers: Answers) -> str:
 ACTS = {
     "switch-off": Act(
         gettext_lazy("Switch off"),
+        gettext_lazy("Nobody can sign in to it then."),
         gettext_lazy("Switch %(name)s off?"),
         gettext_lazy("Switch off"),
         rights.SWITCH,
@@ -212,6 +214,7 @@ ACTS = {
     ),
     "switch-on": Act(
         gettext_lazy("Switch on"),
+        gettext_lazy("People can sign in to it again then."),
         gettext_lazy("Switch %(name)s on?"),
         gettext_lazy("Switch on"),
         rights.SWITCH,
@@ -221,15 +224,17 @@ ACTS = {
     ),
     "end-access": Act(
         gettext_lazy("End all access"),
+        gettext_lazy("It stays switched on, and asks everybody again."),
         gettext_lazy("End the access of everybody to %(name)s?"),
         gettext_lazy("End all access"),
         rights.SWITCH,
-        lambda _found: True,
+        lambda found: found.is_enabled,
         _end_access_ends,
         _end_access,
     ),
     "trust": Act(
         gettext_lazy("Trust it"),
+        gettext_lazy("Nobody is asked before a sign-in then."),
         gettext_lazy("Trust %(name)s?"),
         gettext_lazy("Trust it"),
         rights.TRUST,
@@ -243,6 +248,7 @@ ACTS = {
     ),
     "distrust": Act(
         gettext_lazy("Trust it no more"),
+        gettext_lazy("Everybody is asked before a sign-in then."),
         gettext_lazy("Trust %(name)s no more?"),
         gettext_lazy("Trust it no more"),
         rights.TRUST,
@@ -253,6 +259,7 @@ ACTS = {
     ),
     "owners": Act(
         gettext_lazy("Owners"),
+        gettext_lazy("They look after it without any other right."),
         gettext_lazy("Who looks after %(name)s?"),
         gettext_lazy("Save the owners"),
         rights.CHANGE,

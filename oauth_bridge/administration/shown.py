@@ -215,7 +215,7 @@ def off_since(request: HttpRequest, application: Application) -> str:
     if application.is_enabled or application.disabled_at is None:
         return ""
     since = date_format(application.disabled_at, "DATETIME_FORMAT")
-    text = _("It is switched off since %(time)s UTC.") % {"time": since}
+    text = _("Switched off since %(time)s UTC.") % {"time": since}
     if application.disabled_by and request.user.has_perm(rights.PEOPLE):
         text = _("%(name)s switched it off on %(time)s UTC.") % {"name": application.disabled_by, "time": since}
     if application.disabled_reason:

@@ -271,7 +271,7 @@ class ApplicationAdmin(ApplicationList):
         _names, counts, *_others = self.get_deleted_objects([obj], request)
         applications.delete(obj)
         ended = ", ".join(f"{name}: {number}" for name, number in counts.items())
-        self.message_user(request, _("What ended with it: %(counts)s.") % {"counts": ended}, messages.SUCCESS)
+        self.message_user(request, _("What it had: %(counts)s.") % {"counts": ended}, messages.SUCCESS)
 
     def _set_enabled(self, request: HttpRequest, chosen: QuerySet[Application], is_enabled: bool) -> None:
         for application in chosen:

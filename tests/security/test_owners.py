@@ -247,7 +247,7 @@ def test_the_attempt_of_a_code_that_another_sent_shows_only_her_own(
     ]
     for each in shown:
         assert each.status_code == 200
-        for hidden in ("secret.example", "Another’s", "Wrong password"):
+        for hidden in ("secret.example", "Another’s", "wrong tries"):
             assert hidden not in text_of(each)
 
 

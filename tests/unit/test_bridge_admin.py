@@ -182,7 +182,7 @@ def test_deleting_counts_what_ends_and_asks_for_the_name(registered):
         assert "What you typed is something else. Nothing is deleted." in text_of(page)
         assert Application.objects.exists()
     page = browser.post(url, {"post": "yes", "typed": " Reading  List"}, follow=True)
-    assert "What ended with it: people who have allowed it: 1, client secrets: 1" in text_of(page)
+    assert "What it had: people who have allowed it: 1, client secrets: 1" in text_of(page)
     assert not Application.objects.exists()
     assert not ApplicationSecret.objects.exists()
     assert not Consent.objects.exists()
