@@ -39,7 +39,7 @@ def deactivate(_person: User, other: User) -> Callable[[], object]:
 
 def demote_in_admin(person: User, other: User) -> Callable[[], object]:
     form = {"nickname": "Other", "is_active": "on", "is_staff": "on"}
-    return partial(with_session(person).post, f"{PEOPLE}{other.pk}/change/", form)
+    return partial(proven(with_session(person)).post, f"{PEOPLE}{other.pk}/change/", form)
 
 
 def delete_in_admin(person: User, other: User) -> Callable[[], object]:
