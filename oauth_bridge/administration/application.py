@@ -24,7 +24,7 @@ from oauth_bridge.activity_titles import name_of, needs_mending, title_of
 from oauth_bridge.administration import recheck, shown
 from oauth_bridge.administration.find import ACTIVITY, APPLICATIONS
 from oauth_bridge.administration.shown import Names
-from oauth_bridge.applications import summaries
+from oauth_bridge.applications import compliance, summaries
 from oauth_bridge.models import Application, Consent
 from oauth_bridge.redirect_uri_hints import hints
 from oauth_bridge.redirect_uri_mismatch import MASK
@@ -42,12 +42,14 @@ def application(request: HttpRequest, pk: int) -> HttpResponse:
     """The page. Raises PermissionDenied: without the permission to see applications. Raises Http404: it is gone."""
     found = find_application(request, pk)
     days = activity_statistics.by_day(found.client_id, PLOTTED)
+    summary, secrets = summaries.of([found])[found.pk], secret_states.states(found)
     context = {
         **admin.site.each_context(request),
         "title": found.name,
         "application": found,
         "named": shown.named(found),
-        "summary": summaries.of([found])[found.pk],
+        "summary": summary,
+        "findings": compliance.of_registration(found, summary, secrets),
         "kind": summaries.KINDS[found.client_type],
         "signed_in_month": sum(day.finished for day in days),
         "failed_month": sum(day.failed for day in days),
@@ -57,7 +59,7 @@ def application(request: HttpRequest, pk: int) -> HttpResponse:
         "addresses": addresses(),
         "callbacks": [(address, hints(address)) for address in found.callback_addresses],
         "snippets": snippets(found),
-        "secrets": secret_states.states(found),
+        "secrets": secrets,
         "groups": list(found.groups.all()) if found.is_restricted else [],
         "may_change": admin.site.get_model_admin(Application).has_change_permission(request, found),
         "may_rotate": request.user.has_perm("oauth_bridge.rotate_applicationsecret"),

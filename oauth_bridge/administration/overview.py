@@ -21,7 +21,6 @@ from oauth_bridge.storage.activity_statistics import Failing
 
 DAY = timedelta(days=1)
 MOST_CAUSES = 12
-ENDS_SOON = timedelta(days=30)
 MOST_SUMMARISED = 200
 MOST_LISTED = 6
 
@@ -99,7 +98,7 @@ def _ending_secrets() -> list[dict[str, Any]]:
     now = timezone.now()
     soon = (
         ApplicationSecret.objects.filter(
-            expires_at__lt=now + ENDS_SOON, expires_at__gt=now, is_revoked=False, application__is_enabled=True
+            expires_at__lt=now + summaries.ENDS_SOON, expires_at__gt=now, is_revoked=False, application__is_enabled=True
         )
         .select_related("application")
         .order_by("expires_at")[:MOST_LISTED]

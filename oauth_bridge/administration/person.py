@@ -20,6 +20,7 @@ from accounts import administrators, audit_trail
 from accounts.account_page import person_context
 from accounts.administrators import LastAdministrator
 from accounts.factors import adapter as factors
+from accounts.factors import unlocking
 from accounts.models import Session, User
 from accounts.sessions import user_agents
 from accounts.sessions.credential_changes import end_credentials, set_active
@@ -232,6 +233,11 @@ def _sessions_end(found: User) -> str:
     return text % {"count": number}
 
 
+def _unlock(_request: HttpRequest, found: User) -> str:
+    unlocking.unlock(found)
+    return _("The account is unlocked: the person can try again at once.")
+
+
 def _remove_factors(_request: HttpRequest, found: User) -> str:
     factors.remove_all(found)
     return _("The second factors and passkeys are removed. The password alone is enough now.")
@@ -271,6 +277,13 @@ ACTS = {
         gettext_lazy("End all consents of %(name)s?"),
         gettext_lazy("End all"),
         _end_all,
+    ),
+    "unlock": Act(
+        gettext_lazy("Unlock"),
+        lambda _person: _("Forgets wrong passwords and wrong codes that kept the person waiting. Ends nothing else."),
+        gettext_lazy("Unlock the account of %(name)s?"),
+        gettext_lazy("Unlock"),
+        _unlock,
     ),
     "remove-factors": Act(
         gettext_lazy("Remove the second factors"),
