@@ -36,6 +36,11 @@ def main() -> None:
         is_locked = getattr(error.__cause__, "sqlstate", None) == "55P03" or reason == "database is locked"
         advice = "Try again later." if is_locked else "Is it there, and has `manage.py migrate` been run?"
         sys.exit(f"The database can't be used: {reason}. {advice}")
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except BrokenPipeError:  # what reads the output, such as `head`, has ended
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 from uuid import UUID
 
 from django.contrib import admin, messages
@@ -20,13 +20,13 @@ from accounts import administrators, audit_trail
 from accounts.account_page import person_context
 from accounts.administrators import LastAdministrator
 from accounts.factors import adapter as factors
-from accounts.factors import unlocking
 from accounts.models import Session, User
 from accounts.sessions import user_agents
 from accounts.sessions.credential_changes import end_credentials, set_active
 from accounts.sign_in.forms import ResetRequestForm
 from oauth_bridge.administration import shown
 from oauth_bridge.administration.find import ACTIVITY, PEOPLE
+from oauth_bridge.administration.person_acts import UNLOCK, Act, ActRefused
 from oauth_bridge.administration.shown import Names
 from oauth_bridge.shown_times import time_since
 from oauth_bridge.storage import attempts, consents
@@ -34,20 +34,6 @@ from oauth_bridge.storage.activity_reading import Filters
 
 ATTEMPTS = 6
 MOST_BROWSERS = 10
-
-
-class Act(NamedTuple):
-    """Something an administrator does to an account, after a page that asks."""
-
-    label: Any
-    ends: Callable[[User], str]
-    question: Any
-    button: Any
-    do: Callable[[HttpRequest, User], str]
-
-
-class ActRefused(Exception):
-    """Nothing was done. The text is a sentence for the administrator."""
 
 
 def person(request: HttpRequest, pk: UUID) -> HttpResponse:
@@ -233,11 +219,6 @@ def _sessions_end(found: User) -> str:
     return text % {"count": number}
 
 
-def _unlock(_request: HttpRequest, found: User) -> str:
-    unlocking.unlock(found)
-    return _("The account is unlocked: the person can try again at once.")
-
-
 def _remove_factors(_request: HttpRequest, found: User) -> str:
     factors.remove_all(found)
     return _("The second factors and passkeys are removed. The password alone is enough now.")
@@ -278,13 +259,7 @@ ACTS = {
         gettext_lazy("End all"),
         _end_all,
     ),
-    "unlock": Act(
-        gettext_lazy("Unlock"),
-        lambda _person: _("Forgets wrong passwords and wrong codes that kept the person waiting. Ends nothing else."),
-        gettext_lazy("Unlock the account of %(name)s?"),
-        gettext_lazy("Unlock"),
-        _unlock,
-    ),
+    "unlock": UNLOCK,
     "remove-factors": Act(
         gettext_lazy("Remove the second factors"),
         lambda _person: _(
