@@ -31,6 +31,8 @@ def main() -> None:
         sys.exit("An argument holds bytes that are not UTF-8.")
     try:
         execute_from_command_line(sys.argv)
+        if sys.stdout:  # None: it was closed before the start
+            sys.stdout.flush()
     except (OperationalError, InterfaceError, ProgrammingError) as error:
         reason = str(error).partition("\n")[0]
         is_locked = getattr(error.__cause__, "sqlstate", None) == "55P03" or reason == "database is locked"

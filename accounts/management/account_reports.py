@@ -8,13 +8,15 @@ from itertools import islice
 from typing import Any
 from uuid import UUID
 
+from django.core.exceptions import ValidationError
 from django.core.management.base import CommandError
 from django.db.models import Q
 from django.utils import timezone
 
 from accounts.factors import adapter as factors
 from accounts.models import User
-from config.infrastructure.command_errors import shown
+from config.infrastructure.command_errors import command_error, shown
+from config.infrastructure.validators import refuse_control_characters
 
 LISTED = 100
 _BATCH = 1_000
@@ -33,8 +35,10 @@ class Listing:
         self.limit, search = options["limit"], options["search"].strip()
         if not 1 <= self.limit < 2**31:
             raise CommandError("--limit: a number of 1 or more is needed.")
-        if not search.isprintable():
-            raise CommandError("--search: the text has a character that no address and no nickname can have.")
+        try:
+            refuse_control_characters(search)
+        except ValidationError as problem:
+            raise command_error(ValidationError({"--search": problem.messages})) from None
         self.has_more = False
         self._people = User.objects.order_by("email")
         if search:

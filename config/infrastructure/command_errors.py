@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from django.core.exceptions import ValidationError
 from django.core.management.base import CommandError
 
+_JOINERS = "\u200c\u200d"  # which Persian and emoji need
+
 
 def command_error(problem: ValidationError, options: Mapping[str, str] | None = None) -> CommandError:
     """The error of a command: each sentence begins with the name of its field, if it has one.
@@ -26,4 +28,4 @@ def sentences(problem: ValidationError, names: Mapping[str, str]) -> list[str]:
 
 def shown(text: str) -> str:
     """The text for a terminal: a character that is invisible, or controls the terminal, is written as its number."""
-    return "".join(each if each.isprintable() else f"\\u{ord(each):04x}" for each in text)
+    return "".join(each if each.isprintable() or each in _JOINERS else f"\\u{ord(each):04x}" for each in text)
