@@ -6,12 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 from django import forms
-from django.apps import apps
 from django.contrib import admin, messages
-from django.contrib.auth.models import Group, Permission
-from django.contrib.contenttypes.models import ContentType
+from django.contrib.auth.models import Group
 from django.db import transaction
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
@@ -31,13 +29,6 @@ from accounts.sign_in import verification
 from accounts.sign_in.reauthentication import proof_first
 from config.infrastructure import events
 from config.infrastructure.events import Event
-
-
-def _shown_permissions(site: admin.AdminSite) -> QuerySet[Permission]:
-    """The permissions of the models that are registered in Django admin, and those of the site's own pages."""
-    shown = ContentType.objects.get_for_models(*filter(site.is_registered, apps.get_models()))
-    own = getattr(site, "own_permissions", ())
-    return Permission.objects.filter(Q(content_type__in=shown.values()) | Q(codename__in=own))
 
 
 @admin.register(Group)
@@ -73,7 +64,7 @@ class GroupAdmin(ModelAdmin):
 
     def formfield_for_manytomany(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
         kwargs.update(
-            queryset=_shown_permissions(self.admin_site),
+            queryset=administrators.offered_permissions(self.admin_site),
             form_class=PermissionField,
             widget=forms.CheckboxSelectMultiple(),
         )
@@ -183,7 +174,7 @@ class UserAdmin(ModelAdmin):
             kwargs["queryset"] = Group.objects.all() if request.user.is_superuser else groups.without_permissions()
             kwargs["help_text"] = _("Groups say who may use an application.")
         else:
-            kwargs.update(queryset=_shown_permissions(self.admin_site), form_class=PermissionField)
+            kwargs.update(queryset=administrators.offered_permissions(self.admin_site), form_class=PermissionField)
         kwargs["widget"] = forms.CheckboxSelectMultiple()
         return super().formfield_for_manytomany(db_field, request, **kwargs)
 
@@ -203,6 +194,8 @@ class UserAdmin(ModelAdmin):
             "account_changed", audit_trail.of_person(form.instance), lambda: _memberships(form.instance)
         ):
             super().save_related(request, form, formsets, change)
+        if {*PRIVILEGES} & {*form.changed_data}:
+            events.write(Event.RIGHTS_CHANGED, person=form.instance.pk)
 
     def audited_as(self, obj: User) -> audit_trail.Subject:
         return audit_trail.of_person(obj)

@@ -44,6 +44,8 @@ class Event(Enum):
     FACTORS_CHANGED = INFO, "second factors changed", "person", "change"
     ACCOUNT_ACTIVATED = INFO, "account activated", "person"
     ACCOUNT_DEACTIVATED = INFO, "account deactivated", "person"
+    ACCOUNT_UNLOCKED = INFO, "account unlocked", "person"
+    RIGHTS_CHANGED = INFO, "rights changed", "person"
     ACCOUNT_DELETED = INFO, "account deleted", "person"
 
     # A person and an application

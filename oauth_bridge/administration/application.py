@@ -24,7 +24,7 @@ from oauth_bridge.activity_titles import name_of, needs_mending, title_of
 from oauth_bridge.administration import application_acts, recheck, shown
 from oauth_bridge.administration.application_acts import find_application
 from oauth_bridge.administration.shown import Names
-from oauth_bridge.applications import rights, summaries
+from oauth_bridge.applications import compliance, rights, summaries
 from oauth_bridge.applications.rights import ACTIVITY
 from oauth_bridge.models import Application, Consent
 from oauth_bridge.redirect_uri_hints import hints
@@ -43,12 +43,14 @@ def application(request: HttpRequest, pk: int) -> HttpResponse:
     found = find_application(request, pk)
     may_see_people = request.user.has_perm(rights.PEOPLE)
     days = activity_statistics.by_day(found.client_id, PLOTTED)
+    summary, secrets = summaries.of([found])[found.pk], secret_states.states(found)
     context = {
         **admin.site.each_context(request),
         "title": found.name,
         "application": found,
         "named": shown.named(found),
-        "summary": summaries.of([found])[found.pk],
+        "summary": summary,
+        "findings": compliance.of_registration(found, summary, secrets),
         "kind": summaries.KINDS[found.client_type],
         "signed_in_month": sum(day.finished for day in days),
         "failed_month": sum(day.failed for day in days),
@@ -58,7 +60,7 @@ def application(request: HttpRequest, pk: int) -> HttpResponse:
         "addresses": addresses(),
         "callbacks": [(address, hints(address)) for address in found.callback_addresses],
         "snippets": snippets(found),
-        "secrets": secret_states.states(found),
+        "secrets": secrets,
         "groups": list(found.groups.all()) if found.is_restricted else [],
         "off_since": shown.off_since(request, found),
         "owners": list(found.owners.order_by("nickname", "email")) if may_see_people else [],

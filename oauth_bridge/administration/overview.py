@@ -22,7 +22,6 @@ from oauth_bridge.storage.activity_statistics import Failing
 
 DAY = timedelta(days=1)
 MOST_CAUSES = 12
-ENDS_SOON = timedelta(days=30)
 MOST_SUMMARISED = 200
 MOST_LISTED = 6
 
@@ -104,7 +103,7 @@ def _ending_secrets(seen: QuerySet[Application]) -> list[dict[str, Any]]:
     now = timezone.now()
     soon = (
         ApplicationSecret.objects.filter(
-            expires_at__lt=now + ENDS_SOON,
+            expires_at__lt=now + summaries.ENDS_SOON,
             expires_at__gt=now,
             is_revoked=False,
             application__in=seen.filter(is_enabled=True),

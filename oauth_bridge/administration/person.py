@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 from uuid import UUID
 
 from django.contrib import admin, messages
@@ -27,6 +27,7 @@ from accounts.sessions.credential_changes import end_credentials, set_active
 from accounts.sign_in.forms import ResetRequestForm
 from accounts.sign_in.reauthentication import proof_first
 from oauth_bridge.administration import shown
+from oauth_bridge.administration.person_acts import UNLOCK, Act, ActRefused
 from oauth_bridge.administration.shown import Names
 from oauth_bridge.applications.rights import ACTIVITY, PEOPLE
 from oauth_bridge.shown_times import time_since
@@ -34,20 +35,6 @@ from oauth_bridge.storage import attempts, consents
 from oauth_bridge.storage.activity_reading import Filters
 
 ATTEMPTS, MOST_BROWSERS = 6, 10
-
-
-class Act(NamedTuple):
-    """Something an administrator does to an account, after a page that asks."""
-
-    label: Any
-    ends: Callable[[User], str]
-    question: Any
-    button: Any
-    do: Callable[[HttpRequest, User], str]
-
-
-class ActRefused(Exception):
-    """Nothing was done. The text is a sentence for the administrator."""
 
 
 def person(request: HttpRequest, pk: UUID) -> HttpResponseBase:
@@ -274,6 +261,7 @@ ACTS = {
         gettext_lazy("End all"),
         _end_all,
     ),
+    "unlock": UNLOCK,
     "remove-factors": Act(
         gettext_lazy("Remove the second factors"),
         lambda _person: _(

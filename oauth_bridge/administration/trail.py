@@ -44,6 +44,7 @@ ACTIONS = {
     "account_activated": gettext_lazy("Activated the account"),
     "account_deactivated": gettext_lazy("Deactivated the account"),
     "account_deleted": gettext_lazy("Deleted the account"),
+    "account_unlocked": gettext_lazy("Unlocked the account"),
     "address_confirmed": gettext_lazy("Counted the address as confirmed"),
     "password_set": gettext_lazy("Set the password"),
     "factors_removed": gettext_lazy("Removed the second factors"),

@@ -5,7 +5,7 @@ The only writer of their rows except the form of Django admin.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
 from django.contrib.auth.models import Group
@@ -20,6 +20,7 @@ from config.infrastructure import events
 from config.infrastructure.events import Event
 from config.infrastructure.sql import Rows, fetch_one
 from oauth_bridge.models import Application
+from oauth_bridge.redirect_uri_registration import split_lines
 from oauth_bridge.storage import client_secrets, consents, look_alikes, registration_changes
 
 if TYPE_CHECKING:
@@ -45,23 +46,103 @@ def find(client_id: str) -> Application | None:
 
 @transaction.atomic
 def register(
-    *, name: str, redirect_uris: list[str], homepage: str = "", is_trusted: bool = False, groups: Collection[Group] = ()
+    *,
+    name: str,
+    redirect_uris: list[str],
+    homepage: str = "",
+    is_trusted: bool = False,
+    is_public: bool = False,
+    groups: Collection[Group] = (),
 ) -> tuple[Application, str]:
-    """A saved application and its client secret, which is not stored.
+    """A saved application and its client secret, which is not stored; a public one has none, which is "".
 
     Raises ValidationError: the name, the homepage or a callback address can't be registered; or as `look_alikes`.
     """
     application = Application(
-        name=name, redirect_uris="\n".join(redirect_uris), homepage=homepage, is_trusted=is_trusted
+        name=name,
+        redirect_uris="\n".join(redirect_uris),
+        homepage=homepage,
+        is_trusted=is_trusted,
+        client_type=Application.CLIENT_PUBLIC if is_public else Application.CLIENT_CONFIDENTIAL,
     )
     application.full_clean()
     look_alikes.refuse(name, is_trusted=is_trusted)
-    application.save()
-    if groups:
-        set_groups(application, groups)
+    add(application, groups)
+    return application, "" if is_public else client_secrets.rotate(application).secret
+
+
+@transaction.atomic
+def add(application: Application, groups: Collection[Group]) -> None:
+    """Save a new application, whose values are validated, without a secret."""
+    application.is_restricted = application.is_restricted or bool(groups)
+    application.save(force_insert=True)
+    application.groups.set(groups)
     registration_changes.registered(application)
     events.write(Event.APPLICATION_REGISTERED, client_id=application.client_id)
-    return application, client_secrets.rotate(application).secret
+
+
+def assign(application: Application, values: Mapping[str, str | bool]) -> list[str]:
+    """Give the application the values that differ from its own, by column, and validate them. Returns their columns.
+
+    Of a new application all are validated. Lines in another order are no change. Nothing is saved.
+    Raises ValidationError, by column: values can't be stored.
+    """
+    changed = [column for column, value in values.items() if not application.pk or _differs(application, column, value)]
+    for column in changed:
+        setattr(application, column, values[column])
+    application.clean_fields(exclude={field.name for field in application._meta.fields} - {*changed})
+    if "redirect_uris" in changed:
+        application.clean()
+    return changed
+
+
+def _differs(application: Application, column: str, value: str | bool) -> bool:
+    if column == "redirect_uris":
+        return sorted(application.callback_addresses) != sorted(split_lines(str(value)))
+    return bool(getattr(application, column) != value)
+
+
+@transaction.atomic
+def change(
+    application: Application, values: Mapping[str, str | bool], groups: Collection[Group] | None = None
+) -> list[str]:
+    """Store the values that differ from the stored ones, by column, and the groups if they are given.
+
+    Returns what changed. Raises ValidationError, by column: a value can't be stored; or as `look_alikes`.
+    """
+    locked = Application.objects.select_for_update(no_key=True).get(pk=application.pk)
+    changed = assign(locked, values)
+    if {"name", "is_trusted"} & {*changed}:
+        try:
+            look_alikes.refuse(locked.name, is_trusted=locked.is_trusted, besides=locked.pk)
+        except ValidationError as problem:
+            raise ValidationError({"name": problem.messages}) from None
+    if groups is not None:
+        if bool(groups) != locked.is_restricted:
+            locked.is_restricted = bool(groups)
+            changed.append("is_restricted")
+        if {group.pk for group in groups} == {group.pk for group in locked.groups.all()}:
+            groups = None
+    changed = save(locked, changed, groups)
+    application.refresh_from_db()
+    return changed
+
+
+@transaction.atomic
+def save(application: Application, columns: Collection[str], groups: Collection[Group] | None) -> list[str]:
+    """Store these columns, whose values are validated, and other groups if they are given. Returns what changed."""
+    changed = [column for column in columns if column != "is_enabled"]
+    with registration_changes.audited(application):
+        if changed:
+            application.save(update_fields=[*changed, "updated"])
+        if groups is not None:
+            application.groups.set(groups)
+            changed.append("groups")
+    if changed:
+        events.write(Event.APPLICATION_CHANGED, client_id=application.client_id, fields=" ".join(changed))
+    if "is_enabled" in columns:
+        set_enabled(application, application.is_enabled)
+    return changed
 
 
 @transaction.atomic

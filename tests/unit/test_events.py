@@ -114,6 +114,13 @@ class Story:
         User.objects.filter(pk=self.person.pk).update(is_active=False)
         self._set_active({"is_active": "on"})
 
+    def account_unlocked(self) -> None:
+        self.administrator().post(f"{reverse('admin:person', args=[self.person.pk])}?act=unlock")
+
+    def rights_changed(self) -> None:
+        path = reverse("admin:accounts_user_change", args=[self.person.pk])
+        self.administrator().post(path, {"nickname": "x", "is_active": "on", "is_staff": "on"})
+
     def account_deleted(self) -> None:
         self.sign_in()
         self.browser.post("/accounts/delete", {"email": self.person.email})
