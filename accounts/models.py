@@ -146,6 +146,16 @@ class Session(AbstractBaseSession):
         verbose_name_plural = _("browser sessions")
 
 
+class FormerAddress(models.Model):
+    """That a person had an address. Only `accounts.former_addresses` writes and reads the rows."""
+
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="+")
+    mark = models.BinaryField(max_length=8, unique=True)
+
+    class Meta:
+        default_permissions = ()
+
+
 class FailedFactor(models.Model):
     """A wrong code or passkey answer of somebody who had typed the person's password, or was signed in.
 

@@ -19,6 +19,9 @@ from oauth_bridge.maintenance import purging
 
 logger = logging.getLogger(__name__)
 
+# The state of the database that the log of this process has told last.
+_told = ["ok"]
+
 
 @require_safe
 def live(request: HttpRequest) -> JsonResponse:
@@ -37,11 +40,16 @@ def ready(request: HttpRequest) -> JsonResponse:
 
 
 def _database() -> str:
+    """The state of the database. The log tells when it changes, not at each probe."""
     try:
-        return "migrations pending" if missing_migrations() else "ok"
-    except DatabaseError:
-        logger.warning("The database does not answer.", exc_info=True)
-        return "unavailable"
+        database, error = "migrations pending" if missing_migrations() else "ok", None
+    except DatabaseError as caught:
+        database, error = "unavailable", caught
+    if _told != [database]:
+        _told[:] = [database]
+        level = logging.INFO if database == "ok" else logging.WARNING
+        logger.log(level, "readiness", extra={"database": database}, exc_info=error)
+    return database
 
 
 def missing_migrations() -> list[str]:

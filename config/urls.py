@@ -18,7 +18,7 @@ urlpatterns = [
     path("admin/", admin.site.urls),
     path("brand/<str:name>", branding.brand, name="brand"),
     path("health/live", health.live),
-    path("health/ready", health.ready),
+    path("health/ready", health.ready, name="ready"),
 ]
 
 handler400 = "config.http.handlers.bad_request"

@@ -6,6 +6,8 @@ the answer says too. These sentences are for administrators: no public answer co
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from django.utils.translation import gettext
 from django.utils.translation import gettext_noop as _  # marks the sentences: pages show them
 
@@ -32,6 +34,7 @@ FIXES = {
     "client_unknown": _(
         "Compare the client_id with the application's page. It is mistyped, or of another installation."
     ),
+    "client_deleted": _("The application was deleted. Register it again, and change its client_id there."),
     "client_disabled": _("The application is switched off. Switch it on if people should sign in with it."),
     "redirect_uri_missing": _("Set the callback address in the application, exactly as it is registered here."),
     "redirect_uri_mismatch": _CALLBACK,
@@ -123,7 +126,11 @@ FIXES = {
     "secret_expired": _("The secret has ended. Put the newest one into the application."),
     "secret_revoked": _("The secret was ended here. Put the newest one into the application."),
     "code_misshapen": _("The code was cut or changed on the way. Send it exactly as it came to the callback address."),
-    "code_unknown": _("The code is not known: purged, replaced by a later one, or of another installation."),
+    "code_unknown": _("The code is not known: purged, or of another installation."),
+    "code_replaced": _(
+        "The person clicked twice, so a later code replaced this one. Use the code of the last callback."
+    ),
+    "code_withdrawn": _("The person disconnected the application, or refused, after the code was issued."),
     "code_of_another": _("The code was issued to another application: two applications share a callback or a setting."),
     "code_expired": _("The exchange came later than 10 minutes after the issue. Look for a queue or a slow callback."),
     "code_spent": _(
@@ -147,6 +154,8 @@ FIXES = {
     "token_unknown": _("The token is not of this installation, or the code was sent in its place."),
     "token_expired": _("Read the profile right after the exchange. A token works for an hour."),
     "token_revoked": _("The person disconnected the application, or its code was used twice. See the attempt."),
+    "token_ended_replay": _("The code of the token was used twice. See the attempt: its callback must run once."),
+    "token_ended_consent": _("Nothing to change: the person disconnected the application."),
     "token_ended_person": _("Nothing to change: the person's password changed, or they signed out everywhere."),
     "token_ended_application": _("The application's credentials were ended meanwhile. The person starts again."),
     "token_ended_secret": _("The client secret that the token was made with has leaked. The person signs in again."),
@@ -156,6 +165,11 @@ FIXES = {
     "server_error": _("A fault of the service. Look for the reference in its log."),
     "busy": _BUSY,
 }
+# The same with the facts of the record.
+_DELETED = _(
+    "The application %(deleted_name)s was deleted on %(deleted_at)s by %(deleted_by)s."
+    " Register it again, and change its client_id there."
+)
 _FAULTS: dict[str, Fault] = {
     fault.name.lower(): fault for kind in (SiteFault, AccountFault, OAuthFault) for fault in kind
 }
@@ -166,8 +180,13 @@ def fault_of(cause: str) -> Fault | None:
     return _FAULTS.get(cause)
 
 
-def fix_of(cause: str) -> str:
-    """One or two sentences in the active language. Empty for a success, and for a cause that a later release knows."""
+def fix_of(cause: str, facts: Mapping[str, object] | None = None) -> str:
+    """One or two sentences in the active language. Empty for a success, and for a cause that a later release knows.
+
+    `facts` are the details of a record.
+    """
+    if cause == "client_deleted" and facts and "deleted_at" in facts:
+        return gettext(_DELETED) % facts
     if fix := FIXES.get(cause):
         return gettext(fix)
     fault = fault_of(cause)

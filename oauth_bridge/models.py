@@ -193,6 +193,7 @@ class AuthorizationCode(models.Model):
     """
 
     digest = models.BinaryField(max_length=32, unique=True, editable=False)
+    former_digest = models.BinaryField(max_length=32, null=True, editable=False)  # of the code that this one replaced
     attempt = models.UUIDField(editable=False)
     application = _application()
     user = models.ForeignKey(
@@ -221,7 +222,22 @@ class AuthorizationCode(models.Model):
         # For the activity of an hour or a day. A redemption neither looks at `issued_at` nor changes it.
         indexes: ClassVar[list[models.Index]] = [
             models.Index(fields=["issued_at"], name="oauth_bridge_code_issued_at"),
+            models.Index(
+                fields=["former_digest"],
+                name="oauth_bridge_code_former",
+                condition=models.Q(former_digest__isnull=False),
+            ),
         ]
+
+
+class WithdrawnCode(models.Model):
+    """The digest of a code whose row was deleted before it expired. `storage.ended_codes` writes and reads it."""
+
+    digest = models.BinaryField(max_length=32, unique=True, editable=False)
+    expires_at = models.DateTimeField()
+
+    class Meta:
+        default_permissions = ()
 
 
 class AccessToken(models.Model):
@@ -234,6 +250,7 @@ class AccessToken(models.Model):
     issued_at = models.DateTimeField()
     expires_at = models.DateTimeField()
     revoked_at = models.DateTimeField(null=True)
+    revoked_cause = models.CharField(max_length=40, null=True, editable=False)  # noqa: DJ001 - null costs nothing
     attempt = models.UUIDField(null=True, editable=False)  # that of its code
     # The secret that proved the application; null: it is public, or an earlier release stored the token.
     secret = models.ForeignKey(

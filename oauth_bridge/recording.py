@@ -10,7 +10,6 @@ import logging
 import re
 from collections.abc import Sequence
 from typing import Any
-from urllib.parse import urlsplit
 from uuid import UUID
 
 from django.core.exceptions import ValidationError
@@ -18,14 +17,14 @@ from django.core.validators import validate_email
 from django.db import Error
 from django.http import HttpRequest, QueryDict
 
-from accounts import return_path
+from accounts import former_addresses, return_path
 from accounts.sessions import user_agents
 from config.infrastructure import paths, references
 from config.infrastructure.errors import Fault, RequestError, SiteFault
 from config.infrastructure.events import Event, Member
 from config.infrastructure.network import client_address
 from oauth_bridge.activity_models import Outcome, Step
-from oauth_bridge.consent.request import FIELD_NAME, DamagedRequest, PendingRequest
+from oauth_bridge.consent.request import PendingRequest
 from oauth_bridge.errors import OAuthFault
 from oauth_bridge.redirect_uri_mismatch import compare, masked
 from oauth_bridge.storage import activity, activity_counts, login_marks
@@ -86,6 +85,9 @@ DETAILS = (
     "code_row",
     "code_of",
     "token_row",
+    "deleted_name",
+    "deleted_at",
+    "deleted_by",
 )
 DETAIL_LENGTH = 100
 # Of a link to authorize: the values that are kept, which are shorter than any credential.
@@ -139,6 +141,9 @@ def _record_error(request: HttpRequest, error: RequestError) -> None:
     group, slot = _budget(request, step, error, address)
     if activity.is_full(client_id, slot, at):
         return
+    login = _typed_address(error)
+    # Looked for in any case, so that the time says nothing.
+    former_owner = former_addresses.owner_of(login) if login else None
     activity.add(
         Record(
             at=at,
@@ -147,11 +152,11 @@ def _record_error(request: HttpRequest, error: RequestError) -> None:
             cause=error.cause,
             attempt=attempt,
             client_id=client_id,
-            person_id=error.person,
+            person_id=error.person or former_owner,
             reference=references.current.get(),
             address=address,
             browser=user_agents.describe(request.headers.get("User-Agent", "")),
-            login_mark=_login_mark(error),
+            login_mark=None if error.person or former_owner or not login else login_marks.of(login),
             detail=_detail(request, step, error),
             is_proven=bool(error.private.get("is_proven")),
         ),
@@ -167,6 +172,8 @@ def _note_success(request: HttpRequest, event: Event, members: dict[str, Member]
         return
     if event is Event.SIGNED_IN:
         step = Step.SIGN_IN
+        if not members["in_known_browser"] and isinstance(person := members["person"], UUID):
+            login_marks.give(person)  # an operator may have made the account, and confirmed its address
     elif event is Event.SECOND_FACTOR_USED and members["is_sign_in"]:
         step = Step.SECOND_FACTOR
     elif event is Event.ADDRESS_CONFIRMED and isinstance(person := members["person"], UUID):
@@ -193,13 +200,8 @@ def _note_success(request: HttpRequest, event: Event, members: dict[str, Member]
 
 def _way_on(request: HttpRequest) -> tuple[UUID | None, str]:
     """The attempt, and the client_id, of the authorization request that the sign-in continues with, if it has one."""
-    url = urlsplit(return_path.requested(request) or return_path.kept_path(request))
-    sealed = QueryDict(url.query).get(FIELD_NAME, "") if url.path == paths.AUTHORIZE else ""
-    try:
-        pending = PendingRequest.unseal(sealed)
-    except DamagedRequest:
-        return None, ""
-    return _as_attempt(pending.attempt), pending.parameters.get("client_id", "")
+    pending = PendingRequest.of_path(return_path.requested(request) or return_path.kept_path(request))
+    return (_as_attempt(pending.attempt), pending.parameters.get("client_id", "")) if pending else (None, "")
 
 
 def _as_attempt(value: object) -> UUID | None:
@@ -220,17 +222,16 @@ def _budget(request: HttpRequest, step: Step, error: RequestError, address: str)
     return activity.STRANGERS, activity.slot_of(activity.STRANGERS, address)
 
 
-def _login_mark(error: RequestError) -> bytes | None:
-    """The mark of what was typed, if it has the form of an address and names no account: it may be a password."""
+def _typed_address(error: RequestError) -> str:
+    """What was typed as a login name; empty unless it has the form of an address: it may be a password."""
     typed = error.private.get("login")
     if not isinstance(typed, str) or not typed:
-        return None
+        return ""
     try:
         validate_email(typed)
     except ValidationError:
-        return None
-    mark = login_marks.of(typed)  # in any case, so that the time says nothing
-    return None if error.person else mark
+        return ""
+    return typed
 
 
 def _detail(request: HttpRequest, step: Step, error: RequestError) -> dict[str, Any]:

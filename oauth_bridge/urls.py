@@ -3,7 +3,7 @@
 from django.urls import path, re_path
 
 from oauth_bridge import views
-from oauth_bridge.account_pages import connections, export
+from oauth_bridge.account_pages import connections, export, sign_in
 from oauth_bridge.applications import logos
 from oauth_bridge.openapi import document
 
@@ -14,6 +14,7 @@ urlpatterns = [
     path("openapi.json", document.published, name="openapi"),
     re_path(r"^(?P<path>(oauth|\.well-known)(/.*)?)$", views.unknown_path),
     path("accounts/applications", connections.applications, name="connected_applications"),
+    path("accounts/sign-in", sign_in.SignInView.as_view(), name="account_login"),
     path("accounts/export", export.ExportView.as_view(), name="export"),
     path("logos/<str:name>", logos.logo, name="logo"),
 ]

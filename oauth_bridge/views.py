@@ -116,10 +116,20 @@ class AuthorizeView(BaseAuthorizationView):
         if request.method == "HEAD":
             return HttpResponse()
         try:
+            if self.pending.renews and request.user.is_authenticated:
+                codes.refuse_redeemed(UUID(self.pending.renews), request.user.pk)
+            if request.method == "GET" and self.pending.is_old and (address := self._renewed_address()):
+                return HttpResponseRedirect(address)
             return cast(HttpResponse, super().dispatch(request))
         except codes.AlreadyRedeemed:
             self._report(OAuthFault.ATTEMPT_FINISHED)
             return pages.already_signed_in(request, self.application)
+
+    def _renewed_address(self) -> str:
+        """That of the same request as a new attempt; empty where it is too long for a redirect."""
+        notice = {pages.NOTICE: "1"} if self.credentials.query.text(pages.NOTICE) else {}
+        address = pages.authorize_path(self.pending.renewed(), **notice)
+        return address if len(address) <= MAX_URL_REDIRECT_LENGTH else ""
 
     @property
     def application(self) -> Application:

@@ -20,7 +20,7 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import get_language, gettext_lazy
 
-from accounts import language_choice, return_path, throttling
+from accounts import former_addresses, language_choice, return_path, throttling
 from accounts.faults import AccountFault, refuse
 from accounts.mail import account_mails, outbox
 from accounts.mail.composing import Email, compose
@@ -173,7 +173,7 @@ class AccountAdapter(DefaultAccountAdapter):
     def confirm_email(self, request: HttpRequest, email_address: Any) -> bool:
         """Run allauth's statements in one transaction with `email_verified_at`. A new address ends credentials. P12."""
         user: User = email_address.user
-        is_new = user.email != email_address.email
+        former, is_new = user.email, user.email != email_address.email
         try:
             with transaction.atomic():
                 if User.objects.select_for_update().filter(pk=user.pk).first() is None:  # deleted at this moment
@@ -183,6 +183,7 @@ class AccountAdapter(DefaultAccountAdapter):
                 if confirmed:
                     verification.mark_verified(user)
                     events.write(Event.ADDRESS_CONFIRMED, person=user.pk, is_new=is_new)
+                    former_addresses.note(user, former)
                     if is_new:
                         credential_changes.end_credentials(user, except_session=request.session.session_key)
         except IntegrityError:  # an account took the address at this moment

@@ -48,7 +48,7 @@ class RequestLogMiddleware:
         events.of_request.set(written)
         try:
             response = self.get_response(request)
-            if response.status_code >= HTTPStatus.BAD_REQUEST and not reported:
+            if response.status_code >= HTTPStatus.BAD_REQUEST and not reported and not _is_probe(request):
                 errors.report(_unexplained(request, response))
             if reported or written:
                 recording.record(request, reported, written)
@@ -70,6 +70,12 @@ class RequestLogMiddleware:
         return response
 
 
+def _is_probe(request: HttpRequest) -> bool:
+    """Whether a load balancer asks for the state of the service. That it is not ready refuses nobody anything."""
+    match = request.resolver_match
+    return match is not None and match.url_name == "ready" and request.method in ("GET", "HEAD")
+
+
 def _method(request: HttpRequest) -> str:
     """The method, or "other": an unknown one could be any text."""
     method = request.method or ""
@@ -77,8 +83,8 @@ def _method(request: HttpRequest) -> str:
 
 
 def _unexplained(request: HttpRequest, response: HttpResponseBase) -> RequestError:
-    """The error of a response that a library made, such as Django's 405, or a health check's 503."""
-    faults = {403: SiteFault.FORBIDDEN, 405: SiteFault.METHOD, 503: SiteFault.AWAY}
+    """The error of a response that a library made, such as Django's 405."""
+    faults = {403: SiteFault.FORBIDDEN, 405: SiteFault.METHOD}
     fault = faults.get(response.status_code, SiteFault.BAD_REQUEST)
     return RequestError(fault, method=_method(request), allow=response.headers.get("Allow", ""))
 

@@ -9,8 +9,11 @@ from __future__ import annotations
 import logging
 from contextvars import ContextVar
 from enum import Enum
+from functools import partial
 from logging import INFO, WARNING
 from uuid import UUID
+
+from django.db import connection
 
 Member = str | int | float | UUID | None
 
@@ -86,13 +89,31 @@ class Event(Enum):
 of_request: ContextVar[list[tuple[Event, dict[str, Member]]] | None] = ContextVar("events", default=None)
 
 
+# They tell what was tried, also in a transaction that is rolled back.
+_TRIES = {
+    Event.REFUSED,
+    Event.LIMIT_REACHED,
+    Event.HOST_NOT_SERVED,
+    Event.CODE_REPLAYED,
+    Event.EXPIRED_SECRET_USED,
+}
+
+
 def write(event: Event, **members: Member) -> None:
     """Write the event to the log; members that are None are left out. Raises ValueError: a member is not in the table.
 
-    The line has `event`, the name in lower case, beside what every line has.
+    In a transaction it is written after the commit: what was rolled back has not happened. The line has `event`, the
+    name in lower case, beside what every line has.
     """
     if not event.members.issuperset(members):
         raise ValueError(f"{event.name} has no {sorted(members.keys() - event.members)}.")
+    if connection.in_atomic_block and event not in _TRIES:
+        connection.on_commit(partial(_write, event, members))
+    else:
+        _write(event, members)
+
+
+def _write(event: Event, members: dict[str, Member]) -> None:
     written = of_request.get()
     if written is not None and event is not Event.REFUSED:
         written.append((event, members))

@@ -12,12 +12,14 @@ import secrets
 import time
 from dataclasses import asdict, dataclass, replace
 from datetime import timedelta
+from urllib.parse import urlsplit
 from uuid import UUID
 
 from django.core import signing
-from django.http import HttpRequest
+from django.http import HttpRequest, QueryDict
 from django.utils.crypto import constant_time_compare, salted_hmac
 
+from config.infrastructure import paths
 from oauth_bridge.protocol.authorization_request import AuthorizationRequest
 from oauth_bridge.protocol.parameter_parsing import Parameters
 
@@ -37,12 +39,14 @@ class PendingRequest(AuthorizationRequest):
     """An authorization request and its state.
 
     `attempt` identifies the one consent that the request can lead to. `opened_at` is a Unix time in seconds.
-    `bound_to` is set on a consent page only; it identifies the person and the browser session.
+    `bound_to` is set on a consent page only; it identifies the person and the browser session. `renews` is the attempt
+    that this one continues, because its link was old.
     """
 
     attempt: str
     opened_at: int
     bound_to: str = ""
+    renews: str = ""
 
     @classmethod
     def of_form(cls, form: dict[str, str]) -> PendingRequest:
@@ -58,6 +62,17 @@ class PendingRequest(AuthorizationRequest):
         if sealed := query.text(FIELD_NAME):
             return replace(cls.unseal(sealed), repeated="".join(query.repeated()[:1]))
         return cls.begin(AuthorizationRequest.from_query(query))
+
+    @classmethod
+    def of_path(cls, path: str) -> PendingRequest | None:
+        """The pending request of a path to authorize, such as the return path of a sign-in; None if it has none."""
+        url = urlsplit(path)
+        if url.path != paths.AUTHORIZE:
+            return None
+        try:
+            return cls.unseal(QueryDict(url.query).get(FIELD_NAME, ""))
+        except DamagedRequest:
+            return None
 
     @classmethod
     def begin(cls, request: AuthorizationRequest) -> PendingRequest:
@@ -76,9 +91,23 @@ class PendingRequest(AuthorizationRequest):
             raise DamagedRequest("link_not_ours" if sealed.count(":") == SEPARATORS else "link_cut") from None
 
     def seal(self) -> str:
-        """The signed text. `repeated` is left out: a request with a repeated parameter goes no further."""
+        """The signed text. `repeated` is left out: a request with a repeated parameter goes no further.
+
+        So is an empty `renews`, which the last release does not know.
+        """
         values = {name: value for name, value in asdict(self).items() if name != "repeated"}
+        if not self.renews:
+            del values["renews"]
         return signing.dumps(values, salt=SALT, compress=True)
+
+    @property
+    def is_old(self) -> bool:
+        """Whether the link was opened more than an hour ago: a bookmark, or a link that others open as well."""
+        return int(time.time()) - self.opened_at > PAGE_LIFETIME.total_seconds()
+
+    def renewed(self) -> PendingRequest:
+        """The same request as a new attempt, so that the activity log does not take two sign-ins for one."""
+        return replace(self, attempt=new_attempt(), opened_at=int(time.time()), renews=self.attempt)
 
     def bind(self, request: HttpRequest) -> PendingRequest:
         """The request for a consent page, bound to this person and this browser session and dated now."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any, NamedTuple
 
 from django.conf import settings
@@ -22,9 +23,9 @@ from accounts.models import FailedFactor, OutgoingMail, Session, User
 from accounts.profile.deletion import delete_never_confirmed
 from config.infrastructure.sql import adapted
 from oauth_bridge.activity_models import ActivityCount, ActivityRecord
-from oauth_bridge.maintenance import shortening
+from oauth_bridge.maintenance import shortening, thinning
 from oauth_bridge.maintenance.never_exchanged import delete_never_exchanged
-from oauth_bridge.models import AccessToken, ApplicationSecret, AuthorizationCode, PurgeRun
+from oauth_bridge.models import AccessToken, ApplicationSecret, AuthorizationCode, PurgeRun, WithdrawnCode
 from oauth_bridge.storage import issued_codes, tokens, twins
 from oauth_bridge.storage.client_secrets import EXPIRED_KEPT_FOR
 
@@ -70,6 +71,8 @@ TABLES = (
         {"expired": tokens.lifetime()},
         delete_never_exchanged,
     ),
+    # As long as a code that was not redeemed.
+    Table(WithdrawnCode, "expires_at <= %(expired)s", {"expired": tokens.lifetime()}),
     Table(AccessToken, "expires_at <= %(expired)s", {"expired": timedelta(0)}),
     Table(ApplicationSecret, "expires_at <= %(expired)s", {"expired": EXPIRED_KEPT_FOR}),
     Table(Session, "expire_date <= %(expired)s", {"expired": timedelta(0)}),
@@ -151,6 +154,9 @@ class Batch(NamedTuple):
 
 def batches(now: datetime) -> Iterator[Batch]:
     """Purge all tables once, with one statement in one transaction for each batch."""
+    for keys in thinning.superfluous(now, last_finished()):
+        rows, seconds = _timed(partial(thinning.delete, keys))
+        yield Batch(ActivityRecord._meta.db_table, rows or 0, seconds, 0, has_timed_out=rows is None)
     statements = RANGE_STATEMENTS[connection.vendor]
     bounds = [(table, *_bounds(statements, table)) for table in TABLES]
     passed, total = 0, sum(end - start for _, start, end in bounds)
@@ -158,18 +164,30 @@ def batches(now: datetime) -> Iterator[Batch]:
         size = statements.min_size  # a row of this table may cost more than one of the table before
         while start < end:
             stop = min(start + size, end)
-            try:
-                with transaction.atomic():
-                    began = time.perf_counter()  # on SQLite, after waiting for the write lock
-                    rows = _delete(statements, table, start, stop, now)
-            except OperationalError as error:
-                if getattr(error.__cause__, "sqlstate", None) != QUERY_CANCELED:
-                    raise
-                rows, stop = 0, start
-            seconds = time.perf_counter() - began
+            rows, seconds = _timed(partial(_delete, statements, table, start, stop, now))
+            if rows is None:
+                stop = start
             passed += stop - start
-            yield Batch(table.name, rows, seconds, passed / total, has_timed_out=stop == start)
+            yield Batch(table.name, rows or 0, seconds, passed / total, has_timed_out=rows is None)
             start, size = stop, _next_size(statements, size, seconds)
+
+
+def _timed(work: Callable[[], int]) -> tuple[int | None, float]:
+    """The rows and the seconds of the work in a transaction. None: a statement was canceled, so nothing was done."""
+    rows: int | None
+    began = time.perf_counter()
+    try:
+        with transaction.atomic():
+            if connection.vendor == "postgresql":
+                with connection.cursor() as cursor:
+                    cursor.execute(f"SET LOCAL statement_timeout = {STATEMENT_TIMEOUT_MS}")
+            began = time.perf_counter()  # on SQLite, after waiting for the write lock
+            rows = work()
+    except OperationalError as error:
+        if getattr(error.__cause__, "sqlstate", None) != QUERY_CANCELED:
+            raise
+        rows = None
+    return rows, time.perf_counter() - began
 
 
 def record_finished() -> None:
@@ -196,8 +214,6 @@ def _delete(statements: RangeStatements, table: Table, start: int, stop: int, no
     times = {name: now - kept_for for name, kept_for in table.kept_for.items()}
     positions = {"start": statements.position.format(start), "stop": statements.position.format(stop)}
     with connection.cursor() as cursor:
-        if connection.vendor == "postgresql":
-            cursor.execute(f"SET LOCAL statement_timeout = {STATEMENT_TIMEOUT_MS}")
         cursor.execute(statement, adapted({**times, **positions}))
         if table.delete is None:
             return int(cursor.rowcount)

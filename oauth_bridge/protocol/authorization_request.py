@@ -82,7 +82,9 @@ def verify(request: AuthorizationRequest) -> Application:
     sent = request.parameters
     application = applications.find(sent["client_id"])
     if application is None:
-        raise UnverifiedRequest(OAuthFault.CLIENT_UNKNOWN, request.redirect_uri)
+        unknown = UnverifiedRequest(OAuthFault.CLIENT_UNKNOWN, request.redirect_uri)
+        applications.explain_unknown(unknown, request.parameters["client_id"])
+        raise unknown
     if not application.is_enabled:
         raise UnverifiedRequest(OAuthFault.CLIENT_DISABLED, request.redirect_uri).about(client=application)
 

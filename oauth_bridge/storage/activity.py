@@ -93,7 +93,11 @@ _TAKE = f"""
        SET number = CASE WHEN {BUDGETS}.hour = excluded.hour THEN {BUDGETS}.number + 1 ELSE 1 END, hour = excluded.hour
  RETURNING number
 """  # noqa: S608
-_OTHERS = f"SELECT 1 FROM {RECORDS} WHERE attempt = %(attempt)s LIMIT {MOST_OF_AN_ATTEMPT}"  # noqa: S608
+# Of the same person, so that nobody who opens another's link uses up the records of its owner.
+_OTHERS = f"""
+    SELECT 1 FROM {RECORDS} WHERE attempt = %(attempt)s
+       AND coalesce(CAST(person_id AS text), '') = %(person)s LIMIT {MOST_OF_AN_ATTEMPT}
+"""  # noqa: S608
 _ADD = f"""
     INSERT INTO {RECORDS} ({", ".join(_COLUMNS)}) SELECT {_VALUES} {{source}}
      WHERE {{condition}} (SELECT count(*) FROM ({_OTHERS}) AS others) < {MOST_OF_AN_ATTEMPT}
@@ -136,6 +140,7 @@ def add(record: Record, group: Group, slot: int, now: datetime | None = None) ->
         return False
     values: dict[str, Any] = asdict(record) | {
         "detail": json.dumps(record.detail),
+        "person": _as_text(record.person_id),
         "slot": slot,
         "first": group.first,
         "end": group.first + group.slots,
@@ -157,6 +162,11 @@ def _take_and_add(values: dict[str, Any]) -> tuple[int, int]:
         if taken <= allowed:
             fetch_one(f"{ADD} RETURNING id", **values)
     return taken, allowed
+
+
+def _as_text(person_id: UUID | None) -> str:
+    """As the database casts it."""
+    return "" if person_id is None else str(person_id) if is_postgresql() else person_id.hex
 
 
 def _hour(now: datetime) -> int:

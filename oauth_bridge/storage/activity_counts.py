@@ -8,8 +8,7 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from contextlib import suppress
-from datetime import datetime
-from typing import NamedTuple
+from datetime import UTC, datetime
 from uuid import UUID
 
 from django.db import Error, connection, transaction
@@ -20,10 +19,12 @@ from oauth_bridge.activity_models import ActivityCount, ActivityRecord, Outcome,
 from oauth_bridge.models import Application
 from oauth_bridge.storage import issued_codes
 from oauth_bridge.storage.activity import Record
+from oauth_bridge.storage.issued_codes import ProfileRead
 
 FLUSH_SECONDS = 1.0
 # While the database is away. What is beyond is lost.
 MOST_WAITING = 10_000
+_HOUR_SECONDS = 3600
 
 _ADD = f"""
     INSERT INTO {ActivityCount._meta.db_table} (hour, client_id, step, outcome, cause, number)
@@ -33,21 +34,9 @@ _ADD = f"""
 """  # noqa: S608 - the name of a table only
 
 
-class Counted(NamedTuple):
-    """A step that ended so in the hour that begins at `hour`."""
-
-    client_id: str
-    hour: datetime
-    step: str
-    outcome: str
-    cause: str
-
-
-class ProfileRead(NamedTuple):
-    """The attempt whose token read a profile, and whose profile. One attempt may have served two people."""
-
-    attempt: UUID
-    person_id: UUID
+# A step that ended so: the client_id, the number of the hour since 1970, step, outcome, cause. A plain tuple of texts
+# and a number: making and hashing it is a quarter of the work of a class with a datetime and members of enums.
+Key = tuple[str, int, str, str, str]
 
 
 class Waiting:
@@ -55,19 +44,19 @@ class Waiting:
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
-        self.counts: Counter[Counted] = Counter()
+        self.counts: Counter[Key] = Counter()
         self.records: list[Record] = []
         self.reads: dict[ProfileRead, tuple[str, datetime]] = {}  # the client_id, and when
         self.seen: dict[ProfileRead, None] = {}  # the latest reads, in their order
 
-    def take(self) -> tuple[Counter[Counted], list[Record], dict[ProfileRead, tuple[str, datetime]]]:
+    def take(self) -> tuple[Counter[Key], list[Record], dict[ProfileRead, tuple[str, datetime]]]:
         with self.lock:
             taken = self.counts, self.records, self.reads
             self.counts, self.records, self.reads = Counter(), [], {}
         return taken
 
     def put_back(
-        self, counts: Counter[Counted], records: list[Record], reads: dict[ProfileRead, tuple[str, datetime]]
+        self, counts: Counter[Key], records: list[Record], reads: dict[ProfileRead, tuple[str, datetime]]
     ) -> None:
         with self.lock:
             self.counts.update(counts)
@@ -83,10 +72,11 @@ def count(at: datetime, client_id: str, step: Step, outcome: Outcome, cause: str
     """Add one to the count of the hour. The test of a sign-in counts nowhere."""
     if client_id.startswith(Application.TWIN):
         return
-    hour = at.replace(minute=0, second=0, microsecond=0)
+    counted = (client_id, _hour_of(at), step.value, outcome.value, cause)
     with _waiting.lock:
-        if len(_waiting.counts) < MOST_WAITING:
-            _waiting.counts[Counted(client_id, hour, step.value, outcome.value, cause)] += 1
+        counts = _waiting.counts
+        if len(counts) < MOST_WAITING:
+            counts[counted] = counts.get(counted, 0) + 1
 
 
 def add_later(record: Record) -> None:
@@ -122,17 +112,23 @@ def flush() -> bool:
     return False
 
 
-def _write(counts: Counter[Counted], records: list[Record], reads: dict[ProfileRead, tuple[str, datetime]]) -> None:
+def _write(counts: Counter[Key], records: list[Record], reads: dict[ProfileRead, tuple[str, datetime]]) -> None:
     with transaction.atomic(), connection.cursor() as cursor:
-        for (attempt, person_id), (client_id, at) in reads.items():
-            if issued_codes.note_profile_read(person_id, attempt, at):
-                hour = at.replace(minute=0, second=0, microsecond=0)
-                if not client_id.startswith(Application.TWIN):
-                    counts[Counted(client_id, hour, Step.PROFILE.value, Outcome.SUCCEEDED.value, "")] += 1
-        # PostgreSQL takes at most 65,535 parameters in a statement.
-        ActivityRecord.objects.bulk_create((record.unsaved() for record in records), batch_size=1_000)
+        for read in issued_codes.note_profile_reads({read: at for read, (_, at) in reads.items()}) if reads else ():
+            client_id, at = reads[read]
+            if not client_id.startswith(Application.TWIN):
+                counts[client_id, _hour_of(at), Step.PROFILE.value, Outcome.SUCCEEDED.value, ""] += 1
+        if records:  # PostgreSQL takes at most 65,535 parameters in a statement
+            ActivityRecord.objects.bulk_create((record.unsaved() for record in records), batch_size=1_000)
         for counted in sorted(counts):  # in one order, so that two workers do not wait for each other in a circle
-            cursor.execute(_ADD, adapted({**counted._asdict(), "number": counts[counted]}))
+            client_id, hour, step, outcome, cause = counted
+            at = datetime.fromtimestamp(hour * _HOUR_SECONDS, UTC)
+            values = {"client_id": client_id, "hour": at, "step": step, "outcome": outcome, "cause": cause}
+            cursor.execute(_ADD, adapted({**values, "number": counts[counted]}))
+
+
+def _hour_of(at: datetime) -> int:
+    return int(at.timestamp()) // _HOUR_SECONDS
 
 
 def start() -> None:

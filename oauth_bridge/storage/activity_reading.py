@@ -65,7 +65,7 @@ class Entry:
 
     @property
     def fix(self) -> str:
-        return reason(self.detail.get("differs", ())) or fix_of(self.cause)
+        return reason(self.detail.get("differs", ())) or fix_of(self.cause, self.detail)
 
 
 def described(entry: Entry) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from django.utils.translation import gettext as _
 
 from accounts import audit_trail
 from config.infrastructure import events
+from config.infrastructure.errors import RequestError
 from config.infrastructure.events import Event
 from config.infrastructure.sql import Rows, fetch_one
 from oauth_bridge.models import Application
@@ -42,6 +43,12 @@ def find(client_id: str) -> Application | None:
         return None
     row = fetch_one(FIND_APPLICATION, client_id=client_id)
     return None if row is None else APPLICATIONS.instance(row)
+
+
+def explain_unknown(error: RequestError, client_id: str) -> None:
+    """Add to the error, privately, that the application of this client_id was deleted, if it was. One statement."""
+    if client_id.isprintable():
+        registration_changes.explain_unknown(error, client_id)
 
 
 @transaction.atomic

@@ -11,6 +11,8 @@ from operator import attrgetter
 from typing import NamedTuple
 from uuid import UUID
 
+from django.db.models import F, Window
+from django.db.models.functions import RowNumber
 from django.utils import timezone
 
 from oauth_bridge.activity_causes import NEVER_EXCHANGED
@@ -25,6 +27,11 @@ ORDER = list(Step)
 OVER_AFTER = timedelta(hours=1)
 # Records are read in so many a page, because one attempt may have several.
 RECORDS_PER_ATTEMPT = 4
+# Of an attempt of one person.
+MOST_SHOWN = 20
+
+# An attempt, and the person whose part of it is shown.
+_Key = tuple[UUID | None, UUID | None]
 
 
 class Ending(StrEnum):
@@ -94,7 +101,10 @@ class Attempt:
 
 
 def attempts(filters: Filters, *, before: datetime | None = None, limit: int = 20) -> list[Attempt]:
-    """The attempts in which something fits the filters, the latest first. Five statements."""
+    """The attempts in which something fits the filters, the latest first. Five statements.
+
+    Two people who opened the same link have an attempt each.
+    """
     before = before or timezone.now()
     rows = records(filters).filter(at__lt=before)[: limit * RECORDS_PER_ATTEMPT]
     entries = [recorded(row) for row in rows]
@@ -115,8 +125,7 @@ def of(entry: Entry, client_ids: Collection[str] | None = None) -> Attempt:
 def _put_together(entries: list[Entry], codes: list[IssuedCode], client_ids: Collection[str] | None) -> list[Attempt]:
     """With `client_ids`, what others did in the same attempt, such as with a stolen code, stays out."""
     keys = {entry.attempt for entry in entries if entry.attempt} | {code.attempt for code in codes}
-    of_attempts = records(Filters(client_ids=client_ids)).filter(attempt__in=keys).order_by("id")
-    all_entries = [recorded(row) for row in of_attempts]
+    all_entries = _entries_of(keys, client_ids)
     all_codes = _codes_of(keys, all_entries, codes)
     if client_ids is not None:
         seen = set(Application.objects.filter(client_id__in=client_ids).values_list("pk", flat=True))
@@ -124,18 +133,42 @@ def _put_together(entries: list[Entry], codes: list[IssuedCode], client_ids: Col
     names = dict(
         Application.objects.filter(pk__in={code.application_id for code in all_codes}).values_list("pk", "client_id")
     )
-    events: defaultdict[UUID, list[Event]] = defaultdict(list)
+    sole = _sole_people(all_entries, all_codes)
+    events: defaultdict[_Key, list[Event]] = defaultdict(list)
     for entry in all_entries:
-        if entry.attempt:
-            events[entry.attempt].append(_event(entry))
-    told = {entry.attempt for entry in all_entries if entry.cause == NEVER_EXCHANGED}
-    code_of: dict[UUID, IssuedCode] = {}
-    for code in all_codes:
-        code_of[code.attempt] = code
-        events[code.attempt] += _events_of(code, is_told=code.attempt in told)
-    found = [_attempt(key, events[key], code_of.get(key), names) for key in keys if events[key]]
+        events[_key(entry, sole)].append(_event(entry))
+    told = {_key(entry, sole) for entry in all_entries if entry.cause == NEVER_EXCHANGED}
+    code_of: dict[_Key, IssuedCode] = {(code.attempt, code.user_id): code for code in all_codes}
+    for key, code in code_of.items():
+        events[key] += _events_of(code, is_told=key in told)
+    wanted = {_key(entry, sole) for entry in entries if entry.attempt}
+    wanted |= {(code.attempt, code.user_id) for code in codes}
+    found = [_attempt(key[0], events[key], code_of.get(key), names) for key in wanted if events[key]]
     found += [_attempt(None, [_event(entry)], None, names) for entry in entries if not entry.attempt]
     return sorted(found, key=attrgetter("latest_at"), reverse=True)
+
+
+def _entries_of(keys: Collection[UUID], client_ids: Collection[str] | None) -> list[Entry]:
+    """The newest MOST_SHOWN records of each attempt and person, in the order of their writing."""
+    place = Window(RowNumber(), partition_by=[F("attempt"), F("person")], order_by=F("id").desc())
+    rows = records(Filters(client_ids=client_ids)).filter(attempt__in=keys)
+    rows = rows.annotate(place=place).filter(place__lte=MOST_SHOWN)
+    return [recorded(row) for row in rows.order_by("id")]
+
+
+def _sole_people(entries: Iterable[Entry], codes: Iterable[IssuedCode]) -> dict[UUID | None, UUID]:
+    """By attempt the person, if nobody else is known to be in it: records that name nobody are then theirs."""
+    people: defaultdict[UUID | None, set[UUID]] = defaultdict(set)
+    for entry in entries:
+        if entry.person_id:
+            people[entry.attempt].add(entry.person_id)
+    for code in codes:
+        people[code.attempt].add(code.user_id)
+    return {attempt: min(known) for attempt, known in people.items() if len(known) == 1}
+
+
+def _key(entry: Entry, sole: dict[UUID | None, UUID]) -> _Key:
+    return entry.attempt, entry.person_id or sole.get(entry.attempt)
 
 
 def _codes_of(keys: Collection[UUID], entries: Iterable[Entry], known: Iterable[IssuedCode]) -> list[IssuedCode]:

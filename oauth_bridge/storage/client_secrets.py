@@ -25,6 +25,7 @@ from oauth_bridge.models import Application, ApplicationSecret
 from oauth_bridge.random_values import digest_of, new_credential
 from oauth_bridge.secret_models import PREFIX_LENGTH
 from oauth_bridge.storage import registration_changes, secret_states
+from oauth_bridge.storage.registration_changes import DELETION, FIND_DELETION
 
 REVOKE_NOW = timedelta(0)
 DEFAULT_OVERLAP = timedelta(hours=24)
@@ -51,7 +52,12 @@ FIND_SECRETS = f"""
 
 # Every failed authentication runs it, so that they all take equally long.
 FOUND = Rows(ApplicationSecret, "id", "application_id", "expires_at", "is_revoked")
-FIND_BY_DIGEST = f"SELECT {FOUND.columns('s')} FROM {SECRETS} s WHERE s.digest = %(digest)s"  # noqa: S608
+FIND_BY_DIGEST = f"""
+    SELECT {FOUND.columns("s")}, {DELETION.columns("d")}
+      FROM (SELECT 1) AS always
+      LEFT JOIN {SECRETS} s ON s.digest = %(digest)s
+      LEFT JOIN ({FIND_DELETION}) d ON 1 = 1
+"""  # noqa: S608
 
 # The condition stands in the statement too, so that one of many simultaneous calls writes. The others do not wait for
 # it, nor for a rotation that holds the row: the next use is noted as well.
@@ -124,26 +130,38 @@ def _refusal(
     nobody learns whether such a client exists, or its type.
     """
     secret = form.get("client_secret", "")
-    row = fetch_one(FIND_BY_DIGEST, digest=digest_of(secret))
-    found = None if row is None else FOUND.instance(row)
+    # An application that exists was not deleted: looking for no client_id takes as long as looking for an unknown one.
+    row = fetch_one(FIND_BY_DIGEST, digest=digest_of(secret), deleted_client_id="" if client.pk else form["client_id"])
+    pk, secret_of = row[:2]
+    # Only of a caller who knows it: making the row of another application's secret would take longer than finding none.
+    own = FOUND.instance(row[: len(FOUND)]) if matching and pk is not None else None
+    deletion = row[len(FOUND) :]
     fault = OAuthFault.CLIENT_NOT_AUTHENTICATED if secret else OAuthFault.CLIENT_SECRET_MISSING
     if matching and not client.is_public:
         if not matching[0].is_expired:
             fault = OAuthFault.CLIENT_SWITCHED_OFF
         elif client.is_enabled:
             fault = OAuthFault.CLIENT_SECRET_EXPIRED
-    error = RequestError(fault).about(cause=_cause(client, form, secrets, bool(matching), found))
+    error = RequestError(fault)
+    if any(deletion):
+        registration_changes.add_deletion(error, deletion)
+    error.about(cause=_cause(client, form, secrets, own, is_of_another=pk is not None))
     if matching:
         error.about(is_proven=True)
-    if found is not None:
-        error.about(secret_row=found.pk, secret_of=found.application_id)
-        if found.expires_at:
-            error.about(expired_seconds=round((now - found.expires_at).total_seconds(), 1))
+    if pk is not None:
+        error.about(secret_row=pk, secret_of=secret_of)
+    if own and own.expires_at:
+        error.about(expired_seconds=round((now - own.expires_at).total_seconds(), 1))
     return error.about(client=client) if client.pk else error
 
 
 def _cause(
-    client: Client, form: dict[str, str], secrets: list[Secret], is_own: bool, found: ApplicationSecret | None
+    client: Client,
+    form: dict[str, str],
+    secrets: list[Secret],
+    own: ApplicationSecret | None,
+    *,
+    is_of_another: bool,
 ) -> str:
     has_secret = bool(form.get("client_secret"))
     if not client.pk:
@@ -154,9 +172,9 @@ def _cause(
         return "public_with_secret" if has_secret else "public_without_verifier"
     if not has_secret:
         return "verifier_instead_of_secret" if "code_verifier" in form else "secret_missing"
-    if is_own:
-        return "secret_revoked" if found and found.is_revoked else "secret_expired"
-    if found:
+    if own:
+        return "secret_revoked" if own.is_revoked else "secret_expired"
+    if is_of_another:
         return "secret_of_another"
     has_working = any(each.pk and not each.is_expired for each in secrets)
     return "secret_wrong" if has_working else "secret_none_left"

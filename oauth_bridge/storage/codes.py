@@ -22,9 +22,9 @@ from oauth2_provider.settings import oauth2_settings
 from config.infrastructure.sql import Rows, as_uuid, fetch_one, is_postgresql
 from oauth_bridge.errors import OAuthFault
 from oauth_bridge.models import AccessToken, Application, AuthorizationCode
-from oauth_bridge.random_values import digest_of, is_well_formed, new_credential
+from oauth_bridge.random_values import digest_of, new_credential
 from oauth_bridge.redirect_uri_differences import quoted_for_description
-from oauth_bridge.storage import tokens
+from oauth_bridge.storage import ended_codes, tokens
 from oauth_bridge.storage.admission import FOR_EVERYBODY, admits
 from oauth_bridge.storage.tokens import APPLICATIONS, PEOPLE, STORED
 
@@ -45,7 +45,8 @@ ISSUE = f"""
     VALUES (%(digest)s, %(attempt)s, %(application_id)s, %(user_id)s, %(redirect_uri)s, %(scope)s, %(code_challenge)s,
             %(issued_at)s, %(expires_at)s, %(person_version)s, %(application_version)s)
     ON CONFLICT (user_id, attempt) DO UPDATE
-       SET digest = excluded.digest, issued_at = excluded.issued_at, expires_at = excluded.expires_at,
+       SET former_digest = {CODES}.digest, digest = excluded.digest,
+           issued_at = excluded.issued_at, expires_at = excluded.expires_at,
            person_version = excluded.person_version, application_version = excluded.application_version
      WHERE {CODES}.redeemed_at IS NULL AND {CODES}.application_id = excluded.application_id
        AND ({CODES}.issued_at <= excluded.issued_at OR {CODES}.issued_at > %(double_click_before)s)
@@ -70,7 +71,7 @@ class AlreadyRedeemed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why a code is not redeemed: the fault, the code if it is known, and the details of the fault's sentence.
+    """Why a code is not redeemed: the fault, the code (or what replaced it) if it is known, and the sentence's details.
 
     `cause` is what only this service may know, if it is finer than the fault.
     """
@@ -121,13 +122,13 @@ def discard(attempt_id: UUID, person_id: UUID | None) -> None:
 
     Raises AlreadyRedeemed: as `refuse_redeemed`. It is read after the deletion: from then on nothing can be redeemed.
     """
-    AuthorizationCode.objects.filter(attempt=attempt_id, user=person_id, redeemed_at=None).delete()
+    ended_codes.withdraw(AuthorizationCode.objects.filter(attempt=attempt_id, user=person_id, redeemed_at=None))
     refuse_redeemed(attempt_id, person_id)
 
 
 def delete_all(person: User, application: Application) -> None:
     """Delete every code of the person for the application, redeemed or not."""
-    AuthorizationCode.objects.filter(user=person, application=application).delete()
+    ended_codes.withdraw(AuthorizationCode.objects.filter(user=person, application=application))
 
 
 # Redemption ----------------------------------------------------------------------------------------------------------
@@ -251,7 +252,8 @@ def explain(form: dict[str, str], application_id: int) -> Refusal | None:
     row = next(iter(AuthorizationCode.objects.raw(FIND_CODE, {"digest": digest_of(form["code"])})), None)
     now = timezone.now()  # after the row was read, so that no redemption of this clock is in the future
     if row is None:
-        return Refusal(OAuthFault.CODE_UNKNOWN, cause="" if is_well_formed(form["code"]) else "code_misshapen")
+        ended = ended_codes.explain(form["code"])
+        return Refusal(OAuthFault.CODE_UNKNOWN, ended.successor, cause=ended.cause)
     if row.application_id != application_id:
         return Refusal(OAuthFault.CODE_OF_ANOTHER, row)
     if row.code_challenge and not verifier:

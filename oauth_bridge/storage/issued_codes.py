@@ -5,17 +5,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
-from django.db import connection
 from django.db.models import Count, Max, QuerySet
 from django.utils import timezone
 from oauth2_provider.settings import oauth2_settings
 
-from config.infrastructure.sql import adapted
+from config.infrastructure.sql import fetch_all, fetch_one, is_postgresql
 from oauth_bridge.models import Application, AuthorizationCode
 
 if TYPE_CHECKING:
@@ -26,10 +25,18 @@ REDEEMED_KEPT_FOR = timedelta(days=30)
 MOST_LOOKED_THROUGH = 20_000
 LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
 
-NOTE_PROFILE_READ = f"""
-    UPDATE {AuthorizationCode._meta.db_table} SET profile_read_at = %(at)s
-     WHERE user_id = %(person_id)s AND attempt = %(attempt)s AND profile_read_at IS NULL
+CODES = AuthorizationCode._meta.db_table
+NOTE_READ = f"""
+    UPDATE {CODES} SET profile_read_at = %(at)s
+     WHERE user_id = %(person_id)s AND attempt = %(attempt)s AND profile_read_at IS NULL RETURNING attempt
 """  # noqa: S608 - the name of a table only
+# All of a batch in one statement.
+NOTE_READS = f"""
+    UPDATE {CODES} c SET profile_read_at = r.at
+      FROM unnest(%(people)s::uuid[], %(attempts)s::uuid[], %(times)s::timestamptz[]) AS r (person_id, attempt, at)
+     WHERE c.user_id = r.person_id AND c.attempt = r.attempt AND c.profile_read_at IS NULL
+ RETURNING c.user_id, c.attempt
+"""  # noqa: S608
 
 
 class SignIns(NamedTuple):
@@ -80,11 +87,24 @@ def sign_ins_by_callback(application: Application) -> dict[str, int]:
     return dict(redeemed.values_list("redirect_uri").annotate(number=Count("pk")))
 
 
-def note_profile_read(person_id: UUID, attempt: UUID, at: datetime) -> bool:
-    """The profile was read with the token of the person's code. Returns whether it was the first time."""
-    with connection.cursor() as cursor:
-        cursor.execute(NOTE_PROFILE_READ, adapted({"at": at, "person_id": person_id, "attempt": attempt}))
-        return bool(cursor.rowcount)
+class ProfileRead(NamedTuple):
+    """The attempt whose token read a profile, and whose profile. One attempt may have served two people."""
+
+    attempt: UUID
+    person_id: UUID
+
+
+def note_profile_reads(reads: Mapping[ProfileRead, datetime]) -> list[ProfileRead]:
+    """The profiles were read then. Returns those that were read for the first time.
+
+    One statement on PostgreSQL. It locks the rows in the order of the attempts, like other workers.
+    """
+    ordered = sorted(reads.items())
+    if is_postgresql():
+        people, attempts = [read.person_id for read, _ in ordered], [read.attempt for read, _ in ordered]
+        rows = fetch_all(NOTE_READS, people=people, attempts=attempts, times=[at for _, at in ordered])
+        return [ProfileRead(attempt, person_id) for person_id, attempt in rows]
+    return [read for read, at in ordered if fetch_one(NOTE_READ, at=at, **read._asdict())]
 
 
 def never_exchanged(client_id: str, since: datetime, limit: int, **columns: object) -> list[NeverExchanged]:

@@ -1,11 +1,16 @@
-"""What the audit trail says of an application: which of its registered values an administrator changed."""
+"""What the audit trail says of an application: which registered values an administrator changed, and its deletion."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
+from typing import Any
 
 from accounts import audit_trail
 from accounts.audit_trail import Subject
+from accounts.models import AuditEntry
+from config.infrastructure.errors import RequestError
+from config.infrastructure.sql import Rows, fetch_one
 from oauth_bridge.models import Application
 
 FIELDS = (
@@ -21,6 +26,15 @@ FIELDS = (
     "is_trusted",
     "is_restricted",
 )
+
+DELETED = "application_deleted"
+# What is told of a deletion. A client_id is random and never used again, so its deletion is the last entry.
+DELETION = Rows(AuditEntry, "at", "actor_name", "name")
+FIND_DELETION = f"""
+    SELECT {DELETION.columns("e")} FROM {AuditEntry._meta.db_table} e
+     WHERE e.kind = 'application' AND e.key = %(deleted_client_id)s AND e.action = '{DELETED}'
+     ORDER BY e.id DESC LIMIT 1
+"""  # noqa: S608 - the name of a table only
 
 
 def subject(application: Application) -> Subject:
@@ -41,7 +55,20 @@ def registered(application: Application) -> None:
 def deleted(application: Application) -> None:
     """Write the last values of an application, before its row is deleted."""
     values = {name: (value, None) for name, value in _stored(application).items() if value}
-    audit_trail.write("application_deleted", subject(application), values)
+    audit_trail.write(DELETED, subject(application), values)
+
+
+def explain_unknown(error: RequestError, client_id: str) -> None:
+    """Add to the error, privately, that the application of this client_id was deleted, if it was. One statement."""
+    if row := fetch_one(FIND_DELETION, deleted_client_id=client_id):
+        add_deletion(error, row)
+
+
+def add_deletion(error: RequestError, row: Sequence[Any]) -> None:
+    """Add it to the error; `row` has the columns of DELETION."""
+    entry = DELETION.instance(row)
+    at = f"{entry.at:%Y-%m-%d %H:%M} UTC"
+    error.about(cause="client_deleted", deleted_name=entry.name, deleted_at=at, deleted_by=entry.actor_name)
 
 
 def _stored(application: Application) -> dict[str, object]:

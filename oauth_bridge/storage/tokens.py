@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
 from django.contrib.auth import get_user_model
+from django.db.models import QuerySet
 from django.utils import timezone
 from oauth2_provider.settings import oauth2_settings
 
@@ -28,7 +29,7 @@ TOKENS = AccessToken._meta.db_table
 PEOPLE = get_user_model()._meta.db_table
 APPLICATIONS = Application._meta.db_table
 
-STORED = Rows(AccessToken)
+STORED = Rows(AccessToken, without=("revoked_cause",))
 
 # The columns that a token has from the code redeemed for it: the redemption returns them. On PostgreSQL `redeemed` is a
 # part of the same statement.
@@ -55,7 +56,7 @@ READ = f"""
 
 FIND_TOKEN = f"""
     SELECT t.id, t.application_id, t.user_id, t.expires_at, t.attempt, t.secret_id, a.client_id, a.leaked_secrets,
-           CASE WHEN t.revoked_at IS NOT NULL THEN 'token_revoked'
+           CASE WHEN t.revoked_at IS NOT NULL THEN coalesce(t.revoked_cause, 'token_revoked')
                 WHEN u.id IS NULL OR NOT u.is_active THEN 'person_deactivated'
                 WHEN t.person_version <> u.credentials_version THEN 'token_ended_person'
                 WHEN a.id IS NULL OR t.application_version <> a.credentials_version THEN 'token_ended_application'
@@ -124,10 +125,14 @@ def _cause_of_secret(row: AccessToken) -> str:
 
 
 def revoke(digest: bytes) -> None:
-    """Revoke the token with this digest. RFC 6749 §4.1.2; D13."""
-    AccessToken.objects.filter(digest=digest, revoked_at=None).update(revoked_at=timezone.now())
+    """Revoke the token with this digest, because its code was used again. RFC 6749 §4.1.2; D13."""
+    _revoke(AccessToken.objects.filter(digest=digest), "token_ended_replay")
 
 
 def revoke_all(person: User, application: Application) -> None:
-    """Revoke every token that the application holds for the person."""
-    AccessToken.objects.filter(user=person, application=application, revoked_at=None).update(revoked_at=timezone.now())
+    """Revoke every token that the application holds for the person, who disconnects it."""
+    _revoke(AccessToken.objects.filter(user=person, application=application), "token_ended_consent")
+
+
+def _revoke(held: QuerySet[AccessToken], cause: str) -> None:
+    held.filter(revoked_at=None).update(revoked_at=timezone.now(), revoked_cause=cause)

@@ -13,12 +13,16 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from accounts import audit_trail
+from accounts.models import AuditEntry
 from config.infrastructure.errors import RequestError
+from oauth_bridge.activity_causes import FIXES, fix_of
 from oauth_bridge.errors import OAuthFault
-from oauth_bridge.models import Application
+from oauth_bridge.maintenance import purging
+from oauth_bridge.models import Application, WithdrawnCode
 from oauth_bridge.protocol import authorization_request, token_exchange
 from oauth_bridge.random_values import new_credential
-from oauth_bridge.storage import client_secrets, codes, tokens
+from oauth_bridge.storage import applications, client_secrets, codes, consents, tokens
 from tests.factories import ApplicationFactory, CodeFactory, Issued, Registered, TokenFactory
 
 pytestmark = pytest.mark.django_db
@@ -31,6 +35,7 @@ NO_SECRET = OAuthFault.CLIENT_SECRET_MISSING
 CLIENTS: dict[str, tuple[OAuthFault, str, dict[str, Any], dict[str, str]]] = {
     # cause: the fault, the secret that is sent, what the application is like, what else is sent
     "client_unknown": (NOT_AUTHENTICATED, WRONG, {}, {"client_id": "feed" * 8}),
+    "client_deleted": (NOT_AUTHENTICATED, WRONG, {"is_deleted": True}, {}),
     "client_disabled": (NOT_AUTHENTICATED, WRONG, {"is_enabled": False}, {}),
     "secret_wrong": (NOT_AUTHENTICATED, WRONG, {}, {}),
     "secret_of_another": (NOT_AUTHENTICATED, ANOTHERS, {}, {}),
@@ -43,6 +48,14 @@ CLIENTS: dict[str, tuple[OAuthFault, str, dict[str, Any], dict[str, str]]] = {
     "secret_expired": (OAuthFault.CLIENT_SECRET_EXPIRED, RIGHT, {"ended": {}}, {}),
 }
 
+FIELDS = ("is_enabled", "client_type")
+UNKNOWN = ("client_unknown", "client_deleted")
+
+
+def deleted(application: Registered) -> None:
+    with audit_trail.by_command():
+        applications.delete(application.row)
+
 
 def refused(call: Callable[[], object]) -> RequestError:
     with pytest.raises(RequestError) as error:
@@ -54,10 +67,12 @@ def failed_authentication(
     secret: str, made: dict[str, Any], sent: dict[str, str]
 ) -> tuple[Registered, RequestError, list[str]]:
     ended = made.get("ended")
-    application = ApplicationFactory(**{name: value for name, value in made.items() if name != "ended"})
+    application = ApplicationFactory(**{name: value for name, value in made.items() if name in FIELDS})
     if ended is not None:
         application.row.secrets.update(expires_at=timezone.now() - timedelta(seconds=90), **ended)
     secrets = {WRONG: new_credential(), ANOTHERS: ApplicationFactory().client_secret, RIGHT: application.client_secret}
+    if "is_deleted" in made:
+        deleted(application)
     form = {"client_id": application.client_id} | ({"client_secret": secrets[secret]} if secret else {}) | sent
     with CaptureQueriesContext(connection) as captured:
         error = refused(lambda: client_secrets.authenticate(form))
@@ -70,8 +85,17 @@ def test_a_failed_authentication_knows_its_cause_and_reads_the_same_for_all(caus
     application, error, statements = failed_authentication(secret, made, sent)
     assert (error.fault, error.cause) == (fault, cause)
     assert error.description == fault.describe()
-    assert getattr(error.client, "client_id", None) == (None if cause == "client_unknown" else application.client_id)
-    assert ["LEFT JOIN" in sql for sql in statements] == [True, False]
+    assert getattr(error.client, "client_id", None) == (None if cause in UNKNOWN else application.client_id)
+    assert ["LEFT JOIN (" in sql for sql in statements] == [False, True]
+
+
+def test_of_a_deleted_application_the_name_and_who_deleted_it_are_known_privately() -> None:
+    _, error, _ = failed_authentication(WRONG, {"is_deleted": True}, {})
+    entry = AuditEntry.objects.get()
+    assert (error.private["deleted_name"], error.private["deleted_by"]) == (entry.name, entry.actor_name)
+    assert error.private["deleted_at"] == f"{entry.at:%Y-%m-%d %H:%M} UTC"
+    assert fix_of("client_deleted", error.private).startswith(f"The application {entry.name} was deleted on 2")
+    assert fix_of("client_deleted") == FIXES["client_deleted"]
 
 
 def test_a_right_secret_of_a_disabled_application_has_a_sentence_of_its_own() -> None:
@@ -99,7 +123,7 @@ def test_the_table_has_every_cause_of_a_failed_authentication() -> None:
         part for each in returned for part in ((each.body, each.orelse) if isinstance(each, ast.IfExp) else (each,))
     ]
     causes = {each.value for each in chosen if isinstance(each, ast.Constant)}
-    assert causes == set(CLIENTS)
+    assert causes | {"client_deleted"} == set(CLIENTS)
 
 
 def end_person(code: Issued, **changes: Any) -> None:
@@ -114,6 +138,12 @@ def change(code: Issued, **changes: Any) -> None:
     type(code.row).objects.filter(pk=code.row.pk).update(**changes)
 
 
+def replaced(code: Issued) -> None:
+    row = code.row
+    application = Application.objects.get(pk=row.application_id)
+    codes.issue(codes.Attempt(row.attempt, application, row.redirect_uri, row.scope, ""), row.user)
+
+
 def ago(**units: int) -> Any:
     return timezone.now() - timedelta(**units)
 
@@ -122,6 +152,8 @@ def ago(**units: int) -> Any:
 CODES: dict[str, tuple[OAuthFault, Callable[[Issued], object], dict[str, str]]] = {
     "code_unknown": (OAuthFault.CODE_UNKNOWN, lambda code: None, {"code": new_credential()}),
     "code_misshapen": (OAuthFault.CODE_UNKNOWN, lambda code: None, {"code": "cut"}),
+    "code_replaced": (OAuthFault.CODE_UNKNOWN, lambda code: replaced(code), {}),
+    "code_withdrawn": (OAuthFault.CODE_UNKNOWN, lambda code: codes.discard(code.row.attempt, code.row.user_id), {}),
     "code_of_another": (
         OAuthFault.CODE_OF_ANOTHER,
         lambda code: change(code, application_id=ApplicationFactory().row.pk),
@@ -157,7 +189,9 @@ def test_a_refused_exchange_knows_its_cause_its_client_and_its_person(cause: str
     error = refused(lambda: token_exchange.exchange_code(form, "192.0.2.1"))
     assert (error.fault, error.cause) == (fault, cause)
     assert getattr(error.client, "client_id", "") == application.client_id
-    assert error.person == (None if "code" in sent or cause == "verifier_malformed" else code.row.user_id)
+    is_nobodys = "code" in sent or cause in ("verifier_malformed", "code_withdrawn")
+    assert error.person == (None if is_nobodys else code.row.user_id)
+    assert error.private.get("attempt") == (None if is_nobodys else code.row.attempt)
 
 
 def test_a_code_for_whose_refusal_no_reason_is_left_has_a_cause_too(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -172,6 +206,11 @@ def test_a_code_for_whose_refusal_no_reason_is_left_has_a_cause_too(monkeypatch:
 TOKENS: dict[str, tuple[OAuthFault, Callable[[Issued], object]]] = {
     "token_expired": (OAuthFault.TOKEN_EXPIRED, lambda token: change(token, expires_at=ago(seconds=1))),
     "token_revoked": (OAuthFault.TOKEN_REVOKED, lambda token: change(token, revoked_at=ago(seconds=1))),
+    "token_ended_replay": (OAuthFault.TOKEN_REVOKED, lambda token: tokens.revoke(token.row.digest)),
+    "token_ended_consent": (
+        OAuthFault.TOKEN_REVOKED,
+        lambda token: consents.disconnect(token.row.user, token.row.application),
+    ),
     "person_deactivated": (OAuthFault.TOKEN_REVOKED, lambda token: end_person(token, is_active=False)),
     "token_ended_person": (OAuthFault.TOKEN_REVOKED, lambda token: end_person(token, credentials_version=7)),
     "token_ended_application": (OAuthFault.TOKEN_REVOKED, lambda token: end_application(token, credentials_version=7)),
@@ -199,6 +238,7 @@ def test_every_end_that_a_statement_tells_apart_is_in_a_table() -> None:
 LINKS: dict[str, tuple[dict[str, Any], dict[str, str | None]]] = {
     # cause: what the application is like; what the link has, None for what it leaves out
     "client_unknown": ({}, {"client_id": "feed" * 8}),
+    "client_deleted": ({"is_deleted": True}, {}),
     "client_disabled": ({"is_enabled": False}, {}),
     "redirect_uri_missing": ({}, {"redirect_uri": None}),
     "redirect_uri_mismatch": ({}, {"redirect_uri": "https://x.example/"}),
@@ -216,9 +256,35 @@ LINKS: dict[str, tuple[dict[str, Any], dict[str, str | None]]] = {
 @pytest.mark.parametrize("cause", LINKS)
 def test_a_refused_link_knows_its_cause_and_its_client(cause: str) -> None:
     made, changes = LINKS[cause]
-    application = ApplicationFactory(**made)
+    application = ApplicationFactory(**{name: value for name, value in made.items() if name in FIELDS})
+    if "is_deleted" in made:
+        deleted(application)
     right = {"client_id": application.client_id, "redirect_uri": application.redirect_uri, "response_type": "code"}
     parameters = {name: value for name, value in (right | changes).items() if value is not None}
     error = refused(lambda: authorization_request.verify(authorization_request.AuthorizationRequest(parameters)))
     assert error.cause == cause
-    assert getattr(error.client, "client_id", None) == (None if cause == "client_unknown" else application.client_id)
+    assert getattr(error.client, "client_id", None) == (None if cause in UNKNOWN else application.client_id)
+
+
+@pytest.mark.parametrize("ending", [consents.disconnect, codes.delete_all])
+def test_a_code_that_its_person_withdrew_is_told_apart_until_it_is_purged(ending: Callable[..., None]) -> None:
+    code, expired = CodeFactory(), CodeFactory(issued_at=ago(seconds=601))
+    for each in (code, expired):
+        ending(each.row.user, each.row.application)
+    causes = [codes.explain({"code": each.raw}, 1) for each in (code, expired)]
+    assert [each and each.cause for each in causes] == ["code_withdrawn", ""]
+    stored = WithdrawnCode.objects.get()
+    list(purging.batches(stored.expires_at + timedelta(minutes=59)))
+    assert WithdrawnCode.objects.exists()
+    list(purging.batches(stored.expires_at + timedelta(minutes=60)))
+    assert not WithdrawnCode.objects.exists()
+
+
+def test_the_code_of_an_attempt_that_another_application_sends_is_not_told_as_its_own() -> None:
+    code, other = CodeFactory(), ApplicationFactory()
+    replaced(code)
+    refusal = codes.explain({"code": code.raw}, other.row.pk)
+    assert refusal
+    assert (refusal.fault, refusal.cause) == (OAuthFault.CODE_UNKNOWN, "code_replaced")
+    assert refusal.code
+    assert refusal.code.application_id == code.row.application_id

@@ -12,7 +12,7 @@ from oauth_bridge.random_values import new_credential
 from oauth_bridge.storage import activity, applications
 
 INDEXES = {
-    AuthorizationCode: {("id",), ("digest",), ("user_id", "attempt"), ("issued_at",)},
+    AuthorizationCode: {("id",), ("digest",), ("user_id", "attempt"), ("issued_at",), ("former_digest",)},
     AccessToken: {("id",), ("digest",), ("user_id",)},
 }
 CALLBACK = "https://reading.example/callback"

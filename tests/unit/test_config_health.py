@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -88,3 +89,21 @@ def test_without_a_database_the_last_purge_is_not_read(client: Client, monkeypat
 @pytest.mark.parametrize("path", ["/health/live", "/health/ready"])
 def test_health_is_read_only(client: Client, path: str) -> None:
     assert client.post(path).status_code == 405
+
+
+@pytest.mark.django_db
+def test_the_log_tells_once_that_the_service_is_not_ready_and_once_that_it_is_again(
+    client: Client, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    monkeypatch.setattr(health, "_told", ["ok"])
+    pending = frozenset({("accounts", "9999_next")})
+    for migrations in (pending, pending, frozenset(), frozenset()):
+        with monkeypatch.context() as patch:
+            patch.setattr(health, "_migrations", lambda found=migrations: found)
+            assert client.get("/health/ready").status_code == (503 if migrations else 200)
+    told = [(record.levelname, record.database) for record in caplog.records if record.name == "config.health"]
+    assert told == [("WARNING", "migrations pending"), ("INFO", "ok")]
+    assert not [record for record in caplog.records if record.getMessage() == "refused"]
+    assert client.post("/health/ready").status_code == 405
+    assert [record.cause for record in caplog.records if record.getMessage() == "refused"] == ["method"]

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from django.core.management import call_command
+from django.db import transaction
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
@@ -28,6 +29,25 @@ pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("fresh_counters")]
 def test_a_member_that_is_not_in_the_table_is_refused() -> None:
     with pytest.raises(ValueError, match="SIGNED_OUT"):
         events.write(Event.SIGNED_OUT, password="hidden")
+
+
+def test_in_a_transaction_a_change_is_told_after_the_commit_and_what_was_tried_at_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level("INFO", "events")
+
+    def told() -> list[str]:
+        return [record.event for record in caplog.records]
+
+    with transaction.atomic():
+        events.write(Event.ACCOUNT_DELETED)
+        events.write(Event.REFUSED, code="x")
+        transaction.set_rollback(True)
+    assert told() == ["refused"]
+    with transaction.atomic():
+        events.write(Event.ACCOUNT_DELETED)
+        assert told() == ["refused"]
+    assert told() == ["refused", "account_deleted"]
 
 
 @pytest.mark.parametrize("event", Event)

@@ -1,0 +1,103 @@
+"""Whose a record is: that of a present or former address, which is in the export and goes with the person. D24."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from allauth.account.models import EmailAddress
+from allauth.core.context import request_context
+from django.contrib.messages.storage.cookie import CookieStorage
+from django.test import Client
+
+from accounts import former_addresses
+from accounts.models import FormerAddress, User
+from accounts.profile.deletion import delete_account
+from accounts.sign_in.adapter import AccountAdapter
+from oauth_bridge.activity_models import ActivityRecord
+from oauth_bridge.storage import activity_counts
+from oauth_bridge.storage.exporting import stored_about
+from tests.events import HTML
+from tests.factories import PASSWORD, PersonFactory
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("fresh_counters")]
+OLD = "old@example.com"
+
+
+def moved(person: User, address: str, rf: Any) -> None:
+    """The person confirms another address, as the page of the mailed code does."""
+    request = rf.get("/")
+    request.user, request.session = person, Client().session
+    request._messages = CookieStorage(request)
+    new = EmailAddress.objects.create(user=person, email=address)
+    with request_context(request):
+        assert AccountAdapter(request).confirm_email(request, new)
+
+
+def type_in(address: str, password: str = "wrong") -> None:
+    Client().post("/accounts/sign-in", {"login": address, "password": password}, **HTML)
+
+
+@pytest.fixture
+def person() -> User:
+    found: User = PersonFactory(email=OLD)
+    return found
+
+
+def exported(person: User) -> list[str]:
+    return [entry["cause"] for entry in stored_about(person, 100)["activity"]]
+
+
+def test_what_is_typed_for_a_former_address_is_the_persons_and_goes_with_them(person: User, rf: Any) -> None:
+    moved(person, "new@example.com", rf)
+    type_in(OLD)
+    type_in("Old@Example.com")
+    type_in("nobody@example.com")
+    assert exported(person) == ["account_unknown", "account_unknown"]
+    assert OLD not in str(list(FormerAddress.objects.values()))
+    delete_account(person)
+    assert ActivityRecord.objects.get().person_id is None
+    assert not FormerAddress.objects.exists()
+
+
+def test_a_former_address_is_found_after_a_rotation_of_the_key(person: User, rf: Any, settings: Any) -> None:
+    moved(person, "new@example.com", rf)
+    settings.SECRET_KEY_FALLBACKS = [settings.SECRET_KEY]
+    settings.SECRET_KEY = "another key of the same installation, long enough for the checks"
+    type_in(OLD)
+    assert exported(person) == ["account_unknown"]
+
+
+def test_mallory_who_takes_a_former_address_gets_no_record_of_before_and_gives_none_away(person: User, rf: Any) -> None:
+    moved(person, "new@example.com", rf)
+    type_in(OLD)
+    mallory: User = PersonFactory(email="mallory@example.com")
+    moved(mallory, OLD, rf)
+    assert exported(mallory) == []
+    moved(mallory, "again@example.com", rf)
+    type_in(OLD)
+    assert (exported(person), exported(mallory)) == (["account_unknown"], ["account_unknown"])
+    assert former_addresses.owner_of(OLD) == mallory.pk
+
+
+def test_an_address_that_is_taken_back_is_no_former_one(person: User, rf: Any) -> None:
+    moved(person, "new@example.com", rf)
+    moved(person, OLD, rf)
+    assert former_addresses.owner_of(OLD) is None
+    assert former_addresses.owner_of("new@example.com") == person.pk
+
+
+def test_who_signs_in_with_an_address_that_an_operator_confirmed_gets_its_records() -> None:
+    type_in(OLD)
+    assert ActivityRecord.objects.get().login_mark
+    person = PersonFactory(email=OLD)
+    type_in(OLD, PASSWORD)
+    activity_counts.flush()
+    assert exported(person) == ["", "account_unknown"]
+
+
+def test_an_address_that_nobody_confirmed_gives_no_records() -> None:
+    type_in(OLD)
+    person = PersonFactory(email=OLD, email_verified_at=None)
+    type_in(OLD, PASSWORD)
+    assert "account_unknown" not in exported(person)
