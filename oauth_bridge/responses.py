@@ -28,6 +28,20 @@ from oauth_bridge.redirect_uri_differences import mark_likely_differences
 DISCOVERY = re.compile(
     r"/\.well-known/(openid-configuration|oauth-authorization-server|jwks)|/oauth/(jwks|certs|keys)\b"
 )
+# Where other services have the operations, by the last part of the path. Linear: each step takes one part.
+ELSEWHERE = re.compile(
+    r"(?:/(?:api|connect|login|o|oauth2?|openid-connect|protocol|v[12]))*/(?P<name>[a-z_]+)/?", re.IGNORECASE
+)
+OPERATION_OF = {
+    "auth": paths.AUTHORIZE,
+    "authorization": paths.AUTHORIZE,
+    "authorize": paths.AUTHORIZE,
+    "access_token": paths.TOKEN,
+    "token": paths.TOKEN,
+    "me": paths.USERINFO,
+    "user_info": paths.USERINFO,
+    "userinfo": paths.USERINFO,
+}
 RETRYABLE = (429, 500, 503)
 SHOWN_ADDRESS_LENGTH = 400
 
@@ -54,19 +68,29 @@ def wants_page(request: HttpRequest) -> bool:
 
 
 def not_found(request: HttpRequest) -> HttpResponse:
-    """404, with the right path when only a slash at its end is wrong (D2), and with the endpoints for discovery."""
-    bare = request.path.rstrip("/")
-    hint = TranslatableText(gettext_noop("Compare it with the documentation."))
+    """404. It names the right path where a client looked for an operation (D2) or for discovery, and the documents."""
+    return error_response(request, RequestError(SiteFault.NOT_FOUND, hint=_hint(request.path)))
+
+
+def _hint(path: str) -> TranslatableText:
+    docs = f"{settings.AUTH_URL}{paths.DOCS}"
+    bare = path.rstrip("/")
     if bare in paths.OPERATIONS:
-        hint = TranslatableText(gettext_noop("Use {path} without the slash at the end."), path=bare)
-    elif DISCOVERY.search(request.path):
-        api = (settings.BASE_URL + path for path in (paths.TOKEN, paths.USERINFO))
-        endpoints = ", ".join([settings.AUTH_URL + paths.AUTHORIZE, *api])
+        text = gettext_noop("Use {path} without the slash at the end. The documentation is at {docs}.")
+        return TranslatableText(text, path=bare, docs=docs)
+    origins = {paths.AUTHORIZE: settings.AUTH_URL, paths.TOKEN: settings.BASE_URL, paths.USERINFO: settings.BASE_URL}
+    if DISCOVERY.search(path):
         text = gettext_noop(
             "This service does not speak OpenID Connect yet. Configure its endpoints by hand: {endpoints}."
+            " The documentation is at {docs}/connect."
         )
-        hint = TranslatableText(text, endpoints=endpoints)
-    return error_response(request, RequestError(SiteFault.NOT_FOUND, hint=hint))
+        endpoints = ", ".join(origin + operation for operation, origin in origins.items())
+        return TranslatableText(text, endpoints=endpoints, docs=docs)
+    match = ELSEWHERE.fullmatch(path)
+    if match and (operation := OPERATION_OF.get(match["name"].lower())):
+        text = gettext_noop("Use {address}. The documentation is at {docs}.")
+        return TranslatableText(text, address=origins[operation] + operation, docs=docs)
+    return TranslatableText(gettext_noop("Compare it with the documentation at {docs}."), docs=docs)
 
 
 def callback_url(redirect_uri: str, **parameters: str | None) -> str:

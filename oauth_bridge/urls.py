@@ -5,6 +5,7 @@ from django.urls import path, re_path
 from oauth_bridge import views
 from oauth_bridge.account_pages import connections, export, sign_in
 from oauth_bridge.applications import logos
+from oauth_bridge.documentation import pages as documentation
 from oauth_bridge.openapi import document
 
 urlpatterns = [
@@ -12,6 +13,8 @@ urlpatterns = [
     path("oauth/token", views.token, name="token"),
     path("oauth/userinfo", views.user_info, name="userinfo"),
     path("openapi.json", document.published, name="openapi"),
+    path("docs", documentation.page, name="docs"),
+    path("docs/<slug:name>", documentation.page, name="docs"),
     re_path(r"^(?P<path>(oauth|\.well-known)(/.*)?)$", views.unknown_path),
     path("accounts/applications", connections.applications, name="connected_applications"),
     path("accounts/sign-in", sign_in.SignInView.as_view(), name="account_login"),

@@ -12,6 +12,7 @@ AUTHORIZE = "/oauth/authorize"
 TOKEN = "/oauth/token"
 USERINFO = "/oauth/userinfo"
 OPERATIONS = (AUTHORIZE, TOKEN, USERINFO)
+DOCS = "/docs"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,7 @@ _EXACT = {
     TOKEN: OPERATION,
     USERINFO: OPERATION,
     "/": PAGE,
+    DOCS: PAGE,
     "/accounts": PAGE,
     "/accounts/profile": PAGE_WITH_FILE,  # a picture
     "/admin": PAGE,
@@ -48,6 +50,7 @@ _FORM_OF_AN_APPLICATION = re.compile(r"/admin/oauth_bridge/application/[^/]+/cha
 # For the paths that begin so. The first row that fits counts.
 _BELOW = {
     "/accounts/": PAGE,
+    "/docs/": PAGE,
     "/static/": FILE,
     "/avatars/": FILE,
     "/logos/": FILE,

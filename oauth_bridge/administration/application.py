@@ -13,7 +13,6 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 from django.utils import timezone
-from django.utils.http import urlencode
 from django.utils.translation import gettext as _
 
 from accounts.sign_in.reauthentication import fresh_sign_in_required
@@ -26,6 +25,7 @@ from oauth_bridge.administration.application_acts import find_application
 from oauth_bridge.administration.shown import Names
 from oauth_bridge.applications import compliance, rights, summaries
 from oauth_bridge.applications.rights import ACTIVITY
+from oauth_bridge.documentation import snippets
 from oauth_bridge.models import Application, Consent
 from oauth_bridge.redirect_uri_hints import hints
 from oauth_bridge.redirect_uri_mismatch import MASK
@@ -59,7 +59,7 @@ def application(request: HttpRequest, pk: int) -> HttpResponse:
         "plot": plot(days),
         "addresses": addresses(),
         "callbacks": [(address, hints(address)) for address in found.callback_addresses],
-        "snippets": snippets(found),
+        "snippets": ready_snippets(found),
         "secrets": secrets,
         "groups": list(found.groups.all()) if found.is_restricted else [],
         "off_since": shown.off_since(request, found),
@@ -133,24 +133,9 @@ def addresses() -> list[tuple[str, str]]:
     ]
 
 
-def snippets(found: Application) -> list[tuple[str, str]]:
+def ready_snippets(found: Application) -> list[tuple[str, str]]:
     """Ready to copy, with the application's own values. The secret is named, never shown."""
-    callback = (found.callback_addresses or ["https://application.example/callback"])[0]
-    link = {
-        "response_type": "code",
-        "client_id": found.client_id,
-        "redirect_uri": callback,
-        "state": "RANDOM",
-    }
-    if found.is_public:
-        link |= {"code_challenge": "CHALLENGE", "code_challenge_method": "S256"}
-        proof = f"  -d client_id={found.client_id} \\\n  -d code_verifier=VERIFIER"
-    else:
-        proof = f"  -u {found.client_id}:$CLIENT_SECRET"
-    exchange = (
-        f"curl {settings.BASE_URL}{paths.TOKEN} \\\n{proof} \\\n  -d grant_type=authorization_code \\\n"
-        f"  -d code=CODE \\\n  --data-urlencode redirect_uri={callback}"
-    )
+    callback = (found.callback_addresses or [snippets.EXAMPLE_CALLBACK])[0]
     variables = [
         f"OAUTH_AUTHORIZE_URL={settings.AUTH_URL}{paths.AUTHORIZE}",
         f"OAUTH_TOKEN_URL={settings.BASE_URL}{paths.TOKEN}",
@@ -159,15 +144,16 @@ def snippets(found: Application) -> list[tuple[str, str]]:
         *([] if found.is_public else ["OAUTH_CLIENT_SECRET="]),
         f"OAUTH_REDIRECT_URI={callback}",
     ]
-    return [
-        (_("Environment"), "\n".join(variables)),
-        (_("The link that begins a sign-in"), f"{settings.AUTH_URL}{paths.AUTHORIZE}?{urlencode(link)}"),
-        (_("Exchange the code"), exchange),
-        (
-            _("Read the profile"),
-            f'curl {settings.BASE_URL}{paths.USERINFO} -H "Authorization: Bearer $ACCESS_TOKEN"',
-        ),
-    ]
+    code = {
+        label: snippets.fill_for(snippets.blocks("guide", language)[name], found)
+        for label, language, name in (
+            ("curl", "sh", "curl"),
+            ("Python", "python", "client"),
+            ("Node", "js", "client"),
+            ("PHP", "php", "client"),
+        )
+    }
+    return [(_("Environment"), "\n".join(variables)), *code.items()]
 
 
 @fresh_sign_in_required

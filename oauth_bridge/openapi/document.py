@@ -102,6 +102,7 @@ def document() -> Json:
     return {
         "openapi": "3.1.0",
         "info": {"title": settings.SERVICE_NAME, "version": settings.VERSION, "description": ABOUT},
+        "externalDocs": {"url": f"{settings.AUTH_URL}{paths.DOCS}"},
         "servers": [{"url": settings.BASE_URL, "description": "The API, for backends"}],
         "paths": {
             paths.AUTHORIZE: {
@@ -153,7 +154,7 @@ def _authorize() -> Json:
             parts.query("scope", "Not needed; what is not known is ignored.", {"type": "string"}),
         ],
         "responses": {
-            **parts.failures(AUTHORIZE, allow="GET, HEAD, POST", pages=True),
+            **parts.failures(AUTHORIZE, at="authorize", pages=True),
             "200": parts.page("A page for the person, to agree or to go on."),
             "302": parts.callback(CALLBACK),
             "403": parts.page(
@@ -179,7 +180,7 @@ def _consent() -> Json:
             required=["pending", "decision", "csrfmiddlewaretoken"],
         ),
         "responses": {
-            **parts.failures(CONSENT, allow="GET, HEAD, POST", pages=True),
+            **parts.failures(CONSENT, at="answerConsent", pages=True),
             "200": parts.page("A page that leads on to the callback address."),
             "303": parts.callback(CALLBACK),
         },
@@ -211,9 +212,12 @@ def _token() -> Json:
             required=["grant_type", "code"],
         ),
         "responses": {
-            **parts.failures(TOKEN, allow="POST", challenge="Present when the client used HTTP Basic."),
+            **parts.failures(TOKEN, at="token", challenge="Present when the client used HTTP Basic."),
             "200": parts.json(
-                "The access token.", {"$ref": "#/components/schemas/Token"}, Pragma=parts.const("no-cache")
+                "The access token.",
+                {"$ref": "#/components/schemas/Token"},
+                parts.token_example(),
+                Pragma=parts.const("no-cache"),
             ),
         },
     }
@@ -225,9 +229,7 @@ def _userinfo() -> Json:
         "summary": "Who the person is that the access token stands for.",
         "security": [{"bearer": []}, {"signIn": [PROFILE_SCOPE]}],
         "responses": {
-            **parts.failures(
-                USERINFO, allow="GET, HEAD", challenge="Names the error when a token was sent. RFC 6750 §3."
-            ),
-            "200": parts.json("The profile.", {"$ref": "#/components/schemas/Profile"}),
+            **parts.failures(USERINFO, at="userinfo", challenge="Names the error when a token was sent. RFC 6750 §3."),
+            "200": parts.json("The profile.", {"$ref": "#/components/schemas/Profile"}, parts.profile_example()),
         },
     }
