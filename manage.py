@@ -31,11 +31,18 @@ def main() -> None:
         sys.exit("An argument holds bytes that are not UTF-8.")
     try:
         execute_from_command_line(sys.argv)
+        if sys.stdout:  # None: it was closed before the start
+            sys.stdout.flush()
     except (OperationalError, InterfaceError, ProgrammingError) as error:
         reason = str(error).partition("\n")[0]
         is_locked = getattr(error.__cause__, "sqlstate", None) == "55P03" or reason == "database is locked"
         advice = "Try again later." if is_locked else "Is it there, and has `manage.py migrate` been run?"
         sys.exit(f"The database can't be used: {reason}. {advice}")
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except BrokenPipeError:  # what reads the output, such as `head`, has ended
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
 
 
 if __name__ == "__main__":

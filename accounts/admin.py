@@ -6,13 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 from django import forms
-from django.apps import apps
 from django.contrib import admin, messages
-from django.contrib.auth.models import Group, Permission
-from django.contrib.contenttypes.models import ContentType
+from django.contrib.auth.models import Group
 from django.db import transaction
-from django.db.models import Q, QuerySet
-from django.http import HttpRequest, HttpResponse
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
 from django.template.loader import render_to_string
 from django.utils.html import format_html
@@ -27,15 +26,9 @@ from accounts.models import User
 from accounts.pictures import current_picture
 from accounts.sessions.credential_changes import set_active
 from accounts.sign_in import verification
+from accounts.sign_in.reauthentication import proof_first
 from config.infrastructure import events
 from config.infrastructure.events import Event
-
-
-def _shown_permissions(site: admin.AdminSite) -> QuerySet[Permission]:
-    """The permissions of the models that are registered in Django admin, and those of the site's own pages."""
-    shown = ContentType.objects.get_for_models(*filter(site.is_registered, apps.get_models()))
-    own = getattr(site, "own_permissions", ())
-    return Permission.objects.filter(Q(content_type__in=shown.values()) | Q(codename__in=own))
 
 
 @admin.register(Group)
@@ -51,6 +44,17 @@ class GroupAdmin(ModelAdmin):
     def has_delete_permission(self, request: HttpRequest, obj: Group | None = None) -> bool:
         return self._may_manage(request, obj) and super().has_delete_permission(request, obj)
 
+    def changeform_view(  # type: ignore[override]
+        self,
+        request: HttpRequest,
+        object_id: str | None = None,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> HttpResponseBase:
+        """Ask whoever may change permissions for a proof, before the form is shown."""
+        question = proof_first(request) if request.user.is_superuser else None
+        return question or super().changeform_view(request, object_id, form_url, extra_context)
+
     @staticmethod
     def _may_manage(request: HttpRequest, group: Group | None) -> bool:
         return request.user.is_superuser or group is None or not group.permissions.exists()
@@ -60,7 +64,7 @@ class GroupAdmin(ModelAdmin):
 
     def formfield_for_manytomany(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
         kwargs.update(
-            queryset=_shown_permissions(self.admin_site),
+            queryset=administrators.offered_permissions(self.admin_site),
             form_class=PermissionField,
             widget=forms.CheckboxSelectMultiple(),
         )
@@ -170,7 +174,7 @@ class UserAdmin(ModelAdmin):
             kwargs["queryset"] = Group.objects.all() if request.user.is_superuser else groups.without_permissions()
             kwargs["help_text"] = _("Groups say who may use an application.")
         else:
-            kwargs.update(queryset=_shown_permissions(self.admin_site), form_class=PermissionField)
+            kwargs.update(queryset=administrators.offered_permissions(self.admin_site), form_class=PermissionField)
         kwargs["widget"] = forms.CheckboxSelectMultiple()
         return super().formfield_for_manytomany(db_field, request, **kwargs)
 
@@ -190,19 +194,39 @@ class UserAdmin(ModelAdmin):
             "account_changed", audit_trail.of_person(form.instance), lambda: _memberships(form.instance)
         ):
             super().save_related(request, form, formsets, change)
+        if {*PRIVILEGES} & {*form.changed_data}:
+            events.write(Event.RIGHTS_CHANGED, person=form.instance.pk)
 
     def audited_as(self, obj: User) -> audit_trail.Subject:
         return audit_trail.of_person(obj)
 
-    def delete_view(
+    def changeform_view(  # type: ignore[override]
+        self,
+        request: HttpRequest,
+        object_id: str | None = None,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> HttpResponseBase:
+        """Ask whoever may change rights for a proof, before the form is shown."""
+        question = proof_first(request) if object_id and request.user.is_superuser else None
+        return question or super().changeform_view(request, object_id, form_url, extra_context)
+
+    def typed_to_delete(self, obj: User) -> str:
+        return obj.email
+
+    def delete_view(  # type: ignore[override]
         self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
-    ) -> HttpResponse:
+    ) -> HttpResponseBase:
         return self._unless_last(request, lambda: super(UserAdmin, self).delete_view(request, object_id, extra_context))
 
-    def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+    def changelist_view(  # type: ignore[override]
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponseBase:
+        if request.POST.get("action") == "delete_selected" and (question := proof_first(request)):
+            return question
         return self._unless_last(request, lambda: super(UserAdmin, self).changelist_view(request, extra_context))
 
-    def _unless_last(self, request: HttpRequest, view: Callable[[], HttpResponse]) -> HttpResponse:
+    def _unless_last(self, request: HttpRequest, view: Callable[[], HttpResponseBase]) -> HttpResponseBase:
         """The view's response. If this would delete the last administrator, nothing is changed or logged."""
         try:
             with transaction.atomic():

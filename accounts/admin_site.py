@@ -9,11 +9,13 @@ from urllib.parse import urlencode
 
 from django.conf import settings
 from django.contrib import admin, messages
+from django.contrib.admin.utils import unquote
 from django.contrib.admin.views.main import SEARCH_VAR
 from django.contrib.admin.widgets import RelatedFieldWidgetWrapper
 from django.contrib.auth import REDIRECT_FIELD_NAME
 from django.core.exceptions import BadRequest, PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.translation import gettext as _
@@ -22,6 +24,7 @@ from accounts import audit_trail, return_path
 from accounts.account_page import person_context
 from accounts.factors import adapter as factors
 from accounts.models import User
+from accounts.sign_in.reauthentication import proof_first
 
 QUERY_MAX_LENGTH = 500
 
@@ -70,6 +73,23 @@ class ModelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         if self.page_route and self.has_view_permission(request, obj):
             return redirect(self.page_route, obj.pk)
         return super().response_post_save_change(request, obj)
+
+    def typed_to_delete(self, obj: Any) -> str:
+        """What is typed before the object is deleted, and a proof is asked for; empty where a button is enough."""
+        return ""
+
+    def delete_view(  # type: ignore[override]
+        self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponseBase:
+        obj = self.get_object(request, unquote(object_id))
+        expected = self.typed_to_delete(obj) if obj and self.has_delete_permission(request, obj) else ""
+        if expected:
+            if question := proof_first(request):
+                return question
+            if request.method == "POST" and " ".join(request.POST.get("typed", "").split()) != expected:
+                messages.error(request, _("What you typed is something else. Nothing is deleted."))
+                return redirect(request.path)
+        return super().delete_view(request, object_id, {"expected": expected, **(extra_context or {})})
 
     def history_view(
         self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None

@@ -1,13 +1,25 @@
-"""The last administrator stays: the one rule for all ways to delete, deactivate or demote one. P16."""
+"""Administrators: who becomes one, with which permissions, and that one remains.
+
+The last administrator stays: the one rule for all ways to delete, deactivate or demote one. P16.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from uuid import UUID
 
+from django.apps import apps
+from django.contrib.admin import AdminSite
+from django.contrib.auth.models import Permission
+from django.contrib.contenttypes.models import ContentType
+from django.db import transaction
+from django.db.models import Q, QuerySet
 from django.utils.translation import gettext_lazy as _
 
+from accounts import audit_trail
 from accounts.models import User
+from config.infrastructure import events
+from config.infrastructure.events import Event
 
 # What makes somebody an administrator who can make others.
 REQUIRED = ("is_active", "is_staff", "is_superuser")
@@ -33,6 +45,35 @@ def keep_one(leaving: Iterable[UUID]) -> None:
         locked = _lock_all()
     if locked and locked <= going:
         raise LastAdministrator
+
+
+def offered_permissions(site: AdminSite) -> QuerySet[Permission]:
+    """The permissions of the models that are registered in Django admin, and those of the site's own pages."""
+    shown = ContentType.objects.get_for_models(*filter(site.is_registered, apps.get_models()))
+    own = getattr(site, "own_permissions", ())
+    return Permission.objects.filter(Q(content_type__in=shown.values()) | Q(codename__in=own))
+
+
+@transaction.atomic
+def make(person: User, permissions: Collection[Permission]) -> None:
+    """Make the person an administrator with these permissions and no others; without any, with every right.
+
+    Raises LastAdministrator: it would take the rights of the last one who has all.
+    """
+    if permissions:
+        keep_one([person.pk])
+    with audit_trail.changes("account_changed", audit_trail.of_person(person), lambda: _rights(person)):
+        before = _rights(person)
+        User.objects.filter(pk=person.pk).update(is_staff=True, is_superuser=not permissions)
+        person.user_permissions.set(permissions)
+        if _rights(person) != before:
+            events.write(Event.RIGHTS_CHANGED, person=person.pk)
+    person.refresh_from_db(fields=["is_staff", "is_superuser"])
+
+
+def _rights(person: User) -> dict[str, object]:
+    flags: dict[str, object] = dict(User.objects.values("is_staff", "is_superuser").get(pk=person.pk))
+    return {**flags, "permissions": sorted(person.user_permissions.values_list("codename", flat=True))}
 
 
 def _lock_all() -> set[UUID]:

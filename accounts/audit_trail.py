@@ -24,6 +24,7 @@ from config.infrastructure.network import client_address
 
 COMMAND_LINE = "command line"
 VALUE_LENGTH = 2000
+ACTOR_NAME_LENGTH = 120
 
 Changes = Mapping[str, tuple[object, object]]
 
@@ -76,6 +77,12 @@ def _system_user() -> str:
         return "?"
 
 
+def actor_name() -> str:
+    """Who acts; empty if nobody does."""
+    actor = _actor.get()
+    return actor.name[:ACTOR_NAME_LENGTH] if actor else ""
+
+
 def write(action: str, subject: Subject, changes: Changes | None = None) -> None:
     """Write an entry if somebody acts. `changes` are by field: before and after. Equal values are left out.
 
@@ -90,7 +97,7 @@ def write(action: str, subject: Subject, changes: Changes | None = None) -> None
         return
     AuditEntry.objects.create(
         actor=actor.pk,
-        actor_name=actor.name[:120],
+        actor_name=actor_name(),
         address=actor.address,
         action=action,
         kind=subject.kind,

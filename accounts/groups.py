@@ -7,11 +7,13 @@ people into groups with permissions, takes them out, or gives a group permission
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import NamedTuple
 
 from django.contrib.auth.models import Group
 from django.core.exceptions import ValidationError
 from django.db.models import QuerySet
 
+from accounts import audit_trail
 from config.infrastructure.validators import refuse_control_characters
 
 FIELD = "group"
@@ -22,25 +24,43 @@ def without_permissions() -> QuerySet[Group]:
     return Group.objects.filter(permissions=None)
 
 
-def named(names: Collection[str]) -> list[Group]:
-    """The groups with these names, for a command. One that does not exist is made, without permissions.
+class Named(NamedTuple):
+    """Groups, and which of them were made because no group had that name."""
 
-    An empty name alone stands for no group. Run it in a transaction.
+    groups: list[Group]
+    made: list[str]
+
+
+def validated(names: Collection[str]) -> list[str]:
+    """The names without repetitions, in order. An empty name alone stands for no group.
+
     Raises ValidationError, for the field "group": a name is too long, has a control character, or is empty beside
     others.
     """
-    if [name.strip() for name in names] == [""]:
+    cleaned = sorted({name.strip() for name in names})
+    if cleaned == [""]:
         return []
-    return [_named(name.strip()) for name in names]
+    for name in cleaned:
+        if not name:
+            raise ValidationError({FIELD: "An empty name means no group, so it can't be given beside others."})
+        try:
+            refuse_control_characters(name)
+            Group(name=name).clean_fields()
+        except ValidationError as problem:
+            raise ValidationError({FIELD: problem.messages}) from None
+    return cleaned
 
 
-def _named(name: str) -> Group:
-    if not name:
-        raise ValidationError({FIELD: "An empty name means no group, so it can't be given beside others."})
-    try:
-        refuse_control_characters(name)
-        Group(name=name).clean_fields()
-    except ValidationError as problem:
-        raise ValidationError({FIELD: problem.messages}) from None
-    group, _created = Group.objects.get_or_create(name=name)
-    return group
+def named(names: Collection[str]) -> Named:
+    """The groups with these names, for a command. One that does not exist is made, without permissions.
+
+    Run it in a transaction. Raises ValidationError: as `validated`.
+    """
+    found, made = [], []
+    for name in validated(names):
+        group, is_new = Group.objects.get_or_create(name=name)
+        found.append(group)
+        if is_new:
+            made.append(name)
+            audit_trail.write("group_created", audit_trail.of_group(group))
+    return Named(found, made)

@@ -68,6 +68,8 @@ class User(AbstractBaseUser, PermissionsMixin):
     # Incremented by `credentials.end_credentials`. A counter instead of a time: clocks do not matter, and a credential
     # that is issued at that moment, under the version that was read before, is void as well.
     credentials_version = models.IntegerField(default=0, db_default=0, editable=False)
+    # How often the account was unlocked. Failed sign-ins are counted under this number: each unlocking begins anew.
+    unlocks = models.IntegerField(default=0, db_default=0, editable=False)
 
     USERNAME_FIELD = "email"
     EMAIL_FIELD = "email"

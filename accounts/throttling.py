@@ -11,6 +11,7 @@ from contextlib import contextmanager
 
 from django.conf import settings
 from django.core.cache import cache
+from django.db.models import F
 from django.http import HttpRequest
 
 from accounts.models import User, normalise_email
@@ -67,6 +68,11 @@ def sign_in_wait(request: HttpRequest, email: str) -> tuple[int, str]:
 
 def count_failed_sign_in(request: HttpRequest, email: str) -> None:
     limits.count(*_counters_with_floor(request, email))
+
+
+def unlock_sign_in(person: User) -> None:
+    """Begin a new count of the failed sign-ins of the account, in all browsers. Those of an address still count."""
+    User.objects.filter(pk=person.pk).update(unlocks=F("unlocks") + 1)
 
 
 def reset_wait(request: HttpRequest) -> int:
@@ -214,13 +220,18 @@ def _counters_with_floor(request: HttpRequest, email: str) -> list[Counter]:
 
 def _sign_in_counters(request: HttpRequest, email: str) -> list[Counter]:
     browser = known_browsers.find(request, email)
-    counters = _account_counters(
-        "sign_in_account", request, known_browsers.account_mark(email), browser, limits.ROTATING
-    )
+    counters = _account_counters("sign_in_account", request, _unlocked_mark(email), browser, limits.ROTATING)
     if browser:
         return counters
     everybody = Counter("sign_in", "all", rate=ALL_FAILURES)
     return [*counters, *limits.by_address("sign_in_address", client_address(request)), everybody]
+
+
+def _unlocked_mark(email: str) -> str:
+    """Stands for the account since it was unlocked last. One statement, the same for an address without an account."""
+    mark = known_browsers.account_mark(email)
+    unlocks = User.objects.filter(email=normalise_email(email)).values_list("unlocks", flat=True).first()
+    return f"{mark} {unlocks}" if unlocks else mark
 
 
 def _account_counters(

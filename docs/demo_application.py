@@ -91,14 +91,14 @@ PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewp
   <details><summary>The answer as JSON</summary><pre>{{ person | tojson(indent=2) }}</pre></details>{% endif %}
 </main>
 <footer><span>Not the service: an application that uses it.</span>
-  <a href="{{ url_for('source') }}">Its source</a></footer>
+  <span><a href="{{ docs }}">Documentation</a> · <a href="{{ url_for('source') }}">Its source</a></span></footer>
 """
 
 
 @app.get("/")
 def home():
-    shown = {"person": session.get("person"), "problem": session.pop("problem", ""), "name": NAME}
-    return render_template_string(PAGE, **shown)
+    shown = {"person": session.get("person"), "problem": session.pop("problem", "")}
+    return render_template_string(PAGE, name=NAME, docs=f"{AUTH_URL}/docs", **shown)
 
 
 @app.get("/sign-in")

@@ -71,9 +71,14 @@ def secret_ends(secret: ApplicationSecret) -> None:
 
 
 def owners_of(application: Application) -> list[User]:
-    """Those who are told about the application: active superusers with a confirmed address, MOST_OWNERS at most."""
-    people = get_user_model().objects.filter(is_superuser=True, is_active=True, email_verified_at__isnull=False)
-    return list(people.order_by("created_at", "pk")[:MOST_OWNERS])
+    """Those who are told about the application, MOST_OWNERS at most: its owners; if none can be told, superusers.
+
+    Only active administrators with a confirmed address.
+    """
+    reachable = get_user_model().objects.filter(is_active=True, email_verified_at__isnull=False)
+    named = application.owners.values("pk")
+    people = reachable.filter(pk__in=named, is_staff=True).order_by("created_at", "pk")[:MOST_OWNERS]
+    return list(people) or list(reachable.filter(is_superuser=True).order_by("created_at", "pk")[:MOST_OWNERS])
 
 
 def _tell_owners(kind: str, application: Application, once: str, **context: Any) -> None:

@@ -1,22 +1,12 @@
-"""The tables of the bridge: applications, digests of their secrets, codes, tokens and consents.
+"""The tables of the bridge: applications and consents, and, from other modules, all others.
 
-Codes, tokens and secrets are stored as SHA-256 digests only (D15). The toolkit's columns for grants that this service
-does not offer are left out, and every index on codes and tokens is used by a statement.
-
-Codes and tokens refer to people and applications without a database constraint: checking one would lock the person's
-and the application's row at every insert. No check is lost, because the statements that redeem a code or read a token
-check both rows. No index finds codes and tokens by application, because one application may own nearly all of them.
-When an application is deleted, they stay in the tables, unusable, until they are purged.
-
-All codes and tokens of a person or an application end at once without being updated: each stores the
-`credentials_version` of its person and of its application, and is invalid when either has changed since. So do all
-tokens that were made with a leaked secret: the application lists the secret, and each token names its own.
+The toolkit's columns for grants that this service does not offer are left out.
 """
 
 from __future__ import annotations
 
 import uuid
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from django.conf import settings
 from django.contrib.auth.models import Group
@@ -29,12 +19,17 @@ from oauth2_provider.models import AbstractApplication
 from accounts.return_path import Caption
 from config.infrastructure.validators import refuse_control_characters
 from oauth_bridge.activity_models import ActivityBudget, ActivityCount, ActivityRecord  # noqa: F401 - Django finds them here
+from oauth_bridge.credential_models import AccessToken as AccessToken
+from oauth_bridge.credential_models import AuthorizationCode as AuthorizationCode
+from oauth_bridge.credential_models import WithdrawnCode as WithdrawnCode
+from oauth_bridge.credential_models import version_of_credentials
 from oauth_bridge.key_models import SigningKey as SigningKey
 from oauth_bridge.page_addresses import shown_host, validate_page, validate_sign_in_start
 from oauth_bridge.redirect_uri_registration import split_lines, validate_lines
 from oauth_bridge.secret_models import ApplicationSecret as ApplicationSecret
 
 NAME_MAX_LENGTH = 80
+REASON_MAX_LENGTH = 200
 
 
 def new_client_id() -> str:
@@ -109,6 +104,21 @@ class Application(AbstractApplication):
     is_restricted = models.BooleanField(_("only for people in chosen groups"), default=False, db_default=False)
     # No constraint: the last release, which does not know the table, can still delete an application during an upgrade.
     groups = models.ManyToManyField(Group, verbose_name=_("groups"), related_name="+", blank=True, db_constraint=False)
+    # Administrators who look after it (`applications.rights`). `storage.applications.set_owners` writes them.
+    owners = models.ManyToManyField(
+        settings.AUTH_USER_MODEL, verbose_name=_("owners"), related_name="+", blank=True, db_constraint=False
+    )
+    # Why, when and by whom it was switched off: the name of an administrator, which outlives the account.
+    disabled_reason = models.CharField(
+        _("reason"),
+        max_length=REASON_MAX_LENGTH,
+        blank=True,
+        default="",
+        db_default="",
+        validators=[refuse_control_characters],
+    )
+    disabled_at = models.DateTimeField(null=True, editable=False)
+    disabled_by = models.CharField(max_length=120, default="", db_default="", editable=False)
     credentials_version = models.IntegerField(default=0, db_default=0, editable=False)
     # The highest number that a secret of it ever had. Only `storage.client_secrets` writes this and the next.
     last_secret_number = models.IntegerField(default=0, db_default=0, editable=False)
@@ -135,6 +145,7 @@ class Application(AbstractApplication):
         permissions = [
             ("rotate_applicationsecret", gettext_noop("Can make new client secrets")),
             ("trust_application", gettext_noop("Can mark applications as trusted")),
+            ("switch_application", gettext_noop("Can switch applications off and on")),
         ]
 
     @property
@@ -163,114 +174,6 @@ class Application(AbstractApplication):
 
     def clean(self) -> None:
         self.redirect_uris = "\n".join(self.callback_addresses)
-
-
-def _application() -> models.ForeignKey[Any, Any]:
-    """The application of a code or token: a foreign key without an index or a database constraint."""
-    return models.ForeignKey(
-        Application, on_delete=models.DO_NOTHING, related_name="+", db_constraint=False, db_index=False
-    )
-
-
-def _openid() -> models.TextField[str | None, str | None]:
-    """What an ID token and user info need to know of the sign-in, as JSON; null: the request was plain OAuth 2.0."""
-    return models.TextField(null=True, editable=False)
-
-
-def _version() -> models.IntegerField[int, int]:
-    """The `credentials_version` of the person or the application when the row was created."""
-    return models.IntegerField(default=0, db_default=0, editable=False)
-
-
-class AuthorizationCode(models.Model):
-    """A one-time code, kept after it was redeemed: a replay is recognised (D13, D14), and people see their sign-ins.
-
-    `attempt` identifies the consent page, or the authorization without one, that issued the code. A person has at most
-    one valid code for each attempt (D8).
-    """
-
-    digest = models.BinaryField(max_length=32, unique=True, editable=False)
-    former_digest = models.BinaryField(max_length=32, null=True, editable=False)  # of the code that this one replaced
-    attempt = models.UUIDField(editable=False)
-    application = _application()
-    user = models.ForeignKey(
-        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+", db_constraint=False, db_index=False
-    )
-    redirect_uri = models.TextField()
-    scope = models.TextField()
-    code_challenge = models.CharField(max_length=64, blank=True)
-    issued_at = models.DateTimeField()
-    expires_at = models.DateTimeField()
-    redeemed_at = models.DateTimeField(null=True)
-    profile_read_at = models.DateTimeField(null=True)  # for the first time
-    token_digest = models.BinaryField(max_length=32, null=True, editable=False)
-    openid = _openid()
-    person_version = _version()
-    application_version = _version()
-
-    # Not columns: `storage.codes.explain` sets them when it reads the row.
-    person_is_active: bool
-    ended_by: str | None
-
-    class Meta:
-        swappable = "OAUTH2_PROVIDER_GRANT_MODEL"
-        constraints: ClassVar[list[models.BaseConstraint]] = [
-            models.UniqueConstraint(fields=["user", "attempt"], name="oauth_bridge_one_code_an_attempt"),
-        ]
-        # For the activity of an hour or a day. A redemption neither looks at `issued_at` nor changes it.
-        indexes: ClassVar[list[models.Index]] = [
-            models.Index(fields=["issued_at"], name="oauth_bridge_code_issued_at"),
-            models.Index(
-                fields=["former_digest"],
-                name="oauth_bridge_code_former",
-                condition=models.Q(former_digest__isnull=False),
-            ),
-        ]
-
-
-class WithdrawnCode(models.Model):
-    """The digest of a code whose row was deleted before it expired. `storage.ended_codes` writes and reads it."""
-
-    digest = models.BinaryField(max_length=32, unique=True, editable=False)
-    expires_at = models.DateTimeField()
-
-    class Meta:
-        default_permissions = ()
-
-
-class AccessToken(models.Model):
-    """A bearer credential, valid for 3,600 seconds. Specification 2.3; D14."""
-
-    digest = models.BinaryField(max_length=32, unique=True, editable=False)
-    application = _application()
-    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+", db_constraint=False)
-    scope = models.TextField()
-    issued_at = models.DateTimeField()
-    expires_at = models.DateTimeField()
-    revoked_at = models.DateTimeField(null=True)
-    revoked_cause = models.CharField(max_length=40, null=True, editable=False)  # noqa: DJ001 - null costs nothing
-    attempt = models.UUIDField(null=True, editable=False)  # that of its code
-    # The secret that proved the application; null: it is public, or an earlier release stored the token.
-    secret = models.ForeignKey(
-        ApplicationSecret,
-        on_delete=models.DO_NOTHING,
-        related_name="+",
-        db_constraint=False,
-        db_index=False,
-        null=True,
-        editable=False,
-    )
-    openid = _openid()
-    person_version = _version()
-    application_version = _version()
-
-    # Not columns: `storage.tokens` sets them when it explains why a token is not valid.
-    client_id: str | None
-    leaked_secrets: str | None
-    ended_by: str | None
-
-    class Meta:
-        swappable = "OAUTH2_PROVIDER_ACCESS_TOKEN_MODEL"
 
 
 class RefreshToken(models.Model):
@@ -302,7 +205,7 @@ class Consent(models.Model):
     agreed = models.TextField(null=True, editable=False)  # noqa: DJ001 - null: see above
     given_at = models.DateTimeField()
     expires_at = models.DateTimeField(null=True)
-    person_version = _version()
+    person_version = version_of_credentials()
 
     class Meta:
         constraints: ClassVar[list[models.BaseConstraint]] = [

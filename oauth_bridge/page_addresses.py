@@ -10,12 +10,16 @@ from django.core.validators import URLValidator
 from django.utils.translation import gettext as _
 
 from config.infrastructure.hosts import LOOPBACK_HOSTS
+from config.infrastructure.validators import refuse_control_characters
 
 validate_web_address = URLValidator(["https", "http"])
 
 
 def validate_page(address: str) -> None:
-    """Raises ValidationError: not an http or https address, one with a user name, or one whose host can't be read."""
+    """Raises ValidationError: not an http or https address, one with a user name or a control character, or one whose
+    host can't be read.
+    """
+    refuse_control_characters(address)
     validate_web_address(address)
     if "@" in urlsplit(address).netloc:
         raise ValidationError(_("A user name or password in the address is not possible."), code="user")

@@ -28,6 +28,20 @@ from oauth_bridge.redirect_uri_differences import mark_likely_differences
 DISCOVERY = re.compile(
     r"/\.well-known/(openid-configuration|oauth-authorization-server|jwks)|/oauth/(certs|keys|\.well-known)\b"
 )
+# Where other services have the operations, by the last part of the path. Linear: each step takes one part.
+ELSEWHERE = re.compile(
+    r"(?:/(?:api|connect|login|o|oauth2?|openid-connect|protocol|v[12]))*/(?P<name>[a-z_]+)/?", re.IGNORECASE
+)
+OPERATION_OF = {
+    "auth": paths.AUTHORIZE,
+    "authorization": paths.AUTHORIZE,
+    "authorize": paths.AUTHORIZE,
+    "access_token": paths.TOKEN,
+    "token": paths.TOKEN,
+    "me": paths.USERINFO,
+    "user_info": paths.USERINFO,
+    "userinfo": paths.USERINFO,
+}
 RETRYABLE = (429, 500, 503)
 SHOWN_ADDRESS_LENGTH = 400
 
@@ -54,15 +68,24 @@ def wants_page(request: HttpRequest) -> bool:
 
 
 def not_found(request: HttpRequest) -> HttpResponse:
-    """404, with the right path when only a slash at its end is wrong (D2), and with the endpoints for discovery."""
-    bare = request.path.rstrip("/")
-    hint = TranslatableText(gettext_noop("Compare it with the documentation."))
+    """404. It names the right path where a client looked for an operation (D2) or for discovery, and the documents."""
+    return error_response(request, RequestError(SiteFault.NOT_FOUND, hint=_hint(request.path)))
+
+
+def _hint(path: str) -> TranslatableText:
+    docs = f"{settings.AUTH_URL}{paths.DOCS}"
+    bare = path.rstrip("/")
     if bare in paths.OPERATIONS:
-        hint = TranslatableText(gettext_noop("Use {path} without the slash at the end."), path=bare)
-    elif DISCOVERY.search(request.path):
-        text = gettext_noop("The addresses of this service stand in {address}.")
-        hint = TranslatableText(text, address=settings.BASE_URL + paths.OPENID_CONFIGURATION)
-    return error_response(request, RequestError(SiteFault.NOT_FOUND, hint=hint))
+        text = gettext_noop("Use {path} without the slash at the end. The documentation is at {docs}.")
+        return TranslatableText(text, path=bare, docs=docs)
+    elsewhere = gettext_noop("Use {address}. The documentation is at {docs}.")
+    if DISCOVERY.search(path):
+        return TranslatableText(elsewhere, address=settings.BASE_URL + paths.OPENID_CONFIGURATION, docs=docs)
+    origins = {paths.AUTHORIZE: settings.AUTH_URL, paths.TOKEN: settings.BASE_URL, paths.USERINFO: settings.BASE_URL}
+    match = ELSEWHERE.fullmatch(path)
+    if match and (operation := OPERATION_OF.get(match["name"].lower())):
+        return TranslatableText(elsewhere, address=origins[operation] + operation, docs=docs)
+    return TranslatableText(gettext_noop("Compare it with the documentation at {docs}."), docs=docs)
 
 
 class Callback(NamedTuple):

@@ -5,6 +5,7 @@ from django.urls import path, re_path
 from oauth_bridge import metadata, views
 from oauth_bridge.account_pages import connections, export, sign_in
 from oauth_bridge.applications import logos
+from oauth_bridge.documentation import pages as documentation
 from oauth_bridge.openapi import document
 
 urlpatterns = [
@@ -17,6 +18,8 @@ urlpatterns = [
     path(".well-known/openid-configuration", metadata.configuration, name="openid_configuration"),
     path(".well-known/oauth-authorization-server", metadata.configuration, name="server_metadata"),
     path("openapi.json", document.published, name="openapi"),
+    path("docs", documentation.page, name="docs"),
+    path("docs/<slug:name>", documentation.page, name="docs"),
     re_path(r"^(?P<path>(oauth|\.well-known)(/.*)?)$", views.unknown_path),
     path("accounts/applications", connections.applications, name="connected_applications"),
     path("accounts/sign-in", sign_in.SignInView.as_view(), name="account_login"),

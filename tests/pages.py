@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from html import unescape
 from typing import Any
 from urllib.parse import urlsplit
@@ -48,9 +49,18 @@ def with_session(person: User, **options: Any) -> Client:
     return browser
 
 
+def proven(browser: Client) -> Client:
+    """The browser, in which the person has just typed the password again."""
+    session = browser.session
+    session["account_authentication_methods"] = [{"method": "password", "at": time.time()}]
+    session["account_authentication_methods_user"] = session["_auth_user_id"]
+    session.save()
+    return browser
+
+
 def admin_browser() -> Client:
-    """The browser of a new administrator."""
-    return with_session(PersonFactory(is_staff=True, is_superuser=True))
+    """The browser of a new administrator, who has just typed the password."""
+    return proven(with_session(PersonFactory(is_staff=True, is_superuser=True)))
 
 
 def known_browser(person: User) -> Client:

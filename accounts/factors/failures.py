@@ -63,6 +63,11 @@ def limited(request: HttpRequest, person: User, check: Callable[[], T], *, is_si
     raise failure
 
 
+def forget(person: User) -> None:
+    """Begin a new count of the person's failed second factors, in all browsers."""
+    FailedFactor.objects.filter(user=person).delete()
+
+
 def _source(request: HttpRequest, person: User) -> Source:
     browser, address = known_browsers.find(request, person.email), client_address(request)
     digest = salted_hmac("accounts.factors.failures", browser or site_of(address) or address, algorithm="sha256")

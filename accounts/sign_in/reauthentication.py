@@ -46,15 +46,23 @@ def fresh_sign_in_required(view: View) -> View:
     @login_required
     @wraps(view)
     def checked(request: HttpRequest, *args: object, **kwargs: object) -> HttpResponseBase:
-        is_late = not is_fresh(request, times=_TIMES_FOR_FORMS if request.method == "POST" else 1)
-        return ask_for_proof(request) if is_late or not _can_prove(request) else view(request, *args, **kwargs)
+        return proof_first(request) or view(request, *args, **kwargs)
 
     return checked
 
 
+def proof_first(request: HttpRequest) -> HttpResponseBase | None:
+    """The answer that asks a signed-in person for a proof; None: they gave one a short time ago.
+
+    A page asks on GET, before anything is typed. Its post is accepted for longer.
+    """
+    is_late = not is_fresh(request, times=_TIMES_FOR_FORMS if request.method == "POST" else 1)
+    return ask_for_proof(request) if is_late or not _can_prove(request) else None
+
+
 def ask_for_proof(request: HttpRequest) -> HttpResponseBase:
     """Lead to the page that asks for the proof and then continues at the page of the request."""
-    return redirect(proof_url(request, request.path))
+    return redirect(proof_url(request, request.get_full_path()))
 
 
 def proof_url(request: HttpRequest, return_to: str) -> str:

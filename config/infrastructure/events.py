@@ -47,6 +47,8 @@ class Event(Enum):
     FACTORS_CHANGED = INFO, "second factors changed", "person", "change"
     ACCOUNT_ACTIVATED = INFO, "account activated", "person"
     ACCOUNT_DEACTIVATED = INFO, "account deactivated", "person"
+    ACCOUNT_UNLOCKED = INFO, "account unlocked", "person"
+    RIGHTS_CHANGED = INFO, "rights changed", "person"
     ACCOUNT_DELETED = INFO, "account deleted", "person"
 
     # A person and an application
@@ -73,6 +75,7 @@ class Event(Enum):
     APPLICATION_CHANGED = INFO, "application changed", "client_id", "fields"
     APPLICATION_SWITCHED_ON = INFO, "application switched on", "client_id"
     APPLICATION_SWITCHED_OFF = INFO, "application switched off", "client_id"
+    APPLICATION_ACCESS_ENDED = INFO, "application access ended", "client_id"
     APPLICATION_DELETED = INFO, "application deleted", "client_id"
     SECRET_MADE = INFO, "client secret made", "client_id"
     SECRET_ENDED = INFO, "client secret ended", "client_id", "secret_row", "is_leaked"

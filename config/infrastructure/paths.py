@@ -18,6 +18,7 @@ OPENID_CONFIGURATION = "/.well-known/openid-configuration"
 SERVER_METADATA = "/.well-known/oauth-authorization-server"
 OPENAPI = "/openapi.json"
 OPERATIONS = (AUTHORIZE, TOKEN, USERINFO, JWKS, REVOKE, INTROSPECT, OPENID_CONFIGURATION, SERVER_METADATA)
+DOCS = "/docs"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +51,7 @@ _EXACT = {
     OPENID_CONFIGURATION: OPERATION,
     SERVER_METADATA: OPERATION,
     "/": PAGE,
+    DOCS: PAGE,
     "/accounts": PAGE,
     "/accounts/profile": PAGE_WITH_FILE,  # a picture
     "/admin": PAGE,
@@ -59,6 +61,7 @@ _FORM_OF_AN_APPLICATION = re.compile(r"/admin/oauth_bridge/application/[^/]+/cha
 # For the paths that begin so. The first row that fits counts.
 _BELOW = {
     "/accounts/": PAGE,
+    "/docs/": PAGE,
     "/static/": FILE,
     "/avatars/": FILE,
     "/logos/": FILE,

@@ -18,8 +18,9 @@ from oauth_bridge.activity_causes import fix_of
 from oauth_bridge.activity_models import Outcome, Step
 from oauth_bridge.activity_titles import name_of, needs_mending, title_of
 from oauth_bridge.administration import recheck, shown
-from oauth_bridge.administration.find import ACTIVITY
 from oauth_bridge.administration.shown import Names
+from oauth_bridge.applications import rights
+from oauth_bridge.applications.rights import ACTIVITY, PEOPLE, VIEW
 from oauth_bridge.models import Application
 from oauth_bridge.redirect_uri_differences import side_by_side
 from oauth_bridge.storage import activity_reading, activity_statistics, attempts
@@ -64,10 +65,13 @@ class Query:
 
     def __init__(self, request: HttpRequest) -> None:
         get = request.GET.get
+        self.client_ids = rights.client_ids(request)
         self.client_id = get("client_id", "")
         self.cause = get("cause", "")
         self.step = get("step", "") if get("step") in list(Step) else ""
         self.who = get("who", "").strip()
+        if "@" in self.who and self.client_ids is not None and not request.user.has_perm(PEOPLE):
+            self.who = ""
         self.reference = get("reference", "")
         self.show = get("show", "") if get("show") in ("failed", "unfinished") else ""
         self.days = int(get("days", "")) if get("days", "") in map(str, PERIODS) else 1
@@ -94,6 +98,7 @@ class Query:
     def filters(self) -> Filters:
         return Filters(
             client_id=self.client_id,
+            client_ids=self.client_ids,
             cause=self.cause,
             step=self.step,
             who=self.who,
@@ -109,16 +114,16 @@ class Query:
 def activity(request: HttpRequest) -> HttpResponse:
     """The page of one application or of all. As JSON with `format=json`: the records, as the command prints them.
 
-    Raises PermissionDenied: without the permission to see the activity.
+    Raises PermissionDenied: without the permission to see the activity. Raises Http404: that of the application may
+    not be seen.
     """
-    if not request.user.has_perm(ACTIVITY):
+    if not rights.may(request, ACTIVITY):
         raise PermissionDenied
     query = Query(request)
+    if query.client_id and query.client_ids is not None and query.client_id not in query.client_ids:
+        raise Http404
     if request.GET.get("format") == "json":
-        records = activity_reading.entries(replace(query.filters, limit=DOWNLOADED))
-        answer = JsonResponse([described(entry) for entry in records], safe=False, json_dumps_params={"indent": 2})
-        answer["Content-Disposition"] = 'attachment; filename="activity.json"'
-        return answer
+        return _download(request, query)
     application = Application.objects.filter(client_id=query.client_id).first() if query.client_id else None
     found = attempts.attempts(query.filters, before=query.before, limit=ATTEMPTS + 1)
     names = Names(request, shown.client_ids_of(found), (each.person_id for each in found))
@@ -140,6 +145,18 @@ def activity(request: HttpRequest) -> HttpResponse:
     return TemplateResponse(request, "administration/activity.html", context)
 
 
+def _download(request: HttpRequest, query: Query) -> HttpResponse:
+    """Owners get no `detail`, which may name a code or secret of another application, and no person."""
+    records = [described(entry) for entry in activity_reading.entries(replace(query.filters, limit=DOWNLOADED))]
+    for each in records if query.client_ids is not None else ():
+        each.pop("detail", None)
+        if not request.user.has_perm(PEOPLE):
+            each["person"] = None
+    answer = JsonResponse(records, safe=False, json_dumps_params={"indent": 2})
+    answer["Content-Disposition"] = 'attachment; filename="activity.json"'
+    return answer
+
+
 SHOWS = {"": gettext_lazy("All"), "unfinished": gettext_lazy("Not finished"), "failed": gettext_lazy("Failed")}
 
 
@@ -151,7 +168,7 @@ def _is_shown(each: Attempt, query: Query) -> bool:
 
 def _causes(query: Query) -> dict[str, Any]:
     """The figures of the steps and the table of causes, in the period."""
-    only = [query.client_id] if query.client_id else None
+    only = [query.client_id] if query.client_id else query.client_ids
     failures = activity_statistics.failures(query.since, None, only)
     finished = sum(activity_statistics.sign_ins(query.since, only).values())
     merged: Counter[tuple[str, str]] = Counter()
@@ -210,21 +227,23 @@ def time_of(text: str) -> datetime | None:
 def record(request: HttpRequest, pk: int) -> HttpResponse:
     """One record: what differed, what to change, whether it would pass now, and what was asked.
 
-    Raises PermissionDenied: without the permission to see the activity. Raises Http404: it is gone.
+    Raises PermissionDenied: without the permission to see the activity. Raises Http404: it is gone, or may not be seen.
     """
-    if not request.user.has_perm(ACTIVITY):
+    if not rights.may(request, ACTIVITY):
         raise PermissionDenied
-    entry = activity_reading.entry(pk)
+    client_ids = rights.client_ids(request)
+    entry = activity_reading.entry(pk, client_ids)
     if entry is None:
         raise Http404
-    each, failing = attempts.of(entry), Failing(entry.client_id, entry.step, entry.cause)
+    each, failing = attempts.of(entry, client_ids), Failing(entry.client_id, entry.step, entry.cause)
     month_ago = timezone.now() - 30 * DAY
     names = Names(request, {entry.client_id, each.client_id}, {entry.person_id, each.person_id})
     application = Application.objects.filter(client_id=entry.client_id).first() if entry.client_id else None
     context = {
         **admin.site.each_context(request),
-        **_difference(entry, application),
+        **_difference(request, entry, application),
         "entry": entry,
+        "fix": names.fix_of(entry),
         "title": title_of(entry.cause) if entry.cause else name_of(entry.step),
         "step": name_of(entry.step),
         "is_refusal": entry.outcome != Outcome.SUCCEEDED,
@@ -245,13 +264,14 @@ def record(request: HttpRequest, pk: int) -> HttpResponse:
     return TemplateResponse(request, "administration/record.html", context)
 
 
-def _difference(entry: Entry, application: Application | None) -> dict[str, Any]:
+def _difference(request: HttpRequest, entry: Entry, application: Application | None) -> dict[str, Any]:
     """Of an address that was not registered: both addresses in pieces, and whether it could be added."""
     sent, nearest = entry.detail.get("sent"), entry.detail.get("nearest")
     if not sent or entry.cause != "redirect_uri_mismatch":
         return {}
     pieces = side_by_side(sent, nearest) if nearest else [(sent, "", True)]
-    checks = recheck.addition(sent, application) if application else []
+    with_others = request.user.has_perm(VIEW)
+    checks = recheck.addition(sent, application, with_others=with_others) if application else []
     return {
         "pieces": pieces,
         "nearest": nearest,

@@ -13,7 +13,6 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 from django.utils import timezone
-from django.utils.http import urlencode
 from django.utils.translation import gettext as _
 
 from accounts.sign_in.reauthentication import fresh_sign_in_required
@@ -21,15 +20,16 @@ from config.infrastructure import events, paths
 from config.infrastructure.events import Event
 from oauth_bridge.activity_models import Step
 from oauth_bridge.activity_titles import name_of, needs_mending, title_of
-from oauth_bridge.administration import recheck, shown
-from oauth_bridge.administration.find import ACTIVITY, APPLICATIONS
+from oauth_bridge.administration import application_acts, recheck, shown
+from oauth_bridge.administration.application_acts import find_application
 from oauth_bridge.administration.shown import Names
-from oauth_bridge.applications import summaries
+from oauth_bridge.applications import compliance, rights, summaries
+from oauth_bridge.applications.rights import ACTIVITY
+from oauth_bridge.documentation import snippets
 from oauth_bridge.models import Application, Consent
 from oauth_bridge.redirect_uri_hints import hints
 from oauth_bridge.redirect_uri_mismatch import MASK
 from oauth_bridge.storage import activity_reading, activity_statistics, attempts, registration_changes, secret_states
-from oauth_bridge.storage.activity_reading import Filters
 from oauth_bridge.storage.activity_statistics import Days
 
 DAY = timedelta(days=1)
@@ -41,13 +41,16 @@ MOST_CAUSES = 6
 def application(request: HttpRequest, pk: int) -> HttpResponse:
     """The page. Raises PermissionDenied: without the permission to see applications. Raises Http404: it is gone."""
     found = find_application(request, pk)
+    may_see_people = request.user.has_perm(rights.PEOPLE)
     days = activity_statistics.by_day(found.client_id, PLOTTED)
+    summary, secrets = summaries.of([found])[found.pk], secret_states.states(found)
     context = {
         **admin.site.each_context(request),
         "title": found.name,
         "application": found,
         "named": shown.named(found),
-        "summary": summaries.of([found])[found.pk],
+        "summary": summary,
+        "findings": compliance.of_registration(found, summary, secrets),
         "kind": summaries.KINDS[found.client_type],
         "signed_in_month": sum(day.finished for day in days),
         "failed_month": sum(day.failed for day in days),
@@ -56,25 +59,21 @@ def application(request: HttpRequest, pk: int) -> HttpResponse:
         "plot": plot(days),
         "addresses": addresses(),
         "callbacks": [(address, hints(address)) for address in found.callback_addresses],
-        "snippets": snippets(found),
-        "secrets": secret_states.states(found),
+        "snippets": ready_snippets(found),
+        "secrets": secrets,
         "groups": list(found.groups.all()) if found.is_restricted else [],
-        "may_change": admin.site.get_model_admin(Application).has_change_permission(request, found),
-        "may_rotate": request.user.has_perm("oauth_bridge.rotate_applicationsecret"),
+        "off_since": shown.off_since(request, found),
+        "owners": list(found.owners.order_by("nickname", "email")) if may_see_people else [],
+        "may_see_people": may_see_people,
+        "may_see_history": request.user.has_perm(rights.VIEW),
+        "may_change": rights.may(request, rights.CHANGE, found),
+        "may_rotate": rights.may(request, rights.ROTATE, found),
+        "may_delete": request.user.has_perm(rights.DELETE),
+        "acts": application_acts.offered(request, found),
     }
-    if request.user.has_perm(ACTIVITY):
+    if rights.may(request, ACTIVITY, found):
         context |= _activity(request, found)
     return TemplateResponse(request, "administration/application.html", context)
-
-
-def find_application(request: HttpRequest, pk: int) -> Application:
-    """Raises PermissionDenied: without the permission to see applications. Raises Http404: it is gone."""
-    if not request.user.has_perm(APPLICATIONS):
-        raise PermissionDenied
-    found = admin.site.get_model_admin(Application).get_queryset(request).filter(pk=pk).first()
-    if found is None:
-        raise Http404
-    return found
 
 
 def _activity(request: HttpRequest, found: Application) -> dict[str, Any]:
@@ -93,7 +92,7 @@ def _activity(request: HttpRequest, found: Application) -> dict[str, Any]:
         }
         for cause, number in ordered[:MOST_CAUSES]
     ]
-    latest = attempts.attempts(Filters(client_id=found.client_id, since=since), limit=ATTEMPTS)
+    latest = attempts.attempts(shown.filters(request, found, since), limit=ATTEMPTS)
     names = Names(request, [found.client_id], (each.person_id for each in latest))
     return {
         "causes": causes,
@@ -134,24 +133,9 @@ def addresses() -> list[tuple[str, str]]:
     ]
 
 
-def snippets(found: Application) -> list[tuple[str, str]]:
+def ready_snippets(found: Application) -> list[tuple[str, str]]:
     """Ready to copy, with the application's own values. The secret is named, never shown."""
-    callback = (found.callback_addresses or ["https://application.example/callback"])[0]
-    link = {
-        "response_type": "code",
-        "client_id": found.client_id,
-        "redirect_uri": callback,
-        "state": "RANDOM",
-    }
-    if found.is_public:
-        link |= {"code_challenge": "CHALLENGE", "code_challenge_method": "S256"}
-        proof = f"  -d client_id={found.client_id} \\\n  -d code_verifier=VERIFIER"
-    else:
-        proof = f"  -u {found.client_id}:$CLIENT_SECRET"
-    exchange = (
-        f"curl {settings.BASE_URL}{paths.TOKEN} \\\n{proof} \\\n  -d grant_type=authorization_code \\\n"
-        f"  -d code=CODE \\\n  --data-urlencode redirect_uri={callback}"
-    )
+    callback = (found.callback_addresses or [snippets.EXAMPLE_CALLBACK])[0]
     variables = [
         f"OAUTH_AUTHORIZE_URL={settings.AUTH_URL}{paths.AUTHORIZE}",
         f"OAUTH_TOKEN_URL={settings.BASE_URL}{paths.TOKEN}",
@@ -160,15 +144,16 @@ def snippets(found: Application) -> list[tuple[str, str]]:
         *([] if found.is_public else ["OAUTH_CLIENT_SECRET="]),
         f"OAUTH_REDIRECT_URI={callback}",
     ]
-    return [
-        (_("Environment"), "\n".join(variables)),
-        (_("The link that begins a sign-in"), f"{settings.AUTH_URL}{paths.AUTHORIZE}?{urlencode(link)}"),
-        (_("Exchange the code"), exchange),
-        (
-            _("Read the profile"),
-            f'curl {settings.BASE_URL}{paths.USERINFO} -H "Authorization: Bearer $ACCESS_TOKEN"',
-        ),
-    ]
+    code = {
+        label: snippets.fill_for(snippets.blocks("guide", language)[name], found)
+        for label, language, name in (
+            ("curl", "sh", "curl"),
+            ("Python", "python", "client"),
+            ("Node", "js", "client"),
+            ("PHP", "php", "client"),
+        )
+    }
+    return [(_("Environment"), "\n".join(variables)), *code.items()]
 
 
 @fresh_sign_in_required
@@ -177,9 +162,9 @@ def add_address(request: HttpRequest, pk: int) -> HttpResponse:
 
     Raises PermissionDenied: without the permissions to see the activity and to change the addresses.
     """
-    entry = activity_reading.entry(pk) if request.user.has_perm(ACTIVITY) else None
-    if not request.user.has_perm(ACTIVITY):
+    if not rights.may(request, ACTIVITY):
         raise PermissionDenied
+    entry = activity_reading.entry(pk, rights.client_ids(request))
     sent = entry.detail.get("sent", "") if entry else ""
     found = Application.objects.filter(client_id=entry.client_id).first() if entry and entry.client_id else None
     if entry is None or found is None or not sent or MASK in sent:
@@ -189,7 +174,7 @@ def add_address(request: HttpRequest, pk: int) -> HttpResponse:
         raise PermissionDenied
     if "redirect_uris" in model_admin.get_readonly_fields(request, found):
         raise PermissionDenied
-    checks = recheck.addition(sent, found)
+    checks = recheck.addition(sent, found, with_others=request.user.has_perm(rights.VIEW))
     may_add = all(check.kind != "no" for check in checks) and sent not in found.callback_addresses
     if request.method == "POST" and may_add:
         _add(request, found, sent)

@@ -11,16 +11,12 @@ from django.template.response import TemplateResponse
 
 from accounts.models import normalise_email
 from oauth_bridge.administration import shown
-from oauth_bridge.models import Application
+from oauth_bridge.applications import rights
+from oauth_bridge.applications.rights import ACTIVITY, PEOPLE, VIEW
 from oauth_bridge.storage import activity_reading
 from oauth_bridge.storage.activity_reading import Filters
 
-ACTIVITY, APPLICATIONS, PEOPLE = (
-    "oauth_bridge.view_activityrecord",
-    "oauth_bridge.view_application",
-    "accounts.view_user",
-)
-PERMISSIONS = (ACTIVITY, APPLICATIONS, PEOPLE)
+PERMISSIONS = (ACTIVITY, VIEW, PEOPLE)
 
 
 def find(request: HttpRequest) -> HttpResponse:
@@ -28,7 +24,7 @@ def find(request: HttpRequest) -> HttpResponse:
 
     Raises PermissionDenied: without a permission to see any of them.
     """
-    if not any(map(request.user.has_perm, PERMISSIONS)):
+    if not may_find(request):
         raise PermissionDenied
     typed = request.GET.get("q", "").strip()
     if url := _url_of(request, typed):
@@ -37,18 +33,20 @@ def find(request: HttpRequest) -> HttpResponse:
     return TemplateResponse(request, "administration/not_found.html", context)
 
 
+def may_find(request: HttpRequest) -> bool:
+    return any(rights.may(request, each) for each in PERMISSIONS)
+
+
 def _url_of(request: HttpRequest, typed: str) -> str:
     if not typed or not typed.isprintable():
         return ""
-    may = request.user.has_perm
+    has = request.user.has_perm
     if "@" in typed:
-        return _of_address(typed, may_see_people=may(PEOPLE), may_see_activity=may(ACTIVITY))
-    if may(APPLICATIONS):
-        application = Application.objects.filter(client_id=typed).first()
-        if application:
-            return shown.page("application", application.pk)
-    if may(ACTIVITY):
-        found = activity_reading.entries(Filters(reference=typed, limit=2))
+        return _of_address(typed, may_see_people=has(PEOPLE), may_see_activity=has(ACTIVITY))
+    if application := rights.applications(request, VIEW).filter(client_id=typed).first():
+        return shown.page("application", application.pk)
+    if rights.may(request, ACTIVITY):
+        found = activity_reading.entries(Filters(reference=typed, limit=2, client_ids=rights.client_ids(request)))
         if len(found) == 1 and found[0].id:
             return shown.page("record", found[0].id)
         if found:

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from django.contrib import admin
+from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.template.response import TemplateResponse
 from django.utils import timezone
@@ -14,14 +15,13 @@ from oauth_bridge.activity_models import Step
 from oauth_bridge.activity_titles import name_of, needs_mending, title_of
 from oauth_bridge.administration import shown
 from oauth_bridge.administration.shown import Named, Names
-from oauth_bridge.applications import summaries
+from oauth_bridge.applications import rights, summaries
 from oauth_bridge.models import Application, ApplicationSecret
 from oauth_bridge.storage import activity_statistics
 from oauth_bridge.storage.activity_statistics import Failing
 
 DAY = timedelta(days=1)
 MOST_CAUSES = 12
-ENDS_SOON = timedelta(days=30)
 MOST_SUMMARISED = 200
 MOST_LISTED = 6
 
@@ -44,19 +44,23 @@ class CauseRow(NamedTuple):
 def overview(request: HttpRequest) -> TemplateResponse:
     """The page; each of its parts needs its permission."""
     context: dict[str, Any] = {**admin.site.each_context(request), "now": timezone.now(), "is_overview": True}
-    if request.user.has_perm("oauth_bridge.view_activityrecord"):
+    if rights.may(request, rights.ACTIVITY):
         context |= _failures(request)
-    if request.user.has_perm("oauth_bridge.view_application"):
-        context |= {"ending": _ending_secrets(), "doubtful": _doubtful(), "has_any": Application.objects.exists()}
+    if rights.may(request, rights.VIEW):
+        seen = rights.applications(request, rights.VIEW)
+        context |= {"ending": _ending_secrets(seen), "doubtful": _doubtful(seen), "has_any": seen.exists()}
     return TemplateResponse(request, "administration/overview.html", context)
 
 
 def _failures(request: HttpRequest) -> dict[str, Any]:
     now = timezone.now()
-    today, before = activity_statistics.failures(now - DAY), activity_statistics.failures(now - 2 * DAY, now - DAY)
-    finished, finished_before = activity_statistics.sign_ins(now - DAY), activity_statistics.sign_ins(now - 2 * DAY)
+    only = rights.client_ids(request)
+    today = activity_statistics.failures(now - DAY, None, only)
+    before = activity_statistics.failures(now - 2 * DAY, now - DAY, only)
+    finished = activity_statistics.sign_ins(now - DAY, only)
+    finished_before = activity_statistics.sign_ins(now - 2 * DAY, only)
     mend = {cause: number for cause, number in today.items() if needs_mending(cause.step, cause.cause)}
-    met = activity_statistics.met(now - DAY)
+    met = activity_statistics.met(now - DAY, only)
     names = Names(request, (cause.client_id for cause in mend), ())
     ordered = sorted(mend.items(), key=lambda item: -item[1])[:MOST_CAUSES]
     largest = ordered[0][1] if ordered else 0
@@ -72,7 +76,7 @@ def _failures(request: HttpRequest) -> dict[str, Any]:
         "tried": failed + sum(finished.values()),
         "failed_before": failed_before,
         "tried_before": failed_before + sum(finished_before.values()) - sum(finished.values()),
-        "typed_wrong": typed,
+        "typed_wrong": typed if only is None else 0,
         "may_see_activity": True,
     }
 
@@ -94,12 +98,15 @@ def _row(
     )
 
 
-def _ending_secrets() -> list[dict[str, Any]]:
+def _ending_secrets(seen: QuerySet[Application]) -> list[dict[str, Any]]:
     """The newest secrets that end soon, or that ended while no other works."""
     now = timezone.now()
     soon = (
         ApplicationSecret.objects.filter(
-            expires_at__lt=now + ENDS_SOON, expires_at__gt=now, is_revoked=False, application__is_enabled=True
+            expires_at__lt=now + summaries.ENDS_SOON,
+            expires_at__gt=now,
+            is_revoked=False,
+            application__in=seen.filter(is_enabled=True),
         )
         .select_related("application")
         .order_by("expires_at")[:MOST_LISTED]
@@ -118,9 +125,9 @@ def _ending_secrets() -> list[dict[str, Any]]:
     ]
 
 
-def _doubtful() -> list[dict[str, Any]]:
+def _doubtful(seen: QuerySet[Application]) -> list[dict[str, Any]]:
     """Applications that are risky or stale, the oldest first."""
-    found = list(Application.objects.filter(is_enabled=True).order_by("created")[:MOST_SUMMARISED])
+    found = list(seen.filter(is_enabled=True).order_by("created")[:MOST_SUMMARISED])
     summary = summaries.of(found)
     doubtful = [each for each in found if summary[each.pk].state in (summaries.RISKY, summaries.STALE)]
     return [

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 from uuid import UUID
 
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest
+from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 from django.utils import timezone, translation
@@ -24,32 +25,19 @@ from accounts.models import Session, User
 from accounts.sessions import user_agents
 from accounts.sessions.credential_changes import end_credentials, set_active
 from accounts.sign_in.forms import ResetRequestForm
+from accounts.sign_in.reauthentication import proof_first
 from oauth_bridge.administration import shown
-from oauth_bridge.administration.find import ACTIVITY, PEOPLE
+from oauth_bridge.administration.person_acts import UNLOCK, Act, ActRefused
 from oauth_bridge.administration.shown import Names
+from oauth_bridge.applications.rights import ACTIVITY, PEOPLE
 from oauth_bridge.shown_times import time_since
 from oauth_bridge.storage import attempts, consents
 from oauth_bridge.storage.activity_reading import Filters
 
-ATTEMPTS = 6
-MOST_BROWSERS = 10
+ATTEMPTS, MOST_BROWSERS = 6, 10
 
 
-class Act(NamedTuple):
-    """Something an administrator does to an account, after a page that asks."""
-
-    label: Any
-    ends: Callable[[User], str]
-    question: Any
-    button: Any
-    do: Callable[[HttpRequest, User], str]
-
-
-class ActRefused(Exception):
-    """Nothing was done. The text is a sentence for the administrator."""
-
-
-def person(request: HttpRequest, pk: UUID) -> HttpResponse:
+def person(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     """The page. With `act` in the query, the question before that act; a post does it.
 
     Raises PermissionDenied: without the permission. Raises Http404: the person, or the act, does not exist.
@@ -131,7 +119,7 @@ def _fits(name: str, found: User) -> bool:
     return name != ("activate" if found.is_active else "deactivate")
 
 
-def _act(request: HttpRequest, found: User, name: str) -> HttpResponse:
+def _act(request: HttpRequest, found: User, name: str) -> HttpResponseBase:
     if not _may_change(request, found):
         raise PermissionDenied
     if name == "end":
@@ -140,15 +128,16 @@ def _act(request: HttpRequest, found: User, name: str) -> HttpResponse:
         act = ACTS[name]
     else:
         raise Http404
+    if name == "remove-factors" and (question := proof_first(request)):
+        return question
     page = shown.page("person", found.pk)
     if request.method == "POST":
         try:
             with transaction.atomic():
                 done = act.do(request, found)
+            messages.success(request, done)
         except ActRefused as refused:
             messages.error(request, str(refused))
-            return redirect(page)
-        messages.success(request, done)
         return redirect(page)
     context = {
         **admin.site.each_context(request),
@@ -272,6 +261,7 @@ ACTS = {
         gettext_lazy("End all"),
         _end_all,
     ),
+    "unlock": UNLOCK,
     "remove-factors": Act(
         gettext_lazy("Remove the second factors"),
         lambda _person: _(

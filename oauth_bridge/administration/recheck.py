@@ -106,8 +106,11 @@ def _of_exchange(application: Application) -> list[Check]:
     return found
 
 
-def addition(sent: str, application: Application) -> list[Check]:
-    """Whether the address may be added to the registered ones. A line of the kind "no" forbids it."""
+def addition(sent: str, application: Application, *, with_others: bool) -> list[Check]:
+    """Whether the address may be added to the registered ones. A line of the kind "no" forbids it.
+
+    `with_others`: say whether another application has registered it, to those who may see all.
+    """
     if MASK in sent:
         return [Check("no", _("Parts of it are masked, so it can’t be added from here"))]
     if sent in application.callback_addresses:
@@ -118,12 +121,16 @@ def addition(sent: str, application: Application) -> list[Check]:
         return [Check("no", _("There are as many addresses as an application can have"))]
     found = [Check("yes", _("It can be registered: https or this machine, no fragment, no password in it"))]
     host = shown_host(sent)
-    others = Application.objects.exclude(pk=application.pk).filter(redirect_uris__contains=sent)
-    if any(sent in other.callback_addresses for other in others[:100]):
-        found.append(Check("beware", _("Another application has registered it, too")))
-    else:
-        found.append(Check("yes", _("No other application has registered it")))
+    if with_others:
+        found.append(_of_others(sent, application))
     if host not in {shown_host(address) for address in application.callback_addresses}:
         text = _("Another host. Whoever runs %(host)s gets the sign-ins of everybody who uses %(name)s.")
         found.append(Check("beware", text % {"host": host or sent, "name": application.name}))
     return found
+
+
+def _of_others(sent: str, application: Application) -> Check:
+    others = Application.objects.exclude(pk=application.pk).filter(redirect_uris__contains=sent)
+    if any(sent in other.callback_addresses for other in others[:100]):
+        return Check("beware", _("Another application has registered it, too"))
+    return Check("yes", _("No other application has registered it"))

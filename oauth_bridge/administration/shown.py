@@ -12,6 +12,7 @@ from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.http import HttpRequest
 from django.urls import reverse
+from django.utils.formats import date_format
 from django.utils.http import urlencode
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, pgettext_lazy
@@ -20,9 +21,10 @@ from accounts.sessions import user_agents
 from oauth_bridge.activity_causes import fix_of
 from oauth_bridge.activity_models import Outcome, Step
 from oauth_bridge.activity_titles import name_of, needs_mending, title_of
+from oauth_bridge.applications import rights
 from oauth_bridge.applications.logos import logo_url
 from oauth_bridge.models import Application
-from oauth_bridge.storage.activity_reading import Entry
+from oauth_bridge.storage.activity_reading import Entry, Filters
 from oauth_bridge.storage.attempts import Attempt, Ending, Event, shown_steps
 
 # The word of each ending, and the kind of its badge.
@@ -75,9 +77,13 @@ class Names:
     def __init__(self, request: HttpRequest, client_ids: Iterable[str], people: Iterable[UUID | None]) -> None:
         self.applications: dict[str, Named] = {}
         self.people: dict[UUID, Named] = {}
+        self.why_off: dict[str, str] = {}
         wanted = {client_id for client_id in client_ids if client_id}
-        for row in Application.objects.filter(client_id__in=wanted) if wanted else ():
-            self.applications[row.client_id] = named(row)
+        seen = rights.applications(request, rights.VIEW, rights.ACTIVITY)
+        may_open = rights.may(request, rights.VIEW)
+        for row in seen.filter(client_id__in=wanted) if wanted else ():
+            self.applications[row.client_id] = named(row) if may_open else named(row)._replace(url="")
+            self.why_off[row.client_id] = off_since(request, row)
         keys = {key for key in people if key}
         if keys and request.user.has_perm("accounts.view_user"):
             for person in get_user_model().objects.filter(pk__in=keys):
@@ -88,6 +94,11 @@ class Names:
         if client_id.startswith(Application.TWIN):
             return Named(_("Test sign-in"), "")
         return self.applications.get(client_id) or (Named(client_id, "") if client_id else NOBODY)
+
+    def fix_of(self, entry: Entry) -> str:
+        """What to do about a record; of an application that is switched off also since when, by whom and why."""
+        why = self.why_off.get(entry.client_id, "") if entry.cause == "client_disabled" else ""
+        return f"{entry.fix} {why}".strip()
 
     def person(self, key: UUID | None) -> Named:
         return (self.people.get(key) or Named(_("a person"), "")) if key else NOBODY
@@ -158,7 +169,7 @@ def attempt(each: Attempt, names: Names) -> ShownAttempt:
         reference=record.reference if record else "",
         record_url=record_url(record),
         title=title,
-        fix=record.fix if record else fix_of(failure.cause) if failure else "",
+        fix=names.fix_of(record) if record else fix_of(failure.cause) if failure else "",
         steps=_steps(each),
         is_fault=bool(failure and needs_mending(failure.step, failure.cause)),
     )
@@ -197,6 +208,24 @@ def _note(step: Step, each: Attempt) -> str:
         return _("A code went to %(address)s") % {"address": each.callback.split("?")[0]}
     wrong = sum(event.step is step and event.outcome is not Outcome.SUCCEEDED for event in each.events)
     return _("After %(count)d wrong tries") % {"count": wrong} if wrong else ""
+
+
+def off_since(request: HttpRequest, application: Application) -> str:
+    """Since when it is switched off, by whom and why, as far as it is known; empty while it is switched on."""
+    if application.is_enabled or application.disabled_at is None:
+        return ""
+    since = date_format(application.disabled_at, "DATETIME_FORMAT")
+    text = _("Switched off since %(time)s UTC.") % {"time": since}
+    if application.disabled_by and request.user.has_perm(rights.PEOPLE):
+        text = _("%(name)s switched it off on %(time)s UTC.") % {"name": application.disabled_by, "time": since}
+    if application.disabled_reason:
+        text = f"{text} {_('Reason: %(reason)s') % {'reason': application.disabled_reason}}"
+    return text
+
+
+def filters(request: HttpRequest, application: Application, since: datetime) -> Filters:
+    """For the activity of the application, as far as the administrator may see it."""
+    return Filters(client_id=application.client_id, client_ids=rights.client_ids(request), since=since)
 
 
 def browser_of(entry: Entry) -> str:

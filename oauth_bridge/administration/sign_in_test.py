@@ -24,9 +24,10 @@ from accounts import audit_trail
 from accounts.sign_in.reauthentication import fresh_sign_in_required
 from config.infrastructure import paths
 from oauth_bridge.administration import own_client, shown
-from oauth_bridge.administration.application import find_application
-from oauth_bridge.administration.find import ACTIVITY
+from oauth_bridge.administration.application_acts import find_application
 from oauth_bridge.administration.own_client import Answer
+from oauth_bridge.applications import rights
+from oauth_bridge.applications.rights import ACTIVITY
 from oauth_bridge.models import Application
 from oauth_bridge.storage import consents, registration_changes, twins
 
@@ -52,9 +53,7 @@ def start(request: HttpRequest, pk: int) -> HttpResponse:
 
     Raises PermissionDenied: without the permissions to see applications and the activity. Raises Http404: it is gone.
     """
-    found = find_application(request, pk)
-    if not request.user.has_perm(ACTIVITY):
-        raise PermissionDenied
+    found = find_application(request, pk, ACTIVITY)
     if request.method == "POST":
         if settings.WEB_CONCURRENCY * settings.WEB_THREADS > 1:
             return redirect(_begin(request, found))
@@ -100,13 +99,13 @@ def callback(request: HttpRequest) -> HttpResponse:
 
     Raises PermissionDenied: without the permission to see the activity. Raises Http404: the application is gone.
     """
-    if not request.user.has_perm(ACTIVITY):
+    if not rights.may(request, ACTIVITY):
         raise PermissionDenied
     kept = request.session.pop(KEPT, None)
     if not kept or not constant_time_compare(request.GET.get("state", ""), kept["state"]):
         messages.error(request, _("This answer belongs to no test of this browser. Nothing was done with it."))
         return redirect("admin:index")
-    found = find_application(request, kept["application"])
+    found = find_application(request, kept["application"], ACTIVITY)
     twin = Application.twins.filter(client_id=kept["client_id"]).first()
     try:
         steps = _steps(request, kept)

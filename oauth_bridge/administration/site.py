@@ -14,6 +14,7 @@ from accounts.admin_site import AdminSite
 from oauth_bridge.administration import (
     activity,
     application,
+    application_acts,
     find,
     overview,
     person,
@@ -22,6 +23,7 @@ from oauth_bridge.administration import (
     trail,
     waiting,
 )
+from oauth_bridge.applications import rights
 
 
 class Section(NamedTuple):
@@ -40,21 +42,21 @@ SECTIONS = [
         "admin:oauth_bridge_application_changelist",
         gettext_lazy("Applications"),
         "applications",
-        "oauth_bridge.view_application",
+        rights.VIEW,
         ("oauth_bridge_application", "application", "waiting", "sign_in_test"),
     ),
     Section(
         "admin:accounts_user_changelist",
         gettext_lazy("People"),
         "person",
-        "accounts.view_user",
+        rights.PEOPLE,
         ("accounts_user", "auth_group", "person"),
     ),
     Section(
         "admin:activity",
         gettext_lazy("Activity"),
         "activity",
-        "oauth_bridge.view_activityrecord",
+        rights.ACTIVITY,
         ("activity", "record"),
     ),
     Section("admin:trail", gettext_lazy("Audit trail"), "trail", trail.TRAIL, ("trail",)),
@@ -73,6 +75,11 @@ class Site(AdminSite):
             path("activity/", self.admin_view(activity.activity), name="activity"),
             path("activity/<int:pk>/", self.admin_view(activity.record), name="record"),
             path("oauth_bridge/application/<int:pk>/", self.admin_view(application.application), name="application"),
+            path(
+                "oauth_bridge/application/<int:pk>/act/<slug:name>/",
+                self.admin_view(application_acts.act),
+                name="application_act",
+            ),
             path("activity/<int:pk>/add-address/", self.admin_view(application.add_address), name="add_address"),
             path("oauth_bridge/application/<int:pk>/waiting/", self.admin_view(waiting.waiting), name="waiting"),
             path("oauth_bridge/application/<int:pk>/test/", self.admin_view(sign_in_test.start), name="sign_in_test"),
@@ -86,7 +93,7 @@ class Site(AdminSite):
         return context | {
             "environment": shown.environment(),
             "navigation": list(_navigation(request)),
-            "may_find": any(map(request.user.has_perm, find.PERMISSIONS)),
+            "may_find": find.may_find(request),
         }
 
     def index(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> TemplateResponse:
@@ -101,7 +108,7 @@ class Site(AdminSite):
 def _navigation(request: HttpRequest) -> Any:
     route = (request.resolver_match and request.resolver_match.url_name) or ""
     for section in SECTIONS:
-        if not section.permission or request.user.has_perm(section.permission):
+        if not section.permission or rights.may(request, section.permission):
             is_current = any(route == each or route.startswith(f"{each}_") for each in section.routes)
             yield {
                 "url": reverse(section.route),

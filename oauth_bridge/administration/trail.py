@@ -19,13 +19,13 @@ from django.utils.translation import gettext_lazy, pgettext_lazy
 from accounts import audit_trail
 from accounts.models import AuditEntry, User
 from oauth_bridge.administration import shown
-from oauth_bridge.administration.find import APPLICATIONS, PEOPLE
 from oauth_bridge.administration.shown import Named
+from oauth_bridge.applications.rights import PEOPLE, VIEW
 from oauth_bridge.models import Application
 
 TRAIL = "accounts.view_auditentry"
 # The permission with which the entries of one thing are seen.
-OF_ONE = {"application": APPLICATIONS, "person": PEOPLE, "group": "auth.view_group"}
+OF_ONE = {"application": VIEW, "person": PEOPLE, "group": "auth.view_group"}
 ENTRIES = 50
 
 ACTIONS = {
@@ -33,6 +33,7 @@ ACTIONS = {
     "application_changed": gettext_lazy("Changed the application"),
     "application_switched_on": gettext_lazy("Switched the application on"),
     "application_switched_off": gettext_lazy("Switched the application off"),
+    "all_access_ended": gettext_lazy("Ended the access of everybody"),
     "application_deleted": gettext_lazy("Deleted the application"),
     "secret_made": gettext_lazy("Made a client secret"),
     "secret_ended": gettext_lazy("Ended a client secret"),
@@ -43,6 +44,7 @@ ACTIONS = {
     "account_activated": gettext_lazy("Activated the account"),
     "account_deactivated": gettext_lazy("Deactivated the account"),
     "account_deleted": gettext_lazy("Deleted the account"),
+    "account_unlocked": gettext_lazy("Unlocked the account"),
     "address_confirmed": gettext_lazy("Counted the address as confirmed"),
     "password_set": gettext_lazy("Set the password"),
     "factors_removed": gettext_lazy("Removed the second factors"),
@@ -66,6 +68,9 @@ FIELDS = {
     "is_trusted": gettext_lazy("Trusted"),
     "is_restricted": gettext_lazy("Only people in these groups"),
     "groups": gettext_lazy("Groups"),
+    "owners": gettext_lazy("Owners"),
+    "disabled_reason": gettext_lazy("Reason"),
+    "people": gettext_lazy("People who had allowed it"),
     "number": pgettext_lazy("of a secret", "Number"),
     "older_secrets_end": gettext_lazy("The older secrets end"),
     "twin": gettext_lazy("Client ID of the test"),
@@ -132,17 +137,25 @@ def _subject(request: HttpRequest, kind: str, key: str, rows: list[Row]) -> Name
 
 def _rows(request: HttpRequest, entries: list[AuditEntry]) -> list[Row]:
     actors = [("person", str(each.actor)) for each in entries if each.actor]
-    named = _subjects(request, [*((each.kind, each.key) for each in entries), *actors])
+    owners = [("person", sub) for each in entries for subs in each.changes.get("owners", ()) for sub in subs or ()]
+    named = _subjects(request, [*((each.kind, each.key) for each in entries), *actors, *owners])
     return [
         Row(
             each,
             str(ACTIONS.get(each.action, each.action)),
             Named(each.actor_name, named.get(("person", str(each.actor)), shown.NOBODY).url),
             named.get((each.kind, each.key), Named(each.name or each.key, "")),
-            [_change(name, *pair) for name, pair in each.changes.items()],
+            [_change(name, *_with_names(name, pair, named)) for name, pair in each.changes.items()],
         )
         for each in entries
     ]
+
+
+def _with_names(name: str, pair: list[Any], named: dict[tuple[str, str], Named]) -> list[Any]:
+    """Owners are stored as `sub`, and shown by name where the person may be seen."""
+    if name != "owners":
+        return pair
+    return [[named.get(("person", sub), Named(sub, "")).name for sub in subs or ()] for subs in pair]
 
 
 def _subjects(request: HttpRequest, wanted: Iterable[tuple[str, str]]) -> dict[tuple[str, str], Named]:

@@ -6,7 +6,6 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from django.contrib import admin
-from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
@@ -18,12 +17,11 @@ from oauth_bridge.activity_models import Outcome, Step
 from oauth_bridge.activity_titles import title_of
 from oauth_bridge.administration import shown
 from oauth_bridge.administration.activity import time_of
-from oauth_bridge.administration.application import find_application
-from oauth_bridge.administration.find import ACTIVITY
+from oauth_bridge.administration.application_acts import find_application
 from oauth_bridge.administration.shown import Names
+from oauth_bridge.applications.rights import ACTIVITY
 from oauth_bridge.models import Application
 from oauth_bridge.storage import attempts
-from oauth_bridge.storage.activity_reading import Filters
 from oauth_bridge.storage.attempts import Attempt
 
 LASTS = timedelta(minutes=15)
@@ -65,14 +63,12 @@ def waiting(request: HttpRequest, pk: int) -> HttpResponse:
 
     Raises PermissionDenied: without the permissions to see applications and the activity. Raises Http404: it is gone.
     """
-    found = find_application(request, pk)
-    if not request.user.has_perm(ACTIVITY):
-        raise PermissionDenied
+    found = find_application(request, pk, ACTIVITY)
     now = timezone.now()
     since = time_of(request.GET.get("since", ""))
     if since is None or not now - timedelta(days=1) < since <= now:
         return redirect(shown.page("waiting", pk, since=now.isoformat()))
-    tries = attempts.attempts(Filters(client_id=found.client_id, since=since), limit=TRIES)
+    tries = attempts.attempts(shown.filters(request, found, since), limit=TRIES)
     names = Names(request, [found.client_id], (each.person_id for each in tries))
     latest = tries[0] if tries else None
     is_over = now - since > LASTS or "stop" in request.GET

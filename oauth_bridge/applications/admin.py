@@ -12,6 +12,8 @@ from django.core import signing
 from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http.response import HttpResponseBase
+from django.shortcuts import get_object_or_404
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils.translation import gettext as _
@@ -19,9 +21,10 @@ from django.utils.translation import gettext_lazy, ngettext
 
 from accounts import audit_trail
 from accounts.pictures.stored_files import NotStored
+from accounts.sign_in.reauthentication import proof_first
 from config.infrastructure import events
 from config.infrastructure.events import Event
-from oauth_bridge.applications import logos
+from oauth_bridge.applications import logos, rights, summaries
 from oauth_bridge.applications.admin_list import ApplicationList
 from oauth_bridge.applications.forms import ApplicationForm, EndForm, RotationForm
 from oauth_bridge.models import Application, ApplicationSecret, Consent
@@ -43,24 +46,23 @@ class ApplicationAdmin(ApplicationList):
     search_fields = ["name", "client_id", "homepage", "redirect_uris"]
     actions = ["disable", "enable"]
     readonly_fields = ["client_id", "created", "updated"]
-    saved_elsewhere = frozenset({"is_enabled", "is_restricted"})
+    saved_elsewhere = frozenset({"is_restricted"})
     saved_with_form = frozenset({"logo", "updated"})
     fieldsets = [
         (
             gettext_lazy("What people see"),
             {"fields": ["name", "new_logo", "remove_logo", "operator", "homepage", "policy_uri", "tos_uri"]},
         ),
-        (gettext_lazy("Addresses of the sign-in"), {"fields": ["redirect_uris", "initiate_login_uri"]}),
-        (gettext_lazy("What it may do"), {"fields": ["client_type", "is_trusted", "is_enabled"]}),
+        (gettext_lazy("Addresses of the sign-in"), {"fields": ["redirect_uris", "remove_used", "initiate_login_uri"]}),
         (gettext_lazy("Who may use it"), {"fields": ["is_restricted", "groups"]}),
-        (gettext_lazy("Registration"), {"fields": ["client_id", "created", "updated"]}),
+        (gettext_lazy("Registration"), {"fields": ["client_id", "client_type", "created", "updated"]}),
     ]
 
     # Three answers are enough; the rest can wait.
     add_fieldsets = [
         (None, {"fields": ["name", "client_type", "redirect_uris"]}),
         (
-            gettext_lazy("More: logo, operator, policy, who may use it, trusted"),
+            gettext_lazy("More: logo, operator, policy, who may use it"),
             {
                 "classes": ["collapse"],
                 "fields": [
@@ -72,20 +74,12 @@ class ApplicationAdmin(ApplicationList):
                     "initiate_login_uri",
                     "is_restricted",
                     "groups",
-                    "is_trusted",
-                    "is_enabled",
                 ],
             },
         ),
     ]
 
-    # Permissions -------------------------------------------------------------------------------------------------
-
-    def has_rotate_permission(self, request: HttpRequest) -> bool:
-        return request.user.has_perm("oauth_bridge.rotate_applicationsecret")
-
-    def has_trust_permission(self, request: HttpRequest) -> bool:
-        return request.user.has_perm("oauth_bridge.trust_application")
+    # Registering and changing ------------------------------------------------------------------------------------
 
     def get_readonly_fields(self, request: HttpRequest, obj: Application | None = None) -> list[str]:
         """The fields that this administrator can't change.
@@ -97,20 +91,21 @@ class ApplicationAdmin(ApplicationList):
         fixed = ["client_id", "created", "updated"]
         if obj:
             fixed.append("client_type")
-        if not self.has_trust_permission(request):
-            fixed.append("is_trusted")
-            if obj and obj.is_trusted:
+            if obj.is_trusted and not self.has_trust_permission(request):
                 fixed += ["redirect_uris", "initiate_login_uri"]
         return fixed
 
-    # Registering and changing ------------------------------------------------------------------------------------
-
     def get_fieldsets(self, request: HttpRequest, obj: Application | None = None) -> Any:
-        if obj is None:
-            return self.add_fieldsets
-        (title, options), *others = self.fieldsets
-        fields = [name for name in options["fields"] if obj.logo or name != "remove_logo"]
-        return [(title, {"fields": fields}), *others]
+        hidden = set() if obj and obj.logo else {"remove_logo"}
+        if request.method != "POST":  # asked once addresses that were used are removed
+            hidden.add("remove_used")
+        if not self.may_choose_groups(request, obj):
+            hidden |= {"is_restricted", "groups"}
+        sets = self.fieldsets if obj else self.add_fieldsets
+        shown = [
+            (title, options, [name for name in options["fields"] if name not in hidden]) for title, options in sets
+        ]
+        return [(title, {**options, "fields": fields}) for title, options, fields in shown if fields]
 
     def save_model(self, request: HttpRequest, obj: Application, form: Any, change: bool) -> None:
         if picture := form.cleaned_data["new_logo"]:
@@ -123,8 +118,6 @@ class ApplicationAdmin(ApplicationList):
                 self.message_user(request, text, messages.ERROR)
         elif form.cleaned_data.get("remove_logo"):
             obj.logo = ""
-        if change:
-            applications.set_enabled(obj, obj.is_enabled)
         with registration_changes.audited(obj) if change else nullcontext():
             super().save_model(request, obj, form, change)
         if not change:
@@ -132,7 +125,7 @@ class ApplicationAdmin(ApplicationList):
         elif form.changed_data:
             events.write(Event.APPLICATION_CHANGED, client_id=obj.client_id, fields=" ".join(form.changed_data))
         if "name" in form.changed_data:
-            for other in look_alikes.find(obj.name, obj.pk):
+            for other in rights.applications(request, rights.VIEW).filter(pk__in=look_alikes.keys(obj.name, obj.pk)):
                 text = _("People could take “%(other)s” for this one.") % {"other": other.name}
                 self.message_user(request, text, messages.WARNING)
 
@@ -162,18 +155,17 @@ class ApplicationAdmin(ApplicationList):
 
     # Secrets -----------------------------------------------------------------------------------------------------
 
-    def secret_view(self, request: HttpRequest, pk: int) -> HttpResponse:
-        """Show a new secret once. With the permission to rotate, list the other secrets and create one on a post.
+    def secret_view(self, request: HttpRequest, pk: int) -> HttpResponseBase:
+        """Show a new secret once. With the permission to rotate, list the other secrets and create or end one.
 
         The new secret is in a signed cookie for this path only. The response that creates the secret sets the cookie,
         and the response that shows it deletes the cookie, so the service never stores the secret (D15).
         """
-        new_secret, may_rotate = _secret_of(request, pk), self.has_rotate_permission(request)
-        if not may_rotate and (request.method == "POST" or not new_secret):
-            raise PermissionDenied
-        application = self.get_object(request, str(pk))
-        if application is None:
-            return self.change_view(request, str(pk))  # Django redirects to the index and says so
+        new_secret = _secret_of(request, pk)
+        application = self._of_secrets(request, pk, is_new=bool(new_secret) and request.method != "POST")
+        may_rotate = rights.may(request, rights.ROTATE, application)
+        if (request.method == "POST" or not new_secret) and (question := proof_first(request)):
+            return question
         if application.is_public:
             self.message_user(request, _("This application is public: it has no secret."), messages.WARNING)
             return HttpResponseRedirect(reverse("admin:oauth_bridge_application_change", args=[pk]))
@@ -192,11 +184,23 @@ class ApplicationAdmin(ApplicationList):
             "client_secret": new_secret,
             "secrets": secret_states.states(application) if may_rotate else [],
             "may_rotate": may_rotate,
+            "may_see_people": request.user.has_perm(rights.PEOPLE),
             "may_view": self.has_view_permission(request, application),
         }
         response = TemplateResponse(request, "admin/oauth_bridge/application/secret.html", context)
         response.delete_cookie(SECRET_COOKIE, path=request.path)
         return response
+
+    @staticmethod
+    def _of_secrets(request: HttpRequest, pk: int, *, is_new: bool) -> Application:
+        """Whoever registered it sees its first secret, `is_new`, also without the permission to make others.
+
+        Raises PermissionDenied: without the permission for any. Raises Http404: it is gone, or is another's.
+        """
+        permissions = [rights.ROTATE, *([rights.ADD] if is_new else [])]
+        if not any(rights.may(request, each) for each in permissions):
+            raise PermissionDenied
+        return get_object_or_404(rights.applications(request, *permissions), pk=pk)
 
     def _rotate(self, request: HttpRequest, application: Application, form: forms.Form) -> str:
         """The new secret; an empty string when the form is invalid, with the error in the form."""
@@ -242,29 +246,32 @@ class ApplicationAdmin(ApplicationList):
 
     # Enabling, disabling, deleting -------------------------------------------------------------------------------
 
-    @admin.action(description=gettext_lazy("Switch off"), permissions=["change"])
+    @admin.action(description=gettext_lazy("Switch off"), permissions=["switch"])
     def disable(self, request: HttpRequest, chosen: QuerySet[Application]) -> None:
         self._set_enabled(request, chosen, False)
 
-    @admin.action(description=gettext_lazy("Switch on"), permissions=["change"])
+    @admin.action(description=gettext_lazy("Switch on"), permissions=["switch"])
     def enable(self, request: HttpRequest, chosen: QuerySet[Application]) -> None:
         self._set_enabled(request, chosen, True)
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
-        """The rows that are deleted with the applications, as counts: one may have millions of consents."""
+        """What ends with the application, as counts: it may have millions of consents."""
+        (application,) = objs
         counts = {
-            gettext_lazy("applications"): len(objs),
-            gettext_lazy("client secrets"): ApplicationSecret.objects.filter(application__in=objs).count(),
-            gettext_lazy("consents"): Consent.objects.filter(application__in=objs).count(),
+            gettext_lazy("people who have allowed it"): Consent.objects.filter(application=application).count(),
+            gettext_lazy("client secrets"): ApplicationSecret.objects.filter(application=application).count(),
+            gettext_lazy("sign-ins in the last 30 days"): summaries.month(application),
         }
-        return [str(application) for application in objs], counts, set(), []
+        return [str(application)], counts, set(), []
+
+    def typed_to_delete(self, obj: Application) -> str:
+        return " ".join(obj.name.split())
 
     def delete_model(self, request: HttpRequest, obj: Application) -> None:
+        _names, counts, *_others = self.get_deleted_objects([obj], request)
         applications.delete(obj)
-
-    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Application]) -> None:
-        for application in queryset:
-            applications.delete(application)
+        ended = ", ".join(f"{name}: {number}" for name, number in counts.items())
+        self.message_user(request, _("What it had: %(counts)s.") % {"counts": ended}, messages.SUCCESS)
 
     def _set_enabled(self, request: HttpRequest, chosen: QuerySet[Application], is_enabled: bool) -> None:
         for application in chosen:

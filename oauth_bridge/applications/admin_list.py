@@ -13,8 +13,8 @@ from django.utils.html import format_html
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from accounts.admin_site import ModelAdmin
 from oauth_bridge.applications import summaries
+from oauth_bridge.applications.admin_permissions import ApplicationPermissions
 from oauth_bridge.models import Application
 from oauth_bridge.shown_times import ago
 
@@ -31,7 +31,7 @@ class SummarisedList(ChangeList):
         self.result_list = rows
 
 
-class ApplicationList(ModelAdmin):
+class ApplicationList(ApplicationPermissions):
     """The columns of the list, and its links to the pages of the applications."""
 
     list_display = ("named", "state", "kind", "month", "failed", "secret_ends", "last_sign_in")

@@ -9,14 +9,14 @@ from django import forms
 from django.core.exceptions import ValidationError
 from django.db.models import Field, URLField
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext_lazy, ngettext
 
 from accounts.pictures.reencoder_process import reencode
 from config.infrastructure.validators import refuse_control_characters
 from oauth_bridge.models import Application
 from oauth_bridge.redirect_uri_registration import split_lines
 from oauth_bridge.secret_models import NAME_MAX_LENGTH
-from oauth_bridge.storage import client_secrets, look_alikes
+from oauth_bridge.storage import client_secrets, issued_codes, look_alikes
 
 # Also on pages that run from right to left, which would show the slash at the end of an address before it.
 ADDRESS = {"dir": "ltr"}
@@ -63,6 +63,7 @@ class ApplicationForm(forms.ModelForm):  # type: ignore[type-arg]
         initial="confidential",
         widget=forms.RadioSelect,
     )
+    remove_used = forms.BooleanField(label=gettext_lazy("Remove addresses although they are used"), required=False)
     homepage = _address(gettext_lazy("Homepage"), gettext_lazy("People see its host on the sign-in and consent pages."))
     policy_uri = _address(gettext_lazy("Privacy policy"), gettext_lazy("The consent page links to it."))
     tos_uri = _address(gettext_lazy("Terms"), gettext_lazy("The consent page links to them."))
@@ -93,8 +94,6 @@ class ApplicationForm(forms.ModelForm):  # type: ignore[type-arg]
             "redirect_uris",
             "initiate_login_uri",
             "client_type",
-            "is_trusted",
-            "is_enabled",
             "is_restricted",
             "groups",
         ]
@@ -104,11 +103,6 @@ class ApplicationForm(forms.ModelForm):  # type: ignore[type-arg]
         }
         help_texts = {
             "operator": gettext_lazy("The organisation or person that runs it. People see this on the consent page."),
-            "is_trusted": gettext_lazy(
-                "People are signed in to it without being asked. For your own only. "
-                "The addresses of a trusted application are changed by those who may set this."
-            ),
-            "is_enabled": gettext_lazy("Switched off, its codes and access tokens are refused at once."),
             "is_restricted": gettext_lazy(
                 "Others are told so and led back, and their codes and access tokens are refused at once. "
                 "Without the tick everybody may use it."
@@ -118,18 +112,35 @@ class ApplicationForm(forms.ModelForm):  # type: ignore[type-arg]
 
     def clean(self) -> dict[str, Any]:
         """A name that has not changed is left alone, so that everything else of the application can be changed."""
-        if "name" in self.cleaned_data and {"name", "is_trusted"} & set(self.changed_data):
+        if "name" in self.cleaned_data and "name" in self.changed_data:
             try:
                 look_alikes.refuse(
-                    self.cleaned_data["name"],
-                    is_trusted=self.cleaned_data.get("is_trusted", self.instance.is_trusted),
-                    besides=self.instance.pk or 0,
+                    self.cleaned_data["name"], is_trusted=self.instance.is_trusted, besides=self.instance.pk or 0
                 )
             except ValidationError as problem:
                 self.add_error("name", problem)
+        if self.instance.pk and "redirect_uris" in self.cleaned_data and "redirect_uris" in self.changed_data:
+            self._check_removed()
         if {"is_restricted", "groups"} & set(self.changed_data):
             self._check_groups()
         return self.cleaned_data
+
+    def _check_removed(self) -> None:
+        """Say how many sign-ins used the addresses that are to go, before they go."""
+        if self.cleaned_data.get("remove_used"):
+            return
+        kept = split_lines(self.cleaned_data["redirect_uris"])
+        used = issued_codes.sign_ins_by_callback(self.instance)
+        for address in split_lines(self.initial["redirect_uris"]):
+            if address not in kept and (number := used.get(address)):
+                text = ngettext(
+                    "%(count)d sign-in in the last 30 days used %(address)s, which is to be removed. "
+                    "To remove it all the same, tick the box below.",
+                    "%(count)d sign-ins in the last 30 days used %(address)s, which is to be removed. "
+                    "To remove it all the same, tick the box below.",
+                    number,
+                )
+                self.add_error("redirect_uris", text % {"count": number, "address": address})
 
     def _check_groups(self) -> None:
         """The tick and the groups must agree, so that nobody opens or closes an application by half a change."""

@@ -19,7 +19,9 @@ MONTH = 30
 # Failing: more than this share of the sign-ins of a day.
 FAILING_SHARE = 0.05
 # Without a sign-in for so long it may be forgotten.
-STALE_AFTER = timedelta(days=180)
+STALE_AFTER = timedelta(days=90)
+# An end of a secret that is so near is told.
+ENDS_SOON = timedelta(days=30)
 
 KINDS = {"confidential": gettext_lazy("Confidential"), "public": gettext_lazy("Public, PKCE")}
 
@@ -76,6 +78,12 @@ def of(applications: Collection[Application]) -> dict[int, Summary]:
         )
         for each in applications
     }
+
+
+def month(application: Application) -> int:
+    """Its sign-ins in MONTH days."""
+    since = timezone.now() - MONTH * DAY
+    return activity_statistics.sign_ins(since, [application.client_id])[application.client_id]
 
 
 def _summary(

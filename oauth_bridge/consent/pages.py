@@ -43,8 +43,10 @@ def authorize_path(pending: PendingRequest, **more: str) -> str:
 def ask_again(pending: PendingRequest) -> HttpResponse:
     """The answer to a post that was not accepted: late, from another account or without a valid CSRF token.
 
-    The consent page is then shown with a notice, even if this account's consent is remembered.
+    The consent page is then shown with a notice, even if this account's consent is remembered. An old page begins a new
+    attempt.
     """
+    pending = pending.renewed() if pending.is_old else pending
     return HttpResponseRedirect(authorize_path(pending, **{NOTICE: "1"}), status=303)
 
 

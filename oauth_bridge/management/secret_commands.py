@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from argparse import ArgumentParser
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -16,6 +17,17 @@ from oauth_bridge.storage.secret_states import SecretState
 
 UNITS = {"m": "minutes", "h": "hours", "d": "days"}
 OVERLAP = re.compile("([0-9]{1,5})([mhd])")
+
+
+def add_arguments(parser: ArgumentParser, action: str) -> None:
+    if action == "revoke-secret":
+        parser.add_argument("number", type=int, help="its number, as `application secrets` lists it")
+        parser.add_argument("--leaked", action="store_true", help="end every token that was made with it, too")
+        return
+    parser.add_argument("--name", default="", help="a note, such as where it is used")
+    ends = parser.add_mutually_exclusive_group()
+    ends.add_argument("--overlap", default="24h", help="how long the old one works: 30m, 24h, 7d (24h)")
+    ends.add_argument("--now", action="store_true", help="end all older secrets at once, after a leak")
 
 
 def rotate(application: Application, options: dict[str, Any]) -> dict[str, Any]:
@@ -80,9 +92,10 @@ def _name(text: str) -> str:
 
 
 def with_secret(application: Application, secret: str) -> dict[str, Any]:
+    """`client_secret` is null for a public application."""
     return {
         "client_id": application.client_id,
-        "client_secret": secret,
+        "client_secret": secret or None,
         "name": application.name,
         "redirect_uris": application.callback_addresses,
     }

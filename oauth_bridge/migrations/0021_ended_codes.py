@@ -7,7 +7,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('oauth_bridge', '0019_numbers_of_secrets'),
+        ('oauth_bridge', '0020_owners_and_reasons'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 

@@ -130,6 +130,7 @@ def document() -> Json:
     return {
         "openapi": "3.1.0",
         "info": {"title": settings.SERVICE_NAME, "version": settings.VERSION, "description": ABOUT},
+        "externalDocs": {"url": f"{settings.AUTH_URL}{paths.DOCS}"},
         "servers": [{"url": settings.BASE_URL, "description": "The API, for backends"}],
         "paths": {
             paths.AUTHORIZE: {
@@ -218,7 +219,7 @@ def _authorize() -> Json:
             ),
         ],
         "responses": {
-            **parts.failures(AUTHORIZE, allow="GET, HEAD, POST", pages=True),
+            **parts.failures(AUTHORIZE, at="authorize", pages=True),
             "200": parts.page("A page for the person, to agree or to go on."),
             "302": parts.callback(CALLBACK),
             "403": parts.page(
@@ -244,7 +245,7 @@ def _consent() -> Json:
             required=["pending", "decision", "csrfmiddlewaretoken"],
         ),
         "responses": {
-            **parts.failures(CONSENT, allow="GET, HEAD, POST", pages=True),
+            **parts.failures(CONSENT, at="answerConsent", pages=True),
             "200": parts.page("A page that leads on to the callback address."),
             "303": parts.callback(CALLBACK),
         },
@@ -276,9 +277,12 @@ def _token() -> Json:
             required=["grant_type", "code"],
         ),
         "responses": {
-            **parts.failures(TOKEN, allow="POST", challenge="Present when the client used HTTP Basic."),
+            **parts.failures(TOKEN, at="token", challenge="Present when the client used HTTP Basic."),
             "200": parts.json(
-                "The access token.", {"$ref": "#/components/schemas/Token"}, Pragma=parts.const("no-cache")
+                "The access token.",
+                {"$ref": "#/components/schemas/Token"},
+                parts.token_example(),
+                Pragma=parts.const("no-cache"),
             ),
         },
     }
@@ -303,7 +307,7 @@ def _token_state(name: str, summary: str) -> Json:
             required=["token"],
         ),
         "responses": {
-            **parts.failures(TOKEN_STATE, allow="POST", challenge="Present when the client used HTTP Basic."),
+            **parts.failures(TOKEN_STATE, at=name, challenge="Present when the client used HTTP Basic."),
             "200": answer,
         },
     }
@@ -315,7 +319,7 @@ def _published(name: str, summary: str) -> Json:
             "operationId": name,
             "summary": summary,
             "security": [],
-            "responses": {**parts.failures(ANYWHERE, allow="GET, HEAD"), "200": parts.published("The document.")},
+            "responses": {**parts.failures(ANYWHERE, at=name), "200": parts.published("The document.")},
         }
     )
 
@@ -326,12 +330,11 @@ def _userinfo(name: str, faults: tuple[Fault, ...]) -> Json:
         "summary": "Who the person is that the access token stands for.",
         "security": [{"bearer": []}, {"signIn": [PROFILE_SCOPE]}],
         "responses": {
-            **parts.failures(
-                faults, allow="GET, HEAD, POST", challenge="Names the error when a token was sent. RFC 6750 §3."
-            ),
+            **parts.failures(faults, at=name, challenge="Names the error when a token was sent. RFC 6750 §3."),
             "200": parts.json(
                 "The profile; for a request with the scope `openid`, the claims that it asked for.",
-                {"anyOf": [{"$ref": f"#/components/schemas/{name}"} for name in ("Profile", "Claims")]},
+                {"anyOf": [{"$ref": f"#/components/schemas/{each}"} for each in ("Profile", "Claims")]},
+                parts.profile_example(),
             ),
         },
     }

@@ -8,7 +8,7 @@ from django.conf import settings
 from oauth2_provider.settings import oauth2_settings
 
 from config.infrastructure import paths
-from config.infrastructure.errors import Fault
+from config.infrastructure.errors import Fault, SiteFault
 from oauth_bridge.protocol import claims
 from oauth_bridge.protocol.parameter_parsing import BODY_LIMIT_BYTES
 from oauth_bridge.protocol.userinfo import PROFILE_SCOPE
@@ -20,27 +20,44 @@ PLAIN_TEXT = r"^[^\x00-\x08\x0A-\x1F\x7F]*$"
 
 # Example values for the placeholders in the sentences of `errors`.
 DETAILS = {
-    "name": "code",
     "given": "application/json",
     "limit": BODY_LIMIT_BYTES,
     "age": "12.3",
-    "scheme": "the scheme Token",
     "sent": "https://app.example/callback/",
     "issued_for": "https://app.example/callback",
     "parts": "the scheme http and the slash at the end",
     "seconds": 42,
     "method": "DELETE",
-    "hint": "Compare it with the documentation.",
     "host": "localhost:8000",
     "hosts": "api.example.com, auth.example.com",
+}
+# Those that differ by operation.
+DETAILS_AT: dict[str, dict[str, object]] = {
+    "authorize": {"name": "client_id", "allow": "GET, HEAD, POST"},
+    "callback": {"name": "response_type"},
+    "answerConsent": {"name": "pending", "allow": "GET, HEAD, POST"},
+    "token": {"name": "code", "scheme": "the scheme Bearer", "allow": "POST"},
+    "userinfo": {"scheme": "the scheme Basic", "allow": "GET, HEAD, POST"},
+    "userinfoByPost": {"name": "access_token", "scheme": "the scheme Basic", "allow": "GET, HEAD, POST"},
+    "revoke": {"name": "token", "scheme": "the scheme Bearer", "allow": "POST"},
+    "introspect": {"name": "token", "scheme": "the scheme Bearer", "allow": "POST"},
+    "configuration": {"allow": "GET, HEAD"},
+    "metadata": {"allow": "GET, HEAD"},
+    "keys": {"allow": "GET, HEAD"},
+}
+# Those of one fault.
+DETAILS_OF: dict[Fault, dict[str, object]] = {
+    SiteFault.HEADER_TOO_LONG: {"name": "Accept", "limit": 2048},
+    SiteFault.TOO_MANY_FIELDS: {"limit": settings.DATA_UPLOAD_MAX_NUMBER_FIELDS},
+    SiteFault.NOT_FOUND: {"hint": "Compare it with the documentation at https://auth.example.com/docs."},
 }
 REFERENCE = "7K3M9QXT"
 
 # Failures -------------------------------------------------------------------------------------------------------------
 
 
-def failures(faults: tuple[Fault, ...], *, allow: str, challenge: str = "", pages: bool = False) -> Json:
-    """A response for each status, with every sentence of that status as an example."""
+def failures(faults: tuple[Fault, ...], *, at: str, challenge: str = "", pages: bool = False) -> Json:
+    """A response for each status of the operation `at`, with every sentence of that status as an example."""
     by_status: dict[int, list[Fault]] = {}
     for fault in faults:
         by_status.setdefault(fault.status, []).append(fault)
@@ -50,10 +67,10 @@ def failures(faults: tuple[Fault, ...], *, allow: str, challenge: str = "", page
         response = json(
             f"{' or '.join(f'`{error}`' for error in errors)}. The examples are all that is said.",
             {"$ref": "#/components/schemas/Error", "properties": {"error": {"enum": errors}}},
-            **_headers_of(status, allow, challenge),
+            **_headers_of(status, at, challenge),
         )
         response["content"]["application/json"]["examples"] = {
-            fault.name.lower(): {"value": _body(fault, allow)} for fault in same_status
+            fault.name.lower(): {"value": _body(fault, at)} for fault in same_status
         }
         if pages:
             response["description"] += " A page when `Accept` names `text/html`."
@@ -62,9 +79,9 @@ def failures(faults: tuple[Fault, ...], *, allow: str, challenge: str = "", page
     return responses
 
 
-def _headers_of(status: int, allow: str, challenge: str) -> Json:
+def _headers_of(status: int, at: str, challenge: str) -> Json:
     if status == 405:
-        return {"Allow": const(allow)}
+        return {"Allow": const(str(DETAILS_AT[at]["allow"]))}
     if status in (429, 503):
         return {"Retry-After": {"required": True, "schema": {"type": "integer", "minimum": 1}}}
     if status in (401, 403) and challenge:
@@ -72,16 +89,20 @@ def _headers_of(status: int, allow: str, challenge: str) -> Json:
     return {}
 
 
-def _body(fault: Fault, allow: str) -> dict[str, str]:
-    return {
-        "error": fault.error,
-        "error_description": f"{fault.describe(**DETAILS, allow=allow)} Reference {REFERENCE}.",
-    }
+def example_sentences(fault: Fault, at: str) -> tuple[str, str]:
+    """What is wrong and what to do, with example values that fit the operation `at`."""
+    details = {**DETAILS, **DETAILS_AT[at], **DETAILS_OF.get(fault, {})}
+    return fault.problem.format(**details), fault.fix.format(**details)
+
+
+def _body(fault: Fault, at: str) -> dict[str, str]:
+    sentences = " ".join(filter(None, example_sentences(fault, at)))
+    return {"error": fault.error, "error_description": f"{sentences} Reference {REFERENCE}."}
 
 
 def callback(faults: tuple[Fault, ...]) -> Json:
     """The redirect to the callback address, with a table of the errors it may contain."""
-    rows = [f"| `{fault.error}` | {fault.describe(**{**DETAILS, 'name': 'response_type'})} |" for fault in faults]
+    rows = [f"| `{fault.error}` | {' '.join(example_sentences(fault, 'callback')).strip()} |" for fault in faults]
     return {
         "description": "To your `redirect_uri` with `code` and `state`, or with `error`, `error_description` and "
         "`state`; or to another page of the service.\n\n"
@@ -104,11 +125,12 @@ def form(properties: Json, *, required: list[str]) -> Json:
     return {"required": True, "content": {"application/x-www-form-urlencoded": {"schema": schema}}}
 
 
-def json(description: str, schema: Json, **headers: Json) -> Json:
+def json(description: str, schema: Json, example: Json | None = None, **headers: Json) -> Json:
+    content = {"schema": schema} if example is None else {"schema": schema, "example": example}
     return {
         "description": description,
         "headers": _headers(**headers),
-        "content": {"application/json": {"schema": schema}},
+        "content": {"application/json": content},
     }
 
 
@@ -186,6 +208,23 @@ SCHEMAS = {
         },
     ),
 }
+
+
+def token_example() -> Json:
+    return {
+        "access_token": "gD0hyHzXWAlYQk5q8cGYcVJ1m0s2TtBNf7ZpLrE3uKo",
+        "token_type": "Bearer",
+        "expires_in": oauth2_settings.ACCESS_TOKEN_EXPIRE_SECONDS,
+    }
+
+
+def profile_example() -> Json:
+    return {
+        "sub": "6fa459ea-ee8a-4ca4-894e-db77e160355e",
+        "nickname": "Ada",
+        "email": "ada@example.org",
+        "avatar": f"{settings.BASE_URL}/avatars/6fa459ea-ee8a-4ca4-894e-db77e160355e/1.png",
+    }
 
 
 def security_schemes() -> Json:

@@ -100,7 +100,7 @@ def verify(request: AuthorizationRequest) -> Application:
     application = applications.find(sent["client_id"])
     if application is None:
         unknown = UnverifiedRequest(OAuthFault.CLIENT_UNKNOWN, request.redirect_uri)
-        applications.explain_unknown(unknown, sent["client_id"])
+        applications.explain_unknown(unknown, request.parameters["client_id"])
         raise unknown
     if not application.is_enabled:
         raise UnverifiedRequest(OAuthFault.CLIENT_DISABLED, request.redirect_uri).about(client=application)

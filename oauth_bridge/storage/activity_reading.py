@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -16,6 +17,7 @@ from accounts.models import normalise_email
 from config.infrastructure import references
 from oauth_bridge.activity_causes import NEVER_EXCHANGED, fix_of
 from oauth_bridge.activity_models import ActivityRecord, Outcome, Step
+from oauth_bridge.models import Application
 from oauth_bridge.redirect_uri_classes import reason
 from oauth_bridge.storage import issued_codes, login_marks
 
@@ -26,9 +28,13 @@ UNRECORDED_FOR = timedelta(days=1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filters:
-    """Which records are wanted; an empty filter takes all. `who` is a network address, or an e-mail address."""
+    """Which records are wanted; an empty filter takes all. `who` is a network address, or an e-mail address.
+
+    `client_ids`: of these applications only, whatever else is wanted; None: of all, and what belongs to none.
+    """
 
     client_id: str = ""
+    client_ids: Collection[str] | None = None
     cause: str = ""
     step: str = ""
     who: str = ""
@@ -90,9 +96,9 @@ def entries(filters: Filters) -> list[Entry]:
     return list(newest_first)[:limit]
 
 
-def entry(pk: int) -> Entry | None:
-    """The record with this id."""
-    row = ActivityRecord.objects.filter(pk=pk).first()
+def entry(pk: int, client_ids: Collection[str] | None = None) -> Entry | None:
+    """The record with this id; with `client_ids` only if it is of one of these applications."""
+    row = records(Filters(client_ids=client_ids)).filter(pk=pk).first()
     return recorded(row) if row else None
 
 
@@ -114,6 +120,8 @@ def records(filters: Filters) -> QuerySet[ActivityRecord]:
         "at__gte": filters.since,
     }
     rows = ActivityRecord.objects.filter(**{name: value for name, value in exact.items() if value})
+    if filters.client_ids is not None:
+        rows = rows.filter(client_id__in=filters.client_ids)
     if "@" in filters.who:
         person = get_user_model().objects.filter(email=normalise_email(filters.who)).values_list("pk", flat=True)
         rows = rows.filter(Q(person__in=list(person)) | Q(login_mark__in=login_marks.all_of(filters.who)))
@@ -153,6 +161,8 @@ def _never_exchanged(filters: Filters, limit: int) -> list[Entry]:
         columns["user"] = filters.person_id
     if filters.who:
         columns["user__in"] = get_user_model().objects.filter(email=normalise_email(filters.who))
+    if filters.client_ids is not None:
+        columns["application__in"] = Application.objects.filter(client_id__in=filters.client_ids)
     since = max(filters.since or since, since)
     return [
         Entry(

@@ -5,12 +5,15 @@ The only writer of their rows except the form of Django admin.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING
 
 from django.contrib.auth.models import Group
+from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.db.models import F
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from accounts import audit_trail
 from config.infrastructure import events
@@ -18,9 +21,16 @@ from config.infrastructure.errors import RequestError
 from config.infrastructure.events import Event
 from config.infrastructure.sql import Rows, fetch_one
 from oauth_bridge.models import Application
-from oauth_bridge.storage import client_secrets, look_alikes, registration_changes
+from oauth_bridge.redirect_uri_registration import split_lines
+from oauth_bridge.storage import client_secrets, consents, look_alikes, registration_changes
 
-APPLICATIONS = Rows(Application, without=("updated", "last_secret_number", "leaked_secrets"))
+if TYPE_CHECKING:
+    from accounts.models import User
+
+APPLICATIONS = Rows(
+    Application,
+    without=("updated", "last_secret_number", "leaked_secrets", "disabled_reason", "disabled_at", "disabled_by"),
+)
 
 FIND_APPLICATION = (
     f"SELECT {APPLICATIONS.columns('a')} FROM {Application._meta.db_table} a WHERE a.client_id = %(client_id)s"  # noqa: S608
@@ -43,37 +53,167 @@ def explain_unknown(error: RequestError, client_id: str) -> None:
 
 @transaction.atomic
 def register(
-    *, name: str, redirect_uris: list[str], homepage: str = "", is_trusted: bool = False, groups: Collection[Group] = ()
+    *,
+    name: str,
+    redirect_uris: list[str],
+    homepage: str = "",
+    is_trusted: bool = False,
+    is_public: bool = False,
+    groups: Collection[Group] = (),
 ) -> tuple[Application, str]:
-    """A saved application and its client secret, which is not stored.
+    """A saved application and its client secret, which is not stored; a public one has none, which is "".
 
     Raises ValidationError: the name, the homepage or a callback address can't be registered; or as `look_alikes`.
     """
     application = Application(
-        name=name, redirect_uris="\n".join(redirect_uris), homepage=homepage, is_trusted=is_trusted
+        name=name,
+        redirect_uris="\n".join(redirect_uris),
+        homepage=homepage,
+        is_trusted=is_trusted,
+        client_type=Application.CLIENT_PUBLIC if is_public else Application.CLIENT_CONFIDENTIAL,
     )
     application.full_clean()
     look_alikes.refuse(name, is_trusted=is_trusted)
-    application.save()
-    if groups:
-        set_groups(application, groups)
-    registration_changes.registered(application)
-    events.write(Event.APPLICATION_REGISTERED, client_id=application.client_id)
-    return application, client_secrets.rotate(application).secret
+    add(application, groups)
+    return application, "" if is_public else client_secrets.rotate(application).secret
 
 
 @transaction.atomic
-def set_enabled(application: Application, is_enabled: bool) -> None:
+def add(application: Application, groups: Collection[Group]) -> None:
+    """Save a new application, whose values are validated, without a secret."""
+    application.is_restricted = application.is_restricted or bool(groups)
+    application.save(force_insert=True)
+    application.groups.set(groups)
+    registration_changes.registered(application)
+    events.write(Event.APPLICATION_REGISTERED, client_id=application.client_id)
+
+
+def assign(application: Application, values: Mapping[str, str | bool]) -> list[str]:
+    """Give the application the values that differ from its own, by column, and validate them. Returns their columns.
+
+    Of a new application all are validated. Lines in another order are no change. Nothing is saved.
+    Raises ValidationError, by column: values can't be stored.
+    """
+    changed = [column for column, value in values.items() if not application.pk or _differs(application, column, value)]
+    for column in changed:
+        setattr(application, column, values[column])
+    application.clean_fields(exclude={field.name for field in application._meta.fields} - {*changed})
+    if "redirect_uris" in changed:
+        application.clean()
+    return changed
+
+
+def _differs(application: Application, column: str, value: str | bool) -> bool:
+    if column == "redirect_uris":
+        return sorted(application.callback_addresses) != sorted(split_lines(str(value)))
+    return bool(getattr(application, column) != value)
+
+
+@transaction.atomic
+def change(
+    application: Application, values: Mapping[str, str | bool], groups: Collection[Group] | None = None
+) -> list[str]:
+    """Store the values that differ from the stored ones, by column, and the groups if they are given.
+
+    Returns what changed. Raises ValidationError, by column: a value can't be stored; or as `look_alikes`.
+    """
+    locked = Application.objects.select_for_update(no_key=True).get(pk=application.pk)
+    changed = assign(locked, values)
+    if {"name", "is_trusted"} & {*changed}:
+        try:
+            look_alikes.refuse(locked.name, is_trusted=locked.is_trusted, besides=locked.pk)
+        except ValidationError as problem:
+            raise ValidationError({"name": problem.messages}) from None
+    if groups is not None:
+        if bool(groups) != locked.is_restricted:
+            locked.is_restricted = bool(groups)
+            changed.append("is_restricted")
+        if {group.pk for group in groups} == {group.pk for group in locked.groups.all()}:
+            groups = None
+    changed = save(locked, changed, groups)
+    application.refresh_from_db()
+    return changed
+
+
+@transaction.atomic
+def save(application: Application, columns: Collection[str], groups: Collection[Group] | None) -> list[str]:
+    """Store these columns, whose values are validated, and other groups if they are given. Returns what changed."""
+    changed = [column for column in columns if column != "is_enabled"]
+    with registration_changes.audited(application):
+        if changed:
+            application.save(update_fields=[*changed, "updated"])
+        if groups is not None:
+            application.groups.set(groups)
+            changed.append("groups")
+    if changed:
+        events.write(Event.APPLICATION_CHANGED, client_id=application.client_id, fields=" ".join(changed))
+    if "is_enabled" in columns:
+        set_enabled(application, application.is_enabled)
+    return changed
+
+
+@transaction.atomic
+def set_enabled(application: Application, is_enabled: bool, *, reason: str = "") -> None:
     """Switch the application on or off and end its codes and tokens. Without a change nothing ends.
 
-    D17. One statement, however many codes and tokens there are.
+    `reason` says why it is switched off. D17. One statement, however many codes and tokens there are.
     """
+    now = timezone.now()
     changed = Application.objects.filter(pk=application.pk).exclude(is_enabled=is_enabled)
-    if changed.update(is_enabled=is_enabled, credentials_version=F("credentials_version") + 1, updated=timezone.now()):
+    if changed.update(
+        is_enabled=is_enabled,
+        disabled_reason="" if is_enabled else reason,
+        disabled_at=None if is_enabled else now,
+        disabled_by="" if is_enabled else audit_trail.actor_name(),
+        credentials_version=F("credentials_version") + 1,
+        updated=now,
+    ):
         event = Event.APPLICATION_SWITCHED_ON if is_enabled else Event.APPLICATION_SWITCHED_OFF
         events.write(event, client_id=application.client_id)
-        audit_trail.write(event.name.lower(), registration_changes.subject(application))
-    application.refresh_from_db(fields=["is_enabled", "credentials_version", "updated"])
+        changes = {"disabled_reason": (None, reason)} if reason and not is_enabled else {}
+        audit_trail.write(event.name.lower(), registration_changes.subject(application), changes)
+    disabled = ("disabled_reason", "disabled_at", "disabled_by")
+    application.refresh_from_db(fields=["is_enabled", "credentials_version", "updated", *disabled])
+
+
+@transaction.atomic
+def set_trusted(application: Application, is_trusted: bool) -> None:
+    """Sign people in to it without asking them, or ask them again. D7.
+
+    Raises ValidationError: as `look_alikes`.
+    """
+    if is_trusted:
+        look_alikes.refuse(application.name, is_trusted=True, besides=application.pk)
+    with registration_changes.audited(application):
+        application.is_trusted = is_trusted
+        application.save(update_fields=["is_trusted", "updated"])
+    events.write(Event.APPLICATION_CHANGED, client_id=application.client_id, fields="is_trusted")
+
+
+@transaction.atomic
+def set_owners(application: Application, owners: Collection[User]) -> None:
+    """These administrators, and no others, look after the application from now on.
+
+    Raises ValidationError: somebody of them can't open the administration.
+    """
+    if not all(person.is_staff and person.is_active for person in owners):
+        raise ValidationError(_("Only people who may open the administration can be owners."))
+    with registration_changes.audited(application):
+        application.owners.set(owners)
+
+
+@transaction.atomic
+def end_access(application: Application) -> int:
+    """End the application's codes, tokens and consents of everybody; it stays switched on. Returns how many consents.
+
+    A code that is issued meanwhile is of the earlier version, and so refused.
+    """
+    Application.objects.filter(pk=application.pk).update(credentials_version=F("credentials_version") + 1)
+    people = consents.end_all(application)
+    events.write(Event.APPLICATION_ACCESS_ENDED, client_id=application.client_id)
+    audit_trail.write("all_access_ended", registration_changes.subject(application), {"people": (people, None)})
+    application.refresh_from_db(fields=["credentials_version"])
+    return people
 
 
 @transaction.atomic

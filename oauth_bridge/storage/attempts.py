@@ -16,7 +16,7 @@ from django.db.models.functions import RowNumber
 from django.utils import timezone
 
 from oauth_bridge.activity_causes import NEVER_EXCHANGED
-from oauth_bridge.activity_models import ActivityRecord, Outcome, Step
+from oauth_bridge.activity_models import Outcome, Step
 from oauth_bridge.models import Application
 from oauth_bridge.storage import issued_codes
 from oauth_bridge.storage.activity_reading import Entry, Filters, recorded, records
@@ -109,21 +109,27 @@ def attempts(filters: Filters, *, before: datetime | None = None, limit: int = 2
     rows = records(filters).filter(at__lt=before)[: limit * RECORDS_PER_ATTEMPT]
     entries = [recorded(row) for row in rows]
     is_of_records = filters.cause or filters.step or filters.reference or filters.who
-    codes = (
-        [] if is_of_records else issued_codes.newest(filters.client_id, filters.person_id, filters.since, before, limit)
-    )
-    return _put_together(entries, codes)[:limit]
+    codes = [] if is_of_records else _newest(filters, before, limit)
+    return _put_together(entries, codes, filters.client_ids)[:limit]
 
 
-def of(entry: Entry) -> Attempt:
-    """The attempt that the record belongs to."""
-    return _put_together([entry], [])[0]
+def _newest(filters: Filters, before: datetime, limit: int) -> list[IssuedCode]:
+    return issued_codes.newest(filters.client_id, filters.client_ids, filters.person_id, filters.since, before, limit)
 
 
-def _put_together(entries: list[Entry], codes: list[IssuedCode]) -> list[Attempt]:
+def of(entry: Entry, client_ids: Collection[str] | None = None) -> Attempt:
+    """The attempt that the record belongs to. `client_ids` as in `Filters`."""
+    return _put_together([entry], [], client_ids)[0]
+
+
+def _put_together(entries: list[Entry], codes: list[IssuedCode], client_ids: Collection[str] | None) -> list[Attempt]:
+    """With `client_ids`, what others did in the same attempt, such as with a stolen code, stays out."""
     keys = {entry.attempt for entry in entries if entry.attempt} | {code.attempt for code in codes}
-    all_entries = _entries_of(keys)
+    all_entries = _entries_of(keys, client_ids)
     all_codes = _codes_of(keys, all_entries, codes)
+    if client_ids is not None:
+        seen = set(Application.objects.filter(client_id__in=client_ids).values_list("pk", flat=True))
+        all_codes = [code for code in all_codes if code.application_id in seen]
     names = dict(
         Application.objects.filter(pk__in={code.application_id for code in all_codes}).values_list("pk", "client_id")
     )
@@ -142,10 +148,11 @@ def _put_together(entries: list[Entry], codes: list[IssuedCode]) -> list[Attempt
     return sorted(found, key=attrgetter("latest_at"), reverse=True)
 
 
-def _entries_of(keys: Collection[UUID]) -> list[Entry]:
+def _entries_of(keys: Collection[UUID], client_ids: Collection[str] | None) -> list[Entry]:
     """The newest MOST_SHOWN records of each attempt and person, in the order of their writing."""
     place = Window(RowNumber(), partition_by=[F("attempt"), F("person")], order_by=F("id").desc())
-    rows = ActivityRecord.objects.filter(attempt__in=keys).annotate(place=place).filter(place__lte=MOST_SHOWN)
+    rows = records(Filters(client_ids=client_ids)).filter(attempt__in=keys)
+    rows = rows.annotate(place=place).filter(place__lte=MOST_SHOWN)
     return [recorded(row) for row in rows.order_by("id")]
 
 

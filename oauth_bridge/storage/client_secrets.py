@@ -133,7 +133,9 @@ def _refusal(
     secret = form.get("client_secret", "")
     # An application that exists was not deleted: looking for no client_id takes as long as looking for an unknown one.
     row = fetch_one(FIND_BY_DIGEST, digest=digest_of(secret), deleted_client_id="" if client.pk else form["client_id"])
-    found = None if row[0] is None else FOUND.instance(row[: len(FOUND)])
+    pk, secret_of = row[:2]
+    # Only of a caller who knows it: making the row of another application's secret would take longer than finding none.
+    own = FOUND.instance(row[: len(FOUND)]) if matching and pk is not None else None
     deletion = row[len(FOUND) :]
     fault = OAuthFault.CLIENT_NOT_AUTHENTICATED if secret else OAuthFault.CLIENT_SECRET_MISSING
     if matching and not client.is_public:
@@ -144,18 +146,23 @@ def _refusal(
     error = RequestError(fault)
     if any(deletion):
         registration_changes.add_deletion(error, deletion)
-    error.about(cause=_cause(client, form, secrets, bool(matching), found))
+    error.about(cause=_cause(client, form, secrets, own, is_of_another=pk is not None))
     if matching:
         error.about(is_proven=True)
-    if found is not None:
-        error.about(secret_row=found.pk, secret_of=found.application_id)
-        if found.expires_at:
-            error.about(expired_seconds=round((now - found.expires_at).total_seconds(), 1))
+    if pk is not None:
+        error.about(secret_row=pk, secret_of=secret_of)
+    if own and own.expires_at:
+        error.about(expired_seconds=round((now - own.expires_at).total_seconds(), 1))
     return error.about(client=client) if client.pk else error
 
 
 def _cause(
-    client: Client, form: dict[str, str], secrets: list[Secret], is_own: bool, found: ApplicationSecret | None
+    client: Client,
+    form: dict[str, str],
+    secrets: list[Secret],
+    own: ApplicationSecret | None,
+    *,
+    is_of_another: bool,
 ) -> str:
     has_secret = bool(form.get("client_secret"))
     if not client.pk:
@@ -166,9 +173,9 @@ def _cause(
         return "public_with_secret" if has_secret else "public_without_verifier"
     if not has_secret:
         return "verifier_instead_of_secret" if "code_verifier" in form else "secret_missing"
-    if is_own:
-        return "secret_revoked" if found and found.is_revoked else "secret_expired"
-    if found:
+    if own:
+        return "secret_revoked" if own.is_revoked else "secret_expired"
+    if is_of_another:
         return "secret_of_another"
     has_working = any(each.pk and not each.is_expired for each in secrets)
     return "secret_wrong" if has_working else "secret_none_left"

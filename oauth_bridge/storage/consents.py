@@ -110,6 +110,11 @@ def disconnect(person: User, application: Application) -> None:
     events.write(Event.DISCONNECTED, client_id=application.client_id, person=person.pk)
 
 
+def end_all(application: Application) -> int:
+    """Delete everybody's consent to the application, and return how many there were. One statement."""
+    return Consent.objects.filter(application=application).delete()[0]
+
+
 def connections(person: User) -> list[Connection]:
     """The person's applications, in no particular order. Three statements."""
     sign_ins = issued_codes.sign_ins(person)

@@ -75,6 +75,18 @@ def sign_ins(person: User) -> dict[int, SignIns]:
     return {application_id: SignIns(last_at, number) for application_id, last_at, number in rows}
 
 
+def sign_ins_by_callback(application: Application) -> dict[str, int]:
+    """How many sign-ins within REDEEMED_KEPT_FOR used each callback address of the application.
+
+    Counted among the newest MOST_LOOKED_THROUGH codes of all applications, because no index finds those of one.
+    """
+    newest = AuthorizationCode.objects.order_by("-issued_at").values("pk")[:MOST_LOOKED_THROUGH]
+    redeemed = AuthorizationCode.objects.filter(
+        pk__in=newest, application=application, redeemed_at__gt=timezone.now() - REDEEMED_KEPT_FOR
+    )
+    return dict(redeemed.values_list("redirect_uri").annotate(number=Count("pk")))
+
+
 class ProfileRead(NamedTuple):
     """The attempt whose token read a profile, and whose profile. One attempt may have served two people."""
 
@@ -110,18 +122,25 @@ def never_exchanged(client_id: str, since: datetime, limit: int, **columns: obje
 
 
 def newest(
-    client_id: str, person_id: UUID | None, since: datetime | None, before: datetime, limit: int
+    client_id: str,
+    client_ids: Collection[str] | None,
+    person_id: UUID | None,
+    since: datetime | None,
+    before: datetime,
+    limit: int,
 ) -> list[IssuedCode]:
-    """The newest codes. Those of a person by the person's index; those of an application among the
-    newest MOST_LOOKED_THROUGH of all, because no index finds them.
+    """The newest codes. Those of a person by the person's index; those of applications among the
+    newest MOST_LOOKED_THROUGH of all, because no index finds them. `client_ids`: of these applications only.
     """
     codes = AuthorizationCode.objects.filter(issued_at__lt=before, issued_at__gte=since or LONG_AGO)
     if person_id:
         codes = codes.filter(user=person_id)
-    if client_id:
-        application = list(Application.objects.filter(client_id=client_id).values_list("pk", flat=True))
+    if client_id or client_ids is not None:
+        found = Application.objects.filter(client_id=client_id) if client_id else Application.objects.all()
+        found = found if client_ids is None else found.filter(client_id__in=client_ids)
         looked_through = codes.order_by("-issued_at").values("pk")[:MOST_LOOKED_THROUGH]
-        codes = AuthorizationCode.objects.filter(pk__in=looked_through, application__in=application)
+        applications = list(found.values_list("pk", flat=True))
+        codes = AuthorizationCode.objects.filter(pk__in=looked_through, application__in=applications)
     return [IssuedCode(*row) for row in codes.order_by("-issued_at").values_list(*IssuedCode._fields)[:limit]]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterable
 
 from django.core.exceptions import ValidationError
 from django.utils.translation import gettext as _
@@ -44,12 +45,22 @@ def find(name: str, besides: int = 0) -> list[Application]:
     return [each for each in Application.objects.exclude(pk=besides) if skeleton(each.name) == seen]
 
 
+def keys(name: str, besides: int = 0) -> list[int]:
+    """The primary keys of `find`."""
+    return [each.pk for each in find(name, besides)]
+
+
 def refuse(name: str, *, is_trusted: bool, besides: int = 0) -> None:
+    """Raises ValidationError: as `refuse_among`, of all applications but the one with the primary key `besides`."""
+    refuse_among(find(name, besides), is_trusted=is_trusted)
+
+
+def refuse_among(others: Iterable[Application], *, is_trusted: bool) -> None:
     """Nobody is asked before a trusted application signs them in, so none may be taken for one.
 
-    Raises ValidationError: another application looks like this one, and one of the two is trusted.
+    Raises ValidationError: one of the others, whose names look like that of the application, is trusted, or it is.
     """
-    for other in find(name, besides):
+    for other in others:
         if is_trusted or other.is_trusted:
             text = _("People could take “%(other)s” for this one, and one of the two is trusted. Choose another name.")
             raise ValidationError(text % {"other": other.name})

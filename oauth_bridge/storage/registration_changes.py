@@ -74,4 +74,8 @@ def add_deletion(error: RequestError, row: Sequence[Any]) -> None:
 def _stored(application: Application) -> dict[str, object]:
     values = Application.objects.values(*FIELDS).get(pk=application.pk)
     values["redirect_uris"] = values["redirect_uris"].split()
-    return {**values, "groups": list(application.groups.values_list("name", flat=True))}
+    return {
+        **values,
+        "groups": list(application.groups.values_list("name", flat=True)),
+        "owners": list(application.owners.values_list("pk", flat=True)),
+    }

@@ -50,8 +50,16 @@ def pages(driver: OAuthDriver, application: Registered) -> list[str]:
         )
     # Names and addresses without a place to break a line.
     long = ApplicationFactory(name="W" * 60).row
-    Application.objects.filter(pk=long.pk).update(homepage=f"https://{'a' * 60}.{'b' * 60}.example/")
-    PersonFactory(email=f"0{uuid4().hex}{'x' * 31}@{'y' * 60}.example", nickname="N" * 60)
+    named = PersonFactory(email=f"0{uuid4().hex}{'x' * 31}@{'y' * 60}.example", nickname="N" * 60, is_staff=True)
+    long.owners.set([named])
+    Application.objects.filter(pk=long.pk).update(
+        homepage=f"https://{'a' * 60}.{'b' * 60}.example/",
+        redirect_uris=f"http://{'a' * 60}.example/{'c' * 120}",
+        is_enabled=False,
+        disabled_at=now,
+        disabled_by="N" * 60,
+        disabled_reason="R" * 200,
+    )
     activity_counts.count(now, long.client_id, Step.EXCHANGE, Outcome.FAILED, "secret_wrong")
     activity_counts.flush()
     record = ActivityRecord.objects.latest("id").pk
@@ -61,18 +69,27 @@ def pages(driver: OAuthDriver, application: Registered) -> list[str]:
         "/admin/activity/",
         reverse("admin:record", args=[record]),
         reverse("admin:application", args=[application.row.pk]),
+        reverse("admin:application", args=[long.pk]),
         reverse("admin:waiting", args=[application.row.pk]),
         f"{reverse('admin:waiting', args=[application.row.pk])}?since={(now - timedelta(hours=1)).isoformat()[:19]}Z",
         reverse("admin:oauth_bridge_application_changelist"),
         reverse("admin:oauth_bridge_application_change", args=[application.row.pk]),
         reverse("admin:oauth_bridge_application_add"),
         reverse("admin:oauth_bridge_application_delete", args=[application.row.pk]),
+        reverse("admin:oauth_bridge_application_secret", args=[application.row.pk]),
+        *(
+            reverse("admin:application_act", args=[application.row.pk, act])
+            for act in ("switch-off", "trust", "owners")
+        ),
+        reverse("admin:application_act", args=[application.row.pk, "end-access"]),
+        reverse("admin:application", args=[long.pk]),
         reverse("admin:oauth_bridge_application_history", args=[application.row.pk]),
         reverse("admin:trail"),
         reverse("admin:accounts_user_changelist"),
         reverse("admin:accounts_user_change", args=[person.pk]),
         reverse("admin:person", args=[person.pk]),
         f"{reverse('admin:person', args=[person.pk])}?act=sign-out",
+        reverse("admin:accounts_user_delete", args=[person.pk]),
         reverse("admin:auth_group_changelist"),
         reverse("admin:auth_group_add"),
     ]

@@ -1,4 +1,4 @@
-"""openid-client and passport-oauth2 complete the flow without changes, if Node is installed. Specification 1."""
+"""Client libraries of Node, and the code of the documents, complete the flow without changes. Specification 1."""
 
 from __future__ import annotations
 
@@ -11,14 +11,25 @@ from typing import Any
 
 import pytest
 
+from oauth_bridge.documentation import snippets
 from tests.driver import OAuthDriver
-from tests.factories import PASSWORD, Registered
+from tests.factories import PASSWORD, ApplicationFactory, Registered
 from tests.matrix import contract
 from tests.server import Server
 
 SOURCES = Path(__file__).resolve().parent / "node"
 INSTALL_SECONDS = 120
 PROGRAMS = [("openid_client.mjs", "post"), ("openid_client.mjs", "basic"), ("passport_oauth2.mjs", "post")]
+# Document, name of the code, how it is driven, path of the callback.
+SNIPPETS = [
+    ("guide", "client", "functions", "/callback"),
+    ("connect", "authjs", "authjs", "/api/auth/callback/service"),
+    ("connect", "better-auth", "betterAuth", "/api/auth/callback/service"),
+    ("connect", "passport", "passport", "/callback"),
+    ("connect", "simple-oauth2", "functions", "/callback"),
+    ("connect", "arctic", "functions", "/callback"),
+    ("connect", "openid-client", "functions", "/callback"),
+]
 
 
 @pytest.fixture(scope="session")
@@ -38,7 +49,15 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 class Program:
     """A client program: it returns the authorization URL, accepts the callback and prints the result."""
 
-    def __init__(self, folder: Path, name: str, provider: Server, application: Registered, authentication: str) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        name: str,
+        provider: Server,
+        application: Registered,
+        authentication: str = "",
+        **variables: str,
+    ) -> None:
         self.process = subprocess.Popen(
             ["node", name],
             cwd=folder,
@@ -53,6 +72,7 @@ class Program:
                 "CLIENT_SECRET": application.client_secret,
                 "REDIRECT_URI": application.redirect_uri,
                 "CLIENT_AUTH": authentication,
+                **variables,
             },
         )
 
@@ -113,3 +133,26 @@ def test_a_refusal_is_understood(
     outcome = program.outcome(callback.url)
     assert "profile" not in outcome
     assert "access_denied" in json.dumps(outcome) or "refused" in json.dumps(outcome)
+
+
+@pytest.mark.parametrize(("document", "name", "kind", "path"), SNIPPETS, ids=[name for _, name, *_ in SNIPPETS])
+def test_the_code_of_the_documents(
+    programs: Path,
+    provider: Server,
+    driver: OAuthDriver,
+    alice: Any,
+    settings: Any,
+    document: str,
+    name: str,
+    kind: str,
+    path: str,
+) -> None:
+    settings.AUTH_URL, settings.BASE_URL = provider.auth_url, provider.base_url
+    application = ApplicationFactory(redirect_uris=f"https://client.example{path}")
+    code = snippets.fill_for(snippets.blocks(document, "js")[name], application.row)
+    file = programs / f"{application.client_id}.mjs"
+    file.write_text(code.replace("{CLIENT_SECRET}", application.secret), encoding="utf-8")
+    program = Program(programs, "snippet.mjs", provider, application, SNIPPET=str(file), KIND=kind)
+    profile = program.outcome(driver.authorize(program.url(), alice.email, PASSWORD).url)["profile"]
+    assert (profile["sub"], profile["email"]) == (str(alice.pk), alice.email)
+    assert alice.nickname in (profile.get("nickname"), profile.get("name"))

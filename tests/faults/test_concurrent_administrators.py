@@ -16,7 +16,7 @@ from accounts.models import User
 from accounts.profile.deletion import delete_account
 from accounts.sessions.credential_changes import set_active
 from tests.factories import PersonFactory
-from tests.pages import with_session
+from tests.pages import proven, with_session
 
 PEOPLE = "/admin/accounts/user/"
 
@@ -39,11 +39,13 @@ def deactivate(_person: User, other: User) -> Callable[[], object]:
 
 def demote_in_admin(person: User, other: User) -> Callable[[], object]:
     form = {"nickname": "Other", "is_active": "on", "is_staff": "on"}
-    return partial(with_session(person).post, f"{PEOPLE}{other.pk}/change/", form)
+    return partial(proven(with_session(person)).post, f"{PEOPLE}{other.pk}/change/", form)
 
 
 def delete_in_admin(person: User, other: User) -> Callable[[], object]:
-    return partial(with_session(person).post, f"{PEOPLE}{other.pk}/delete/", {"post": "yes"})
+    return partial(
+        proven(with_session(person)).post, f"{PEOPLE}{other.pk}/delete/", {"post": "yes", "typed": other.email}
+    )
 
 
 @pytest.mark.parametrize("way", [leave, deactivate, demote_in_admin, delete_in_admin])

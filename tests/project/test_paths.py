@@ -18,7 +18,17 @@ pytestmark = pytest.mark.once
 # For each flag, the paths that have it and some that don't.
 PATHS = {
     "is_page": (
-        ["/", "/accounts", "/accounts/", "/accounts/sign-in", "/accounts/profile", "/accounts/nothing", "/admin"],
+        [
+            "/",
+            "/docs",
+            "/docs/guide",
+            "/accounts",
+            "/accounts/",
+            "/accounts/sign-in",
+            "/accounts/profile",
+            "/accounts/nothing",
+            "/admin",
+        ],
         ["/oauth/token", "/oauth", "/oauth/authorizes", "/adminx", "/accountsx", "/health/live", "/logos/x.png", "/x"],
     ),
     "is_for_programs": (

@@ -35,7 +35,7 @@ def test_a_save_in_the_administration_brings_back_nothing_that_ended_meanwhile(
         return clean(form)
 
     monkeypatch.setattr(ApplicationForm, "clean", disabled_meanwhile)
-    saved(application, name="Another name", is_enabled="on")
+    saved(application, name="Another name")
     application.row.refresh_from_db()
     assert application.row.name == "Another name"
     assert application.row.credentials_version == 2
@@ -54,9 +54,10 @@ def switched_by_action(application: Registered) -> None:
         )
 
 
-def switched_in_the_form(application: Registered) -> None:
-    for is_enabled in ({}, {"is_enabled": "on"}):
-        saved(application, **is_enabled)
+def switched_on_its_page(application: Registered) -> None:
+    office = admin_browser()
+    for act in ("switch-off", "switch-on"):
+        office.post(f"/admin/oauth_bridge/application/{application.row.pk}/act/{act}/")
 
 
 def switched_by_hand_and_by_operator(application: Registered) -> None:
@@ -73,7 +74,7 @@ def saved(application: Registered, **fields: str) -> None:
 
 @contract("D17.enabled")
 @pytest.mark.parametrize(
-    "switch", [switched_by_operator, switched_by_action, switched_in_the_form, switched_by_hand_and_by_operator]
+    "switch", [switched_by_operator, switched_by_action, switched_on_its_page, switched_by_hand_and_by_operator]
 )
 def test_an_application_that_was_disabled_and_enabled_begins_anew(
     alice: User, application: Registered, switch: Callable[[Registered], None]
@@ -96,7 +97,7 @@ def test_an_application_that_was_disabled_and_enabled_begins_anew(
 def test_enabling_an_enabled_application_ends_nothing(alice: User, application: Registered) -> None:
     held = Held(alice, application)
     call_command("application", "enable", application.client_id, stdout=io.StringIO())
-    saved(application, is_enabled="on")
+    saved(application)
     assert all(held.lives(PASSWORD).values())
 
 

@@ -6,8 +6,16 @@ import logging
 from collections.abc import Iterator
 
 import pytest
+from django.test import Client
 
 from tests.events import Log
+from tests.pages import proven
+
+
+@pytest.fixture
+def admin_client(admin_client: Client) -> Client:
+    """The browser of an administrator, who has just typed the password."""
+    return proven(admin_client)
 
 
 @pytest.fixture

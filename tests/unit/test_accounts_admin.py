@@ -224,7 +224,7 @@ def test_deleting_a_person_deletes_the_picture(admin_client: Client, settings: A
     settings.MEDIA_ROOT = tmp_path
     for address in ("{sub}/delete/", ""):
         alice = PersonFactory(avatar=default_storage.save("avatars/a.png", ContentFile(b"png")))
-        form = {"action": "delete_selected", "_selected_action": str(alice.pk), "post": "yes"}
+        form = {"action": "delete_selected", "_selected_action": str(alice.pk), "post": "yes", "typed": alice.email}
         admin_client.post(PEOPLE + address.format(sub=alice.pk), form)
         assert not User.objects.filter(pk=alice.pk).exists()
         assert not default_storage.exists(alice.avatar)
@@ -271,6 +271,7 @@ def test_only_permissions_for_what_is_shown_are_offered(admin_client: Client, he
         "Can delete person",
         "Can make new client secrets",
         "Can mark applications as trusted",
+        "Can switch applications off and on",
         "Can view activity record",
         "Can view application",
         "Can view group",

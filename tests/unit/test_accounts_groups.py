@@ -164,7 +164,7 @@ def test_set_replaces_the_groups_and_makes_those_that_do_not_exist(alice: User, 
 
 def test_set_names_the_field_and_changes_nothing(alice: User, readers: Group) -> None:
     alice.groups.add(readers)
-    with pytest.raises(CommandError, match=r"^group: "):
+    with pytest.raises(CommandError, match=r"^--group: "):
         run("set", alice.email, "--group", "fine", "--group", "x" * 151)
     assert names(alice) == {"readers"}
     assert Group.objects.count() == 1

@@ -11,7 +11,7 @@ from django.http import HttpRequest, HttpResponseRedirect
 from accounts.models import Session, User
 from accounts.sessions.middleware import SessionMiddleware
 from tests.factories import PersonFactory
-from tests.pages import with_session
+from tests.pages import proven, with_session
 
 pytestmark = pytest.mark.django_db
 
@@ -37,7 +37,9 @@ def _after_the_end_of_sessions(add: Any) -> Any:
 def test_an_administrator_who_deletes_the_own_account_is_told_that_it_is_deleted() -> None:
     PersonFactory(is_staff=True, is_superuser=True)
     root = PersonFactory(is_staff=True, is_superuser=True)
-    answer = with_session(root).post(f"/admin/accounts/user/{root.pk}/delete/", {"post": "yes"})
+    answer = proven(with_session(root)).post(
+        f"/admin/accounts/user/{root.pk}/delete/", {"post": "yes", "typed": root.email}
+    )
     assert answer.status_code == 200
     assert DONE in answer.content.decode()
     assert not User.objects.filter(pk=root.pk).exists()

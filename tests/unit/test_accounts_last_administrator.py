@@ -42,7 +42,7 @@ def demote(name: str) -> Callable[[Client, User], Any]:
 
 
 def delete(browser: Client, person: User) -> Any:
-    return browser.post(f"{PEOPLE}{person.pk}/delete/", {"post": "yes"}, follow=True)
+    return browser.post(f"{PEOPLE}{person.pk}/delete/", {"post": "yes", "typed": person.email}, follow=True)
 
 
 def delete_selected(browser: Client, person: User) -> Any:
@@ -96,7 +96,7 @@ def test_the_last_administrator_changes_the_own_nickname(admin_client: Client, a
 
 
 def test_the_operators_command_keeps_the_last_administrator(admin_user: User) -> None:
-    with pytest.raises(CommandError, match="Make another administrator first: createsuperuser"):
+    with pytest.raises(CommandError, match="Make another administrator first: make-administrator"):
         call_command("account", "deactivate", admin_user.email)
     assert is_administrator(admin_user)
     administrator()

@@ -155,7 +155,7 @@ def test_nothing_is_told_to_an_address_that_is_not_confirmed(regular: User) -> N
 def test_an_account_that_an_administrator_deletes_is_told_so(admin_client: Client, regular: User, way: str) -> None:
     people = "/admin/accounts/user/"
     if way == "one":
-        answer = admin_client.post(f"{people}{regular.pk}/delete/", {"post": "yes"})
+        answer = admin_client.post(f"{people}{regular.pk}/delete/", {"post": "yes", "typed": regular.email})
     else:
         answer = admin_client.post(
             people, {"action": "delete_selected", "_selected_action": str(regular.pk), "post": "yes"}

@@ -29,7 +29,6 @@ REGISTRATION = {
     "name": "Reading List",
     "client_type": "confidential",
     "redirect_uris": "https://client.example/callback",
-    "is_enabled": "on",
 }
 NEW_PERSON = {
     "email": "new@example.com",
@@ -124,7 +123,7 @@ def test_what_people_change_of_their_own_leaves_no_entry(application: Applicatio
 
 
 def test_entries_are_neither_changed_nor_deleted(grace: Client, application: Application) -> None:
-    grace.post(of_application(application, "delete"), {"post": "yes"})
+    grace.post(of_application(application, "delete"), {"post": "yes", "typed": "Reading List"})
     entry = AuditEntry.objects.get()
     with pytest.raises(TypeError):
         AuditEntry.objects.update(actor_name="Mallory")
@@ -156,7 +155,8 @@ Made = tuple[Client, Application, User, Group]
 def post(url: str, **data: str) -> Callable[[Made], Any]:
     def do(made: Made) -> Any:
         browser, application, person, group = made
-        keys = {"application": application.pk, "person": person.pk, "group": group.pk}
+        keys = {"application": application.pk, "person": person.pk, "group": group.pk, "email": person.email}
+        keys["grace"] = User.objects.get(is_superuser=True).pk
         return browser.post(url.format(**keys), {name: value.format(**keys) for name, value in data.items()})
 
     return do
@@ -190,13 +190,14 @@ ACTS = [
     ("application_registered", command("application", "create", "Second", "--redirect-uri", "https://b.example/cb")),
     ("application_changed", post(f"{APPLICATION}{{application}}/change/", **(REGISTRATION | {"name": "Renamed"}))),
     ("application_changed", command("application", "set", "{client_id}", "--group", "Readers")),
+    ("application_changed", command("application", "set", "{client_id}", "--name", "Renamed", "--group", "Readers")),
     ("application_switched_off", post(APPLICATION, action="disable", _selected_action="{application}")),
     ("application_switched_off", command("application", "disable", "{client_id}")),
-    ("application_deleted", post(f"{APPLICATION}{{application}}/delete/", post="yes")),
-    (
-        "application_deleted",
-        post(APPLICATION, action="delete_selected", _selected_action="{application}", post="yes"),
-    ),
+    ("application_switched_off", post(f"{APPLICATION}{{application}}/act/switch-off/")),
+    ("application_changed", post(f"{APPLICATION}{{application}}/act/trust/")),
+    ("application_changed", post(f"{APPLICATION}{{application}}/act/owners/", owners="{grace}")),
+    ("all_access_ended", post(f"{APPLICATION}{{application}}/act/end-access/")),
+    ("application_deleted", post(f"{APPLICATION}{{application}}/delete/", post="yes", typed="Reading List")),
     ("application_deleted", command("application", "delete", "{client_id}")),
     ("secret_made", post(f"{APPLICATION}{{application}}/secret/", overlap="24")),
     ("secret_made", command("application", "rotate-secret", "{client_id}")),
@@ -213,11 +214,14 @@ ACTS = [
     ("account_deactivated", post(PERSON, action="deactivate", _selected_action="{person}")),
     ("account_deactivated", post(f"{PERSON}{{person}}/change/", nickname="Rosa")),
     ("account_activated", person_act("activate", "deactivate")),
-    ("account_deleted", post(f"{PERSON}{{person}}/delete/", post="yes")),
+    ("account_deleted", post(f"{PERSON}{{person}}/delete/", post="yes", typed="{email}")),
     ("account_deleted", post(PERSON, action="delete_selected", _selected_action="{person}", post="yes")),
     ("factors_removed", command("account", "remove-factors", "{email}")),
     ("reset_sent", person_act("reset")),
     ("signed_out", person_act("sign-out")),
+    ("account_unlocked", person_act("unlock")),
+    ("account_unlocked", command("account", "unlock", "{email}")),
+    ("account_changed", command("account", "make-administrator", "{email}")),
     ("access_ended", person_act("end")),
     ("access_ended", person_act("end-all")),
     ("group_created", post(f"{GROUP}add/", name="Writers")),
@@ -260,7 +264,7 @@ def test_the_command_line_prints_it_even_after_application_and_actor_are_gone(
     grace: Client, application: Application
 ) -> None:
     grace.post(of_application(application, "change"), change_form(application, name="Reading"))
-    grace.post(of_application(application, "delete"), {"post": "yes"})
+    grace.post(of_application(application, "delete"), {"post": "yes", "typed": "Reading"})
     PersonFactory(is_staff=True, is_superuser=True)
     actor = User.objects.order_by("created_at").first()
     assert actor is not None

@@ -5,14 +5,16 @@ import re
 
 import pytest
 from django.urls import reverse
+from django.utils import timezone
 from PIL import Image
 
 from config.infrastructure.errors import RequestError
+from oauth_bridge.activity_models import Outcome, Step
 from oauth_bridge.models import Application, ApplicationSecret, Consent
 from oauth_bridge.random_values import digest_of
-from oauth_bridge.storage import tokens
+from oauth_bridge.storage import activity_counts, tokens
 from tests.factories import ConsentFactory, PersonFactory, TokenFactory
-from tests.pages import secret_on
+from tests.pages import secret_on, text_of
 
 ADD = "/admin/oauth_bridge/application/add/"
 FORM = {
@@ -20,7 +22,6 @@ FORM = {
     "homepage": "https://reading.example",
     "redirect_uris": "https://reading.example/callback\r\nhttp://localhost:3000/cb",
     "client_type": "confidential",
-    "is_enabled": "on",
 }
 
 
@@ -166,27 +167,34 @@ def test_a_name_cannot_turn_the_text_of_a_page_around(admin_client):
     assert not Application.objects.exists()
 
 
-@pytest.mark.parametrize("by_action", [False, True])
-def test_deleting_counts_what_goes_along_and_lists_none_of_it(registered, by_action):
+def test_deleting_counts_what_ends_and_asks_for_the_name(registered):
     browser, _, application = registered
     ConsentFactory(application=application, user=PersonFactory(), fingerprint="x")
+    activity_counts.count(timezone.now(), application.client_id, Step.EXCHANGE, Outcome.SUCCEEDED, "")
+    activity_counts.flush()
     token = TokenFactory(application=application)
-    if by_action:
-        url = "/admin/oauth_bridge/application/"
-        form = {"action": "delete_selected", "_selected_action": application.pk}
-        page = browser.post(url, form)
-    else:
-        url, form = f"/admin/oauth_bridge/application/{application.pk}/delete/", {}
-        page = browser.get(url)
-    text = " ".join(re.sub(r"<[^>]+>", " ", page.content.decode()).split())
-    assert "Applications: 1 Client secrets: 1 Consents: 1" in text
+    url = f"/admin/oauth_bridge/application/{application.pk}/delete/"
+    text = text_of(browser.get(url))
+    assert "People who have allowed it: 1 Client secrets: 1 Sign-ins in the last 30 days: 1" in text
     assert "object (" not in text
-    browser.post(url, {**form, "post": "yes"})
+    for typed in ({}, {"typed": ""}, {"typed": "reading list"}):
+        page = browser.post(url, {"post": "yes", **typed}, follow=True)
+        assert "What you typed is something else. Nothing is deleted." in text_of(page)
+        assert Application.objects.exists()
+    page = browser.post(url, {"post": "yes", "typed": " Reading  List"}, follow=True)
+    assert "What it had: people who have allowed it: 1, client secrets: 1" in text_of(page)
     assert not Application.objects.exists()
     assert not ApplicationSecret.objects.exists()
     assert not Consent.objects.exists()
     with pytest.raises(RequestError):
         tokens.read(token.raw)
+
+
+def test_many_applications_are_not_deleted_at_once(registered):
+    browser, _, application = registered
+    form = {"action": "delete_selected", "_selected_action": application.pk, "post": "yes"}
+    browser.post("/admin/oauth_bridge/application/", form)
+    assert Application.objects.get() == application
 
 
 def test_addresses_are_read_from_left_to_right_in_every_language(registered):

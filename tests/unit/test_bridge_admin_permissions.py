@@ -13,7 +13,7 @@ from django.urls import reverse
 from oauth_bridge.models import Application, ApplicationSecret
 from tests.factories import ApplicationFactory, PersonFactory
 from tests.matrix import contract
-from tests.pages import admin_browser, secret_on, text_of, with_session
+from tests.pages import admin_browser, proven, secret_on, text_of, with_session
 
 pytestmark = pytest.mark.django_db
 
@@ -23,14 +23,13 @@ FORM = {
     "homepage": "https://reading.example",
     "redirect_uris": "https://reading.example/callback",
     "client_type": "confidential",
-    "is_enabled": "on",
 }
 ELSEWHERE = {
     **FORM,
     "redirect_uris": "https://mallory.example/",
     "initiate_login_uri": "https://mallory.example/start",
 }
-ALL = ["add", "change", "delete", "view", "rotate", "trust"]
+ALL = ["add", "change", "delete", "view", "rotate", "trust", "switch"]
 Staff = Callable[..., Client]
 
 
@@ -44,13 +43,17 @@ def staff() -> Staff:
         assert len(permissions) == len(names)
         person = PersonFactory(is_staff=True, nickname="Mallory")
         person.user_permissions.set(permissions)
-        return with_session(person)
+        return proven(with_session(person))
 
     return browser
 
 
 def page_of(application: Application, name: str = "secret") -> str:
     return reverse(f"admin:oauth_bridge_application_{name}", args=[application.pk])
+
+
+def act(application: Application, name: str) -> str:
+    return reverse("admin:application_act", args=[application.pk, name])
 
 
 def others(*names: str) -> list[str]:
@@ -123,8 +126,8 @@ def test_who_may_make_new_secrets_and_look_needs_no_more(staff: Staff) -> None:
 
 
 @contract("D7.trust")
-def test_without_the_permission_a_new_application_is_not_trusted(staff: Staff) -> None:
-    browser = staff(*others("trust"))
+def test_a_new_application_is_not_trusted(staff: Staff) -> None:
+    browser = staff(*ALL)
     assert 'name="is_trusted"' not in browser.get(f"{LIST}add/").content.decode()
     browser.post(f"{LIST}add/", {**FORM, "is_trusted": "on"})
     assert not Application.objects.get().is_trusted
@@ -133,7 +136,11 @@ def test_without_the_permission_a_new_application_is_not_trusted(staff: Staff) -
 @contract("D7.trust")
 def test_without_the_permission_an_application_does_not_become_trusted(staff: Staff) -> None:
     browser, application = staff(*others("trust")), ApplicationFactory().row
-    assert 'name="is_trusted"' not in browser.get(page_of(application, "change")).content.decode()
+    assert (
+        act(application, "trust")
+        not in browser.get(reverse("admin:application", args=[application.pk])).content.decode()
+    )
+    assert browser.post(act(application, "trust")).status_code == 403
     assert browser.post(page_of(application, "change"), {**ELSEWHERE, "is_trusted": "on"}).status_code == 302
     application.refresh_from_db()
     assert application.redirect_uris == "https://mallory.example/"
@@ -145,6 +152,7 @@ def test_without_the_permission_an_application_does_not_become_trusted(staff: St
 def test_without_the_permission_codes_of_a_trusted_application_go_nowhere_else(staff: Staff) -> None:
     browser, application = staff(*others("trust")), ApplicationFactory(is_trusted=True).row
     assert 'name="redirect_uris"' not in browser.get(page_of(application, "change")).content.decode()
+    assert browser.post(act(application, "distrust")).status_code == 403
     assert browser.post(page_of(application, "change"), {**ELSEWHERE, "is_trusted": ""}).status_code == 302
     application.refresh_from_db()
     assert application.name == "Reading List"
@@ -160,11 +168,14 @@ def test_an_old_address_that_may_no_longer_be_registered_is_no_fault_of_a_form_w
 
 
 def test_who_may_trust_and_change_does_both(staff: Staff) -> None:
-    browser, application = staff("change", "trust"), ApplicationFactory().row
-    for form in ({**FORM, "is_trusted": "on"}, {**ELSEWHERE, "is_trusted": "on"}):
-        browser.post(page_of(application, "change"), form)
+    browser, application = staff("view", "change", "trust"), ApplicationFactory().row
+    for name, is_trusted in (("trust", True), ("distrust", False), ("trust", True)):
+        assert browser.post(act(application, name)).status_code == 302
         application.refresh_from_db()
-        assert (application.redirect_uris, application.is_trusted) == (form["redirect_uris"], True)
+        assert application.is_trusted is is_trusted
+    browser.post(page_of(application, "change"), ELSEWHERE)
+    application.refresh_from_db()
+    assert (application.redirect_uris, application.is_trusted) == (ELSEWHERE["redirect_uris"], True)
 
 
 # Changing, switching, deleting ----------------------------------------------------------------------------------------
@@ -174,37 +185,48 @@ def test_without_the_permission_nothing_is_changed(staff: Staff) -> None:
     browser, application = staff(*others("change")), ApplicationFactory().row
     assert 'name="name"' not in browser.get(page_of(application, "change")).content.decode()
     assert browser.post(page_of(application, "change"), {**ELSEWHERE, "is_trusted": "on"}).status_code == 403
-    browser.post(LIST, {"action": "disable", "_selected_action": application.pk})
-    before = (application.name, application.redirect_uris, application.is_trusted, application.is_enabled)
+    before = (application.name, application.redirect_uris)
     application.refresh_from_db()
-    assert (application.name, application.redirect_uris, application.is_trusted, application.is_enabled) == before
+    assert (application.name, application.redirect_uris) == before
 
 
-def test_who_may_change_switches_off_and_on(staff: Staff) -> None:
-    browser, application = staff("change"), ApplicationFactory().row
-    for action, state in (("disable", False), ("enable", True)):
-        browser.post(LIST, {"action": action, "_selected_action": application.pk})
+@pytest.mark.parametrize("permission", ["switch", ""])
+def test_only_who_may_switch_switches_off_and_on(staff: Staff, permission: str) -> None:
+    browser = staff("view", permission) if permission else staff(*others("switch"))
+    application = ApplicationFactory().row
+    version = application.credentials_version
+    own = browser.get(reverse("admin:application", args=[application.pk])).content.decode()
+    assert [act(application, name) in own for name in ("switch-off", "end-access")] == [bool(permission)] * 2
+    for name, state in (("disable", False), ("enable", True), ("switch-off", False), ("switch-on", True)):
+        if "-" in name:
+            assert browser.post(act(application, name)).status_code == (302 if permission else 403)
+        else:
+            browser.post(LIST, {"action": name, "_selected_action": application.pk})
         application.refresh_from_db()
-        assert application.is_enabled is state
+        assert application.is_enabled is (state or not permission), name
+    assert browser.post(act(application, "end-access")).status_code == (302 if permission else 403)
+    application.refresh_from_db()
+    assert (application.credentials_version > version) is bool(permission)
 
 
 def test_without_the_permission_nothing_is_deleted(staff: Staff) -> None:
     browser, application = staff(*others("delete")), ApplicationFactory().row
-    assert browser.post(page_of(application, "delete"), {"post": "yes"}).status_code == 403
-    browser.post(LIST, {"action": "delete_selected", "_selected_action": application.pk, "post": "yes"})
+    form = {"post": "yes", "typed": application.name}
+    assert browser.post(page_of(application, "delete"), form).status_code == 403
     assert Application.objects.get() == application
 
 
 @pytest.mark.parametrize("names", [[], ["add"], ["rotate"], ["trust"], ["rotate", "trust"]])
 def test_without_a_permission_to_look_nothing_is_shown(staff: Staff, names: list[str]) -> None:
     browser, application = staff(*names), ApplicationFactory().row
-    for address in (LIST, page_of(application, "change"), page_of(application, "history")):
+    for address in (LIST, *(page_of(application, name) for name in ("change", "history", "delete"))):
         assert browser.get(address).status_code == 403
 
 
 def test_a_superuser_may_do_it_all() -> None:
     browser = admin_browser()
-    answer = browser.post(f"{LIST}add/", {**FORM, "is_trusted": "on"})
+    answer = browser.post(f"{LIST}add/", FORM)
+    assert browser.post(act(Application.objects.get(), "trust")).status_code == 302
     assert Application.objects.get().is_trusted
     assert secret_on(browser.get(answer["Location"]))
     answer = browser.post(answer["Location"], {"overlap": "24"})

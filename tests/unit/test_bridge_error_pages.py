@@ -64,7 +64,7 @@ def test_the_developer_finds_the_cause_the_address_the_time_and_the_reference(ap
     assert re.search(
         r"For the developer The redirect_uri is not one that is registered .*"
         r" Sent https://reading\.example/callback/ Error invalid_request, status 400"
-        r" Time \d+ \w+ \d{4}, \d\d:\d\d:\d\d UTC Reference [0-9A-HJKMNP-TV-Z]{8}",
+        r" Time \d+ \w+ \d{4}, \d\d:\d\d:\d\d UTC Documentation What each error means Reference [0-9A-HJKMNP-TV-Z]{8}",
         developer,
     )
 

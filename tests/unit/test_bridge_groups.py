@@ -128,7 +128,7 @@ def test_deleting_an_application_deletes_no_group(
     admin_client: Client, application: Registered, readers: Group
 ) -> None:
     applications.set_groups(application.row, [readers])
-    admin_client.post(f"{LIST}{application.row.pk}/delete/", {"post": "yes"})
+    admin_client.post(f"{LIST}{application.row.pk}/delete/", {"post": "yes", "typed": application.row.name})
     assert not Application.objects.exists()
     assert not Application.groups.through.objects.exists()
     assert Group.objects.get() == readers
@@ -172,7 +172,7 @@ def test_an_application_is_created_with_groups() -> None:
 @pytest.mark.parametrize("names", [["x" * 151], ["a\x00b"], ["", "readers"], ["readers", " "]])
 def test_a_name_that_no_group_can_have_changes_nothing_and_names_the_field(names: list[str]) -> None:
     application = ApplicationFactory()
-    with pytest.raises(CommandError, match=r"^group: "):
+    with pytest.raises(CommandError, match=r"^--group: "):
         run("set", application.client_id, *(f"--group={name}" for name in names))
     assert groups_of(application) == (False, [])
     assert not Group.objects.exists()
@@ -184,7 +184,7 @@ def test_set_without_a_change_says_so() -> None:
 
 
 def test_a_create_that_fails_makes_no_group_and_names_the_field() -> None:
-    with pytest.raises(CommandError, match=r"^redirect_uris: "):
+    with pytest.raises(CommandError, match=r"^--redirect-uri: "):
         run("create", "Inner", "--redirect-uri", "http://inner.example/cb", "--group", "readers")
     assert not Group.objects.exists()
 

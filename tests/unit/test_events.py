@@ -20,7 +20,7 @@ from oauth_bridge.models import Application, ApplicationSecret
 from tests.events import Attempt, Log
 from tests.factories import PASSWORD, CodeFactory, PersonFactory, rewind
 from tests.factors import SECOND, Account, code_of
-from tests.pages import CODE_PAGE, choose, mailed_code, mailed_path, sign_up
+from tests.pages import CODE_PAGE, choose, mailed_code, mailed_path, proven, sign_up
 from tests.unit.test_bridge_admin import ADD, FORM
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("fresh_counters")]
@@ -76,7 +76,7 @@ class Story:
 
     def administrator(self) -> Client:
         self.browser.force_login(User.objects.create_superuser("admin@example.com", PASSWORD, nickname="Admin"))
-        return self.browser
+        return proven(self.browser)
 
     def refused(self) -> None:
         self.browser.get("/nothing")
@@ -134,6 +134,13 @@ class Story:
         User.objects.filter(pk=self.person.pk).update(is_active=False)
         self._set_active({"is_active": "on"})
 
+    def account_unlocked(self) -> None:
+        self.administrator().post(f"{reverse('admin:person', args=[self.person.pk])}?act=unlock")
+
+    def rights_changed(self) -> None:
+        path = reverse("admin:accounts_user_change", args=[self.person.pk])
+        self.administrator().post(path, {"nickname": "x", "is_active": "on", "is_staff": "on"})
+
     def account_deleted(self) -> None:
         self.sign_in()
         self.browser.post("/accounts/delete", {"email": self.person.email})
@@ -169,26 +176,29 @@ class Story:
         page = reverse("admin:oauth_bridge_application_secret", args=[self.given.application.row.pk])
         self.administrator().post(page, {"number": "1", "is_leaked": "on", "confirmed": "on", "end": "1"})
 
-    def _change(self, **changes: str) -> None:
-        row = self.given.application.row
-        form = {"name": row.name, "homepage": row.homepage, "redirect_uris": row.redirect_uris, "is_enabled": "on"}
-        path = reverse("admin:oauth_bridge_application_change", args=[row.pk])
-        answer = self.administrator().post(path, form | changes)
-        assert answer.status_code == 302
-
     def application_changed(self) -> None:
-        self._change(name="Another Name")
+        row = self.given.application.row
+        form = {"name": "Another Name", "homepage": row.homepage, "redirect_uris": row.redirect_uris}
+        path = reverse("admin:oauth_bridge_application_change", args=[row.pk])
+        assert self.administrator().post(path, form).status_code == 302
+
+    def _act(self, name: str) -> None:
+        path = reverse("admin:application_act", args=[self.given.application.row.pk, name])
+        assert self.administrator().post(path).status_code == 302
 
     def application_switched_off(self) -> None:
-        self._change(is_enabled="")
+        self._act("switch-off")
 
     def application_switched_on(self) -> None:
         Application.objects.update(is_enabled=False)
-        self._change()
+        self._act("switch-on")
+
+    def application_access_ended(self) -> None:
+        self._act("end-access")
 
     def application_deleted(self) -> None:
         path = reverse("admin:oauth_bridge_application_delete", args=[self.given.application.row.pk])
-        self.administrator().post(path, {"post": "yes"})
+        self.administrator().post(path, {"post": "yes", "typed": self.given.application.row.name})
 
 
 @pytest.fixture

@@ -228,4 +228,4 @@ def test_every_path_has_a_reference_unless_a_cache_may_store_the_answer(is_signe
                 if etag := answer.headers.get("ETag"):
                     unchanged = method(path, HTTP_IF_NONE_MATCH=etag)
                     assert (unchanged.status_code, "X-Reference" in unchanged.headers) == (304, False)
-    assert stored == {"/static/css/site.css", "/openapi.json", avatar}
+    assert stored == {"/static/css/site.css", "/openapi.json", "/docs", avatar}

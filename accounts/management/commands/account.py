@@ -16,17 +16,20 @@ from django.db import DataError, IntegrityError, transaction
 
 from accounts import audit_trail, groups
 from accounts.administrators import LastAdministrator
+from accounts.factors import unlocking
 from accounts.factors.adapter import remove_all
+from accounts.management import account_reports, rights
 from accounts.models import User, normalise_email
 from accounts.sessions.credential_changes import set_active, set_password
 from accounts.sign_in import who_may_sign_up
 from accounts.sign_in.verification import mark_verified
+from config.infrastructure import json_lists
 from config.infrastructure.command_errors import command_error
 from config.infrastructure.validators import refuse_control_characters
 
 
 class Command(BaseCommand):
-    help = "Create, change, activate or deactivate a person's account, or set its password."
+    help = "Find, create and change people's accounts."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
@@ -48,8 +51,16 @@ class Command(BaseCommand):
         )
         activate = actions.add_parser("activate", help="let a deactivated account in again")
         deactivate = actions.add_parser("deactivate", help="keep an account out and sign it out everywhere")
-        for action in (create, invite, new_password, factors, change, activate, deactivate):
+        listed = actions.add_parser("list", help="the accounts, by address")
+        account_reports.add_list_arguments(listed)
+        show = actions.add_parser("show", help="one account: state, rights, groups, second factors")
+        unlock = actions.add_parser("unlock", help="forget failed sign-ins and wrong codes, so that the person can try")
+        make = actions.add_parser("make-administrator", help="give every right, or those of --permission and no others")
+        make.add_argument("--permission", action="append", default=[], metavar="APP.CODENAME", help="may be repeated")
+        one_person = (create, invite, new_password, factors, change, activate, deactivate, show, unlock, make)
+        for action in one_person:
             action.add_argument("email", metavar="EMAIL")
+        for action in (listed, *one_person):
             action.add_argument("--json", action="store_true", dest="as_json", help="answer in JSON")
         for action in (create, new_password):
             action.add_argument("--password-stdin", action="store_true", help="read the password from standard input")
@@ -57,6 +68,9 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         if options["action"] == "invite":
             self.stdout.write(_invitation(options))
+            return
+        if options["action"] in ("list", "show"):
+            getattr(self, "_" + options["action"])(options)
             return
         method = getattr(self, "_" + options["action"].replace("-", "_"))
         with transaction.atomic(), audit_trail.by_command():
@@ -68,6 +82,22 @@ class Command(BaseCommand):
             self.stdout.write(json.dumps(described, ensure_ascii=False))
         else:
             self.stdout.write(sentence)
+
+    def _list(self, options: dict[str, Any]) -> None:
+        found = account_reports.Listing(options)
+        if options["as_json"]:
+            for piece in json_lists.pieces(found):
+                self.stdout.write(piece, ending="")
+        else:
+            for each in found:
+                self.stdout.write(account_reports.line(each))
+        if found.has_more:
+            self.stderr.write(f"There are more than {found.limit}. Raise --limit, or use --search.")
+
+    def _show(self, options: dict[str, Any]) -> None:
+        found = account_reports.described(_person(options))
+        text = json.dumps(found, ensure_ascii=False) if options["as_json"] else account_reports.lines(found)
+        self.stdout.write(text)
 
     def _create(self, options: dict[str, Any]) -> tuple[User, str]:
         user = User(email=normalise_email(options["email"]), nickname=options["nickname"].strip())
@@ -100,12 +130,26 @@ class Command(BaseCommand):
         if options["groups"] is None:
             raise CommandError("Nothing to change was given. See `account set --help`.")
         try:
-            chosen = groups.named(options["groups"])
+            chosen, made = groups.named(options["groups"])
         except ValidationError as error:
-            raise command_error(error) from error
+            raise command_error(error, {groups.FIELD: "--group"}) from error
+        for name in made:
+            self.stderr.write(f"The group {name} did not exist and was made.")
         with audit_trail.changes("account_changed", audit_trail.of_person(user), lambda: _groups_of(user)):
             user.groups.set(chosen)
         return user, f"{user.email} is in {', '.join(group.name for group in chosen) or 'no group'} now."
+
+    def _unlock(self, options: dict[str, Any]) -> tuple[User, str]:
+        user = _person(options)
+        unlocking.unlock(user)
+        return user, f"{user.email} can try to sign in again at once."
+
+    def _make_administrator(self, options: dict[str, Any]) -> tuple[User, str]:
+        user = _person(options)
+        sentence = rights.make_administrator(user, options["permission"])
+        if not user.is_active:
+            self.stderr.write("The account is deactivated: nobody can sign in with it until `account activate`.")
+        return user, sentence
 
     def _activate(self, options: dict[str, Any]) -> tuple[User, str]:
         user = _person(options)
@@ -117,7 +161,7 @@ class Command(BaseCommand):
         try:
             set_active(user, False)
         except LastAdministrator as error:
-            sentence = "Nobody could administer the service then. Make another administrator first: createsuperuser."
+            sentence = "Nobody could administer the service then. Make another administrator first: make-administrator."
             raise CommandError(sentence) from error
         return user, f"{user.email} can't sign in any more and is signed out everywhere."
 

@@ -7,17 +7,23 @@ from argparse import ArgumentParser
 from contextlib import suppress
 from typing import Any
 
-from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError
-from django.db import transaction
 
-from accounts import audit_trail, groups
-from config.infrastructure import events
-from config.infrastructure.command_errors import command_error
-from config.infrastructure.events import Event
-from oauth_bridge.management import activity_listing, secret_commands
+from accounts import audit_trail
+from config.infrastructure import json_lists
+from config.infrastructure.command_errors import shown
+from oauth_bridge.applications import compliance
+from oauth_bridge.management import (
+    activity_listing,
+    check_report,
+    configuration_changes,
+    configuration_file,
+    registration_commands,
+    registration_fields,
+    secret_commands,
+)
 from oauth_bridge.models import Application
-from oauth_bridge.storage import activity_reading, applications, look_alikes, secret_states
+from oauth_bridge.storage import activity_reading, applications, secret_states
 from oauth_bridge.storage.activity_reading import described
 
 AUDITED = 1000
@@ -29,20 +35,20 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
         create = actions.add_parser("create", help="register an application and print its secret, once")
-        create.add_argument("name")
-        create.add_argument("--redirect-uri", action="append", required=True, dest="redirect_uris", metavar="URI")
-        create.add_argument("--homepage", default="", metavar="URL")
-        create.add_argument("--trusted", action="store_true", help="people are not asked (no consent page)")
-        _add_group(create)
+        registration_commands.add_create_arguments(create)
         activity = actions.add_parser("activity", help="the steps of sign-ins, the newest first, and what to change")
         activity_listing.add_arguments(activity)
-        every = [create, activity, actions.add_parser("list", help="all applications")]
         audit = actions.add_parser("audit", help="who changed it, when, and how; the newest first")
         audit.add_argument("client_id", help="that of a deleted application, too")
-        every.append(audit)
+        apply = actions.add_parser("apply", help="store what differs in a file; applications not in it are left alone")
+        apply.add_argument("file", metavar="FILE", help="as `export` prints it; - for standard input")
+        apply.add_argument("--dry-run", action="store_true", help="print what differs, and store nothing")
+        every = [create, activity, audit, apply, actions.add_parser("list", help="all applications")]
+        every.append(actions.add_parser("export", help="all applications as JSON, without secrets and logos"))
         for action, text in {
             "show": "one application",
             "set": "change what is given; the rest stays",
+            "check": "what would make a sign-in fail, and what is risky; ends with 1 if something would fail",
             "secrets": "its secrets, the newest first: number, name, maker, last use, end",
             "rotate-secret": "make a new secret and print it, once; the old one keeps working for a while",
             "revoke-secret": "end one secret at once",
@@ -54,15 +60,9 @@ class Command(BaseCommand):
             one.add_argument("client_id")
             every.append(one)
             if action == "set":
-                _add_group(one)
-            if action == "revoke-secret":
-                one.add_argument("number", type=int, help="its number, as `application secrets` lists it")
-                one.add_argument("--leaked", action="store_true", help="end every token that was made with it, too")
-            if action == "rotate-secret":
-                one.add_argument("--name", default="", help="a note, such as where it is used")
-                ends = one.add_mutually_exclusive_group()
-                ends.add_argument("--overlap", default="24h", help="how long the old one works: 30m, 24h, 7d (24h)")
-                ends.add_argument("--now", action="store_true", help="end all older secrets at once, after a leak")
+                registration_commands.add_set_arguments(one)
+            if action in ("revoke-secret", "rotate-secret"):
+                secret_commands.add_arguments(one, action)
         for action_parser in every:
             action_parser.add_argument("--json", action="store_true", dest="as_json", help="print JSON")
 
@@ -70,13 +70,23 @@ class Command(BaseCommand):
         if action == "activity":
             self._list_activity(as_json, options)
             return
+        if action == "export":
+            for piece in json_lists.pieces(configuration_file.exported()):
+                self.stdout.write(piece, ending="")
+            return
+        if action == "check":
+            self._check(_found(options["client_id"]), as_json)
+            return
         with audit_trail.by_command():
+            if action == "apply":
+                self._apply(as_json, options)
+                return
             result = self._result(action, options)
         self.stdout.write(json.dumps(result, ensure_ascii=False) if as_json else _plain(result))
 
     def _result(self, action: str, options: dict[str, Any]) -> Any:
         if action == "create":
-            return self._create(options)
+            return registration_commands.create(options, self.stderr)
         if action == "list":
             return [_described(application) for application in Application.objects.prefetch_related("groups")]
         if action == "audit":
@@ -99,21 +109,23 @@ class Command(BaseCommand):
         else:
             self.stdout.write("\n".join(activity_listing.line(entry) for entry in found) or "Nothing is recorded.")
 
-    @transaction.atomic
-    def _create(self, options: dict[str, Any]) -> dict[str, Any]:
-        try:
-            application, secret = applications.register(
-                name=options["name"],
-                redirect_uris=options["redirect_uris"],
-                homepage=options["homepage"],
-                is_trusted=options["trusted"],
-                groups=groups.named(options["groups"] or [""]),
-            )
-        except ValidationError as problems:
-            raise command_error(problems) from None
-        for other in look_alikes.find(application.name, application.pk):
-            self.stderr.write(f"People could take “{other.name}” ({other.client_id}) for this application.")
-        return secret_commands.with_secret(application, secret)
+    def _apply(self, as_json: bool, options: dict[str, Any]) -> None:
+        is_dry_run = options["dry_run"]
+        changes = configuration_changes.apply(options["file"], is_dry_run=is_dry_run, warnings=self.stderr)
+        if as_json:
+            text = json.dumps([configuration_changes.described(each) for each in changes], ensure_ascii=False)
+        else:
+            text = configuration_changes.text_of(changes, is_dry_run=is_dry_run)
+        self.stdout.write(text)
+
+    def _check(self, application: Application, as_json: bool) -> None:
+        found = compliance.of_application(application)
+        if as_json:
+            self.stdout.write(json.dumps(check_report.described(application, found), ensure_ascii=False))
+        else:
+            self.stdout.write(check_report.text_of(found))
+        if any(each.would_fail for each in found):
+            raise CommandError(f"A sign-in to {shown(application.name)} would fail.")
 
     def _act(self, action: str, options: dict[str, Any]) -> Any:
         client_id = options["client_id"]
@@ -125,7 +137,7 @@ class Command(BaseCommand):
         if action == "secrets":
             return [secret_commands.described(state) for state in secret_states.states(application)]
         if action == "set":
-            _set(application, options)
+            registration_commands.change(application, options, self.stderr)
         if action in ("enable", "disable"):
             applications.set_enabled(application, action == "enable")
         described = _described(application)
@@ -153,44 +165,8 @@ def _audited(client_id: str) -> list[dict[str, Any]]:
     return [audit_trail.described(entry) for entry in entries]
 
 
-def _add_group(parser: ArgumentParser) -> None:
-    parser.add_argument(
-        "--group",
-        action="append",
-        dest="groups",
-        metavar="NAME",
-        help="only people in this group may use it; may be repeated, and replaces all; '' leaves none: everybody may",
-    )
-
-
-@transaction.atomic
-def _set(application: Application, options: dict[str, Any]) -> None:
-    """Change the fields that were given. Raises CommandError: none was given, or a value can't be stored."""
-    changed = []
-    try:
-        if options["groups"] is not None:
-            applications.set_groups(application, groups.named(options["groups"]))
-            changed.append("groups")
-    except ValidationError as problem:
-        raise command_error(problem) from None
-    if not changed:
-        raise CommandError("Nothing to change was given. See `application set --help`.")
-    events.write(Event.APPLICATION_CHANGED, client_id=application.client_id, fields=" ".join(changed))
-
-
 def _described(application: Application) -> dict[str, Any]:
-    return {
-        "client_id": application.client_id,
-        "name": application.name,
-        "homepage": application.homepage,
-        "redirect_uris": application.callback_addresses,
-        "client_type": application.client_type,
-        "trusted": application.is_trusted,
-        "enabled": application.is_enabled,
-        "restricted": application.is_restricted,
-        "groups": sorted(group.name for group in application.groups.all()),
-        "created": application.created.isoformat(),
-    }
+    return {**registration_fields.registered(application), "created": application.created.isoformat()}
 
 
 def _plain(result: Any) -> str:
@@ -200,7 +176,7 @@ def _plain(result: Any) -> str:
         return "\n".join(secret_commands.line(one) for one in result)
     if isinstance(result, list):
         return "\n".join(
-            f"{one['client_id']}  {one['name']}{'' if one['enabled'] else '  (disabled)'}" for one in result
+            f"{one['client_id']}  {shown(one['name'])}{'' if one['enabled'] else '  (disabled)'}" for one in result
         )
     lines = []
     for name, value in result.items():
@@ -209,8 +185,13 @@ def _plain(result: Any) -> str:
                 f"{'secret ' + str(secret['id']) + ':':15} {secret_commands.ends_and_use(secret)}" for secret in value
             ]
         else:
-            lines.append(f"{name + ':':15} {', '.join(value) if isinstance(value, list) else value}")
+            lines.append(f"{name + ':':15} {_word(value)}")
     return "\n".join(lines)
+
+
+def _word(value: Any) -> str:
+    text = ", ".join(value) if isinstance(value, list) else "none" if value is None else str(value)
+    return shown(text)
 
 
 def _audit_line(entry: dict[str, Any]) -> str:

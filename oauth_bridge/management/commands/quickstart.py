@@ -49,6 +49,7 @@ WELCOME = """
                   {administrator}
   Application     {application.name}, client_id {application.client_id}
                   client_secret {secret}
+  Documentation   {service_url}/docs
   Log             {log}
   E-mails         {emails}
 

@@ -8,7 +8,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('accounts', '0009_audit_trail'),
+        ('accounts', '0010_unlocks'),
     ]
 
     operations = [

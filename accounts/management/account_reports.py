@@ -1,0 +1,110 @@
+"""`manage.py account list` and `show`: what they print. Contract, operator's interface."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any
+from uuid import UUID
+
+from django.core.exceptions import ValidationError
+from django.core.management.base import CommandError
+from django.db.models import Q
+from django.utils import timezone
+
+from accounts.factors import adapter as factors
+from accounts.models import User
+from config.infrastructure.command_errors import command_error, shown
+from config.infrastructure.validators import refuse_control_characters
+
+LISTED = 100
+_BATCH = 1_000
+
+
+def add_list_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("--search", default="", metavar="TEXT", help="in the address or nickname, or a user ID")
+    parser.add_argument("--limit", type=int, default=LISTED, metavar="N", help=f"{LISTED} unless given")
+
+
+class Listing:
+    """The accounts by address, as many as `--limit` says. They are read while they are printed."""
+
+    def __init__(self, options: dict[str, Any]) -> None:
+        """Raises CommandError: an option is malformed; the sentence names it."""
+        self.limit, search = options["limit"], options["search"].strip()
+        if not 1 <= self.limit < 2**31:
+            raise CommandError("--limit: a number of 1 or more is needed.")
+        try:
+            refuse_control_characters(search)
+        except ValidationError as problem:
+            raise command_error(ValidationError({"--search": problem.messages})) from None
+        self.has_more = False
+        self._people = User.objects.order_by("email")
+        if search:
+            self._people = self._people.filter(_matches(search))
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        people = self._people[: self.limit + 1].iterator(chunk_size=_BATCH)
+        yield from (brief(person) for person in islice(people, self.limit))
+        self.has_more = next(people, None) is not None
+
+
+def _matches(search: str) -> Q:
+    found = Q(email__icontains=search) | Q(nickname__icontains=search)
+    try:
+        return found | Q(pk=UUID(search))
+    except ValueError:
+        return found
+
+
+def brief(person: User) -> dict[str, Any]:
+    return {
+        "sub": str(person.pk),
+        "email": person.email,
+        "nickname": person.nickname,
+        "active": person.is_active,
+        "confirmed": person.email_verified_at is not None,
+        "administrator": person.is_staff,
+        "superuser": person.is_superuser,
+    }
+
+
+def described(person: User) -> dict[str, Any]:
+    """As `brief`, with all else that the operator may want to know. No secret and no session."""
+    return {
+        **brief(person),
+        "permissions": sorted(
+            f"{label}.{codename}"
+            for label, codename in person.user_permissions.values_list("content_type__app_label", "codename")
+        ),
+        "groups": sorted(person.groups.values_list("name", flat=True)),
+        "created": person.created_at.isoformat(),
+        "last_sign_in": person.last_login and person.last_login.isoformat(),
+        "second_factors": sorted(factors.types_of(person)),
+        "browsers": person.sessions.filter(expire_date__gt=timezone.now()).count(),
+    }
+
+
+def line(each: dict[str, Any]) -> str:
+    """One of `brief`, for a terminal."""
+    notes = [] if each["active"] else ["deactivated"]
+    if not each["confirmed"]:
+        notes.append("not confirmed")
+    if each["administrator"]:
+        notes.append("superuser" if each["superuser"] else "administrator")
+    parts = [each["sub"], each["email"], each["nickname"], f"({', '.join(notes)})" if notes else ""]
+    return shown("  ".join(part for part in parts if part))
+
+
+def lines(each: dict[str, Any]) -> str:
+    """One of `described`, for a terminal."""
+    return "\n".join(f"{name + ':':15} {shown(_word(value))}" for name, value in each.items())
+
+
+def _word(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list):
+        return ", ".join(value) or "none"
+    return str(value or "none")

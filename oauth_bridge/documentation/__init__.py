@@ -1,0 +1,1 @@
+"""The documents for developers of applications: files of docs/ and a reference, served as pages below /docs."""

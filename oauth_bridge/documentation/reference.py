@@ -1,0 +1,103 @@
+"""The reference and the tables of errors, as Markdown, from the OpenAPI document and the faults."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+from config.infrastructure.errors import Fault
+from oauth_bridge.openapi import document, parts
+from oauth_bridge.openapi.parts import Json
+
+INTRODUCTION = """\
+# Reference
+
+This page is made from `{BASE_URL}/openapi.json`, which tools can read.
+
+"""
+# Where an error is answered, and which.
+PLACES = (
+    ("On a page, before the person comes back", "authorize", document.AUTHORIZE),
+    ("At your callback address", "callback", document.CALLBACK),
+    ("From `/oauth/token`", "token", document.TOKEN),
+    ("From `/oauth/userinfo`", "userinfo", document.USERINFO),
+    ("From any of them", "token", document.ANYWHERE),
+)
+
+
+def reference() -> str:
+    """The operations: parameters, answers, examples."""
+    described = document.document()
+    sections = [
+        _operation(described, path, method)
+        for path, operations in described["paths"].items()
+        for method in operations
+        if method != "servers" and operations[method]["operationId"] != "answerConsent"
+    ]
+    return f"{INTRODUCTION}{described['info']['description']}\n{chr(10).join(sections)}"
+
+
+def errors() -> str:
+    """A table for each place where errors are answered."""
+    return "\n".join(_faults(heading, operation, faults) for heading, operation, faults in PLACES)
+
+
+def _faults(heading: str, operation: str, faults: tuple[Fault, ...]) -> str:
+    common = () if faults == document.ANYWHERE else document.ANYWHERE
+    lines = [f"### {heading}", "", "| status | `error` | when | what to do |", "|---|---|---|---|"]
+    for fault in faults:
+        if fault not in common:
+            problem, fix = parts.example_sentences(fault, operation)
+            lines.append(f"| {fault.status} | `{fault.error}` | {problem} | {fix} |")
+    return "\n".join([*lines, ""])
+
+
+def _operation(described: Json, path: str, method: str) -> str:
+    operations = described["paths"][path]
+    operation = operations[method]
+    server = operations.get("servers", described["servers"])[0]["url"]
+    lines = [
+        f"## `{method.upper()} {path}`",
+        "",
+        operation["summary"],
+        operation.get("description", ""),
+        "",
+        f"At `{server}{path}`.",
+        "",
+        *_parameters(operation),
+        "",
+    ]
+    for status, response in sorted(operation["responses"].items()):
+        lines += [f"**{status}**: {response['description']}", "", *_examples(described, response), ""]
+    return "\n".join(lines)
+
+
+def _parameters(operation: Json) -> Iterator[str]:
+    rows = [
+        (each["name"], each["required"], each["description"], each["schema"])
+        for each in operation.get("parameters", ())
+    ]
+    if body := operation.get("requestBody"):
+        schema = body["content"]["application/x-www-form-urlencoded"]["schema"]
+        rows += [
+            (name, name in schema["required"], each.get("description", ""), each)
+            for name, each in schema["properties"].items()
+        ]
+    if not rows:
+        yield "No parameters. Send the access token in the header `Authorization`: `Bearer`, a space, the token."
+        return
+    yield from ("| parameter | required | meaning |", "|---|---|---|")
+    for name, is_required, description, schema in rows:
+        constant = f"Always `{schema['const']}`. " if "const" in schema else ""
+        yield f"| `{name}` | {'yes' if is_required else 'no'} | {constant}{description} |"
+
+
+def _examples(described: Json, response: Json) -> Iterator[str]:
+    """The JSON of a success, or a table of the errors."""
+    content = response.get("content", {}).get("application/json", {})
+    if "example" in content:
+        yield from ("```json", json.dumps(content["example"], indent=2), "```")
+    elif "examples" in content:
+        yield from ("| `error` | `error_description` |", "|---|---|")
+        for example in content["examples"].values():
+            yield f"| `{example['value']['error']}` | {example['value']['error_description']} |"

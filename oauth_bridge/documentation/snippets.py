@@ -1,0 +1,52 @@
+"""The named blocks of code in the documents, and the values that are filled in.
+
+A block's name follows its language: ```python client. Blocks of one name belong together.
+"""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import quote
+
+from django.conf import settings
+
+from oauth_bridge.models import Application
+
+NAMED_BLOCK = re.compile(r"^```\w+ ([\w-]+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+# The callback address in the guide, which needs no other value to be tried.
+EXAMPLE_CALLBACK = "http://127.0.0.1:8765/callback"
+
+
+def source(name: str) -> str:
+    """The Markdown of the document, as it is in the repository."""
+    return (settings.BASE_DIR / "docs" / f"{name}.md").read_text(encoding="utf-8")
+
+
+def blocks(name: str, language: str = "") -> dict[str, str]:
+    """The code by its name: of the document, and if `language` is given, in that language only."""
+    found: dict[str, str] = {}
+    for match in NAMED_BLOCK.finditer(source(name)):
+        if match[0].startswith(f"```{language}"):
+            found[match[1]] = f"{found[match[1]]}\n{match[2]}" if match[1] in found else match[2]
+    return found
+
+
+def fill(text: str, **values: str) -> str:
+    """The text with the addresses and the name of this service, and with `values`, in place of {NAMES}."""
+    filled = {
+        "AUTH_URL": settings.AUTH_URL,
+        "BASE_URL": settings.BASE_URL,
+        "SERVICE_NAME": settings.SERVICE_NAME or "Sign-in service",
+        **values,
+    }
+    return re.sub(r"\{([A-Z_]+)\}", lambda name: filled.get(name[1], name[0]), text)
+
+
+def fill_for(text: str, application: Application) -> str:
+    """The code with the values of the application, but its secret. Lines about the secret go if it has none."""
+    callback = (application.callback_addresses or [EXAMPLE_CALLBACK])[0]
+    if application.is_public:
+        text = "".join(line for line in text.splitlines(keepends=True) if "CLIENT_SECRET" not in line)
+    text = text.replace(EXAMPLE_CALLBACK, callback)
+    text = text.replace(quote(EXAMPLE_CALLBACK, safe=""), quote(callback, safe=""))
+    return fill(text, CLIENT_ID=str(application.client_id), REDIRECT_URI=callback).strip()

@@ -1,0 +1,92 @@
+"""What is registered of an application, as commands name it: members of JSON, and options. Contract.
+
+A field that an administrator can change is one line of FIELDS: `show`, `list`, `export` and `apply` then have it, and
+with an option also `set`. A logo is a picture, so it is not one of them; secrets never leave the service.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from django.core.exceptions import ValidationError
+
+from accounts import groups
+from oauth_bridge.models import Application
+from oauth_bridge.redirect_uri_registration import split_lines
+
+
+class Field(NamedTuple):
+    """A field: its name in JSON, the column, and the type of its value in JSON. Without an option `set` has it not."""
+
+    name: str
+    column: str
+    type: type
+    option: str = ""
+    metavar: str = ""
+    help: str = ""
+
+
+FIELDS = (
+    Field("name", "name", str, "--name", "NAME", "what people see"),
+    Field("operator", "operator", str, "--operator", "NAME", "who runs it; '' leaves none"),
+    Field("homepage", "homepage", str, "--homepage", "URL", "'' leaves none"),
+    Field("policy_uri", "policy_uri", str, "--policy-uri", "URL", "the privacy policy; '' leaves none"),
+    Field("tos_uri", "tos_uri", str, "--tos-uri", "URL", "the terms; '' leaves none"),
+    Field(
+        "redirect_uris", "redirect_uris", list, "--redirect-uri", "URI", "a callback address; repeated, replaces all"
+    ),
+    Field(
+        "initiate_login_uri",
+        "initiate_login_uri",
+        str,
+        "--initiate-login-uri",
+        "URL",
+        "where a new sign-in starts; '' leaves none",
+    ),
+    Field("client_type", "client_type", str),
+    Field("trusted", "is_trusted", bool, "--trusted", "", "people are not asked (no consent page)"),
+    Field("enabled", "is_enabled", bool),
+    Field("restricted", "is_restricted", bool),
+    Field(
+        "groups",
+        "groups",
+        list,
+        "--group",
+        "NAME",
+        "only people in this group may use it; may be repeated, and replaces all; '' leaves none: everybody may",
+    ),
+)
+BY_NAME = {field.name: field for field in FIELDS}
+NAMES = {field.column: field.name for field in FIELDS} | {groups.FIELD: "groups"}
+OPTIONS = {field.column: field.option for field in FIELDS} | {groups.FIELD: "--group"}
+
+
+def registered(application: Application) -> dict[str, Any]:
+    """The values by name, as JSON has them. Reads the groups."""
+    return {"client_id": application.client_id, **{field.name: _value(application, field) for field in FIELDS}}
+
+
+def _value(application: Application, field: Field) -> Any:
+    if field.name == "groups":
+        return sorted(group.name for group in application.groups.all())
+    if field.name == "redirect_uris":
+        return application.callback_addresses
+    return getattr(application, field.column)
+
+
+def columns(values: Mapping[str, Any]) -> dict[str, str | bool]:
+    """Values of the right type by name, as the model's columns hold them. Groups are no column.
+
+    Raises ValidationError: a callback address is empty or has a line break.
+    """
+    found = {BY_NAME[name].column: _stored(value) for name, value in values.items() if name != "groups"}
+    if any(len(split_lines(uri)) != 1 for uri in values.get("redirect_uris", ["-"])):
+        raise ValidationError({"redirect_uris": "Give at least one address; none is empty or has a line break."})
+    return found
+
+
+def _stored(value: Any) -> str | bool:
+    if isinstance(value, list):
+        return "\n".join(each.strip() for each in value)
+    return value.strip() if isinstance(value, str) else bool(value)

@@ -1,0 +1,235 @@
+"""The code in docs/guide.md and docs/connect.md signs somebody in, as it stands there."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import threading
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+import requests
+from oauthlib.oauth2 import AccessDeniedError
+from social_core.storage import BaseStorage, NonceMixin
+from social_core.strategy import BaseStrategy
+
+from oauth_bridge.documentation import snippets
+from tests.driver import OAuthDriver
+from tests.factories import PASSWORD, ApplicationFactory, Registered
+from tests.server import Server
+
+SHELL_SECONDS = 30
+
+
+@pytest.fixture(autouse=True)
+def _served_there(settings: Any, provider: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The addresses in the code are those of the provider, whose http each library allows by its own setting."""
+    settings.AUTH_URL, settings.BASE_URL = provider.auth_url, provider.base_url
+    monkeypatch.setenv("OAUTHLIB_INSECURE_TRANSPORT", "1")
+    monkeypatch.setenv("AUTHLIB_INSECURE_TRANSPORT", "1")
+
+
+def connected(name: str, application: Registered) -> dict[str, Any]:
+    """What the Python code of connect.md defines."""
+    code = snippets.fill(
+        snippets.blocks("connect", "python")[name],
+        CLIENT_ID=application.client_id,
+        CLIENT_SECRET=application.client_secret,
+        REDIRECT_URI=application.redirect_uri,
+    )
+    return run(code)
+
+
+def run(code: str) -> dict[str, Any]:
+    defined: dict[str, Any] = {"__name__": "snippet"}
+    exec(compile(code, "snippet", "exec"), defined)
+    return defined
+
+
+def expected(alice: Any, profile: dict[str, Any]) -> dict[str, Any]:
+    return {"sub": str(alice.pk), "nickname": alice.nickname, "email": alice.email, "avatar": profile["avatar"]}
+
+
+# The guide -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("client_type", ["confidential", "public"])
+def test_the_python_client_of_the_guide(
+    driver: OAuthDriver, alice: Any, monkeypatch: pytest.MonkeyPatch, client_type: str
+) -> None:
+    application = ApplicationFactory(client_type=client_type)
+    monkeypatch.setenv("CLIENT_SECRET", application.secret)
+    client = run(snippets.fill_for(snippets.blocks("guide", "python")["client"], application.row))
+    url, kept = client["sign_in_url"]()
+    callback = driver.authorize(url, alice.email, PASSWORD)
+    profile = client["profile_of"](callback.url, kept)
+    assert profile == expected(alice, profile)
+    with pytest.raises(ValueError, match="The code was used"):
+        client["profile_of"](callback.url, kept)
+    with pytest.raises(ValueError, match="not of the sign-in that this session started"):
+        client["profile_of"](callback.url, {**kept, "state": "x"})
+    url, kept = client["sign_in_url"]()
+    refused = driver.authorize(url, alice.email, PASSWORD, "refuse")
+    with pytest.raises(ValueError, match="The person refused the authorization"):
+        client["profile_of"](refused.url, kept)
+
+
+def test_the_python_client_of_the_guide_runs_as_a_program(
+    driver: OAuthDriver, alice: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the lines that serve its callback, on a port of its own."""
+    application = ApplicationFactory(redirect_uris=snippets.EXAMPLE_CALLBACK)
+    monkeypatch.setenv("CLIENT_SECRET", application.secret)
+    blocks = snippets.blocks("guide", "python")
+    code = snippets.fill_for(f"{blocks['client']}\n{blocks['try']}", application.row).replace(
+        'http.server.HTTPServer(("127.0.0.1", 8765), Callback).serve_forever()',
+        'server = http.server.HTTPServer(("127.0.0.1", 0), Callback)',
+    )
+    defined: dict[str, Any] = {"__name__": "__main__"}
+    exec(compile(code, "snippet", "exec"), defined)
+    callback = driver.authorize(defined["url"], alice.email, PASSWORD)
+    assert callback.address == snippets.EXAMPLE_CALLBACK
+    threading.Thread(target=defined["server"].handle_request, daemon=True).start()
+    address = f"http://127.0.0.1:{defined['server'].server_port}/callback?{urlsplit(callback.url).query}"
+    assert requests.get(address, timeout=SHELL_SECONDS).json()["sub"] == str(alice.pk)
+    threading.Thread(target=defined["server"].handle_request, daemon=True).start()
+    assert requests.get(address, timeout=SHELL_SECONDS).text.startswith("The code was used")
+
+
+@pytest.mark.parametrize("client_type", ["confidential", "public"])
+def test_the_shell_commands_of_the_guide(driver: OAuthDriver, alice: Any, client_type: str) -> None:
+    missing = [program for program in ("curl", "openssl", "bash") if not shutil.which(program)]
+    if missing:
+        pytest.skip(f"needs {', '.join(missing)}")
+    application = ApplicationFactory(client_type=client_type)
+    code = snippets.fill_for(snippets.blocks("guide", "sh")["curl"], application.row)
+    # The two lines that a reader fills in are read from the standard input instead.
+    code = code.replace("{CLIENT_SECRET}", application.secret).replace("CODE={CODE}", "read -r CODE")
+    code = code.replace("ACCESS_TOKEN={ACCESS_TOKEN}", "echo; read -r ACCESS_TOKEN")
+    shell = subprocess.Popen(
+        ["bash", "-eu"], text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    )
+    assert shell.stdin
+    assert shell.stdout
+    shell.stdin.write("{\n" + code + "\n}\n")  # bash reads all of it before it runs
+    shell.stdin.flush()
+    callback = driver.authorize(shell.stdout.readline().strip(), alice.email, PASSWORD)
+    shell.stdin.write(f"{callback.parameters['code']}\n")
+    shell.stdin.flush()
+    token = json.loads(shell.stdout.readline())
+    assert (token["token_type"], token["expires_in"]) == ("Bearer", 3600)
+    output, _ = shell.communicate(f"{token['access_token']}\n", timeout=SHELL_SECONDS)
+    profile = json.loads(output)
+    assert profile == expected(alice, profile)
+
+
+# Libraries -----------------------------------------------------------------------------------------------------------
+
+
+def test_authlib(driver: OAuthDriver, application: Registered, alice: Any) -> None:
+    browser = connected("authlib", application)["app"].test_client()
+    away = browser.get("/sign-in", base_url="https://client.example")
+    callback = driver.authorize(away.location, alice.email, PASSWORD)
+    profile = browser.get(callback.url).json
+    assert profile == expected(alice, profile)
+
+
+def test_requests_oauthlib(driver: OAuthDriver, application: Registered, alice: Any) -> None:
+    client = connected("requests-oauthlib", application)
+    url, kept = client["sign_in_url"]()
+    profile = client["profile_of"](driver.authorize(url, alice.email, PASSWORD).url, kept)
+    assert profile == expected(alice, profile)
+    url, kept = client["sign_in_url"]()
+    with pytest.raises(AccessDeniedError):
+        client["profile_of"](driver.authorize(url, alice.email, PASSWORD, "refuse").url, kept)
+
+
+def test_flask_dance(driver: OAuthDriver, alice: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    application = ApplicationFactory(redirect_uris="https://client.example/login/service/authorized")
+    browser = connected("flask-dance", application)["app"].test_client()
+    away = browser.get("/login/service", base_url="https://client.example")
+    callback = driver.authorize(away.location, alice.email, PASSWORD)
+    assert browser.get(callback.url).status_code == 302
+    assert f"signed in: {alice.pk}" in capsys.readouterr().out
+
+
+class Nonces(NonceMixin):
+    """Each state may be used once."""
+
+    fresh: set[str] = set()
+
+    @classmethod
+    def use(cls, server_url: str, timestamp: int, salt: str) -> bool:
+        cls.fresh.add(salt)
+        return True
+
+    @classmethod
+    def consume(cls, server_url: str, timestamp: int, salt: str) -> bool:
+        return salt in cls.fresh and not cls.fresh.remove(salt)
+
+
+class Storage(BaseStorage):
+    nonce = Nonces
+
+
+class Strategy(BaseStrategy):
+    """The web framework, as Python Social Auth wants to know it."""
+
+    def __init__(self, application: Registered) -> None:
+        super().__init__(Storage)
+        self.settings = {
+            "SOCIAL_AUTH_SERVICE_KEY": application.client_id,
+            "SOCIAL_AUTH_SERVICE_SECRET": application.client_secret,
+        }
+        self.session: dict[str, Any] = {}
+        self.query: dict[str, str] = {}
+
+    def get_setting(self, name: str) -> Any:
+        return self.settings[name]
+
+    def request_data(self, merge: bool = True) -> dict[str, str]:
+        return self.query
+
+    def build_absolute_uri(self, path: str | None = None) -> str:
+        return str(path)
+
+    def session_get(self, name: str, default: Any = None) -> Any:
+        return self.session.get(name, default)
+
+    def session_set(self, name: str, value: Any) -> None:
+        self.session[name] = value
+
+    def session_pop(self, name: str) -> Any:
+        return self.session.pop(name, None)
+
+    def authenticate(self, backend: Any, *args: Any, **kwargs: Any) -> Any:
+        return kwargs["response"]
+
+
+def test_social_auth(driver: OAuthDriver, application: Registered, alice: Any) -> None:
+    strategy = Strategy(application)
+    backend = connected("social-auth", application)["Service"](strategy, application.redirect_uri)
+    callback = driver.authorize(backend.auth_url(), alice.email, PASSWORD)
+    strategy.query = backend.data = callback.parameters
+    response = backend.auth_complete()
+    assert backend.get_user_id(backend.get_user_details(response), response) == str(alice.pk)
+    assert backend.get_user_details(response)["email"] == alice.email
+
+
+# What is said of them ------------------------------------------------------------------------------------------------
+
+
+def test_a_section_says_whether_tests_run_it() -> None:
+    text = snippets.source("connect")
+    sections = re.split(r"^### ", text, flags=re.MULTILINE)[1:]
+    run_here = {re.search(r"```\w+ ([\w-]+)", each)[1] for each in sections if "tests run it" in each}  # type: ignore[index]
+    tests = "".join((snippets.settings.BASE_DIR / "tests" / "clients" / name).read_text() for name in TESTS)
+    assert len(sections) == len(snippets.blocks("connect")) == 24
+    assert [name for name in run_here if f'"{name}"' not in tests] == []
+    assert [name for name in snippets.blocks("connect") if name not in run_here and f'"{name}"' in tests] == []
+
+
+TESTS = ("test_snippets.py", "test_node.py")

@@ -1,0 +1,340 @@
+"""Mallory owns an application. She sees and edits that one, and nothing of any other, of people, or of rights."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from django.contrib.auth.models import Group, Permission
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+
+from accounts.models import User
+from oauth_bridge.activity_models import ActivityRecord, Outcome, Step
+from oauth_bridge.activity_titles import title_of
+from oauth_bridge.models import Application
+from oauth_bridge.storage import activity_counts, applications, client_secrets
+from tests.events import HTML, Attempt
+from tests.factories import ApplicationFactory, CodeFactory, ConsentFactory, PersonFactory, Registered
+from tests.pages import html_of, proven, secret_on, text_of, with_session
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("fresh_counters")]
+
+WRONG = "https://www.client.example/callback"
+FORM = {"name": "Renamed", "redirect_uris": "https://mallory.example/callback"}
+PAGES = [
+    "application",
+    "waiting",
+    "sign_in_test",
+    "oauth_bridge_application_change",
+    "oauth_bridge_application_secret",
+]
+ACTS = ["switch-off", "switch-on", "end-access", "trust", "distrust", "owners"]
+
+
+@pytest.fixture
+def mallory() -> User:
+    return PersonFactory(nickname="Mallory", is_staff=True)
+
+
+@pytest.fixture
+def hers(mallory: User) -> Registered:
+    made: Registered = ApplicationFactory(name="Hers")
+    applications.set_owners(made.row, [mallory])
+    return made
+
+
+@pytest.fixture
+def browser(mallory: User) -> Client:
+    return proven(with_session(mallory))
+
+
+@pytest.fixture
+def alice() -> User:
+    return PersonFactory(nickname="Alice Liddell", email="alice@liddell.example")
+
+
+@pytest.fixture
+def other(alice: User) -> Registered:
+    """Another's application, with a secret that ends, a refused link, a sign-in, and a code that nobody exchanged."""
+    return tried(ApplicationFactory(name="Another’s"), alice)
+
+
+def tried(application: Registered, person: User) -> Registered:
+    attempt = Attempt()
+    attempt.application = application
+    attempt.browser.get(attempt.link(redirect_uri=WRONG), **HTML)
+    CodeFactory(application=application, user=person, redeemed_at=timezone.now())
+    CodeFactory(application=application, user=person, issued_at=timezone.now() - timedelta(seconds=700))
+    ConsentFactory(application=application.row, user=person, fingerprint="x")
+    client_secrets.rotate(application.row, timedelta(days=3))
+    activity_counts.flush()
+    return application
+
+
+def page(name: str, application: Registered, *more: str) -> str:
+    return reverse(f"admin:{name}", args=[application.row.pk, *more])
+
+
+def states() -> list[tuple[Any, ...]]:
+    return list(Application.objects.values_list("pk", "is_enabled", "is_trusted", "credentials_version"))
+
+
+def record_of(application: Registered) -> ActivityRecord:
+    return ActivityRecord.objects.filter(client_id=application.row.client_id).latest("id")
+
+
+# Her own --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_she_opens_the_pages_of_her_own(browser: Client, hers: Registered, name: str) -> None:
+    assert browser.get(page(name, hers), follow=True).status_code == 200
+
+
+def test_she_changes_her_own_and_makes_and_ends_its_secrets(browser: Client, hers: Registered) -> None:
+    assert browser.post(page("oauth_bridge_application_change", hers), FORM).status_code == 302
+    hers.row.refresh_from_db()
+    assert (hers.row.name, hers.row.redirect_uris) == ("Renamed", FORM["redirect_uris"])
+    secrets = page("oauth_bridge_application_secret", hers)
+    assert secret_on(browser.get(browser.post(secrets, {"overlap": "24"})["Location"]))
+    browser.post(secrets, {"number": "1", "confirmed": "on", "end": "1"})
+    assert not hers.row.secrets.get(number=1).works
+
+
+def test_she_sees_the_activity_and_the_records_of_her_own(browser: Client, hers: Registered, alice: User) -> None:
+    tried(hers, alice)
+    record = record_of(hers)
+    said = text_of(browser.get("/admin/activity/"))
+    assert "The callback address isn’t registered" in said
+    assert "Would it pass now? No." in text_of(browser.get(reverse("admin:record", args=[record.pk])))
+    assert browser.get("/admin/find/", {"q": record.reference})["Location"].endswith(f"/{record.pk}/")
+    assert browser.get("/admin/find/", {"q": hers.client_id})["Location"] == page("application", hers)
+    assert "1 application turns people away" in text_of(browser.get("/admin/"))
+
+
+def test_she_adds_a_refused_address_to_her_own_and_learns_nothing_of_others(
+    browser: Client, hers: Registered, alice: User
+) -> None:
+    ApplicationFactory(redirect_uris=WRONG)
+    record = record_of(tried(hers, alice))
+    add = reverse("admin:add_address", args=[record.pk])
+    for address in (add, reverse("admin:record", args=[record.pk])):
+        said = text_of(browser.get(address))
+        assert "It can be registered" in said
+        assert "her application has registered it" not in said
+    browser.post(add)
+    hers.row.refresh_from_db()
+    assert WRONG in hers.row.callback_addresses
+
+
+def test_she_loses_it_all_with_the_ownership_and_with_the_administration(
+    browser: Client, hers: Registered, mallory: User
+) -> None:
+    User.objects.filter(pk=mallory.pk).update(is_staff=False)
+    assert browser.get(page("application", hers)).status_code != 200
+    User.objects.filter(pk=mallory.pk).update(is_staff=True)
+    assert browser.get(page("application", hers)).status_code == 200
+    applications.set_owners(hers.row, [])
+    assert browser.get(page("application", hers)).status_code == 403
+
+
+# What belongs to others ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", [*PAGES, "oauth_bridge_application_delete", "oauth_bridge_application_history"])
+def test_another_application_answers_as_one_that_does_not_exist(
+    browser: Client, hers: Registered, other: Registered, name: str
+) -> None:
+    before = Application.objects.filter(pk=other.row.pk).values().get()
+    numbers = list(other.row.secrets.values_list("number", "is_revoked", "expires_at"))
+    for data in (
+        FORM,
+        {"overlap": "24"},
+        {"end": "1", "number": "1", "confirmed": "on"},
+        {"post": "yes", "typed": "Another’s"},
+    ):
+        assert browser.post(page(name, other), data).status_code == 404
+    assert browser.get(page(name, other)).status_code == 404
+    assert browser.get(reverse(f"admin:{name}", args=[999999])).status_code == 404
+    assert Application.objects.filter(pk=other.row.pk).values().get() == before
+    assert list(other.row.secrets.values_list("number", "is_revoked", "expires_at")) == numbers
+
+
+@pytest.mark.parametrize("act", ACTS)
+def test_she_acts_on_no_application_as_a_whole(
+    browser: Client, hers: Registered, other: Registered, mallory: User, act: str
+) -> None:
+    rows = states()
+    for application in (hers, other):
+        address = page("application_act", application, act)
+        assert browser.get(address).status_code in (403, 404)
+        assert browser.post(address, {"owners": [str(mallory.pk)]}).status_code in (403, 404)
+        assert address not in html_of(browser.get(page("application", hers)))
+    assert states() == rows
+    assert not other.row.owners.exists()
+
+
+def test_the_acts_of_another_answer_as_those_of_none(browser: Client, hers: Registered, other: Registered) -> None:
+    for act in ACTS:
+        answers = [
+            browser.post(reverse("admin:application_act", args=[key, act])).status_code
+            for key in (other.row.pk, 999999)
+        ]
+        assert answers[0] == answers[1]
+
+
+def test_the_form_of_her_own_changes_no_right(browser: Client, hers: Registered, mallory: User) -> None:
+    group = Group.objects.create(name="Readers")
+    change = page("oauth_bridge_application_change", hers)
+    for name in ("is_trusted", "is_restricted", "groups", "owners", "is_enabled"):
+        assert f'name="{name}"' not in html_of(browser.get(change))
+    more = {"is_trusted": "on", "is_restricted": "on", "groups": [group.pk], "owners": [str(PersonFactory().pk)]}
+    assert browser.post(change, {**FORM, **more}).status_code == 302
+    hers.row.refresh_from_db()
+    assert (hers.row.is_trusted, hers.row.is_restricted, hers.row.is_enabled) == (False, False, True)
+    assert list(hers.row.owners.all()) == [mallory]
+    assert not hers.row.groups.exists()
+
+
+def test_she_neither_registers_nor_deletes_nor_switches(browser: Client, hers: Registered, other: Registered) -> None:
+    assert browser.get(reverse("admin:oauth_bridge_application_add")).status_code == 403
+    delete, before = page("oauth_bridge_application_delete", hers), states()
+    assert browser.post(delete, {"post": "yes", "typed": "Hers"}).status_code == 403
+    for action in ("disable", "delete_selected"):
+        form = {"action": action, "_selected_action": [hers.row.pk, other.row.pk], "post": "yes"}
+        browser.post(reverse("admin:oauth_bridge_application_changelist"), form)
+    assert states() == before
+
+
+def test_no_list_and_no_search_has_another_application(browser: Client, hers: Registered, other: Registered) -> None:
+    record = record_of(other)
+    client_id = other.row.client_id
+    for address in (
+        "/admin/",
+        reverse("admin:oauth_bridge_application_changelist"),
+        f"{reverse('admin:oauth_bridge_application_changelist')}?q=Another",
+        "/admin/activity/?days=30",
+        "/admin/activity/?days=30&format=json",
+        f"/admin/activity/?days=30&reference={record.reference}",
+        f"/admin/activity/?days=30&who={record.address}",
+        f"/admin/find/?q={record.reference}",
+        f"/admin/find/?q={client_id}",
+    ):
+        answer = browser.get(address)
+        assert answer.status_code == 200, address
+        said = html_of(answer).replace(f'value="{client_id}"', "")
+        for hidden in ("Another’s", page("application", other), "isn’t registered", "redirect_uri_mismatch"):
+            assert hidden not in said, (address, hidden)
+    assert browser.get(f"/admin/activity/?client_id={client_id}").status_code == 404
+    assert browser.get(f"/admin/activity/?client_id={client_id}&format=json").status_code == 404
+    for name in ("record", "add_address"):
+        assert browser.get(reverse(f"admin:{name}", args=[record.pk])).status_code == 404
+        assert browser.post(reverse(f"admin:{name}", args=[record.pk])).status_code == 404
+
+
+def test_the_attempt_of_a_code_that_another_sent_shows_only_her_own(
+    browser: Client, hers: Registered, other: Registered, alice: User
+) -> None:
+    """Her application sent another's code: the record is hers, the rest of the attempt is not."""
+    attempt = uuid4()
+    CodeFactory(application=other, user=alice, attempt=attempt, redirect_uri="https://secret.example/callback")
+    facts = {"attempt": attempt, "outcome": Outcome.FAILED, "address": "192.0.2.1", "person_id": alice.pk, "detail": {}}
+    now = timezone.now()
+    for client_id, step, cause, at in (
+        (hers.row.client_id, Step.EXCHANGE, "code_of_other", now - timedelta(seconds=2)),
+        (other.row.client_id, Step.PROFILE, "token_expired", now - timedelta(seconds=1)),
+    ):
+        ActivityRecord.objects.create(client_id=client_id, step=step, cause=cause, at=at, **facts)
+    shown = [
+        browser.get("/admin/activity/"),
+        browser.get(reverse("admin:record", args=[record_of(hers).pk])),
+        browser.get(page("application", hers)),
+    ]
+    for each in shown:
+        assert each.status_code == 200
+        for hidden in ("secret.example", "Another’s", title_of("token_expired")):
+            assert hidden not in text_of(each)
+
+
+def test_she_learns_no_name_and_no_address_of_a_person(
+    browser: Client, hers: Registered, alice: User, mallory: User
+) -> None:
+    tried(hers, alice)
+    grace = PersonFactory(nickname="Grace Hopper", is_staff=True)
+    applications.set_owners(hers.row, [mallory, grace])
+    client_secrets.rotate(hers.row, timedelta(hours=1), maker=client_secrets.Maker(grace.pk, "Grace Hopper"))
+    Application.objects.filter(pk=hers.row.pk).update(
+        is_enabled=False, disabled_at=timezone.now(), disabled_by="Grace Hopper", disabled_reason="Sold"
+    )
+    reasons = 0
+    for address in (
+        *(page(name, hers) for name in PAGES),
+        "/admin/",
+        "/admin/activity/?days=30",
+        "/admin/activity/?days=30&format=json",
+        f"/admin/activity/?days=30&who={alice.email}",
+        reverse("admin:record", args=[record_of(hers).pk]),
+    ):
+        said = html_of(browser.get(address, follow=True))
+        reasons += "Sold" in said
+        for hidden in ("Alice", "liddell", str(alice.pk), "Grace", grace.email):
+            assert hidden not in said.replace(f"who={alice.email}", ""), (address, hidden)
+    assert reasons
+
+
+def test_she_finds_no_person(browser: Client, hers: Registered, alice: User) -> None:
+    tried(hers, alice)
+    assert "Location" not in browser.get("/admin/find/", {"q": alice.email})
+    filtered, unfiltered = (
+        [each.at for each in browser.get("/admin/activity/", {"days": "30", "who": who}).context["attempts"]]
+        for who in ("nobody@x.example", "")
+    )
+    assert filtered == unfiltered != []
+    for address in (
+        reverse("admin:accounts_user_changelist"),
+        reverse("admin:person", args=[alice.pk]),
+        reverse("admin:accounts_user_change", args=[alice.pk]),
+        reverse("admin:auth_group_changelist"),
+        "/admin/trail/",
+        f"/admin/trail/?kind=application&key={hers.row.client_id}",
+    ):
+        assert browser.get(address, follow=True).status_code == 403, address
+
+
+# Who names owners -----------------------------------------------------------------------------------------------------
+
+
+def allowed(*names: str) -> Client:
+    person = PersonFactory(is_staff=True)
+    person.user_permissions.set(Permission.objects.filter(codename__in=names))
+    return proven(with_session(person))
+
+
+ALL = ["view_application", "change_application", "rotate_applicationsecret", "view_activityrecord", "view_user"]
+
+
+def test_who_has_each_right_of_owners_names_them(hers: Registered, mallory: User) -> None:
+    grace = PersonFactory(is_staff=True)
+    address = page("application_act", hers, "owners")
+    assert mallory.email in html_of(allowed(*ALL).get(address))
+    assert allowed(*ALL).post(address, {"owners": [str(grace.pk)]}).status_code == 302
+    assert list(hers.row.owners.all()) == [grace]
+
+
+@pytest.mark.parametrize("lacking", ALL)
+def test_who_lacks_one_of_them_names_nobody(hers: Registered, mallory: User, lacking: str) -> None:
+    helper = allowed(*(name for name in ALL if name != lacking))
+    address = page("application_act", hers, "owners")
+    answer = helper.post(address, {"owners": []})
+    assert answer.status_code == 403
+    assert list(hers.row.owners.all()) == [mallory]
+
+
+def test_nobody_without_the_administration_becomes_an_owner(hers: Registered, mallory: User, alice: User) -> None:
+    answer: Any = allowed(*ALL).post(page("application_act", hers, "owners"), {"owners": [str(alice.pk)]})
+    assert answer.status_code == 200
+    assert list(hers.row.owners.all()) == [mallory]

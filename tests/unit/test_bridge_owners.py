@@ -1,0 +1,250 @@
+"""Owners of an application; acts on the application as a whole; the proof before dangerous acts; changed addresses."""
+
+from __future__ import annotations
+
+import re
+from importlib import import_module
+from typing import Any
+
+import pytest
+from django.apps import apps
+from django.contrib.auth.models import Group, Permission
+from django.core.exceptions import ValidationError
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+
+from accounts.models import AuditEntry, User
+from config.infrastructure.errors import RequestError
+from oauth_bridge import application_mails
+from oauth_bridge.models import Application, Consent
+from oauth_bridge.storage import activity_counts, applications, tokens
+from tests.events import HTML, Attempt
+from tests.factories import PASSWORD, ApplicationFactory, CodeFactory, ConsentFactory, PersonFactory, TokenFactory
+from tests.pages import admin_browser, html_of, text_of, with_session
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("fresh_counters")]
+
+
+@pytest.fixture
+def grace() -> Client:
+    return admin_browser()
+
+
+@pytest.fixture
+def application() -> Application:
+    return ApplicationFactory(name="Reading List", redirect_uris="https://a.example/cb\nhttps://b.example/cb").row  # type: ignore[no-any-return]
+
+
+def act(application: Application, name: str) -> str:
+    return reverse("admin:application_act", args=[application.pk, name])
+
+
+def page(application: Application, name: str = "application") -> str:
+    return reverse(f"admin:{name}", args=[application.pk])
+
+
+# Owners ---------------------------------------------------------------------------------------------------------------
+
+
+def test_owners_are_named_on_a_page_and_shown_and_in_the_trail(grace: Client, application: Application) -> None:
+    ada = PersonFactory(nickname="Ada", is_staff=True)
+    PersonFactory(nickname="Nobody")
+    asked = text_of(grace.get(act(application, "owners")))
+    assert f"Ada ({ada.email})" in asked
+    assert "Nobody (" not in asked
+    done = text_of(grace.post(act(application, "owners"), {"owners": [str(ada.pk)]}, follow=True))
+    assert "The owners of Reading List are saved." in done
+    assert "Owners Ada" in done
+    entry = AuditEntry.objects.get()
+    assert entry.changes == {"owners": [[], [str(ada.pk)]]}
+    assert "Owners Ada" in text_of(grace.get(page(application, "oauth_bridge_application_history"), follow=True))
+    assert "checked" in html_of(grace.get(act(application, "owners")))
+
+
+def test_only_those_who_may_open_the_administration_are_owners(application: Application) -> None:
+    for person in (PersonFactory(), PersonFactory(is_staff=True, is_active=False)):
+        with pytest.raises(ValidationError, match="may open the administration"):
+            applications.set_owners(application, [person])
+
+
+def test_mails_go_to_the_owners_who_can_be_told_and_else_to_superusers(application: Application) -> None:
+    root = PersonFactory(is_staff=True, is_superuser=True)
+    ada = PersonFactory(is_staff=True)
+    assert application_mails.owners_of(application) == [root]
+    applications.set_owners(application, [ada])
+    assert application_mails.owners_of(application) == [ada]
+    for change in ({"is_active": False}, {"is_staff": False}, {"email_verified_at": None}):
+        before = User.objects.filter(pk=ada.pk).values(*change).get()
+        User.objects.filter(pk=ada.pk).update(**change)
+        assert application_mails.owners_of(application) == [root]
+        User.objects.filter(pk=ada.pk).update(**before)
+
+
+def test_an_owner_who_is_deleted_is_no_owner(application: Application) -> None:
+    ada = PersonFactory(is_staff=True)
+    applications.set_owners(application, [ada])
+    ada.delete()
+    assert not Application.owners.through.objects.exists()
+
+
+def test_whoever_could_switch_off_before_the_permission_existed_still_can() -> None:
+    change = Permission.objects.get(codename="change_application")
+    helper, readers = PersonFactory(is_staff=True), Group.objects.create(name="Helpers")
+    helper.user_permissions.add(change)
+    readers.permissions.add(change)
+    Permission.objects.filter(codename="switch_application").delete()
+    import_module("oauth_bridge.migrations.0020_owners_and_reasons").keep_switching(apps, None)
+    assert User.objects.get(pk=helper.pk).has_perm("oauth_bridge.switch_application")
+    assert readers.permissions.filter(codename="switch_application").exists()
+
+
+# Acts on the whole application ---------------------------------------------------------------------------------------
+
+
+def test_a_reason_for_switching_off_is_shown_to_administrators(grace: Client) -> None:
+    attempt = Attempt()
+    application = attempt.application.row
+    token = TokenFactory(application=application)
+    done = text_of(grace.post(act(application, "switch-off"), {"reason": "Sold to <Mallory>"}, follow=True))
+    name = User.objects.get(is_superuser=True).display_name
+    assert "is switched off. Its codes and access tokens have ended." in done
+    assert re.search(rf"{name} switched it off on .* UTC\. Reason: Sold to <Mallory>", done)
+    with pytest.raises(RequestError):
+        tokens.read(token.raw)
+    assert AuditEntry.objects.get().changes == {"disabled_reason": [None, "Sold to <Mallory>"]}
+    refused = attempt.browser.get(attempt.link(), **HTML)
+    assert "Sold" not in html_of(refused)
+    activity_counts.flush()
+    found = grace.get("/admin/find/", {"q": refused["X-Reference"]}, follow=True)
+    assert "Reason: Sold to <Mallory>" in text_of(found)
+    assert "<Mallory>" not in html_of(found)
+    assert "Reason: Sold to <Mallory>" in text_of(grace.get("/admin/activity/"))
+    said = text_of(grace.post(act(application, "switch-on"), follow=True))
+    assert "is switched on." in said
+    assert "Sold" not in said
+    application.refresh_from_db()
+    assert (application.disabled_reason, application.disabled_at, application.disabled_by) == ("", None, "")
+
+
+def test_a_reason_that_cannot_be_stored_is_an_error_of_its_field(grace: Client, application: Application) -> None:
+    for reason in ("x" * 201, "a\u202eb"):
+        page = grace.post(act(application, "switch-off"), {"reason": reason})
+        assert page.status_code == 200
+        assert 'aria-invalid="true"' in html_of(page)
+    application.refresh_from_db()
+    assert application.is_enabled
+
+
+def test_the_access_of_everybody_is_ended_and_counted_before_and_after(grace: Client, application: Application) -> None:
+    for _ in range(2):
+        ConsentFactory(application=application, user=PersonFactory(), fingerprint="x")
+    kept = ConsentFactory(application=ApplicationFactory().row, user=PersonFactory(), fingerprint="x")
+    token, others = TokenFactory(application=application), TokenFactory()
+    asked = text_of(grace.get(act(application, "end-access")))
+    assert "2 people have allowed it. It had 0 sign-ins in 30 days." in asked
+    assert Consent.objects.count() == 3
+    done = text_of(grace.post(act(application, "end-access"), follow=True))
+    assert "with the consents of 2 people. 0 people have allowed it now." in done
+    assert Consent.objects.get() == kept
+    with pytest.raises(RequestError):
+        tokens.read(token.raw)
+    assert tokens.read(others.raw)
+    application.refresh_from_db()
+    assert application.is_enabled
+
+
+def test_an_act_that_somebody_else_did_and_one_that_does_not_exist(grace: Client, application: Application) -> None:
+    assert grace.get(act(application, "switch-on"))["Location"] == page(application)
+    assert grace.get(act(application, "explode")).status_code == 404
+
+
+# The proof -----------------------------------------------------------------------------------------------------------
+
+
+def dangerous(application: Application, person: User) -> list[tuple[str, dict[str, Any]]]:
+    group = Group.objects.create(name="Readers")
+    return [
+        (page(application, "oauth_bridge_application_secret"), {"overlap": "24"}),
+        (page(application, "oauth_bridge_application_secret"), {"number": "1", "confirmed": "on", "end": "1"}),
+        (act(application, "trust"), {}),
+        (act(application, "owners"), {"owners": []}),
+        (page(application, "oauth_bridge_application_delete"), {"post": "yes", "typed": application.name}),
+        (
+            reverse("admin:accounts_user_change", args=[person.pk]),
+            {"nickname": "A", "is_active": "on", "is_staff": "on"},
+        ),
+        (reverse("admin:accounts_user_delete", args=[person.pk]), {"post": "yes", "typed": person.email}),
+        (f"{reverse('admin:person', args=[person.pk])}?act=remove-factors", {}),
+        (reverse("admin:auth_group_change", args=[group.pk]), {"name": "Readers", "permissions": ["1"]}),
+        (reverse("admin:auth_group_add"), {"name": "Writers"}),
+    ]
+
+
+def test_each_dangerous_act_asks_for_a_proof_before_its_page_and_leads_back(application: Application) -> None:
+    PersonFactory(is_staff=True, is_superuser=True, nickname="Root")
+    person = PersonFactory()
+    stale = with_session(User.objects.get(is_superuser=True))
+    for address, form in dangerous(application, person):
+        entries = AuditEntry.objects.count()
+        asked = stale.get(address)
+        assert asked["Location"].startswith("/accounts/confirm?next="), address
+        assert stale.post(address, form)["Location"] == asked["Location"]
+        assert AuditEntry.objects.count() == entries
+    assert stale.post(asked["Location"], {"password": PASSWORD})["Location"] == address
+    assert stale.get(address).status_code == 200
+
+
+def test_the_proof_leads_back_to_the_question_with_its_query(application: Application) -> None:
+    stale = with_session(PersonFactory(is_staff=True, is_superuser=True))
+    address = f"{reverse('admin:person', args=[PersonFactory().pk])}?act=remove-factors"
+    assert stale.post(stale.get(address)["Location"], {"password": PASSWORD})["Location"] == address
+
+
+def test_an_account_is_deleted_once_its_address_is_typed(grace: Client) -> None:
+    person = PersonFactory()
+    delete = reverse("admin:accounts_user_delete", args=[person.pk])
+    assert f"To delete it, type {person.email}" in text_of(grace.get(delete))
+    for typed in ("", "someone@else.example"):
+        said = text_of(grace.post(delete, {"post": "yes", "typed": typed}, follow=True))
+        assert "What you typed is something else. Nothing is deleted." in said
+        assert User.objects.filter(pk=person.pk).exists()
+    grace.post(delete, {"post": "yes", "typed": person.email})
+    assert not User.objects.filter(pk=person.pk).exists()
+
+
+def test_many_accounts_are_not_deleted_without_the_proof() -> None:
+    person = PersonFactory()
+    stale = with_session(PersonFactory(is_staff=True, is_superuser=True))
+    form = {"action": "delete_selected", "_selected_action": str(person.pk), "post": "yes"}
+    assert stale.post("/admin/accounts/user/", form)["Location"].startswith("/accounts/confirm?next=")
+    assert User.objects.filter(pk=person.pk).exists()
+
+
+# Changed addresses ----------------------------------------------------------------------------------------------------
+
+
+def test_an_address_that_was_used_is_removed_only_when_that_is_confirmed(
+    grace: Client, application: Application
+) -> None:
+    for address, redeemed_at in (("https://a.example/cb", timezone.now()), ("https://b.example/cb", None)):
+        CodeFactory(application=application, redirect_uri=address, redeemed_at=redeemed_at)
+    CodeFactory(redirect_uri="https://b.example/cb", redeemed_at=timezone.now())
+    change = page(application, "oauth_bridge_application_change")
+    form = {"name": "Reading List", "redirect_uris": "https://c.example/cb\nhttps://b.example/cb"}
+    assert 'name="remove_used"' not in html_of(grace.get(change))
+    asked = grace.post(change, form)
+    assert "1 sign-in in the last 30 days used https://a.example/cb, which is to be removed." in text_of(asked)
+    assert 'name="remove_used"' in html_of(asked)
+    application.refresh_from_db()
+    assert application.callback_addresses == ["https://a.example/cb", "https://b.example/cb"]
+    assert grace.post(change, {**form, "remove_used": "on"}).status_code == 302
+    application.refresh_from_db()
+    assert application.callback_addresses == ["https://c.example/cb", "https://b.example/cb"]
+
+
+def test_an_address_that_nobody_used_lately_is_removed_at_once(grace: Client, application: Application) -> None:
+    form = {"name": "Reading List", "redirect_uris": "https://a.example/cb"}
+    assert grace.post(page(application, "oauth_bridge_application_change"), form).status_code == 302
+    application.refresh_from_db()
+    assert application.callback_addresses == ["https://a.example/cb"]
