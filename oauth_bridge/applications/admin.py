@@ -55,7 +55,7 @@ class ApplicationAdmin(ApplicationList):
         ),
         (gettext_lazy("Addresses of the sign-in"), {"fields": ["redirect_uris", "remove_used", "initiate_login_uri"]}),
         (gettext_lazy("Who may use it"), {"fields": ["is_restricted", "groups"]}),
-        (gettext_lazy("Registration"), {"fields": ["client_id", "client_type", "created", "updated"]}),
+        (gettext_lazy("Registration"), {"fields": ["client_id", "client_type", "id_token_alg", "created", "updated"]}),
     ]
 
     # Three answers are enough; the rest can wait.
@@ -72,6 +72,7 @@ class ApplicationAdmin(ApplicationList):
                     "policy_uri",
                     "tos_uri",
                     "initiate_login_uri",
+                    "id_token_alg",
                     "is_restricted",
                     "groups",
                 ],

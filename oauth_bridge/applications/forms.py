@@ -94,6 +94,7 @@ class ApplicationForm(forms.ModelForm):  # type: ignore[type-arg]
             "redirect_uris",
             "initiate_login_uri",
             "client_type",
+            "id_token_alg",
             "is_restricted",
             "groups",
         ]

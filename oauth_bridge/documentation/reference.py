@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 
 from config.infrastructure.errors import Fault
-from oauth_bridge.openapi import document, parts
+from oauth_bridge.openapi import answers, document, parts
 from oauth_bridge.openapi.parts import Json
 
 INTRODUCTION = """\
@@ -17,11 +17,11 @@ This page is made from `{BASE_URL}/openapi.json`, which tools can read.
 """
 # Where an error is answered, and which.
 PLACES = (
-    ("On a page, before the person comes back", "authorize", document.AUTHORIZE),
-    ("At your callback address", "callback", document.CALLBACK),
-    ("From `/oauth/token`", "token", document.TOKEN),
-    ("From `/oauth/userinfo`", "userinfo", document.USERINFO),
-    ("From any of them", "token", document.ANYWHERE),
+    ("On a page, before the person comes back", "authorize", answers.AUTHORIZE),
+    ("At your callback address", "callback", answers.CALLBACK),
+    ("From `/oauth/token`", "token", answers.TOKEN),
+    ("From `/oauth/userinfo`", "userinfo", answers.USERINFO),
+    ("From any of them", "token", answers.ANYWHERE),
 )
 
 
@@ -43,7 +43,7 @@ def errors() -> str:
 
 
 def _faults(heading: str, operation: str, faults: tuple[Fault, ...]) -> str:
-    common = () if faults == document.ANYWHERE else document.ANYWHERE
+    common = () if faults == answers.ANYWHERE else answers.ANYWHERE
     lines = [f"### {heading}", "", "| status | `error` | when | what to do |", "|---|---|---|---|"]
     for fault in faults:
         if fault not in common:

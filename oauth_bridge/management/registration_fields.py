@@ -45,6 +45,7 @@ FIELDS = (
         "where a new sign-in starts; '' leaves none",
     ),
     Field("client_type", "client_type", str),
+    Field("id_token_alg", "id_token_alg", str, "--id-token-alg", "RS256|ES256", "how its ID tokens are signed"),
     Field("trusted", "is_trusted", bool, "--trusted", "", "people are not asked (no consent page)"),
     Field("enabled", "is_enabled", bool),
     Field("restricted", "is_restricted", bool),

@@ -1,7 +1,7 @@
 """The three operations as an OpenAPI 3.1 document, for developers and their tools. Specification 4, 7; D19.
 
-Status and sentence of each error come from the table in `errors`, so the document and the service agree. The errors of
-each operation are listed here; the tests compare every response they receive with these lists.
+Status and sentence of each error come from the table in `errors`, so the document and the service agree.
+`answers` lists the errors of each operation.
 """
 
 from __future__ import annotations
@@ -12,9 +12,19 @@ from django.views.decorators.cache import cache_control
 from django.views.decorators.http import conditional_page, require_safe
 
 from config.infrastructure import paths
-from config.infrastructure.errors import Fault, SiteFault
+from config.infrastructure.errors import Fault
 from oauth_bridge.errors import OAuthFault
 from oauth_bridge.openapi import parts
+from oauth_bridge.openapi.answers import (
+    ANYWHERE,
+    AUTHORIZE,
+    CALLBACK,
+    CONSENT,
+    FORM,
+    TOKEN,
+    TOKEN_STATE,
+    USERINFO,
+)
 from oauth_bridge.openapi.parts import Json
 from oauth_bridge.protocol.parameter_parsing import BODY_LIMIT_BYTES
 from oauth_bridge.protocol.userinfo import PROFILE_SCOPE
@@ -22,46 +32,6 @@ from oauth_bridge.redirect_uri_registration import MAX_LENGTH
 
 TEXT_OF_255 = {"type": "string", "minLength": 1, "maxLength": 255}
 
-ANYWHERE = (
-    SiteFault.BAD_REQUEST,
-    SiteFault.HOST,
-    SiteFault.HOST_NAMED,
-    SiteFault.METHOD,
-    SiteFault.LINE_TOO_LONG,
-    SiteFault.HEADER_TOO_LONG,
-    SiteFault.HEADERS_TOO_LARGE,
-    SiteFault.RATE_LIMITED,
-    SiteFault.SERVER_ERROR,
-    SiteFault.AWAY,
-)
-UNVERIFIED = (
-    OAuthFault.CLIENT_UNKNOWN,
-    OAuthFault.CLIENT_DISABLED,
-    OAuthFault.REDIRECT_URI_MISMATCH,
-    OAuthFault.REQUEST_DAMAGED,
-)
-AUTHORIZE = (OAuthFault.MISSING, OAuthFault.REPEATED, *UNVERIFIED, OAuthFault.SPECULATIVE, *ANYWHERE)
-CALLBACK = (
-    OAuthFault.MISSING,
-    OAuthFault.REPEATED,
-    OAuthFault.RESPONSE_TYPE,
-    OAuthFault.REFUSED,
-    OAuthFault.NOT_ADMITTED,
-    OAuthFault.CHALLENGE_NEEDED,
-    OAuthFault.CHALLENGE_METHOD,
-    OAuthFault.CHALLENGE_MALFORMED,
-    OAuthFault.REQUEST_OBJECT,
-    OAuthFault.REQUEST_URI,
-    OAuthFault.RESPONSE_MODE,
-    OAuthFault.NONCE_TOO_LONG,
-    OAuthFault.CLAIMS_MALFORMED,
-    OAuthFault.PROMPT_NONE,
-    OAuthFault.MAX_AGE,
-    OAuthFault.HINT,
-    OAuthFault.LOGIN_REQUIRED,
-    OAuthFault.CONSENT_REQUIRED,
-    OAuthFault.INTERACTION_REQUIRED,
-)
 PUBLISHED = {
     paths.OPENID_CONFIGURATION: (
         "configuration",
@@ -70,38 +40,6 @@ PUBLISHED = {
     paths.SERVER_METADATA: ("metadata", "The same, where RFC 8414 has it."),
     paths.JWKS: ("keys", "The public keys that ID tokens are signed with (RFC 7517)."),
 }
-FORM = (
-    OAuthFault.REPEATED,
-    OAuthFault.MALFORMED,
-    OAuthFault.PADDED,
-    SiteFault.MEDIA_TYPE,
-    OAuthFault.IN_URL,
-    SiteFault.TOO_LARGE,
-)
-CONSENT = (*FORM, SiteFault.TOO_MANY_FIELDS, *UNVERIFIED, SiteFault.CSRF, SiteFault.NOT_FOUND, *ANYWHERE)
-TOKEN = (
-    *FORM,
-    OAuthFault.MISSING,
-    OAuthFault.GRANT_TYPE,
-    OAuthFault.TWO_AUTHENTICATIONS,
-    OAuthFault.CLIENT_DIFFERS,
-    OAuthFault.VERIFIER_MALFORMED,
-    *(fault for fault in OAuthFault if fault.error in ("invalid_client", "invalid_grant")),
-    *ANYWHERE,
-)
-TOKEN_STATE = (
-    *FORM,
-    OAuthFault.MISSING,
-    OAuthFault.TWO_AUTHENTICATIONS,
-    OAuthFault.CLIENT_DIFFERS,
-    *(fault for fault in OAuthFault if fault.error == "invalid_client"),
-    *ANYWHERE,
-)
-USERINFO = (
-    *(fault for fault in OAuthFault if fault.error in ("invalid_token", "insufficient_scope")),
-    OAuthFault.NO_VERIFIED_EMAIL,
-    *ANYWHERE,
-)
 
 ABOUT = """\
 Lets an application sign people in by the OAuth 2.0 authorization code grant and read their profile, with an ID token

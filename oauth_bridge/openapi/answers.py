@@ -1,0 +1,79 @@
+"""The errors that each operation answers. The tests compare every response that they receive with these lists. D19."""
+
+from __future__ import annotations
+
+from config.infrastructure.errors import SiteFault
+from oauth_bridge.errors import OAuthFault
+
+ANYWHERE = (
+    SiteFault.BAD_REQUEST,
+    SiteFault.HOST,
+    SiteFault.HOST_NAMED,
+    SiteFault.METHOD,
+    SiteFault.LINE_TOO_LONG,
+    SiteFault.HEADER_TOO_LONG,
+    SiteFault.HEADERS_TOO_LARGE,
+    SiteFault.RATE_LIMITED,
+    SiteFault.SERVER_ERROR,
+    SiteFault.AWAY,
+)
+UNVERIFIED = (
+    OAuthFault.CLIENT_UNKNOWN,
+    OAuthFault.CLIENT_DISABLED,
+    OAuthFault.REDIRECT_URI_MISMATCH,
+    OAuthFault.REQUEST_DAMAGED,
+)
+AUTHORIZE = (OAuthFault.MISSING, OAuthFault.REPEATED, *UNVERIFIED, OAuthFault.SPECULATIVE, *ANYWHERE)
+CALLBACK = (
+    OAuthFault.MISSING,
+    OAuthFault.REPEATED,
+    OAuthFault.RESPONSE_TYPE,
+    OAuthFault.REFUSED,
+    OAuthFault.NOT_ADMITTED,
+    OAuthFault.CHALLENGE_NEEDED,
+    OAuthFault.CHALLENGE_METHOD,
+    OAuthFault.CHALLENGE_MALFORMED,
+    OAuthFault.REQUEST_OBJECT,
+    OAuthFault.REQUEST_URI,
+    OAuthFault.RESPONSE_MODE,
+    OAuthFault.NONCE_TOO_LONG,
+    OAuthFault.CLAIMS_MALFORMED,
+    OAuthFault.PROMPT_NONE,
+    OAuthFault.MAX_AGE,
+    OAuthFault.HINT,
+    OAuthFault.LOGIN_REQUIRED,
+    OAuthFault.CONSENT_REQUIRED,
+    OAuthFault.INTERACTION_REQUIRED,
+)
+FORM = (
+    OAuthFault.REPEATED,
+    OAuthFault.MALFORMED,
+    OAuthFault.PADDED,
+    SiteFault.MEDIA_TYPE,
+    OAuthFault.IN_URL,
+    SiteFault.TOO_LARGE,
+)
+CONSENT = (*FORM, SiteFault.TOO_MANY_FIELDS, *UNVERIFIED, SiteFault.CSRF, SiteFault.NOT_FOUND, *ANYWHERE)
+TOKEN = (
+    *FORM,
+    OAuthFault.MISSING,
+    OAuthFault.GRANT_TYPE,
+    OAuthFault.TWO_AUTHENTICATIONS,
+    OAuthFault.CLIENT_DIFFERS,
+    OAuthFault.VERIFIER_MALFORMED,
+    *(fault for fault in OAuthFault if fault.error in ("invalid_client", "invalid_grant")),
+    *ANYWHERE,
+)
+TOKEN_STATE = (
+    *FORM,
+    OAuthFault.MISSING,
+    OAuthFault.TWO_AUTHENTICATIONS,
+    OAuthFault.CLIENT_DIFFERS,
+    *(fault for fault in OAuthFault if fault.error == "invalid_client"),
+    *ANYWHERE,
+)
+USERINFO = (
+    *(fault for fault in OAuthFault if fault.error in ("invalid_token", "insufficient_scope")),
+    OAuthFault.NO_VERIFIED_EMAIL,
+    *ANYWHERE,
+)
