@@ -53,6 +53,7 @@ class Twins(models.Manager["Application"]):
 class Application(AbstractApplication):
     """A registered third party, the OAuth client. Specification 2.1."""
 
+    ID_TOKEN_ALGS = [("RS256", "RS256"), ("ES256", "ES256")]
     TWIN = "test-sign-in-"  # how the client_id of a twin begins
 
     objects = Registered()
@@ -94,7 +95,7 @@ class Application(AbstractApplication):
     id_token_alg = models.CharField(
         _("signature of ID tokens"),
         max_length=5,
-        choices=[("RS256", "RS256"), ("ES256", "ES256")],
+        choices=ID_TOKEN_ALGS,
         default="RS256",
         db_default="RS256",
     )

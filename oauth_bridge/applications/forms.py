@@ -82,6 +82,14 @@ class ApplicationForm(forms.ModelForm):  # type: ignore[type-arg]
     )
     remove_logo = forms.BooleanField(label=gettext_lazy("Remove the logo"), required=False)
 
+    # Left out by older scripts: the default of the column, or what is stored.
+    id_token_alg = forms.ChoiceField(
+        label=gettext_lazy("Signature of ID tokens"),
+        choices=Application.ID_TOKEN_ALGS,
+        required=False,
+        help_text=gettext_lazy("For OpenID Connect. Products expect RS256 unless they say otherwise."),
+    )
+
     class Meta:
         model = Application
         formfield_callback = _https
@@ -110,6 +118,9 @@ class ApplicationForm(forms.ModelForm):  # type: ignore[type-arg]
             ),
             "groups": gettext_lazy("Put people into groups on their own pages. One of these groups is enough."),
         }
+
+    def clean_id_token_alg(self) -> str:
+        return str(self.cleaned_data["id_token_alg"] or self.instance.id_token_alg)
 
     def clean(self) -> dict[str, Any]:
         """A name that has not changed is left alone, so that everything else of the application can be changed."""
