@@ -84,7 +84,8 @@ def reason(differs: Iterable[str]) -> str:
     found = set(differs)
     if "scheme" in found and found - {"scheme", "default_port"}:
         others = _first(found - {"scheme", "default_port"})
-        return f"{gettext('The scheme differs, too.')} {others}"
+        scheme = gettext("The scheme differs, too.")
+        return f"{scheme} {others}"
     return _first(found)
 
 

@@ -155,7 +155,8 @@ def _counted(found: Application) -> str:
 
 
 def _switch_off_ends(found: Application) -> str:
-    return f"{_('Ends its codes and access tokens at once, and nobody can sign in to it.')} {_counted(found)}"
+    ends = _("Ends its codes and access tokens at once, and nobody can sign in to it.")
+    return f"{ends} {_counted(found)}"
 
 
 def _switch_off(found: Application, answers: Answers) -> str:

@@ -219,7 +219,8 @@ def off_since(request: HttpRequest, application: Application) -> str:
     if application.disabled_by and request.user.has_perm(rights.PEOPLE):
         text = _("%(name)s switched it off on %(time)s UTC.") % {"name": application.disabled_by, "time": since}
     if application.disabled_reason:
-        text = f"{text} {_('Reason: %(reason)s') % {'reason': application.disabled_reason}}"
+        reason = _("Reason: %(reason)s") % {"reason": application.disabled_reason}
+        text = f"{text} {reason}"
     return text
 
 

@@ -181,7 +181,8 @@ def _answered(name: str, answer: Answer, text: str) -> StepShown:
     if not is_right:
         text = str(answer.data.get("error_description", "")) or answer.problem or _("No answer of this service came")
     elif answer.is_local:
-        text = f"{text}. {answer.problem} {_('It was asked over BIND instead.')}"
+        instead = _("It was asked over BIND instead.")
+        text = f"{text}. {answer.problem} {instead}"
     return StepShown(
         name,
         "" if is_right else "bad",

@@ -102,3 +102,17 @@ def test_the_compiled_catalogue_is_made_of_the_committed_one(locale: str, tmp_pa
     made = tmp_path / "django.mo"
     subprocess.run(["msgfmt", "--check-format", "-o", made, catalogue(locale)], check=True)
     assert made.read_bytes() == catalogue(locale, "mo").read_bytes()
+
+
+def test_no_text_to_be_translated_stands_in_an_f_string() -> None:
+    """xgettext does not find it there, so it would stay English."""
+    found = [
+        f"{path.relative_to(ROOT)}:{call.lineno}"
+        for package in ("config", "accounts", "oauth_bridge")
+        for path in (ROOT / package).rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.JoinedStr)
+        for call in ast.walk(node)
+        if isinstance(call, ast.Call) and getattr(call.func, "id", "") in ("_", "gettext", "ngettext", "gettext_lazy")
+    ]
+    assert found == []
