@@ -133,28 +133,7 @@ def _authorize() -> Json:
                 "`groups` decide what user info answers.",
                 {"type": "string"},
             ),
-            parts.query("nonce", "With `openid`: it comes back in the ID token.", {"type": "string", "maxLength": 512}),
-            parts.query(
-                "claims", "With `openid`: single claims, as OpenID Connect Core 5.5 has it.", {"type": "string"}
-            ),
-            parts.query(
-                "prompt",
-                "With `openid`: `none` shows no page, `login` asks for a fresh sign-in, `consent` and `select_account` "
-                "for consent.",
-                {"type": "string"},
-            ),
-            parts.query(
-                "max_age",
-                "With `openid`: how many seconds ago the person may have signed in.",
-                {"type": "string", "pattern": "^[0-9]{0,9}$"},
-            ),
-            parts.query(
-                "id_token_hint", "With `openid`: an ID token of the person who is expected.", {"type": "string"}
-            ),
-            parts.query("login_hint", "With `openid`: fills the field of the sign-in page.", {"type": "string"}),
-            parts.query(
-                "acr_values", "With `openid`: `2` first asks for the second factor of who has one.", {"type": "string"}
-            ),
+            *_of_openid(),
         ],
         "responses": {
             **parts.failures(AUTHORIZE, at="authorize", pages=True),
@@ -165,6 +144,34 @@ def _authorize() -> Json:
             ),
         },
     }
+
+
+def _of_openid() -> list[Json]:
+    """The parameters that are read with the scope `openid` only."""
+    return [
+        parts.query("nonce", "With `openid`: it comes back in the ID token.", {"type": "string", "maxLength": 512}),
+        parts.query(
+            "claims", "With `openid`: single claims, as OpenID Connect Core 5.5 has it.", {"type": "string"}
+        ),
+        parts.query(
+            "prompt",
+            "With `openid`: `none` shows no page, `login` asks for a fresh sign-in, `consent` and `select_account` "
+            "for consent.",
+            {"type": "string"},
+        ),
+        parts.query(
+            "max_age",
+            "With `openid`: how many seconds ago the person may have signed in.",
+            {"type": "string", "pattern": "^[0-9]{0,9}$"},
+        ),
+        parts.query(
+            "id_token_hint", "With `openid`: an ID token of the person who is expected.", {"type": "string"}
+        ),
+        parts.query("login_hint", "With `openid`: fills the field of the sign-in page.", {"type": "string"}),
+        parts.query(
+            "acr_values", "With `openid`: `2` first asks for the second factor of who has one.", {"type": "string"}
+        ),
+    ]
 
 
 def _consent() -> Json:
@@ -267,6 +274,7 @@ def _userinfo(name: str, faults: tuple[Fault, ...]) -> Json:
         "operationId": name,
         "summary": "Who the person is that the access token stands for.",
         "security": [{"bearer": []}, {"signIn": [PROFILE_SCOPE]}],
+        **({"requestBody": parts.form({"access_token": TEXT_OF_255}, required=[])} if faults is not USERINFO else {}),
         "responses": {
             **parts.failures(faults, at=name, challenge="Names the error when a token was sent. RFC 6750 §3."),
             "200": parts.json(

@@ -18,7 +18,7 @@ from accounts.models import User
 from accounts.pictures import current_picture, initials, reencoder, reencoder_process
 from accounts.pictures.uploads import UPLOAD_MAX_BYTES
 from config.infrastructure.colors import WHITE, contrast
-from oauth_bridge.protocol.userinfo import claims_of
+from oauth_bridge.protocol.claims import values as claims_of
 from tests.factories import PersonFactory
 from tests.matrix import contract
 from tests.pictures import encoded, opened, picture, striped, upload

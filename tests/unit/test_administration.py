@@ -16,6 +16,7 @@ from django.utils import timezone
 
 from accounts.models import User
 from oauth_bridge.activity_causes import FIXES
+from oauth_bridge.errors import OAuthFault
 from oauth_bridge.activity_models import ActivityRecord
 from oauth_bridge.activity_titles import TITLES
 from oauth_bridge.models import Application, Consent
@@ -368,6 +369,7 @@ def test_each_cause_has_a_title_and_a_fix() -> None:
         "new_password_limited",
         "reset_limited",
         "sign_up_limited",
+        *(name.lower() for name, fault in OAuthFault.__members__.items() if fault.fix),
     }
     assert set(FIXES) <= set(TITLES)
     assert all(not title.endswith(".") for title in TITLES.values())

@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from oauth_bridge.consent import remembered
 from oauth_bridge.models import Application
-from oauth_bridge.protocol.userinfo import claims_of
+from oauth_bridge.protocol.claims import values as claims_of
 from tests.factories import ApplicationFactory, ConsentFactory, PersonFactory, Registered
 from tests.pages import text_of, with_session
 

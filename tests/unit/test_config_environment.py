@@ -71,6 +71,7 @@ MALFORMED = [
     ("DEFAULT_FROM_EMAIL", "nobody"),
     ("DEFAULT_FROM_EMAIL", "Service <no-reply@>"),
     ("MEDIA_ROOT", "media"),
+    ("SIGNING_KEYS", "keys"),
     ("SERVICE_NAME", "x" * 81),
     ("SERVICE_NAME", "two\nlines"),
     ("ENVIRONMENT", "x" * 81),

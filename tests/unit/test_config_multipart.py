@@ -71,7 +71,7 @@ def test_a_browser_gets_a_page_in_its_language(client: Client) -> None:
 
 def test_another_method_is_answered_as_without_a_form(client: Client) -> None:
     assert client.get("/health/live", CONTENT_TYPE=CONTENT_TYPE).status_code == 200
-    assert post(client, "/oauth/userinfo", form(part("x"))).status_code == 405
+    assert post(client, "/oauth/jwks", form(part("x"))).status_code == 405
 
 
 def test_the_pages_that_post_a_file_take_one(client: Client) -> None:

@@ -58,7 +58,7 @@ def test_what_is_sealed_anew_opens_without_the_former_key(settings: Any, capsys:
     before = {row.pk: row.data for row in Authenticator.objects.all()}
     assert run(capsys) == [
         f"{kind}: 1 sealed anew, 0 under SECRET_KEY already, 0 that could not be opened."
-        for kind in ("Authenticator apps", "Recovery codes", "Waiting e-mails")
+        for kind in ("Authenticator apps", "Recovery codes", "Signing keys", "Waiting e-mails")
     ]
     settings.SECRET_KEY_FALLBACKS = []
     app, codes, passkey = Authenticator.objects.order_by("pk")
@@ -134,7 +134,7 @@ def test_a_row_that_goes_at_the_same_moment_is_not_counted(
         return seal(*arguments)
 
     monkeypatch.setattr(sealing, "seal", sent_meanwhile)
-    assert run(capsys)[2].startswith("Waiting e-mails: 0 sealed anew, 0 under")
+    assert run(capsys)[3].startswith("Waiting e-mails: 0 sealed anew, 0 under")
 
 
 @pytest.mark.usefixtures("stored")

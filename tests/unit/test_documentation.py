@@ -176,7 +176,7 @@ def test_a_limit_in_an_example_is_that_of_the_service() -> None:
     detail = parts.DETAILS_OF[SiteFault.HEADER_TOO_LONG]
     assert detail["limit"] == LIMITS[f"HTTP_{str(detail['name']).upper()}"]
     said = {name: detail for name, detail in parts.DETAILS_AT.items() if "scheme" in detail}
-    assert said.keys() == {"token", "userinfo"}
+    assert said.keys() == {"token", "userinfo", "userinfoByPost", "revoke", "introspect"}
     assert "{scheme}" in OAuthFault.CLIENT_SCHEME.problem
 
 
@@ -212,7 +212,7 @@ def test_a_path_of_another_service_is_told_the_right_one(path: str, right: str, 
     assert f"Use {origin}{right}. The documentation is at https://sign-in.example/docs. Reference" in said
 
 
-@pytest.mark.parametrize("path", ["/oauth/token/", "/oauth/revoke", "/nothing", "/oauth/jwks", "/tokens", "/x/token"])
+@pytest.mark.parametrize("path", ["/oauth/token/", "/oauth/register", "/nothing", "/oauth/certs", "/tokens", "/x/token"])
 def test_any_other_path_is_told_the_documentation(path: str) -> None:
     said = Client().get(path).json()["error_description"]
     assert (

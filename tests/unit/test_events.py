@@ -17,6 +17,7 @@ from config import logs
 from config.infrastructure import events
 from config.infrastructure.events import Event
 from oauth_bridge.models import Application, ApplicationSecret
+from oauth_bridge.storage import signing_keys
 from tests.events import Attempt, Log
 from tests.factories import PASSWORD, CodeFactory, PersonFactory, rewind
 from tests.factors import SECOND, Account, code_of
@@ -171,6 +172,12 @@ class Story:
         self.administrator().post(ADD, FORM)
 
     secret_made = application_registered
+
+    def signing_key_made(self) -> None:
+        signing_keys.signer("ES256")
+
+    def signing_key_revoked(self) -> None:
+        signing_keys.revoke(signing_keys.rotate("ES256").kid)
 
     def secret_ended(self) -> None:
         page = reverse("admin:oauth_bridge_application_secret", args=[self.given.application.row.pk])

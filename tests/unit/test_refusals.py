@@ -19,7 +19,7 @@ from django.utils import timezone
 from accounts.passwords.hashing import HashingBusy
 from accounts.pictures.current_picture import avatar_url
 from config.http import gunicorn_errors
-from config.infrastructure import references
+from config.infrastructure import paths, references
 from config.infrastructure.errors import RequestError, SiteFault, report
 from oauth_bridge.models import AuthorizationCode
 from oauth_bridge.storage import applications
@@ -228,4 +228,5 @@ def test_every_path_has_a_reference_unless_a_cache_may_store_the_answer(is_signe
                 if etag := answer.headers.get("ETag"):
                     unchanged = method(path, HTTP_IF_NONE_MATCH=etag)
                     assert (unchanged.status_code, "X-Reference" in unchanged.headers) == (304, False)
-    assert stored == {"/static/css/site.css", "/openapi.json", "/docs", avatar}
+    published = {paths.OPENID_CONFIGURATION, paths.SERVER_METADATA, paths.JWKS}
+    assert stored == {"/static/css/site.css", "/openapi.json", "/docs", avatar, *published}
