@@ -103,14 +103,15 @@ def _masked(data: dict[str, Any]) -> dict[str, Any]:
 
 
 def _mask(value: str) -> str:
-    return f"{value[:4]}… {_('(masked)')}" if len(value) > 20 else _("(masked)")
+    masked = _("(masked)")
+    return f"{value[:4]}… {masked}" if len(value) > 20 else masked
 
 
 def _shown_request(method: str, path: str, form: dict[str, str] | None, has_token: bool) -> str:
-    lines = [f"{method} {settings.BASE_URL}{path}"]
+    lines, masked = [f"{method} {settings.BASE_URL}{path}"], _("(masked)")
     if has_token:
-        lines.append(f"Authorization: Bearer {_('(masked)')}")
+        lines.append(f"Authorization: Bearer {masked}")
     if form:
         lines += ["Content-Type: application/x-www-form-urlencoded", ""]
-        lines += [f"{name}={_('(masked)') if name in SECRETS else value}" for name, value in form.items()]
+        lines += [f"{name}={masked if name in SECRETS else value}" for name, value in form.items()]
     return "\n".join(lines)

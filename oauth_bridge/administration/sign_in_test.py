@@ -127,6 +127,7 @@ def callback(request: HttpRequest) -> HttpResponse:
 
 
 def _steps(request: HttpRequest, kept: dict[str, Any]) -> list[StepShown]:
+    masked = _("(masked)")
     authorize = StepShown(
         _("Authorize"),
         "",
@@ -138,8 +139,8 @@ def _steps(request: HttpRequest, kept: dict[str, Any]) -> list[StepShown]:
                 "response_type=code",
                 f"client_id={kept['client_id']}",
                 f"redirect_uri={settings.AUTH_URL}{reverse('admin:sign_in_test_callback')}",
-                f"state={_('(masked)')}",
-                f"code_challenge={_('(masked)')}",
+                f"state={masked}",
+                f"code_challenge={masked}",
                 "code_challenge_method=S256",
             ]
         ),

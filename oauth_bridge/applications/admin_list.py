@@ -53,7 +53,8 @@ class ApplicationList(ApplicationPermissions):
     @admin.display(description=gettext_lazy("kind"), ordering="client_type")
     def kind(self, application: Application) -> str:
         kind = str(summaries.KINDS[application.client_type])
-        return f"{kind}, {_('trusted')}" if application.is_trusted else kind
+        trusted = _("trusted")
+        return f"{kind}, {trusted}" if application.is_trusted else kind
 
     @admin.display(description=gettext_lazy("30 days"))
     def month(self, application: Application) -> str:
