@@ -150,9 +150,7 @@ def _of_openid() -> list[Json]:
     """The parameters that are read with the scope `openid` only."""
     return [
         parts.query("nonce", "With `openid`: it comes back in the ID token.", {"type": "string", "maxLength": 512}),
-        parts.query(
-            "claims", "With `openid`: single claims, as OpenID Connect Core 5.5 has it.", {"type": "string"}
-        ),
+        parts.query("claims", "With `openid`: single claims, as OpenID Connect Core 5.5 has it.", {"type": "string"}),
         parts.query(
             "prompt",
             "With `openid`: `none` shows no page, `login` asks for a fresh sign-in, `consent` and `select_account` "
@@ -164,9 +162,7 @@ def _of_openid() -> list[Json]:
             "With `openid`: how many seconds ago the person may have signed in.",
             {"type": "string", "pattern": "^[0-9]{0,9}$"},
         ),
-        parts.query(
-            "id_token_hint", "With `openid`: an ID token of the person who is expected.", {"type": "string"}
-        ),
+        parts.query("id_token_hint", "With `openid`: an ID token of the person who is expected.", {"type": "string"}),
         parts.query("login_hint", "With `openid`: fills the field of the sign-in page.", {"type": "string"}),
         parts.query(
             "acr_values", "With `openid`: `2` first asks for the second factor of who has one.", {"type": "string"}

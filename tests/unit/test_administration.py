@@ -16,9 +16,9 @@ from django.utils import timezone
 
 from accounts.models import User
 from oauth_bridge.activity_causes import FIXES
-from oauth_bridge.errors import OAuthFault
 from oauth_bridge.activity_models import ActivityRecord
 from oauth_bridge.activity_titles import TITLES
+from oauth_bridge.errors import OAuthFault
 from oauth_bridge.models import Application, Consent
 from oauth_bridge.storage import activity_counts, client_secrets
 from tests.events import HTML, Attempt

@@ -212,7 +212,9 @@ def test_a_path_of_another_service_is_told_the_right_one(path: str, right: str, 
     assert f"Use {origin}{right}. The documentation is at https://sign-in.example/docs. Reference" in said
 
 
-@pytest.mark.parametrize("path", ["/oauth/token/", "/oauth/register", "/nothing", "/oauth/certs", "/tokens", "/x/token"])
+@pytest.mark.parametrize(
+    "path", ["/oauth/token/", "/oauth/register", "/nothing", "/oauth/certs", "/tokens", "/x/token"]
+)
 def test_any_other_path_is_told_the_documentation(path: str) -> None:
     said = Client().get(path).json()["error_description"]
     assert (
