@@ -17,7 +17,7 @@ from oauth_bridge.management.registration_fields import FIELDS, OPTIONS
 from oauth_bridge.models import Application
 from oauth_bridge.storage import applications, look_alikes
 
-_OF_CREATE = ("homepage", "redirect_uris", "trusted", "groups")
+_OF_CREATE = ("homepage", "redirect_uris", "id_token_alg", "trusted", "groups")
 
 
 def add_create_arguments(parser: ArgumentParser) -> None:
@@ -59,6 +59,7 @@ def create(options: dict[str, Any], warnings: OutputWrapper) -> dict[str, Any]:
             homepage=(options["homepage"] or "").strip(),
             is_trusted=bool(options["trusted"]),
             is_public=options["public"],
+            id_token_alg=options["id_token_alg"] or "RS256",
             groups=_groups(options, warnings) or (),
         )
     except ValidationError as problems:

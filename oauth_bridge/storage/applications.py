@@ -59,6 +59,7 @@ def register(
     homepage: str = "",
     is_trusted: bool = False,
     is_public: bool = False,
+    id_token_alg: str = "RS256",
     groups: Collection[Group] = (),
 ) -> tuple[Application, str]:
     """A saved application and its client secret, which is not stored; a public one has none, which is "".
@@ -71,6 +72,7 @@ def register(
         homepage=homepage,
         is_trusted=is_trusted,
         client_type=Application.CLIENT_PUBLIC if is_public else Application.CLIENT_CONFIDENTIAL,
+        id_token_alg=id_token_alg,
     )
     application.full_clean()
     look_alikes.refuse(name, is_trusted=is_trusted)

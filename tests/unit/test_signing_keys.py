@@ -18,6 +18,7 @@ from joserfc.jwk import ECKey, RSAKey
 from config.infrastructure import sealing
 from oauth_bridge.key_models import SigningKey
 from oauth_bridge.maintenance import restoring
+from oauth_bridge.models import Application
 from oauth_bridge.storage import signing_keys
 from oauth_bridge.storage.signing_keys import PUBLISHED_AFTER, PUBLISHED_BEFORE
 
@@ -185,3 +186,18 @@ def test_a_public_half_or_a_missing_algorithm_is_refused(folder: Path) -> None:
 def test_files_are_not_managed_by_the_command(folder: Path) -> None:
     with pytest.raises(CommandError, match="The keys are files"):
         call_command("signing-key", "rotate")
+
+
+# The signature that an application chose -----------------------------------------------------------------------------
+
+
+def test_the_commands_choose_the_signature() -> None:
+    out = StringIO()
+    call = ("application", "create", "Reading List", "--redirect-uri", "https://reading.example/callback")
+    call_command(*call, "--id-token-alg", "ES256", "--json", stdout=out)
+    client_id = json.loads(out.getvalue())["client_id"]
+    assert Application.objects.get(client_id=client_id).id_token_alg == "ES256"
+    call_command("application", "set", client_id, "--id-token-alg", "RS256", stdout=StringIO())
+    assert Application.objects.get(client_id=client_id).id_token_alg == "RS256"
+    with pytest.raises(CommandError, match="--id-token-alg"):
+        call_command("application", "set", client_id, "--id-token-alg", "none", stdout=StringIO())
