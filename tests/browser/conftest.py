@@ -84,6 +84,11 @@ class Client:
                 self.end_headers()
                 self.wfile.write(b"<!doctype html><title>Client</title><link rel=icon href=data:,><h1>Back</h1>")
 
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["Content-Length"])).decode()
+                self.path = f"{self.path}?{body}"
+                self.do_GET()
+
             def log_message(self, *_: object) -> None:
                 pass
 
