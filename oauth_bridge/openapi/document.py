@@ -149,7 +149,9 @@ def _authorize() -> Json:
 def _of_openid() -> list[Json]:
     """The parameters that are read with the scope `openid` only."""
     return [
-        parts.query("nonce", "With `openid`: it comes back in the ID token.", {"type": "string", "maxLength": 512}),
+        parts.query(
+            "nonce", "With `openid`: it comes back in the ID token; at most 512 characters.", {"type": "string"}
+        ),
         parts.query("claims", "With `openid`: single claims, as OpenID Connect Core 5.5 has it.", {"type": "string"}),
         parts.query(
             "prompt",
@@ -160,7 +162,7 @@ def _of_openid() -> list[Json]:
         parts.query(
             "max_age",
             "With `openid`: how many seconds ago the person may have signed in.",
-            {"type": "string", "pattern": "^[0-9]{0,9}$"},
+            {"type": "string"},
         ),
         parts.query("id_token_hint", "With `openid`: an ID token of the person who is expected.", {"type": "string"}),
         parts.query("login_hint", "With `openid`: fills the field of the sign-in page.", {"type": "string"}),

@@ -41,7 +41,7 @@ def test_bodies_that_nobody_reads_cost_nobody_else_an_answer(server_behind_nginx
                 answers[name][answer.status_code] += 1
 
     senders = [
-        threading.Thread(target=send, args=("unread", "/oauth/userinfo", b"x" * 100_000)),
+        threading.Thread(target=send, args=("unread", "/oauth/jwks", b"x" * 100_000)),
         threading.Thread(target=send, args=("token", "/oauth/token", b"grant_type=authorization_code")),
     ]
     for sender in senders:

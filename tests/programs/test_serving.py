@@ -57,7 +57,7 @@ def test_a_body_that_no_view_reads_leaves_the_connection_open(provider: Server) 
     netloc = urlsplit(provider.base_url).netloc
     connection = http.client.HTTPConnection("127.0.0.1", int(netloc.rpartition(":")[2]), timeout=20)
     for _ in range(2):
-        connection.request("POST", "/oauth/userinfo", b"x" * 1_000_000, {"Host": netloc})
+        connection.request("POST", "/oauth/jwks", b"x" * 1_000_000, {"Host": netloc})
         response = connection.getresponse()
         assert response.status == 405
         response.read()
