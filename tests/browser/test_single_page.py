@@ -91,4 +91,4 @@ def test_a_script_of_another_origin_reads_what_was_wrong(
     status, answer, challenge = page.evaluate(READ, [driver.base_url, "never-issued", "GET"])
     assert (status, answer["error"]) == (401, "invalid_token")
     assert 'error="invalid_token"' in challenge
-    assert page.evaluate(READ, [driver.base_url, "never-issued", "PUT"])[0] == 405
+    assert page.evaluate(READ, [driver.base_url, "never-issued", "POST"])[0] == 401
