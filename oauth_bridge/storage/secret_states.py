@@ -142,9 +142,10 @@ def revoke(application: Application, number: int, *, is_leaked: bool = False) ->
 def ending(now: datetime, days: int) -> list[int]:
     """The keys of secrets that end within `days`, and of whose end nobody was told so late yet. MOST_TOLD at most.
 
-    Only of applications that are switched on.
+    Only of registered applications that are switched on: the secret of a twin always ends soon.
     """
-    found = ApplicationSecret.objects.filter(_is_untold(now, days), application__is_enabled=True)
+    applications = Application.objects.filter(is_enabled=True)
+    found = ApplicationSecret.objects.filter(_is_untold(now, days), application__in=applications)
     return list(found.order_by("expires_at", "pk").values_list("pk", flat=True)[:MOST_TOLD])
 
 

@@ -21,12 +21,12 @@ from accounts.models import OutgoingMail, User
 from oauth_bridge import application_mails
 from oauth_bridge.maintenance import ending_secrets
 from oauth_bridge.models import Application, ApplicationSecret
-from oauth_bridge.storage import applications, client_secrets, secret_states
+from oauth_bridge.storage import applications, client_secrets, secret_states, twins
 from tests.factories import ApplicationFactory, CodeFactory, PersonFactory, Registered
 from tests.pages import deliver_all
 
 START = datetime(2026, 11, 21, 12, tzinfo=UTC)
-HOUR, DAY = timedelta(hours=1), timedelta(days=1)
+MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
 
 
 @pytest.fixture
@@ -70,6 +70,11 @@ def test_an_end_is_told_seven_days_and_one_day_before_once_each(
 def test_an_end_within_a_day_is_told_once(made: Application, clock: time_machine.Coordinates) -> None:
     client_secrets.rotate(made, DAY)
     assert [told_at(clock, hour * HOUR) for hour in (0, 1, 23, 24, 25)] == [1, 0, 0, 0, 0]
+
+
+def test_nothing_is_told_of_the_secret_of_a_test_sign_in(made: Application, clock: time_machine.Coordinates) -> None:
+    twins.make(made, "https://testserver/admin/test-sign-in/callback")
+    assert [told_at(clock, minute * MINUTE) for minute in (0, 4, 6)] == [0, 0, 0]
 
 
 def test_the_mail_names_application_number_end_last_use_and_page(
