@@ -34,7 +34,7 @@ from tests.pages import (
     with_session,
 )
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("fresh_counters")]
+pytestmark = pytest.mark.django_db
 
 PAGE = {"accept": "text/html"}
 Ending = Callable[[User, pytest.MonkeyPatch], str]

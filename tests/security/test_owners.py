@@ -21,7 +21,7 @@ from tests.events import HTML, Attempt
 from tests.factories import ApplicationFactory, CodeFactory, ConsentFactory, PersonFactory, Registered
 from tests.pages import html_of, proven, secret_on, text_of, with_session
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("fresh_counters")]
+pytestmark = pytest.mark.django_db
 
 WRONG = "https://www.client.example/callback"
 FORM = {"name": "Renamed", "redirect_uris": "https://mallory.example/callback"}

@@ -20,7 +20,7 @@ from tests.factories import PASSWORD
 from tests.factors import Device
 from tests.unit import test_accounts_addresses as addresses
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("fresh_counters", "passkeys_over_http")]
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("passkeys_over_http")]
 
 CONFIRM, PROFILE, SIGN_IN = "/accounts/confirm", "/accounts/profile", "/accounts/sign-in"
 CHANGE, DELETE = "/accounts/password/change", "/accounts/delete"

@@ -12,6 +12,11 @@ from tests.events import Log
 from tests.pages import proven
 
 
+@pytest.fixture(autouse=True)
+def own_counters(fresh_counters: None) -> None:
+    """Each test counts alone, because one process sends the requests of many within a minute."""
+
+
 @pytest.fixture
 def admin_client(admin_client: Client) -> Client:
     """The browser of an administrator, who has just typed the password."""

@@ -21,7 +21,7 @@ from accounts.sign_in import verification
 from tests.factories import PASSWORD, PersonFactory
 from tests.pages import ask_for_link, browser_of, mailed_code, mailed_path, sign_in, type_code, with_session
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("fresh_counters")]
+pytestmark = pytest.mark.django_db
 
 PAGE = "/accounts/email"
 

@@ -11,7 +11,7 @@ from accounts.models import User
 from tests.factors import APP, CODES, SECOND, Account, code_of
 from tests.pages import browser_of, html_of
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("fresh_counters")]
+pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from accounts.factors.used_codes import mark_used
 from tests.factors import APP, SECOND, Account, code_of, codes_on
 from tests.pages import html_of
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("fresh_counters")]
+pytestmark = pytest.mark.django_db
 
 PERIOD_SECONDS = 30
 

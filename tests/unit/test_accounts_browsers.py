@@ -20,7 +20,7 @@ from accounts.sessions.user_agents import describe
 from tests.factories import PASSWORD, PersonFactory
 from tests.pages import FIREFOX, NEW_PASSWORD, browser_of, is_signed_in
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("fresh_counters")]
+pytestmark = pytest.mark.django_db
 
 PAGE = "/accounts/browsers"
 SAFARI = (

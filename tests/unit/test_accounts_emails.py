@@ -80,7 +80,6 @@ def test_a_code_and_an_address_are_not_turned_round_in_arabic() -> None:
 
 
 @pytest.mark.django_db
-@pytest.mark.usefixtures("fresh_counters")
 def test_a_person_confirms_an_address_with_the_code_from_the_subject(client: Client, mailoutbox: Any) -> None:
     person: User = PersonFactory(email_verified_at=None)
     sign_in(client, person.email)

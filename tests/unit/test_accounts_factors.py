@@ -21,7 +21,7 @@ from tests.factories import PersonFactory
 from tests.factors import APP, CODES, PASSKEY, SECOND, Account, code_of
 from tests.pages import ask_for_link, browser_of, choose, deliver_all, html_of, is_signed_in, mailed_path, sign_in
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("fresh_counters")]
+pytestmark = pytest.mark.django_db
 
 PAGES = [APP, CODES, f"{CODES}/new", f"{APP}/off", "/accounts/security/passkeys/add"]
 

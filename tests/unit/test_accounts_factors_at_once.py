@@ -13,7 +13,7 @@ from tests.factories import PersonFactory
 from tests.factors import APP, CODES, SECOND, Account, code_of, codes_on
 from tests.pages import browser_of, is_signed_in, sign_in
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("fresh_counters")]
+pytestmark = pytest.mark.django_db
 
 
 def test_factors_that_were_removed_during_a_sign_in_let_it_start_again(account: Account) -> None:

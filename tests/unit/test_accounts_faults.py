@@ -29,7 +29,7 @@ from tests.unit import test_accounts_passkeys as passkeys
 from tests.unit import test_accounts_without_password as first_passkey
 from tests.unit.account_refusals import CASES, Case, World, refuses, sign_up, unconfirmed
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("fresh_counters", "passkeys_over_http")]
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("passkeys_over_http")]
 
 DELETE, PROFILE = "/accounts/delete", "/accounts/profile"
 

@@ -25,7 +25,7 @@ from tests.factories import PASSWORD, PersonFactory, hashed_password
 from tests.matrix import contract
 from tests.pages import AUTHORIZE, NEW_PASSWORD, ask_for_link, mailed_path, sign_in, text_of, with_session
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("fresh_counters", "real_passwords")]
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("real_passwords")]
 
 OF_TODAY = "argon2$argon2id$v=19$m=19456,t=2,p=1$"
 
@@ -286,7 +286,6 @@ def test_the_same_password_set_again_ends_sessions_like_any_other(alice: User) -
 
 
 @contract("D15.unknown")
-@pytest.mark.usefixtures("fresh_counters")
 def test_a_sign_in_costs_one_hash_and_the_same_statements_whoever_it_names(client: Client, hashed: list[str]) -> None:
     without_password = PersonFactory(password="!" + "a" * 40)
     inactive = PersonFactory(is_active=False)

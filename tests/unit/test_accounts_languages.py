@@ -19,7 +19,7 @@ from tests.factories import PASSWORD, CodeFactory, PersonFactory, Registered
 from tests.grants import link_of
 from tests.pages import deliver_all, with_session
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("fresh_counters")]
+pytestmark = pytest.mark.django_db
 
 PAGE = {"accept": "text/html"}
 FORM = "application/x-www-form-urlencoded"

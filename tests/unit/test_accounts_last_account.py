@@ -18,7 +18,7 @@ from accounts.sessions.credential_changes import end_credentials, set_active
 from tests.factories import PASSWORD, PersonFactory
 from tests.pages import AUTHORIZE, known_browser, sign_in
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("fresh_counters")]
+pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture

@@ -25,7 +25,7 @@ from tests.pages import browser_of
 from tests.pictures import picture, upload
 from tests.sending import exchange
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("fresh_counters")]
+pytestmark = pytest.mark.django_db
 
 EXPORT = "/accounts/export"
 DELETE = "/accounts/delete"

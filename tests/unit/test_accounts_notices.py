@@ -19,7 +19,7 @@ from tests.factories import PersonFactory
 from tests.factors import SECOND, Account
 from tests.pages import FIREFOX, browser_of, deliver_all, sign_in
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("fresh_counters")]
+pytestmark = pytest.mark.django_db
 
 NEW_BROWSER = "A sign-in in a new browser at Delegated Sign-In"
 CODE_USED = "A recovery code was used at Delegated Sign-In"

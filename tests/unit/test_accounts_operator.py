@@ -19,7 +19,7 @@ from tests.factories import PASSWORD, PersonFactory
 from tests.factors import SECOND, Account, code_of
 from tests.pages import browser_of, known_browser, sign_in, with_session
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("fresh_counters")]
+pytestmark = pytest.mark.django_db
 
 
 def run(*arguments: str) -> tuple[str, str]:

@@ -27,7 +27,7 @@ from tests.matrix import contract
 from tests.pages import deliver_all, sign_in
 from tests.smtp import BREAKS, BUSY, HANGS, REFUSES, TAKES, MailServer
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("fresh_counters")]
+pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from accounts.models import User
 from tests.factors import ADD, APP, PASSKEY, SECOND, Account, Device, add, code_of, creation, request_options
 from tests.pages import browser_of, html_of, is_signed_in, sign_in
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("fresh_counters", "passkeys_over_http")]
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("passkeys_over_http")]
 
 SECURITY = "/accounts/security"
 CHOICE = "Also ask for a passkey after my password"

@@ -19,7 +19,7 @@ from tests.factories import PASSWORD, PersonFactory
 from tests.factors import ADD, PASSKEY, SECOND, Device, add, add_many, creation, request_options
 from tests.pages import browser_of, deliver_all, is_signed_in, sign_in
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("fresh_counters", "passkeys_over_http")]
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("passkeys_over_http")]
 
 NONSENSE = [1, 10**10, 10**30, [], {}, True, "\ud800", "\x00", "é", "A" * 7000, "oaGhoaE", "gYGB" * 2000]
 

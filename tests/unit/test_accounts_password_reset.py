@@ -30,7 +30,7 @@ from tests.pages import (
     with_session,
 )
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("fresh_counters")]
+pytestmark = pytest.mark.django_db
 
 
 # Asking ---------------------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from accounts.models import User
 from tests.factories import PASSWORD
 from tests.pages import SIGN_UP, ask_for_link, mailed_path, sign_in
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("fresh_counters", "sign_up_is_open")]
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("sign_up_is_open")]
 
 CHANGE = "/accounts/password/change"
 

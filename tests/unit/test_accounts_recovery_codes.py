@@ -8,7 +8,7 @@ from django.test import Client
 from tests.factors import CODES, SECOND, Account
 from tests.pages import html_of, is_signed_in
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("fresh_counters")]
+pytestmark = pytest.mark.django_db
 
 
 def test_recovery_codes_are_downloaded_by_whoever_has_seen_them(account: Account) -> None:

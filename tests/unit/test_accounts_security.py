@@ -15,7 +15,7 @@ from accounts.passwords import hashing
 from tests.factories import PASSWORD, PersonFactory
 from tests.pages import NEW_PASSWORD, browser_of, is_signed_in, sign_in
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("fresh_counters")]
+pytestmark = pytest.mark.django_db
 
 CHANGE = "/accounts/password/change"
 CONFIRM = "/accounts/confirm"

@@ -19,7 +19,7 @@ from accounts.sessions import known_browsers
 from tests.factories import PASSWORD, PersonFactory
 from tests.pages import sign_in, text_of
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("fresh_counters")]
+pytestmark = pytest.mark.django_db
 
 AUTHORIZE = "/oauth/authorize?client_id=photo&state=a%20b%2Fc"
 

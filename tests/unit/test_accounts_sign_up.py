@@ -25,7 +25,7 @@ from tests.factories import PASSWORD, PersonFactory
 from tests.pages import AUTHORIZE, CODE_PAGE, NEW, SIGN_UP, deliver_all, html_of, mailed_code, sign_in, sign_up
 from tests.sending import choose_password_by_mail
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("fresh_counters")]
+pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture

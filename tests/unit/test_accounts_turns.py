@@ -101,7 +101,7 @@ def test_a_mail_that_was_not_taken_stands_behind_the_first_attempt_of_others(
 
 
 @pytest.mark.django_db
-@pytest.mark.usefixtures("no_attempt_here", "fresh_counters")
+@pytest.mark.usefixtures("no_attempt_here")
 def test_the_table_shows_no_network_address(client: Client) -> None:
     client.post("/accounts/password/reset", {"email": "alice@example.com"}, REMOTE_ADDR=MALLORY)
     row = OutgoingMail.objects.get()
@@ -162,7 +162,7 @@ def test_after_a_wait_in_vain_no_page_waits_for_half_a_minute(monkeypatch: pytes
 
 
 @pytest.mark.django_db
-@pytest.mark.usefixtures("no_attempt_here", "fresh_counters")
+@pytest.mark.usefixtures("no_attempt_here")
 def test_a_page_that_does_not_wait_says_that_the_mail_is_on_its_way(client: Client) -> None:
     page = client.post("/accounts/password/reset", {"email": "alice@example.com"}, follow=True)
     assert "The mail is on its way. It can take a few minutes." in page.content.decode()

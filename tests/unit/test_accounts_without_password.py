@@ -22,7 +22,7 @@ from tests.factories import PASSWORD
 from tests.factors import ADD, PASSKEY, SECOND, Device, add, creation, request_options
 from tests.pages import AUTHORIZE, CODE_PAGE, NEW, choose, html_of, is_signed_in, mailed_code, mailed_path, with_session
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("fresh_counters", "sign_up_is_open", "passkeys_over_http")]
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("sign_up_is_open", "passkeys_over_http")]
 
 SIGN_UP = "/accounts/sign-up/passkey"
 FIRST = "/accounts/sign-up/passkey/add"

@@ -12,7 +12,6 @@ from tests.pages import sign_in
 
 
 @pytest.mark.django_db
-@pytest.mark.usefixtures("fresh_counters")
 @pytest.mark.parametrize(
     ("language", "text"),
     {

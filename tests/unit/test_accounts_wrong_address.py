@@ -16,7 +16,7 @@ from accounts.passwords import hashing
 from accounts.sign_in import who_may_sign_up
 from tests.pages import AUTHORIZE, CODE_PAGE, NEW, SIGN_UP, html_of, mailed_code, sign_in, sign_up
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("fresh_counters", "sign_up_is_open")]
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("sign_up_is_open")]
 
 TYPED = "new@exmaple.org"
 CHANGE = "Wrong address? Change it"

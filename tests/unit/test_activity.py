@@ -24,7 +24,7 @@ from oauth_bridge.storage.activity import FLOOD
 from tests.events import HTML, Attempt
 from tests.factories import PASSWORD, PersonFactory
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("fresh_counters")]
+pytestmark = pytest.mark.django_db
 
 CHALLENGE = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"
 

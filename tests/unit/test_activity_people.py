@@ -20,7 +20,7 @@ from oauth_bridge.storage.exporting import stored_about
 from tests.events import HTML
 from tests.factories import PASSWORD, PersonFactory
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("fresh_counters")]
+pytestmark = pytest.mark.django_db
 OLD = "old@example.com"
 
 

@@ -13,7 +13,7 @@ from django.test import Client
 from tests.events import HTML, Attempt
 from tests.pages import admin_browser
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("fresh_counters")]
+pytestmark = pytest.mark.django_db
 
 
 def test_each_of_forty_failures_from_one_address_is_found_by_its_reference() -> None:

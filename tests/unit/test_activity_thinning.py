@@ -11,7 +11,7 @@ from oauth_bridge.activity_models import ActivityCount, ActivityRecord, Outcome,
 from oauth_bridge.maintenance import purging, thinning
 from oauth_bridge.storage import activity_counts
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("fresh_counters")]
+pytestmark = pytest.mark.django_db
 NOW = datetime(2026, 11, 24, 9, tzinfo=UTC)
 DAY = timedelta(days=1)
 FLOODED, OTHER = "f" * 32, "a" * 32

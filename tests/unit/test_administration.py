@@ -25,7 +25,7 @@ from tests.events import HTML, Attempt
 from tests.factories import CodeFactory, ConsentFactory, PersonFactory
 from tests.pages import admin_browser, deliver_all, html_of, is_signed_in, sign_in, text_of, with_session
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("fresh_counters")]
+pytestmark = pytest.mark.django_db
 
 WWW = "https://www.client.example/callback"
 

@@ -23,7 +23,7 @@ from tests.events import Attempt
 from tests.factories import ApplicationFactory, ConsentFactory, PersonFactory
 from tests.pages import admin_browser, html_of, text_of, with_session
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("fresh_counters")]
+pytestmark = pytest.mark.django_db
 
 REGISTRATION = {
     "name": "Reading List",

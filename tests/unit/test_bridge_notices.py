@@ -22,7 +22,7 @@ from oauth_bridge.models import Consent
 from tests.factories import ApplicationFactory, CodeFactory, PersonFactory, Registered
 from tests.pages import deliver_all, with_session
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("fresh_counters")]
+pytestmark = pytest.mark.django_db
 
 Rewind = Callable[..., None]
 FORM = "application/x-www-form-urlencoded"

@@ -22,7 +22,7 @@ from oauth_bridge.storage.exporting import stored_about
 from tests.events import HTML, Attempt
 from tests.factories import PASSWORD, PersonFactory
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("fresh_counters")]
+pytestmark = pytest.mark.django_db
 HOUR = 3600
 
 

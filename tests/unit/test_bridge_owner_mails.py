@@ -129,7 +129,6 @@ def replay(application: Registered, rewind: Callable[..., None]) -> None:
     assert statuses == [200, 400]
 
 
-@pytest.mark.usefixtures("fresh_counters")
 def test_replayed_codes_are_told_once_for_each_application(ada: User, rewind: Callable[..., None]) -> None:
     first, second = ApplicationFactory(name="Photo Book"), ApplicationFactory(name="Calendar")
     for _ in range(2):

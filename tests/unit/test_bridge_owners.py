@@ -23,7 +23,7 @@ from tests.events import HTML, Attempt
 from tests.factories import PASSWORD, ApplicationFactory, CodeFactory, ConsentFactory, PersonFactory, TokenFactory
 from tests.pages import admin_browser, html_of, text_of, with_session
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("fresh_counters")]
+pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture

@@ -131,7 +131,6 @@ def sign_up(client: Client, **fields: Any) -> User:
     return User.objects.get(email=email)
 
 
-@pytest.mark.usefixtures("fresh_counters")
 def test_an_account_whose_address_is_not_confirmed_for_30_days_goes_with_all_that_refers_to_it(settings: Any) -> None:
     settings.SIGN_UP = "open"
     gone, young = sign_up(Client()), sign_up(Client(), created_at=NOW - timedelta(days=30) + timedelta(seconds=1))

@@ -65,7 +65,7 @@ def test_a_remembered_consent_costs_one_statement_more(client, alice):
     assert sent == ["SELECT", "SELECT", "SELECT", "INSERT"]
 
 
-@pytest.mark.usefixtures("db", "fresh_counters")
+@pytest.mark.usefixtures("db")
 def test_a_bad_token_costs_two_and_none_costs_nothing_but_the_record(client, monkeypatch):
     recorded = ["WITH"] if connection.vendor == "postgresql" else ["SELECT", "INSERT", "INSERT"]
     bearer = {"Authorization": f"Bearer {new_credential()}"}

@@ -25,7 +25,7 @@ from tests.factors import SECOND, Account, code_of
 from tests.pages import CODE_PAGE, choose, mailed_code, mailed_path, proven, sign_up
 from tests.unit.test_bridge_admin import ADD, FORM
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("fresh_counters")]
+pytestmark = pytest.mark.django_db
 
 
 def test_a_member_that_is_not_in_the_table_is_refused() -> None:

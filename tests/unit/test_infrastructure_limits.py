@@ -15,7 +15,6 @@ from config.infrastructure.limits import Counter
 
 IN_MEMORY = {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}
 AWAY = {"BACKEND": "config.infrastructure.cache.RateLimitCache", "LOCATION": "redis://127.0.0.1:1/0"}
-pytestmark = pytest.mark.usefixtures("fresh_counters")
 needs_redis = pytest.mark.skipif(not configured.REDIS_URL, reason="needs Redis: set REDIS_URL to one")
 
 

@@ -27,7 +27,7 @@ from tests.events import HTML, Attempt, Log
 from tests.factories import PersonFactory, TokenFactory
 from tests.paths import example_paths
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("fresh_counters")]
+pytestmark = pytest.mark.django_db
 
 REFERENCE = re.compile("[0-9A-HJKMNP-TV-Z]{8}")
 
