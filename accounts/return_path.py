@@ -181,7 +181,7 @@ def keep_after_factor(request: HttpRequest, return_to: str) -> None:
 
 
 def take_after_factor(request: HttpRequest) -> str:
-    """Where the person continues, once; empty when nothing asked for a second factor."""
+    """Where the person continues, and forget it. Empty if nothing asked for a second factor."""
     return_to, kept_at = request.session.pop(AFTER_FACTOR_KEY, None) or ("", 0)
     return return_to if time.time() - kept_at < RETURN_AGE_SECONDS and is_own_path(return_to) else ""
 

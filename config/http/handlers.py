@@ -70,7 +70,7 @@ def host_not_served(request: HttpRequest) -> HttpResponse:
 
 @requires_csrf_token
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponseBase:
-    """The page of an outdated form again, where there is one; otherwise 403."""
+    """Show the page of an outdated form again. 403 if it has no such page."""
     request.was_refused = True  # type: ignore[attr-defined]  # for accounts.sessions.middleware
     error = RequestError(SiteFault.CSRF)
     answer = _ask_again(request) if request.path == reverse("authorize") else stale_form(request)

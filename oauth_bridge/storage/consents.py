@@ -42,7 +42,7 @@ class Connection(NamedTuple):
 
 
 class Agreed(NamedTuple):
-    """What a person has allowed last: the fingerprint of the application, and what it receives; None: as D16."""
+    """What a person has allowed last: the fingerprint of the application, and what it receives (None: all of D16)."""
 
     fingerprint: str
     facts: str | None
