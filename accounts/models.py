@@ -65,7 +65,7 @@ class User(AbstractBaseUser, PermissionsMixin):
     is_staff = models.BooleanField(_("administrator"), default=False)
     created_at = models.DateTimeField(_("created at"), default=timezone.now, editable=False)
     password_changed_at = models.DateTimeField(null=True, editable=False)  # None: not since the account was created
-    # Incremented by `credentials.end_credentials`. A counter instead of a time: clocks do not matter, and a credential
+    # Incremented by `sessions.credential_changes`. A counter instead of a time: clocks do not matter, and a credential
     # that is issued at that moment, under the version that was read before, is void as well.
     credentials_version = models.IntegerField(default=0, db_default=0, editable=False)
     # How often the account was unlocked. Failed sign-ins are counted under this number: each unlocking begins anew.

@@ -8,7 +8,6 @@ from __future__ import annotations
 import functools
 import hashlib
 import logging
-import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +18,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.http import Http404, HttpRequest, HttpResponse
 from django.urls import reverse
 
+from config import variables
 from config.infrastructure.colors import BLACK, TEXT_CONTRAST, WHITE, mix, shifted
 
 LOGO_MAX_BYTES = 200 * 1024
@@ -107,7 +107,7 @@ def logo(name: str) -> File | None:
     because gunicorn ends if a new worker can't start. Workers are copies of its first process, which has read the
     picture.
     """
-    path = os.environ.get(name, "").strip()
+    path = variables.value(name)
     if not path:
         return None
     try:
@@ -134,7 +134,7 @@ def _picture(name: str, path: str) -> File:
 
 def color(name: str) -> str:
     """A colour as #rrggbb in lower case; empty when the variable is not set."""
-    value = os.environ.get(name, "").strip().lower()
+    value = variables.value(name).lower()
     if value and not COLOR.fullmatch(value):
         raise ImproperlyConfigured(f"{name} must be # and six hexadecimal digits, such as #0d5a4d.")
     return value

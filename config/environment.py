@@ -1,7 +1,7 @@
 """Readers of environment variables, one for each kind of value.
 
 A malformed value stops the start with one sentence that names the variable, and repeats no value that may contain a
-password. An empty variable counts as unset.
+password.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from urllib.parse import quote, unquote, urlsplit
 import environ
 from django.core.exceptions import ImproperlyConfigured
 
+from config import variables
 from config.infrastructure import postgresql
 from config.infrastructure.hosts import LOOPBACK_HOSTS, is_host, is_ip_address
 
@@ -53,13 +54,9 @@ def _match(pattern: str, value: str) -> str:
 
 
 def _value(name: str, default: object = "") -> str:
-    value = os.environ.get(name, "").strip()
+    value = variables.value(name)
     value.encode()  # raises UnicodeEncodeError, a ValueError, for bytes that are not UTF-8
     return value or str(default)
-
-
-def is_set(name: str) -> bool:
-    return bool(os.environ.get(name, "").strip())
 
 
 def text(name: str, default: str) -> str:
@@ -93,7 +90,7 @@ def folder(name: str, default: Path) -> Path:
 
 
 def folder_or_none(name: str) -> Path | None:
-    return folder(name, Path("/")) if is_set(name) else None
+    return folder(name, Path("/")) if variables.is_set(name) else None
 
 
 # Hosts and origins ---------------------------------------------------------------------------------------------------

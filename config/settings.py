@@ -6,7 +6,7 @@ import tomllib
 from hashlib import sha256
 from pathlib import Path
 
-from config import branding, logs
+from config import branding, logs, variables
 from config import environment as env
 from config.http import languages
 
@@ -24,7 +24,7 @@ BIND = env.bind("BIND", default="127.0.0.1:8000")
 BASE_URL = env.origin("BASE_URL", default=f"http://localhost:{BIND.rpartition(':')[2]}")
 AUTH_URL = env.origin("AUTH_URL", default=BASE_URL)
 # Without either variable the service runs on a developer's machine, and serves pages at every name of that machine.
-ORIGINS_ARE_SET = env.is_set("BASE_URL") or env.is_set("AUTH_URL")
+ORIGINS_ARE_SET = variables.is_set("BASE_URL") or variables.is_set("AUTH_URL")
 IS_HTTPS = AUTH_URL.startswith("https://")
 # Which installation this is, for administrators.
 ENVIRONMENT = env.text("ENVIRONMENT", default="Production" if IS_HTTPS else "Development")
@@ -40,7 +40,7 @@ DEBUG = env.boolean("DEBUG", default=False)
 SECRET_KEY = env.secret_key("SECRET_KEY", VAR_DIR / "secret-key")
 SIGNING_KEYS = env.folder_or_none("SIGNING_KEYS")
 SECRET_KEY_FALLBACKS = env.secret_keys("SECRET_KEY_FALLBACKS")
-IS_SECRET_KEY_GENERATED = not env.is_set("SECRET_KEY")
+IS_SECRET_KEY_GENERATED = not variables.is_set("SECRET_KEY")
 
 # Django --------------------------------------------------------------------------------------------------------------
 
@@ -100,7 +100,7 @@ FORM_RENDERER = "django.forms.renderers.TemplatesSetting"
 # Storage -------------------------------------------------------------------------------------------------------------
 
 DATABASES = {"default": env.database("DATABASE_URL", VAR_DIR / "db.sqlite3")}
-IS_DATABASE_SET = env.is_set("DATABASE_URL")
+IS_DATABASE_SET = variables.is_set("DATABASE_URL")
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 REDIS_URL = env.redis("REDIS_URL")
@@ -121,7 +121,7 @@ EMAIL_BACKEND, EMAIL_FILE_PATH = _email["EMAIL_BACKEND"], _email["EMAIL_FILE_PAT
 EMAIL_HOST, EMAIL_PORT = _email["EMAIL_HOST"], _email["EMAIL_PORT"]
 EMAIL_HOST_USER, EMAIL_HOST_PASSWORD = _email["EMAIL_HOST_USER"], _email["EMAIL_HOST_PASSWORD"]
 EMAIL_USE_TLS, EMAIL_USE_SSL = _email["EMAIL_USE_TLS"], _email["EMAIL_USE_SSL"]
-IS_EMAIL_SET = env.is_set("EMAIL_URL")
+IS_EMAIL_SET = variables.is_set("EMAIL_URL")
 EMAIL_TIMEOUT = 20  # seconds of a whole conversation with the mail server
 DEFAULT_FROM_EMAIL = env.sender("DEFAULT_FROM_EMAIL", SERVICE_NAME, AUTH_URL)
 SERVER_EMAIL = DEFAULT_FROM_EMAIL
@@ -315,3 +315,5 @@ OAUTH2_PROVIDER = {
     "COMPLIANT_BCP_RFC9700_PKCE_METHOD": True,
     "COMPLIANT_BCP_RFC9700_ACCESS_TOKEN_TRANSPORT": True,
 }
+
+variables.refuse_unknown()

@@ -36,7 +36,7 @@ Response = tuple[str | None, dict[str, str], str, int]  # URL, headers, body, st
 
 @dataclass(frozen=True, slots=True)
 class VerifiedRequest:
-    """An authorization request that `authorization.verify` accepts: the `credentials` of the toolkit's views.
+    """An authorization request that `authorization_request.verify` accepts: the `credentials` of the toolkit's views.
 
     `form` is empty unless the request is a post.
     """
@@ -56,8 +56,8 @@ class Backend:
     def validate_authorization_request(self, request: HttpRequest) -> tuple[list[str], VerifiedRequest]:
         """The scopes of the token, and the request.
 
-        Raises RequestError: the signature of the pending request is wrong, or as `parameters.of_form`,
-        `PendingRequest.of_link` and `authorization.verify`.
+        Raises RequestError: the signature of the pending request is wrong, or as `parameter_parsing.of_form`,
+        `PendingRequest.of_link` and `authorization_request.verify`.
         """
         is_post = request.method == "POST"
         form = parameter_parsing.of_form(request, has_been_read=True) if is_post else {}

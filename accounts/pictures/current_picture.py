@@ -1,4 +1,4 @@
-"""Pictures of people: uploaded ones, re-encoded (`reencoding`), and drawn ones for people who uploaded none.
+"""Pictures of people: uploaded ones, re-encoded (`reencoder_process`), and drawn ones for people who uploaded none.
 
 Specification 2.4; D16. Every picture is a square PNG that this service made; uploaded bytes are never served.
 """

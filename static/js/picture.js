@@ -12,7 +12,7 @@ document.querySelectorAll("[data-picture]").forEach((box) => {
   const [zoom, across, down] = ["zoom", "across", "down"].map((name) => crop.querySelector(`[data-crop="${name}"]`));
   let picture = null;
 
-  // The same arithmetic as in accounts/decoder.py.
+  // The same arithmetic as in accounts/pictures/reencoder.py.
   const draw = () => {
     const side = Math.min(picture.width, picture.height) / (zoom.value / 100);
     const room = [picture.width - side, picture.height - side];

@@ -102,9 +102,10 @@ MALFORMED = [
 def settings_with(monkeypatch: pytest.MonkeyPatch, **variables: str) -> dict[str, object]:
     """What the settings file makes of the variables, in a namespace of its own."""
     for name in list(os.environ):
-        if name in READ_VARIABLES or name.startswith("RATE_"):
+        if name.removesuffix("_FILE") in READ_VARIABLES or name.startswith("RATE_"):
             monkeypatch.delenv(name)
-    monkeypatch.setenv("DATABASE_URL", "sqlite:///:memory:")
+    if "DATABASE_URL_FILE" not in variables:
+        monkeypatch.setenv("DATABASE_URL", "sqlite:///:memory:")
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     path = ROOT / "config" / "settings.py"

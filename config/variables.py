@@ -1,0 +1,67 @@
+"""The text of environment variables, and of the files that stand for secret ones.
+
+An empty variable counts as unset. A secret `NAME` may stand in a file instead, whose path is in `NAME_FILE`: platforms
+mount secrets as files, and a process's variables are easier to read than its files.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+from pathlib import Path
+
+from django.core.exceptions import ImproperlyConfigured
+
+SECRET = frozenset({"SECRET_KEY", "SECRET_KEY_FALLBACKS", "DATABASE_URL", "REDIS_URL", "EMAIL_URL"})
+FILE = "_FILE"
+MOST_BYTES = 64 * 1024
+# Of difflib: one letter more, less, or other in a name of eight letters. Two names of ours are less alike.
+ALIKE = 0.87
+
+_known: set[str] = set()
+
+
+def value(name: str) -> str:
+    """The variable without spaces around it; for a secret, else the content of its file. Empty when neither is set.
+
+    Raises ImproperlyConfigured: both are set, or the file can't be read.
+    """
+    _known.add(name)
+    text = os.environ.get(name, "").strip()
+    path = os.environ.get(name + FILE, "").strip() if name in SECRET else ""
+    if text and path:
+        raise ImproperlyConfigured(f"{name} and {name}{FILE} are both set. Set one of them.")
+    return _content(name + FILE, path) if path else text
+
+
+def is_set(name: str) -> bool:
+    return bool(os.environ.get(name, "").strip() or (name in SECRET and os.environ.get(name + FILE, "").strip()))
+
+
+def refuse_unknown() -> None:
+    """Call it when all variables are read. A name that is almost one of ours, and does nothing, is a mistake.
+
+    Raises ImproperlyConfigured: one is set, while the variable of ours is not.
+    """
+    known = {name for each in _known for name in (each, *([each + FILE] if each in SECRET else []))}
+    for name in sorted(set(os.environ) - known):
+        of_file = name.removesuffix(FILE)
+        if name.endswith(FILE) and of_file in known:
+            raise ImproperlyConfigured(f"{name} is not a variable of this service: only secrets are read from files.")
+        meant = difflib.get_close_matches(name, known, 1, ALIKE)
+        if meant and not is_set(meant[0]):
+            raise ImproperlyConfigured(f"{name} is not a variable of this service. Is {meant[0]} meant?")
+
+
+def _content(name: str, path: str) -> str:
+    """The text of the file without spaces and line ends around it. Errors name no content."""
+    try:
+        with Path(path).open("rb") as file:
+            content = file.read(MOST_BYTES + 1)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or "not a path"
+        raise ImproperlyConfigured(f"{name} must be the path of a file that can be read ({reason}).") from None
+    text = content.decode(errors="surrogateescape").strip()
+    if not text or len(content) > MOST_BYTES:
+        raise ImproperlyConfigured(f"{name} must be the path of a file with at most {MOST_BYTES // 1024} kB of text.")
+    return text

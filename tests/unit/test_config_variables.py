@@ -1,0 +1,77 @@
+"""Secrets in files, and names that are almost those of variables."""
+
+from __future__ import annotations
+
+import difflib
+from pathlib import Path
+
+import pytest
+from django.core.exceptions import ImproperlyConfigured
+
+from config import variables
+from tests.unit.test_config_environment import READ_VARIABLES, settings_with
+
+UNKNOWN = ["DATABSE_URL", "DATABASE_URI", "TRUSTED_PROXYS", "BASE_URLS", "SIGNUP", "SECRET_KEYS", "MEDIA_ROOT_FILE"]
+
+
+@pytest.mark.parametrize("name", sorted(variables.SECRET))
+def test_a_secret_is_read_from_a_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str) -> None:
+    values = {
+        "DATABASE_URL": "sqlite:///:memory:",
+        "REDIS_URL": "redis://cache",
+        "EMAIL_URL": "smtp://mail.example.com",
+    }
+    value, file = values.get(name, "käse-" * 12), tmp_path / "secret"
+    file.write_text(f"\n{value} \n", encoding="utf-8")
+    made = settings_with(monkeypatch, **{f"{name}_FILE": str(file)})
+    monkeypatch.delenv(f"{name}_FILE")
+    compared = ("SECRET_KEY", "SECRET_KEY_FALLBACKS", "DATABASES", "REDIS_URL", "EMAIL_HOST", "IS_SECRET_KEY_GENERATED")
+    asked = settings_with(monkeypatch, **{name: value})
+    assert [made[each] for each in compared] == [asked[each] for each in compared]
+
+
+@pytest.mark.parametrize("content", [None, "", " \n", "x" * (64 * 1024 + 1)])
+def test_a_file_without_a_secret_is_refused(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, content: str | None
+) -> None:
+    file = tmp_path / "secret"
+    if content is not None:
+        file.write_text(content)
+    with pytest.raises(ImproperlyConfigured, match=r"^SECRET_KEY_FILE must be the path of a file .*\.$"):
+        settings_with(monkeypatch, SECRET_KEY_FILE=str(file))
+
+
+@pytest.mark.parametrize("path", [".", "\x7f", "x" * 5000])
+def test_what_is_no_file_is_refused(monkeypatch: pytest.MonkeyPatch, path: str) -> None:
+    with pytest.raises(ImproperlyConfigured, match=r"^SECRET_KEY_FILE must be the path of a file"):
+        settings_with(monkeypatch, SECRET_KEY_FILE=path)
+
+
+def test_a_file_that_is_not_utf_8_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "secret").write_bytes(b"hidden \xff")
+    with pytest.raises(ImproperlyConfigured, match=r"^SECRET_KEY must be text in UTF-8\.$"):
+        settings_with(monkeypatch, SECRET_KEY_FILE=str(tmp_path / "secret"))
+
+
+def test_a_secret_and_its_file_are_refused_together(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    with pytest.raises(ImproperlyConfigured, match=r"^SECRET_KEY and SECRET_KEY_FILE are both set\."):
+        settings_with(monkeypatch, SECRET_KEY="hidden", SECRET_KEY_FILE=str(tmp_path))
+
+
+@pytest.mark.parametrize("name", UNKNOWN)
+def test_a_name_that_is_almost_one_of_ours_stops_the_start(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    with pytest.raises(ImproperlyConfigured, match=rf"^{name} is not a variable of this service") as refusal:
+        settings_with(monkeypatch, **{name: "hidden", "DATABASE_URL": ""})
+    assert "hidden" not in str(refusal.value)
+
+
+def test_no_variable_of_ours_is_taken_for_another() -> None:
+    for name in READ_VARIABLES:
+        assert not difflib.get_close_matches(name, READ_VARIABLES - {name}, 1, variables.ALIKE)
+
+
+@pytest.mark.parametrize(
+    "name", ["REDIS_TLS_URL", "WEB_SERVICE_HOST", "SERVICE_PORT", "SECRET", "PGHOST", "HOSTNAME", "SSL_CERT_FILE"]
+)
+def test_other_names_are_left_alone(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    settings_with(monkeypatch, **{name: "x"})
