@@ -14,7 +14,7 @@ class WiringConfig(AppConfig):
 
 
 class AdminConfig(SimpleAdminConfig):
-    """Django's admin without autodiscovery: `config.urls` imports `accounts.admin` and `oauth_bridge.applications.admin` only.
+    """Django's admin without autodiscovery: `config.urls` imports the two modules of admin classes, and no others.
 
     The admin pages of allauth and the toolkit would show credentials (D15).
     """
