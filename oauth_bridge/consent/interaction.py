@@ -13,8 +13,7 @@ from django.http import HttpRequest
 
 from accounts.factors import adapter as factors
 from accounts.sign_in import proofs, reauthentication
-from oauth_bridge.consent.request import PendingRequest
-from oauth_bridge.protocol import openid_request
+from oauth_bridge.protocol.openid_request import Asked
 
 if TYPE_CHECKING:
     from accounts.models import User
@@ -28,15 +27,14 @@ class Need(Enum):
     SECOND_FACTOR = auto()
 
 
-def need(request: HttpRequest, pending: PendingRequest) -> Need | None:
-    """What is asked next of the signed-in person; None: nothing."""
-    asked = openid_request.Asked.of(pending.parameters)
+def need(request: HttpRequest, asked: Asked, asked_at: float) -> Need | None:
+    """What is asked next of the signed-in person, by a link opened at this Unix time; None: nothing."""
     person, proof = cast("User", request.user), proofs.of(request)
     if asked.person_id and asked.person_id != str(person.pk):
         return Need.OTHER_ACCOUNT
     proved_at = proof.at or 0.0
-    is_late = "login" in asked.prompts and proved_at < pending.asked_at
-    is_old = asked.max_age is not None and proved_at < pending.asked_at - asked.max_age
+    is_late = "login" in asked.prompts and proved_at < asked_at
+    is_old = asked.max_age is not None and proved_at < asked_at - asked.max_age
     if is_late or is_old:
         return Need.PROOF
     if asked.wants_two_factors and proof.acr != proofs.TWO_FACTORS and factors.has_any(person):

@@ -23,17 +23,13 @@ def make(
     granted: Granted,
     *,
     client_id: str,
-    algorithm: str,
+    signer: signing_keys.Signer,
     person_id: UUID,
     access_token: str,
     now: int,
     person_claims: Mapping[str, Any],
 ) -> str:
-    """The ID token. `now` is a Unix time in seconds. `person_claims` are the ones that `granted.id_token` names.
-
-    One statement, for the key that signs now.
-    """
-    signer = signing_keys.signer(algorithm)
+    """The ID token. `now` is a Unix time in seconds. `person_claims` are the ones that `granted.id_token` names."""
     content: dict[str, Any] = {
         **person_claims,
         "iss": settings.BASE_URL,
@@ -47,7 +43,8 @@ def make(
     }
     optional = {"nonce": granted.nonce, "auth_time": granted.auth_time, "amr": granted.amr}
     content |= {name: value for name, value in optional.items() if value}
-    return jwt.encode({"alg": algorithm, "kid": signer.kid}, content, signer.key, [algorithm])
+    header = {"alg": signer.algorithm, "kid": signer.kid}
+    return jwt.encode(header, content, signer.key, [signer.algorithm])
 
 
 def hinted(token: str) -> str:
