@@ -176,6 +176,10 @@ class AuthorizeView(BaseAuthorizationView):
         need = self._need()
         if need is None:
             return None
+        if need is interaction.Need.IMPOSSIBLE:
+            callback = self.pending.callback
+            url = callback.error_url(self._error(OAuthFault.ACR))
+            return pages.lead_back(self.request, self.application, callback, url, by_page=True, is_refusal=True)
         if need is interaction.Need.OTHER_ACCOUNT:
             url = self.pending.callback.error_url(self._error(OAuthFault.LOGIN_REQUIRED))
             return pages.other_account(self.request, self.application, self.pending, url)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
@@ -16,7 +17,7 @@ from oauth_bridge.protocol.openid_request import Granted
 from oauth_bridge.storage import signing_keys
 
 LIFETIME_SECONDS = 3600
-KID_LENGTH = 43
+KID = re.compile(r"[A-Za-z0-9_-]{43}")
 
 
 def make(
@@ -54,8 +55,8 @@ def hinted(token: str) -> str:
     """
     try:
         # The header is read before the signature is verified, for the key alone.
-        kid = jws.extract_compact(token.encode()).headers().get("kid", "")
-        found = signing_keys.verification_key(str(kid)[:KID_LENGTH])
+        kid = str(jws.extract_compact(token.encode()).headers().get("kid"))
+        found = signing_keys.verification_key(kid) if KID.fullmatch(kid) else None
         if found is None:
             return ""
         algorithm, key = found

@@ -44,9 +44,10 @@ def introspect(form: dict[str, str], address: str) -> dict[str, Any]:
         bearer = tokens.read(form["token"])
     except RequestError:
         return {"active": False}
-    if bearer.application_id != client.pk:
+    times = tokens.times(form["token"]) if bearer.application_id == client.pk else None
+    if times is None:
         return {"active": False}
-    issued_at, expires_at = tokens.times(form["token"])
+    issued_at, expires_at = times
     return {
         "active": True,
         "scope": " ".join(bearer.scopes),
