@@ -23,6 +23,7 @@ from oauth_bridge.random_values import digest_of
 from tests.contract.openid_conformance import NOT_APPLICABLE, PLANS, Client
 from tests.driver import Form, OAuthDriver, Page, error_of
 from tests.factories import Registered
+from tests.matrix import contract
 
 Rewind = Callable[..., None]
 
@@ -46,6 +47,7 @@ def name_of(module: str) -> str:
 # Basic OP and Form Post OP --------------------------------------------------------------------------------------------
 
 
+@contract("I2.members")
 def test_server(client: Client) -> None:
     """The flow with all its checks: `Client.flow` makes them for every module."""
     tokens = client.flow()
@@ -227,6 +229,7 @@ def test_request_uri_unsigned_supported_correctly_or_rejected_as_unsupported(cli
     assert client.error(client.ask(request_uri="https://app.example/request.jwt")) == "request_uri_not_supported"
 
 
+@contract("I2.profile")
 def test_claims_essential(client: Client) -> None:
     tokens = client.flow(claims=json.dumps({"userinfo": {"name": {"essential": True}}}))
     assert client.driver.userinfo(tokens.access_token).json()["name"] == client.person.nickname
@@ -249,6 +252,7 @@ def test_ensure_request_with_valid_pkce_succeeds(client: Client) -> None:
 # Config OP ------------------------------------------------------------------------------------------------------------
 
 
+@contract("I1.document")
 def test_discovery_endpoint_verification(driver: OAuthDriver) -> None:
     answer = driver.call("GET", "/.well-known/openid-configuration")
     found = answer.json()

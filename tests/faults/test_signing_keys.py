@@ -18,8 +18,10 @@ from tests.conftest import Launch
 from tests.driver import OAuthDriver, error_of
 from tests.factories import PASSWORD, CodeFactory, Registered
 from tests.faults.test_concurrent_groups import closing
+from tests.matrix import contract
 
 
+@contract("I3.unspent")
 def test_a_code_is_not_spent_while_no_key_can_sign(
     launch: Launch, application: Registered, alice: Any, tmp_path: Path
 ) -> None:

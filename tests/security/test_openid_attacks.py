@@ -20,6 +20,7 @@ from tests.contract.test_openid import signed_in
 from tests.contract.test_openid_prompts import ask, at_home, error, post_request
 from tests.driver import OAuthDriver, Page
 from tests.factories import ApplicationFactory, PersonFactory, Registered, TokenFactory
+from tests.matrix import contract
 
 __all__ = ["at_home"]  # a fixture
 
@@ -74,6 +75,7 @@ def made(settings: Any, **changes: Any) -> tuple[str, signing_keys.Signer]:
     return jwt.encode({"alg": "ES256", "kid": signer.kid}, claims, signer.key, ["ES256"]), signer
 
 
+@contract("I7.hint", "I3.revoked")
 @pytest.mark.django_db
 def test_an_expired_id_token_is_a_hint_and_that_of_a_revoked_key_is_none(settings: Any) -> None:
     token, signer = made(settings)
@@ -104,6 +106,7 @@ def wanted(name: str, **asked: Any) -> str:
     return json.dumps({"id_token": {name: asked}})
 
 
+@contract("I7.account")
 @pytest.mark.parametrize("how", ["value", "values"])
 def test_an_id_token_for_one_person_is_given_to_no_other(
     at_home: OAuthDriver, application: Registered, alice: Any, how: str
@@ -126,6 +129,7 @@ def test_the_hint_and_claims_for_two_people_fit_nobody(
     assert "expects another account" in Page(ask(at_home, application, claims=claims, id_token_hint=token)).text
 
 
+@contract("I7.acr")
 def test_an_essential_acr_that_cannot_be_reached_fails(at_home: OAuthDriver, application: Registered) -> None:
     unmet = "unmet_authentication_requirements"
     strong = wanted("acr", essential=True, values=["2"])
