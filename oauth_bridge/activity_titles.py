@@ -43,6 +43,7 @@ TITLES = {
     "prompt_none": _("OpenID Connect: prompt none beside another value"),
     "max_age": _("OpenID Connect: the greatest age is no number"),
     "hint": _("OpenID Connect: the hint isn’t an ID token of this application"),
+    "acr": _("OpenID Connect: the person can’t reach the essential acr"),
     "login_required": _("A silent sign-in found nobody signed in"),
     "consent_required": _("A silent sign-in found no consent"),
     "interaction_required": _("A silent sign-in needs a page"),

@@ -5,6 +5,7 @@ They are sent by `accounts.mail.outbox`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -26,8 +27,10 @@ if TYPE_CHECKING:
 MOST_OWNERS = 20
 
 
-def consent_given(request: HttpRequest, person: User, application: Application, attempt: str) -> None:
-    """Tell the person that they allowed the application, if no consent to it is stored yet.
+def consent_given(
+    request: HttpRequest, person: User, application: Application, attempt: str, facts: Sequence[dict[str, str]]
+) -> None:
+    """Tell the person that they allowed the application to read the facts, if no consent to it is stored yet.
 
     Call it before the consent is stored. A second post of the same consent page, `attempt`, sends nothing.
     """
@@ -37,7 +40,7 @@ def consent_given(request: HttpRequest, person: User, application: Application, 
     if Consent.objects.filter(user=person, application=application).exists() or outbox.is_known(once):
         return
     browser = browser_name(request.headers.get("User-Agent", ""))
-    _tell("application_allowed", person, application.name, once, browser=browser, user_id=str(person.pk))
+    _tell("application_allowed", person, application.name, once, browser=browser, facts=facts)
 
 
 def code_replayed(person_id: UUID, application_id: int) -> None:

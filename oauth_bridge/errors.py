@@ -127,6 +127,12 @@ class OAuthFault(Fault):
         "The person must sign in, and prompt=none allows no page.",
         "Send the request again without it.",
     )
+    ACR = (
+        403,
+        "unmet_authentication_requirements",
+        "The parameter claims makes an acr essential that the person cannot reach.",
+        "Ask for it without essential.",
+    )
     CONSENT_REQUIRED = (
         403,
         "consent_required",

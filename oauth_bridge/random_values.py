@@ -6,7 +6,9 @@ import hashlib
 import re
 import secrets
 
-CREDENTIAL = re.compile(r"[A-Za-z0-9_-]{43}")
+# The beginning of a code for a request with the scope `openid`: its redemption needs a key that signs.
+OPENID_MARK = "openid-"
+CREDENTIAL = re.compile(rf"(?:{OPENID_MARK})?[A-Za-z0-9_-]{{43}}")
 
 
 def new_credential() -> str:
@@ -15,7 +17,7 @@ def new_credential() -> str:
 
 
 def is_well_formed(credential: str) -> bool:
-    """Whether `new_credential` could have returned it."""
+    """Whether it has the form of a credential, or of a code with the mark."""
     return bool(CREDENTIAL.fullmatch(credential))
 
 

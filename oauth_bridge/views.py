@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING, cast
 from uuid import UUID
 
@@ -83,12 +84,12 @@ class AuthorizeView(BaseAuthorizationView):
     def pending(self) -> PendingRequest:
         return self.credentials.pending
 
-    @property
+    @cached_property
     def facts(self) -> list[str]:
         """What the application would receive about the person."""
         return openid_request.facts(self.pending.parameters)
 
-    @property
+    @cached_property
     def asked(self) -> openid_request.Asked:
         """What the request asks of the person."""
         return openid_request.Asked.of(self.pending.parameters)
@@ -126,7 +127,7 @@ class AuthorizeView(BaseAuthorizationView):
             # Each attempt has an address of its own, so Back and a reload show what became of it, not a new attempt.
             return HttpResponseRedirect(address)
         codes.refuse_redeemed(UUID(self.pending.attempt), self.person.pk)
-        return pages.consent(request, self.application, self.pending, notice=bool(query.text(pages.NOTICE)))
+        return pages.consent(request, self.application, self.pending, self.facts, notice=bool(query.text(pages.NOTICE)))
 
     def post(self, request: HttpRequest) -> HttpResponse:
         """The answer of a consent page. "Allow" counts only from the person and the browser session of the page."""
@@ -140,12 +141,13 @@ class AuthorizeView(BaseAuthorizationView):
             return pages.ask_again(self.pending)
         if not admission.is_admitted(self.person, self.application):
             return self._turn_away()
-        needs_more = self.person.email_verified_at is None or interaction.need(request, self.pending)
+        needs_more = self.person.email_verified_at is None or self._need()
         if decision != "allow" or needs_more:
             return HttpResponseRedirect(pages.authorize_path(self.pending), status=303)
         answer = self._lead_back(allow=True)
         events.write(Event.CONSENT_GIVEN, client_id=self.application.client_id, person=self.person.pk)
-        application_mails.consent_given(request, self.person, self.application, self.pending.attempt)
+        shown = pages.shown_facts(self.person, self.application, self.facts)
+        application_mails.consent_given(request, self.person, self.application, self.pending.attempt, shown)
         if "remember" in form:
             remembered.remember(self.person, self.application, self.facts)
         else:
@@ -154,7 +156,7 @@ class AuthorizeView(BaseAuthorizationView):
 
     def _answer_silently(self) -> HttpResponse:
         """The answer to `prompt=none`: a code, or why a page is needed. OpenID Connect Core 1.0 §3.1.2.6."""
-        if interaction.need(self.request, self.pending):
+        if self._need():
             return self._refuse(OAuthFault.LOGIN_REQUIRED)
         if not admission.is_admitted(self.person, self.application) or self.person.email_verified_at is None:
             return self._refuse(OAuthFault.INTERACTION_REQUIRED)
@@ -166,11 +168,18 @@ class AuthorizeView(BaseAuthorizationView):
         callback = self.pending.callback
         return pages.to_callback(self.request, self.application, callback, callback.error_url(self._error(fault)))
 
+    def _need(self) -> interaction.Need | None:
+        return interaction.need(self.request, self.asked, self.pending.asked_at)
+
     def _ask_for_proof(self) -> HttpResponse | None:
         """The page that asks for what the request needs of the person; None: nothing is missing."""
-        need = interaction.need(self.request, self.pending)
+        need = self._need()
         if need is None:
             return None
+        if need is interaction.Need.IMPOSSIBLE:
+            callback = self.pending.callback
+            url = callback.error_url(self._error(OAuthFault.ACR))
+            return pages.lead_back(self.request, self.application, callback, url, by_page=True, is_refusal=True)
         if need is interaction.Need.OTHER_ACCOUNT:
             url = self.pending.callback.error_url(self._error(OAuthFault.LOGIN_REQUIRED))
             return pages.other_account(self.request, self.application, self.pending, url)

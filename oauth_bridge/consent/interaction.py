@@ -13,8 +13,7 @@ from django.http import HttpRequest
 
 from accounts.factors import adapter as factors
 from accounts.sign_in import proofs, reauthentication
-from oauth_bridge.consent.request import PendingRequest
-from oauth_bridge.protocol import openid_request
+from oauth_bridge.protocol.openid_request import Asked
 
 if TYPE_CHECKING:
     from accounts.models import User
@@ -23,25 +22,27 @@ if TYPE_CHECKING:
 class Need(Enum):
     """In the order in which they are asked for."""
 
-    OTHER_ACCOUNT = auto()  # the ID token of the hint is somebody else's
+    OTHER_ACCOUNT = auto()  # the request names somebody else
     PROOF = auto()
     SECOND_FACTOR = auto()
+    IMPOSSIBLE = auto()  # a second factor, which the person does not have
 
 
-def need(request: HttpRequest, pending: PendingRequest) -> Need | None:
-    """What is asked next of the signed-in person; None: nothing."""
-    asked = openid_request.Asked.of(pending.parameters)
+def need(request: HttpRequest, asked: Asked, asked_at: float) -> Need | None:
+    """What is asked next of the signed-in person, by a link opened at this Unix time; None: nothing."""
     person, proof = cast("User", request.user), proofs.of(request)
-    if asked.person_id and asked.person_id != str(person.pk):
+    if asked.subs - {str(person.pk)}:
         return Need.OTHER_ACCOUNT
     proved_at = proof.at or 0.0
-    is_late = "login" in asked.prompts and proved_at < pending.asked_at
-    is_old = asked.max_age is not None and proved_at < pending.asked_at - asked.max_age
+    is_late = "login" in asked.prompts and proved_at < asked_at
+    is_old = asked.max_age is not None and proved_at < asked_at - asked.max_age
     if is_late or is_old:
         return Need.PROOF
-    if asked.wants_two_factors and proof.acr != proofs.TWO_FACTORS and factors.has_any(person):
+    if proof.acr == proofs.TWO_FACTORS or not (asked.wants_two_factors or asked.needs_two_factors):
+        return None
+    if factors.has_any(person):
         return Need.SECOND_FACTOR
-    return None
+    return Need.IMPOSSIBLE if asked.needs_two_factors else None
 
 
 def proof_url(request: HttpRequest, what: Need, return_to: str) -> str:

@@ -23,7 +23,7 @@ from oauth_bridge import responses
 from oauth_bridge.consent import remembered
 from oauth_bridge.consent.request import FIELD_NAME, PendingRequest
 from oauth_bridge.models import Application
-from oauth_bridge.protocol import claims, openid_request
+from oauth_bridge.protocol import claims
 
 if TYPE_CHECKING:
     from accounts.models import User
@@ -61,13 +61,14 @@ def switch_account_url(pending: PendingRequest, application: Application) -> str
     return return_path.switch_account_url(authorize_path(pending), **_sign_in_caption(application))
 
 
-def consent(request: HttpRequest, application: Application, pending: PendingRequest, *, notice: bool) -> HttpResponse:
+def consent(
+    request: HttpRequest, application: Application, pending: PendingRequest, facts: Sequence[str], *, notice: bool
+) -> HttpResponse:
     """The consent page: the application, the claims, the account and the destination. D7.
 
     It is shorter for a person who has allowed the application before.
     """
     person = cast("User", request.user)
-    facts = openid_request.facts(pending.parameters)
     again = remembered.has_allowed_before(person, application, facts)
     context = {
         "application": application.caption,
@@ -75,7 +76,7 @@ def consent(request: HttpRequest, application: Application, pending: PendingRequ
         "again": again,
         "brief": again and facts == remembered.PLAIN_FACTS,
         "short_name": _short_name(person),
-        "claims": _claims(person, application, facts),
+        "claims": shown_facts(person, application, facts),
         "user_id": str(person.pk),
         "destination": destination(pending.redirect_uri),
         "pending": pending.bind(request).seal(),
@@ -110,7 +111,7 @@ def _new(application: Application) -> str:
     return text % {"days": age.days}
 
 
-def _claims(person: User, application: Application, facts: Sequence[str]) -> list[dict[str, str]]:
+def shown_facts(person: User, application: Application, facts: Sequence[str]) -> list[dict[str, str]]:
     """The facts as the application receives them, in the order of the page, with a note on a missing nickname."""
     values = claims.values(person, facts, application.pk)
     shown = [claim | {"value": values[claim["name"]]} for claim in shown_claims(person) if claim["name"] in facts]

@@ -41,6 +41,7 @@ CALLBACK = (
     OAuthFault.PROMPT_NONE,
     OAuthFault.MAX_AGE,
     OAuthFault.HINT,
+    OAuthFault.ACR,
     OAuthFault.LOGIN_REQUIRED,
     OAuthFault.CONSENT_REQUIRED,
     OAuthFault.INTERACTION_REQUIRED,

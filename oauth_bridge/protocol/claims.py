@@ -71,7 +71,8 @@ def of_scopes(scopes: Collection[str], more: Collection[str] = ()) -> list[str]:
 def asked_by_parameter(parameter: str, where: str) -> list[str]:
     """The known claims that the parameter `claims` asks for in `where`: "userinfo" or "id_token". §5.5.
 
-    Values and `essential` change nothing: no claim of ours can be missing. Raises ValueError: it is no JSON object.
+    `essential` changes nothing: no claim of ours can be missing. For values see `wanted_values`.
+    Raises ValueError: it is no JSON object.
     """
     if not parameter:
         return []
@@ -79,6 +80,18 @@ def asked_by_parameter(parameter: str, where: str) -> list[str]:
     if not isinstance(content, dict) or not isinstance(content.get(where, {}), dict | None):
         raise ValueError
     return [name for name in NAMES if name in (content.get(where) or {})]
+
+
+def wanted_values(parameter: str, name: str) -> tuple[list[str], bool]:
+    """The values that the parameter `claims` wants of this claim in the ID token, and whether it is essential. §5.5.1.
+
+    No values: any. Call it for a parameter that `asked_by_parameter` reads.
+    """
+    asked = (json.loads(parameter).get("id_token") or {}).get(name) if parameter else None
+    if not isinstance(asked, dict):
+        return [], False
+    wanted = [asked["value"]] if "value" in asked else asked.get("values")
+    return [str(each) for each in wanted] if isinstance(wanted, list) else [], asked.get("essential") is True
 
 
 def values(person: User, names: Collection[str] = PLAIN, application_id: int | None = None) -> dict[str, Any]:

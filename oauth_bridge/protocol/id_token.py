@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
@@ -16,24 +17,20 @@ from oauth_bridge.protocol.openid_request import Granted
 from oauth_bridge.storage import signing_keys
 
 LIFETIME_SECONDS = 3600
-KID_LENGTH = 43
+KID = re.compile(r"[A-Za-z0-9_-]{43}")
 
 
 def make(
     granted: Granted,
     *,
     client_id: str,
-    algorithm: str,
+    signer: signing_keys.Signer,
     person_id: UUID,
     access_token: str,
     now: int,
     person_claims: Mapping[str, Any],
 ) -> str:
-    """The ID token. `now` is a Unix time in seconds. `person_claims` are the ones that `granted.id_token` names.
-
-    One statement, for the key that signs now.
-    """
-    signer = signing_keys.signer(algorithm)
+    """The ID token. `now` is a Unix time in seconds. `person_claims` are the ones that `granted.id_token` names."""
     content: dict[str, Any] = {
         **person_claims,
         "iss": settings.BASE_URL,
@@ -47,7 +44,8 @@ def make(
     }
     optional = {"nonce": granted.nonce, "auth_time": granted.auth_time, "amr": granted.amr}
     content |= {name: value for name, value in optional.items() if value}
-    return jwt.encode({"alg": algorithm, "kid": signer.kid}, content, signer.key, [algorithm])
+    header = {"alg": signer.algorithm, "kid": signer.kid}
+    return jwt.encode(header, content, signer.key, [signer.algorithm])
 
 
 def hinted(token: str) -> str:
@@ -57,8 +55,8 @@ def hinted(token: str) -> str:
     """
     try:
         # The header is read before the signature is verified, for the key alone.
-        kid = jws.extract_compact(token.encode()).headers().get("kid", "")
-        found = signing_keys.verification_key(str(kid)[:KID_LENGTH])
+        kid = str(jws.extract_compact(token.encode()).headers().get("kid"))
+        found = signing_keys.verification_key(kid) if KID.fullmatch(kid) else None
         if found is None:
             return ""
         algorithm, key = found

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.conf import settings
+from django.utils.translation import to_locale
 
 from accounts.sign_in.proofs import ONE_FACTOR, TWO_FACTORS
 from config.infrastructure import paths
@@ -58,7 +59,7 @@ def document() -> dict[str, Any]:
         "request_parameter_supported": False,
         "request_uri_parameter_supported": False,  # absent means true
         "prompt_values_supported": ["none", "login", "consent", "select_account"],
-        "ui_locales_supported": [code for code, _name in settings.LANGUAGES],
+        "ui_locales_supported": [_language_tag(code) for code, _name in settings.LANGUAGES],
     }
 
 
@@ -66,3 +67,8 @@ def _algorithms() -> list[str]:
     if settings.SIGNING_KEYS:
         return sorted(key_files.algorithms(settings.SIGNING_KEYS), reverse=True)
     return list(signing_keys.ALGORITHMS)
+
+
+def _language_tag(code: str) -> str:
+    """As BCP 47 writes it: pt-BR, zh-Hans."""
+    return to_locale(code).replace("_", "-")

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
-from accounts.sign_in.proofs import TWO_FACTORS, Proof
+from accounts.sign_in.proofs import ONE_FACTOR, TWO_FACTORS, Proof
 from oauth_bridge.errors import OAuthFault
 from oauth_bridge.protocol import claims
 
@@ -56,23 +56,33 @@ class Granted:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What the request asks of the person. `max_age` is in seconds; `person_id` is the `sub` of the hint."""
+    """What the request asks of the person. `max_age` is in seconds.
+
+    `subs` are those of the hint and of the parameter `claims`; the person must have each of them. `needs_two_factors`:
+    without them there is no answer but an error (OpenID Connect Core 1.0 §5.5.1.1).
+    """
 
     prompts: frozenset[str] = frozenset()
     max_age: int | None = None
-    person_id: str = ""
+    subs: frozenset[str] = frozenset()
     wants_two_factors: bool = False
+    needs_two_factors: bool = False
 
     @classmethod
     def of(cls, parameters: Mapping[str, str]) -> Asked:
         """Of parameters without a `fault`. Plain OAuth 2.0 asks nothing."""
         if not claims.is_openid(parameters.get("scope", "")):
             return cls()
+        asked = parameters.get("claims", "")
+        subs, _ = claims.wanted_values(asked, "sub")
+        acr, is_essential = claims.wanted_values(asked, "acr")
+        wanted = acr or parameters.get("acr_values", "").split()
         return cls(
             frozenset(parameters.get("prompt", "").split()),
             int(parameters["max_age"]) if "max_age" in parameters else None,
-            parameters.get(HINT, "").rpartition(" ")[2],
-            TWO_FACTORS in parameters.get("acr_values", "").split()[:1],
+            frozenset({*subs, *parameters.get(HINT, "").split()[1:]}),
+            TWO_FACTORS in wanted[:1],
+            is_essential and TWO_FACTORS in acr and ONE_FACTOR not in acr,
         )
 
     @property
@@ -109,9 +119,10 @@ def fault(parameters: Mapping[str, str]) -> OAuthFault | None:
     try:
         claims.asked_by_parameter(parameters.get("claims", ""), "userinfo")
         claims.asked_by_parameter(parameters.get("claims", ""), "id_token")
+        acr, is_essential = claims.wanted_values(parameters.get("claims", ""), "acr")
     except (ValueError, RecursionError):
         return OAuthFault.CLAIMS_MALFORMED
-    return None
+    return OAuthFault.ACR if is_essential and acr and not {ONE_FACTOR, TWO_FACTORS} & set(acr) else None
 
 
 def disclosed(parameters: Mapping[str, str]) -> list[str]:

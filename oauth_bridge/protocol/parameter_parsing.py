@@ -134,3 +134,10 @@ def of_form(request: HttpRequest, *, has_been_read: bool = False) -> dict[str, s
     if len(body) > BODY_LIMIT_BYTES:
         raise RequestError(SiteFault.TOO_LARGE, limit=BODY_LIMIT_BYTES)
     return Parameters(body).texts()
+
+
+def require(form: dict[str, str], *names: str) -> None:
+    """Raises RequestError: the form lacks one of these parameters; it names the first."""
+    for name in names:
+        if name not in form:
+            raise RequestError(OAuthFault.MISSING, name=name).about(cause=f"{name}_missing")

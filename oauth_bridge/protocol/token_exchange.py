@@ -14,8 +14,9 @@ from oauth_bridge.errors import OAuthFault
 from oauth_bridge.models import AuthorizationCode
 from oauth_bridge.protocol import claims, id_token
 from oauth_bridge.protocol.openid_request import Granted
-from oauth_bridge.random_values import new_credential
-from oauth_bridge.storage import client_secrets, codes, redemptions, tokens
+from oauth_bridge.protocol.parameter_parsing import require
+from oauth_bridge.random_values import OPENID_MARK, new_credential
+from oauth_bridge.storage import client_secrets, codes, redemptions, signing_keys, tokens
 
 VERIFIER = re.compile(r"[A-Za-z0-9._~-]{43,128}")
 
@@ -34,16 +35,15 @@ class Exchanged(NamedTuple):
 def exchange_code(form: dict[str, str], address: str) -> Exchanged:
     """The access token for the code of the form.
 
-    Success takes two statements, and a third once a minute (`client_secrets.authenticate`). Failures are counted by
-    `address`, the client's network address.
+    Success takes two statements (three for a code with `openid`), and one more once a minute
+    (`client_secrets.authenticate`). Failures are counted by `address`, the client's network address.
     Raises RequestError: a parameter is missing or wrong, the client is not authenticated, the code can't be redeemed,
     or a limit is reached.
     """
-    for name in ("grant_type", "client_id"):
-        _require(form, name)
+    require(form, "grant_type", "client_id")
     if form["grant_type"] != "authorization_code":
         raise RequestError(OAuthFault.GRANT_TYPE)
-    _require(form, "code")
+    require(form, "code")
     client = authenticated_client(form, address)
     try:
         return _exchange_of(client, form, address)
@@ -51,11 +51,6 @@ def exchange_code(form: dict[str, str], address: str) -> Exchanged:
         # Anybody can send the client_id of a public client.
         error.about(client=client, is_proven=not client.is_public)
         raise
-
-
-def _require(form: dict[str, str], name: str) -> None:
-    if name not in form:
-        raise RequestError(OAuthFault.MISSING, name=name).about(cause=f"{name}_missing")
 
 
 def authenticated_client(
@@ -99,11 +94,13 @@ def _redeem(form: dict[str, str], client: client_secrets.Client, address: str) -
     """Raises RequestError: the code_verifier is malformed, or `codes.explain` has found the reason."""
     if "code_verifier" in form and not VERIFIER.fullmatch(form["code_verifier"]):
         raise RequestError(OAuthFault.VERIFIER_MALFORMED)
+    # Before the redemption: without a key that signs, the code is not spent.
+    signer = signing_keys.signer(client.id_token_alg) if form["code"].startswith(OPENID_MARK) else None
     token = new_credential()
     redemption = codes.redeem(form, client.pk, token, is_restricted=client.is_restricted, secret_id=client.secret_id)
     if redemption is not None:
         events.write(Event.CODE_REDEEMED, client_id=client.client_id, person=redemption.person_id)
-        return Exchanged(token, redemption, _openid_members(client, redemption, token))
+        return Exchanged(token, redemption, _openid_members(client, redemption, token, signer))
     refusal = codes.explain(form, client.pk) or codes.Refusal(OAuthFault.CODE_RACED, cause="reason_unknown")
     error = RequestError(refusal.fault, None, **refusal.details).about(cause=refusal.cause)
     if refusal.code:
@@ -115,16 +112,18 @@ def _redeem(form: dict[str, str], client: client_secrets.Client, address: str) -
     raise error
 
 
-def _openid_members(client: client_secrets.Client, redemption: redemptions.Redemption, token: str) -> dict[str, str]:
+def _openid_members(
+    client: client_secrets.Client, redemption: redemptions.Redemption, token: str, signer: signing_keys.Signer | None
+) -> dict[str, str]:
     """The ID token and the scopes; nothing for a request without `openid`. OpenID Connect Core 1.0 §3.1.3.3."""
-    if redemption.openid is None:
+    if redemption.openid is None or signer is None:
         return {}
     granted = Granted.from_json(redemption.openid)
     code = redemption.code
     signed = id_token.make(
         granted,
         client_id=client.client_id,
-        algorithm=client.id_token_alg,
+        signer=signer,
         person_id=redemption.person_id,
         access_token=token,
         now=int(time.time()),

@@ -11,7 +11,7 @@ from django.conf import settings
 
 from config.infrastructure.errors import RequestError
 from oauth_bridge import throttling
-from oauth_bridge.errors import OAuthFault
+from oauth_bridge.protocol.parameter_parsing import require
 from oauth_bridge.protocol.token_exchange import authenticated_client
 from oauth_bridge.random_values import digest_of
 from oauth_bridge.storage import tokens
@@ -23,7 +23,7 @@ def revoke(form: dict[str, str], address: str) -> None:
     A public client proves itself by the token, so unknown ones count against the network `address`.
     Raises RequestError: a parameter is missing, the client is not authenticated, or a limit is reached.
     """
-    _require(form, "client_id", "token")
+    require(form, "client_id", "token")
     client = authenticated_client(form, address, public_field="token")
     if not client.is_public:
         throttling.token_state("revoke", client.pk)
@@ -37,16 +37,17 @@ def introspect(form: dict[str, str], address: str) -> dict[str, Any]:
 
     Raises RequestError: as `revoke`; public clients are not authenticated.
     """
-    _require(form, "client_id", "token")
+    require(form, "client_id", "token")
     client = authenticated_client(form, address, public_field=None)
     throttling.token_state("introspect", client.pk)
     try:
         bearer = tokens.read(form["token"])
     except RequestError:
         return {"active": False}
-    if bearer.application_id != client.pk:
+    times = tokens.times(form["token"]) if bearer.application_id == client.pk else None
+    if times is None:
         return {"active": False}
-    issued_at, expires_at = tokens.times(form["token"])
+    issued_at, expires_at = times
     return {
         "active": True,
         "scope": " ".join(bearer.scopes),
@@ -57,9 +58,3 @@ def introspect(form: dict[str, str], address: str) -> dict[str, Any]:
         "iat": int(issued_at.timestamp()),
         "exp": int(expires_at.timestamp()),
     }
-
-
-def _require(form: dict[str, str], *names: str) -> None:
-    for name in names:
-        if name not in form:
-            raise RequestError(OAuthFault.MISSING, name=name).about(cause=f"{name}_missing")

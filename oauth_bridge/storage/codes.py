@@ -21,7 +21,7 @@ from oauth2_provider.settings import oauth2_settings
 from config.infrastructure.sql import fetch_one, is_postgresql
 from oauth_bridge.errors import OAuthFault
 from oauth_bridge.models import Application, AuthorizationCode
-from oauth_bridge.random_values import digest_of, new_credential
+from oauth_bridge.random_values import OPENID_MARK, digest_of, new_credential
 from oauth_bridge.redirect_uri_differences import quoted_for_description
 from oauth_bridge.storage import ended_codes, tokens
 from oauth_bridge.storage.admission import FOR_EVERYBODY, admits
@@ -90,7 +90,7 @@ def issue(attempt: Attempt, person: User, received_at: datetime | None = None) -
     unless given.
     Raises AlreadyRedeemed: a code of the attempt was redeemed, or the second request of a double click was faster.
     """
-    code = new_credential()
+    code = f"{OPENID_MARK if attempt.openid else ''}{new_credential()}"
     now = received_at or timezone.now()
     row = fetch_one(
         ISSUE,

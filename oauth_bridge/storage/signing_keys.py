@@ -105,6 +105,7 @@ def rotate(algorithm: str) -> SigningKey:
     """A new key, which signs once every application can know it. The older ones sign until then."""
     signs_from = timezone.now() + PUBLISHED_BEFORE
     older = SigningKey.objects.filter(algorithm=algorithm, revoked_at=None)
+    list(older.select_for_update().order_by("made_at"))  # one rotation after another: each ends the key of the last
     older.filter(Q(signs_until=None) | Q(signs_until__gt=signs_from)).update(signs_until=signs_from)
     row, _key = _make(algorithm, signs_from)
     return row

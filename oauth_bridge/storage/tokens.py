@@ -137,9 +137,9 @@ def revoke_own(digest: bytes, application_id: int) -> bool:
     return rows.exists()
 
 
-def times(token: str) -> tuple[datetime, datetime]:
-    """When the token was issued, and when it expires."""
-    return AccessToken.objects.values_list("issued_at", "expires_at").get(digest=digest_of(token))
+def times(token: str) -> tuple[datetime, datetime] | None:
+    """When the token was issued, and when it expires; None: it was deleted meanwhile."""
+    return AccessToken.objects.filter(digest=digest_of(token)).values_list("issued_at", "expires_at").first()
 
 
 def revoke_all(person: User, application: Application) -> None:

@@ -1,7 +1,8 @@
 """Every sentence of the specification and of the decisions that settle it: id → what it says.
 
 `tests.matrix` holds the two directions: each id has a test, and no test names an id that isn't here. The ids of the
-specification begin with its section, those of a decision with its D, those of the operator's interface with O.
+specification begin with its section, those of a decision with its D or, on OpenID Connect, its I, those of the
+operator's interface with O.
 """
 
 from __future__ import annotations
@@ -205,6 +206,43 @@ DECISIONS = {
     "D23.deleted": "Once its groups are deleted, nobody may use the application.",
 }
 
+OPENID = {
+    "D6.iss": "With the scope openid, success and refusal carry iss.",
+    "D7.claims": "With the scope openid, a consent shows and covers the claims agreed to and no others.",
+    "I1.issuer": "issuer is BASE_URL, and both addresses answer the same document to every origin.",
+    "I1.absent": "authorization_response_iss_parameter_supported is absent.",
+    "I1.document": "The document is made from what is switched on.",
+    "I2.members": "The ID token says iss sub aud azp iat exp at_hash acr nonce auth_time amr, for an hour.",
+    "I2.profile": "Claims about the person are in the ID token only when claims asks for them there.",
+    "I3.algorithm": "RS256, or ES256 where the application chose it.",
+    "I3.published": "A new key is published before it signs, and an old one afterwards.",
+    "I3.sealed": "The private half of a key is stored encrypted and never published.",
+    "I3.kid": "kid is the RFC 7638 thumbprint.",
+    "I3.revoked": "A revoked key signs, verifies and is published no more.",
+    "I3.unspent": "Without a key that signs, the code is not spent.",
+    "I4.scopes": "User info answers what the scopes ask for, and always sub.",
+    "I4.claims": "User info and ID token answer what the parameter claims asks for.",
+    "I4.groups": "groups are those of the person's groups that the application names.",
+    "I4.plain": "Without the scope openid nothing is added.",
+    "I5.acr": "acr is 2 after a second factor or a passkey, otherwise 1.",
+    "I5.amr": "amr has pwd, otp, pop and mfa.",
+    "I6.refused": "request, request_uri, other response modes and malformed claims are refused at the callback.",
+    "I6.form-post": "With form_post a page of ours posts the answer, errors too.",
+    "I7.fresh": "prompt=login and max_age ask for a proof that is later than the link.",
+    "I7.once": "Nobody is asked for a proof twice.",
+    "I7.silent": "prompt=none shows no page, writes no session, and answers why one is needed.",
+    "I7.consent": "prompt=consent and select_account ask for consent whoever need not be asked.",
+    "I7.account": "A hint, or the sub that claims wants, names the account that is expected.",
+    "I7.hint": "A hint is an ID token of this application, however old, by a key that is not revoked.",
+    "I7.acr": "acr_values asks for a second factor; an essential one that can't be had is an error.",
+    "I7.login-hint": "login_hint fills the field of the sign-in page.",
+    "I8.revoke": "/oauth/revoke ends an application's own token, for public clients by client_id and the token.",
+    "I8.introspect": "/oauth/introspect says whether an application's own token is valid.",
+    "I8.others": "An application learns nothing of another's token, and cannot end it.",
+    "I8.client": "Confidential clients prove themselves, and public ones cannot introspect.",
+    "I8.rate": "Each counts as RATE_USERINFO does, by itself.",
+}
+
 OPERATOR = {
     "O.environment": "Every setting of the list is read from the environment.",
     "O.malformed": "An unknown or malformed value stops the start with a sentence that names the variable.",
@@ -232,4 +270,4 @@ OPERATOR = {
     "O.purge": "manage.py purge deletes expired rows, in batches.",
 }
 
-SENTENCES = {**SPECIFICATION, **DECISIONS, **OPERATOR}
+SENTENCES = {**SPECIFICATION, **DECISIONS, **OPENID, **OPERATOR}

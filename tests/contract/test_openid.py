@@ -18,6 +18,7 @@ from oauth_bridge.models import Application, AuthorizationCode
 from oauth_bridge.random_values import digest_of
 from tests.driver import OAuthDriver, Page, error_of
 from tests.factories import PASSWORD, ApplicationFactory, Registered
+from tests.matrix import contract
 
 SCOPE = "openid profile email"
 CLAIMS_OF_THE_SIGN_IN = {"iss", "sub", "aud", "azp", "exp", "iat", "auth_time", "nonce", "at_hash", "acr", "amr"}
@@ -41,6 +42,7 @@ def verified(driver: OAuthDriver, application: Registered, token: str) -> dict[s
     return dict(jwt.decode(token, key, algorithms=[header["alg"]], audience=application.client_id, issuer=issuer))
 
 
+@contract("I2.members")
 def test_the_id_token_says_who_signed_in_and_how(driver: OAuthDriver, application: Registered, alice: Any) -> None:
     answer = signed_in(driver, application, alice)
     assert set(answer) == {"access_token", "token_type", "expires_in", "id_token", "scope"}
@@ -57,6 +59,7 @@ def test_the_id_token_says_who_signed_in_and_how(driver: OAuthDriver, applicatio
     assert claims["at_hash"] == base64.urlsafe_b64encode(half).rstrip(b"=").decode()
 
 
+@contract("I3.algorithm")
 @pytest.mark.parametrize("algorithm", ["RS256", "ES256"])
 def test_an_application_chooses_the_signature(driver: OAuthDriver, alice: Any, algorithm: str) -> None:
     application = ApplicationFactory(id_token_alg=algorithm)
@@ -65,6 +68,7 @@ def test_an_application_chooses_the_signature(driver: OAuthDriver, alice: Any, a
     assert verified(driver, application, token)["sub"] == str(alice.pk)
 
 
+@contract("I4.plain")
 def test_without_openid_nothing_is_added(driver: OAuthDriver, application: Registered, alice: Any) -> None:
     url = driver.authorization_url(application, scope="profile email groups", nonce="n", claims="{", request="x")
     callback = driver.authorize(url, alice.email, PASSWORD)
@@ -75,6 +79,7 @@ def test_without_openid_nothing_is_added(driver: OAuthDriver, application: Regis
     assert AuthorizationCode.objects.get(digest=digest_of(callback.parameters["code"])).openid is None
 
 
+@contract("D6.iss")
 def test_the_callback_names_the_issuer_in_success_and_error(
     driver: OAuthDriver, application: Registered, alice: Any
 ) -> None:
@@ -85,6 +90,7 @@ def test_the_callback_names_the_issuer_in_success_and_error(
     assert refused.parameters["iss"] == driver.base_url
 
 
+@contract("I4.scopes")
 @pytest.mark.parametrize(
     ("scope", "names"),
     [
@@ -104,6 +110,7 @@ def test_user_info_answers_what_the_scopes_ask_for(
     assert profile.get("name", alice.nickname) == alice.nickname
 
 
+@contract("I2.profile", "I4.claims")
 def test_the_parameter_claims_asks_for_single_ones(driver: OAuthDriver, application: Registered, alice: Any) -> None:
     asked = {"userinfo": {"nickname": None, "unknown": {"essential": True}}, "id_token": {"email": {"essential": True}}}
     answer = signed_in(driver, application, alice, scope="openid", claims=json.dumps(asked))
@@ -111,6 +118,7 @@ def test_the_parameter_claims_asks_for_single_ones(driver: OAuthDriver, applicat
     assert verified(driver, application, answer["id_token"])["email"] == alice.email
 
 
+@contract("I6.refused")
 @pytest.mark.parametrize(
     ("parameter", "value", "error"),
     [
@@ -134,6 +142,7 @@ def test_what_is_not_supported_is_told_at_the_callback(
     assert callback.parameters["iss"] == driver.base_url
 
 
+@contract("D7.claims")
 def test_the_consent_page_shows_what_is_sent_and_nothing_else(
     driver: OAuthDriver, application: Registered, alice: Any
 ) -> None:
@@ -143,6 +152,7 @@ def test_the_consent_page_shows_what_is_sent_and_nothing_else(
     assert "Nickname" not in page.text
 
 
+@contract("D7.claims")
 def test_a_remembered_consent_covers_what_was_agreed_to(
     driver: OAuthDriver, application: Registered, alice: Any
 ) -> None:
@@ -154,6 +164,7 @@ def test_a_remembered_consent_covers_what_was_agreed_to(
     assert Page(driver.open(driver.authorization_url(application))).consent
 
 
+@contract("I1.issuer", "I1.absent")
 def test_both_addresses_announce_the_same_to_every_origin(driver: OAuthDriver) -> None:
     answers = [
         driver.call("GET", f"/.well-known/{name}", headers={"Origin": "https://app.example"})
@@ -166,12 +177,14 @@ def test_both_addresses_announce_the_same_to_every_origin(driver: OAuthDriver) -
         assert "X-Reference" not in answer.headers
     announced = answers[0].json()
     assert announced["issuer"] == driver.base_url
+    assert "authorization_response_iss_parameter_supported" not in announced
     assert announced["authorization_endpoint"] == f"{driver.auth_url}/oauth/authorize"
     for name in ("token", "userinfo"):
         assert announced[f"{name}_endpoint"] == f"{driver.base_url}/oauth/{name}"
     assert driver.call("GET", announced["jwks_uri"].removeprefix(driver.base_url)).status_code == 200
 
 
+@contract("I3.sealed")
 def test_published_keys_have_no_private_half(driver: OAuthDriver) -> None:
     keys = driver.call("GET", "/oauth/jwks").json()["keys"]
     assert sorted(key["alg"] for key in keys) == ["ES256", "RS256"]
@@ -184,6 +197,7 @@ def test_a_path_below_the_configuration_names_the_right_one(driver: OAuthDriver)
     assert f"{driver.base_url}/.well-known/openid-configuration" in sentence
 
 
+@contract("I4.groups")
 def test_groups_are_those_that_the_application_names(driver: OAuthDriver, alice: Any) -> None:
     readers, others = (Group.objects.create(name=f"{name} {uuid4().hex[:8]}") for name in ("Readers", "Others"))
     alice.groups.set([readers, others])

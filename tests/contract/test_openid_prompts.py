@@ -18,6 +18,7 @@ from oauth_bridge.storage import applications
 from tests.contract.test_openid import signed_in
 from tests.driver import OAuthDriver, Page, error_of
 from tests.factories import PASSWORD, ApplicationFactory, PersonFactory, Registered, TokenFactory
+from tests.matrix import contract
 
 
 @pytest.fixture
@@ -44,6 +45,7 @@ def prove(driver: OAuthDriver, answer: Any) -> Any:
 # prompt=none ----------------------------------------------------------------------------------------------------------
 
 
+@contract("I7.silent")
 def test_a_silent_request_shows_no_page_and_writes_no_session(driver: OAuthDriver, application: Registered) -> None:
     before = Session.objects.count()
     answer = ask(driver, application, prompt="none")
@@ -52,6 +54,7 @@ def test_a_silent_request_shows_no_page_and_writes_no_session(driver: OAuthDrive
     assert "Set-Cookie" not in answer.headers
 
 
+@contract("I7.silent")
 def test_a_silent_request_needs_a_consent_that_is_remembered(
     at_home: OAuthDriver, application: Registered, alice: Any
 ) -> None:
@@ -66,6 +69,7 @@ def test_a_silent_request_of_a_trusted_application_answers_at_once(at_home: OAut
     assert "code" in at_home.callback(ask(at_home, trusted, prompt="none")).parameters
 
 
+@contract("I7.silent")
 def test_a_silent_request_of_a_person_who_must_see_a_page(
     at_home: OAuthDriver, alice: Any, django_db_blocker: Any
 ) -> None:
@@ -82,6 +86,7 @@ def test_none_stands_alone(at_home: OAuthDriver, application: Registered) -> Non
 # prompt=login, max_age ------------------------------------------------------------------------------------------------
 
 
+@contract("I7.fresh", "I7.once")
 @pytest.mark.parametrize("parameters", [{"prompt": "login"}, {"max_age": "0"}], ids=str)
 def test_a_fresh_sign_in_is_asked_for_once(
     at_home: OAuthDriver, application: Registered, parameters: dict[str, str]
@@ -93,6 +98,7 @@ def test_a_fresh_sign_in_is_asked_for_once(
     assert abs(time.time() - claims["auth_time"]) < 60
 
 
+@contract("I7.once")
 def test_whoever_signs_in_on_the_way_is_not_asked_again(
     driver: OAuthDriver, application: Registered, alice: Any
 ) -> None:
@@ -123,6 +129,7 @@ def test_a_max_age_is_a_number_of_seconds(driver: OAuthDriver, application: Regi
 # prompt=consent, select_account ---------------------------------------------------------------------------------------
 
 
+@contract("I7.consent")
 @pytest.mark.parametrize("prompt", ["consent", "select_account", "select_account consent"])
 def test_consent_is_asked_even_of_people_who_need_not_be(at_home: OAuthDriver, alice: Any, prompt: str) -> None:
     trusted, other = ApplicationFactory(is_trusted=True), ApplicationFactory()
@@ -142,6 +149,7 @@ def test_the_hint_of_the_same_person_changes_nothing(driver: OAuthDriver, applic
     assert Page(ask(driver, application, id_token_hint=token)).consent
 
 
+@contract("I7.account")
 def test_the_hint_of_somebody_else_gives_no_code(driver: OAuthDriver, application: Registered, alice: Any) -> None:
     token = signed_in(driver, application, alice, scope="openid")["id_token"]
     other = OAuthDriver(driver.base_url).signed_in(PersonFactory().email, PASSWORD)
@@ -152,6 +160,7 @@ def test_the_hint_of_somebody_else_gives_no_code(driver: OAuthDriver, applicatio
     assert error(other, ask(other, application, id_token_hint=token, prompt="none")) == "login_required"
 
 
+@contract("I7.hint")
 def test_a_hint_is_verified(driver: OAuthDriver, application: Registered, alice: Any) -> None:
     token = signed_in(driver, application, alice, scope="openid")["id_token"]
     head, body, signature = token.split(".")
@@ -162,6 +171,7 @@ def test_a_hint_is_verified(driver: OAuthDriver, application: Registered, alice:
     assert error(driver, ask(driver, another, id_token_hint=token)) == "invalid_request"
 
 
+@contract("I7.hint")
 def test_a_public_key_as_a_shared_secret_verifies_nothing(
     driver: OAuthDriver, application: Registered, alice: Any
 ) -> None:
@@ -178,6 +188,7 @@ def test_a_public_key_as_a_shared_secret_verifies_nothing(
         assert error(driver, ask(driver, application, id_token_hint=forged)) == "invalid_request"
 
 
+@contract("I7.login-hint")
 def test_the_login_hint_fills_the_field(driver: OAuthDriver, application: Registered) -> None:
     form = Page(ask(driver, application, login_hint="someone@example.com")).sign_in
     assert form
@@ -246,6 +257,7 @@ def test_a_token_is_sent_once_and_never_in_the_url(driver: OAuthDriver, alice: A
 # response_mode=form_post ----------------------------------------------------------------------------------------------
 
 
+@contract("I6.form-post")
 def test_the_answer_is_posted_where_the_application_asks_for_it(at_home: OAuthDriver, application: Registered) -> None:
     consent = ask(at_home, application, response_mode="form_post", state='a"<b>&\u00e9')
     answer = at_home.decide(consent)
@@ -258,6 +270,7 @@ def test_the_answer_is_posted_where_the_application_asks_for_it(at_home: OAuthDr
     assert at_home.exchange(application, form.fields["code"]).status_code == 200
 
 
+@contract("I6.form-post")
 @pytest.mark.parametrize("parameters", [{"prompt": "none"}, {"request": "x"}, {"decision": "refuse"}], ids=str)
 def test_errors_are_posted_too(driver: OAuthDriver, application: Registered, parameters: dict[str, str]) -> None:
     person = PersonFactory()

@@ -8,6 +8,7 @@ import pytest
 
 from tests.driver import OAuthDriver, error_of
 from tests.factories import ApplicationFactory, Registered, TokenFactory
+from tests.matrix import contract
 
 
 def send(driver: OAuthDriver, operation: str, application: Registered, token: str, **more: str) -> Any:
@@ -19,6 +20,7 @@ def token_of(application: Registered, alice: Any) -> str:
     return str(TokenFactory(application=application.row, user=alice).raw)
 
 
+@contract("I8.revoke")
 def test_a_revoked_token_reads_nothing_more(driver: OAuthDriver, application: Registered, alice: Any) -> None:
     token = token_of(application, alice)
     answer = send(driver, "revoke", application, token, token_type_hint="refresh_token")
@@ -27,6 +29,7 @@ def test_a_revoked_token_reads_nothing_more(driver: OAuthDriver, application: Re
     assert send(driver, "revoke", application, token).status_code == 200
 
 
+@contract("I8.revoke")
 def test_a_public_client_revokes_by_the_token(driver: OAuthDriver, alice: Any) -> None:
     application = ApplicationFactory(client_type="public")
     token = token_of(application, alice)
@@ -34,6 +37,7 @@ def test_a_public_client_revokes_by_the_token(driver: OAuthDriver, alice: Any) -
     error_of(driver.userinfo(token), 401, "invalid_token")
 
 
+@contract("I8.introspect")
 def test_a_valid_token_is_told_as_active(driver: OAuthDriver, application: Registered, alice: Any) -> None:
     told = send(driver, "introspect", application, token_of(application, alice)).json()
     assert (told["active"], told["sub"], told["client_id"]) == (True, str(alice.pk), application.client_id)
@@ -41,6 +45,7 @@ def test_a_valid_token_is_told_as_active(driver: OAuthDriver, application: Regis
     assert told["iss"] == driver.base_url
 
 
+@contract("I8.introspect", "I8.others")
 def test_every_other_token_is_told_alike(driver: OAuthDriver, application: Registered, alice: Any) -> None:
     revoked = token_of(application, alice)
     send(driver, "revoke", application, revoked)
@@ -48,6 +53,7 @@ def test_every_other_token_is_told_alike(driver: OAuthDriver, application: Regis
         assert send(driver, "introspect", application, token).json() == {"active": False}
 
 
+@contract("I8.others")
 def test_mallory_can_not_revoke_the_token_of_another_application(
     driver: OAuthDriver, application: Registered, alice: Any
 ) -> None:
@@ -57,6 +63,7 @@ def test_mallory_can_not_revoke_the_token_of_another_application(
     assert driver.userinfo(token).status_code == 200
 
 
+@contract("I8.client")
 @pytest.mark.parametrize("operation", ["revoke", "introspect"])
 def test_the_client_must_prove_itself(driver: OAuthDriver, application: Registered, alice: Any, operation: str) -> None:
     token = token_of(application, alice)
@@ -67,6 +74,7 @@ def test_the_client_must_prove_itself(driver: OAuthDriver, application: Register
     assert driver.userinfo(token).status_code == 200
 
 
+@contract("I8.client")
 def test_a_public_client_can_not_introspect(driver: OAuthDriver, alice: Any) -> None:
     application = ApplicationFactory(client_type="public")
     token = token_of(application, alice)

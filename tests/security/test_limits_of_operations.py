@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import secrets
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 from django.core import mail
+from django.test import Client
 
 from accounts.models import User
 from oauth_bridge.models import Application
@@ -232,3 +234,23 @@ def test_off_switches_off_every_one_of_them(settings: Any, public: Registered) -
     assert {authorize(HERS) for _ in range(125)} == {400}
     assert {ask_for_reset("nobody@example.com").status_code for _ in range(25)} == {302}
     assert len(mail.outbox) == 25
+
+
+# Revocation and introspection -----------------------------------------------------------------------------------------
+
+
+@contract("I8.rate")
+def test_revocation_and_introspection_count_as_user_info_each_by_itself(
+    settings: Any, confidential: Registered
+) -> None:
+    settings.RATES = {"userinfo": "2/m"}
+    for operation in ("revoke", "introspect"):
+        assert [state_of_token(operation, confidential) for _ in range(3)] == [200, 200, 429]
+    assert userinfo(TokenFactory(application=confidential).raw) == 200
+    assert state_of_token("introspect", ApplicationFactory()) == 200
+
+
+def state_of_token(operation: str, application: Registered) -> int:
+    form = {"client_id": application.client_id, "client_secret": application.client_secret, "token": "x"}
+    media_type = "application/x-www-form-urlencoded"
+    return Client().post(f"/oauth/{operation}", urlencode(form), content_type=media_type).status_code

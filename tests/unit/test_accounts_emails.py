@@ -28,7 +28,8 @@ def composed(kind: str, **changes: Any) -> Email:
     facts = {"now": timezone.now(), "expires_at": timezone.now(), "browser": "Firefox on Linux", "code": "R7K-2MX"}
     facts |= {"nickname": "Alice", "application": "Photo Book", "applications_address": "http://testserver/accounts/x"}
     facts |= {"password_reset_url": "http://testserver/accounts/password/reset/key", "to_email": "new@example.com"}
-    facts |= {"from_email": "old@example.com", "user_id": "0b6f0b7e-7d43-4d0c-9a38-3a6f1f2f4c55", "left": 9}
+    facts |= {"from_email": "old@example.com", "left": 9}
+    facts |= {"facts": [{"name": "nickname", "label": "Nickname", "value": changes.get("nickname", "Alice")}]}
     return compose(kind, "alice@example.com", facts | changes)
 
 

@@ -34,9 +34,9 @@ def delivered() -> list[tuple[str, str]]:
     return [(message.to[0], message.subject) for message in mail.outbox]
 
 
-def consent_form(browser: Client, application: Registered) -> dict[str, str]:
+def consent_form(browser: Client, application: Registered, **more: str) -> dict[str, str]:
     query = {"client_id": application.client_id, "redirect_uri": application.redirect_uri, "response_type": "code"}
-    link = f"/oauth/authorize?{urlencode({**query, 'state': 's'})}"
+    link = f"/oauth/authorize?{urlencode({**query, 'state': 's', **more})}"
     page = browser.get(link, headers={"accept": "text/html"}, follow=True)
     pending = re.search(r'name="pending" value="([^"]*)"', page.content.decode())
     assert pending
@@ -70,8 +70,8 @@ def test_the_first_consent_to_an_application_is_told(client: Client, alice: User
         (alice.email, 'You allowed Photo "Book" <b> to use your account at Delegated Sign-In'),
     ]
     assert "http://testserver/accounts/applications" in mail.outbox[0].body
-    read = f"your picture, your nickname ({alice.nickname}), your e-mail address ({alice.email}) and your user ID"
-    assert f"It can read {read} ({alice.pk})." in re.sub(r"\s+", " ", mail.outbox[0].body)
+    read = f"Picture Nickname: {alice.nickname} E-mail address: {alice.email} User ID: {alice.pk}"
+    assert f"It can read: {read} " in re.sub(r"\s+", " ", mail.outbox[0].body)
     assert "Photo &quot;Book&quot; &lt;b&gt;" in str(mail.outbox[0].alternatives[0][0])
 
 
@@ -137,3 +137,23 @@ def test_a_redemption_costs_no_statement_for_notices(alice: User) -> None:
     with CaptureQueriesContext(connection) as statements:
         assert exchange(application, code.raw).status_code == 200
     assert OutgoingMail._meta.db_table not in str(statements.captured_queries)
+
+
+@pytest.mark.parametrize(
+    ("scope", "told"),
+    [
+        ("profile", {"Picture", "Nickname: Alice Ægir", "E-mail address: ", "User ID: "}),
+        ("openid", {"User ID: "}),
+        ("openid email", {"E-mail address: ", "User ID: "}),
+    ],
+)
+def test_the_mail_names_what_the_application_may_read(
+    browser: Client, application: Registered, scope: str, told: set[str]
+) -> None:
+    answer(browser, consent_form(browser, application, scope=scope))
+    deliver_all()
+    lines = str(mail.outbox[-1].body).splitlines()
+    names = ("Picture", "Nickname", "E-mail address", "User ID", "Groups")
+    found = {line for line in lines if line.startswith(names)}
+    assert len(found) == len(told)
+    assert all(any(line.startswith(each) for line in found) for each in told)

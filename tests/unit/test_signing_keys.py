@@ -21,6 +21,7 @@ from oauth_bridge.maintenance import restoring
 from oauth_bridge.models import Application
 from oauth_bridge.storage import signing_keys
 from oauth_bridge.storage.signing_keys import PUBLISHED_AFTER, PUBLISHED_BEFORE
+from tests.matrix import contract
 
 pytestmark = pytest.mark.django_db
 
@@ -45,11 +46,13 @@ def test_the_first_use_makes_a_key_that_signs_at_once() -> None:
     assert signing_keys.signer("RS256").kid == SigningKey.objects.get().kid
 
 
+@contract("I3.kid")
 def test_the_kid_is_the_thumbprint() -> None:
     signer = signing_keys.signer("ES256")
     assert signer.kid == signer.key.thumbprint()
 
 
+@contract("I3.sealed")
 def test_the_private_half_is_not_stored_in_the_clear() -> None:
     signer = signing_keys.signer("ES256")
     row = SigningKey.objects.get()
@@ -57,6 +60,7 @@ def test_the_private_half_is_not_stored_in_the_clear() -> None:
     assert "d" not in json.loads(row.public)
 
 
+@contract("I3.published")
 def test_a_new_key_is_published_before_it_signs_and_the_old_one_after(time_machine: Any) -> None:
     now = timezone.now()
     time_machine.move_to(now, tick=False)
@@ -74,6 +78,7 @@ def test_a_new_key_is_published_before_it_signs_and_the_old_one_after(time_machi
     assert found[0] == "ES256"
 
 
+@contract("I3.revoked")
 def test_a_revoked_key_ends_at_once_and_another_signs() -> None:
     old = signing()
     command("revoke", old)

@@ -1,0 +1,90 @@
+"""How the person proved who they are: `acr` and `amr` of the ID token, and the proof that a request asks for."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import jwt
+import pytest
+from django.test import Client
+
+from accounts.sign_in import proofs
+from tests.factories import ApplicationFactory, Issued, Registered
+from tests.factors import SECOND, Account, code_of
+from tests.grants import PAGE, link_of, redeem
+from tests.matrix import contract
+
+pytestmark = pytest.mark.django_db
+STRONG = {"acr_values": "2"}
+
+
+@pytest.fixture
+def trusted() -> Registered:
+    application: Registered = ApplicationFactory(is_trusted=True)
+    return application
+
+
+def ask(browser: Client, application: Registered, **parameters: str) -> Any:
+    return browser.get(link_of(application, scope="openid", **parameters), headers=PAGE)
+
+
+def claims_of(application: Registered, location: str) -> dict[str, Any]:
+    code = parse_qs(urlsplit(location).query)["code"][0]
+    token = redeem(application, Issued(code, None)).json()["id_token"]
+    return dict(jwt.decode(token, options={"verify_signature": False}))
+
+
+@contract("I5.acr", "I5.amr")
+def test_a_password_is_one_factor(browser: Client, trusted: Registered) -> None:
+    claims = claims_of(trusted, ask(browser, trusted)["Location"])
+    assert (claims["acr"], claims["amr"]) == ("1", ["pwd"])
+
+
+@contract("I5.acr", "I5.amr")
+def test_a_code_of_an_app_is_a_second_factor(account: Account, trusted: Registered) -> None:
+    browser = account.browser_before_code()
+    assert browser.post(SECOND, {"code": code_of(account.secret)}).status_code == 302
+    claims = claims_of(trusted, ask(browser, trusted, **STRONG)["Location"])
+    assert (claims["acr"], claims["amr"]) == ("2", ["pwd", "otp", "mfa"])
+
+
+@contract("I5.acr", "I5.amr")
+@pytest.mark.parametrize(
+    ("records", "acr", "amr"),
+    [
+        ([], "1", []),
+        ([{"method": "password", "at": 1.5}, {"method": "password", "at": 9.5}], "1", ["pwd"]),
+        (
+            [{"method": "password", "at": 1.5}, {"method": "mfa", "type": "webauthn", "at": 9.5}],
+            "2",
+            ["pwd", "pop", "mfa"],
+        ),
+        ([{"method": "mfa", "type": "webauthn", "passwordless": True, "at": 9.5}], "2", ["pop", "mfa"]),
+        ([{"method": "password_reset", "at": 9.5}], "1", ["otp"]),
+    ],
+)
+def test_what_a_session_proves(records: list[dict[str, Any]], acr: str, amr: list[str]) -> None:
+    proof = proofs._proof(records)
+    assert (proof.acr, proof.amr) == (acr, amr)
+    assert proof.at == (9.5 if records else None)
+
+
+@contract("I7.acr")
+def test_the_second_factor_is_asked_for_where_the_application_wants_it(account: Account, trusted: Registered) -> None:
+    answer = ask(account.browser, trusted, **STRONG)
+    assert "/accounts/" in answer["Location"]
+    assert "code=" not in answer["Location"]
+    assert "code=" in ask(account.browser, trusted, acr_values="1 2")["Location"]
+    silent = parse_qs(urlsplit(ask(account.browser, trusted, prompt="none", **STRONG)["Location"]).query)
+    assert silent["error"] == ["login_required"]
+
+
+@contract("I7.acr")
+def test_a_person_without_a_second_factor_goes_on_unless_it_is_essential(browser: Client, trusted: Registered) -> None:
+    assert "code=" in ask(browser, trusted, **STRONG)["Location"]
+    essential = {"claims": json.dumps({"id_token": {"acr": {"essential": True, "value": "2"}}})}
+    page = ask(browser, trusted, **essential).content.decode()
+    assert "error=unmet_authentication_requirements" in page
+    assert "code=" not in page
