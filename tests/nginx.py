@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import socket
 import subprocess
 import time
 from collections.abc import Iterator
@@ -14,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.server import ROOT, Server, free_port, serve
+from tests.server import ROOT, Server, free_port, is_open, serve
 
 START_SECONDS = 60
 # The directives that Debian's nginx.conf has around the documented block, with folders of the test.
@@ -79,18 +78,13 @@ def nginx(folder: Path, port: int, upstream: int) -> Iterator[subprocess.Popen[b
     with subprocess.Popen([found, "-p", folder, "-c", path, "-e", folder / "start.log"]) as process:
         try:
             end = time.monotonic() + START_SECONDS
-            while not _is_open(port):
+            while not is_open(port):
                 assert process.poll() is None, (folder / "start.log").read_text(encoding="utf-8")
                 assert time.monotonic() < end, "nginx did not start"
                 time.sleep(0.02)
             yield process
         finally:
             process.terminate()
-
-
-def _is_open(port: int) -> bool:
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 @contextmanager

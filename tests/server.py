@@ -116,6 +116,12 @@ def free_port() -> int:
     raise AssertionError("there is no free port")
 
 
+def is_open(port: int) -> bool:
+    """Whether something listens there, on loopback."""
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
 def children_of(pid: int) -> set[int]:
     path = Path(f"/proc/{pid}/task/{pid}/children")
     if not path.exists():

@@ -185,6 +185,7 @@ class AccountAdapter(DefaultAccountAdapter):
                     events.write(Event.ADDRESS_CONFIRMED, person=user.pk, is_new=is_new)
                     former_addresses.note(user, former)
                     if is_new:
+                        user.change_profile()
                         credential_changes.end_credentials(user, except_session=request.session.session_key)
         except IntegrityError:  # an account took the address at this moment
             refuse(AccountFault.ADDRESS_TAKEN, person=user.pk)

@@ -25,8 +25,7 @@ def clear_nickname_of_sign_up(user: User) -> None:
     Before the first sign-in only a sign-up stores a language, so a nickname that an operator gave stays.
     """
     if user.email_verified_at is None and user.last_login is None and user.language:
-        user.nickname = ""
-        user.save(update_fields=["nickname"])
+        user.change_profile(nickname="")
 
 
 def delete_unverified(user: User) -> None:

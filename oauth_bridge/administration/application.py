@@ -36,6 +36,7 @@ DAY = timedelta(days=1)
 PLOTTED = 30
 ATTEMPTS = 6
 MOST_CAUSES = 6
+OPENID_SCOPE = "openid profile email"
 
 
 def application(request: HttpRequest, pk: int) -> HttpResponse:
@@ -57,7 +58,7 @@ def application(request: HttpRequest, pk: int) -> HttpResponse:
         "people": Consent.objects.filter(application=found).count(),
         "days": days,
         "plot": plot(days),
-        "addresses": addresses(),
+        "boxes": boxes(found),
         "callbacks": [(address, hints(address)) for address in found.callback_addresses],
         "snippets": ready_snippets(found),
         "secrets": secrets,
@@ -124,13 +125,21 @@ def plot(days: list[Days]) -> list[dict[str, Any]]:
     return bars
 
 
-def addresses() -> list[tuple[str, str]]:
-    """What a client has to be told, beside client ID and secret."""
-    return [
+def boxes(found: Application) -> list[tuple[str, list[tuple[str, str]]]]:
+    """What a product asks for beside client ID and secret: with discovery, and without."""
+    discovered = [
+        (_("Issuer"), settings.BASE_URL),
+        (_("Discovery address"), f"{settings.BASE_URL}{paths.OPENID_CONFIGURATION}"),
+        (_("Scope"), OPENID_SCOPE),
+    ]
+    others = [
         (_("Authorization"), f"{settings.AUTH_URL}{paths.AUTHORIZE}"),
         (_("Token"), f"{settings.BASE_URL}{paths.TOKEN}"),
         (_("User info"), f"{settings.BASE_URL}{paths.USERINFO}"),
+        (_("Keys (JWKS)"), f"{settings.BASE_URL}{paths.JWKS}"),
+        (_("Signature of ID tokens"), found.id_token_alg),
     ]
+    return [(_("OpenID Connect"), discovered), (_("Without discovery, or for plain OAuth 2.0"), others)]
 
 
 def ready_snippets(found: Application) -> list[tuple[str, str]]:

@@ -63,10 +63,13 @@ def _headings(tokens: list[Token]) -> list[Heading]:
     for token, inline in pairwise(tokens):
         if token.type == "heading_open":
             words = inline.content.replace("`", "")
-            anchor = re.sub(r"[^a-z0-9]+", "-", words.lower()).strip("-")
-            token.attrSet("id", anchor)
-            found.append(Heading(int(token.tag[1]), anchor, words))
+            token.attrSet("id", anchor(words))
+            found.append(Heading(int(token.tag[1]), anchor(words), words))
     return found
+
+
+def anchor(words: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", words.lower()).strip("-")
 
 
 def _name_the_columns(tokens: list[Token]) -> None:

@@ -30,6 +30,8 @@ SNIPPETS = [
     ("connect", "arctic", "functions", "/callback"),
     ("connect", "openid-client", "functions", "/callback"),
 ]
+# What the code has as a comment for services without https, which the server of the tests is.
+WITHOUT_HTTPS = "// On a service without https, while you develop: "
 
 
 @pytest.fixture(scope="session")
@@ -135,6 +137,28 @@ def test_a_refusal_is_understood(
     assert "access_denied" in json.dumps(outcome) or "refused" in json.dumps(outcome)
 
 
+@pytest.mark.parametrize("algorithm", ["RS256", "ES256"])
+def test_openid_connect_with_all_checks(
+    programs: Path, provider: Server, driver: OAuthDriver, alice: Any, algorithm: str
+) -> None:
+    """Discovery, signature, nonce, max_age, PKCE, `iss`; user info, introspection, revocation."""
+    application = ApplicationFactory(id_token_alg=algorithm)
+    program = Program(programs, "openid_connect.mjs", provider, application, ALGORITHM=algorithm)
+    outcome = program.outcome(driver.authorize(program.url(), alice.email, PASSWORD).url)
+    assert outcome.get("alg") == algorithm, outcome
+    assert (outcome["claims"]["iss"], outcome["claims"]["sub"]) == (provider.base_url, str(alice.pk))
+    assert (outcome["profile"]["name"], outcome["profile"]["email"]) == (alice.nickname, alice.email)
+    assert outcome["active"] == [True, False]
+
+
+def test_authjs_without_openid_connect(programs: Path, provider: Server, driver: OAuthDriver, alice: Any) -> None:
+    application = ApplicationFactory(redirect_uris="https://client.example/api/auth/callback/service")
+    file = str(programs / "authjs_oauth.mjs")
+    program = Program(programs, "snippet.mjs", provider, application, SNIPPET=file, KIND="authjs")
+    profile = program.outcome(driver.authorize(program.url(), alice.email, PASSWORD).url)["profile"]
+    assert (profile["sub"], profile["name"]) == (str(alice.pk), alice.nickname)
+
+
 @pytest.mark.parametrize(("document", "name", "kind", "path"), SNIPPETS, ids=[name for _, name, *_ in SNIPPETS])
 def test_the_code_of_the_documents(
     programs: Path,
@@ -149,7 +173,7 @@ def test_the_code_of_the_documents(
 ) -> None:
     settings.AUTH_URL, settings.BASE_URL = provider.auth_url, provider.base_url
     application = ApplicationFactory(redirect_uris=f"https://client.example{path}")
-    code = snippets.fill_for(snippets.blocks(document, "js")[name], application.row)
+    code = snippets.fill_for(snippets.blocks(document, "js")[name], application.row).replace(WITHOUT_HTTPS, "")
     file = programs / f"{application.client_id}.mjs"
     file.write_text(code.replace("{CLIENT_SECRET}", application.secret), encoding="utf-8")
     program = Program(programs, "snippet.mjs", provider, application, SNIPPET=str(file), KIND=kind)

@@ -1,9 +1,12 @@
-"""Authlib and requests-oauthlib complete the flow without changes; the driver is the browser. Specification 1."""
+"""Authlib and requests-oauthlib complete the flow without changes, and PyJWT verifies ID tokens; the driver is the
+browser. Specification 1.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
+import jwt
 import pytest
 from authlib.integrations.base_client import OAuthError
 from authlib.integrations.requests_client import OAuth2Session as AuthlibSession
@@ -11,7 +14,7 @@ from oauthlib.oauth2 import AccessDeniedError, InvalidGrantError
 from requests_oauthlib import OAuth2Session
 
 from tests.driver import OAuthDriver
-from tests.factories import PASSWORD, Registered
+from tests.factories import PASSWORD, ApplicationFactory, Registered
 from tests.matrix import contract
 from tests.server import Server
 
@@ -99,3 +102,20 @@ def test_requests_oauthlib_understands_a_refusal_and_a_spent_code(
     session.fetch_token(token_url, authorization_response=allowed.url, **given)
     with pytest.raises(InvalidGrantError):
         session.fetch_token(token_url, authorization_response=allowed.url, **given)
+
+
+@pytest.mark.parametrize("algorithm", ["RS256", "ES256"])
+def test_pyjwt_verifies_the_id_token(provider: Server, driver: OAuthDriver, alice: Any, algorithm: str) -> None:
+    application = ApplicationFactory(id_token_alg=algorithm)
+    url = driver.authorization_url(application, scope="openid", nonce="once")
+    code = driver.authorize(url, alice.email, PASSWORD).parameters["code"]
+    token = driver.exchange(application, code).json()["id_token"]
+    key = jwt.PyJWKClient(f"{provider.base_url}/oauth/jwks").get_signing_key_from_jwt(token)
+    required = {"require": ["iss", "sub", "aud", "exp", "iat"]}
+    claims = jwt.decode(
+        token, key, [algorithm], audience=application.client_id, issuer=provider.base_url, options=required
+    )
+    assert (claims["sub"], claims["nonce"]) == (str(alice.pk), "once")
+    other = {"RS256": "ES256", "ES256": "RS256"}[algorithm]
+    with pytest.raises(jwt.InvalidTokenError):
+        jwt.decode(token, key, [other], audience=application.client_id)

@@ -6,7 +6,9 @@ import json
 import re
 import shutil
 import subprocess
+import sys
 import threading
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -16,12 +18,14 @@ from oauthlib.oauth2 import AccessDeniedError
 from social_core.storage import BaseStorage, NonceMixin
 from social_core.strategy import BaseStrategy
 
-from oauth_bridge.documentation import snippets
+from oauth_bridge.documentation import rendering, snippets
+from tests.apache import apache
 from tests.driver import OAuthDriver
 from tests.factories import PASSWORD, ApplicationFactory, Registered
-from tests.server import Server
+from tests.server import Server, free_port
 
 SHELL_SECONDS = 30
+SITE_SECONDS = 30
 
 
 @pytest.fixture(autouse=True)
@@ -34,13 +38,16 @@ def _served_there(settings: Any, provider: Server, monkeypatch: pytest.MonkeyPat
 
 def connected(name: str, application: Registered) -> dict[str, Any]:
     """What the Python code of connect.md defines."""
-    code = snippets.fill(
-        snippets.blocks("connect", "python")[name],
+    return run(code_of(name, application))
+
+
+def code_of(name: str, application: Registered) -> str:
+    return snippets.fill(
+        snippets.blocks("connect")[name],
         CLIENT_ID=application.client_id,
         CLIENT_SECRET=application.client_secret,
         REDIRECT_URI=application.redirect_uri,
     )
-    return run(code)
 
 
 def run(code: str) -> dict[str, Any]:
@@ -134,7 +141,27 @@ def test_authlib(driver: OAuthDriver, application: Registered, alice: Any) -> No
     away = browser.get("/sign-in", base_url="https://client.example")
     callback = driver.authorize(away.location, alice.email, PASSWORD)
     profile = browser.get(callback.url).json
-    assert profile == expected(alice, profile)
+    assert (profile["sub"], profile["name"], profile["email"]) == (str(alice.pk), alice.nickname, alice.email)
+
+
+def test_django_allauth(driver: OAuthDriver, alice: Any, tmp_path: Path) -> None:
+    """In a process of its own: this one has the settings of the service."""
+    application = ApplicationFactory(redirect_uris="https://client.example/oidc/service/login/callback/")
+    file = tmp_path / "settings.py"
+    file.write_text(code_of("django-allauth", application), encoding="utf-8")
+    site = Path(__file__).with_name("allauth_site.py")
+    with subprocess.Popen(
+        [sys.executable, site, file], text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdin
+        assert process.stdout
+        callback = driver.authorize(json.loads(process.stdout.readline())["url"], alice.email, PASSWORD)
+        output, _ = process.communicate(f"{callback.url}\n", timeout=SITE_SECONDS)
+    outcome = json.loads(output)
+    assert outcome["location"] == "/signed-in"
+    [account] = outcome["accounts"]
+    assert (account["sub"], account["email"], account["is_verified"]) == (str(alice.pk), alice.email, True)
+    assert account["name"] == alice.nickname
 
 
 def test_requests_oauthlib(driver: OAuthDriver, application: Registered, alice: Any) -> None:
@@ -219,6 +246,20 @@ def test_social_auth(driver: OAuthDriver, application: Registered, alice: Any) -
     assert backend.get_user_details(response)["email"] == alice.email
 
 
+def test_mod_auth_openidc(driver: OAuthDriver, alice: Any) -> None:
+    port = free_port()
+    address = f"http://localhost:{port}"
+    application = ApplicationFactory(redirect_uris=f"{address}/protected/callback")
+    code = code_of("mod-auth-openidc", application).replace("https://{YOUR_HOST}", address)
+    with apache(port, code.replace("{PASSPHRASE}", "p" * 32)):
+        browser = requests.Session()
+        away = browser.get(f"{address}/protected/page.txt", allow_redirects=False)
+        callback = driver.authorize(away.headers["Location"], alice.email, PASSWORD)
+        page = browser.get(callback.url)
+    assert (page.status_code, page.text, page.url) == (200, "protected", f"{address}/protected/page.txt")
+    assert (page.headers["X-Sub"], page.headers["X-Email"]) == (str(alice.pk), alice.email)
+
+
 # What is said of them ------------------------------------------------------------------------------------------------
 
 
@@ -227,9 +268,23 @@ def test_a_section_says_whether_tests_run_it() -> None:
     sections = re.split(r"^### ", text, flags=re.MULTILINE)[1:]
     run_here = {re.search(r"```\w+ ([\w-]+)", each)[1] for each in sections if "tests run it" in each}  # type: ignore[index]
     tests = "".join((snippets.settings.BASE_DIR / "tests" / "clients" / name).read_text() for name in TESTS)
-    assert len(sections) == len(snippets.blocks("connect")) == 24
+    assert len(sections) == len(snippets.blocks("connect")) == 25
     assert [name for name in run_here if f'"{name}"' not in tests] == []
     assert [name for name in snippets.blocks("connect") if name not in run_here and f'"{name}"' in tests] == []
+
+
+def test_the_table_of_what_was_tried_agrees_with_the_sections() -> None:
+    """Each line of the table that leads to a section says of it what the section says."""
+    text = snippets.source("connect")
+    sections = {
+        rendering.anchor(each.partition("\n")[0]): each for each in re.split(r"^### ", text, flags=re.MULTILINE)
+    }
+    rows = re.findall(r"^\| \[[^]]+\]\(#([^)]+)\) \|.*\| (in our tests|by hand, ([\d.]+)) \|$", text, re.MULTILINE)
+    assert len(rows) == 8
+    for name, where, version in rows:
+        said = "ur tests run it" if where == "in our tests" else "Run by hand with version"
+        assert said in sections[name], name
+        assert version.rsplit(".", 1)[0] in sections[name], name
 
 
 TESTS = ("test_snippets.py", "test_node.py")

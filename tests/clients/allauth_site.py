@@ -1,0 +1,78 @@
+"""A Django site with django-allauth and the settings of connect.md. Lines of JSON: where to send the browser; then,
+given the callback, the account that allauth made.
+
+    python allauth_site.py SETTINGS_FILE
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import django
+from django.conf import settings
+from django.core.management import call_command
+from django.test import Client
+
+defined: dict[str, Any] = {}
+exec(compile(Path(sys.argv[1]).read_text(encoding="utf-8"), "snippet", "exec"), defined)
+settings.configure(
+    SECRET_KEY="test",
+    ALLOWED_HOSTS=["client.example"],
+    ROOT_URLCONF="allauth.urls",
+    DATABASES={"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": ":memory:"}},
+    EMAIL_BACKEND="django.core.mail.backends.dummy.EmailBackend",
+    INSTALLED_APPS=[
+        "django.contrib.auth",
+        "django.contrib.contenttypes",
+        "django.contrib.messages",
+        "django.contrib.sessions",
+        "allauth",
+        "allauth.account",
+        "allauth.socialaccount",
+        "allauth.socialaccount.providers.openid_connect",
+    ],
+    MIDDLEWARE=[
+        "django.contrib.sessions.middleware.SessionMiddleware",
+        "django.contrib.auth.middleware.AuthenticationMiddleware",
+        "django.contrib.messages.middleware.MessageMiddleware",
+        "allauth.account.middleware.AccountMiddleware",
+    ],
+    AUTHENTICATION_BACKENDS=["allauth.account.auth_backends.AuthenticationBackend"],
+    TEMPLATES=[{"BACKEND": "django.template.backends.django.DjangoTemplates", "APP_DIRS": True}],
+    LOGIN_REDIRECT_URL="/signed-in",
+    SOCIALACCOUNT_PROVIDERS=defined["SOCIALACCOUNT_PROVIDERS"],
+)
+django.setup()
+call_command("migrate", verbosity=0)
+
+
+def tell(**values: Any) -> None:
+    sys.stdout.write(json.dumps(values) + "\n")
+    sys.stdout.flush()
+
+
+browser = Client(headers={"host": "client.example"})
+away = browser.post("/oidc/service/login/", secure=True)
+sys.stdout.write(f"{json.dumps({'url': away['Location']})}\n")
+sys.stdout.flush()
+callback = sys.stdin.readline().strip()
+back = browser.get(callback.removeprefix("https://client.example"), secure=True)
+
+from allauth.account.models import EmailAddress  # noqa: E402  (after django.setup)
+from allauth.socialaccount.models import SocialAccount  # noqa: E402
+
+accounts = [
+    {
+        "sub": account.uid,
+        "username": account.user.username,
+        "email": account.user.email,
+        "is_verified": EmailAddress.objects.filter(user=account.user, verified=True).exists(),
+        "name": account.extra_data["userinfo"]["name"],
+    }
+    for account in SocialAccount.objects.all()
+]
+sys.stdout.write(f"{json.dumps({'location': back.get('Location'), 'accounts': accounts})}\n")
+sys.stdout.flush()
