@@ -48,6 +48,7 @@ class AuthorizeView(BaseAuthorizationView):
 
     scopes: list[str]
     credentials: VerifiedRequest
+    asked: openid_request.Asked
 
     def dispatch(self, request: HttpRequest) -> HttpResponse:
         """Verify the request before the toolkit's view asks for a sign-in."""
@@ -60,6 +61,7 @@ class AuthorizeView(BaseAuthorizationView):
             return pages.to_callback(request, error.application, error.callback, error.callback.error_url(error))
         if request.method == "HEAD":
             return HttpResponse()
+        self.asked = openid_request.Asked.of(self.pending.parameters)
         try:
             if self.pending.renews and request.user.is_authenticated:
                 codes.refuse_redeemed(UUID(self.pending.renews), request.user.pk)
@@ -88,11 +90,6 @@ class AuthorizeView(BaseAuthorizationView):
     def facts(self) -> list[str]:
         """What the application would receive about the person."""
         return openid_request.facts(self.pending.parameters)
-
-    @cached_property
-    def asked(self) -> openid_request.Asked:
-        """What the request asks of the person."""
-        return openid_request.Asked.of(self.pending.parameters)
 
     @property
     def person(self) -> User:
@@ -169,7 +166,7 @@ class AuthorizeView(BaseAuthorizationView):
         return pages.to_callback(self.request, self.application, callback, callback.error_url(self._error(fault)))
 
     def _need(self) -> interaction.Need | None:
-        return interaction.need(self.request, self.asked, self.pending.asked_at)
+        return interaction.need(self.request, self.asked, self.pending)
 
     def _ask_for_proof(self) -> HttpResponse | None:
         """The page that asks for what the request needs of the person; None: nothing is missing."""

@@ -13,7 +13,8 @@ from django.http import HttpRequest
 
 from accounts.factors import adapter as factors
 from accounts.sign_in import proofs, reauthentication
-from oauth_bridge.protocol.openid_request import Asked
+from oauth_bridge.consent.request import PendingRequest
+from oauth_bridge.protocol.openid_request import NOTHING, Asked
 
 if TYPE_CHECKING:
     from accounts.models import User
@@ -28,14 +29,16 @@ class Need(Enum):
     IMPOSSIBLE = auto()  # a second factor, which the person does not have
 
 
-def need(request: HttpRequest, asked: Asked, asked_at: float) -> Need | None:
-    """What is asked next of the signed-in person, by a link opened at this Unix time; None: nothing."""
+def need(request: HttpRequest, asked: Asked, pending: PendingRequest) -> Need | None:
+    """What is asked next of the signed-in person; None: nothing."""
+    if asked is NOTHING:  # as for plain OAuth 2.0, which must not pay for reading the proof
+        return None
     person, proof = cast("User", request.user), proofs.of(request)
     if asked.subs - {str(person.pk)}:
         return Need.OTHER_ACCOUNT
     proved_at = proof.at or 0.0
-    is_late = "login" in asked.prompts and proved_at < asked_at
-    is_old = asked.max_age is not None and proved_at < asked_at - asked.max_age
+    is_late = "login" in asked.prompts and proved_at < pending.asked_at
+    is_old = asked.max_age is not None and proved_at < pending.asked_at - asked.max_age
     if is_late or is_old:
         return Need.PROOF
     if proof.acr == proofs.TWO_FACTORS or not (asked.wants_two_factors or asked.needs_two_factors):

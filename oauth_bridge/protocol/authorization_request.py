@@ -57,8 +57,11 @@ class AuthorizationRequest:
             raise UnverifiedRequest(OAuthFault.MISSING, name="client_id").about(cause="client_id_missing")
         # Every valid value is shorter than the cut, so that an invalid one stays invalid.
         names = NAMES + openid_request.NAMES if claims.is_openid(query.text("scope")) else NAMES
-        sent = {name: query.text(name)[: LENGTHS.get(name, redirect_uri_registration.MAX_LENGTH) + 1] for name in names}
-        parameters = {name: value for name, value in sent.items() if value}
+        parameters = {
+            name: value[: LENGTHS.get(name, redirect_uri_registration.MAX_LENGTH) + 1]
+            for name in names
+            if (value := query.text(name))
+        }
         if hint := parameters.pop("id_token_hint", ""):
             parameters[openid_request.HINT] = id_token.hinted(hint)  # the token itself is a credential
         return cls(parameters, query.percent_encoded("state"), repeated[0] if repeated else "")
@@ -68,10 +71,13 @@ class AuthorizationRequest:
         return self.parameters.get("redirect_uri", "")
 
     @property
+    def is_openid(self) -> bool:
+        return claims.is_openid(self.parameters.get("scope", ""))
+
+    @property
     def callback(self) -> Callback:
         """Where the answer goes, once client and address are verified."""
-        is_openid = claims.is_openid(self.parameters.get("scope", ""))
-        if not is_openid:
+        if not self.is_openid:
             return Callback(self.redirect_uri, self.state, None)
         is_posted = openid_request.is_posted(self.parameters)
         return Callback(self.redirect_uri, self.state, quote(settings.BASE_URL, safe=""), is_posted)

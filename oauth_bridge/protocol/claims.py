@@ -54,7 +54,7 @@ _VALUES: Mapping[str, Callable[[User], object]] = {
 
 
 def is_openid(scope: str) -> bool:
-    return OPENID in scope.split()
+    return OPENID in scope and OPENID in scope.split()
 
 
 def granted_scopes(scope: str) -> list[str]:

@@ -72,7 +72,7 @@ class Asked:
     def of(cls, parameters: Mapping[str, str]) -> Asked:
         """Of parameters without a `fault`. Plain OAuth 2.0 asks nothing."""
         if not claims.is_openid(parameters.get("scope", "")):
-            return cls()
+            return NOTHING
         asked = parameters.get("claims", "")
         subs, _ = claims.wanted_values(asked, "sub")
         acr, is_essential = claims.wanted_values(asked, "acr")
@@ -89,6 +89,9 @@ class Asked:
     def is_silent(self) -> bool:
         """Whether no page may be shown."""
         return "none" in self.prompts
+
+
+NOTHING = Asked()
 
 
 def is_posted(parameters: Mapping[str, str]) -> bool:
@@ -140,11 +143,9 @@ def facts(parameters: Mapping[str, str]) -> list[str]:
     return claims.facts(disclosed(parameters))
 
 
-def granted(parameters: Mapping[str, str], proof: Proof) -> Granted | None:
-    """What is granted with the code; None for plain OAuth 2.0."""
-    scope, asked = parameters.get("scope", ""), parameters.get("claims", "")
-    if not claims.is_openid(scope):
-        return None
+def granted(parameters: Mapping[str, str], proof: Proof) -> Granted:
+    """What is granted with the code."""
+    scope, asked = parameters["scope"], parameters.get("claims", "")
     return Granted(
         userinfo=claims.of_scopes(claims.granted_scopes(scope), claims.asked_by_parameter(asked, "userinfo")),
         id_token=claims.asked_by_parameter(asked, "id_token"),
