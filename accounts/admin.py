@@ -188,6 +188,8 @@ class UserAdmin(ModelAdmin):
         set_active(obj, obj.is_active)
         with audit_trail.changes("account_changed", audit_trail.of_person(obj), lambda: _stored(obj)):
             super().save_model(request, obj, form, change)
+            if "nickname" in form.changed_data:
+                obj.change_profile()
 
     def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
         with audit_trail.changes(

@@ -65,6 +65,8 @@ class User(AbstractBaseUser, PermissionsMixin):
     is_staff = models.BooleanField(_("administrator"), default=False)
     created_at = models.DateTimeField(_("created at"), default=timezone.now, editable=False)
     password_changed_at = models.DateTimeField(null=True, editable=False)  # None: not since the account was created
+    # When nickname, picture or address last changed. None: not since the column exists, in an account that is older.
+    profile_changed_at = models.DateTimeField(null=True, default=timezone.now, editable=False)
     # Incremented by `credentials.end_credentials`. A counter instead of a time: clocks do not matter, and a credential
     # that is issued at that moment, under the version that was read before, is void as well.
     credentials_version = models.IntegerField(default=0, db_default=0, editable=False)
@@ -100,6 +102,13 @@ class User(AbstractBaseUser, PermissionsMixin):
     def display_name(self) -> str:
         """The nickname, or a name that reveals nothing when there is none. Never the e-mail address (D16)."""
         return self.nickname.strip() or f"Member {self.id.hex[:6]}"
+
+    def change_profile(self, **values: Any) -> None:
+        """Store these values of the profile, and when that was: the claim `updated_at`."""
+        for name, value in values.items():
+            setattr(self, name, value)
+        self.profile_changed_at = timezone.now()
+        self.save(update_fields=[*values, "profile_changed_at"])
 
     def check_password(self, raw_password: str) -> bool:
         """As Django's, but an upgrade of the hash ends no session and never overwrites a password that was just set.

@@ -70,6 +70,5 @@ def _replace(user: User, name: str) -> None:
     with transaction.atomic():
         # Read under a lock, so that of two uploads at the same time each deletes the file that it replaces.
         before = User.objects.select_for_update().values_list("avatar", flat=True).get(pk=user.pk)
-        user.avatar = name
-        user.save(update_fields=["avatar"])
+        user.change_profile(avatar=name)
         delete_file(before)

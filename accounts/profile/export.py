@@ -24,6 +24,7 @@ _COLUMNS = (
     "created_at",
     "last_login",
     "password_changed_at",
+    "profile_changed_at",
     "is_staff",
 )
 # Entries of each list, the newest: an application can make thousands of codes and tokens for a person.

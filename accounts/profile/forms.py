@@ -71,6 +71,10 @@ class ProfileForm(forms.ModelForm):  # type: ignore[type-arg]
         model = User
         fields = ("nickname",)
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.nickname_before = self.instance.nickname
+
     def sliders(self) -> list[forms.BoundField]:
         return [self[name] for name in ("zoom", "across", "down")]
 
@@ -98,8 +102,9 @@ class ProfileForm(forms.ModelForm):  # type: ignore[type-arg]
     def save(self, commit: bool = True) -> User:
         """Raises NotStored: the picture could not be stored. The nickname is saved."""
         person: User = super().save(commit=False)
-        if "nickname" in self.data:  # a form that was posted without the field keeps it
-            person.save(update_fields=["nickname"])
+        # A form that was posted without the field keeps it.
+        if "nickname" in self.data and person.nickname != self.nickname_before:
+            person.change_profile(nickname=person.nickname)
         if self.cleaned_data["picture"]:
             current_picture.set_picture(person, self.cleaned_data["picture"])
         return person

@@ -113,9 +113,8 @@ class SignUpForm(PasswordFormMixin, SignupForm):
         waiting = User.objects.filter(email_verified_at=None, is_active=True)
         person = waiting.filter(pk=self.begun, email=self.cleaned_data["email"]).first()
         if person:
-            person.nickname = self.cleaned_data["nickname"].strip()
             person.set_password(None if self.by_passkey else self.cleaned_data["password1"])
-            person.save(update_fields=["nickname", "password"])
+            person.change_profile(nickname=self.cleaned_data["nickname"].strip(), password=person.password)
         return person
 
     def _unconfirmed_account(self, request: HttpRequest) -> User | None:

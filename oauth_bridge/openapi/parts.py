@@ -196,6 +196,7 @@ SCHEMAS = {
         optional={
             **{name: {} for name in claims.NAMES if name != "sub"},
             "email_verified": {"type": "boolean", "const": True},
+            "updated_at": {"type": "integer", "description": "Unix time in seconds."},
             "groups": {"type": "array", "items": {"type": "string"}},
         },
     ),

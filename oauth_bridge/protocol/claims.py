@@ -24,7 +24,7 @@ PLAIN = ("sub", "nickname", "email", "avatar")
 # The claims of each scope. `avatar` stays beside `picture`, for applications that send the scope by habit.
 SCOPES: Mapping[str, tuple[str, ...]] = {
     OPENID: ("sub",),
-    "profile": ("name", "nickname", "preferred_username", "picture", "avatar"),
+    "profile": ("name", "nickname", "preferred_username", "picture", "avatar", "updated_at"),
     "email": ("email", "email_verified"),
     "groups": ("groups",),
 }
@@ -49,6 +49,7 @@ _VALUES: Mapping[str, Callable[[User], object]] = {
     "avatar": avatar_url,
     "email": lambda person: person.email,
     "email_verified": lambda person: True,  # no other address is ever sent
+    "updated_at": lambda person: person.profile_changed_at and int(person.profile_changed_at.timestamp()),
 }
 
 
@@ -89,6 +90,8 @@ def values(person: User, names: Collection[str] = PLAIN, application_id: int | N
     if person.email_verified_at is None:
         raise RequestError(OAuthFault.NO_VERIFIED_EMAIL).about(person=person.pk)
     found = {name: value(person) for name, value in _VALUES.items() if name in names}
+    if found.get("updated_at", True) is None:
+        del found["updated_at"]
     if "groups" in names and application_id is not None:
         found["groups"] = admission.shared_groups(person.pk, application_id)
     return found

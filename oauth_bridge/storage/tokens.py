@@ -43,7 +43,7 @@ STORE_REDEEMED = f"""
     {_INSERT} SELECT {_VALUES}, {", ".join(FROM_CODE)} FROM redeemed RETURNING {STORED.columns(TOKENS)}
 """  # noqa: S608
 
-BEARERS = Rows(get_user_model(), "id", "nickname", "email", "email_verified_at", "avatar")
+BEARERS = Rows(get_user_model(), "id", "nickname", "email", "email_verified_at", "avatar", "profile_changed_at")
 
 # The last condition is null for a token that does not name its secret, while a secret of the application has leaked.
 READ = f"""

@@ -91,7 +91,7 @@ def test_the_callback_names_the_issuer_in_success_and_error(
         ("openid", {"sub"}),
         ("openid email", {"sub", "email", "email_verified"}),
         ("email openid email nonsense", {"sub", "email", "email_verified"}),
-        ("openid profile", {"sub", "name", "nickname", "preferred_username", "picture", "avatar"}),
+        ("openid profile", {"sub", "name", "nickname", "preferred_username", "picture", "avatar", "updated_at"}),
     ],
 )
 def test_user_info_answers_what_the_scopes_ask_for(

@@ -137,7 +137,7 @@ def test_the_application_tells_its_state_its_addresses_and_its_attempts(tried: A
 
 @pytest.mark.parametrize("is_public", [False, True])
 def test_the_application_shows_what_a_product_asks_for(grace: Client, settings: Any, is_public: bool) -> None:
-    settings.BASE_URL, settings.AUTH_URL = "https://api.example", "https://auth.example"
+    settings.BASE_URL = "https://api.example"
     kind = {"client_type": Application.CLIENT_PUBLIC} if is_public else {}
     application = ApplicationFactory(id_token_alg="ES256", **kind)
     content = grace.get(reverse("admin:application", args=[application.row.pk])).content.decode()
@@ -146,7 +146,7 @@ def test_the_application_shows_what_a_product_asks_for(grace: Client, settings: 
         "box-1-1": "https://api.example",
         "box-1-2": "https://api.example/.well-known/openid-configuration",
         "box-1-3": "openid profile email",
-        "box-2-1": "https://auth.example/oauth/authorize",
+        "box-2-1": f"{settings.AUTH_URL}/oauth/authorize",
         "box-2-2": "https://api.example/oauth/token",
         "box-2-3": "https://api.example/oauth/userinfo",
         "box-2-4": "https://api.example/oauth/jwks",

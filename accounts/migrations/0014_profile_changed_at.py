@@ -1,0 +1,23 @@
+from django.db import migrations, models
+from django.utils import timezone
+
+
+class Migration(migrations.Migration):
+
+    dependencies = [
+        ('accounts', '0011_former_addresses'),
+    ]
+
+    # Two steps: accounts that exist have no such time.
+    operations = [
+        migrations.AddField(
+            model_name='user',
+            name='profile_changed_at',
+            field=models.DateTimeField(editable=False, null=True),
+        ),
+        migrations.AlterField(
+            model_name='user',
+            name='profile_changed_at',
+            field=models.DateTimeField(default=timezone.now, editable=False, null=True),
+        ),
+    ]
