@@ -181,7 +181,7 @@ class AccountAdapter(DefaultAccountAdapter):
                 verification.delete_unverified(user)
                 confirmed: bool = super().confirm_email(request, email_address)
                 if confirmed:
-                    verification.mark_verified(user)
+                    verification.mark_verified(user, is_new=is_new)
                     events.write(Event.ADDRESS_CONFIRMED, person=user.pk, is_new=is_new)
                     former_addresses.note(user, former)
                     if is_new:

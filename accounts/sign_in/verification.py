@@ -10,11 +10,15 @@ from accounts import audit_trail
 from accounts.models import User
 
 
-def mark_verified(user: User) -> None:
-    """Record that the address is the person's: they proved it, or an operator says so. D16."""
+def mark_verified(user: User, *, is_new: bool = False) -> None:
+    """Record that the address, which `is_new` if they had another, is the person's: they proved it, or an operator says
+    so. D16.
+    """
     with transaction.atomic():
         user.email_verified_at = timezone.now()
         user.save(update_fields=["email_verified_at"])
+        if is_new:
+            user.change_profile()
         align(user)
         audit_trail.write("address_confirmed", audit_trail.of_person(user))
 

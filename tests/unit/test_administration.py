@@ -22,7 +22,7 @@ from oauth_bridge.errors import OAuthFault
 from oauth_bridge.models import Application, Consent
 from oauth_bridge.storage import activity_counts, client_secrets
 from tests.events import HTML, Attempt
-from tests.factories import ApplicationFactory, CodeFactory, ConsentFactory, PersonFactory
+from tests.factories import CodeFactory, ConsentFactory, PersonFactory
 from tests.pages import admin_browser, deliver_all, html_of, is_signed_in, sign_in, text_of, with_session
 
 pytestmark = pytest.mark.django_db
@@ -133,29 +133,6 @@ def test_the_application_tells_its_state_its_addresses_and_its_attempts(tried: A
     assert f"OAUTH_CLIENT_ID={tried.application.client_id}" in said
     assert "/oauth/token" in said
     assert tried.application.secret not in html_of(page)
-
-
-@pytest.mark.parametrize("is_public", [False, True])
-def test_the_application_shows_what_a_product_asks_for(grace: Client, settings: Any, is_public: bool) -> None:
-    settings.BASE_URL = "https://api.example"
-    kind = {"client_type": Application.CLIENT_PUBLIC} if is_public else {}
-    application = ApplicationFactory(id_token_alg="ES256", **kind)
-    content = grace.get(reverse("admin:application", args=[application.row.pk])).content.decode()
-    filled = {
-        "client-id": application.client_id,
-        "box-1-1": "https://api.example",
-        "box-1-2": "https://api.example/.well-known/openid-configuration",
-        "box-1-3": "openid profile email",
-        "box-2-1": f"{settings.AUTH_URL}/oauth/authorize",
-        "box-2-2": "https://api.example/oauth/token",
-        "box-2-3": "https://api.example/oauth/userinfo",
-        "box-2-4": "https://api.example/oauth/jwks",
-        "box-2-5": "ES256",
-    }
-    for name, value in filled.items():
-        assert f'<code id="{name}">{value}</code> <button' in content
-        assert f'data-copy="{name}"' in content
-    assert ("None: it uses PKCE" in content) is is_public
 
 
 def test_an_attempt_is_one_line_from_the_link_to_the_profile(grace: Client) -> None:

@@ -28,7 +28,7 @@ pytestmark = pytest.mark.django_db
 
 PATHS = ["/docs", *(f"/docs/{name}" for name in TITLES if name != "index")]
 # What a reader fills in.
-LEFT = {"CLIENT_ID", "CLIENT_SECRET", "REDIRECT_URI", "CODE", "STATE", "ACCESS_TOKEN", "YOUR_HOST"}
+LEFT = {"CLIENT_ID", "CLIENT_SECRET", "PASSPHRASE", "REDIRECT_URI", "CODE", "STATE", "ACCESS_TOKEN", "YOUR_HOST"}
 
 
 class Links(HTMLParser):
