@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from accounts.models import User
 
 
+NOTHING = Asked()
+
+
 class Need(Enum):
     """In the order in which they are asked for."""
 
@@ -30,6 +33,8 @@ class Need(Enum):
 
 def need(request: HttpRequest, asked: Asked, asked_at: float) -> Need | None:
     """What is asked next of the signed-in person, by a link opened at this Unix time; None: nothing."""
+    if asked == NOTHING:
+        return None
     person, proof = cast("User", request.user), proofs.of(request)
     if asked.subs - {str(person.pk)}:
         return Need.OTHER_ACCOUNT
