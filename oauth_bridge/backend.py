@@ -90,7 +90,7 @@ class Backend:
             refused = RequestError(OAuthFault.REFUSED).about(client=credentials.application, person=person_id)
             refused.about(attempt=pending.attempt)
             return pending.callback.error_url(refused), {}, "", 302
-        granted = openid_request.granted(pending.parameters, proofs.of(request)) if pending.is_openid else None
+        granted = openid_request.granted(pending.parameters, lambda: proofs.of(request))
         attempt = codes.Attempt(
             id=UUID(pending.attempt),
             application=credentials.application,

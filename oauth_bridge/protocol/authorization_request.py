@@ -26,8 +26,6 @@ from oauth_bridge.storage import applications
 # The parameters of OAuth 2.0 but `state`, which is stored percent-encoded; `openid_request` has more. Others are
 # ignored.
 NAMES = ("client_id", "redirect_uri", "response_type", "scope", "code_challenge", "code_challenge_method")
-# The longest value of a parameter that may be longer than an address: an ID token may name many groups.
-LENGTHS = {"id_token_hint": 8000}
 CHALLENGE = re.compile(r"[A-Za-z0-9_-]{43}")
 # The causes of other methods than S256.
 CHALLENGE_METHODS = {None: "challenge_method_missing", "plain": "challenge_plain"}
@@ -57,13 +55,10 @@ class AuthorizationRequest:
             raise UnverifiedRequest(OAuthFault.MISSING, name="client_id").about(cause="client_id_missing")
         # Every valid value is shorter than the cut, so that an invalid one stays invalid.
         names = NAMES + openid_request.NAMES if claims.is_openid(query.text("scope")) else NAMES
-        parameters = {
-            name: value[: LENGTHS.get(name, redirect_uri_registration.MAX_LENGTH) + 1]
-            for name in names
-            if (value := query.text(name))
-        }
-        if hint := parameters.pop("id_token_hint", ""):
-            parameters[openid_request.HINT] = id_token.hinted(hint)  # the token itself is a credential
+        most = redirect_uri_registration.MAX_LENGTH + 1
+        parameters = {name: value[:most] for name in names if (value := query.text(name))}
+        if parameters.pop("id_token_hint", ""):  # the token itself is a credential
+            parameters[openid_request.HINT] = id_token.hinted(query.text("id_token_hint"))
         return cls(parameters, query.percent_encoded("state"), repeated[0] if repeated else "")
 
     @property
@@ -71,13 +66,9 @@ class AuthorizationRequest:
         return self.parameters.get("redirect_uri", "")
 
     @property
-    def is_openid(self) -> bool:
-        return claims.is_openid(self.parameters.get("scope", ""))
-
-    @property
     def callback(self) -> Callback:
         """Where the answer goes, once client and address are verified."""
-        if not self.is_openid:
+        if not claims.is_openid(self.parameters.get("scope", "")):
             return Callback(self.redirect_uri, self.state, None)
         is_posted = openid_request.is_posted(self.parameters)
         return Callback(self.redirect_uri, self.state, quote(settings.BASE_URL, safe=""), is_posted)

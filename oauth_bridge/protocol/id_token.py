@@ -17,6 +17,8 @@ from oauth_bridge.protocol.openid_request import Granted
 from oauth_bridge.storage import signing_keys
 
 LIFETIME_SECONDS = 3600
+# An ID token may name many groups.
+MAX_LENGTH = 8000
 KID = re.compile(r"[A-Za-z0-9_-]{43}")
 
 
@@ -53,6 +55,7 @@ def hinted(token: str) -> str:
 
     The algorithm is that of the key, never that of the header. A logout token, which has `events`, is no ID token.
     """
+    token = token[:MAX_LENGTH]  # the signature of a longer one is then wrong
     try:
         # The header is read before the signature is verified, for the key alone.
         kid = str(jws.extract_compact(token.encode()).headers().get("kid"))

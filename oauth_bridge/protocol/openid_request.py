@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 
 from accounts.sign_in.proofs import ONE_FACTOR, TWO_FACTORS, Proof
@@ -143,9 +143,12 @@ def facts(parameters: Mapping[str, str]) -> list[str]:
     return claims.facts(disclosed(parameters))
 
 
-def granted(parameters: Mapping[str, str], proof: Proof) -> Granted:
-    """What is granted with the code."""
-    scope, asked = parameters["scope"], parameters.get("claims", "")
+def granted(parameters: Mapping[str, str], read_proof: Callable[[], Proof]) -> Granted | None:
+    """What is granted with the code; None for plain OAuth 2.0, which reads no proof."""
+    scope, asked = parameters.get("scope", ""), parameters.get("claims", "")
+    if not claims.is_openid(scope):
+        return None
+    proof = read_proof()
     return Granted(
         userinfo=claims.of_scopes(claims.granted_scopes(scope), claims.asked_by_parameter(asked, "userinfo")),
         id_token=claims.asked_by_parameter(asked, "id_token"),

@@ -116,14 +116,14 @@ def _openid_members(
     client: client_secrets.Client, redemption: redemptions.Redemption, token: str, signer: signing_keys.Signer | None
 ) -> dict[str, str]:
     """The ID token and the scopes; nothing for a request without `openid`. OpenID Connect Core 1.0 §3.1.3.3."""
-    if redemption.openid is None or signer is None:
+    if redemption.openid is None:
         return {}
     granted = Granted.from_json(redemption.openid)
     code = redemption.code
     signed = id_token.make(
         granted,
         client_id=client.client_id,
-        signer=signer,
+        signer=signer or signing_keys.signer(client.id_token_alg),  # a code of an earlier release has no mark
         person_id=redemption.person_id,
         access_token=token,
         now=int(time.time()),

@@ -52,10 +52,11 @@ class Service(Target):
     client_secret: str = field(repr=False)
     cookies: list[str] = field(repr=False)
 
-    def authorize(self, line: HTTPConnection, number: int) -> str:
+    def authorize(self, line: HTTPConnection, number: int, scope: str = "") -> str:
         """The code in the callback."""
         state = secrets.token_hex(12)
         request = {"response_type": "code", "client_id": self.client_id, "redirect_uri": CALLBACK, "state": state}
+        request |= {"scope": scope} if scope else {}
         cookie = self.cookies[number % len(self.cookies)]
         self.send(line, "GET", f"/oauth/authorize?{urlencode(request)}", {"Cookie": cookie})
         answer = line.getresponse()

@@ -18,7 +18,7 @@ from tests.factories import PersonFactory
 from tests.pages import admin_browser, browser_of, mailed_code, type_code
 from tests.pictures import picture, upload
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("fresh_counters")]
+pytestmark = pytest.mark.django_db
 
 LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
 

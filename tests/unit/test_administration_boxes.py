@@ -11,7 +11,7 @@ from oauth_bridge.models import Application
 from tests.factories import ApplicationFactory
 from tests.pages import admin_browser
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("fresh_counters")]
+pytestmark = pytest.mark.django_db
 
 
 @pytest.mark.parametrize("is_public", [False, True])
