@@ -160,6 +160,15 @@ FIXES = {
     "token_ended_application": _("The application's credentials were ended meanwhile. The person starts again."),
     "token_ended_secret": _("The client secret that the token was made with has leaked. The person signs in again."),
     "token_ended_group": _("The person left the groups that may use the application."),
+    # Logout
+    "logout_hint_key_unknown": _(
+        "The key was revoked or forgotten, or the token is of another installation. The person signs in again."
+    ),
+    "logout_hint_invalid": _("Send the ID token of the latest sign-in as id_token_hint, unchanged, or leave it out."),
+    "logout_hint_of_another": _("Two applications share a setting or a session. Send the application's own ID token."),
+    "logout_client_id_missing": _("Send id_token_hint or client_id beside post_logout_redirect_uri."),
+    "logout_address": _("Compare the application's setting with the addresses after a sign-out that are registered."),
+    "throttled_logout": _("A limit is reached: as RATE_AUTHORIZE, by network address. Look for a loop, or an attack."),
     # Any step
     "rate_limited": _LIMIT,
     "server_error": _("A fault of the service. Look for the reference in its log."),

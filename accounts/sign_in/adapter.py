@@ -27,7 +27,6 @@ from accounts.mail.composing import Email, compose
 from accounts.models import User
 from accounts.retry_later import too_many_requests
 from accounts.sessions import credential_changes, known_browsers, last_account, store, user_agents
-from accounts.sessions.store import BROWSER_KEY, WAS_KNOWN_KEY
 from accounts.sign_in import password_check, reauthentication, verification, who_may_sign_up
 from config.infrastructure import events
 from config.infrastructure.events import Event
@@ -143,8 +142,8 @@ class AccountAdapter(DefaultAccountAdapter):
         events.write(Event.SIGNED_IN, person=person.pk, in_known_browser=was_known)
         if not is_first:
             account_mails.new_browser(request, person)
-        request.session[WAS_KNOWN_KEY] = was_known
-        request.session[BROWSER_KEY] = user_agents.describe(request.headers.get("User-Agent", ""))
+        browser = user_agents.describe(request.headers.get("User-Agent", ""))
+        store.describe(request.session, browser=browser, was_known=was_known)
         store.keep_newest(person, request.session.session_key)
 
     def post_login(self, request: HttpRequest, user: AbstractBaseUser, **kwargs: Any) -> HttpResponse:
