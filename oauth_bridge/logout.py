@@ -22,6 +22,7 @@ from accounts.account_page import person_context
 from accounts.sign_in.views import sign_out
 from oauth_bridge import throttling
 from oauth_bridge.consent import pages
+from oauth_bridge.maintenance import backchannel
 from oauth_bridge.operations import operation
 from oauth_bridge.protocol import authorization_request, logout_request, parameter_parsing
 from oauth_bridge.protocol.logout_request import LogoutRequest
@@ -82,7 +83,7 @@ def _asked(request: HttpRequest) -> HttpResponse:
     if not request.user.is_authenticated:
         return _leave(request, asked) if asked.url else render(request, "oauth_bridge/signed_out.html")
     if asked.person_id == str(request.user.pk):
-        sign_out(request)
+        _sign_out(request)
         return _leave(request, asked)
     return _question(request, asked)
 
@@ -99,8 +100,13 @@ def _answered(request: HttpRequest) -> HttpResponse:
         return HttpResponseRedirect(question.path, status=303)
     application = logout_request.verify(question.client_id, question.address)
     if request.user.is_authenticated:
-        sign_out(request)
+        _sign_out(request)
     return _leave(request, LogoutRequest(application, question.address, question.state))
+
+
+def _sign_out(request: HttpRequest) -> None:
+    sign_out(request)
+    backchannel.wake()
 
 
 def _question(request: HttpRequest, asked: LogoutRequest) -> HttpResponse:

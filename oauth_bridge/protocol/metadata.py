@@ -28,6 +28,8 @@ def document() -> dict[str, Any]:
         "revocation_endpoint": settings.BASE_URL + paths.REVOKE,
         "introspection_endpoint": settings.BASE_URL + paths.INTROSPECT,
         "end_session_endpoint": settings.AUTH_URL + paths.LOGOUT,
+        "backchannel_logout_supported": True,
+        "backchannel_logout_session_supported": True,
         "jwks_uri": settings.BASE_URL + paths.JWKS,
         "service_documentation": settings.BASE_URL + paths.OPENAPI,
         "scopes_supported": list(claims.SCOPES),

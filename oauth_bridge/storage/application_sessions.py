@@ -46,13 +46,19 @@ LIVES = f"""
              WHERE s.sign_in = {TABLE}.sign_in AND s.expire_date > %(now)s
                AND u.is_active AND u.credentials_version = {TABLE}.person_version)
 """  # noqa: S608
+_TOLD = f"SELECT id FROM {APPLICATIONS} WHERE backchannel_logout_uri <> ''"  # noqa: S608
 GONE = f"""
     SELECT id FROM {TABLE}
      WHERE ended_at IS NULL AND NOT {LIVES}
-       AND application_id IN (SELECT id FROM {APPLICATIONS} WHERE backchannel_logout_uri <> '')
+       AND application_id IN ({_TOLD})
 """  # noqa: S608
 END_GONE = f"""
     UPDATE {TABLE} SET ended_at = %(now)s, due_at = %(now)s WHERE id IN ({GONE}) AND ended_at IS NULL RETURNING id
+"""  # noqa: S608
+# What `purge` deletes: its browser session is gone, and nobody is told.
+FORGOTTEN = f"""
+    ended_at IS NULL AND made_at <= %(made)s AND application_id NOT IN ({_TOLD})
+      AND NOT EXISTS (SELECT 1 FROM {SESSIONS} s WHERE s.sign_in = {TABLE}.sign_in)
 """  # noqa: S608
 
 
