@@ -25,7 +25,7 @@ from oauth_bridge.credential_models import WithdrawnCode as WithdrawnCode
 from oauth_bridge.credential_models import version_of_credentials
 from oauth_bridge.key_models import SigningKey as SigningKey
 from oauth_bridge.logout_models import ApplicationSession as ApplicationSession
-from oauth_bridge.page_addresses import shown_host, validate_page, validate_sign_in_start
+from oauth_bridge.page_addresses import shown_host, validate_page, validate_sign_in_start, validate_told
 from oauth_bridge.redirect_uri_registration import split_lines, validate_after_sign_out, validate_lines
 from oauth_bridge.secret_models import ApplicationSecret as ApplicationSecret
 
@@ -97,7 +97,7 @@ class Application(AbstractApplication):
         blank=True,
         default="",
         db_default="",
-        validators=[validate_sign_in_start],
+        validators=[validate_told],
     )
     logo = models.CharField(_("logo"), max_length=100, blank=True, editable=False)
     redirect_uris = models.TextField(

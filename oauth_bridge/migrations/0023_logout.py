@@ -20,7 +20,7 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='application',
             name='backchannel_logout_uri',
-            field=models.URLField(blank=True, db_default='', default='', max_length=500, validators=[oauth_bridge.page_addresses.validate_sign_in_start], verbose_name='address that is told of a sign-out'),
+            field=models.URLField(blank=True, db_default='', default='', max_length=500, validators=[oauth_bridge.page_addresses.validate_told], verbose_name='address that is told of a sign-out'),
         ),
         migrations.AddField(
             model_name='application',
