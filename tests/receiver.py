@@ -45,7 +45,11 @@ class Receiver:
             def log_message(self, *given: Any) -> None:
                 pass
 
-        server = ThreadingHTTPServer((host, self.port), Handler)
+        class Server(ThreadingHTTPServer):
+            def handle_error(self, *given: Any) -> None:
+                """Say nothing of a peer that went away: the service does so after its time."""
+
+        server = Server((host, self.port), Handler)
         server.daemon_threads, server.block_on_close = True, False
         threading.Thread(target=server.serve_forever, args=[0.02], daemon=True).start()
         try:
