@@ -149,6 +149,8 @@ class Session(AbstractBaseSession):
     last_used_at = models.DateTimeField(null=True, editable=False)  # right to the hour
     # Whether the person had signed in with the browser before, when the session began. accounts.sessions.known_browsers
     was_known = models.BooleanField(default=False, db_default=False, editable=False)
+    # Names the sign-in, which outlives a change of the key; null: nobody is signed in, or an earlier release began it.
+    sign_in = models.UUIDField(null=True, db_index=True, editable=False)
 
     class Meta(AbstractBaseSession.Meta):  # type: ignore[name-defined]
         verbose_name = _("browser session")

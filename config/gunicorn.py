@@ -89,25 +89,31 @@ def when_ready(server: Arbiter) -> None:
 def post_worker_init(worker: Worker) -> None:
     """Limit the time of statements, replace gunicorn's error page, and start the threads.
 
-    One sends e-mails, one writes what the activity log counts.
+    One sends e-mails, one tells applications of sign-outs, one writes what the activity log counts.
 
     Done in the worker, so that a reload imports the new code, and because a fork copies no thread.
     """
     from accounts.mail import outbox
     from config.http.gunicorn_errors import Request, write_error
     from config.infrastructure import postgresql
+    from oauth_bridge.maintenance import backchannel
     from oauth_bridge.storage import activity_counts
 
     postgresql.limit_statements()
     gunicorn.util.write_error = write_error
     gunicorn.http.parser.RequestParser.mesg_class = Request
     outbox.start()
+    backchannel.start()
     activity_counts.start()
 
 
 def worker_exit(server: Arbiter, worker: Worker) -> None:
-    """Finish the e-mail that is being sent, and write the counts. A worker that could not start has no thread."""
-    for name in ("accounts.mail.outbox", "oauth_bridge.storage.activity_counts"):
+    """Finish what is being sent, and write the counts. A worker that could not start has no thread."""
+    for name in (
+        "accounts.mail.outbox",
+        "oauth_bridge.maintenance.backchannel",
+        "oauth_bridge.storage.activity_counts",
+    ):
         if module := sys.modules.get(name):
             module.stop()
 

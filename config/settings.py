@@ -30,6 +30,8 @@ IS_HTTPS = AUTH_URL.startswith("https://")
 ENVIRONMENT = env.text("ENVIRONMENT", default="Production" if IS_HTTPS else "Development")
 ALLOWED_HOSTS = env.hosts("ALLOWED_HOSTS", default=env.hosts_of(BASE_URL, AUTH_URL))
 TRUSTED_PROXIES = env.networks("TRUSTED_PROXIES")
+# Internal networks in which applications may be told of a sign-out.
+BACKCHANNEL_NETWORKS = env.networks("BACKCHANNEL_NETWORKS")
 
 # For config/gunicorn.py.
 WEB_CONCURRENCY = env.number("WEB_CONCURRENCY", default=1, largest=64)

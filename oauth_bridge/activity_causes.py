@@ -160,6 +160,23 @@ FIXES = {
     "token_ended_application": _("The application's credentials were ended meanwhile. The person starts again."),
     "token_ended_secret": _("The client secret that the token was made with has leaked. The person signs in again."),
     "token_ended_group": _("The person left the groups that may use the application."),
+    # Logout
+    "logout_hint_key_unknown": _(
+        "The key was revoked or forgotten, or the token is of another installation. The person signs in again."
+    ),
+    "logout_hint_invalid": _("Send the ID token of the latest sign-in as id_token_hint, unchanged, or leave it out."),
+    "logout_hint_of_another": _("Two applications share a setting or a session. Send the application's own ID token."),
+    "logout_client_id_missing": _("Send id_token_hint or client_id beside post_logout_redirect_uri."),
+    "logout_address": _("Compare the application's setting with the addresses after a sign-out that are registered."),
+    "logout_address_internal": _(
+        "Register a public address, or name the network in BACKCHANNEL_NETWORKS if the application is inside."
+    ),
+    "logout_unreachable": _("Compare the address with the application's setting, and see that this server reaches it."),
+    "logout_timed_out": _("The application must answer within 10 seconds. Let it end the session later."),
+    "logout_tls_failed": _("Give the application a certificate that is valid for the host of its address."),
+    "logout_redirected": _("Register the address to which it redirects: no redirect is followed."),
+    "logout_not_accepted": _("It must answer 200 or 204. Look into its log: it may expect another issuer or key."),
+    "throttled_logout": _("A limit is reached: as RATE_AUTHORIZE, by network address. Look for a loop, or an attack."),
     # Any step
     "rate_limited": _LIMIT,
     "server_error": _("A fault of the service. Look for the reference in its log."),

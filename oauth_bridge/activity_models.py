@@ -14,7 +14,7 @@ from django.db import models
 
 
 class Step(StrEnum):
-    """The steps of a sign-in, in their order."""
+    """The steps of a sign-in, in their order, and the sign-out."""
 
     AUTHORIZE = "authorize"
     SIGN_IN = "sign_in"
@@ -22,6 +22,7 @@ class Step(StrEnum):
     CONSENT = "consent"
     EXCHANGE = "exchange"
     PROFILE = "profile"
+    LOGOUT = "logout"
 
 
 class Outcome(StrEnum):

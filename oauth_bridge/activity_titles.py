@@ -18,6 +18,7 @@ STEPS = {
     Step.CONSENT: _("Consent"),
     Step.EXCHANGE: _("Exchange"),
     Step.PROFILE: _("Profile"),
+    Step.LOGOUT: _("Sign-out"),
 }
 TITLES = {
     # Authorize
@@ -143,6 +144,19 @@ TITLES = {
     "token_ended_application": _("The application’s tokens were ended"),
     "token_ended_secret": _("The client secret has leaked"),
     "token_ended_group": _("The person left the group"),
+    # Logout
+    "logout_hint_key_unknown": _("Sign-out: the ID token is signed with an unknown key"),
+    "logout_hint_invalid": _("Sign-out: the hint isn’t an ID token of this service"),
+    "logout_hint_of_another": _("Sign-out: the ID token is another application’s"),
+    "logout_client_id_missing": _("Sign-out: an address without an application"),
+    "logout_address": _("Sign-out: the address isn’t registered"),
+    "logout_address_internal": _("Not told of a sign-out: the address is internal"),
+    "logout_unreachable": _("Not told of a sign-out: the application can’t be reached"),
+    "logout_timed_out": _("Not told of a sign-out: the application is too slow"),
+    "logout_tls_failed": _("Not told of a sign-out: the certificate isn’t valid"),
+    "logout_redirected": _("Not told of a sign-out: the application redirects"),
+    "logout_not_accepted": _("Not told of a sign-out: the application doesn’t accept it"),
+    "throttled_logout": _("Too many sign-outs from one address"),
     # Any step
     "server_error": _("A fault of the service"),
     "busy": _("The service was busy"),

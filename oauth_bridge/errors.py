@@ -1,15 +1,10 @@
-"""The faults of the three operations, in the order of their checks; a refusal at authorize. Specification 4, 7; D19."""
+"""The faults of the operations, in the order of their checks; a refusal at authorize. Specification 4, 7; D19."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from django.utils.translation import gettext_noop as _  # marks the sentences that a page may show
 
-from config.infrastructure.errors import Fault, RequestError
-
-if TYPE_CHECKING:
-    from accounts.return_path import Caption
+from config.infrastructure.errors import Fault
 
 
 class OAuthFault(Fault):
@@ -163,6 +158,26 @@ class OAuthFault(Fault):
         400,
         "invalid_request",
         "The code_challenge must be the 43 characters of a base64url SHA-256 digest without padding.",
+    )
+
+    # Logout
+    LOGOUT_HINT = (
+        400,
+        "invalid_request",
+        _("The id_token_hint is no ID token that this service issued."),
+        _("Send the one of the latest sign-in, or leave it out."),
+    )
+    LOGOUT_HINT_OF_ANOTHER = (
+        400,
+        "invalid_request",
+        _("The id_token_hint was issued to another application than the client_id names."),
+        _("Send the ID token of this application, or leave it out."),
+    )
+    LOGOUT_ADDRESS = (
+        400,
+        "invalid_request",
+        _("The post_logout_redirect_uri is not one that is registered for this application."),
+        _("It must be equal in every character."),
     )
 
     # Token
@@ -320,17 +335,3 @@ class OAuthFault(Fault):
         "The person has no confirmed e-mail address now.",
         "Start the sign-in again, so that they can confirm one.",
     )
-
-
-class UnverifiedRequest(RequestError):
-    """The client or the callback address of an authorization request is wrong, so nothing is redirected. D3, D4.
-
-    For the error page: `sent_address` is the redirect_uri of the request, `application` the one that it names.
-    """
-
-    def __init__(
-        self, fault: Fault, sent_address: str = "", *, application: Caption | None = None, **details: object
-    ) -> None:
-        super().__init__(fault, None, **details)
-        self.sent_address = sent_address
-        self.application = application

@@ -24,8 +24,9 @@ from oauth_bridge.credential_models import AuthorizationCode as AuthorizationCod
 from oauth_bridge.credential_models import WithdrawnCode as WithdrawnCode
 from oauth_bridge.credential_models import version_of_credentials
 from oauth_bridge.key_models import SigningKey as SigningKey
-from oauth_bridge.page_addresses import shown_host, validate_page, validate_sign_in_start
-from oauth_bridge.redirect_uri_registration import split_lines, validate_lines
+from oauth_bridge.logout_models import ApplicationSession as ApplicationSession
+from oauth_bridge.page_addresses import shown_host, validate_page, validate_sign_in_start, validate_told
+from oauth_bridge.redirect_uri_registration import split_lines, validate_after_sign_out, validate_lines
 from oauth_bridge.secret_models import ApplicationSecret as ApplicationSecret
 
 NAME_MAX_LENGTH = 80
@@ -81,6 +82,23 @@ class Application(AbstractApplication):
     initiate_login_uri = models.URLField(
         _("sign-in address"), max_length=500, blank=True, default="", db_default="", validators=[validate_sign_in_start]
     )
+    # Named as in OpenID Connect RP-Initiated Logout 1.0 §3.1 and Back-Channel Logout 1.0 §2.2.
+    post_logout_redirect_uris = models.TextField(
+        _("addresses after a sign-out"),
+        blank=True,
+        default="",
+        db_default="",
+        help_text=_("One address a line."),
+        validators=[validate_after_sign_out],
+    )
+    backchannel_logout_uri = models.URLField(
+        _("address that is told of a sign-out"),
+        max_length=500,
+        blank=True,
+        default="",
+        db_default="",
+        validators=[validate_told],
+    )
     logo = models.CharField(_("logo"), max_length=100, blank=True, editable=False)
     redirect_uris = models.TextField(
         _("callback addresses"), help_text=_("One address a line."), validators=[validate_lines]
@@ -131,7 +149,6 @@ class Application(AbstractApplication):
     client_secret = None
     hash_client_secret = None  # type: ignore[assignment]
     skip_authorization = None  # type: ignore[assignment]
-    post_logout_redirect_uris = None  # type: ignore[assignment]
     allowed_origins = None  # type: ignore[assignment]
     registration_source = None  # type: ignore[assignment]
     cimd_expires_at = None
@@ -155,6 +172,11 @@ class Application(AbstractApplication):
         return split_lines(self.redirect_uris)
 
     @property
+    def addresses_after_sign_out(self) -> list[str]:
+        """The registered post_logout_redirect_uris, of which a request sends one unchanged."""
+        return split_lines(self.post_logout_redirect_uris)
+
+    @property
     def is_public(self) -> bool:
         """Whether it has no secret and proves itself by PKCE (D9)."""
         return self.client_type == self.CLIENT_PUBLIC
@@ -175,6 +197,7 @@ class Application(AbstractApplication):
 
     def clean(self) -> None:
         self.redirect_uris = "\n".join(self.callback_addresses)
+        self.post_logout_redirect_uris = "\n".join(self.addresses_after_sign_out)
 
 
 class RefreshToken(models.Model):

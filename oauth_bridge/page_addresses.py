@@ -35,6 +35,13 @@ def validate_sign_in_start(address: str) -> None:
         raise ValidationError(_("Use https; http is possible on localhost, 127.0.0.1 and [::1] only."), code="scheme")
 
 
+def validate_told(address: str) -> None:
+    """Raises ValidationError: as `validate_sign_in_start`, or it has a fragment. Back-Channel Logout 1.0 §2.2."""
+    validate_sign_in_start(address)
+    if "#" in address:
+        raise ValidationError(_("A fragment (#…) is not possible; it would never reach your server."), code="fragment")
+
+
 def shown_host(address: str) -> str:
     """The host as browsers send it, with the port if the address has one; empty when it can't be read.
 

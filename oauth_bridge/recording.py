@@ -47,7 +47,7 @@ NOT_RECORDED: set[Fault] = {
     SiteFault.AWAY,
     OAuthFault.SPECULATIVE,
 }
-STEPS_OF_PATHS = {paths.TOKEN: Step.EXCHANGE, paths.USERINFO: Step.PROFILE}
+STEPS_OF_PATHS = {paths.TOKEN: Step.EXCHANGE, paths.USERINFO: Step.PROFILE, paths.LOGOUT: Step.LOGOUT}
 # The steps in the pages of accounts, by the name of the route.
 STEPS_OF_ROUTES = dict.fromkeys(
     (

@@ -26,15 +26,27 @@ def split_lines(text: str) -> list[str]:
 
 def validate_all(uris: list[str]) -> None:
     """Raises ValidationError: there is no address, there are too many, or one is repeated or can't be registered."""
-    problems = []
     if not uris:
-        problems.append(_("Enter at least one callback address."))
+        raise ValidationError(_("Enter at least one callback address."))
+    _validate_each(uris, RESPONSE_PARAMETERS)
+
+
+def validate_after_sign_out(text: str) -> None:
+    """Validate a text field with the addresses to which people return after a sign-out, one a line; none is needed.
+
+    Raises ValidationError: as `validate_all`.
+    """
+    _validate_each(split_lines(text), {"state"})
+
+
+def _validate_each(uris: list[str], taken: set[str]) -> None:
+    problems = []
     if len(uris) > MAX_COUNT:
-        raise ValidationError(_("Enter at most %(count)d callback addresses.") % {"count": MAX_COUNT})
+        raise ValidationError(_("Enter at most %(count)d addresses.") % {"count": MAX_COUNT})
     for uri in dict.fromkeys(uris):
         if uris.count(uri) > 1:
             problems.append(_("%(uri)s: it is there more than once.") % {"uri": uri})
-        if problem := registration_problem(uri):
+        if problem := registration_problem(uri, taken):
             problems.append(_("%(uri)s: %(problem)s") % {"uri": uri[:200], "problem": problem})
     if problems:
         raise ValidationError(problems)
@@ -45,8 +57,11 @@ def validate_lines(text: str) -> None:
     validate_all(split_lines(text))
 
 
-def registration_problem(uri: str) -> str | None:
-    """The reason why the address can't be registered, to follow a colon; None when it can."""
+def registration_problem(uri: str, taken: set[str] = RESPONSE_PARAMETERS) -> str | None:
+    """The reason why the address can't be registered, to follow a colon; None when it can.
+
+    `taken` are the parameters that this service adds to it.
+    """
     if len(uri) > MAX_LENGTH:
         return _("it is longer than %(limit)d characters.") % {"limit": MAX_LENGTH}
     if not VISIBLE_ASCII.fullmatch(uri):
@@ -64,8 +79,8 @@ def registration_problem(uri: str) -> str | None:
         port = parts.port
     except ValueError:
         return _("host or port can't be read.")
-    if taken := RESPONSE_PARAMETERS & {name for name, _value in parse_qsl(parts.query, keep_blank_values=True)}:
-        return _("its query holds “%(name)s”, which is what the callback brings.") % {"name": min(taken)}
+    if found_taken := taken & {name for name, _value in parse_qsl(parts.query, keep_blank_values=True)}:
+        return _("its query holds “%(name)s”, which is what the callback brings.") % {"name": min(found_taken)}
     if ".." in unquote(parts.path).split("/"):
         return _("“..” in the path is not possible; write the path it leads to.")
     if parts.scheme not in ("https", "http"):

@@ -133,9 +133,12 @@ def _page(request: HttpRequest, error: RequestError) -> HttpResponse:
     """The error page: first what a person can do, then the details for a developer."""
     status = error.fault.status
     is_sign_in = request.path == paths.AUTHORIZE and status == HTTPStatus.BAD_REQUEST
+    is_sign_out = request.path == paths.LOGOUT and status == HTTPStatus.BAD_REQUEST
     title, message = PAGE_WORDS.get(status, (HTTPStatus(status).phrase, ""))
     if is_sign_in:
         title, message = SIGN_IN_TITLE, SIGN_IN_WORDS.get(error.fault, SIGN_IN_MESSAGE)
+    if is_sign_out:
+        title, message = SIGN_OUT_TITLE, SIGN_OUT_MESSAGE
     sentence = error.fault.translate(**error.details)
     context: dict[str, Any] = {
         "status": status,
@@ -143,13 +146,14 @@ def _page(request: HttpRequest, error: RequestError) -> HttpResponse:
         "message": _(message) if message else sentence,
         "error": error.fault.error,
         "description": sentence,
-        "for_developers": is_sign_in,
+        "for_developers": is_sign_in or is_sign_out,
         "sent_address": getattr(error, "sent_address", ""),
         "time": timezone.now(),
         "reference": references.current.get(),
         "retry_url": request.get_full_path() if status in RETRYABLE and request.method == "GET" else "",
     }
-    if is_sign_in and _is_administrator(request):
+    context["sign_out_url"] = reverse("account_logout") if is_sign_out else ""
+    if context["for_developers"] and _is_administrator(request):
         context["record_url"] = f"{reverse('admin:find')}?q={context['reference']}"
     context["sent_parts"] = mark_likely_differences(context["sent_address"][:SHOWN_ADDRESS_LENGTH])
     context["application"] = getattr(error, "application", None)
@@ -189,6 +193,10 @@ PAGE_WORDS = {
 SIGN_IN_TITLE = gettext_noop("This sign-in can't go on")
 SIGN_IN_MESSAGE = gettext_noop(
     "The application that sent you here made a mistake in its link. Nothing was shared, and you did nothing wrong."
+)
+SIGN_OUT_TITLE = gettext_noop("This sign-out can't go on")
+SIGN_OUT_MESSAGE = gettext_noop(
+    "The application that sent you here made a mistake in its link. If you were signed in here, you still are."
 )
 SIGN_IN_WORDS: dict[Fault, str] = {
     OAuthFault.CLIENT_DISABLED: gettext_noop("The application that sent you here is switched off. Nothing was shared."),

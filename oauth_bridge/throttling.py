@@ -26,6 +26,12 @@ def authorize(request: HttpRequest) -> None:
     _raise_if_limited("authorize", limits.count(*limits.by_address("authorize", client_address(request))))
 
 
+def logout(request: HttpRequest) -> None:
+    """As RATE_AUTHORIZE, by a count of its own: requests to sign out, and answers of its page, from one address."""
+    if rate := (settings.RATES or {}).get("authorize"):
+        _raise_if_limited("logout", limits.count(*limits.by_address("logout", client_address(request), rate=rate)))
+
+
 def before_exchange(application_id: int, *, is_public: bool) -> None:
     """RATE_TOKEN: exchanges of one application. Called before the code is redeemed.
 

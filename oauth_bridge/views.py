@@ -262,7 +262,7 @@ def request_or_answer(request: HttpRequest) -> HttpResponseBase:
     so everybody would look signed out. Everything else that is posted answers a page of ours.
     Raises RequestError: the request is too long for a URL.
     """
-    if query := parameter_parsing.posted_request(request, unless=FIELD_NAME):
+    if query := parameter_parsing.posted_request(request, unless=FIELD_NAME, needs="client_id"):
         return HttpResponseRedirect(f"{request.path}?{query}", status=303)
     return _authorize(request)
 

@@ -29,6 +29,10 @@ def authorize(address: str) -> int:
     return Client().get("/oauth/authorize", query, REMOTE_ADDR=address).status_code
 
 
+def logout(address: str) -> int:
+    return Client().get("/oauth/logout", {"client_id": "unknown"}, REMOTE_ADDR=address).status_code
+
+
 def exchange(application: Registered, *, address: str = ANOTHER, **changes: str) -> Any:
     """An exchange that succeeds, unless a change makes it fail."""
     is_public = application.row.is_public

@@ -46,6 +46,7 @@ OURS = (
     "DEFAULT_FROM_EMAIL",
     "MEDIA_ROOT",
     "TRUSTED_PROXIES",
+    "BACKCHANNEL_NETWORKS",
     "RATE_LIMITS",
     "SERVICE_NAME",
     "BIND",
@@ -150,6 +151,7 @@ def environment(folder: Path, **changes: str) -> dict[str, str]:
         "MEDIA_ROOT": str(folder / "media"),
         "SECRET_KEY": secrets.token_urlsafe(50),
         "PYTHONWARNINGS": "ignore",
+        "BACKCHANNEL_NETWORKS": "127.0.0.0/8",
         **({"REDIS_URL": os.environ["REDIS_URL"]} if os.environ.get("REDIS_URL") else {}),
         **changes,
     }

@@ -40,7 +40,6 @@ logger = logging.getLogger(__name__)
 
 # Longer than an attempt, which EMAIL_TIMEOUT bounds, and the search for the server's address, which it does not.
 LEASE = timedelta(minutes=3)
-FIRST_PAUSE = timedelta(seconds=30)
 LONGEST_PAUSE = timedelta(hours=4)
 LONGEST_PAUSE_WHILE_SOMEBODY_WAITS = timedelta(minutes=2)
 NOTICE_LIFETIME = timedelta(days=3)
@@ -254,7 +253,7 @@ def _pause(row: OutgoingMail, refusal: int) -> timedelta:
     if refusal:
         return LONGEST_PAUSE
     longest = LONGEST_PAUSE_WHILE_SOMEBODY_WAITS if row.holds_credential else LONGEST_PAUSE
-    return min(FIRST_PAUSE * (1 << min(row.attempts - 1, 20)), longest)
+    return work_queue.pause(row.attempts, longest)
 
 
 def _message(row: OutgoingMail, mail: Email) -> EmailMultiAlternatives:

@@ -11,12 +11,14 @@ import hashlib
 import hmac
 from datetime import datetime, timedelta
 from typing import Any, cast
+from uuid import UUID, uuid4
 
 from django.conf import settings
 from django.contrib.auth import SESSION_KEY
 from django.contrib.sessions.backends.base import SessionBase
 from django.contrib.sessions.backends.db import SessionStore as DatabaseSessionStore
 from django.db.models import Case, F, Q, When
+from django.http import HttpRequest
 from django.utils import timezone
 
 from accounts.models import Session, User
@@ -27,6 +29,8 @@ from config.infrastructure.sql import Rows, fetch_one
 BROWSER_KEY = "browser"
 # Session key of whether the browser was a known one at sign-in; a column as well.
 WAS_KNOWN_KEY = "was_known"
+# Session key of the random name of the sign-in; a column as well.
+SIGN_IN_KEY = "sign_in"
 # Sessions that a person keeps at a sign-in, the new one included, and how many more one sign-in deletes.
 KEPT = 100
 _DELETED_AT_ONCE = 1000
@@ -47,6 +51,18 @@ _SESSION_AND_PERSON = (
 def digest(session_key: str) -> str:
     """The value of the key column for the browser's key."""
     return hashlib.sha256(session_key.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def describe(session: SessionBase, *, browser: str, was_known: bool) -> None:
+    """Say of the session in which a person has just signed in what its row has in columns."""
+    session[WAS_KNOWN_KEY] = was_known
+    session[BROWSER_KEY] = browser
+    session.setdefault(SIGN_IN_KEY, uuid4().hex)
+
+
+def sign_in_of(request: HttpRequest) -> str:
+    """The random name of the browser's sign-in, which stays when the key changes; empty for one of a release before."""
+    return str(request.session.get(SIGN_IN_KEY, ""))
 
 
 def keep_newest(person: User, session_key: str | None) -> None:
@@ -127,6 +143,7 @@ class SessionStore(DatabaseSessionStore):
         row.user_id = data.get(SESSION_KEY)
         row.browser = data.get(BROWSER_KEY, "")
         row.was_known = data.get(WAS_KNOWN_KEY, False)
+        row.sign_in = UUID(data[SIGN_IN_KEY]) if SIGN_IN_KEY in data else None
         row.last_used_at = timezone.now()
         return row
 

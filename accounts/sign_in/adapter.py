@@ -142,8 +142,8 @@ class AccountAdapter(DefaultAccountAdapter):
         events.write(Event.SIGNED_IN, person=person.pk, in_known_browser=was_known)
         if not is_first:
             account_mails.new_browser(request, person)
-        request.session[store.WAS_KNOWN_KEY] = was_known
-        request.session[store.BROWSER_KEY] = user_agents.describe(request.headers.get("User-Agent", ""))
+        browser = user_agents.describe(request.headers.get("User-Agent", ""))
+        store.describe(request.session, browser=browser, was_known=was_known)
         store.keep_newest(person, request.session.session_key)
 
     def post_login(self, request: HttpRequest, user: AbstractBaseUser, **kwargs: Any) -> HttpResponse:

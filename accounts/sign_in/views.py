@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, cast
 
 from allauth.account import views as library
+from allauth.account.adapter import get_adapter
 from allauth.account.decorators import verified_email_required
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
@@ -72,6 +73,11 @@ class SignOutView(library.LogoutView):
         if return_path.requested(self.request):
             last_account.withdraw(response)
         return response
+
+
+def sign_out(request: HttpRequest) -> None:
+    """End the session of this browser. The page that comes next says so."""
+    get_adapter().logout(request)
 
 
 @require_POST

@@ -63,7 +63,7 @@ def answer_in_language(request: HttpRequest, get_response: GetResponse) -> HttpR
         return get_response(request)
     kept = request.COOKIES.get(settings.UI_LOCALES_COOKIE_NAME, "")
     query = request.META.get("QUERY_STRING", "")
-    is_link = path == paths.AUTHORIZE and _is_link(query)
+    is_link = (path == paths.AUTHORIZE and _is_link(query)) or (path == paths.LOGOUT and "ui_locales=" in query)
     asked = _supported(query) if is_link else kept if kept and kept in dict(settings.LANGUAGES) else ""
     language = asked or translation.get_language_from_request(request)
     if language == settings.LANGUAGE_CODE:  # active between requests: override would cost 5 µs
@@ -111,11 +111,11 @@ def switcher(request: HttpRequest) -> dict[str, Any]:
     """For the form at the foot of each page: the languages, and the address that it returns to.
 
     A page that answers a post passes `language_next` itself. There is no form where cookies do not exist, and none
-    after a failed post to `paths.AUTHORIZE`, which has no address to return to. The address of an application's link
+    after a failed post to authorize or logout, which has no address to return to. The address of an application's link
     leaves out `ui_locales`, which would override the choice.
     """
-    is_repeatable = request.path_info != paths.AUTHORIZE or request.method in ("GET", "HEAD")
+    is_repeatable = request.path_info not in (paths.AUTHORIZE, paths.LOGOUT) or request.method in ("GET", "HEAD")
     there = path_as_sent(request) if is_repeatable and is_at_pages(request) else ""
-    if request.path_info == paths.AUTHORIZE:
+    if request.path_info in (paths.AUTHORIZE, paths.LOGOUT):
         there = UI_LOCALES_IN_ADDRESS.sub("", there)
     return {"languages": settings.LANGUAGES, "language_next": there}

@@ -66,6 +66,9 @@ class Event(Enum):
         "address",
     )
 
+    LOGOUT_TOLD = INFO, "application told of a sign-out", "client_id", "person"
+    LOGOUT_NOT_TOLD = WARNING, "application not told of a sign-out", "client_id", "person", "cause", "attempts"
+
     # The keys of ID tokens
     SIGNING_KEY_MADE = INFO, "signing key made", "kid", "algorithm"
     SIGNING_KEY_REVOKED = WARNING, "signing key revoked", "kid"

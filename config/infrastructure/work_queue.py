@@ -22,6 +22,7 @@ logger = logging.getLogger(__name__)
 POLL_SECONDS = 5.0
 # How long a process that ends waits for the row that is being worked on. The row falls due again anyway.
 STOP_SECONDS = 2.0
+FIRST_PAUSE = timedelta(seconds=30)
 
 
 class Leased(models.Model):
@@ -57,6 +58,11 @@ def claim(model: type[L], lease: timedelta) -> L | None:
     )
     row = fetch_one(statement, now=now, lease_ends_at=now + lease)
     return rows.instance(row) if row else None
+
+
+def pause(attempts: int, longest: timedelta) -> timedelta:
+    """Before the next attempt: FIRST_PAUSE, doubled after each."""
+    return min(FIRST_PAUSE * (1 << min(attempts - 1, 20)), longest)
 
 
 class Worker(threading.Thread):

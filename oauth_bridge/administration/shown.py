@@ -45,6 +45,7 @@ DONE = {
     Step.CONSENT: gettext_lazy("code issued"),
     Step.EXCHANGE: gettext_lazy("exchanged"),
     Step.PROFILE: gettext_lazy("profile read"),
+    Step.LOGOUT: gettext_lazy("signed out"),
 }
 MARKS = {
     Ending.REFUSED: "no",

@@ -64,6 +64,8 @@ FIELDS = {
     "logo": gettext_lazy("Logo"),
     "redirect_uris": gettext_lazy("Callback addresses"),
     "initiate_login_uri": gettext_lazy("Sign-in address"),
+    "post_logout_redirect_uris": gettext_lazy("Addresses after a sign-out"),
+    "backchannel_logout_uri": gettext_lazy("Told of sign-outs at"),
     "client_type": gettext_lazy("Client type"),
     "is_trusted": gettext_lazy("Trusted"),
     "is_restricted": gettext_lazy("Only people in these groups"),

@@ -54,10 +54,10 @@ class ApplicationAdmin(ApplicationList):
             {"fields": ["name", "new_logo", "remove_logo", "operator", "homepage", "policy_uri", "tos_uri"]},
         ),
         (gettext_lazy("Addresses of the sign-in"), {"fields": ["redirect_uris", "remove_used", "initiate_login_uri"]}),
+        (gettext_lazy("Sign-out"), {"fields": ["post_logout_redirect_uris", "backchannel_logout_uri"]}),
         (gettext_lazy("Who may use it"), {"fields": ["is_restricted", "groups"]}),
         (gettext_lazy("Registration"), {"fields": ["client_id", "client_type", "id_token_alg", "created", "updated"]}),
     ]
-
     # Three answers are enough; the rest can wait.
     add_fieldsets = [
         (None, {"fields": ["name", "client_type", "redirect_uris"]}),
@@ -73,6 +73,8 @@ class ApplicationAdmin(ApplicationList):
                     "tos_uri",
                     "initiate_login_uri",
                     "id_token_alg",
+                    "post_logout_redirect_uris",
+                    "backchannel_logout_uri",
                     "is_restricted",
                     "groups",
                 ],

@@ -82,6 +82,20 @@ class ApplicationForm(forms.ModelForm):  # type: ignore[type-arg]
     )
     remove_logo = forms.BooleanField(label=gettext_lazy("Remove the logo"), required=False)
 
+    post_logout_redirect_uris = AddressLines(
+        label=gettext_lazy("Addresses after a sign-out"),
+        required=False,
+        widget=forms.Textarea(attrs={"rows": 2, **ADDRESS}),
+        help_text=gettext_lazy(
+            "For OpenID Connect. Where people continue when the application signs them out here: one a line, each "
+            "exactly as the application sends it."
+        ),
+    )
+    backchannel_logout_uri = _address(
+        gettext_lazy("Told of sign-outs at"),
+        gettext_lazy("For OpenID Connect. The application is told there when a person signs out or is signed out."),
+    )
+
     # Left out by older scripts: the default of the column, or what is stored.
     id_token_alg = forms.ChoiceField(
         label=gettext_lazy("Signature of ID tokens"),
@@ -101,6 +115,8 @@ class ApplicationForm(forms.ModelForm):  # type: ignore[type-arg]
             "tos_uri",
             "redirect_uris",
             "initiate_login_uri",
+            "post_logout_redirect_uris",
+            "backchannel_logout_uri",
             "client_type",
             "id_token_alg",
             "is_restricted",

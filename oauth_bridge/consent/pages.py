@@ -154,6 +154,16 @@ def lead_back(
     """To the callback, or a page with a link to it where a browser may block the redirect. D6, D20."""
     if callback.is_posted:
         return to_callback(request, application, callback, url)
+    return leave(request, application, url, by_page=by_page, is_refusal=is_refusal)
+
+
+def leave(
+    request: HttpRequest, application: Application, url: str, *, by_page: bool = False, is_refusal: bool = False
+) -> HttpResponse:
+    """To an address of the application, or a page with a link to it where a browser may block the redirect.
+
+    The page says whether the person is signed in.
+    """
     if urlsplit(url).scheme in WEB_SCHEMES and not by_page:
         return responses.redirect_to_callback(request, url)
     context = {"application": application.caption, "url": url, "is_refusal": is_refusal}

@@ -21,6 +21,7 @@ PLACES = (
     ("At your callback address", "callback", answers.CALLBACK),
     ("From `/oauth/token`", "token", answers.TOKEN),
     ("From `/oauth/userinfo`", "userinfo", answers.USERINFO),
+    ("On a page of `/oauth/logout`", "logout", answers.LOGOUT),
     ("From any of them", "token", answers.ANYWHERE),
 )
 
@@ -32,7 +33,7 @@ def reference() -> str:
         _operation(described, path, method)
         for path, operations in described["paths"].items()
         for method in operations
-        if method != "servers" and operations[method]["operationId"] != "answerConsent"
+        if method != "servers" and operations[method]["operationId"] not in ("answerConsent", "logoutByPost")
     ]
     return f"{INTRODUCTION}{described['info']['description']}\n{chr(10).join(sections)}"
 

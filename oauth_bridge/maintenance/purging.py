@@ -25,8 +25,15 @@ from config.infrastructure.sql import adapted
 from oauth_bridge.activity_models import ActivityCount, ActivityRecord
 from oauth_bridge.maintenance import shortening, thinning
 from oauth_bridge.maintenance.never_exchanged import delete_never_exchanged
-from oauth_bridge.models import AccessToken, ApplicationSecret, AuthorizationCode, PurgeRun, WithdrawnCode
-from oauth_bridge.storage import issued_codes, signing_keys, tokens, twins
+from oauth_bridge.models import (
+    AccessToken,
+    ApplicationSecret,
+    ApplicationSession,
+    AuthorizationCode,
+    PurgeRun,
+    WithdrawnCode,
+)
+from oauth_bridge.storage import application_sessions, issued_codes, signing_keys, tokens, twins
 from oauth_bridge.storage.client_secrets import EXPIRED_KEPT_FOR
 
 # After a slower statement the range gets smaller. A request waits for about one statement at most.
@@ -73,6 +80,8 @@ TABLES = (
     ),
     # As long as a code that was not redeemed.
     Table(WithdrawnCode, "expires_at <= %(expired)s", {"expired": tokens.lifetime()}),
+    Table(ApplicationSession, "ended_at <= %(ended)s", {"ended": application_sessions.KEPT_FOR}),
+    Table(ApplicationSession, application_sessions.FORGOTTEN, {"made": application_sessions.KEPT_UNTOLD_FOR}),
     Table(AccessToken, "expires_at <= %(expired)s", {"expired": timedelta(0)}),
     Table(ApplicationSecret, "expires_at <= %(expired)s", {"expired": EXPIRED_KEPT_FOR}),
     Table(Session, "expire_date <= %(expired)s", {"expired": timedelta(0)}),

@@ -106,8 +106,7 @@ def _plan_new(entry: Entry) -> Planned:
         entry.values.setdefault("restricted", True)
         planned.application.is_restricted = entry.values["restricted"]
     _check_groups(entry, planned.application, planned.groups)
-    values = {each.name: getattr(planned.application, each.column) for each in FIELDS if each.name != "groups"}
-    values |= {"redirect_uris": planned.application.callback_addresses, "groups": planned.groups}
+    values = registration_fields.values(planned.application) | {"groups": planned.groups}
     planned.after = {name: value for name, value in values.items() if value}
     return planned
 

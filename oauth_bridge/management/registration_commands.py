@@ -17,7 +17,15 @@ from oauth_bridge.management.registration_fields import FIELDS, OPTIONS
 from oauth_bridge.models import Application
 from oauth_bridge.storage import applications, look_alikes
 
-_OF_CREATE = ("homepage", "redirect_uris", "id_token_alg", "trusted", "groups")
+_OF_CREATE = (
+    "homepage",
+    "redirect_uris",
+    "post_logout_redirect_uris",
+    "backchannel_logout_uri",
+    "id_token_alg",
+    "trusted",
+    "groups",
+)
 
 
 def add_create_arguments(parser: ArgumentParser) -> None:
@@ -52,13 +60,16 @@ def _add(parser: ArgumentParser, field: registration_fields.Field, *, is_require
 def create(options: dict[str, Any], warnings: OutputWrapper) -> dict[str, Any]:
     """Raises CommandError: a value can't be registered; the sentence names the option."""
     try:
-        registration_fields.columns({"redirect_uris": options["redirect_uris"]})
+        after = options["post_logout_redirect_uris"] or []
+        registration_fields.columns({"redirect_uris": options["redirect_uris"], "post_logout_redirect_uris": after})
         application, secret = applications.register(
             name=options["name"].strip(),
             redirect_uris=options["redirect_uris"],
             homepage=(options["homepage"] or "").strip(),
             is_trusted=bool(options["trusted"]),
             is_public=options["public"],
+            post_logout_redirect_uris=after,
+            backchannel_logout_uri=(options["backchannel_logout_uri"] or "").strip(),
             id_token_alg=options["id_token_alg"] or "RS256",
             groups=_groups(options, warnings) or (),
         )

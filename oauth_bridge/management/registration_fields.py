@@ -44,6 +44,22 @@ FIELDS = (
         "URL",
         "where a new sign-in starts; '' leaves none",
     ),
+    Field(
+        "post_logout_redirect_uris",
+        "post_logout_redirect_uris",
+        list,
+        "--post-logout-redirect-uri",
+        "URI",
+        "where people continue after a sign-out; repeated, replaces all; '' leaves none",
+    ),
+    Field(
+        "backchannel_logout_uri",
+        "backchannel_logout_uri",
+        str,
+        "--backchannel-logout-uri",
+        "URI",
+        "what is told of each sign-out; '' leaves none",
+    ),
     Field("client_type", "client_type", str),
     Field("id_token_alg", "id_token_alg", str, "--id-token-alg", "RS256|ES256", "how its ID tokens are signed"),
     Field("trusted", "is_trusted", bool, "--trusted", "", "people are not asked (no consent page)"),
@@ -65,25 +81,26 @@ OPTIONS = {field.column: field.option for field in FIELDS} | {groups.FIELD: "--g
 
 def registered(application: Application) -> dict[str, Any]:
     """The values by name, as JSON has them. Reads the groups."""
-    return {"client_id": application.client_id, **{field.name: _value(application, field) for field in FIELDS}}
+    groups_of_it = sorted(group.name for group in application.groups.all())
+    return {"client_id": application.client_id, **values(application), "groups": groups_of_it}
 
 
-def _value(application: Application, field: Field) -> Any:
-    if field.name == "groups":
-        return sorted(group.name for group in application.groups.all())
-    if field.name == "redirect_uris":
-        return application.callback_addresses
-    return getattr(application, field.column)
+def values(application: Application) -> dict[str, Any]:
+    """Those in columns, of an application that may be unsaved."""
+    found = {field: getattr(application, field.column) for field in FIELDS if field.name != "groups"}
+    return {field.name: split_lines(value) if field.type is list else value for field, value in found.items()}
 
 
-def columns(values: Mapping[str, Any]) -> dict[str, str | bool]:
+def columns(given: Mapping[str, Any]) -> dict[str, str | bool]:
     """Values of the right type by name, as the model's columns hold them. Groups are no column.
 
-    Raises ValidationError: a callback address is empty or has a line break.
+    Raises ValidationError: a callback address is empty, or an address has a line break.
     """
-    found = {BY_NAME[name].column: _stored(value) for name, value in values.items() if name != "groups"}
-    if any(len(split_lines(uri)) != 1 for uri in values.get("redirect_uris", ["-"])):
+    found = {BY_NAME[name].column: _stored(value) for name, value in given.items() if name != "groups"}
+    if any(len(split_lines(uri)) != 1 for uri in given.get("redirect_uris", ["-"])):
         raise ValidationError({"redirect_uris": "Give at least one address; none is empty or has a line break."})
+    if any(len(split_lines(uri)) > 1 for uri in given.get("post_logout_redirect_uris", ())):
+        raise ValidationError({"post_logout_redirect_uris": "No address has a line break."})
     return found
 
 

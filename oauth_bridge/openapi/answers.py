@@ -73,6 +73,27 @@ TOKEN_STATE = (
     *(fault for fault in OAuthFault if fault.error == "invalid_client"),
     *ANYWHERE,
 )
+LOGOUT = (
+    OAuthFault.MISSING,
+    OAuthFault.REPEATED,
+    OAuthFault.CLIENT_UNKNOWN,
+    OAuthFault.CLIENT_DISABLED,
+    OAuthFault.LOGOUT_HINT,
+    OAuthFault.LOGOUT_HINT_OF_ANOTHER,
+    OAuthFault.LOGOUT_ADDRESS,
+    OAuthFault.SPECULATIVE,
+    *ANYWHERE,
+)
+LOGOUT_POSTED = (
+    *FORM,
+    SiteFault.TOO_MANY_FIELDS,
+    OAuthFault.CLIENT_UNKNOWN,
+    OAuthFault.CLIENT_DISABLED,
+    OAuthFault.LOGOUT_ADDRESS,
+    SiteFault.CSRF,
+    SiteFault.NOT_FOUND,
+    *ANYWHERE,
+)
 USERINFO = (
     *(fault for fault in OAuthFault if fault.error in ("invalid_token", "insufficient_scope")),
     OAuthFault.NO_VERIFIED_EMAIL,

@@ -1,4 +1,4 @@
-"""The three operations as an OpenAPI 3.1 document, for developers and their tools. Specification 4, 7; D19.
+"""The operations as an OpenAPI 3.1 document, for developers and their tools. Specification 4, 7; D19.
 
 Status and sentence of each error come from the table in `errors`, so the document and the service agree.
 `answers` lists the errors of each operation.
@@ -14,7 +14,7 @@ from django.views.decorators.http import conditional_page, require_safe
 from config.infrastructure import paths
 from config.infrastructure.errors import Fault
 from oauth_bridge.errors import OAuthFault
-from oauth_bridge.openapi import parts
+from oauth_bridge.openapi import parts, sign_out
 from oauth_bridge.openapi.answers import (
     ANYWHERE,
     AUTHORIZE,
@@ -87,6 +87,7 @@ def document() -> Json:
                     _token_state("introspect", "Whether one of your access tokens is valid. RFC 7662.")
                 )
             },
+            paths.LOGOUT: sign_out.operations(),
             **{path: {"get": _published(name, summary)} for path, (name, summary) in PUBLISHED.items()},
         },
         "components": {"schemas": parts.SCHEMAS, "securitySchemes": parts.security_schemes()},

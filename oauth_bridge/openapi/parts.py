@@ -41,6 +41,8 @@ DETAILS_AT: dict[str, dict[str, object]] = {
     "userinfoByPost": {"name": "access_token", "scheme": "the scheme Basic", "allow": "GET, HEAD, POST"},
     "revoke": {"name": "token", "scheme": "the scheme Bearer", "allow": "POST"},
     "introspect": {"name": "token", "scheme": "the scheme Bearer", "allow": "POST"},
+    "logout": {"name": "client_id", "allow": "GET, HEAD, POST"},
+    "logoutByPost": {"name": "state", "allow": "GET, HEAD, POST"},
     "configuration": {"allow": "GET, HEAD"},
     "metadata": {"allow": "GET, HEAD"},
     "keys": {"allow": "GET, HEAD"},
@@ -109,6 +111,10 @@ def callback(faults: tuple[Fault, ...]) -> Json:
         + "\n".join(["| `error` | `error_description` |", "|---|---|", *rows]),
         "headers": _headers(Location={"required": True, "schema": {"type": "string"}}),
     }
+
+
+def redirect(description: str) -> Json:
+    return {"description": description, "headers": _headers(Location={"required": True, "schema": {"type": "string"}})}
 
 
 # Parts ----------------------------------------------------------------------------------------------------------------

@@ -12,10 +12,11 @@ from urllib.parse import quote
 from django.conf import settings
 from django.http import HttpRequest
 
+from accounts.return_path import Caption
 from config.infrastructure.errors import Fault, RequestError
 from config.infrastructure.translation import TranslatableText
 from oauth_bridge import redirect_uri_registration
-from oauth_bridge.errors import OAuthFault, UnverifiedRequest
+from oauth_bridge.errors import OAuthFault
 from oauth_bridge.models import Application
 from oauth_bridge.protocol import claims, id_token, openid_request
 from oauth_bridge.protocol.parameter_parsing import Parameters
@@ -72,6 +73,20 @@ class AuthorizationRequest:
             return Callback(self.redirect_uri, self.state, None)
         is_posted = openid_request.is_posted(self.parameters)
         return Callback(self.redirect_uri, self.state, quote(settings.BASE_URL, safe=""), is_posted)
+
+
+class UnverifiedRequest(RequestError):
+    """The client or the callback address of an authorization request is wrong, so nothing is redirected. D3, D4.
+
+    For the error page: `sent_address` is the redirect_uri of the request, `application` the one that it names.
+    """
+
+    def __init__(
+        self, fault: Fault, sent_address: str = "", *, application: Caption | None = None, **details: object
+    ) -> None:
+        super().__init__(fault, None, **details)
+        self.sent_address = sent_address
+        self.application = application
 
 
 class CallbackError(RequestError):

@@ -30,6 +30,7 @@ def make(
     person_id: UUID,
     access_token: str,
     now: int,
+    sid: str,
     person_claims: Mapping[str, Any],
 ) -> str:
     """The ID token. `now` is a Unix time in seconds. `person_claims` are the ones that `granted.id_token` names."""
@@ -44,16 +45,30 @@ def make(
         "at_hash": half_digest(access_token),
         "acr": granted.acr,
     }
-    optional = {"nonce": granted.nonce, "auth_time": granted.auth_time, "amr": granted.amr}
+    optional = {"nonce": granted.nonce, "auth_time": granted.auth_time, "amr": granted.amr, "sid": sid}
     content |= {name: value for name, value in optional.items() if value}
     header = {"alg": signer.algorithm, "kid": signer.kid}
     return jwt.encode(header, content, signer.key, [signer.algorithm])
 
 
 def hinted(token: str) -> str:
-    """client_id and `sub` of an ID token of this service, however old, separated by a space; empty for anything else.
+    """client_id and `sub` of an ID token of this service, however old, separated by a space; empty for others."""
+    try:
+        content = verified(token)
+    except NotOurs:
+        return ""
+    return f"{content.get('aud')} {content.get('sub')}"
+
+
+class NotOurs(Exception):
+    """It is no ID token that this service signed. The text is the cause."""
+
+
+def verified(token: str) -> dict[str, Any]:
+    """The claims of an ID token of this service, however old.
 
     The algorithm is that of the key, never that of the header. A logout token, which has `events`, is no ID token.
+    Raises NotOurs.
     """
     token = token[:MAX_LENGTH]  # the signature of a longer one is then wrong
     try:
@@ -61,13 +76,14 @@ def hinted(token: str) -> str:
         kid = str(jws.extract_compact(token.encode()).headers().get("kid"))
         found = signing_keys.verification_key(kid) if KID.fullmatch(kid) else None
         if found is None:
-            return ""
+            raise NotOurs("hint_key_unknown")
         algorithm, key = found
         content = jwt.decode(token, key, [algorithm]).claims
     except (JoseError, ValueError, TypeError, RecursionError):
-        return ""
-    is_ours = content.get("iss") == settings.BASE_URL and "events" not in content
-    return f"{content.get('aud')} {content.get('sub')}" if is_ours else ""
+        raise NotOurs("hint_invalid") from None
+    if content.get("iss") != settings.BASE_URL or "events" in content:
+        raise NotOurs("hint_invalid")
+    return dict(content)
 
 
 def half_digest(access_token: str) -> str:

@@ -36,7 +36,8 @@ MAX_AGE = re.compile(r"[0-9]{1,9}", re.ASCII)
 class Granted:
     """What a code and its token keep of the request, as JSON: the ID token and user info are made from it.
 
-    `userinfo` and `id_token` are the names of the claims in each. `auth_time` is a Unix time in seconds.
+    `userinfo` and `id_token` are the names of the claims in each. `auth_time` is a Unix time in seconds. `sign_in` is
+    the name of the browser's sign-in, for which the application gets a `sid`.
     """
 
     userinfo: list[str]
@@ -45,6 +46,7 @@ class Granted:
     auth_time: int | None = None
     amr: list[str] | None = None
     acr: str = ""
+    sign_in: str = ""
 
     def to_json(self) -> str:
         return json.dumps({name: value for name, value in asdict(self).items() if value not in ("", None)})
@@ -143,8 +145,10 @@ def facts(parameters: Mapping[str, str]) -> list[str]:
     return claims.facts(disclosed(parameters))
 
 
-def granted(parameters: Mapping[str, str], read_proof: Callable[[], Proof]) -> Granted | None:
-    """What is granted with the code; None for plain OAuth 2.0, which reads no proof."""
+def granted(
+    parameters: Mapping[str, str], read_proof: Callable[[], Proof], read_sign_in: Callable[[], str]
+) -> Granted | None:
+    """What is granted with the code; None for plain OAuth 2.0, which reads neither proof nor sign-in."""
     scope, asked = parameters.get("scope", ""), parameters.get("claims", "")
     if not claims.is_openid(scope):
         return None
@@ -156,4 +160,5 @@ def granted(parameters: Mapping[str, str], read_proof: Callable[[], Proof]) -> G
         auth_time=None if proof.at is None else int(proof.at),
         amr=proof.amr or None,
         acr=proof.acr,
+        sign_in=read_sign_in(),
     )

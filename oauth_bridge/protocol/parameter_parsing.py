@@ -91,20 +91,20 @@ def of_query(request: HttpRequest) -> Parameters:
     return Parameters(request.META.get("QUERY_STRING", "").encode("latin-1", "replace"))
 
 
-def posted_request(request: HttpRequest, *, unless: str) -> str:
-    """The query of an authorization request that was posted; empty for another request, and with the field `unless`.
+def posted_request(request: HttpRequest, *, unless: str, needs: str = "") -> str | None:
+    """The query of a request that an application's page posted; None with the field `unless`, or without `needs`.
 
     Raises RequestError: it is longer than POSTED_LIMIT_BYTES, so no URL can hold it.
     """
     if request.method != "POST" or request.META.get("QUERY_STRING") or not _is_form(request):
-        return ""
+        return None
     try:
         body = request.body
-    except Exception:  # the consent form is read as strictly, and answers why
-        return ""
+    except Exception:  # the form of our page is read as strictly, and answers why
+        return None
     sent = Parameters(body)
-    if not sent.text("client_id") or sent.text(unless):
-        return ""
+    if sent.text(unless) or (needs and not sent.text(needs)):
+        return None
     if len(body) > POSTED_LIMIT_BYTES:
         raise RequestError(SiteFault.TOO_LARGE, limit=POSTED_LIMIT_BYTES)
     return quote_from_bytes(body, safe="%&=+-._~!$'()*,;:@/?")

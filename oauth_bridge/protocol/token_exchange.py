@@ -16,7 +16,7 @@ from oauth_bridge.protocol import claims, id_token
 from oauth_bridge.protocol.openid_request import Granted
 from oauth_bridge.protocol.parameter_parsing import require
 from oauth_bridge.random_values import OPENID_MARK, new_credential
-from oauth_bridge.storage import client_secrets, codes, redemptions, signing_keys, tokens
+from oauth_bridge.storage import application_sessions, client_secrets, codes, redemptions, signing_keys, tokens
 
 VERIFIER = re.compile(r"[A-Za-z0-9._~-]{43,128}")
 
@@ -127,9 +127,22 @@ def _openid_members(
         person_id=redemption.person_id,
         access_token=token,
         now=int(time.time()),
+        sid=_sid(granted, client, code),
         person_claims=claims.values(code.user, granted.id_token, client.pk) if granted.id_token else {},
     )
     return {"id_token": signed, "scope": code.scope}
+
+
+def _sid(granted: Granted, client: client_secrets.Client, code: AuthorizationCode) -> str:
+    """One statement; none for a sign-in of an earlier release, which has no name."""
+    if not granted.sign_in:
+        return ""
+    return application_sessions.begin(
+        granted.sign_in,
+        person_id=code.user_id,
+        application_id=client.pk,
+        person_version=code.person_version,
+    )
 
 
 def _end_replayed(code: AuthorizationCode, client: client_secrets.Client, address: str, age: float) -> None:

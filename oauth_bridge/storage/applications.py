@@ -32,6 +32,8 @@ APPLICATIONS = Rows(
     without=("updated", "last_secret_number", "leaked_secrets", "disabled_reason", "disabled_at", "disabled_by"),
 )
 
+_LINES = {"redirect_uris", "post_logout_redirect_uris"}  # one address a line
+
 FIND_APPLICATION = (
     f"SELECT {APPLICATIONS.columns('a')} FROM {Application._meta.db_table} a WHERE a.client_id = %(client_id)s"  # noqa: S608
 )
@@ -60,11 +62,13 @@ def register(
     is_trusted: bool = False,
     is_public: bool = False,
     id_token_alg: str = "RS256",
+    post_logout_redirect_uris: Collection[str] = (),
+    backchannel_logout_uri: str = "",
     groups: Collection[Group] = (),
 ) -> tuple[Application, str]:
     """A saved application and its client secret, which is not stored; a public one has none, which is "".
 
-    Raises ValidationError: the name, the homepage or a callback address can't be registered; or as `look_alikes`.
+    Raises ValidationError: the name, the homepage or another address can't be registered; or as `look_alikes`.
     """
     application = Application(
         name=name,
@@ -73,6 +77,8 @@ def register(
         is_trusted=is_trusted,
         client_type=Application.CLIENT_PUBLIC if is_public else Application.CLIENT_CONFIDENTIAL,
         id_token_alg=id_token_alg,
+        post_logout_redirect_uris="\n".join(post_logout_redirect_uris),
+        backchannel_logout_uri=backchannel_logout_uri,
     )
     application.full_clean()
     look_alikes.refuse(name, is_trusted=is_trusted)
@@ -100,15 +106,16 @@ def assign(application: Application, values: Mapping[str, str | bool]) -> list[s
     for column in changed:
         setattr(application, column, values[column])
     application.clean_fields(exclude={field.name for field in application._meta.fields} - {*changed})
-    if "redirect_uris" in changed:
+    if _LINES & {*changed}:
         application.clean()
     return changed
 
 
 def _differs(application: Application, column: str, value: str | bool) -> bool:
-    if column == "redirect_uris":
-        return sorted(application.callback_addresses) != sorted(split_lines(str(value)))
-    return bool(getattr(application, column) != value)
+    stored = getattr(application, column)
+    if column in _LINES:
+        return sorted(split_lines(stored)) != sorted(split_lines(str(value)))
+    return bool(stored != value)
 
 
 @transaction.atomic

@@ -22,7 +22,7 @@ from oauth_bridge.storage import issued_codes
 from oauth_bridge.storage.activity_reading import Entry, Filters, recorded, records
 from oauth_bridge.storage.issued_codes import IssuedCode
 
-ORDER = list(Step)
+ORDER = [step for step in Step if step is not Step.LOGOUT]  # which is of no attempt
 # An attempt that went on and did not end is over after this time.
 OVER_AFTER = timedelta(hours=1)
 # Records are read in so many a page, because one attempt may have several.

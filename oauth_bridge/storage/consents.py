@@ -15,7 +15,7 @@ from config.infrastructure import events
 from config.infrastructure.events import Event
 from config.infrastructure.sql import fetch_all, fetch_one
 from oauth_bridge.models import Application, Consent
-from oauth_bridge.storage import codes, issued_codes, tokens
+from oauth_bridge.storage import application_sessions, codes, issued_codes, tokens
 from oauth_bridge.storage.issued_codes import SignIns
 
 if TYPE_CHECKING:
@@ -107,11 +107,13 @@ def disconnect(person: User, application: Application) -> None:
     codes.delete_all(person, application)
     tokens.revoke_all(person, application)
     Consent.objects.filter(user=person, application=application).delete()
+    application_sessions.end(application, person)
     events.write(Event.DISCONNECTED, client_id=application.client_id, person=person.pk)
 
 
 def end_all(application: Application) -> int:
-    """Delete everybody's consent to the application, and return how many there were. One statement."""
+    """Delete everybody's consent to the application, and return how many there were. Two statements."""
+    application_sessions.end(application)
     return Consent.objects.filter(application=application).delete()[0]
 
 

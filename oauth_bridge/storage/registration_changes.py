@@ -22,6 +22,8 @@ FIELDS = (
     "logo",
     "redirect_uris",
     "initiate_login_uri",
+    "post_logout_redirect_uris",
+    "backchannel_logout_uri",
     "client_type",
     "is_trusted",
     "is_restricted",
@@ -73,7 +75,8 @@ def add_deletion(error: RequestError, row: Sequence[Any]) -> None:
 
 def _stored(application: Application) -> dict[str, object]:
     values = Application.objects.values(*FIELDS).get(pk=application.pk)
-    values["redirect_uris"] = values["redirect_uris"].split()
+    for name in ("redirect_uris", "post_logout_redirect_uris"):
+        values[name] = values[name].split()
     return {
         **values,
         "groups": list(application.groups.values_list("name", flat=True)),

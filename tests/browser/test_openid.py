@@ -6,10 +6,12 @@ import re
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
+from urllib.parse import urlencode, urljoin
 
 import pytest
 from playwright.sync_api import Error, expect
 
+from oauth_bridge.models import Application
 from tests.browser.conftest import Client, Open, sign_in
 from tests.browser.test_flows import allow, to_consent
 from tests.driver import OAuthDriver
@@ -69,3 +71,54 @@ def test_another_account_than_expected_leads_back_or_to_a_sign_in(
     allow(page)
     expect(page).to_have_url(re.compile("/callback"))
     assert client_server.last["code"]
+
+
+@pytest.mark.parametrize("script", [True, False], ids=["script on", "script off"])
+def test_the_question_of_a_sign_out_leads_back_to_the_application(
+    open_browser: Open, web_application: Registered, client_server: Client, link: Link, alice: Any, script: bool
+) -> None:
+    """Also through the page's `form-action`, which Chromium applies to the redirect."""
+    page = open_browser(java_script_enabled=script).new_page()
+    after = f"{web_application.redirect_uri}?after=1"
+    Application.objects.filter(pk=web_application.row.pk).update(post_logout_redirect_uris=after)
+    to_consent(page, link(web_application), alice)
+    sent = {"client_id": web_application.client_id, "post_logout_redirect_uri": after, "state": "a b"}
+    page.goto(f"{urljoin(page.url, '/oauth/logout')}?{urlencode(sent)}")
+    expect(page.get_by_role("heading", name="Sign out of")).to_be_visible()
+    page.get_by_role("button", name="Sign out").click()
+    expect(page).to_have_url(re.compile("after=1&state=a%20b"))
+    page.goto(link(web_application))
+    expect(page.get_by_label("Password", exact=True)).to_be_visible()
+
+
+def test_without_an_address_a_page_says_that_one_is_signed_out(
+    page: Any, web_application: Registered, link: Link, alice: Any
+) -> None:
+    to_consent(page, link(web_application), alice)
+    page.goto(urljoin(page.url, "/oauth/logout"))
+    page.get_by_role("button", name="Sign out").click()
+    expect(page.get_by_role("heading", name="You are signed out")).to_be_visible()
+    page.get_by_role("link", name="Sign in").click()
+    expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
+
+
+def test_a_form_of_the_application_signs_out_with_the_cookies_of_the_person(
+    page: Any, driver: OAuthDriver, web_application: Registered, client_server: Client, link: Link, alice: Any
+) -> None:
+    """A post of another site has no cookies in Chromium; the redirect after it has them."""
+    to_consent(page, link(web_application, **OPENID), alice)
+    allow(page)
+    expect(page).to_have_url(re.compile("/callback"))
+    token = driver.exchange(web_application, client_server.last["code"]).json()["id_token"]
+    page.evaluate(
+        """([action, token]) => {
+          const form = Object.assign(document.createElement("form"), { method: "post", action });
+          form.append(Object.assign(document.createElement("input"), { name: "id_token_hint", value: token }));
+          document.body.append(form);
+          form.submit();
+        }""",
+        [f"{driver.auth_url}/oauth/logout", token],
+    )
+    expect(page.get_by_role("heading", name="You are signed out")).to_be_visible()
+    page.goto(link(web_application))
+    expect(page.get_by_label("Password", exact=True)).to_be_visible()

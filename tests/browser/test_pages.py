@@ -99,6 +99,8 @@ class Visitor:
             "400": self.link(self.application, client_id="x" * 200),
             "404": f"/{'unknown' * 30}",
             "sign-in": "/accounts/sign-in",
+            "signed out": "/oauth/logout",
+            "refused sign-out": "/oauth/logout?id_token_hint=x",
             "password reset": "/accounts/password/reset",
             "dead reset link": "/accounts/password/reset/bad-key",
         }.items():
@@ -187,6 +189,7 @@ class Visitor:
             "deletion": "/accounts/delete",
             "applications": "/accounts/applications",
             "sign-out": "/accounts/sign-out",
+            "sign-out for an application": f"/oauth/logout?client_id={self.application.client_id}",
         }.items():
             self._open(path)
             yield name
@@ -197,11 +200,8 @@ class Visitor:
         press(self.page, self._button("Save"))
         yield "profile with an error"
         self._open("/accounts/password/change")
-        for label, typed in {
-            "Present password": "wrong",
-            "New password": "short",
-            "New password again": "other",
-        }.items():
+        wrong = {"Present password": "wrong", "New password": "short", "New password again": "other"}
+        for label, typed in wrong.items():
             self._field(label).fill(typed)
         press(self.page, self._button("Save the password"))
         yield "new password with errors"

@@ -94,6 +94,7 @@ def test_the_operations_are_where_the_site_has_them() -> None:
         "jwks",
         "revoke",
         "introspect",
+        "end_session",
         "openid_configuration",
         "server_metadata",
     )

@@ -26,6 +26,7 @@ from tests.sending import (
     ask_for_reset,
     authorize,
     exchange,
+    logout,
     site_address,
     statuses,
     try_password,
@@ -187,6 +188,23 @@ def test_userinfo_failures_lets_the_victim_go_on(settings: Any) -> None:
         userinfo("bad", HERS)
     assert userinfo(TokenFactory().raw, HERS) == 200
     assert userinfo("bad", ANOTHER) == 401
+
+
+# Logout ---------------------------------------------------------------------------------------------------------------
+
+
+def test_logout_stops_the_attacker(settings: Any) -> None:
+    settings.RATES = {"authorize": "3/m"}
+    assert [logout(HERS) for _ in range(5)] == [400] * 3 + [429] * 2
+    assert logout(site_address(1, 1)) == 400
+
+
+def test_logout_lets_the_victim_go_on(settings: Any) -> None:
+    settings.RATES = {"authorize": "3/m"}
+    for _ in range(5):
+        logout(HERS)
+    assert logout(ANOTHER) == 400
+    assert authorize(HERS) == 400, "sign-ins from there are counted apart"
 
 
 # IPv6 -----------------------------------------------------------------------------------------------------------------

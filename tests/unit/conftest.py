@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from ipaddress import ip_network
+from typing import Any
 
 import pytest
 from django.test import Client
 
+from oauth_bridge.maintenance import backchannel
 from tests.events import Log
 from tests.pages import proven
+from tests.receiver import Receiver
 
 
 @pytest.fixture(autouse=True)
@@ -30,3 +34,12 @@ def event_log() -> Iterator[Log]:
     logging.getLogger("events").addHandler(log)
     yield log
     logging.getLogger("events").removeHandler(log)
+
+
+@pytest.fixture
+def receiver(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Receiver]:
+    """An address on this machine that is told of sign-outs, and may be."""
+    settings.BACKCHANNEL_NETWORKS = [ip_network("127.0.0.0/8")]
+    monkeypatch.setattr(backchannel, "SECONDS", 0.5)
+    with Receiver().listening() as found:
+        yield found

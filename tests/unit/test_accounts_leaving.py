@@ -142,6 +142,7 @@ def test_each_table_about_people_is_in_the_file_or_left_out_knowingly() -> None:
         "oauth_bridge_accesstoken",
         "oauth_bridge_consent",
         "oauth_bridge_activityrecord",
+        "oauth_bridge_applicationsession",
         "mfa_authenticator",
         "accounts_formeraddress",  # keyed digests, which say nothing to the person
         "accounts_failedfactor",  # for minutes, and mostly of somebody else

@@ -87,7 +87,7 @@ def test_a_notice_arrives_once_the_mail_server_takes_it(
     with patience_for(fault):
         assert deliver_all() == 1
     row = OutgoingMail.objects.get()
-    pause = outbox.LONGEST_PAUSE if fault == REFUSES else outbox.FIRST_PAUSE
+    pause = outbox.LONGEST_PAUSE if fault == REFUSES else work_queue.FIRST_PAUSE
     assert timedelta(0) <= timezone.now() + pause - row.due_at < timedelta(seconds=5)
     assert alice.email not in caplog.text
     assert "was changed" not in caplog.text

@@ -95,7 +95,7 @@ def test_a_mail_that_was_not_taken_stands_behind_the_first_attempt_of_others(
     with monkeypatch.context() as patch:
         patch.setattr(outbox, "_message", lambda *_given: None)  # an error of this attempt
         outbox.deliver_next()
-    with time_machine.travel(timezone.now() + outbox.FIRST_PAUSE):
+    with time_machine.travel(timezone.now() + work_queue.FIRST_PAUSE):
         ask(ALICE, "alice@example.com")
         assert delivered() == ["alice@example.com", "busy@example.com"]
 

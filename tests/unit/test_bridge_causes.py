@@ -8,8 +8,10 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
+import jwt
 import pytest
 from django.db import connection
+from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
@@ -17,6 +19,8 @@ from accounts import audit_trail
 from accounts.models import AuditEntry
 from config.infrastructure.errors import RequestError
 from oauth_bridge.activity_causes import FIXES, fix_of
+from oauth_bridge.activity_models import ActivityRecord, Step
+from oauth_bridge.activity_titles import title_of
 from oauth_bridge.errors import OAuthFault
 from oauth_bridge.maintenance import purging
 from oauth_bridge.models import Application, WithdrawnCode
@@ -288,3 +292,25 @@ def test_the_code_of_an_attempt_that_another_application_sends_is_not_told_as_it
     assert (refusal.fault, refusal.cause) == (OAuthFault.CODE_UNKNOWN, "code_replaced")
     assert refusal.code
     assert refusal.code.application_id == code.row.application_id
+
+
+LOGOUTS: dict[str, dict[str, str]] = {
+    # cause: what the link has
+    "logout_hint_key_unknown": {"id_token_hint": jwt.encode({}, "k" * 32, headers={"kid": "x"})},
+    "logout_hint_invalid": {"id_token_hint": "x"},
+    "logout_client_id_missing": {"post_logout_redirect_uri": "https://app.example/after"},
+    "logout_address": {"client_id": "{client_id}", "post_logout_redirect_uri": "https://app.example/secret"},
+    "client_unknown": {"client_id": "feed" * 8},
+}
+
+
+@pytest.mark.parametrize("cause", LOGOUTS)
+def test_a_refused_sign_out_is_recorded_with_its_cause_and_client(cause: str) -> None:
+    application = ApplicationFactory()
+    sent = {name: value.format(client_id=application.client_id) for name, value in LOGOUTS[cause].items()}
+    assert Client().get("/oauth/logout", sent).status_code == 400
+    record = ActivityRecord.objects.get(step=Step.LOGOUT)
+    assert record.cause == cause
+    assert record.client_id == (application.client_id if "client_id" in sent and cause != "client_unknown" else "")
+    assert cause in FIXES
+    assert title_of(cause) != cause

@@ -35,6 +35,7 @@ MALFORMED = [
     ("ALLOWED_HOSTS", "api.example.com:443"),
     ("TRUSTED_PROXIES", "10.0.0.1/8"),
     ("TRUSTED_PROXIES", "proxy.example.com"),
+    ("BACKCHANNEL_NETWORKS", "app.example.com"),
     ("BIND", "8000"),
     ("BIND", "127.0.0.1"),
     ("BIND", "127.0.0.1:0"),
@@ -189,6 +190,9 @@ def test_listed_hosts_replace_the_default(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_proxies_are_networks(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert settings_with(monkeypatch, BACKCHANNEL_NETWORKS="fd00::/8")["BACKCHANNEL_NETWORKS"] == [
+        ip_network("fd00::/8")
+    ]
     listed = settings_with(monkeypatch, TRUSTED_PROXIES="127.0.0.1, 10.0.0.0/8,2001:db8::/32")
     assert listed["TRUSTED_PROXIES"] == [ip_network("127.0.0.1"), ip_network("10.0.0.0/8"), ip_network("2001:db8::/32")]
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import timedelta
+from ipaddress import ip_network
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from django.core.management import call_command
@@ -16,14 +19,20 @@ from accounts.models import User
 from config import logs
 from config.infrastructure import events
 from config.infrastructure.events import Event
-from oauth_bridge.models import Application, ApplicationSecret
+from oauth_bridge.maintenance import backchannel
+from oauth_bridge.models import Application, ApplicationSecret, ApplicationSession
 from oauth_bridge.protocol.openid_request import Granted
 from oauth_bridge.storage import signing_keys
 from tests.events import Attempt, Log
 from tests.factories import PASSWORD, CodeFactory, PersonFactory, rewind
 from tests.factors import SECOND, Account, code_of
 from tests.pages import CODE_PAGE, choose, mailed_code, mailed_path, proven, sign_up
+from tests.receiver import Receiver
+from tests.server import free_port
 from tests.unit.test_bridge_admin import ADD, FORM
+
+# By a command, or by the thread that tells applications.
+WITHOUT_REQUEST = {Event.SIGNING_KEY_REVOKED, Event.LOGOUT_TOLD, Event.LOGOUT_NOT_TOLD}
 
 pytestmark = pytest.mark.django_db
 
@@ -206,6 +215,21 @@ class Story:
     def application_access_ended(self) -> None:
         self._act("end-access")
 
+    def _sign_out_of_application(self, uri: str, **changes: Any) -> None:
+        row = self.given.application.row
+        Application.objects.filter(pk=row.pk).update(backchannel_logout_uri=uri)
+        ApplicationSession.objects.create(sign_in=uuid4(), user=self.person, application=row, **changes)
+        backchannel.wake()
+        backchannel.tell_next()
+
+    def logout_told(self) -> None:
+        with Receiver().listening() as receiver:
+            self._sign_out_of_application(receiver.url)
+
+    def logout_not_told(self) -> None:
+        long_ago = timezone.now() - timedelta(days=2)
+        self._sign_out_of_application(f"http://127.0.0.1:{free_port()}/", ended_at=long_ago, due_at=long_ago)
+
     def application_deleted(self) -> None:
         path = reverse("admin:oauth_bridge_application_delete", args=[self.given.application.row.pk])
         self.administrator().post(path, {"post": "yes", "typed": self.given.application.row.name})
@@ -215,6 +239,7 @@ class Story:
 def story(settings: Any) -> Story:
     settings.SIGN_UP = "open"
     settings.STAFF_SECOND_FACTOR = False
+    settings.BACKCHANNEL_NETWORKS = [ip_network("127.0.0.0/8")]
     return Story()
 
 
@@ -225,7 +250,7 @@ def test_a_real_request_writes_each_event_once(event: Event, story: Story, event
     line, *others = event_log.of(name)
     assert not others
     assert (line["levelno"], line["msg"]) == (event.level, event.message)
-    assert line["reference"] or event is Event.SIGNING_KEY_REVOKED  # only by a command
+    assert line["reference"] or event in WITHOUT_REQUEST
     missing = event.members - line.keys()
     assert missing <= ({"client_id", "person"} if event is Event.REFUSED else set())
     if "person" in event.members and "person" in line and event not in {Event.SIGNED_UP, Event.ADDRESS_CONFIRMED}:

@@ -5,7 +5,7 @@ from django.utils import timezone
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('accounts', '0011_former_addresses'),
+        ('accounts', '0012_sign_ins_of_sessions'),
     ]
 
     # Two steps: accounts that exist have no such time.

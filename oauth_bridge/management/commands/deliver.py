@@ -1,4 +1,4 @@
-"""`manage.py deliver`: send the e-mails that wait, as the threads of the web workers do."""
+"""`manage.py deliver`: send the e-mails and tell of the sign-outs that wait, as the threads of the web workers do."""
 
 from __future__ import annotations
 
@@ -12,12 +12,16 @@ from django.utils.timesince import timesince
 
 from accounts.mail import outbox
 from config.infrastructure.work_queue import Worker
+from oauth_bridge.maintenance import backchannel
+from oauth_bridge.storage import application_sessions
+
+_WORK = (outbox.deliver_next, backchannel.tell_next)
 
 
 class Command(BaseCommand):
     help = (
-        "Send the e-mails that wait, until it is stopped. The web workers do the same, and any number of both may run. "
-        "Needed only where no web worker runs, or to send at once."
+        "Send the e-mails that wait and tell applications of sign-outs, until it is stopped. The web workers do the "
+        "same, and any number of both may run. Needed only where no web worker runs, or to send at once."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -29,8 +33,9 @@ class Command(BaseCommand):
         if as_list:
             self._list()
         elif once:
-            while outbox.deliver_next():
-                pass
+            for work in _WORK:
+                while work():
+                    pass
         else:
             self._deliver_until_stopped()
 
@@ -38,13 +43,21 @@ class Command(BaseCommand):
         """The signals are blocked in the thread too, which inherits the mask, so they end no attempt in the middle."""
         ends = {signal.SIGINT, signal.SIGTERM}
         signal.pthread_sigmask(signal.SIG_BLOCK, ends)
-        worker = Worker("deliver", outbox.deliver_next)
-        worker.start()
+        workers = [Worker("deliver", work) for work in _WORK]
+        for worker in workers:
+            worker.start()
         signal.sigwait(ends)
-        worker.stop()
+        for worker in workers:
+            worker.end()
+        for worker in workers:
+            worker.stop()
 
     def _list(self) -> None:
         """Kinds and numbers only: addresses and subjects are encrypted."""
+        logouts = application_sessions.waiting()
+        if logouts["number"]:
+            age = timesince(logouts["oldest"], timezone.now())
+            self.stdout.write(f"sign-outs: {logouts['number']:,} waiting, the oldest for {age}")
         kinds = outbox.waiting()
         if not kinds:
             self.stdout.write("No e-mail waits.")

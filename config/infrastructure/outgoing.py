@@ -1,0 +1,130 @@
+"""Requests of this service to addresses that others have registered.
+
+No internal address is reached, no redirect followed, and a request is over after a fixed time. The host is looked up
+once, and the connection goes to the address that was checked, so that no second answer of the DNS counts. TLS is
+verified against the name of the host.
+"""
+
+from __future__ import annotations
+
+import http.client
+import socket
+import ssl
+import threading
+from collections.abc import Collection
+from contextlib import suppress
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+from urllib.parse import urlencode, urlsplit
+
+Address = IPv4Address | IPv6Address
+Network = IPv4Network | IPv6Network
+
+_PORTS = {"https": 443, "http": 80}
+_NAT64 = ip_network("64:ff9b::/96")
+_TUNNELS = (ip_network("2002::/16"), ip_network("2001::/32"))  # they hold an IPv4 address that nobody has checked
+
+
+class InternalAddress(Exception):
+    """The host has internal addresses only."""
+
+
+class TimedOut(Exception):
+    """The request took too long."""
+
+
+def post_form(url: str, fields: dict[str, str], *, seconds: float, allowed: Collection[Network]) -> int:
+    """The status of the answer; its body is not read. `allowed` are internal networks that may be reached.
+
+    The search for the host's address is not bounded. Raises InternalAddress, TimedOut, OSError or HTTPException.
+    """
+    parts = urlsplit(url)
+    host, port = parts.hostname or "", parts.port or _PORTS[parts.scheme]
+    address = _checked(host, port, allowed)
+    path = f"{parts.path or '/'}{'?' if parts.query else ''}{parts.query}"
+    connection = _Pinned(host, port, address, is_tls=parts.scheme == "https", seconds=seconds)
+    headers = {"Content-Type": "application/x-www-form-urlencoded"}
+    try:
+        connection.request("POST", path, urlencode(fields), headers)
+        status = connection.getresponse().status
+    except (OSError, http.client.HTTPException):
+        if connection.is_over:
+            raise TimedOut from None
+        raise
+    finally:
+        connection.end()
+    if connection.is_over:  # in the middle of the headers
+        raise TimedOut
+    return status
+
+
+def is_public(address: Address) -> bool:
+    """Whether the address is one of the Internet: of no private network, no machine itself, no group of machines."""
+    address = _plain(address)
+    if isinstance(address, IPv6Address) and (address.is_site_local or any(address in each for each in _TUNNELS)):
+        return False
+    return address.is_global and not address.is_multicast and not address.is_reserved
+
+
+def is_allowed(address: Address, allowed: Collection[Network]) -> bool:
+    return is_public(address) or any(_plain(address) in network for network in allowed)
+
+
+def internal_host(host: str, allowed: Collection[Network]) -> bool:
+    """Whether the host itself says that it can't be reached; a name is not looked up."""
+    if host == "localhost":
+        host = "127.0.0.1"
+    try:
+        return not is_allowed(ip_address(host), allowed)
+    except ValueError:
+        return False
+
+
+def _plain(address: Address) -> Address:
+    """The IPv4 address inside an IPv6 address that stands for one."""
+    if isinstance(address, IPv6Address) and address.ipv4_mapped:
+        return address.ipv4_mapped
+    if isinstance(address, IPv6Address) and address in _NAT64:
+        return IPv4Address(int(address) & 0xFFFFFFFF)
+    return address
+
+
+def _checked(host: str, port: int, allowed: Collection[Network]) -> str:
+    """The first address of the host that may be reached."""
+    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    for *_kind, place in found:
+        text = str(place[0])
+        if is_allowed(ip_address(text.partition("%")[0]), allowed):
+            return text
+    raise InternalAddress
+
+
+class _Pinned(http.client.HTTPConnection):
+    """A connection to the address, under the name of the host. It is over after `seconds`, whatever the peer sends."""
+
+    def __init__(self, host: str, port: int, address: str, *, is_tls: bool, seconds: float) -> None:
+        self.default_port = _PORTS["https" if is_tls else "http"]  # which the header Host leaves out
+        super().__init__(host, port, timeout=seconds)
+        self._address, self._is_tls = address, is_tls
+        self.is_over = False
+        self._timer = threading.Timer(seconds, self._stop)
+        self._timer.daemon = True
+        self._timer.start()
+
+    def connect(self) -> None:
+        self.sock = socket.create_connection((self._address, self.port), self.timeout)
+        if self._is_tls:
+            context = ssl.create_default_context()
+            self.sock = secured = context.wrap_socket(
+                self.sock, server_hostname=self.host, do_handshake_on_connect=False
+            )
+            secured.do_handshake()
+
+    def end(self) -> None:
+        self._timer.cancel()
+        self.close()
+
+    def _stop(self) -> None:
+        self.is_over = True
+        if sock := self.sock:
+            with suppress(OSError):
+                sock.shutdown(socket.SHUT_RDWR)

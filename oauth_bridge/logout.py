@@ -1,0 +1,135 @@
+"""The view of logout: an application signs its person out here. OpenID Connect RP-Initiated Logout 1.0.
+
+With an ID token of the person who is signed in it does so at once; otherwise a page asks. So no link of somebody else
+signs a person out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, cast
+from urllib.parse import urlencode
+
+from django.core import signing
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http.response import HttpResponseBase
+from django.shortcuts import render
+from django.urls import reverse
+from django.views.decorators.csrf import csrf_protect
+
+from accounts.account_page import person_context
+from accounts.sign_in.views import sign_out
+from oauth_bridge import throttling
+from oauth_bridge.consent import pages
+from oauth_bridge.maintenance import backchannel
+from oauth_bridge.operations import operation
+from oauth_bridge.protocol import authorization_request, logout_request, parameter_parsing
+from oauth_bridge.protocol.logout_request import LogoutRequest
+
+if TYPE_CHECKING:
+    from accounts.models import User
+
+FIELD_NAME = "leaving"
+SALT = "oauth_bridge.logout"
+PAGE_LIFETIME = timedelta(hours=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What the page has asked: the form holds it, signed and dated. `state` is percent-encoded."""
+
+    client_id: str
+    address: str
+    state: str | None
+    person_id: str
+
+    def seal(self) -> str:
+        return signing.dumps(asdict(self), salt=SALT, compress=True)
+
+    @classmethod
+    def unseal(cls, sealed: str) -> Question | None:
+        """None: it is damaged, or older than PAGE_LIFETIME."""
+        try:
+            return cls(**signing.loads(sealed, salt=SALT, max_age=PAGE_LIFETIME))
+        except (signing.BadSignature, TypeError, ValueError):
+            return None
+
+    @property
+    def path(self) -> str:
+        """The path that asks again."""
+        sent = {"client_id": self.client_id, "post_logout_redirect_uri": self.address}
+        query = urlencode({name: value for name, value in sent.items() if value})
+        state = "" if self.state is None else f"&state={self.state}"
+        return f"{reverse('end_session')}?{query}{state}"
+
+
+def request_or_answer(request: HttpRequest) -> HttpResponseBase:
+    """A request that is posted continues as a link, for the reason that authorize has; the rest is our page's form."""
+    posted = parameter_parsing.posted_request(request, unless=FIELD_NAME)
+    if posted is not None:
+        return HttpResponseRedirect(f"{request.path}?{posted}" if posted else request.path, status=303)
+    if request.method == "POST":
+        return _answered(request)
+    return _asked(request)
+
+
+def _asked(request: HttpRequest) -> HttpResponse:
+    authorization_request.refuse_speculation(request)
+    throttling.logout(request)
+    asked = logout_request.read(parameter_parsing.of_query(request))
+    if request.method == "HEAD":
+        return HttpResponse()
+    if not request.user.is_authenticated:
+        return _leave(request, asked) if asked.url else render(request, "oauth_bridge/signed_out.html")
+    if asked.person_id == str(request.user.pk):
+        _sign_out(request)
+        return _leave(request, asked)
+    return _question(request, asked)
+
+
+@csrf_protect
+def _answered(request: HttpRequest) -> HttpResponse:
+    """The person of the page has confirmed. A page that is old, or another person's, asks again."""
+    throttling.logout(request)
+    form = parameter_parsing.of_form(request, has_been_read=True)
+    question = Question.unseal(form.get(FIELD_NAME, ""))
+    if question is None:
+        return HttpResponseRedirect(reverse("end_session"), status=303)
+    if request.user.is_authenticated and str(request.user.pk) != question.person_id:
+        return HttpResponseRedirect(question.path, status=303)
+    application = logout_request.verify(question.client_id, question.address)
+    if request.user.is_authenticated:
+        _sign_out(request)
+    return _leave(request, LogoutRequest(application, question.address, question.state))
+
+
+def _sign_out(request: HttpRequest) -> None:
+    sign_out(request)
+    backchannel.wake()
+
+
+def _question(request: HttpRequest, asked: LogoutRequest) -> HttpResponse:
+    person, application = cast("User", request.user), asked.application
+    client_id = application.client_id if application else ""
+    context = {
+        "application": application.caption if application else None,
+        "person": person_context(person),
+        "field_name": FIELD_NAME,
+        "leaving": Question(client_id, asked.address, asked.state, str(person.pk)).seal(),
+        "leads_back": bool(asked.address),
+    }
+    response = render(request, "oauth_bridge/logout.html", context)
+    if asked.address:
+        response["Content-Security-Policy"] = pages.form_action(asked.address)
+    return response
+
+
+def _leave(request: HttpRequest, asked: LogoutRequest) -> HttpResponse:
+    """To the application, or to the page that says that the person is signed out."""
+    if asked.application and asked.url:
+        return pages.leave(request, asked.application, asked.url)
+    return HttpResponseRedirect(reverse("end_session"), status=303)
+
+
+end_session = operation(request_or_answer, "GET", "HEAD", "POST")

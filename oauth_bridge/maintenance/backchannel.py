@@ -1,0 +1,151 @@
+"""Applications are told when a sign-in has ended, however it ended. OpenID Connect Back-Channel Logout 1.0.
+
+A thread of each worker looks for what has ended and tells the applications, each at least once: a row is tried until
+the application accepts it, or for TRIED_FOR. The thread is not that of the e-mails, which must not wait for a slow
+application.
+"""
+
+from __future__ import annotations
+
+import logging
+import ssl
+import time
+from datetime import timedelta
+from http.client import HTTPException
+
+from django.conf import settings
+from django.contrib.auth import get_user_model
+from django.utils import timezone
+
+from config.infrastructure import events, outgoing, work_queue
+from config.infrastructure.events import Event
+from oauth_bridge.activity_models import Outcome, Step
+from oauth_bridge.models import Application, ApplicationSession
+from oauth_bridge.protocol import logout_token
+from oauth_bridge.storage import activity, activity_counts, application_sessions
+from oauth_bridge.storage.activity import Record
+
+logger = logging.getLogger(__name__)
+
+# Longer than an attempt and the search for the application's address.
+LEASE = timedelta(minutes=1)
+SECONDS = 10.0  # of an attempt
+LONGEST_PAUSE = timedelta(hours=1)
+TRIED_FOR = timedelta(hours=24)
+LOOK_EACH_SECONDS = 4.0  # less than the thread's pause
+# Looking may take this part of the time of a process.
+LOOKING_SHARE = 0.05
+# The application can't be reached, whoever is signed out.
+OF_THE_ADDRESS = frozenset({"logout_address_internal", "logout_unreachable", "logout_timed_out", "logout_tls_failed"})
+
+_next_look = 0.0
+_thread: work_queue.Worker | None = None
+
+
+def tell_next() -> bool:
+    """End what has ended, claim one sign-in whose application is to be told, and try. False when there is none."""
+    _look()
+    row = application_sessions.claim(LEASE)
+    if row is None:
+        return False
+    application = Application.objects.filter(pk=row.application_id, is_enabled=True).first()
+    if application is None or not application.backchannel_logout_uri:
+        application_sessions.give_up(row)
+        return True
+    cause, status = _attempt(row, application)
+    if cause:
+        _failed(row, application, cause, status)
+    else:
+        application_sessions.told(row)
+        events.write(Event.LOGOUT_TOLD, client_id=application.client_id, person=row.user_id)
+        activity_counts.count(timezone.now(), application.client_id, Step.LOGOUT, Outcome.SUCCEEDED)
+    return True
+
+
+def start() -> None:
+    """Start the thread, once in a process, after the fork."""
+    global _thread
+    _thread = work_queue.Worker("logout", tell_next)
+    _thread.start()
+
+
+def stop() -> None:
+    if _thread:
+        _thread.stop()
+
+
+def wake() -> None:
+    """A sign-in has just ended in this process."""
+    global _next_look
+    _next_look = 0.0
+    if _thread:
+        _thread.wake()
+
+
+def _look() -> None:
+    global _next_look
+    began = time.monotonic()
+    if began < _next_look:
+        return
+    application_sessions.end_gone()
+    ended = time.monotonic()
+    _next_look = ended + max(LOOK_EACH_SECONDS, (ended - began) / LOOKING_SHARE)
+
+
+def _attempt(row: ApplicationSession, application: Application) -> tuple[str, int]:
+    """The cause of a failure, empty for a success, and the status of the answer, 0 without one."""
+    token = logout_token.make(
+        row.pk,
+        person_id=row.user_id,
+        client_id=application.client_id,
+        algorithm=application.id_token_alg,
+        now=int(time.time()),
+    )
+    address, allowed = application.backchannel_logout_uri, settings.BACKCHANNEL_NETWORKS
+    try:
+        status = outgoing.post_form(address, {"logout_token": token}, seconds=SECONDS, allowed=allowed)
+    except outgoing.InternalAddress:
+        return "logout_address_internal", 0
+    except (outgoing.TimedOut, TimeoutError):
+        return "logout_timed_out", 0
+    except ssl.SSLError:
+        return "logout_tls_failed", 0
+    except (OSError, HTTPException, UnicodeError):  # UnicodeError: a host that is no name
+        return "logout_unreachable", 0
+    if 300 <= status < 400:
+        return "logout_redirected", status
+    return ("" if status in (200, 204) else "logout_not_accepted"), status
+
+
+def _failed(row: ApplicationSession, application: Application, cause: str, status: int) -> None:
+    now = timezone.now()
+    due_at = now + work_queue.pause(row.attempts, LONGEST_PAUSE)
+    ended_at = row.ended_at or now
+    log = {"client_id": application.client_id, "cause": cause, "status": status or None, "attempts": row.attempts}
+    if due_at <= ended_at + TRIED_FOR:
+        logger.warning("application not told of a sign-out, tried again later", extra=log)
+        application_sessions.tell_later(row, due_at)
+        if cause in OF_THE_ADDRESS:
+            application_sessions.put_off(application.pk, now + work_queue.FIRST_PAUSE)
+        return
+    application_sessions.give_up(row)
+    events.write(
+        Event.LOGOUT_NOT_TOLD,
+        client_id=application.client_id,
+        person=row.user_id,
+        cause=cause,
+        attempts=row.attempts,
+    )
+    activity_counts.count(now, application.client_id, Step.LOGOUT, Outcome.FAILED, cause)
+    is_known = get_user_model().objects.filter(pk=row.user_id).exists()
+    record = Record(
+        at=now,
+        step=Step.LOGOUT,
+        outcome=Outcome.FAILED,
+        cause=cause,
+        client_id=application.client_id,
+        person_id=row.user_id if is_known else None,
+        detail={"given": status} if status else {},
+        is_proven=True,
+    )
+    activity.add(record, activity.PROVEN, activity.slot_of(activity.PROVEN, ""))

@@ -1,0 +1,80 @@
+"""The request of an application to sign the person out: who sent it, and where it leads. RP-Initiated Logout 1.0 §2.
+
+Nothing is redirected before the application and the address are verified.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from config.infrastructure.errors import RequestError
+from oauth_bridge.errors import OAuthFault
+from oauth_bridge.models import Application
+from oauth_bridge.protocol import id_token
+from oauth_bridge.protocol.parameter_parsing import Parameters
+from oauth_bridge.redirect_uri_mismatch import masked
+from oauth_bridge.storage import applications
+
+
+@dataclass(frozen=True, slots=True)
+class LogoutRequest:
+    """`address` is registered for the application; `state` is percent-encoded, None if it was not sent.
+
+    `person_id` is the `sub` of a valid hint.
+    """
+
+    application: Application | None = None
+    address: str = ""
+    state: str | None = None
+    person_id: str = ""
+
+    @property
+    def url(self) -> str:
+        """Where the person continues; empty without an address."""
+        if not self.address or self.state is None:
+            return self.address
+        return f"{self.address}{'&' if '?' in self.address else '?'}state={self.state}"
+
+
+def read(query: Parameters) -> LogoutRequest:
+    """Raises RequestError: a parameter is repeated, the hint is no ID token of ours or another application's, the
+    application is unknown or switched off, or the address is not registered for it.
+    """
+    for name in query.repeated():
+        raise RequestError(OAuthFault.REPEATED, name=name)
+    client_id, person_id = query.text("client_id"), ""
+    if hint := query.text("id_token_hint"):
+        issued_to, person_id = _hinted(hint)
+        if client_id and client_id != issued_to:
+            raise RequestError(OAuthFault.LOGOUT_HINT_OF_ANOTHER).about(client=applications.find(client_id))
+        client_id = issued_to
+    address = query.text("post_logout_redirect_uri")
+    application = verify(client_id, address)
+    return LogoutRequest(application, address, query.percent_encoded("state"), person_id)
+
+
+def verify(client_id: str, address: str) -> Application | None:
+    """The application; None when none is named. Raises RequestError: as `read`."""
+    if not client_id:
+        if address:
+            raise RequestError(OAuthFault.MISSING, name="client_id").about(cause="logout_client_id_missing")
+        return None
+    application = applications.find(client_id)
+    if application is None:
+        unknown = RequestError(OAuthFault.CLIENT_UNKNOWN)
+        applications.explain_unknown(unknown, client_id)
+        raise unknown
+    if not application.is_enabled:
+        raise RequestError(OAuthFault.CLIENT_DISABLED).about(client=application)
+    if address and address not in application.addresses_after_sign_out:
+        raise RequestError(OAuthFault.LOGOUT_ADDRESS).about(client=application, given=masked(address))
+    return application
+
+
+def _hinted(hint: str) -> tuple[str, str]:
+    """The client_id and the `sub` of the ID token."""
+    try:
+        claims = id_token.verified(hint)
+    except id_token.NotOurs as unknown:
+        raise RequestError(OAuthFault.LOGOUT_HINT).about(cause=f"logout_{unknown}") from None
+    return str(claims.get("aud", "")), str(claims.get("sub", ""))

@@ -1,0 +1,126 @@
+"""The sign-ins that applications know by a `sid`: begin, end, find whom to tell. Back-Channel Logout 1.0.
+
+The only writer of their rows; `purging` deletes them. No sign-out names an application: one statement ends the rows
+whose browser session is gone, whatever ended it, also when the person's row is gone.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+from uuid import UUID, uuid4
+
+from django.contrib.auth import get_user_model
+from django.db.models import F
+from django.utils import timezone
+
+from accounts.models import Session
+from config.infrastructure import work_queue
+from config.infrastructure.sql import as_uuid, fetch_all, fetch_one, is_postgresql
+from oauth_bridge.models import Application, ApplicationSession
+
+if TYPE_CHECKING:
+    from accounts.models import User
+
+TABLE = ApplicationSession._meta.db_table
+SESSIONS = Session._meta.db_table
+PEOPLE = get_user_model()._meta.db_table
+APPLICATIONS = Application._meta.db_table
+
+# How long an ended row says that the application was told, or was not.
+KEPT_FOR = timedelta(days=7)
+# A row of an application that is told nothing is never looked for. It goes once its browser session is gone.
+KEPT_UNTOLD_FOR = timedelta(days=1)
+
+BEGIN = f"""
+    INSERT INTO {TABLE} (id, sign_in, user_id, application_id, person_version, made_at, turn, attempts)
+    VALUES (%(sid)s, %(sign_in)s, %(user_id)s, %(application_id)s, %(person_version)s, %(now)s, 0, 0)
+    ON CONFLICT (application_id, sign_in, person_version) WHERE ended_at IS NULL
+       DO UPDATE SET sign_in = excluded.sign_in
+ RETURNING id
+"""  # noqa: S608 - names of tables only
+
+# Its browser session is there and has not expired, the person is active, and no new password has ended it.
+LIVES = f"""
+    EXISTS (SELECT 1 FROM {SESSIONS} s JOIN {PEOPLE} u ON u.id = s.user_id
+             WHERE s.sign_in = {TABLE}.sign_in AND s.expire_date > %(now)s
+               AND u.is_active AND u.credentials_version = {TABLE}.person_version)
+"""  # noqa: S608
+_TOLD = f"SELECT id FROM {APPLICATIONS} WHERE backchannel_logout_uri <> ''"  # noqa: S608
+GONE = f"""
+    SELECT id FROM {TABLE}
+     WHERE ended_at IS NULL AND NOT {LIVES}
+       AND application_id IN ({_TOLD})
+"""  # noqa: S608
+END_GONE = f"""
+    UPDATE {TABLE} SET ended_at = %(now)s, due_at = %(now)s WHERE id IN ({GONE}) AND ended_at IS NULL RETURNING id
+"""  # noqa: S608
+# What `purge` deletes: its browser session is gone, and nobody is told.
+FORGOTTEN = f"""
+    ended_at IS NULL AND made_at <= %(made)s AND application_id NOT IN ({_TOLD})
+      AND NOT EXISTS (SELECT 1 FROM {SESSIONS} s WHERE s.sign_in = {TABLE}.sign_in)
+"""  # noqa: S608
+
+
+def begin(sign_in: str, *, person_id: UUID, application_id: int, person_version: int) -> str:
+    """The `sid` of this sign-in for the application: the same until the sign-in ends. One statement."""
+    row = fetch_one(
+        BEGIN,
+        sid=uuid4(),
+        sign_in=UUID(sign_in),
+        user_id=person_id,
+        application_id=application_id,
+        person_version=person_version,
+        now=timezone.now(),
+    )
+    return str(as_uuid(row[0]))
+
+
+def end_gone() -> int:
+    """End the rows whose browser session is gone or expired, and those of people who are inactive, deleted, or have a
+    new password; of applications that are to be told. Returns their number. One statement.
+    """
+    now = timezone.now()
+    if not is_postgresql() and fetch_one(GONE, now=now) is None:  # an UPDATE of no row takes the write lock too
+        return 0
+    return len(fetch_all(END_GONE, now=now))
+
+
+def end(application: Application, person: User | None = None) -> None:
+    """End what lives of the application: of the person, who disconnects it, or of everybody."""
+    now = timezone.now()
+    rows = ApplicationSession.objects.filter(application=application, ended_at=None)
+    if person:
+        rows = rows.filter(user=person)
+    rows.update(ended_at=now, due_at=now if application.backchannel_logout_uri else None)
+
+
+def claim(lease: timedelta) -> ApplicationSession | None:
+    """One whose application is to be told now; None: there is none."""
+    return work_queue.claim(ApplicationSession, lease)
+
+
+def told(row: ApplicationSession) -> None:
+    ApplicationSession.objects.filter(pk=row.pk).update(told_at=timezone.now(), due_at=None)
+
+
+def give_up(row: ApplicationSession) -> None:
+    ApplicationSession.objects.filter(pk=row.pk).update(due_at=None)
+
+
+def tell_later(row: ApplicationSession, due_at: datetime) -> None:
+    """Nothing is changed if another process has the row by now."""
+    rows = ApplicationSession.objects.filter(pk=row.pk, attempts=row.attempts)
+    rows.update(due_at=due_at, turn=F("turn") + 1)
+
+
+def put_off(application_id: int, until: datetime) -> None:
+    """Tell the application nothing until then: it can't be reached, and each attempt keeps others waiting."""
+    rows = ApplicationSession.objects.filter(application=application_id, due_at__lt=until)
+    rows.update(due_at=until, turn=F("turn") + 1)
+
+
+def waiting() -> dict[str, Any]:
+    """How many are to be told, and since when the oldest."""
+    rows = ApplicationSession.objects.filter(due_at__isnull=False).order_by("ended_at")
+    return {"number": rows.count(), "oldest": rows.values_list("ended_at", flat=True).first()}

@@ -1,0 +1,218 @@
+"""An application that is not told of a sign-out at once is told later, or it is recorded that it was not."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from datetime import timedelta
+from io import StringIO
+from typing import Any
+
+import jwt
+import pytest
+from django.core.management import call_command
+from django.utils import timezone
+
+from accounts.models import User
+from accounts.profile.deletion import delete_account
+from config.infrastructure import work_queue
+from oauth_bridge.maintenance import backchannel
+from oauth_bridge.models import ActivityRecord, Application, ApplicationSession
+from oauth_bridge.storage import activity_counts, application_sessions
+from tests.factories import ApplicationFactory, PersonFactory, Registered
+from tests.receiver import HANGS, Receiver
+from tests.server import free_port
+from tests.sign_outs import begin_and_end, make_due, tell
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("receiver")]
+
+
+@pytest.fixture
+def told(receiver: Receiver) -> Registered:
+    """An application that is told."""
+    application: Registered = ApplicationFactory(backchannel_logout_uri=receiver.url)
+    return application
+
+
+@pytest.fixture
+def alice() -> User:
+    return PersonFactory()
+
+
+@pytest.fixture
+def ended(alice: User) -> Callable[[Receiver | str], ApplicationSession]:
+    """A sign-in that ended, of an application with this receiver."""
+
+    def make(receiver: Receiver | str) -> ApplicationSession:
+        url = receiver if isinstance(receiver, str) else receiver.url
+        application = ApplicationFactory(backchannel_logout_uri=url)
+        return ApplicationSession.objects.get(pk=begin_and_end(application, alice))
+
+    return make
+
+
+def test_an_application_that_fails_twice_is_told_at_the_third_attempt(
+    ended: Callable[[Receiver], ApplicationSession],
+) -> None:
+    with Receiver(500, 503).listening() as receiver:
+        row = ended(receiver)
+        for attempts in (1, 2):
+            tell()
+            row.refresh_from_db()
+            assert (len(receiver.tokens), row.attempts, row.told_at) == (attempts, attempts, None)
+            assert row.due_at
+            pause = row.due_at - timezone.now()
+            assert timedelta(seconds=20) < pause <= timedelta(seconds=30 * attempts)
+            tell()  # it waits
+            make_due()
+        tell()
+    row.refresh_from_db()
+    assert row.told_at
+    names = {jwt.decode(each, options={"verify_signature": False})["jti"] for each in receiver.tokens}
+    assert (len(receiver.tokens), len(names)) == (3, 1)
+    assert not ActivityRecord.objects.filter(step="logout").exists()
+
+
+def test_a_process_that_ends_in_the_middle_leaves_the_row(ended: Callable[[Receiver], ApplicationSession]) -> None:
+    with Receiver().listening() as receiver:
+        row = ended(receiver)
+        backchannel.wake()
+        application_sessions.end_gone()
+        assert application_sessions.claim(backchannel.LEASE)  # and then it is killed
+        tell()
+        assert receiver.tokens == []
+        make_due()
+        tell()
+        assert len(receiver.tokens) == 1
+    row.refresh_from_db()
+    assert row.attempts == 2
+
+
+def failing(cause: str) -> tuple[Receiver | None, str]:
+    receivers = {
+        "logout_redirected": Receiver(302, location="http://127.0.0.1:1/"),
+        "logout_not_accepted": Receiver(400),
+        "logout_timed_out": Receiver(HANGS),
+    }
+    if receiver := receivers.get(cause):
+        return receiver, receiver.url
+    urls = {
+        "logout_unreachable": f"http://127.0.0.1:{free_port()}/",
+        "logout_address_internal": "https://10.1.2.3/",
+        "logout_tls_failed": "",
+    }
+    return None, urls[cause]
+
+
+@pytest.mark.parametrize(
+    "cause",
+    [
+        "logout_redirected",
+        "logout_not_accepted",
+        "logout_timed_out",
+        "logout_unreachable",
+        "logout_address_internal",
+    ],
+)
+def test_what_fails_for_a_day_is_given_up_and_recorded(
+    ended: Callable[[str], ApplicationSession], alice: User, cause: str
+) -> None:
+    receiver, url = failing(cause)
+    row = ended(url)
+    application_sessions.end_gone()
+    ApplicationSession.objects.update(ended_at=timezone.now() - backchannel.TRIED_FOR, attempts=12)
+    if receiver:
+        with receiver.listening():
+            tell()
+        assert len(receiver.tokens) == 1
+    else:
+        tell()
+    row.refresh_from_db()
+    assert (row.due_at, row.told_at) == (None, None)
+    record = ActivityRecord.objects.get(step="logout")
+    assert (record.outcome, record.cause, record.client_id) == ("failed", cause, row.application.client_id)
+    assert record.person_id == alice.pk
+    assert "token" not in str(record.detail)
+
+
+def test_a_record_names_nobody_who_is_gone(ended: Callable[[str], ApplicationSession], alice: User) -> None:
+    ended("https://10.1.2.3/")
+    delete_account(alice)
+    application_sessions.end_gone()
+    ApplicationSession.objects.update(ended_at=timezone.now() - backchannel.TRIED_FOR)
+    tell()
+    assert ActivityRecord.objects.get(step="logout").person_id is None
+
+
+def test_an_application_that_is_away_keeps_no_other_waiting(told: Registered, receiver: Receiver, alice: User) -> None:
+    away = ApplicationFactory(backchannel_logout_uri=f"http://127.0.0.1:{free_port()}/")
+    for _ in range(3):
+        begin_and_end(away, alice)
+    begin_and_end(told, alice)
+    tell()
+    assert len(receiver.tokens) == 1
+    rows = ApplicationSession.objects.filter(application=away.row)
+    assert sorted(rows.values_list("attempts", flat=True)) == [0, 0, 1], "the others wait without an attempt"
+
+
+@pytest.mark.parametrize("change", [{"is_enabled": False}, {"backchannel_logout_uri": ""}])
+def test_an_application_that_is_not_to_be_told_any_more_is_not(
+    ended: Callable[[Receiver], ApplicationSession], receiver: Receiver, change: dict[str, Any]
+) -> None:
+    row = ended(receiver)
+    application_sessions.end_gone()
+    Application.objects.update(**change)
+    tell()
+    row.refresh_from_db()
+    assert (receiver.tokens, row.due_at, row.told_at) == ([], None, None)
+
+
+def test_a_deleted_application_is_not_told(ended: Callable[[Receiver], ApplicationSession], receiver: Receiver) -> None:
+    row = ended(receiver)
+    application_sessions.end_gone()
+    Application.objects.get(pk=row.application_id).delete()
+    tell()
+    assert receiver.tokens == []
+
+
+def test_a_success_is_counted(
+    ended: Callable[[Receiver], ApplicationSession], receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counted: list[Any] = []
+    monkeypatch.setattr(activity_counts, "count", lambda _at, *given: counted.append(given))
+    row = ended(receiver)
+    tell()
+    assert (row.application.client_id, "logout", "succeeded") in counted
+
+
+def test_looking_takes_a_small_part_of_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks: list[float] = []
+    now = [1_000.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+
+    def look() -> int:
+        looks.append(now[0])
+        now[0] += 2
+        return 0
+
+    monkeypatch.setattr(application_sessions, "end_gone", look)
+    backchannel.wake()
+    for _ in range(100):
+        backchannel.tell_next()
+        now[0] += 1
+    assert len(looks) == 3
+
+
+def test_the_command_tells_and_lists(ended: Callable[[Receiver], ApplicationSession], receiver: Receiver) -> None:
+    ended(receiver)
+    application_sessions.end_gone()
+    out = StringIO()
+    call_command("deliver", "--list", stdout=out)
+    assert "sign-outs: 1 waiting" in out.getvalue()
+    call_command("deliver", "--once")
+    assert len(receiver.tokens) == 1
+
+
+def test_pauses_double() -> None:
+    pauses = [work_queue.pause(attempts, backchannel.LONGEST_PAUSE).total_seconds() for attempts in (1, 2, 3, 8, 500)]
+    assert pauses == [30, 60, 120, 3600, 3600]

@@ -1,0 +1,135 @@
+"""Addresses of the sign-out are registered by the administration, by commands and by files, and leave a trail."""
+
+from __future__ import annotations
+
+import json
+from io import StringIO
+from ipaddress import ip_network
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.exceptions import ValidationError
+from django.core.management import CommandError, call_command
+from django.test import Client
+
+from accounts.models import AuditEntry
+from oauth_bridge.applications import compliance
+from oauth_bridge.models import Application
+from oauth_bridge.redirect_uri_registration import validate_after_sign_out
+from tests.factories import ApplicationFactory
+from tests.unit.test_bridge_admin import ADD, FORM
+
+pytestmark = pytest.mark.django_db
+
+AFTER = ["https://app.example/after", "https://app.example/bye?x=1"]
+TOLD = "https://app.example/told"
+
+
+def run(*arguments: str) -> Any:
+    out = StringIO()
+    call_command("application", *arguments, "--json", stdout=out)
+    return json.loads(out.getvalue())
+
+
+def options(after: list[str], told: str) -> list[str]:
+    return [*(part for uri in after for part in ("--post-logout-redirect-uri", uri)), "--backchannel-logout-uri", told]
+
+
+def registered(client_id: str) -> tuple[list[str], str]:
+    shown = run("show", client_id)
+    return shown["post_logout_redirect_uris"], shown["backchannel_logout_uri"]
+
+
+def test_commands_register_change_and_remove_them() -> None:
+    made = run("create", "Reading", "--redirect-uri", "https://app.example/cb", *options(AFTER, TOLD))
+    client_id = made["client_id"]
+    assert registered(client_id) == (AFTER, TOLD)
+    run("set", client_id, *options(AFTER[1:], "http://localhost:8080/told"))
+    assert registered(client_id) == (AFTER[1:], "http://localhost:8080/told")
+    run("set", client_id, *options([""], ""))
+    assert registered(client_id) == ([], "")
+    changed = AuditEntry.objects.filter(action="application_changed").first()
+    assert changed
+    assert changed.changes == {
+        "post_logout_redirect_uris": [AFTER, AFTER[1:]],
+        "backchannel_logout_uri": [TOLD, "http://localhost:8080/told"],
+    }
+
+
+@pytest.mark.parametrize(
+    ("after", "told"),
+    [
+        (["http://app.example/"], ""),
+        (["https://app.example/#x"], ""),
+        (["https://app.example/?state=x"], ""),
+        (["https://*.example/"], ""),
+        (["javascript:alert(1)"], ""),
+        ([AFTER[0], AFTER[0]], ""),
+        ([f"{AFTER[0]}\n{AFTER[1]}"], ""),
+        ([], "http://app.example/told"),
+        ([], "https://user@app.example/told"),
+        ([], "https://app.example/told#x"),
+        ([], "ftp://app.example/"),
+    ],
+)
+def test_what_may_not_be_registered_is_refused_with_the_option(after: list[str], told: str) -> None:
+    application = ApplicationFactory()
+    with pytest.raises(CommandError, match="--backchannel-logout-uri" if told else "--post-logout-redirect-uri"):
+        run("set", application.client_id, *options(after, told))
+    assert registered(application.client_id) == ([], "")
+
+
+def test_a_callback_parameter_may_be_in_an_address_after_a_sign_out() -> None:
+    validate_after_sign_out("https://app.example/?code=x&error=y")
+    with pytest.raises(ValidationError):
+        validate_after_sign_out("https://app.example/?state=y")
+
+
+def test_an_export_is_applied_elsewhere(tmp_path: Path) -> None:
+    application = ApplicationFactory(post_logout_redirect_uris="\n".join(AFTER), backchannel_logout_uri=TOLD)
+    [exported] = run("export")
+    assert (exported["post_logout_redirect_uris"], exported["backchannel_logout_uri"]) == (AFTER, TOLD)
+    file = tmp_path / "applications.json"
+    file.write_text(json.dumps([exported | {"post_logout_redirect_uris": AFTER[::-1]}]))
+    assert run("apply", str(file)) == [], "another order is no change"
+    Application.objects.all().delete()
+    [change] = run("apply", str(file))
+    assert change["after"]["backchannel_logout_uri"] == TOLD
+    assert registered(application.client_id) == (AFTER[::-1], TOLD)
+    file.write_text(json.dumps([exported | {"post_logout_redirect_uris": [], "backchannel_logout_uri": ""}]))
+    run("apply", str(file))
+    assert registered(application.client_id) == ([], "")
+
+
+def test_the_administration_registers_and_shows_them(admin_client: Client) -> None:
+    typed = {"post_logout_redirect_uris": "\r\n".join(AFTER), "backchannel_logout_uri": TOLD}
+    assert admin_client.post(ADD, {**FORM, **typed}).status_code == 303
+    row = Application.objects.get()
+    assert (row.addresses_after_sign_out, row.backchannel_logout_uri) == (AFTER, TOLD)
+    page = admin_client.get(f"/admin/oauth_bridge/application/{row.pk}/").content.decode()
+    assert all(uri.replace("&", "&amp;") in page for uri in (*AFTER, TOLD)), page[:500]
+    refused = admin_client.post(ADD, {**FORM, "backchannel_logout_uri": "http://app.example/"}).content.decode()
+    assert "Use https" in refused
+
+
+@pytest.mark.parametrize(
+    ("address", "is_found"),
+    [
+        ("https://10.1.2.3/told", True),
+        ("https://[::ffff:10.1.2.3]/told", True),
+        ("http://localhost:8080/told", True),
+        ("https://8.8.8.8/told", False),
+        ("https://app.example/told", False),
+        ("", False),
+    ],
+)
+def test_the_check_names_an_internal_address(address: str, is_found: bool, settings: Any) -> None:
+    application = ApplicationFactory(backchannel_logout_uri=address)
+
+    def codes() -> set[str]:
+        return {each.code for each in compliance.of_application(application.row)}
+
+    assert ("logout_address_internal" in codes()) is is_found
+    settings.BACKCHANNEL_NETWORKS = [ip_network("10.0.0.0/8"), ip_network("127.0.0.0/8")]
+    assert "logout_address_internal" not in codes()
