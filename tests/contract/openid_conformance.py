@@ -57,6 +57,25 @@ PLANS = {
     "oidcc-formpost-basic-certification-test-plan": BASIC,
     "oidcc-config-certification-test-plan": ("oidcc-discovery-endpoint-verification",),
 }
+LOGOUT_PLANS = {
+    "oidcc-rp-initiated-logout-certification-test-plan": (
+        "oidcc-rp-initiated-logout-discovery-endpoint-verification",
+        "oidcc-rp-initiated-logout",
+        "oidcc-rp-initiated-logout-bad-post-logout-redirect-uri",
+        "oidcc-rp-initiated-logout-query-added-to-post-logout-redirect-uri",
+        "oidcc-rp-initiated-logout-modified-id-token-hint",
+        "oidcc-rp-initiated-logout-bad-id-token-hint",
+        "oidcc-rp-initiated-logout-no-id-token-hint",
+        "oidcc-rp-initiated-logout-no-params",
+        "oidcc-rp-initiated-logout-no-post-logout-redirect-uri",
+        "oidcc-rp-initiated-logout-no-state",
+        "oidcc-rp-initiated-logout-only-state",
+    ),
+    "oidcc-backchannel-rp-initiated-logout-certification-test-plan": (
+        "oidcc-backchannel-logout-discovery-endpoint-verification",
+        "oidcc-backchannel-rp-initiated-logout",
+    ),
+}
 # The suite skips these, each for what discovery does not announce.
 NOT_APPLICABLE = {
     "oidcc-idtoken-unsigned": "It registers a client dynamically, and wants the algorithm `none`.",
