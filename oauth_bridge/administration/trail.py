@@ -67,6 +67,7 @@ FIELDS = {
     "post_logout_redirect_uris": gettext_lazy("Addresses after a sign-out"),
     "backchannel_logout_uri": gettext_lazy("Told of sign-outs at"),
     "client_type": gettext_lazy("Client type"),
+    "id_token_alg": gettext_lazy("Signature of ID tokens"),
     "is_trusted": gettext_lazy("Trusted"),
     "is_restricted": gettext_lazy("Only people in these groups"),
     "groups": gettext_lazy("Groups"),

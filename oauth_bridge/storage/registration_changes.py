@@ -25,6 +25,7 @@ FIELDS = (
     "post_logout_redirect_uris",
     "backchannel_logout_uri",
     "client_type",
+    "id_token_alg",
     "is_trusted",
     "is_restricted",
 )

@@ -28,6 +28,7 @@ pytestmark = pytest.mark.django_db
 REGISTRATION = {
     "name": "Reading List",
     "client_type": "confidential",
+    "id_token_alg": "RS256",
     "redirect_uris": "https://client.example/callback",
 }
 NEW_PERSON = {
@@ -98,6 +99,11 @@ def test_a_change_names_who_what_before_and_after_and_from_where(grace: Client, 
     assert entry.actor == User.objects.get(is_superuser=True).pk
     assert entry.address == "192.0.2.7"
     assert entry.reference == answer["X-Reference"]
+
+
+def test_another_signature_of_id_tokens_is_an_entry(grace: Client, application: Application) -> None:
+    grace.post(of_application(application, "change"), change_form(application, id_token_alg="ES256"))
+    assert trail() == [("application_changed", {"id_token_alg": ["RS256", "ES256"]})]
 
 
 def test_a_form_without_a_change_leaves_no_entry(grace: Client, application: Application) -> None:
