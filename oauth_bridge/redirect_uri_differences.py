@@ -39,8 +39,8 @@ def quoted_for_description(address: str, *, without: Iterable[str] = ()) -> str:
 def likely_differences(address: str) -> list[str]:
     """The faults that a sent address shows by itself, in words that are marked for translation. D3.
 
-    Only the sent address is read, so the words reveal nothing about the registered addresses. On loopback, http and a
-    port are right (RFC 8252 §7.3), so they are not suspected.
+    Only the sent address is read, so the words reveal nothing about the registered addresses. On loopback http is right
+    (RFC 8252 §7.3), so it is not suspected.
     """
     scheme, authority, path, query, fragment = _parts(address)
     is_suspect = {
@@ -48,6 +48,7 @@ def likely_differences(address: str) -> list[str]:
         gettext_noop("the scheme http"): _is_http_elsewhere(scheme, authority),
         gettext_noop("the host (localhost and 127.0.0.1 are different addresses)"): _host(authority)
         in ("localhost", "127.0.0.1"),
+        gettext_noop("the port"): PORT.search(authority) is not None,
         gettext_noop("the upper case"): any(map(_is_upper, _without_escapes(scheme + authority + path))),
         gettext_noop("the slash at the end"): path.endswith("/"),
         gettext_noop("the query"): bool(query),
