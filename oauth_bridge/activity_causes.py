@@ -108,6 +108,17 @@ FIXES = {
     "attempt_finished": _("Nothing to change: the person went back to a page after signing in."),
     "consent_page_outdated": _("Nothing to change: the person was asked again. If it happens often, cookies get lost."),
     "not_admitted": _("The person is in none of the application's groups. Add them to one if they may use it."),
+    # OpenID Connect
+    "login_required": _(
+        "The application asked with prompt=none, and nobody was signed in. It must then ask without prompt=none."
+    ),
+    "consent_required": _(
+        "The application asked with prompt=none, and the person must agree first. It must then ask without prompt=none."
+    ),
+    "interaction_required": _(
+        "The application asked with prompt=none, and the person must see a page. It must then ask without prompt=none."
+    ),
+    "hint": _("The id_token_hint is another application's or installation's. Send the one of the latest sign-in."),
     # Exchange
     "client_not_authenticated": _("Copy client_id and client_secret from the application's page anew."),
     "secret_missing": _("The application has a secret but sends none. Set it there."),
@@ -117,7 +128,7 @@ FIXES = {
     "public_without_verifier": _("It is registered as public. Switch PKCE on, so that it sends code_verifier."),
     "public_with_secret": _("It is public here but sends a secret. Empty the field there, or change its kind here."),
     "secret_wrong": _(
-        "The secret is none of this application's. Make a new one here, and copy it into the application."
+        "The secret is none of this application's. Compare what is set there, or make a new one on its page."
     ),
     "secret_of_another": _("The secret is another application's: settings are mixed up. Copy this application's anew."),
     "secret_none_left": _(
@@ -137,7 +148,7 @@ FIXES = {
         "The code was used before, so its token was revoked. The callback must run once, and not be retried."
     ),
     "code_raced": _(
-        "The same code was sent twice at once: a prefetch, a retry or two workers. The first answer counts."
+        "The code was sent twice within seconds: a prefetch, a retry or two workers. Send it once; the first counts."
     ),
     "reason_unknown": _("The code became invalid at this moment. The person starts again."),
     "code_ended_person": _("Nothing to change: the person's password changed, or they signed out everywhere."),
@@ -146,7 +157,9 @@ FIXES = {
     "person_deactivated": _("The account is switched off. Switch it on under People if the person may sign in."),
     "code_redirect_uri": _("Send the same callback address at both steps, or leave it out at the exchange."),
     "verifier_missing": _("Send the code_verifier of the code_challenge. The session that held it may be lost."),
-    "verifier_wrong": _("The session that made the verifier was lost, or the method plain was used."),
+    "verifier_wrong": _(
+        "Send the verifier of this sign-in's code_challenge, by S256. The session that made it may have been lost."
+    ),
     "verifier_unasked": _("Send code_challenge in the link, or no code_verifier at the exchange."),
     NEVER_EXCHANGED: _("Look at the callback: it did not answer, lost its state, or cannot reach the token operation."),
     # Profile

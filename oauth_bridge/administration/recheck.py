@@ -28,6 +28,23 @@ OF_THE_LINK = {
     "redirect_uri_missing",
     "repeated",
     "malformed",
+    "request_object",
+    "request_uri",
+    "response_mode",
+    "nonce_too_long",
+    "prompt_none",
+    "max_age",
+    "claims_malformed",
+}
+# What is checked below. Of every other cause nothing here can tell whether it would come again.
+REPEATED = OF_THE_LINK | {
+    "client_unknown",
+    "client_deleted",
+    "client_disabled",
+    "redirect_uri_mismatch",
+    "challenge_needed",
+    "no_verified_email",
+    "not_admitted",
 }
 
 
@@ -60,6 +77,10 @@ def checks(entry: Entry, application: Application | None) -> list[Check]:
     found += _of_person(entry, application)
     if entry.step == Step.EXCHANGE:
         found += _of_exchange(application)
+    if entry.cause == "no_verified_email":
+        found.append(_of_address(entry))
+    if entry.cause not in REPEATED and entry.step not in (Step.EXCHANGE, Step.PROFILE):
+        found.append(Check("unknown", _("What was refused can’t be checked again here")))
     if entry.step == Step.PROFILE:
         found.append(Check("unknown", _("The access token can’t be checked again: only its digest is kept")))
     return found
@@ -90,6 +111,15 @@ def _of_person(entry: Entry, application: Application) -> list[Check]:
     if admission.is_admitted(person, application):
         return [Check("yes", _("The person is in one of its groups"))]
     return [Check("no", _("The person is in none of its groups"))]
+
+
+def _of_address(entry: Entry) -> Check:
+    person = get_user_model().objects.filter(pk=entry.person_id).first() if entry.person_id else None
+    if person is None:
+        return Check("no", _("The person’s account is gone"))
+    if person.email_verified_at:
+        return Check("yes", _("The person’s address is confirmed"))
+    return Check("no", _("The person’s address is still not confirmed"))
 
 
 def _of_exchange(application: Application) -> list[Check]:

@@ -17,10 +17,10 @@ from oauth_bridge.storage.activity import PEOPLE, Record
 
 
 def delete_never_exchanged(keys: Iterable[int]) -> int:
-    """Delete the unredeemed codes with these keys, record and count each. Returns their number."""
+    """Delete the unredeemed codes with these keys, record and count those that were never sent. Returns the number."""
     now = timezone.now()
-    deleted = issued_codes.delete_unredeemed(keys)
-    for client_id, person_id, attempt, expired_at in deleted:
+    number, never_sent = issued_codes.delete_unredeemed(keys)
+    for client_id, person_id, attempt, expired_at in never_sent:
         activity_counts.count(expired_at, client_id, Step.EXCHANGE, Outcome.FAILED, NEVER_EXCHANGED)
         record = Record(
             at=expired_at,
@@ -34,4 +34,4 @@ def delete_never_exchanged(keys: Iterable[int]) -> int:
         )
         activity.add(record, PEOPLE, activity.slot_of(PEOPLE, person_id), now)
     activity_counts.flush()
-    return len(deleted)
+    return number

@@ -92,7 +92,7 @@ def entries(filters: Filters) -> list[Entry]:
     """The newest first, at most `filters.limit`. Two statements, three if `who` is an e-mail address."""
     limit = min(filters.limit, MOST)
     found = [recorded(record) for record in records(filters)[:limit]]
-    newest_first = heapq.merge(found, _never_exchanged(filters, limit), key=lambda entry: entry.at, reverse=True)
+    newest_first = heapq.merge(found, never_exchanged(filters, limit), key=lambda entry: entry.at, reverse=True)
     return list(newest_first)[:limit]
 
 
@@ -148,7 +148,7 @@ def recorded(record: ActivityRecord) -> Entry:
     )
 
 
-def _never_exchanged(filters: Filters, limit: int) -> list[Entry]:
+def never_exchanged(filters: Filters, limit: int) -> list[Entry]:
     """The codes of the last day that expired unredeemed and are not purged yet. A code has no address or browser."""
     is_other = filters.cause not in ("", NEVER_EXCHANGED) or filters.step not in ("", Step.EXCHANGE)
     if is_other or filters.reference or filters.after_id or (filters.who and "@" not in filters.who):

@@ -19,7 +19,7 @@ from oauth_bridge.activity_causes import NEVER_EXCHANGED
 from oauth_bridge.activity_models import Outcome, Step
 from oauth_bridge.models import Application
 from oauth_bridge.storage import issued_codes
-from oauth_bridge.storage.activity_reading import Entry, Filters, recorded, records
+from oauth_bridge.storage.activity_reading import Entry, Filters, never_exchanged, recorded, records
 from oauth_bridge.storage.issued_codes import IssuedCode
 
 ORDER = [step for step in Step if step is not Step.LOGOUT]  # which is of no attempt
@@ -109,12 +109,19 @@ def attempts(filters: Filters, *, before: datetime | None = None, limit: int = 2
     rows = records(filters).filter(at__lt=before)[: limit * RECORDS_PER_ATTEMPT]
     entries = [recorded(row) for row in rows]
     is_of_records = filters.cause or filters.step or filters.reference or filters.who
-    codes = [] if is_of_records else _newest(filters, before, limit)
+    codes = _never_exchanged(filters, before, limit) if is_of_records else _newest(filters, before, limit)
     return _put_together(entries, codes, filters.client_ids)[:limit]
 
 
 def _newest(filters: Filters, before: datetime, limit: int) -> list[IssuedCode]:
     return issued_codes.newest(filters.client_id, filters.client_ids, filters.person_id, filters.since, before, limit)
+
+
+def _never_exchanged(filters: Filters, before: datetime, limit: int) -> list[IssuedCode]:
+    """The codes that fit, and of which no purge has made a record yet."""
+    found = {(each.attempt, each.person_id) for each in never_exchanged(filters, limit) if each.at < before}
+    people, keys = {person for _, person in found if person}, {attempt for attempt, _ in found if attempt}
+    return [code for code in issued_codes.of_attempts(people, keys) if (code.attempt, code.user_id) in found]
 
 
 def of(entry: Entry, client_ids: Collection[str] | None = None) -> Attempt:
@@ -137,7 +144,9 @@ def _put_together(entries: list[Entry], codes: list[IssuedCode], client_ids: Col
     events: defaultdict[_Key, list[Event]] = defaultdict(list)
     for entry in all_entries:
         events[_key(entry, sole)].append(_event(entry))
-    told = {_key(entry, sole) for entry in all_entries if entry.cause == NEVER_EXCHANGED}
+    told = {
+        _key(entry, sole) for entry in all_entries if entry.step == Step.EXCHANGE and entry.outcome != Outcome.SUCCEEDED
+    }
     code_of: dict[_Key, IssuedCode] = {(code.attempt, code.user_id): code for code in all_codes}
     for key, code in code_of.items():
         events[key] += _events_of(code, is_told=key in told)
@@ -182,7 +191,7 @@ def _event(entry: Entry) -> Event:
 
 
 def _events_of(code: IssuedCode, *, is_told: bool) -> list[Event]:
-    """What the row of the code tells. `is_told`: a record says that it was never exchanged."""
+    """What the row of the code tells. `is_told`: a record says why it was not exchanged."""
     events = [Event(Step.CONSENT, code.issued_at, Outcome.SUCCEEDED)]
     if code.redeemed_at:
         events.append(Event(Step.EXCHANGE, code.redeemed_at, Outcome.SUCCEEDED))

@@ -10,11 +10,12 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
-from django.db.models import Count, Max, QuerySet
+from django.db.models import Count, Exists, Max, OuterRef, Q, QuerySet
 from django.utils import timezone
 from oauth2_provider.settings import oauth2_settings
 
 from config.infrastructure.sql import fetch_all, fetch_one, is_postgresql
+from oauth_bridge.activity_models import ActivityRecord, Outcome, Step
 from oauth_bridge.models import Application, AuthorizationCode
 
 if TYPE_CHECKING:
@@ -108,9 +109,9 @@ def note_profile_reads(reads: Mapping[ProfileRead, datetime]) -> list[ProfileRea
 
 
 def never_exchanged(client_id: str, since: datetime, limit: int, **columns: object) -> list[NeverExchanged]:
-    """The codes that expired unredeemed since then and are not purged yet, the newest first. `columns` filters them.
+    """The codes that expired since then, were never sent, and are not purged yet, the newest first.
 
-    Of all applications unless a client_id is given.
+    `columns` filters them. Of all applications unless a client_id is given.
     """
     now, lifetime = timezone.now(), timedelta(seconds=oauth2_settings.AUTHORIZATION_CODE_EXPIRE_SECONDS)
     codes = AuthorizationCode.objects.filter(
@@ -118,7 +119,7 @@ def never_exchanged(client_id: str, since: datetime, limit: int, **columns: obje
     )
     if client_id:
         codes = codes.filter(application__in=Application.objects.filter(client_id=client_id))
-    return _described(codes.order_by("-issued_at")[:limit])
+    return _described(_never_sent(codes).order_by("-issued_at")[:limit])
 
 
 def newest(
@@ -150,12 +151,23 @@ def of_attempts(people: Collection[UUID], attempts: Collection[UUID]) -> list[Is
     return [IssuedCode(*row) for row in codes.values_list(*IssuedCode._fields)] if people else []
 
 
-def delete_unredeemed(keys: Iterable[int]) -> list[NeverExchanged]:
-    """Delete those of the codes that are not redeemed, and return what they were. Call it in a transaction."""
+def delete_unredeemed(keys: Iterable[int]) -> tuple[int, list[NeverExchanged]]:
+    """Delete those of the codes that are not redeemed: their number, and those that were never sent.
+
+    Call it in a transaction.
+    """
     found = AuthorizationCode.objects.filter(pk__in=keys, redeemed_at=None)
-    described = _described(found)
-    found.delete()
-    return described
+    described = _described(_never_sent(found))
+    number, _by_model = found.delete()
+    return number, described
+
+
+def _never_sent(codes: QuerySet[AuthorizationCode]) -> QuerySet[AuthorizationCode]:
+    """Without those whose exchange was refused: that refusal has a record, and is the failure."""
+    is_theirs = Q(person=OuterRef("user")) | Q(person=None)  # one attempt may have served two people
+    refusals = ActivityRecord.objects.filter(is_theirs, attempt=OuterRef("attempt"), step=Step.EXCHANGE)
+    refusals = refusals.exclude(outcome=Outcome.SUCCEEDED)
+    return codes.exclude(Exists(refusals))
 
 
 def _described(codes: QuerySet[AuthorizationCode]) -> list[NeverExchanged]:
