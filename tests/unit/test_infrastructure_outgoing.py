@@ -130,6 +130,27 @@ def test_a_request_is_over_after_its_time(answer: int) -> None:
     assert time.monotonic() - began < 5
 
 
+def test_a_peer_that_accepts_at_the_last_moment_gains_no_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    connect = socket.create_connection
+
+    def late(*given: Any) -> socket.socket:
+        time.sleep(0.4)
+        return connect(*given)
+
+    monkeypatch.setattr(socket, "create_connection", late)
+    with Receiver(DRIPS).listening() as receiver:
+        threading.Timer(5, receiver.released.set).start()
+        with pytest.raises(outgoing.TimedOut):
+            post(receiver.url, seconds=0.2)
+        assert not receiver.released.is_set()
+
+
+def test_an_address_with_other_letters_is_sent_as_browsers_send_it() -> None:
+    with Receiver().listening() as receiver:
+        assert post(f"http://127.0.0.1:{receiver.port}/über?ä=%20%C3%BC&b=[1]") == 200
+    assert receiver.requests[0][0] == "/%C3%BCber?%C3%A4=%20%C3%BC&b=[1]"
+
+
 def test_a_closed_port_is_an_error_of_the_network() -> None:
     with pytest.raises(OSError, match="refused"):
         post(f"http://127.0.0.1:{free_port()}/")
