@@ -20,6 +20,7 @@ from oauth_bridge.maintenance import backchannel
 from oauth_bridge.models import ActivityRecord, Application, ApplicationSession
 from oauth_bridge.storage import activity_counts, application_sessions, signing_keys
 from tests.factories import ApplicationFactory, PersonFactory, Registered
+from tests.matrix import contract
 from tests.receiver import HANGS, Receiver
 from tests.server import free_port
 from tests.sign_outs import begin_and_end, make_due, tell
@@ -51,6 +52,7 @@ def ended(alice: User) -> Callable[[Receiver | str], ApplicationSession]:
     return make
 
 
+@contract("I10.again")
 def test_an_application_that_fails_twice_is_told_at_the_third_attempt(
     ended: Callable[[Receiver], ApplicationSession],
 ) -> None:
@@ -73,6 +75,7 @@ def test_an_application_that_fails_twice_is_told_at_the_third_attempt(
     assert not ActivityRecord.objects.filter(step="logout").exists()
 
 
+@contract("I10.again")
 def test_a_process_that_ends_in_the_middle_leaves_the_row(ended: Callable[[Receiver], ApplicationSession]) -> None:
     with Receiver().listening() as receiver:
         row = ended(receiver)
@@ -104,6 +107,7 @@ def failing(cause: str) -> tuple[Receiver | None, str]:
     return None, urls[cause]
 
 
+@contract("I10.again")
 @pytest.mark.parametrize(
     "cause",
     [
