@@ -20,7 +20,7 @@ from django.views.decorators.csrf import csrf_protect
 
 from accounts.account_page import person_context
 from accounts.sign_in.views import sign_out
-from oauth_bridge import throttling
+from oauth_bridge import responses, throttling
 from oauth_bridge.consent import pages
 from oauth_bridge.maintenance import backchannel
 from oauth_bridge.operations import operation
@@ -97,7 +97,7 @@ def _answered(request: HttpRequest) -> HttpResponse:
     if question is None:
         return HttpResponseRedirect(reverse("end_session"), status=303)
     if request.user.is_authenticated and str(request.user.pk) != question.person_id:
-        return HttpResponseRedirect(question.path, status=303)
+        return responses.redirect_to_callback(request, question.path)  # Django's has no room for a long state
     application = logout_request.verify(question.client_id, question.address)
     if request.user.is_authenticated:
         _sign_out(request)

@@ -34,7 +34,7 @@ def begin(session: SessionStore, person: User, application: Registered) -> UUID:
 
 def tell() -> None:
     """All that a worker's thread does while something is due."""
-    backchannel.wake()
+    backchannel._next_look = 0.0
     while backchannel.tell_next():
         pass
 

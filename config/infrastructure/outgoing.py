@@ -14,12 +14,13 @@ import threading
 from collections.abc import Collection
 from contextlib import suppress
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import quote, urlencode, urlsplit
 
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
 
 _PORTS = {"https": 443, "http": 80}
+_AS_SENT = "".join(map(chr, range(0x21, 0x7F)))  # other letters are percent-encoded, as browsers do
 _NAT64 = ip_network("64:ff9b::/96")
 _TUNNELS = (ip_network("2002::/16"), ip_network("2001::/32"))  # they hold an IPv4 address that nobody has checked
 
@@ -40,7 +41,7 @@ def post_form(url: str, fields: dict[str, str], *, seconds: float, allowed: Coll
     parts = urlsplit(url)
     host, port = parts.hostname or "", parts.port or _PORTS[parts.scheme]
     address = _checked(host, port, allowed)
-    path = f"{parts.path or '/'}{'?' if parts.query else ''}{parts.query}"
+    path = quote(f"{parts.path or '/'}{'?' if parts.query else ''}{parts.query}", safe=_AS_SENT)
     connection = _Pinned(host, port, address, is_tls=parts.scheme == "https", seconds=seconds)
     headers = {"Content-Type": "application/x-www-form-urlencoded"}
     try:
@@ -112,12 +113,19 @@ class _Pinned(http.client.HTTPConnection):
 
     def connect(self) -> None:
         self.sock = socket.create_connection((self._address, self.port), self.timeout)
+        self._refuse_when_over()
         if self._is_tls:
             context = ssl.create_default_context()
             self.sock = secured = context.wrap_socket(
                 self.sock, server_hostname=self.host, do_handshake_on_connect=False
             )
+            self._refuse_when_over()
             secured.do_handshake()
+
+    def _refuse_when_over(self) -> None:
+        """For each new socket: `_stop` may have found none, or the one before."""
+        if self.is_over:
+            raise TimeoutError
 
     def end(self) -> None:
         self._timer.cancel()

@@ -39,24 +39,24 @@ class Leased(models.Model):
 L = TypeVar("L", bound=Leased)
 
 
-def claim(model: type[L], lease: timedelta) -> L | None:
+def claim(model: type[L], lease: timedelta, condition: str = "", **values: object) -> L | None:
     """Of the rows that are due, the one with the lowest turn that has been due longest. None: no row is due.
 
-    No other process gets it before `lease` is over.
+    No other process gets it before `lease` is over. `condition` is SQL with `values`, "AND …", that leaves rows out.
 
     A row that another process is claiming at this moment is skipped.
     """
     table, rows, now = model._meta.db_table, Rows(model), timezone.now()
-    due = f"SELECT id FROM {table} WHERE due_at <= %(now)s ORDER BY turn, due_at LIMIT 1"  # noqa: S608 - names of tables only
+    due = f"SELECT id FROM {table} WHERE due_at <= %(now)s {condition} ORDER BY turn, due_at LIMIT 1"  # noqa: S608 - no values
     if is_postgresql():
         due += " FOR UPDATE SKIP LOCKED"
-    elif fetch_one(due, now=now) is None:  # on SQLite an UPDATE of no row takes the write lock too
+    elif fetch_one(due, now=now, **values) is None:  # on SQLite an UPDATE of no row takes the write lock too
         return None
     statement = (
         f"UPDATE {table} SET due_at = %(lease_ends_at)s, attempts = attempts + 1"  # noqa: S608
         f" WHERE id = ({due}) RETURNING {rows.columns(table)}"
     )
-    row = fetch_one(statement, now=now, lease_ends_at=now + lease)
+    row = fetch_one(statement, now=now, lease_ends_at=now + lease, **values)
     return rows.instance(row) if row else None
 
 

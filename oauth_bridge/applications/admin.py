@@ -89,13 +89,14 @@ class ApplicationAdmin(ApplicationList):
 
         The client type is fixed at registration, because it decides whether there is a secret. The callback addresses
         of a trusted application need the permission to trust, because nobody is asked before a code is sent there; so
-        does the address where a new sign-in begins.
+        do the addresses where people begin a new sign-in or continue after a sign-out, and the one that is told of it.
         """
         fixed = ["client_id", "created", "updated"]
         if obj:
             fixed.append("client_type")
             if obj.is_trusted and not self.has_trust_permission(request):
                 fixed += ["redirect_uris", "initiate_login_uri"]
+                fixed += ["post_logout_redirect_uris", "backchannel_logout_uri"]
         return fixed
 
     def get_fieldsets(self, request: HttpRequest, obj: Application | None = None) -> Any:

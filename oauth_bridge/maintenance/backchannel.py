@@ -33,26 +33,31 @@ SECONDS = 10.0  # of an attempt
 LONGEST_PAUSE = timedelta(hours=1)
 TRIED_FOR = timedelta(hours=24)
 LOOK_EACH_SECONDS = 4.0  # less than the thread's pause
-# Looking may take this part of the time of a process.
+# Looking may take this part of the time of a process, also when many people sign out.
 LOOKING_SHARE = 0.05
+# An application that takes longer is told when no other waits.
+SLOW_SECONDS = 1.0
 # The application can't be reached, whoever is signed out.
 OF_THE_ADDRESS = frozenset({"logout_address_internal", "logout_unreachable", "logout_timed_out", "logout_tls_failed"})
 
-_next_look = 0.0
+_earliest_look = _next_look = 0.0
+# The applications, by primary key, that were slow or could not be reached: the monotonic time until which they are told
+# nothing, because each attempt keeps others waiting.
+_behind: dict[int, float] = {}
 _thread: work_queue.Worker | None = None
 
 
 def tell_next() -> bool:
     """End what has ended, claim one sign-in whose application is to be told, and try. False when there is none."""
     _look()
-    row = application_sessions.claim(LEASE)
+    row = _claim()
     if row is None:
         return False
     application = Application.objects.filter(pk=row.application_id, is_enabled=True).first()
     if application is None or not application.backchannel_logout_uri:
         application_sessions.give_up(row)
         return True
-    cause, status = _attempt(row, application)
+    cause, status = _timed_attempt(row, application)
     if cause:
         _failed(row, application, cause, status)
     else:
@@ -77,19 +82,41 @@ def stop() -> None:
 def wake() -> None:
     """A sign-in has just ended in this process."""
     global _next_look
-    _next_look = 0.0
+    _next_look = _earliest_look
     if _thread:
         _thread.wake()
 
 
 def _look() -> None:
-    global _next_look
+    global _earliest_look, _next_look
     began = time.monotonic()
     if began < _next_look:
         return
-    application_sessions.end_gone()
+    number = application_sessions.end_gone()
     ended = time.monotonic()
-    _next_look = ended + max(LOOK_EACH_SECONDS, (ended - began) / LOOKING_SHARE)
+    _earliest_look = ended + (ended - began) / LOOKING_SHARE
+    has_more = number == application_sessions.ENDED_AT_ONCE
+    _next_look = _earliest_look if has_more else max(_earliest_look, ended + LOOK_EACH_SECONDS)
+
+
+def _claim() -> ApplicationSession | None:
+    """First of the applications that answer at once, then of the others that may be told now."""
+    now = time.monotonic()
+    away = [application for application, until in _behind.items() if until > now]
+    row = application_sessions.claim(LEASE, besides=_behind)
+    return row or (application_sessions.claim(LEASE, besides=away) if len(away) < len(_behind) else None)
+
+
+def _timed_attempt(row: ApplicationSession, application: Application) -> tuple[str, int]:
+    """As `_attempt`. Remembers whether the application comes behind others."""
+    began = time.monotonic()
+    _behind[application.pk] = began + work_queue.FIRST_PAUSE.total_seconds()  # also when the attempt raises an error
+    cause, status = _attempt(row, application)
+    if cause not in OF_THE_ADDRESS:
+        del _behind[application.pk]
+    if cause not in OF_THE_ADDRESS and time.monotonic() - began > SLOW_SECONDS:
+        _behind[application.pk] = 0.0
+    return cause, status
 
 
 def _attempt(row: ApplicationSession, application: Application) -> tuple[str, int]:
@@ -125,8 +152,6 @@ def _failed(row: ApplicationSession, application: Application, cause: str, statu
     if due_at <= ended_at + TRIED_FOR:
         logger.warning("application not told of a sign-out, tried again later", extra=log)
         application_sessions.tell_later(row, due_at)
-        if cause in OF_THE_ADDRESS:
-            application_sessions.put_off(application.pk, now + work_queue.FIRST_PAUSE)
         return
     application_sessions.give_up(row)
     events.write(

@@ -94,7 +94,7 @@ def of_query(request: HttpRequest) -> Parameters:
 def posted_request(request: HttpRequest, *, unless: str, needs: str = "") -> str | None:
     """The query of a request that an application's page posted; None with the field `unless`, or without `needs`.
 
-    Raises RequestError: it is longer than POSTED_LIMIT_BYTES, so no URL can hold it.
+    Raises RequestError: as a query it is longer than POSTED_LIMIT_BYTES, so no URL can hold it.
     """
     if request.method != "POST" or request.META.get("QUERY_STRING") or not _is_form(request):
         return None
@@ -105,9 +105,10 @@ def posted_request(request: HttpRequest, *, unless: str, needs: str = "") -> str
     sent = Parameters(body)
     if sent.text(unless) or (needs and not sent.text(needs)):
         return None
-    if len(body) > POSTED_LIMIT_BYTES:
+    query = quote_from_bytes(body, safe="%&=+-._~!$'()*,;:@/?")
+    if len(query) > POSTED_LIMIT_BYTES:
         raise RequestError(SiteFault.TOO_LARGE, limit=POSTED_LIMIT_BYTES)
-    return quote_from_bytes(body, safe="%&=+-._~!$'()*,;:@/?")
+    return query
 
 
 def of_form(request: HttpRequest, *, has_been_read: bool = False) -> dict[str, str]:

@@ -1,11 +1,13 @@
 """The sign-ins that applications know by a `sid`: begin, end, find whom to tell. Back-Channel Logout 1.0.
 
-The only writer of their rows; `purging` deletes them. No sign-out names an application: one statement ends the rows
-whose browser session is gone, whatever ended it, also when the person's row is gone.
+The only writer of their rows; `purging` deletes them. No sign-out names an application: `end_gone` ends the rows whose
+browser session is gone, whatever ended it, also when the person's row is gone.
 """
 
 from __future__ import annotations
 
+import json
+from collections.abc import Collection
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 from uuid import UUID, uuid4
@@ -31,6 +33,8 @@ APPLICATIONS = Application._meta.db_table
 KEPT_FOR = timedelta(days=7)
 # A row of an application that is told nothing is never looked for. It goes once its browser session is gone.
 KEPT_UNTOLD_FOR = timedelta(days=1)
+# How many rows `end_gone` ends: each statement must end within its time, however many browser sessions have expired.
+ENDED_AT_ONCE = 5_000
 
 BEGIN = f"""
     INSERT INTO {TABLE} (id, sign_in, user_id, application_id, person_version, made_at, turn, attempts)
@@ -51,10 +55,10 @@ GONE = f"""
     SELECT id FROM {TABLE}
      WHERE ended_at IS NULL AND NOT {LIVES}
        AND application_id IN ({_TOLD})
+     LIMIT %(most)s
 """  # noqa: S608
-END_GONE = f"""
-    UPDATE {TABLE} SET ended_at = %(now)s, due_at = %(now)s WHERE id IN ({GONE}) AND ended_at IS NULL RETURNING id
-"""  # noqa: S608
+OTHERS = "AND application_id <> ALL (%(besides)s::bigint[])"
+OTHERS_ON_SQLITE = "AND application_id NOT IN (SELECT value FROM json_each(%(besides)s))"
 # What `purge` deletes: its browser session is gone, and nobody is told.
 FORGOTTEN = f"""
     ended_at IS NULL AND made_at <= %(made)s AND application_id NOT IN ({_TOLD})
@@ -78,12 +82,14 @@ def begin(sign_in: str, *, person_id: UUID, application_id: int, person_version:
 
 def end_gone() -> int:
     """End the rows whose browser session is gone or expired, and those of people who are inactive, deleted, or have a
-    new password; of applications that are to be told. Returns their number. One statement.
+    new password; of applications that are to be told. Returns their number, at most ENDED_AT_ONCE. Two statements; one
+    when there is none.
     """
     now = timezone.now()
-    if not is_postgresql() and fetch_one(GONE, now=now) is None:  # an UPDATE of no row takes the write lock too
-        return 0
-    return len(fetch_all(END_GONE, now=now))
+    gone = [as_uuid(key) for (key,) in fetch_all(GONE, now=now, most=ENDED_AT_ONCE)]
+    if gone:
+        ApplicationSession.objects.filter(pk__in=gone, ended_at=None).update(ended_at=now, due_at=now)
+    return len(gone)
 
 
 def end(application: Application, person: User | None = None) -> None:
@@ -95,9 +101,11 @@ def end(application: Application, person: User | None = None) -> None:
     rows.update(ended_at=now, due_at=now if application.backchannel_logout_uri else None)
 
 
-def claim(lease: timedelta) -> ApplicationSession | None:
-    """One whose application is to be told now; None: there is none."""
-    return work_queue.claim(ApplicationSession, lease)
+def claim(lease: timedelta, besides: Collection[int] = ()) -> ApplicationSession | None:
+    """One whose application is to be told now and is none of `besides`; None: there is none."""
+    if is_postgresql():
+        return work_queue.claim(ApplicationSession, lease, OTHERS, besides=list(besides))
+    return work_queue.claim(ApplicationSession, lease, OTHERS_ON_SQLITE, besides=json.dumps(list(besides)))
 
 
 def told(row: ApplicationSession) -> None:
@@ -112,12 +120,6 @@ def tell_later(row: ApplicationSession, due_at: datetime) -> None:
     """Nothing is changed if another process has the row by now."""
     rows = ApplicationSession.objects.filter(pk=row.pk, attempts=row.attempts)
     rows.update(due_at=due_at, turn=F("turn") + 1)
-
-
-def put_off(application_id: int, until: datetime) -> None:
-    """Tell the application nothing until then: it can't be reached, and each attempt keeps others waiting."""
-    rows = ApplicationSession.objects.filter(application=application_id, due_at__lt=until)
-    rows.update(due_at=until, turn=F("turn") + 1)
 
 
 def waiting() -> dict[str, Any]:

@@ -9,10 +9,12 @@ import ssl
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 from selenium.webdriver.common.virtual_authenticator import VirtualAuthenticatorOptions
 
+from oauth_bridge.models import Application
 from tests.browser.conftest import Client
 from tests.browser.engines import ENGINES, Browser, certificate
 from tests.driver import OAuthDriver
@@ -20,6 +22,7 @@ from tests.factories import PASSWORD, ApplicationFactory, Registered
 
 pytestmark = pytest.mark.filterwarnings("ignore:setting remote_server_addr:DeprecationWarning")  # within Selenium
 Link = Callable[..., str]
+OPENID = {"scope": "openid", "nonce": "n"}
 Start = Callable[[str], Browser]
 
 
@@ -180,6 +183,57 @@ def test_not_you_leads_to_another_account_and_back(
     browser.press("Allow")
     browser.arrives(client_server.callback)
     assert client_server.last["state"] == "kept"
+
+
+def post_from_elsewhere(browser: Browser, client: Client, url: str) -> None:
+    """A page of the application posts the parameters of the URL, at once."""
+    browser.open(client.callback)
+    browser.driver.execute_script(
+        """const url = new URL(arguments[0]);
+        const action = url.origin + url.pathname;
+        const form = Object.assign(document.createElement("form"), { method: "post", action });
+        for (const [name, value] of url.searchParams)
+          form.append(Object.assign(document.createElement("input"), { name, value }));
+        document.body.append(form);
+        form.submit();""",
+        url,
+    )
+
+
+def test_a_request_that_another_site_posts_finds_the_person_signed_in(
+    browser: Browser, driver: OAuthDriver, web_application: Registered, client_server: Client, link: Link, alice: Any
+) -> None:
+    to_consent(browser, link(web_application), alice)
+    post_from_elsewhere(browser, client_server, link(web_application, state="posted", **OPENID))
+    browser.press("Allow")
+    browser.arrives(client_server.callback)
+    assert client_server.last["state"] == "posted"
+    assert driver.exchange(web_application, client_server.last["code"]).status_code == 200
+
+
+def test_a_posted_answer_reaches_the_application(
+    browser: Browser, driver: OAuthDriver, web_application: Registered, client_server: Client, link: Link, alice: Any
+) -> None:
+    to_consent(browser, link(web_application, state="a b", response_mode="form_post", **OPENID), alice)
+    browser.press("Allow")
+    browser.arrives(client_server.callback)
+    [call] = client_server.calls
+    assert call["state"] == "a b"
+    assert driver.exchange(web_application, call["code"]).status_code == 200
+
+
+def test_the_question_of_a_sign_out_leads_to_another_origin(
+    browser: Browser, driver: OAuthDriver, web_application: Registered, client_server: Client, link: Link, alice: Any
+) -> None:
+    Application.objects.filter(pk=web_application.row.pk).update(post_logout_redirect_uris=client_server.forward)
+    to_consent(browser, link(web_application), alice)
+    sent = {"client_id": web_application.client_id, "post_logout_redirect_uri": client_server.forward, "state": "a b"}
+    browser.open(f"{driver.auth_url}/oauth/logout?{urlencode(sent)}")
+    browser.press("Sign out")
+    browser.arrives(client_server.landing)
+    assert client_server.last == {"state": "a b"}
+    browser.open(link(web_application))
+    browser.button("Sign in")
 
 
 @only_in("firefox")

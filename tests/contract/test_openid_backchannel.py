@@ -12,6 +12,7 @@ import pytest
 from tests.contract.test_openid import signed_in, verified
 from tests.driver import OAuthDriver, Page
 from tests.factories import ApplicationFactory, Registered
+from tests.matrix import contract
 from tests.receiver import Receiver
 
 
@@ -41,6 +42,7 @@ def test_discovery_says_so(driver: OAuthDriver) -> None:
     assert document["backchannel_logout_session_supported"] is True
 
 
+@contract("I10.ends")
 def test_a_sign_out_is_told_to_the_application(
     driver: OAuthDriver, told: Registered, receiver: Receiver, alice: Any
 ) -> None:
@@ -53,6 +55,7 @@ def test_a_sign_out_is_told_to_the_application(
     assert jwt.get_unverified_header(receiver.tokens[0])["typ"] == "logout+jwt"
 
 
+@contract("I10.token")
 def test_a_logout_token_is_no_id_token(driver: OAuthDriver, told: Registered, receiver: Receiver, alice: Any) -> None:
     token = signed_in(driver, told, alice)["id_token"]
     assert driver.follow(driver.get(f"/oauth/logout?id_token_hint={token}")).ok

@@ -233,6 +233,10 @@ def test_a_posted_answer_from_elsewhere_is_no_request(driver: OAuthDriver, appli
 
 def test_a_posted_request_that_no_url_can_hold_is_refused(driver: OAuthDriver, application: Registered) -> None:
     error_of(post_request(driver, application, state="s" * 20_000), 413, "invalid_request")
+    headers = {"Content-Type": "application/x-www-form-urlencoded"}
+    for path in ("/oauth/authorize", "/oauth/logout"):
+        answer = driver.call("POST", path, data=b"client_id=x&state=" + b"<" * 10_000, headers=headers)
+        error_of(answer, 413, "invalid_request")
 
 
 def test_user_info_takes_a_token_in_a_form(driver: OAuthDriver, alice: Any) -> None:

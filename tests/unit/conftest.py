@@ -41,5 +41,6 @@ def receiver(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Receive
     """An address on this machine that is told of sign-outs, and may be."""
     settings.BACKCHANNEL_NETWORKS = [ip_network("127.0.0.0/8")]
     monkeypatch.setattr(backchannel, "SECONDS", 0.5)
+    monkeypatch.setattr(backchannel, "_behind", {})
     with Receiver().listening() as found:
         yield found

@@ -20,6 +20,7 @@ from oauth_bridge.maintenance import purging
 from oauth_bridge.models import Application, ApplicationSession
 from oauth_bridge.storage import application_sessions, applications, consents, signing_keys
 from tests.factories import ApplicationFactory, PersonFactory, Registered
+from tests.matrix import contract
 from tests.receiver import Receiver
 from tests.sign_outs import begin, begin_and_end, sign_in, tell
 
@@ -88,6 +89,7 @@ ENDS: list[Callable[[SessionStore, User, Application], None]] = [
 ]
 
 
+@contract("I10.ends")
 @pytest.mark.parametrize("end", ENDS)
 def test_each_end_of_a_sign_in_is_told_once(
     end: Callable[[SessionStore, User, Application], None], told: Registered, receiver: Receiver, alice: User
@@ -121,6 +123,7 @@ def verified(token: str, application: Registered) -> dict[str, Any]:
     return dict(claims)
 
 
+@contract("I10.token")
 @pytest.mark.parametrize("algorithm", ["RS256", "ES256"])
 def test_a_logout_token_is_signed_as_the_id_tokens_are(
     receiver: Receiver, alice: User, algorithm: str, settings: Any
@@ -140,6 +143,7 @@ def test_a_logout_token_is_signed_as_the_id_tokens_are(
     )
 
 
+@contract("I10.ends")
 def test_a_changed_key_ends_nothing(told: Registered, receiver: Receiver, alice: User) -> None:
     session = sign_in(alice)
     begin(session, alice, told)
@@ -161,6 +165,7 @@ def test_what_others_do_ends_nothing(told: Registered, receiver: Receiver, alice
     assert {jwt.decode(each, options={"verify_signature": False})["sid"] for each in receiver.tokens} == sids
 
 
+@contract("I10.sid")
 def test_a_sign_in_after_the_end_has_a_new_sid(told: Registered, receiver: Receiver, alice: User) -> None:
     session = sign_in(alice)
     first = begin(session, alice, told)
@@ -172,6 +177,18 @@ def test_a_sign_in_after_the_end_has_a_new_sid(told: Registered, receiver: Recei
     assert len(receiver.tokens) == 1
     new_password(session, alice, told.row)
     assert begin(session, alice, told) != second, "also before anybody has looked"
+
+
+def test_a_code_that_is_redeemed_after_the_sign_out_is_followed_by_the_news(
+    told: Registered, receiver: Receiver, alice: User
+) -> None:
+    session = sign_in(alice)
+    assert session["sign_in"]  # which reads the session
+    session.delete()
+    tell()
+    sid = begin(session, alice, told)
+    tell()
+    assert verified(receiver.tokens[0], told)["sid"] == str(sid)
 
 
 def test_without_an_address_nothing_is_told(alice: User, django_assert_num_queries: Any) -> None:

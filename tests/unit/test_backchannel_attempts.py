@@ -18,8 +18,9 @@ from accounts.profile.deletion import delete_account
 from config.infrastructure import work_queue
 from oauth_bridge.maintenance import backchannel
 from oauth_bridge.models import ActivityRecord, Application, ApplicationSession
-from oauth_bridge.storage import activity_counts, application_sessions
+from oauth_bridge.storage import activity_counts, application_sessions, signing_keys
 from tests.factories import ApplicationFactory, PersonFactory, Registered
+from tests.matrix import contract
 from tests.receiver import HANGS, Receiver
 from tests.server import free_port
 from tests.sign_outs import begin_and_end, make_due, tell
@@ -51,6 +52,7 @@ def ended(alice: User) -> Callable[[Receiver | str], ApplicationSession]:
     return make
 
 
+@contract("I10.again")
 def test_an_application_that_fails_twice_is_told_at_the_third_attempt(
     ended: Callable[[Receiver], ApplicationSession],
 ) -> None:
@@ -73,6 +75,7 @@ def test_an_application_that_fails_twice_is_told_at_the_third_attempt(
     assert not ActivityRecord.objects.filter(step="logout").exists()
 
 
+@contract("I10.again")
 def test_a_process_that_ends_in_the_middle_leaves_the_row(ended: Callable[[Receiver], ApplicationSession]) -> None:
     with Receiver().listening() as receiver:
         row = ended(receiver)
@@ -104,6 +107,7 @@ def failing(cause: str) -> tuple[Receiver | None, str]:
     return None, urls[cause]
 
 
+@contract("I10.again")
 @pytest.mark.parametrize(
     "cause",
     [
@@ -155,6 +159,49 @@ def test_an_application_that_is_away_keeps_no_other_waiting(told: Registered, re
     assert sorted(rows.values_list("attempts", flat=True)) == [0, 0, 1], "the others wait without an attempt"
 
 
+def test_nothing_more_is_sent_to_an_application_that_is_away_for_a_while(
+    ended: Callable[[str], ApplicationSession], alice: User
+) -> None:
+    row = ended(f"http://127.0.0.1:{free_port()}/")
+    tell()
+    begin_and_end(Registered(row.application, ""), alice)
+    tell()
+    attempts = ApplicationSession.objects.filter(application=row.application).values_list("attempts", flat=True)
+    assert sorted(attempts) == [0, 1]
+
+
+def test_an_application_that_is_slow_comes_behind_others(
+    told: Registered, receiver: Receiver, alice: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow = ApplicationFactory(backchannel_logout_uri=f"{receiver.url}&slow")
+    for application in (slow, slow, slow, told, told):
+        begin_and_end(application, alice)
+    attempt = backchannel._attempt
+
+    def timed(row: ApplicationSession, application: Application) -> tuple[str, int]:
+        monkeypatch.setattr(backchannel, "SLOW_SECONDS", -1 if application.pk == slow.row.pk else 60)
+        return attempt(row, application)
+
+    monkeypatch.setattr(backchannel, "_attempt", timed)
+    tell()
+    assert ["slow" in path for path, _headers, _form in receiver.requests] == [True, False, False, True, True]
+
+
+def test_an_error_of_the_service_keeps_no_other_waiting(
+    told: Registered, receiver: Receiver, alice: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a file of keys without one for the algorithm."""
+    broken = ApplicationFactory(backchannel_logout_uri=receiver.url, id_token_alg="ES256")
+    for application in (broken, broken, told):
+        begin_and_end(application, alice)
+    signer = signing_keys.signer
+    monkeypatch.setattr(signing_keys, "signer", lambda algorithm: signer(algorithm) if algorithm == "RS256" else 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        tell()
+    tell()
+    assert len(receiver.tokens) == 1
+
+
 @pytest.mark.parametrize("change", [{"is_enabled": False}, {"backchannel_logout_uri": ""}])
 def test_an_application_that_is_not_to_be_told_any_more_is_not(
     ended: Callable[[Receiver], ApplicationSession], receiver: Receiver, change: dict[str, Any]
@@ -196,11 +243,29 @@ def test_looking_takes_a_small_part_of_the_time(monkeypatch: pytest.MonkeyPatch)
         return 0
 
     monkeypatch.setattr(application_sessions, "end_gone", look)
-    backchannel.wake()
+    monkeypatch.setattr(backchannel, "_next_look", 0.0)
+    monkeypatch.setattr(backchannel, "_earliest_look", 0.0)
     for _ in range(100):
+        backchannel.wake()
         backchannel.tell_next()
         now[0] += 1
     assert len(looks) == 3
+
+
+def test_one_statement_ends_a_limited_number(
+    told: Registered, receiver: Receiver, alice: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(application_sessions, "ENDED_AT_ONCE", 2)
+    now = [1_000.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(backchannel, "_next_look", 0.0)
+    monkeypatch.setattr(backchannel, "_earliest_look", 0.0)
+    for _ in range(5):
+        begin_and_end(told, alice)
+    for _ in range(9):
+        backchannel.tell_next()
+        now[0] += 0.1
+    assert len(receiver.tokens) == 5, "without a pause while there are more"
 
 
 def test_the_command_tells_and_lists(ended: Callable[[Receiver], ApplicationSession], receiver: Receiver) -> None:

@@ -28,6 +28,8 @@ ELSEWHERE = {
     **FORM,
     "redirect_uris": "https://mallory.example/",
     "initiate_login_uri": "https://mallory.example/start",
+    "post_logout_redirect_uris": "https://mallory.example/after",
+    "backchannel_logout_uri": "https://mallory.example/told",
 }
 ALL = ["add", "change", "delete", "view", "rotate", "trust", "switch"]
 Staff = Callable[..., Client]
@@ -145,6 +147,8 @@ def test_without_the_permission_an_application_does_not_become_trusted(staff: St
     application.refresh_from_db()
     assert application.redirect_uris == "https://mallory.example/"
     assert application.initiate_login_uri == "https://mallory.example/start"
+    assert application.post_logout_redirect_uris == "https://mallory.example/after"
+    assert application.backchannel_logout_uri == "https://mallory.example/told"
     assert not application.is_trusted
 
 
@@ -157,6 +161,7 @@ def test_without_the_permission_codes_of_a_trusted_application_go_nowhere_else(s
     application.refresh_from_db()
     assert application.name == "Reading List"
     assert (application.redirect_uris, application.initiate_login_uri) == ("https://client.example/callback", "")
+    assert (application.post_logout_redirect_uris, application.backchannel_logout_uri) == ("", "")
     assert application.is_trusted
 
 

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from config.infrastructure import outgoing
+from tests.matrix import contract
 from tests.receiver import DRIPS, HANGS, Receiver
 from tests.server import free_port
 
@@ -55,6 +56,7 @@ def post(url: str, *, seconds: float = 5, allowed: Any = LOOPBACK) -> int:
     return outgoing.post_form(url, {"logout_token": "x"}, seconds=seconds, allowed=allowed)
 
 
+@contract("I10.internal")
 @pytest.mark.parametrize("text", INTERNAL)
 def test_an_internal_address_is_none_of_the_internet(text: str) -> None:
     assert not outgoing.is_public(ip_address(text))
@@ -72,6 +74,7 @@ def test_a_network_that_is_named_may_be_reached_in_every_spelling() -> None:
     assert not outgoing.is_allowed(ip_address("10.0.0.1"), LOOPBACK)
 
 
+@contract("I10.internal")
 @pytest.mark.parametrize(
     "host",
     ["127.0.0.1", "localhost", "[::1]", "[::ffff:127.0.0.1]", "2130706433", "0x7f.1", "127.1", "0"],
@@ -83,6 +86,7 @@ def test_nothing_is_sent_to_this_machine(host: str) -> None:
         assert receiver.requests == []
 
 
+@contract("I10.internal")
 def test_the_address_that_was_checked_is_the_one_that_is_reached(monkeypatch: pytest.MonkeyPatch) -> None:
     """A second answer of the DNS, to another address, is never asked for."""
     asked: list[str] = []
@@ -100,6 +104,7 @@ def test_the_address_that_was_checked_is_the_one_that_is_reached(monkeypatch: py
     assert asked.count("app.example") == 1
 
 
+@contract("I10.internal")
 def test_an_internal_answer_of_the_dns_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
     looked_up = socket.getaddrinfo
 
@@ -115,6 +120,7 @@ def test_an_internal_answer_of_the_dns_is_not_used(monkeypatch: pytest.MonkeyPat
         assert post(f"http://app.example:{receiver.port}/") == 200, "the first address that may be reached"
 
 
+@contract("I10.internal")
 def test_no_redirect_is_followed() -> None:
     with Receiver().listening() as inside, Receiver(307, location=inside.url).listening() as receiver:
         assert post(receiver.url) == 307
@@ -128,6 +134,27 @@ def test_a_request_is_over_after_its_time(answer: int) -> None:
     with Receiver(answer).listening() as receiver, pytest.raises((outgoing.TimedOut, TimeoutError)):
         post(receiver.url, seconds=0.5)
     assert time.monotonic() - began < 5
+
+
+def test_a_peer_that_accepts_at_the_last_moment_gains_no_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    connect = socket.create_connection
+
+    def late(*given: Any) -> socket.socket:
+        time.sleep(0.4)
+        return connect(*given)
+
+    monkeypatch.setattr(socket, "create_connection", late)
+    with Receiver(DRIPS).listening() as receiver:
+        threading.Timer(5, receiver.released.set).start()
+        with pytest.raises(outgoing.TimedOut):
+            post(receiver.url, seconds=0.2)
+        assert not receiver.released.is_set()
+
+
+def test_an_address_with_other_letters_is_sent_as_browsers_send_it() -> None:
+    with Receiver().listening() as receiver:
+        assert post(f"http://127.0.0.1:{receiver.port}/über?ä=%20%C3%BC&b=[1]") == 200
+    assert receiver.requests[0][0] == "/%C3%BCber?%C3%A4=%20%C3%BC&b=[1]"
 
 
 def test_a_closed_port_is_an_error_of_the_network() -> None:
