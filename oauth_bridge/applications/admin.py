@@ -87,9 +87,8 @@ class ApplicationAdmin(ApplicationList):
     def get_readonly_fields(self, request: HttpRequest, obj: Application | None = None) -> list[str]:
         """The fields that this administrator can't change.
 
-        The client type is fixed at registration, because it decides whether there is a secret. The callback addresses
-        of a trusted application need the permission to trust, because nobody is asked before a code is sent there; so
-        do the addresses where people begin a new sign-in or continue after a sign-out, and the one that is told of it.
+        The client type is fixed at registration: it decides whether there is a secret. The addresses of a trusted
+        application need the permission to trust, because nobody is asked before a code is sent there.
         """
         fixed = ["client_id", "created", "updated"]
         if obj:
