@@ -148,11 +148,7 @@ def _published() -> Any:
 
 def _make(algorithm: str, signs_from: datetime) -> tuple[SigningKey, Key]:
     """Two workers that make the first key at once make two. Both are published."""
-    key = (
-        RSAKey.generate_key(2048, auto_kid=False)
-        if algorithm == "RS256"
-        else ECKey.generate_key("P-256", auto_kid=False)
-    )
+    key = _generated(algorithm)
     row = SigningKey(
         kid=key.thumbprint(),
         algorithm=algorithm,
@@ -164,6 +160,16 @@ def _make(algorithm: str, signs_from: datetime) -> tuple[SigningKey, Key]:
     events.write(Event.SIGNING_KEY_MADE, kid=row.kid, algorithm=algorithm)
     audit_trail.write("signing_key_made", _subject(row))
     return row, key
+
+
+def _generated(algorithm: str) -> Key:
+    key: Key = (
+        RSAKey.generate_key(2048, auto_kid=False)
+        if algorithm == "RS256"
+        else ECKey.generate_key("P-256", auto_kid=False)
+    )
+    # `signing-key revoke` would take one of 64 names for an option.
+    return _generated(algorithm) if key.thumbprint().startswith("-") else key
 
 
 def _load(kid: str, algorithm: str, row_id: bytes, sealed: bytes) -> Key | None:

@@ -88,6 +88,19 @@ def test_a_revoked_key_ends_at_once_and_another_signs() -> None:
     assert SigningKey.objects.get(kid=old).private is None
 
 
+def test_no_key_is_named_like_an_option_of_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    signing()
+    made: list[ECKey] = []
+    real = ECKey.thumbprint
+
+    def thumbprint(key: ECKey) -> str:
+        made.append(key)
+        return "-x" if key is made[0] else real(key)
+
+    monkeypatch.setattr(ECKey, "thumbprint", thumbprint)
+    assert signing_keys.rotate("ES256").kid == made[-1].thumbprint() != "-x"
+
+
 def test_a_revoked_new_key_leaves_the_service_able_to_sign(time_machine: Any) -> None:
     now = timezone.now()
     time_machine.move_to(now, tick=False)
