@@ -43,10 +43,10 @@ class PictureStorage(S3Storage):
             folders, files = super().listdir(path)
             return folders, files
 
-    def _open(self, name: str, mode: str = "rb") -> File[Any]:
-        with _as_os_error(), super()._open(name, mode) as file:
+    def open(self, name: str, mode: str = "rb") -> File[Any]:
+        with _as_os_error(), super().open(name, mode) as file:
             return ContentFile(file.read(), name=name)
 
-    def _save(self, name: str, content: File[Any]) -> str:
+    def save(self, name: str | None, content: Any, max_length: int | None = None) -> str:
         with _as_os_error():
-            return str(super()._save(name, content))
+            return str(super().save(name, content, max_length))
