@@ -202,6 +202,19 @@ class OutgoingMail(Leased):
         default_permissions = ()
 
 
+class StoredPicture(models.Model):
+    """A picture of a person or the logo of an application, under a name such as `avatars/….png`.
+
+    Only `accounts.pictures.database_storage` reads and writes rows.
+    """
+
+    name = models.CharField(max_length=100, primary_key=True)
+    content = models.BinaryField()
+
+    class Meta:
+        default_permissions = ()
+
+
 class AppendOnly(models.QuerySet["AuditEntry"]):
     """Rows that are neither changed nor deleted."""
 

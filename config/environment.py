@@ -21,7 +21,7 @@ from urllib.parse import quote, unquote, urlsplit
 import environ
 from django.core.exceptions import ImproperlyConfigured
 
-from config import variables
+from config import object_store, variables
 from config.infrastructure import postgresql
 from config.infrastructure.hosts import LOOPBACK_HOSTS, is_host, is_ip_address
 
@@ -257,6 +257,12 @@ def email(name: str, default: Path) -> dict[str, Any]:
     if parts.scheme == "filemail":  # django-environ makes the path relative
         settings["EMAIL_FILE_PATH"] = "/" + unquote(parts.path).lstrip("/")
     return settings
+
+
+def pictures(name: str) -> dict[str, Any]:
+    """Django's entry of `STORAGES` for the store of pictures."""
+    with _must_be(name, object_store.FORM):
+        return object_store.storage(_value(name, "database"))
 
 
 def sender(name: str, service_name: str, origin: str) -> str:

@@ -128,6 +128,11 @@ EMAIL_TIMEOUT = 20  # seconds of a whole conversation with the mail server
 DEFAULT_FROM_EMAIL = env.sender("DEFAULT_FROM_EMAIL", SERVICE_NAME, AUTH_URL)
 SERVER_EMAIL = DEFAULT_FROM_EMAIL
 
+# MEDIA_ROOT is the folder where releases up to 0.1 kept pictures.
+STORAGES = {
+    "default": env.pictures("PICTURES"),
+    "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
+}
 MEDIA_ROOT = env.folder("MEDIA_ROOT", VAR_DIR / "media")
 MEDIA_URL = ""
 

@@ -12,7 +12,9 @@ from pathlib import Path
 
 from django.core.exceptions import ImproperlyConfigured
 
-SECRET = frozenset({"SECRET_KEY", "SECRET_KEY_FALLBACKS", "DATABASE_URL", "REDIS_URL", "EMAIL_URL"})
+SECRET = frozenset(
+    {"SECRET_KEY", "SECRET_KEY_FALLBACKS", "DATABASE_URL", "REDIS_URL", "EMAIL_URL", "AWS_SECRET_ACCESS_KEY"}
+)
 FILE = "_FILE"
 MOST_BYTES = 64 * 1024
 # Of difflib: one letter more, less, or other in a name of eight letters. Two names of ours are less alike.

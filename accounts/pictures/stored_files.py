@@ -1,49 +1,82 @@
-"""The files of MEDIA_ROOT. A file is stored completely or not at all; one that can't be read is logged."""
+"""The files of pictures and logos, in the store that `PICTURES` names. One that can't be read is logged.
+
+Releases up to 0.1 kept them in the folder MEDIA_ROOT. What is still there is read from there, until it has moved.
+"""
 
 from __future__ import annotations
 
 import errno
 import functools
 import logging
-import os
-import uuid
-from contextlib import suppress
+from collections.abc import Iterator
 
+from django.conf import settings
 from django.core.files.base import ContentFile
-from django.core.files.storage import default_storage
+from django.core.files.storage import FileSystemStorage, Storage, default_storage
+
+FOLDERS = ("avatars", "logos")
 
 logger = logging.getLogger(__name__)
 
 
 class NotStored(Exception):
-    """MEDIA_ROOT can't store a file: it is full, read-only or not a folder. The log says which."""
+    """The store does not accept the file. The log says why."""
 
 
 def store(name: str, content: bytes) -> None:
     """Write the file, in place of one with the same name. Raises NotStored: nothing was changed."""
-    unfinished = f"{name}.{uuid.uuid4().hex}"
     try:
-        default_storage.save(unfinished, ContentFile(content))
-        os.replace(default_storage.path(unfinished), default_storage.path(name))
+        default_storage.save(name, ContentFile(content))
     except OSError as error:
         logger.error("a file could not be stored", extra=reason(error))
-        with suppress(OSError):
-            default_storage.delete(unfinished)
         raise NotStored from error
 
 
 def read(name: str) -> bytes:
     """The file's bytes. Raises OSError: it does not exist or can't be read."""
-    with default_storage.open(name) as file:
-        return bytes(file.read())
+    try:
+        return _content(default_storage, name)
+    except FileNotFoundError:
+        return _content(media_folder(), name)
 
 
 def delete(name: str) -> None:
     """Delete the file if it exists. A file that can't be deleted only occupies space, and is logged."""
+    for storage in (default_storage, media_folder()):
+        try:
+            storage.delete(name)
+        except OSError as error:
+            logger.warning("a file could not be deleted", extra={"file": name, **reason(error)})
+
+
+def copy(source: Storage) -> Iterator[str]:
+    """Copy each file of another store that the present one lacks, and yield the names of all that it has then.
+
+    Raises OSError: one of the stores does not answer.
+    """
+    for folder in FOLDERS:
+        present = set(_names(default_storage, folder))
+        for name in _names(source, folder):
+            if name not in present:
+                default_storage.save(name, ContentFile(_content(source, name)))
+            yield name
+
+
+def media_folder() -> FileSystemStorage:
+    """The folder MEDIA_ROOT, where earlier releases kept the files."""
+    return FileSystemStorage(settings.MEDIA_ROOT)
+
+
+def _names(storage: Storage, folder: str) -> list[str]:
     try:
-        default_storage.delete(name)
-    except OSError as error:
-        logger.warning("a file could not be deleted", extra={"file": name, **reason(error)})
+        return sorted(f"{folder}/{name}" for name in storage.listdir(folder)[1] if name.endswith(".png"))
+    except FileNotFoundError:
+        return []
+
+
+def _content(storage: Storage, name: str) -> bytes:
+    with storage.open(name) as file:
+        return bytes(file.read())
 
 
 @functools.lru_cache(maxsize=4096)

@@ -16,7 +16,7 @@ from tests.project.test_architecture import ROOT, SOURCES, place
 pytestmark = pytest.mark.once
 
 # Private in spelling only: Django and Python document them.
-DOCUMENTED = {"_meta", "_default_manager", "_replace", "_asdict"}
+DOCUMENTED = {"_meta", "_default_manager", "_base_manager", "_replace", "_asdict"}
 HEADING = "## Private names of libraries"
 
 

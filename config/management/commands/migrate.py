@@ -1,4 +1,4 @@
-"""`manage.py migrate`, which tries again while requests lock a table that a migration changes."""
+"""`manage.py migrate`, which waits for tables in use, and then takes pictures from the folder of earlier releases."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from typing import Any
 
 from django.core.management.base import CommandError
 from django.core.management.commands import migrate
-from django.db import OperationalError
+from django.db import DEFAULT_DB_ALIAS, OperationalError
+
+from accounts.pictures import stored_files
 
 ATTEMPTS = 60
 PAUSE_SECONDS = 1.0
@@ -18,10 +20,23 @@ LOCKED = ("55P03", "40P01")
 class Command(migrate.Command):
     """Runs `migrate` again when a migration did not get a lock: PostgreSQL has rolled that migration back.
 
-    Raises CommandError: a table was locked at each attempt.
+    Then copies the pictures that only the folder MEDIA_ROOT has. They stay there for the release before this one.
+
+    Raises CommandError: a table was locked at each attempt, or the store of pictures does not answer.
     """
 
     def handle(self, *args: Any, **options: Any) -> None:
+        self._migrate(*args, **options)
+        is_whole = not (options["app_label"] or options["plan"] or options["check_unapplied"])
+        if is_whole and options["database"] == DEFAULT_DB_ALIAS:
+            try:
+                count = sum(1 for _ in stored_files.copy(stored_files.media_folder()))
+            except OSError as error:
+                raise CommandError(f"The pictures in MEDIA_ROOT could not be copied ({error}).") from None
+            if count and options["verbosity"]:
+                self.stdout.write(f"{count:,} pictures in MEDIA_ROOT are in the store of PICTURES too.")
+
+    def _migrate(self, *args: Any, **options: Any) -> None:
         for _ in range(ATTEMPTS):
             try:
                 super().handle(*args, **options)

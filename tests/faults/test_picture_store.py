@@ -1,11 +1,10 @@
-"""MEDIA_ROOT or the folder of temporary files can't be written or read: an error message, never a 500."""
+"""The store of pictures, or the folder of temporary files, can't be written or read: a sentence, never a 500."""
 
 from __future__ import annotations
 
 import io
-import os
-import subprocess
-from collections.abc import Callable
+import signal
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -18,21 +17,30 @@ from PIL import Image
 
 from accounts.models import User
 from accounts.pictures import current_picture, reencoder_process, stored_files
+from config import object_store
 from oauth_bridge.models import Application
+from tests import own_s3
 from tests.factories import ApplicationFactory
 from tests.matrix import contract
+from tests.own_s3 import OwnS3
 from tests.pictures import encoded
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("media_on_disk")]
+pytestmark = [pytest.mark.django_db(transaction=True)]
 DISK = "64k"
 
 FORM = {"name": "Reading List", "redirect_uris": "https://reading.example/callback", "is_enabled": "on"}
-Break = Callable[[Path], None]
+Break = Callable[[OwnS3], None]
 
 
 @pytest.fixture
-def media_on_disk(settings: Any, disk: Path) -> None:
-    settings.MEDIA_ROOT = disk
+def s3(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[OwnS3]:
+    """Pictures are in a bucket of the test's own server."""
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", own_s3.KEY)
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", own_s3.SECRET)
+    server = OwnS3()
+    settings.STORAGES = {**settings.STORAGES, "default": object_store.storage(server.url)}
+    yield server
+    server.kill()
 
 
 def large_picture(colour: str = "red") -> io.BytesIO:
@@ -42,12 +50,12 @@ def large_picture(colour: str = "red") -> io.BytesIO:
     return file
 
 
+def set_picture(person: User) -> None:
+    current_picture.set_picture(person, reencoder_process.reencode(ContentFile(large_picture().getvalue())))
+
+
 def logged(caplog: pytest.LogCaptureFixture, message: str) -> list[Any]:
     return [record for record in caplog.records if record.message == message]
-
-
-def files_in(folder: Path) -> list[str]:
-    return sorted(path.name for path in folder.rglob("*") if path.is_file() and path.name != "filler")
 
 
 def fill(folder: Path) -> None:
@@ -56,95 +64,94 @@ def fill(folder: Path) -> None:
             pass
 
 
-def make_read_only(folder: Path) -> None:
-    subprocess.run(["mount", "-o", "remount,ro", folder], check=True)
+def kill(s3: OwnS3) -> None:
+    s3.kill()
 
 
-def put_files_in_place(folder: Path) -> None:
-    for place in (folder / "avatars", folder / "logos"):
-        if place.exists():
-            place.rename(place.with_suffix(".before"))
-        place.touch()
+def freeze(s3: OwnS3) -> None:
+    s3.process.send_signal(signal.SIGSTOP)
 
 
-FAULTS = {"full": fill, "read-only": make_read_only, "files in place of folders": put_files_in_place}
+def lose_bucket(s3: OwnS3) -> None:
+    for name in s3.names():
+        s3.client.delete_object(Bucket=own_s3.BUCKET, Key=name)
+    s3.client.delete_bucket(Bucket=own_s3.BUCKET)
 
 
-@pytest.fixture(params=FAULTS)
+@pytest.fixture(params=[kill, freeze, lose_bucket])
 def broken(request: pytest.FixtureRequest) -> Break:
-    return FAULTS[request.param]
+    breaking: Break = request.param
+    return breaking
 
 
 # Storing --------------------------------------------------------------------------------------------------------------
 
 
 def test_a_picture_that_cannot_be_stored_is_a_sentence_and_the_nickname_is_saved(
-    browser: Client, alice: User, disk: Path, broken: Break, caplog: pytest.LogCaptureFixture
+    browser: Client, alice: User, s3: OwnS3, broken: Break, caplog: pytest.LogCaptureFixture
 ) -> None:
     browser.post("/accounts/profile", {"nickname": "Ali", "picture": large_picture()})
     alice.refresh_from_db()
-    before, kept = alice.avatar, files_in(disk)
-    broken(disk)
+    before = alice.avatar
+    assert s3.names() == [f"of-people/{before}"]
+    broken(s3)
     page = browser.post("/accounts/profile", {"nickname": "Typed", "picture": large_picture("blue")}, follow=True)
     assert page.status_code == 200
     assert "Your picture could not be saved because of a fault on our side." in page.content.decode()
     alice.refresh_from_db()
     assert (alice.nickname, alice.avatar) == ("Typed", before)
-    assert [name for name in files_in(disk) if name not in ("avatars", "logos")] == kept
     assert len(logged(caplog, "a file could not be stored")) == 1
 
 
 @pytest.mark.parametrize("is_new", [True, False], ids=["registered", "changed"])
 def test_a_logo_that_cannot_be_stored_is_a_sentence_and_the_rest_is_saved(
-    admin_client: Client, disk: Path, broken: Break, caplog: pytest.LogCaptureFixture, is_new: bool
+    admin_client: Client, s3: OwnS3, caplog: pytest.LogCaptureFixture, is_new: bool
 ) -> None:
     row = None if is_new else ApplicationFactory(logo="").row
-    broken(disk)
+    kill(s3)
     path = "/admin/oauth_bridge/application/" + ("add/" if row is None else f"{row.pk}/change/")
     page = admin_client.post(path, {**FORM, "client_type": "confidential", "new_logo": large_picture()}, follow=True)
     assert page.status_code == 200
     assert "The logo could not be saved because of a fault on our side." in page.content.decode()
     application = Application.objects.get(name="Reading List")
     assert application.logo == ""
-    assert [name for name in files_in(disk) if name not in ("avatars", "logos")] == []
     assert len(logged(caplog, "a file could not be stored")) == 1
 
 
-def test_once_there_is_room_the_picture_is_stored(browser: Client, alice: User, disk: Path) -> None:
-    fill(disk)
+def test_once_the_store_answers_the_picture_is_stored(browser: Client, alice: User, s3: OwnS3) -> None:
+    kill(s3)
     browser.post("/accounts/profile", {"nickname": "Ali", "picture": large_picture()})
-    (disk / "filler").unlink()
+    s3.start()
     browser.post("/accounts/profile", {"nickname": "Ali", "picture": large_picture()})
     alice.refresh_from_db()
-    assert [f"avatars/{name}" for name in files_in(disk)] == [alice.avatar]
+    assert s3.names() == [f"of-people/{alice.avatar}"]
 
 
 def test_a_picture_that_cannot_be_deleted_is_removed_from_the_profile(
-    browser: Client, alice: User, disk: Path, caplog: pytest.LogCaptureFixture
+    browser: Client, alice: User, s3: OwnS3, caplog: pytest.LogCaptureFixture
 ) -> None:
-    current_picture.set_picture(alice, reencoder_process.reencode(ContentFile(large_picture().getvalue())))
-    make_read_only(disk)
+    set_picture(alice)
+    kill(s3)
     page = browser.post("/accounts/profile", {"remove_picture": "1"}, follow=True)
     assert "Your picture is removed." in page.content.decode()
     assert User.objects.get(pk=alice.pk).avatar == ""
     assert len(logged(caplog, "a file could not be deleted")) == 1
 
 
-def test_a_logo_of_a_form_with_another_error_is_not_stored(admin_client: Client, disk: Path) -> None:
+def test_a_logo_of_a_form_with_another_error_is_not_stored(admin_client: Client, s3: OwnS3) -> None:
     page = admin_client.post(
         "/admin/oauth_bridge/application/add/", {**FORM, "redirect_uris": "x", "new_logo": large_picture()}
     )
     assert page.status_code == 200
-    assert files_in(disk) == []
+    assert s3.names() == []
 
 
 # Receiving ------------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(params=["full", "no folder"])
-def temporary(request: pytest.FixtureRequest, settings: Any, disk: Path, alice: User, tmp_path: Path) -> None:
-    """The folder of temporary files can't be written; MEDIA_ROOT can."""
-    settings.MEDIA_ROOT = tmp_path / "media"
+def temporary(request: pytest.FixtureRequest, settings: Any, disk: Path, alice: User) -> None:
+    """The folder of temporary files can't be written; the store can."""
     settings.FILE_UPLOAD_TEMP_DIR = str(disk if request.param == "full" else disk / "missing")
     fill(disk)
 
@@ -186,26 +193,21 @@ def nothing_warned_of() -> None:
     stored_files.warn_unreadable.cache_clear()
 
 
-def lose(path: Path) -> None:
-    path.rename(path.with_suffix(".lost"))
-
-
-def forbid(path: Path) -> None:
-    """Replace the file by one that not even root can read."""
-    lose(path)
-    path.mkdir()
+def lose(s3: OwnS3) -> None:
+    for name in s3.names():
+        s3.client.delete_object(Bucket=own_s3.BUCKET, Key=name)
 
 
 @contract("D16.lost")
-@pytest.mark.parametrize("break_file", [lose, forbid])
+@pytest.mark.parametrize("break_store", [lose, kill, freeze])
 def test_a_picture_that_cannot_be_read_is_drawn_kept_by_no_cache_and_seen_once_it_is_back(
-    client: Client, alice: User, disk: Path, caplog: pytest.LogCaptureFixture, break_file: Break
+    client: Client, alice: User, s3: OwnS3, caplog: pytest.LogCaptureFixture, break_store: Break
 ) -> None:
-    current_picture.set_picture(alice, reencoder_process.reencode(ContentFile(large_picture().getvalue())))
+    set_picture(alice)
+    content = stored_files.read(alice.avatar)
     address = current_picture.avatar_url(alice).removeprefix("http://testserver")
     true = client.get(address)
-    path = disk / alice.avatar
-    break_file(path)
+    break_store(s3)
     for asked in ({}, {"if-none-match": '"000000000000"'}):
         drawn = client.get(address, headers=asked)
         assert (drawn.status_code, drawn.content) == (200, current_picture.drawn(alice))
@@ -214,22 +216,23 @@ def test_a_picture_that_cannot_be_read_is_drawn_kept_by_no_cache_and_seen_once_i
     # A browser that shows the right picture keeps showing it.
     assert client.get(address, headers={"if-none-match": true["ETag"]}).status_code == 304
     assert [record.levelname for record in logged(caplog, "a picture can't be read")] == ["WARNING"]
-    if path.is_dir():
-        path.rmdir()
-    os.rename(path.with_suffix(".lost"), path)
+    if s3.process.poll() is not None:
+        s3.start()
+    s3.process.send_signal(signal.SIGCONT)
+    stored_files.store(alice.avatar, content)
     assert client.get(address).content == true.content
 
 
-@pytest.mark.parametrize("break_file", [lose, forbid])
+@pytest.mark.parametrize("break_store", [lose, kill])
 def test_a_logo_that_cannot_be_read_is_not_found_and_kept_by_no_cache(
-    admin_client: Client, disk: Path, caplog: pytest.LogCaptureFixture, break_file: Break
+    admin_client: Client, s3: OwnS3, caplog: pytest.LogCaptureFixture, break_store: Break
 ) -> None:
     admin_client.post(
         "/admin/oauth_bridge/application/add/", {**FORM, "client_type": "public", "new_logo": large_picture()}
     )
     name = Application.objects.get().logo
     assert admin_client.get(f"/logos/{name}").status_code == 200
-    break_file(disk / "logos" / name)
+    break_store(s3)
     for _ in range(2):
         answer = admin_client.get(f"/logos/{name}")
         assert (answer.status_code, answer["Cache-Control"]) == (404, "no-store")
