@@ -27,7 +27,7 @@ from oauth_bridge.activity_models import Outcome, Step
 from oauth_bridge.consent.request import PendingRequest
 from oauth_bridge.errors import OAuthFault
 from oauth_bridge.redirect_uri_mismatch import compare, masked
-from oauth_bridge.storage import activity, activity_counts, login_marks
+from oauth_bridge.storage import activity, activity_counts, issued_codes, login_marks
 from oauth_bridge.storage.activity import Group, Record
 
 logger = logging.getLogger(__name__)
@@ -137,9 +137,13 @@ def _record_error(request: HttpRequest, error: RequestError) -> None:
         attempt, client_id = _way_on(request)
     outcome = Outcome.FAILED if error.fault.status >= SERVER_ERRORS else Outcome.REFUSED
     at, address = request.received_at, client_address(request)  # type: ignore[attr-defined]
-    activity_counts.count(at, client_id, step, outcome, error.cause)
     group, slot = _budget(request, step, error, address)
-    if activity.is_full(client_id, slot, at):
+    is_full = activity.is_full(client_id, slot, at)
+    if not is_full and (code := _presented(error)):
+        attempt, client_id = code.attempt, code.client_id
+        error.about(person=code.person_id)
+    activity_counts.count(at, client_id, step, outcome, error.cause)
+    if is_full:
         return
     login = _typed_address(error)
     # Looked for in any case, so that the time says nothing.
@@ -206,6 +210,14 @@ def _way_on(request: HttpRequest) -> tuple[UUID | None, str]:
 
 def _as_attempt(value: object) -> UUID | None:
     return value if isinstance(value, UUID) or value is None else UUID(str(value))
+
+
+def _presented(error: RequestError) -> issued_codes.Presented | None:
+    """The code that a refused exchange sent, unless the exchange has looked for it itself. One statement."""
+    presented = error.private.get("presented")
+    if "attempt" in error.private or not isinstance(presented, tuple):
+        return None
+    return issued_codes.presented(*presented)
 
 
 def _budget(request: HttpRequest, step: Step, error: RequestError, address: str) -> tuple[Group, int]:

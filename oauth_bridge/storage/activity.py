@@ -93,10 +93,11 @@ _TAKE = f"""
        SET number = CASE WHEN {BUDGETS}.hour = excluded.hour THEN {BUDGETS}.number + 1 ELSE 1 END, hour = excluded.hour
  RETURNING number
 """  # noqa: S608
-# Of the same person, so that nobody who opens another's link uses up the records of its owner.
+# Of the same person, so that nobody who opens another's link uses up the records of its owner; and those of callers
+# that proved nothing apart, such as somebody who found a code.
 _OTHERS = f"""
     SELECT 1 FROM {RECORDS} WHERE attempt = %(attempt)s
-       AND coalesce(CAST(person_id AS text), '') = %(person)s LIMIT {MOST_OF_AN_ATTEMPT}
+       AND coalesce(CAST(person_id AS text), '') = %(person)s AND is_proven = %(is_proven)s LIMIT {MOST_OF_AN_ATTEMPT}
 """  # noqa: S608
 _ADD = f"""
     INSERT INTO {RECORDS} ({", ".join(_COLUMNS)}) SELECT {_VALUES} {{source}}
