@@ -189,6 +189,9 @@ FIXES = {
     "logout_tls_failed": _("Give the application a certificate that is valid for the host of its address."),
     "logout_redirected": _("Register the address to which it redirects: no redirect is followed."),
     "logout_not_accepted": _("It must answer 200 or 204. Look into its log: it may expect another issuer or key."),
+    "logout_token_unsigned": _(
+        "The service has no key that signs for this application. Look at SIGNING_KEYS, and into the log."
+    ),
     "throttled_logout": _("A limit is reached: as RATE_AUTHORIZE, by network address. Look for a loop, or an attack."),
     # Any step
     "rate_limited": _LIMIT,

@@ -156,6 +156,7 @@ TITLES = {
     "logout_tls_failed": _("Not told of a sign-out: the certificate isn’t valid"),
     "logout_redirected": _("Not told of a sign-out: the application redirects"),
     "logout_not_accepted": _("Not told of a sign-out: the application doesn’t accept it"),
+    "logout_token_unsigned": _("Not told of a sign-out: no key signs the token"),
     "throttled_logout": _("Too many sign-outs from one address"),
     # Any step
     "server_error": _("A fault of the service"),

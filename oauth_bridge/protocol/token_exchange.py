@@ -140,6 +140,7 @@ def _sid(granted: Granted, client: client_secrets.Client, code: AuthorizationCod
         return ""
     return application_sessions.begin(
         granted.sign_in,
+        code_id=code.pk,
         person_id=code.user_id,
         application_id=client.pk,
         person_version=code.person_version,
