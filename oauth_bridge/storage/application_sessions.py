@@ -19,7 +19,8 @@ from django.utils import timezone
 from accounts.models import Session
 from config.infrastructure import work_queue
 from config.infrastructure.sql import as_uuid, fetch_all, fetch_one, is_postgresql
-from oauth_bridge.models import Application, ApplicationSession, AuthorizationCode
+from oauth_bridge.models import Application, ApplicationSession
+from oauth_bridge.storage.issued_codes import CODES
 
 if TYPE_CHECKING:
     from accounts.models import User
@@ -28,7 +29,6 @@ TABLE = ApplicationSession._meta.db_table
 SESSIONS = Session._meta.db_table
 PEOPLE = get_user_model()._meta.db_table
 APPLICATIONS = Application._meta.db_table
-CODES = AuthorizationCode._meta.db_table
 
 # How long an ended row says that the application was told, or was not.
 KEPT_FOR = timedelta(days=7)
@@ -38,12 +38,13 @@ KEPT_UNTOLD_FOR = timedelta(days=1)
 ENDED_AT_ONCE = 5_000
 
 TOLD = f"SELECT id FROM {APPLICATIONS} WHERE backchannel_logout_uri <> ''"  # noqa: S608 - names of tables only
-# Whoever disconnects the application deletes the code first, and ends the sign-ins last (`consents.disconnect`). Without
-# the code the sign-in has ended already. The lock makes one wait for the other. SQLite needs the WHERE before ON CONFLICT.
+# `consents.disconnect` deletes the code first and ends the sign-ins last, so without the code this one has ended. The
+# lock makes one wait for the other. SQLite needs the WHERE before ON CONFLICT.
 _BEGIN = f"""
       WITH code AS (SELECT id FROM {CODES} WHERE id = %(code_id)s {{lock}}),
            ended AS (SELECT CASE WHEN NOT EXISTS (SELECT 1 FROM code) THEN %(now)s END AS at)
-    INSERT INTO {TABLE} (id, sign_in, user_id, application_id, person_version, made_at, turn, attempts, ended_at, due_at)
+    INSERT INTO {TABLE} (id, sign_in, user_id, application_id, person_version, made_at, turn, attempts,
+                         ended_at, due_at)
     SELECT %(sid)s, %(sign_in)s, %(user_id)s, %(application_id)s, %(person_version)s, %(now)s, 0, 0, at,
            CASE WHEN %(application_id)s IN ({TOLD}) THEN at END
       FROM ended WHERE 1 = 1
