@@ -52,6 +52,12 @@ FIXES = {
     "grant_type": _("Use grant_type=authorization_code. No refresh token and no other grant exists here."),
     "grant_type_missing": _SEND_ONCE,
     "missing": _SEND_ONCE,
+    "called_by_script": _(
+        "A script called the link (fetch), and the browser stopped it (CORS). Send the browser there, as with a link."
+    ),
+    "framed": _(
+        "The link was opened in a frame, where browsers show no page of this service. Open it in the whole window."
+    ),
     # Limits
     "throttled_authorize": _(
         "A limit is reached: RATE_AUTHORIZE, by network address. Look for a loop in the application, or an attack."

@@ -57,6 +57,8 @@ TITLES = {
     "missing": _("A parameter is missing"),
     "repeated": _("A parameter was sent twice"),
     "malformed": _("A parameter is malformed"),
+    "called_by_script": _("A script called the link, and the browser stopped it"),
+    "framed": _("The link was opened in a frame"),
     # Limits
     "throttled_authorize": _("Too many authorizations from one address"),
     "throttled_token": _("Too many exchanges"),

@@ -26,13 +26,15 @@ from config.infrastructure.network import client_address
 from oauth_bridge.activity_models import Outcome, Step
 from oauth_bridge.consent.request import PendingRequest
 from oauth_bridge.errors import OAuthFault
+from oauth_bridge.protocol.authorization_request import EMBEDDED
 from oauth_bridge.redirect_uri_mismatch import compare, masked
 from oauth_bridge.storage import activity, activity_counts, issued_codes, login_marks
 from oauth_bridge.storage.activity import Group, Record
 
 logger = logging.getLogger(__name__)
 
-# No step of a sign-in. AWAY can't be recorded: the database is away.
+# No step of a sign-in, unless it is known whose script or frame sent the request. AWAY can't be recorded: the database
+# is away.
 NOT_RECORDED: set[Fault] = {
     SiteFault.BAD_REQUEST,
     SiteFault.HOST,
@@ -115,9 +117,10 @@ def record(
         logger.exception("activity not recorded")
 
 
-def step_of(request: HttpRequest, fault: Fault) -> Step | None:
+def step_of(request: HttpRequest, error: RequestError) -> Step | None:
     """The step that the request is; None when the error is none of a sign-in."""
-    if fault in NOT_RECORDED:
+    fault = error.fault
+    if fault in NOT_RECORDED and not (error.client and error.cause in EMBEDDED.values()):
         return None
     if request.path == paths.AUTHORIZE:
         return Step.CONSENT if request.method == "POST" or fault in CONSENT_FAULTS else Step.AUTHORIZE
@@ -128,7 +131,7 @@ def step_of(request: HttpRequest, fault: Fault) -> Step | None:
 
 
 def _record_error(request: HttpRequest, error: RequestError) -> None:
-    step = step_of(request, error.fault)
+    step = step_of(request, error)
     if step is None:
         return
     client_id = error.client.client_id if error.client else ""
