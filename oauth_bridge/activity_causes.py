@@ -16,6 +16,7 @@ from config.infrastructure.errors import Fault, SiteFault
 from oauth_bridge.errors import OAuthFault
 
 NEVER_EXCHANGED = "code_never_exchanged"
+UNCONFIRMED = "address_unconfirmed"
 
 _SEND_ONCE = _("Send the parameter once, with a value, as the guide for developers shows.")
 _CALLBACK = _("Compare the application's setting with the callback addresses that are registered here.")
@@ -89,6 +90,9 @@ FIXES = {
     "account_inactive": _("The account is switched off. Switch it on under People if the person may sign in."),
     "account_without_password": _(
         "The account has no password. The person signs in with a passkey, or sets one by mail."
+    ),
+    UNCONFIRMED: _(
+        "The person types the code from the mail. Whoever has none signs in again, which sends another one."
     ),
     "sign_in_ended": _("Nothing to change: the account's password, address or second factor changed meanwhile."),
     "address_taken_at_sign_up": _("The person has an account with this address already, and was told so by mail."),

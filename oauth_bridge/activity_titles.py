@@ -8,7 +8,7 @@ from __future__ import annotations
 from django.utils.translation import gettext
 from django.utils.translation import gettext_noop as _  # marks the sentences: pages show them
 
-from oauth_bridge.activity_causes import NEVER_EXCHANGED, fault_of
+from oauth_bridge.activity_causes import NEVER_EXCHANGED, UNCONFIRMED, fault_of
 from oauth_bridge.activity_models import Step
 
 STEPS = {
@@ -84,6 +84,7 @@ TITLES = {
     "password_wrong": _("Wrong password"),
     "account_inactive": _("The account is switched off"),
     "account_without_password": _("The account has no password"),
+    UNCONFIRMED: _("The address waits for the code from the mail"),
     "sign_in_ended": _("The account changed during the sign-in"),
     "address_taken_at_sign_up": _("Sign-up with an address that has an account"),
     "invitation_invalid": _("The invitation has ended"),

@@ -23,6 +23,7 @@ from config.infrastructure import paths, references
 from config.infrastructure.errors import Fault, RequestError, SiteFault
 from config.infrastructure.events import Event, Member
 from config.infrastructure.network import client_address
+from oauth_bridge.activity_causes import UNCONFIRMED
 from oauth_bridge.activity_models import Outcome, Step
 from oauth_bridge.consent.request import PendingRequest
 from oauth_bridge.errors import OAuthFault
@@ -105,12 +106,12 @@ SERVER_ERRORS = 500
 def record(
     request: HttpRequest, reported: Sequence[RequestError], written: Sequence[tuple[Event, dict[str, Member]]]
 ) -> None:
-    """Record each error that is a step of a sign-in, and note each success. Never raises: the answer is made."""
+    """Record each error that is a step of a sign-in, and note each event of one. Never raises: the answer is made."""
     try:
         for error in reported:
             _record_error(request, error)
         for event, members in written:
-            _note_success(request, event, members)
+            _note_event(request, event, members)
     except Error as error:
         logger.error("activity not recorded", extra={"error": type(error).__name__})
     except Exception:
@@ -172,29 +173,33 @@ def _record_error(request: HttpRequest, error: RequestError) -> None:
     )
 
 
-def _note_success(request: HttpRequest, event: Event, members: dict[str, Member]) -> None:
-    at = request.received_at  # type: ignore[attr-defined]
+def _note_event(request: HttpRequest, event: Event, members: dict[str, Member]) -> None:
+    """Count or record a success, or that a sign-in waits for the code from a mail: its next step may never come."""
+    at, person = request.received_at, members.get("person")  # type: ignore[attr-defined]
+    outcome, cause = Outcome.SUCCEEDED, ""
     if step := COUNTED.get(event):
-        activity_counts.count(at, str(members["client_id"]), step, Outcome.SUCCEEDED)
+        activity_counts.count(at, str(members["client_id"]), step, outcome)
         return
     if event is Event.SIGNED_IN:
         step = Step.SIGN_IN
-        if not members["in_known_browser"] and isinstance(person := members["person"], UUID):
+        if not members["in_known_browser"] and isinstance(person, UUID):
             login_marks.give(person)  # an operator may have made the account, and confirmed its address
     elif event is Event.SECOND_FACTOR_USED and members["is_sign_in"]:
         step = Step.SECOND_FACTOR
-    elif event is Event.ADDRESS_CONFIRMED and isinstance(person := members["person"], UUID):
+    elif event is Event.ADDRESS_CODE_SENT and not request.user.is_authenticated:
+        step, outcome, cause = Step.SIGN_IN, Outcome.FAILED, UNCONFIRMED
+    elif event is Event.ADDRESS_CONFIRMED and isinstance(person, UUID):
         login_marks.give(person)
         return
     else:
         return
     attempt, client_id = _way_on(request)
-    person = members["person"]
     activity_counts.add_later(
         Record(
             at=at,
             step=step,
-            outcome=Outcome.SUCCEEDED,
+            outcome=outcome,
+            cause=cause,
             attempt=attempt,
             client_id=client_id,
             person_id=person if isinstance(person, UUID) else None,
