@@ -16,6 +16,7 @@ from config.infrastructure.errors import Fault, SiteFault
 from oauth_bridge.errors import OAuthFault
 
 NEVER_EXCHANGED = "code_never_exchanged"
+UNCONFIRMED = "address_unconfirmed"
 
 _SEND_ONCE = _("Send the parameter once, with a value, as the guide for developers shows.")
 _CALLBACK = _("Compare the application's setting with the callback addresses that are registered here.")
@@ -52,6 +53,12 @@ FIXES = {
     "grant_type": _("Use grant_type=authorization_code. No refresh token and no other grant exists here."),
     "grant_type_missing": _SEND_ONCE,
     "missing": _SEND_ONCE,
+    "called_by_script": _(
+        "A script called the link (fetch), and the browser stopped it (CORS). Send the browser there, as with a link."
+    ),
+    "framed": _(
+        "The link was opened in a frame, where browsers show no page of this service. Open it in the whole window."
+    ),
     # Limits
     "throttled_authorize": _(
         "A limit is reached: RATE_AUTHORIZE, by network address. Look for a loop in the application, or an attack."
@@ -83,6 +90,9 @@ FIXES = {
     "account_inactive": _("The account is switched off. Switch it on under People if the person may sign in."),
     "account_without_password": _(
         "The account has no password. The person signs in with a passkey, or sets one by mail."
+    ),
+    UNCONFIRMED: _(
+        "The person types the code from the mail. Whoever has none signs in again, which sends another one."
     ),
     "sign_in_ended": _("Nothing to change: the account's password, address or second factor changed meanwhile."),
     "address_taken_at_sign_up": _("The person has an account with this address already, and was told so by mail."),
@@ -189,6 +199,9 @@ FIXES = {
     "logout_tls_failed": _("Give the application a certificate that is valid for the host of its address."),
     "logout_redirected": _("Register the address to which it redirects: no redirect is followed."),
     "logout_not_accepted": _("It must answer 200 or 204. Look into its log: it may expect another issuer or key."),
+    "logout_token_unsigned": _(
+        "The service has no key that signs for this application. Look at SIGNING_KEYS, and into the log."
+    ),
     "throttled_logout": _("A limit is reached: as RATE_AUTHORIZE, by network address. Look for a loop, or an attack."),
     # Any step
     "rate_limited": _LIMIT,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from django.utils.translation import gettext
 from django.utils.translation import gettext_noop as _  # marks the sentences: pages show them
 
-from oauth_bridge.activity_causes import NEVER_EXCHANGED, fault_of
+from oauth_bridge.activity_causes import NEVER_EXCHANGED, UNCONFIRMED, fault_of
 from oauth_bridge.activity_models import Step
 
 STEPS = {
@@ -57,6 +57,8 @@ TITLES = {
     "missing": _("A parameter is missing"),
     "repeated": _("A parameter was sent twice"),
     "malformed": _("A parameter is malformed"),
+    "called_by_script": _("A script called the link, and the browser stopped it"),
+    "framed": _("The link was opened in a frame"),
     # Limits
     "throttled_authorize": _("Too many authorizations from one address"),
     "throttled_token": _("Too many exchanges"),
@@ -82,6 +84,7 @@ TITLES = {
     "password_wrong": _("Wrong password"),
     "account_inactive": _("The account is switched off"),
     "account_without_password": _("The account has no password"),
+    UNCONFIRMED: _("The address waits for the code from the mail"),
     "sign_in_ended": _("The account changed during the sign-in"),
     "address_taken_at_sign_up": _("Sign-up with an address that has an account"),
     "invitation_invalid": _("The invitation has ended"),
@@ -156,6 +159,7 @@ TITLES = {
     "logout_tls_failed": _("Not told of a sign-out: the certificate isn’t valid"),
     "logout_redirected": _("Not told of a sign-out: the application redirects"),
     "logout_not_accepted": _("Not told of a sign-out: the application doesn’t accept it"),
+    "logout_token_unsigned": _("Not told of a sign-out: no key signs the token"),
     "throttled_logout": _("Too many sign-outs from one address"),
     # Any step
     "server_error": _("A fault of the service"),

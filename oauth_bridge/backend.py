@@ -29,6 +29,7 @@ from oauth_bridge.protocol import (
     userinfo,
 )
 from oauth_bridge.protocol.parameter_parsing import Parameters
+from oauth_bridge.random_values import digest_of
 from oauth_bridge.storage import codes
 from oauth_bridge.storage.tokens import Bearer
 
@@ -110,8 +111,14 @@ class Backend:
 
         Raises RequestError: as `client_credentials`, `of_form` and `exchange_code`.
         """
-        form = authorization_header.client_credentials(request, parameter_parsing.of_form(request))
-        exchanged = token_exchange.exchange_code(form, client_address(request))
+        form = parameter_parsing.of_form(request)
+        try:
+            form = authorization_header.client_credentials(request, form)
+            exchanged = token_exchange.exchange_code(form, client_address(request))
+        except RequestError as error:
+            if "code" in form:
+                error.about(presented=(digest_of(form["code"]), form.get("client_id", "")))
+            raise
         # Only receivers of `app_authorized` read the row, and most installations have none.
         request.access_token = SimpleLazyObject(lambda: exchanged.redemption.token)  # type: ignore[attr-defined]
         body = {

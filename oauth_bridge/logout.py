@@ -48,10 +48,10 @@ class Question:
         return signing.dumps(asdict(self), salt=SALT, compress=True)
 
     @classmethod
-    def unseal(cls, sealed: str) -> Question | None:
-        """None: it is damaged, or older than PAGE_LIFETIME."""
+    def unseal(cls, sealed: str, max_age: timedelta | None = None) -> Question | None:
+        """None: it is damaged, or older than `max_age`."""
         try:
-            return cls(**signing.loads(sealed, salt=SALT, max_age=PAGE_LIFETIME))
+            return cls(**signing.loads(sealed, salt=SALT, max_age=max_age))
         except (signing.BadSignature, TypeError, ValueError):
             return None
 
@@ -93,10 +93,12 @@ def _answered(request: HttpRequest) -> HttpResponse:
     """The person of the page has confirmed. A page that is old, or another person's, asks again."""
     throttling.logout(request)
     form = parameter_parsing.of_form(request, has_been_read=True)
-    question = Question.unseal(form.get(FIELD_NAME, ""))
+    sealed = form.get(FIELD_NAME, "")
+    question = Question.unseal(sealed)
     if question is None:
         return HttpResponseRedirect(reverse("end_session"), status=303)
-    if request.user.is_authenticated and str(request.user.pk) != question.person_id:
+    is_old = Question.unseal(sealed, PAGE_LIFETIME) is None
+    if request.user.is_authenticated and (is_old or str(request.user.pk) != question.person_id):
         return responses.redirect_to_callback(request, question.path)  # Django's has no room for a long state
     application = logout_request.verify(question.client_id, question.address)
     if request.user.is_authenticated:

@@ -35,7 +35,7 @@ def is_preflight(request: HttpRequest) -> bool:
 def operation(view: View, *methods: str, challenge: Callable[[HttpRequest, RequestError], None] | None = None) -> View:
     """The view, which is called with these methods only. Every RequestError is answered by a page or JSON. D19.
 
-    `challenge` adds headers to the error, such as `WWW-Authenticate`.
+    `challenge` adds headers to the error, such as `WWW-Authenticate`, or what only this service may know of it.
     """
 
     @csrf_exempt  # the view checks the CSRF token itself, after the method

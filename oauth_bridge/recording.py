@@ -23,16 +23,19 @@ from config.infrastructure import paths, references
 from config.infrastructure.errors import Fault, RequestError, SiteFault
 from config.infrastructure.events import Event, Member
 from config.infrastructure.network import client_address
+from oauth_bridge.activity_causes import UNCONFIRMED
 from oauth_bridge.activity_models import Outcome, Step
 from oauth_bridge.consent.request import PendingRequest
 from oauth_bridge.errors import OAuthFault
+from oauth_bridge.protocol.authorization_request import EMBEDDED
 from oauth_bridge.redirect_uri_mismatch import compare, masked
-from oauth_bridge.storage import activity, activity_counts, login_marks
+from oauth_bridge.storage import activity, activity_counts, issued_codes, login_marks
 from oauth_bridge.storage.activity import Group, Record
 
 logger = logging.getLogger(__name__)
 
-# No step of a sign-in. AWAY can't be recorded: the database is away.
+# No step of a sign-in, unless it is known whose script or frame sent the request. AWAY can't be recorded: the database
+# is away.
 NOT_RECORDED: set[Fault] = {
     SiteFault.BAD_REQUEST,
     SiteFault.HOST,
@@ -103,21 +106,22 @@ SERVER_ERRORS = 500
 def record(
     request: HttpRequest, reported: Sequence[RequestError], written: Sequence[tuple[Event, dict[str, Member]]]
 ) -> None:
-    """Record each error that is a step of a sign-in, and note each success. Never raises: the answer is made."""
+    """Record each error that is a step of a sign-in, and note each event of one. Never raises: the answer is made."""
     try:
         for error in reported:
             _record_error(request, error)
         for event, members in written:
-            _note_success(request, event, members)
+            _note_event(request, event, members)
     except Error as error:
         logger.error("activity not recorded", extra={"error": type(error).__name__})
     except Exception:
         logger.exception("activity not recorded")
 
 
-def step_of(request: HttpRequest, fault: Fault) -> Step | None:
+def step_of(request: HttpRequest, error: RequestError) -> Step | None:
     """The step that the request is; None when the error is none of a sign-in."""
-    if fault in NOT_RECORDED:
+    fault = error.fault
+    if fault in NOT_RECORDED and not (error.client and error.cause in EMBEDDED.values()):
         return None
     if request.path == paths.AUTHORIZE:
         return Step.CONSENT if request.method == "POST" or fault in CONSENT_FAULTS else Step.AUTHORIZE
@@ -128,7 +132,7 @@ def step_of(request: HttpRequest, fault: Fault) -> Step | None:
 
 
 def _record_error(request: HttpRequest, error: RequestError) -> None:
-    step = step_of(request, error.fault)
+    step = step_of(request, error)
     if step is None:
         return
     client_id = error.client.client_id if error.client else ""
@@ -137,9 +141,13 @@ def _record_error(request: HttpRequest, error: RequestError) -> None:
         attempt, client_id = _way_on(request)
     outcome = Outcome.FAILED if error.fault.status >= SERVER_ERRORS else Outcome.REFUSED
     at, address = request.received_at, client_address(request)  # type: ignore[attr-defined]
-    activity_counts.count(at, client_id, step, outcome, error.cause)
     group, slot = _budget(request, step, error, address)
-    if activity.is_full(client_id, slot, at):
+    is_full = activity.is_full(client_id, slot, at)
+    if not is_full and (code := _presented(error)):
+        attempt, client_id = code.attempt, code.client_id
+        error.about(person=code.person_id)
+    activity_counts.count(at, client_id, step, outcome, error.cause)
+    if is_full:
         return
     login = _typed_address(error)
     # Looked for in any case, so that the time says nothing.
@@ -165,29 +173,33 @@ def _record_error(request: HttpRequest, error: RequestError) -> None:
     )
 
 
-def _note_success(request: HttpRequest, event: Event, members: dict[str, Member]) -> None:
-    at = request.received_at  # type: ignore[attr-defined]
+def _note_event(request: HttpRequest, event: Event, members: dict[str, Member]) -> None:
+    """Count or record a success, or that a sign-in waits for the code from a mail: its next step may never come."""
+    at, person = request.received_at, members.get("person")  # type: ignore[attr-defined]
+    outcome, cause = Outcome.SUCCEEDED, ""
     if step := COUNTED.get(event):
-        activity_counts.count(at, str(members["client_id"]), step, Outcome.SUCCEEDED)
+        activity_counts.count(at, str(members["client_id"]), step, outcome)
         return
     if event is Event.SIGNED_IN:
         step = Step.SIGN_IN
-        if not members["in_known_browser"] and isinstance(person := members["person"], UUID):
+        if not members["in_known_browser"] and isinstance(person, UUID):
             login_marks.give(person)  # an operator may have made the account, and confirmed its address
     elif event is Event.SECOND_FACTOR_USED and members["is_sign_in"]:
         step = Step.SECOND_FACTOR
-    elif event is Event.ADDRESS_CONFIRMED and isinstance(person := members["person"], UUID):
+    elif event is Event.ADDRESS_CODE_SENT and not request.user.is_authenticated:
+        step, outcome, cause = Step.SIGN_IN, Outcome.FAILED, UNCONFIRMED
+    elif event is Event.ADDRESS_CONFIRMED and isinstance(person, UUID):
         login_marks.give(person)
         return
     else:
         return
     attempt, client_id = _way_on(request)
-    person = members["person"]
     activity_counts.add_later(
         Record(
             at=at,
             step=step,
-            outcome=Outcome.SUCCEEDED,
+            outcome=outcome,
+            cause=cause,
             attempt=attempt,
             client_id=client_id,
             person_id=person if isinstance(person, UUID) else None,
@@ -206,6 +218,14 @@ def _way_on(request: HttpRequest) -> tuple[UUID | None, str]:
 
 def _as_attempt(value: object) -> UUID | None:
     return value if isinstance(value, UUID) or value is None else UUID(str(value))
+
+
+def _presented(error: RequestError) -> issued_codes.Presented | None:
+    """The code that a refused exchange sent, unless the exchange has looked for it itself. One statement."""
+    presented = error.private.get("presented")
+    if "attempt" in error.private or not isinstance(presented, tuple):
+        return None
+    return issued_codes.presented(*presented)
 
 
 def _budget(request: HttpRequest, step: Step, error: RequestError, address: str) -> tuple[Group, int]:

@@ -16,6 +16,8 @@ REVERSE_DOMAIN_SCHEME = re.compile(r"[a-z][a-z0-9-]*(\.[a-z0-9-]+)+")
 VISIBLE_ASCII = re.compile(r"[\x21-\x7e]+")
 BROKEN_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 RESPONSE_PARAMETERS = {"code", "state", "error", "error_description"}
+# An address on this machine without its scheme, or with too few slashes.
+ON_THIS_MACHINE = re.compile(r"(?:http:)?/{0,2}(?:localhost|127\.0\.0\.1|\[::1\])(?:[:/?]|\Z)", re.IGNORECASE)
 INVALID_CHARACTERS = set('<>"{}|\\^`')
 
 
@@ -86,7 +88,7 @@ def registration_problem(uri: str, taken: set[str] = RESPONSE_PARAMETERS) -> str
     if parts.scheme not in ("https", "http"):
         return _private_scheme_problem(uri, parts.scheme)
     if not uri.startswith(f"{parts.scheme}://") or not parts.hostname:
-        return _("it has no host; write https://host/path.")
+        return _("it has no host; write %(scheme)s://host/path.") % {"scheme": _proposed_scheme(uri)}
     if "@" in parts.netloc:
         return _("a user name or password in the address is not possible.")
     if parts.netloc != parts.netloc.lower():
@@ -100,9 +102,13 @@ def registration_problem(uri: str, taken: set[str] = RESPONSE_PARAMETERS) -> str
     return None
 
 
+def _proposed_scheme(uri: str) -> str:
+    return "http" if ON_THIS_MACHINE.match(uri) else "https"
+
+
 def _private_scheme_problem(uri: str, scheme: str) -> str | None:
-    if not scheme:
-        return _("it has no scheme; write https://host/path.")
+    if not scheme or ON_THIS_MACHINE.match(uri):  # the host "localhost" before a port looks like a scheme
+        return _("it has no scheme; write %(scheme)s://host/path.") % {"scheme": _proposed_scheme(uri)}
     if not REVERSE_DOMAIN_SCHEME.fullmatch(scheme) or not uri.startswith(f"{scheme}:"):
         return _("use https, or a scheme of your own in the form com.example.app (lower case).")
     if not uri.startswith(f"{scheme}:/"):

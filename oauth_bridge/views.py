@@ -267,7 +267,7 @@ def request_or_answer(request: HttpRequest) -> HttpResponseBase:
     return _authorize(request)
 
 
-authorize = operation(request_or_answer, "GET", "HEAD", "POST")
+authorize = operation(request_or_answer, "GET", "HEAD", "POST", challenge=authorization_request.name_application)
 revoke = operation(RevokeView.as_view(), "POST", challenge=challenge_client)
 introspect = operation(introspection, "POST", challenge=challenge_client)
 token = operation(TokenView.as_view(), "POST", challenge=challenge_client)

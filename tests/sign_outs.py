@@ -12,7 +12,7 @@ from accounts.sessions.store import SessionStore
 from oauth_bridge.maintenance import backchannel
 from oauth_bridge.models import ApplicationSession
 from oauth_bridge.storage import application_sessions
-from tests.factories import PASSWORD, Registered
+from tests.factories import PASSWORD, CodeFactory, Registered
 
 
 def sign_in(person: User) -> SessionStore:
@@ -25,6 +25,7 @@ def sign_in(person: User) -> SessionStore:
 def begin(session: SessionStore, person: User, application: Registered) -> UUID:
     sid = application_sessions.begin(
         session["sign_in"],
+        code_id=CodeFactory(application=application, user=person).row.pk,
         person_id=person.pk,
         application_id=application.row.pk,
         person_version=person.credentials_version,

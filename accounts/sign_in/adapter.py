@@ -239,6 +239,7 @@ class AccountAdapter(DefaultAccountAdapter):
             raise ImmediateHttpResponse(too_many_requests(request, seconds, cause="codes_limited", person=person))
         if not is_new:
             super().send_confirmation_mail(request, emailconfirmation, signup)
+            events.write(Event.ADDRESS_CODE_SENT, person=address.user.pk)
         else:
             self.send_mail("account/email/email_change", address.email, {"code": emailconfirmation.key})
 

@@ -21,6 +21,7 @@ from config.infrastructure.errors import RequestError, SiteFault
 from config.infrastructure.events import Event, Member
 from config.infrastructure.network import client_address
 from oauth_bridge import recording
+from oauth_bridge.protocol.authorization_request import is_of_script
 
 access_log = logging.getLogger("config.access")
 
@@ -113,7 +114,8 @@ class OriginMiddleware:
         if is_pages_host and not kind.is_cross_origin:
             request.is_at_pages = True  # type: ignore[attr-defined]  # for config.http.languages
             return self.get_response(request)
-        if not is_pages_host and kind.is_page:
+        # A script would follow the redirect nowhere, and the activity log would not tell why.
+        if not is_pages_host and kind.is_page and not is_of_script(request):
             return self._redirect_to_pages(request)
         request.COOKIES = {}
         response = self.get_response(request)

@@ -41,6 +41,7 @@ class Event(Enum):
 
     # The account
     SIGNED_UP = INFO, "signed up", "person"
+    ADDRESS_CODE_SENT = INFO, "code sent to an address that is not confirmed", "person"
     ADDRESS_CONFIRMED = INFO, "address confirmed", "person", "is_new"
     PASSWORD_CHANGED = INFO, "password changed", "person"
     PASSWORD_RESET_ASKED = INFO, "password reset asked", "person"

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from django.contrib.auth import get_user_model
 from django.utils.translation import gettext as _
 
+from oauth_bridge.activity_causes import UNCONFIRMED
 from oauth_bridge.activity_models import Step
 from oauth_bridge.models import Application
 from oauth_bridge.page_addresses import shown_host
@@ -36,6 +37,7 @@ OF_THE_LINK = {
     "max_age",
     "claims_malformed",
 }
+OF_THE_ADDRESS = {"no_verified_email", UNCONFIRMED}
 # What is checked below. Of every other cause nothing here can tell whether it would come again.
 REPEATED = OF_THE_LINK | {
     "client_unknown",
@@ -43,7 +45,7 @@ REPEATED = OF_THE_LINK | {
     "client_disabled",
     "redirect_uri_mismatch",
     "challenge_needed",
-    "no_verified_email",
+    *OF_THE_ADDRESS,
     "not_admitted",
 }
 
@@ -77,7 +79,7 @@ def checks(entry: Entry, application: Application | None) -> list[Check]:
     found += _of_person(entry, application)
     if entry.step == Step.EXCHANGE:
         found += _of_exchange(application)
-    if entry.cause == "no_verified_email":
+    if entry.cause in OF_THE_ADDRESS:
         found.append(_of_address(entry))
     if entry.cause not in REPEATED and entry.step not in (Step.EXCHANGE, Step.PROFILE):
         found.append(Check("unknown", _("What was refused can’t be checked again here")))

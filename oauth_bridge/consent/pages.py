@@ -11,6 +11,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.formats import date_format
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
@@ -115,6 +116,9 @@ def shown_facts(person: User, application: Application, facts: Sequence[str]) ->
     """The facts as the application receives them, in the order of the page, with a note on a missing nickname."""
     values = claims.values(person, facts, application.pk)
     shown = [claim | {"value": values[claim["name"]]} for claim in shown_claims(person) if claim["name"] in facts]
+    if "updated_at" in values and person.profile_changed_at:
+        changed = date_format(person.profile_changed_at, "DATETIME_FORMAT")
+        shown.append({"name": "updated_at", "label": _("Last change of your profile"), "value": changed, "note": ""})
     if "groups" in facts:
         note = "" if values["groups"] else _("You are in none of the groups that it asks about.")
         shown.append({"name": "groups", "label": _("Groups"), "value": ", ".join(values["groups"]), "note": note})

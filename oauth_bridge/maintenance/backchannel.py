@@ -15,6 +15,7 @@ from http.client import HTTPException
 
 from django.conf import settings
 from django.contrib.auth import get_user_model
+from django.db import Error
 from django.utils import timezone
 
 from config.infrastructure import events, outgoing, work_queue
@@ -121,13 +122,19 @@ def _timed_attempt(row: ApplicationSession, application: Application) -> tuple[s
 
 def _attempt(row: ApplicationSession, application: Application) -> tuple[str, int]:
     """The cause of a failure, empty for a success, and the status of the answer, 0 without one."""
-    token = logout_token.make(
-        row.pk,
-        person_id=row.user_id,
-        client_id=application.client_id,
-        algorithm=application.id_token_alg,
-        now=int(time.time()),
-    )
+    try:
+        token = logout_token.make(
+            row.pk,
+            person_id=row.user_id,
+            client_id=application.client_id,
+            algorithm=application.id_token_alg,
+            now=int(time.time()),
+        )
+    except Error:  # the database is away
+        raise
+    except Exception:  # a key that signs is missing, or a file of keys can't be read
+        logger.exception("logout token not signed", extra={"client_id": application.client_id})
+        return "logout_token_unsigned", 0
     address, allowed = application.backchannel_logout_uri, settings.BACKCHANNEL_NETWORKS
     try:
         status = outgoing.post_form(address, {"logout_token": token}, seconds=SECONDS, allowed=allowed)

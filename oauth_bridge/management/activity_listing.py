@@ -80,6 +80,16 @@ def line(entry: Entry) -> str:
     return "\n    ".join(parts)
 
 
+def nothing(filters: Filters) -> str:
+    """What is printed instead of no line."""
+    if not filters.reference:
+        return "Nothing is recorded."
+    return (
+        "Nothing is recorded with this reference: the record is deleted, or was one of very many refusals in an hour,"
+        " of which only the first have one. The log of the service has every reference."
+    )
+
+
 def follow(filters: Filters) -> Iterator[Entry]:
     """The entries that are there, oldest first, then each new one, without end."""
     looked_at = timezone.now()

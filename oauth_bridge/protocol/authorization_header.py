@@ -82,8 +82,7 @@ def bearer_token(request: HttpRequest) -> str:
     """
     header = request.META.get("HTTP_AUTHORIZATION", "").strip()
     scheme, _, value = header.partition(" ")
-    has_form = request.method == "POST" and request.META.get("CONTENT_LENGTH") not in (None, "", "0")
-    form = parameter_parsing.of_form(request) if has_form else {}
+    form = parameter_parsing.of_form(request) if parameter_parsing.has_body(request) else {}
     if "access_token" in form:
         if header:
             raise RequestError(OAuthFault.TWO_TOKENS)

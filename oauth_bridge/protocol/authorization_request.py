@@ -13,13 +13,14 @@ from django.conf import settings
 from django.http import HttpRequest
 
 from accounts.return_path import Caption
-from config.infrastructure.errors import Fault, RequestError
+from config.infrastructure import paths
+from config.infrastructure.errors import Fault, RequestError, SiteFault
 from config.infrastructure.translation import TranslatableText
 from oauth_bridge import redirect_uri_registration
 from oauth_bridge.errors import OAuthFault
 from oauth_bridge.models import Application
 from oauth_bridge.protocol import claims, id_token, openid_request
-from oauth_bridge.protocol.parameter_parsing import Parameters
+from oauth_bridge.protocol.parameter_parsing import Parameters, of_query
 from oauth_bridge.redirect_uri_differences import likely_differences
 from oauth_bridge.responses import Callback
 from oauth_bridge.storage import applications
@@ -30,6 +31,9 @@ NAMES = ("client_id", "redirect_uri", "response_type", "scope", "code_challenge"
 CHALLENGE = re.compile(r"[A-Za-z0-9_-]{43}")
 # The causes of other methods than S256.
 CHALLENGE_METHODS = {None: "challenge_method_missing", "plain": "challenge_plain"}
+# What a browser loads for something else than a page, and the cause of the refusal.
+SCRIPT, FRAME = "called_by_script", "framed"
+EMBEDDED = {"empty": SCRIPT, "iframe": FRAME, "frame": FRAME, "embed": FRAME, "object": FRAME}
 PURPOSE_HEADERS = ("HTTP_SEC_PURPOSE", "HTTP_PURPOSE", "HTTP_X_PURPOSE", "HTTP_X_MOZ")
 
 
@@ -160,5 +164,32 @@ def refuse_speculation(request: HttpRequest) -> None:
     sent = request.META
     purposes = " ".join(sent[name] for name in PURPOSE_HEADERS if name in sent)
     is_speculative = purposes and re.search("prefetch|prerender|preview", purposes, re.IGNORECASE)
-    if is_speculative or sent.get("HTTP_SEC_FETCH_DEST", "document") not in ("document", ""):
-        raise RequestError(OAuthFault.SPECULATIVE, {"Retry-After": "1"})
+    destination = sent.get("HTTP_SEC_FETCH_DEST", "document")
+    if is_speculative or not (destination in ("document", "") or is_silent_in_frame(request)):
+        cause = "" if is_speculative else EMBEDDED.get(destination, "")
+        raise RequestError(OAuthFault.SPECULATIVE, {"Retry-After": "1"}).about(cause=cause)
+
+
+def is_silent_in_frame(request: HttpRequest) -> bool:
+    """Whether an application asks in a frame who is signed in: no page is shown. OpenID Connect Core 1.0 §3.1.2.1."""
+    if request.path != paths.AUTHORIZE or request.META.get("HTTP_SEC_FETCH_DEST") != "iframe":
+        return False
+    query = of_query(request)
+    return claims.is_openid(query.text("scope")) and query.text("prompt").split() == ["none"]
+
+
+def is_of_script(request: HttpRequest) -> bool:
+    """Whether a script calls authorize, or asks whether it may. The browser shows it no answer (D22)."""
+    sent = request.META
+    is_preflight = request.method == "OPTIONS" and "HTTP_ACCESS_CONTROL_REQUEST_METHOD" in sent
+    return request.path == paths.AUTHORIZE and (
+        is_preflight or EMBEDDED.get(sent.get("HTTP_SEC_FETCH_DEST", "")) == SCRIPT
+    )
+
+
+def name_application(request: HttpRequest, error: RequestError) -> None:
+    """For the activity log: whose script or frame was refused. One statement."""
+    if error.fault is SiteFault.METHOD and is_of_script(request):
+        error.about(cause=SCRIPT)
+    if error.cause in EMBEDDED.values():
+        error.about(client=applications.find(of_query(request).text("client_id")))

@@ -38,6 +38,7 @@ FACTS = dict.fromkeys(SCOPES["profile"], "nickname") | {
     "email": "email",
     "email_verified": "email",
     "groups": "groups",
+    "updated_at": "updated_at",
 }
 
 _VALUES: Mapping[str, Callable[[User], object]] = {
@@ -111,5 +112,6 @@ def values(person: User, names: Collection[str] = PLAIN, application_id: int | N
 
 
 def facts(names: Collection[str]) -> list[str]:
-    """What a person agrees to with these claims, in the order of FACTS."""
-    return list(dict.fromkeys(FACTS[name] for name in NAMES if name in names))
+    """What a person agrees to with these claims, in the order of NAMES. The nickname includes when it changed last."""
+    found = list(dict.fromkeys(FACTS[name] for name in NAMES if name in names))
+    return [fact for fact in found if fact != "updated_at" or "nickname" not in found]

@@ -111,6 +111,14 @@ def posted_request(request: HttpRequest, *, unless: str, needs: str = "") -> str
     return query
 
 
+def has_body(request: HttpRequest) -> bool:
+    """Whether the request posts something: a length above 0, or a form in chunks, which has no length."""
+    if request.method != "POST":
+        return False
+    is_chunked = "HTTP_TRANSFER_ENCODING" in request.META
+    return request.META.get("CONTENT_LENGTH") not in (None, "", "0") or (is_chunked and _is_form(request))
+
+
 def of_form(request: HttpRequest, *, has_been_read: bool = False) -> dict[str, str]:
     """The parameters of a form body. `has_been_read`: Django's CSRF check has read the body, so Django has a copy.
 

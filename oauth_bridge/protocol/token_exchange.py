@@ -102,13 +102,14 @@ def _redeem(form: dict[str, str], client: client_secrets.Client, address: str) -
         events.write(Event.CODE_REDEEMED, client_id=client.client_id, person=redemption.person_id)
         return Exchanged(token, redemption, _openid_members(client, redemption, token, signer))
     refusal = codes.explain(form, client.pk) or codes.Refusal(OAuthFault.CODE_RACED, cause="reason_unknown")
+    found = refusal.code
     error = RequestError(refusal.fault, None, **refusal.details).about(cause=refusal.cause)
-    if refusal.code:
-        found = refusal.code
-        error.about(person=found.user_id, code_row=found.pk, code_of=found.application_id, attempt=found.attempt)
+    error.about(attempt=found and found.attempt)
+    if found:
+        error.about(person=found.user_id, code_row=found.pk, code_of=found.application_id)
         error.about(is_proven=True)
         if refusal.fault is OAuthFault.CODE_SPENT:
-            _end_replayed(refusal.code, client, address, refusal.details["age"])
+            _end_replayed(found, client, address, refusal.details["age"])
     raise error
 
 
@@ -139,6 +140,7 @@ def _sid(granted: Granted, client: client_secrets.Client, code: AuthorizationCod
         return ""
     return application_sessions.begin(
         granted.sign_in,
+        code_id=code.pk,
         person_id=code.user_id,
         application_id=client.pk,
         person_version=code.person_version,

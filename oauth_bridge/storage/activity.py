@@ -6,7 +6,7 @@ slots, and each slot a number of records an hour; unknown client_ids share the s
 - strangers, by a keyed hash of their network (an IPv6 site is one network);
 - signed-in people, by person;
 - callers that proved a secret, a code or a token, all together; administrators, all together;
-- whoever a limit has refused, or the service while it was busy: one record an hour says enough.
+- whoever a limit has refused, or the service while it was busy: of a flood, one record an hour says enough.
 
 While little is refused a slot is generous, so that a developer finds each of forty failures. It is narrow in an hour in
 which its group has had more than FLOOD of the application. What is beyond the budget is only counted. The oldest
@@ -51,7 +51,7 @@ class Group:
 
 STRANGERS = Group(0, SLOTS, GENEROUS, NARROW)
 PEOPLE = Group(SLOTS, SLOTS, GENEROUS, NARROW)
-LIMITED = Group(2 * SLOTS, SLOTS, 1, 1)
+LIMITED = Group(2 * SLOTS, SLOTS, GENEROUS, 1)
 PROVEN = Group(3 * SLOTS, 1, 500, 500)
 STAFF = Group(3 * SLOTS + 1, 1, 500, 500)
 
@@ -93,10 +93,11 @@ _TAKE = f"""
        SET number = CASE WHEN {BUDGETS}.hour = excluded.hour THEN {BUDGETS}.number + 1 ELSE 1 END, hour = excluded.hour
  RETURNING number
 """  # noqa: S608
-# Of the same person, so that nobody who opens another's link uses up the records of its owner.
+# Of the same person, so that nobody who opens another's link uses up the records of its owner; and those of callers
+# that proved nothing apart, such as somebody who found a code.
 _OTHERS = f"""
     SELECT 1 FROM {RECORDS} WHERE attempt = %(attempt)s
-       AND coalesce(CAST(person_id AS text), '') = %(person)s LIMIT {MOST_OF_AN_ATTEMPT}
+       AND coalesce(CAST(person_id AS text), '') = %(person)s AND is_proven = %(is_proven)s LIMIT {MOST_OF_AN_ATTEMPT}
 """  # noqa: S608
 _ADD = f"""
     INSERT INTO {RECORDS} ({", ".join(_COLUMNS)}) SELECT {_VALUES} {{source}}

@@ -1,4 +1,4 @@
-"""What a request must not wait for: counts of steps, successful sign-ins, and the first read of a profile. D24.
+"""What a request must not wait for: counts, sign-ins that succeeded or wait, and the first read of a profile. D24.
 
 They are kept in memory and written by a thread of the worker about once a second, so a crash loses the last second.
 """
@@ -80,8 +80,9 @@ def count(at: datetime, client_id: str, step: Step, outcome: Outcome, cause: str
 
 
 def add_later(record: Record) -> None:
-    """Write the record of a success within about a second, and count it."""
-    count(record.at, record.client_id, record.step, record.outcome, record.cause)
+    """Write the record within about a second, and count it if it is a success."""
+    if record.outcome is Outcome.SUCCEEDED:
+        count(record.at, record.client_id, record.step, record.outcome, record.cause)
     with _waiting.lock:
         if len(_waiting.records) < MOST_WAITING:
             _waiting.records.append(record)

@@ -20,6 +20,7 @@ from accounts.models import Session
 from config.infrastructure import work_queue
 from config.infrastructure.sql import as_uuid, fetch_all, fetch_one, is_postgresql
 from oauth_bridge.models import Application, ApplicationSession
+from oauth_bridge.storage.issued_codes import CODES
 
 if TYPE_CHECKING:
     from accounts.models import User
@@ -36,13 +37,24 @@ KEPT_UNTOLD_FOR = timedelta(days=1)
 # How many rows `end_gone` ends: each statement must end within its time, however many browser sessions have expired.
 ENDED_AT_ONCE = 5_000
 
-BEGIN = f"""
-    INSERT INTO {TABLE} (id, sign_in, user_id, application_id, person_version, made_at, turn, attempts)
-    VALUES (%(sid)s, %(sign_in)s, %(user_id)s, %(application_id)s, %(person_version)s, %(now)s, 0, 0)
+TOLD = f"SELECT id FROM {APPLICATIONS} WHERE backchannel_logout_uri <> ''"  # noqa: S608 - names of tables only
+# `consents.disconnect` deletes the code first and ends the sign-ins last, so without the code this one has ended. The
+# lock makes one wait for the other. SQLite needs the WHERE before ON CONFLICT.
+_BEGIN = f"""
+      WITH code AS (SELECT id FROM {CODES} WHERE id = %(code_id)s {{lock}}),
+           ended AS (SELECT CASE WHEN NOT EXISTS (SELECT 1 FROM code) THEN %(now)s END AS at)
+    INSERT INTO {TABLE} (id, sign_in, user_id, application_id, person_version, made_at, turn, attempts,
+                         ended_at, due_at)
+    SELECT %(sid)s, %(sign_in)s, %(user_id)s, %(application_id)s, %(person_version)s, %(now)s, 0, 0, at,
+           CASE WHEN %(application_id)s IN ({TOLD}) THEN at END
+      FROM ended WHERE 1 = 1
     ON CONFLICT (application_id, sign_in, person_version) WHERE ended_at IS NULL
        DO UPDATE SET sign_in = excluded.sign_in
  RETURNING id
 """  # noqa: S608 - names of tables only
+
+BEGIN = _BEGIN.format(lock="")
+BEGIN_AND_LOCK = _BEGIN.format(lock="FOR KEY SHARE")
 
 # Its browser session is there and has not expired, the person is active, and no new password has ended it.
 LIVES = f"""
@@ -50,26 +62,30 @@ LIVES = f"""
              WHERE s.sign_in = {TABLE}.sign_in AND s.expire_date > %(now)s
                AND u.is_active AND u.credentials_version = {TABLE}.person_version)
 """  # noqa: S608
-_TOLD = f"SELECT id FROM {APPLICATIONS} WHERE backchannel_logout_uri <> ''"  # noqa: S608
 GONE = f"""
     SELECT id FROM {TABLE}
      WHERE ended_at IS NULL AND NOT {LIVES}
-       AND application_id IN ({_TOLD})
+       AND application_id IN ({TOLD})
      LIMIT %(most)s
 """  # noqa: S608
 OTHERS = "AND application_id <> ALL (%(besides)s::bigint[])"
 OTHERS_ON_SQLITE = "AND application_id NOT IN (SELECT value FROM json_each(%(besides)s))"
 # What `purge` deletes: its browser session is gone, and nobody is told.
 FORGOTTEN = f"""
-    ended_at IS NULL AND made_at <= %(made)s AND application_id NOT IN ({_TOLD})
+    ended_at IS NULL AND made_at <= %(made)s AND application_id NOT IN ({TOLD})
       AND NOT EXISTS (SELECT 1 FROM {SESSIONS} s WHERE s.sign_in = {TABLE}.sign_in)
 """  # noqa: S608
 
 
-def begin(sign_in: str, *, person_id: UUID, application_id: int, person_version: int) -> str:
-    """The `sid` of this sign-in for the application: the same until the sign-in ends. One statement."""
+def begin(sign_in: str, *, code_id: int, person_id: UUID, application_id: int, person_version: int) -> str:
+    """The `sid` of this sign-in for the application: the same until the sign-in ends. One statement.
+
+    If the person has disconnected the application since the code was redeemed, the sign-in has ended, and the
+    application is told so.
+    """
     row = fetch_one(
-        BEGIN,
+        BEGIN_AND_LOCK if is_postgresql() else BEGIN,
+        code_id=code_id,
         sid=uuid4(),
         sign_in=UUID(sign_in),
         user_id=person_id,

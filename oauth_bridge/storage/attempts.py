@@ -15,7 +15,7 @@ from django.db.models import F, Window
 from django.db.models.functions import RowNumber
 from django.utils import timezone
 
-from oauth_bridge.activity_causes import NEVER_EXCHANGED
+from oauth_bridge.activity_causes import NEVER_EXCHANGED, UNCONFIRMED
 from oauth_bridge.activity_models import Outcome, Step
 from oauth_bridge.models import Application
 from oauth_bridge.storage import issued_codes
@@ -44,6 +44,14 @@ class Ending(StrEnum):
     UNFINISHED = "unfinished"  # the next step never came
     REPLAY = "replay"  # the code was used again
     GOING_ON = "going_on"
+
+
+ENDINGS = {
+    "refused": Ending.REFUSED,
+    "code_spent": Ending.REPLAY,
+    NEVER_EXCHANGED: Ending.UNFINISHED,
+    UNCONFIRMED: Ending.UNFINISHED,
+}
 
 
 class Event(NamedTuple):
@@ -88,9 +96,8 @@ class Attempt:
             if self.reached & {Step.EXCHANGE, Step.PROFILE} or not self.client_id:
                 return Ending.SIGNED_IN
             return Ending.GOING_ON if timezone.now() - self.latest_at < OVER_AFTER else Ending.UNFINISHED
-        if failure.cause in ("refused", "code_spent", NEVER_EXCHANGED):
-            endings = {"refused": Ending.REFUSED, "code_spent": Ending.REPLAY, NEVER_EXCHANGED: Ending.UNFINISHED}
-            return endings[failure.cause]
+        if ending := ENDINGS.get(failure.cause):
+            return ending
         return Ending.FAILED if failure.step in (Step.EXCHANGE, Step.PROFILE) else Ending.STOPPED
 
     @property

@@ -14,7 +14,7 @@ from django.db.models import Count, Exists, Max, OuterRef, Q, QuerySet
 from django.utils import timezone
 from oauth2_provider.settings import oauth2_settings
 
-from config.infrastructure.sql import fetch_all, fetch_one, is_postgresql
+from config.infrastructure.sql import as_uuid, fetch_all, fetch_one, is_postgresql
 from oauth_bridge.activity_models import ActivityRecord, Outcome, Step
 from oauth_bridge.models import Application, AuthorizationCode
 
@@ -27,6 +27,13 @@ MOST_LOOKED_THROUGH = 20_000
 LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
 
 CODES = AuthorizationCode._meta.db_table
+APPLICATIONS = Application._meta.db_table
+# Of an unredeemed code only, so that nobody who got hold of a code changes what is told of a sign-in that succeeded.
+FIND_PRESENTED = f"""
+    SELECT c.attempt, c.user_id, a.client_id FROM {CODES} c JOIN {APPLICATIONS} a ON a.id = c.application_id
+     WHERE c.digest = %(digest)s AND c.redeemed_at IS NULL
+       AND (a.client_id = %(named)s OR NOT EXISTS (SELECT 1 FROM {APPLICATIONS} n WHERE n.client_id = %(named)s))
+"""  # noqa: S608 - names of tables only
 NOTE_READ = f"""
     UPDATE {CODES} SET profile_read_at = %(at)s
      WHERE user_id = %(person_id)s AND attempt = %(attempt)s AND profile_read_at IS NULL RETURNING attempt
@@ -86,6 +93,23 @@ def sign_ins_by_callback(application: Application) -> dict[str, int]:
         pk__in=newest, application=application, redeemed_at__gt=timezone.now() - REDEEMED_KEPT_FOR
     )
     return dict(redeemed.values_list("redirect_uri").annotate(number=Count("pk")))
+
+
+class Presented(NamedTuple):
+    """The code of a refused exchange, and the `client_id` of its application."""
+
+    attempt: UUID
+    person_id: UUID
+    client_id: str
+
+
+def presented(digest: bytes, named: str) -> Presented | None:
+    """The unredeemed code with this digest, if it is of the application that was named, or if none has that client_id.
+
+    One statement.
+    """
+    row = fetch_one(FIND_PRESENTED, digest=digest, named=named)
+    return Presented(as_uuid(row[0]), as_uuid(row[1]), row[2]) if row else None
 
 
 class ProfileRead(NamedTuple):

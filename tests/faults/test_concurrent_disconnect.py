@@ -5,13 +5,14 @@ from __future__ import annotations
 import secrets
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
+from uuid import uuid4
 
 from django.db import connection, transaction
 
 from oauth_bridge.consent import remembered
-from oauth_bridge.models import AccessToken, AuthorizationCode, Consent
-from oauth_bridge.storage import codes, consents
-from tests.factories import CodeFactory, PersonFactory, Registered
+from oauth_bridge.models import AccessToken, ApplicationSession, AuthorizationCode, Consent
+from oauth_bridge.storage import application_sessions, codes, consents
+from tests.factories import ApplicationFactory, CodeFactory, PersonFactory, Registered
 
 
 def test_a_redemption_that_has_begun_leaves_no_token_that_works(postgresql: None, application: Registered) -> None:
@@ -35,6 +36,34 @@ def test_a_redemption_that_has_begun_leaves_no_token_that_works(postgresql: None
     assert [token.revoked_at is not None for token in AccessToken.objects.filter(**mine)] == [True]
     assert not AuthorizationCode.objects.filter(**mine).exists()
     assert not Consent.objects.filter(**mine).exists()
+
+
+def test_a_sign_in_that_is_stored_meanwhile_has_ended(postgresql: None) -> None:
+    application = ApplicationFactory(backchannel_logout_uri="https://client.example/sign-out")
+    person = PersonFactory()
+    code = CodeFactory(application=application, user=person).row
+
+    def begin() -> str:
+        try:
+            return application_sessions.begin(
+                str(uuid4()),
+                code_id=code.pk,
+                person_id=person.pk,
+                application_id=application.row.pk,
+                person_version=person.credentials_version,
+            )
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(1) as pool:
+        with transaction.atomic():
+            consents.disconnect(person, application.row)
+            begun = pool.submit(begin)
+            wait_until_somebody_waits(begun)
+        sid = begun.result(timeout=60)
+    row = ApplicationSession.objects.get(pk=sid)
+    assert row.ended_at
+    assert row.due_at
 
 
 def wait_until_somebody_waits(ended: Any) -> None:

@@ -151,6 +151,20 @@ def test_a_chunked_body_is_read_like_any_other(driver: OAuthDriver, provider: Se
     assert status_of(answer) == 200
 
 
+@contract("4.4")
+def test_a_chunked_form_at_user_info_is_read_too(provider: Server, driver: OAuthDriver) -> None:
+    body = b"access_token=%b" % TokenFactory().raw.encode()
+
+    def post(form: bytes, headers: bytes = FORM) -> bytes:
+        chunks = b"%x\r\n%b\r\n0\r\n\r\n" % (len(form), form)
+        return send(provider, request(b"POST /oauth/userinfo", headers + b"Transfer-Encoding: chunked\r\n", chunks))
+
+    assert status_of(post(body)) == 200
+    assert status_of(post(body + b"&x=" + b"a" * 65536)) == 413
+    bearer = b"Authorization: Bearer %b\r\n" % TokenFactory().raw.encode()
+    assert status_of(post(b"{}", bearer)) == 200
+
+
 @contract("D19.large")
 def test_a_chunked_body_of_a_megabyte_is_not_read_to_the_end(provider: Server, driver: OAuthDriver) -> None:
     chunk = b"10000\r\n%b\r\n" % (b"a" * 65536)

@@ -19,7 +19,7 @@ from accounts.sessions.store import SessionStore
 from oauth_bridge.maintenance import purging
 from oauth_bridge.models import Application, ApplicationSession
 from oauth_bridge.storage import application_sessions, applications, consents, signing_keys
-from tests.factories import ApplicationFactory, PersonFactory, Registered
+from tests.factories import ApplicationFactory, CodeFactory, PersonFactory, Registered
 from tests.matrix import contract
 from tests.receiver import Receiver
 from tests.sign_outs import begin, begin_and_end, sign_in, tell
@@ -231,3 +231,24 @@ def test_a_row_that_is_taken_by_two_names_is_none(alice: User) -> None:
     begin_and_end(application, alice)
     assert (application_sessions.end_gone(), application_sessions.end_gone()) == (1, 0)
     assert not ApplicationSession.objects.filter(sign_in=uuid4()).exists()
+
+
+@contract("I10.ends")
+@pytest.mark.parametrize("is_told", [True, False])
+def test_whoever_disconnects_while_a_code_is_redeemed_is_signed_out_there(
+    told: Registered, receiver: Receiver, alice: User, is_told: bool
+) -> None:
+    application = told if is_told else ApplicationFactory()
+    session, code = sign_in(alice), CodeFactory(application=application, user=alice).row
+    consents.disconnect(alice, application.row)
+    names = {"person_id": alice.pk, "application_id": application.row.pk, "person_version": alice.credentials_version}
+    sid = application_sessions.begin(session["sign_in"], code_id=code.pk, **names)
+    row = ApplicationSession.objects.get(pk=sid)
+    assert row.ended_at
+    assert bool(row.due_at) is is_told
+    tell()
+    assert len(receiver.tokens) == is_told
+    code = CodeFactory(application=application, user=alice).row
+    again = application_sessions.begin(session["sign_in"], code_id=code.pk, **names)
+    assert again != sid
+    assert not ApplicationSession.objects.get(pk=again).ended_at

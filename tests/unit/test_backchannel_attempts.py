@@ -11,6 +11,7 @@ from typing import Any
 import jwt
 import pytest
 from django.core.management import call_command
+from django.db import OperationalError
 from django.utils import timezone
 
 from accounts.models import User
@@ -187,19 +188,40 @@ def test_an_application_that_is_slow_comes_behind_others(
     assert ["slow" in path for path, _headers, _form in receiver.requests] == [True, False, False, True, True]
 
 
-def test_an_error_of_the_service_keeps_no_other_waiting(
+def test_without_a_key_that_signs_no_other_waits_and_the_end_is_recorded(
     told: Registered, receiver: Receiver, alice: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As a file of keys without one for the algorithm."""
+    """As with a folder of keys that has none for the algorithm."""
     broken = ApplicationFactory(backchannel_logout_uri=receiver.url, id_token_alg="ES256")
     for application in (broken, broken, told):
         begin_and_end(application, alice)
     signer = signing_keys.signer
     monkeypatch.setattr(signing_keys, "signer", lambda algorithm: signer(algorithm) if algorithm == "RS256" else 1 / 0)
-    with pytest.raises(ZeroDivisionError):
-        tell()
     tell()
     assert len(receiver.tokens) == 1
+    unsigned = ApplicationSession.objects.filter(application=broken.row)
+    assert all(row.due_at and row.due_at > timezone.now() and not row.told_at for row in unsigned)
+    unsigned.update(ended_at=timezone.now() - backchannel.TRIED_FOR, due_at=timezone.now(), attempts=12)
+    tell()
+    assert not unsigned.filter(due_at__isnull=False).exists()
+    record = ActivityRecord.objects.filter(step="logout", cause="logout_token_unsigned").first()
+    assert record
+    assert (record.client_id, record.person_id) == (broken.client_id, alice.pk)
+
+
+def test_while_the_database_is_away_nothing_is_given_up(
+    ended: Callable[[Receiver], ApplicationSession], receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row = ended(receiver)
+
+    def away(_algorithm: str) -> None:
+        raise OperationalError
+
+    monkeypatch.setattr(signing_keys, "signer", away)
+    with pytest.raises(OperationalError):
+        tell()
+    row.refresh_from_db()
+    assert row.due_at
 
 
 @pytest.mark.parametrize("change", [{"is_enabled": False}, {"backchannel_logout_uri": ""}])

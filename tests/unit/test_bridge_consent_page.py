@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from datetime import timedelta
 from html import escape, unescape
@@ -50,6 +51,21 @@ def test_it_shows_each_value_once_as_the_application_receives_it(alice: Any, app
     shown = re.findall(r'(?:src="|<bdi>|<code>)([^"<]*)["<]', unescape(facts))
     claims = claims_of(alice)
     assert shown == [claims[name] for name in ("avatar", "nickname", "email", "sub")]
+
+
+def test_the_time_of_the_last_change_is_shown_alone_where_nothing_else_is_asked_for(application: Registered) -> None:
+    person = PersonFactory(nickname="Alice Ægir")
+    asked = {"scope": "openid", "claims": json.dumps({"userinfo": {"updated_at": None}})}
+    facts = opened(person, application, **asked).split("<dl", 1)[1].split("</dl>")[0]
+    assert "Last change of your profile" in facts
+    assert str(person.profile_changed_at.year) in facts
+    assert person.nickname not in facts
+    profile = opened(person, application, scope="openid profile")
+    assert "Last change of your profile" not in profile
+    assert person.nickname in profile
+    person.profile_changed_at = None
+    person.save()
+    assert "Last change" not in opened(person, application, **asked)
 
 
 def test_a_missing_nickname_is_said_to_be_missing_beside_the_name_that_is_sent(application: Registered) -> None:

@@ -123,6 +123,10 @@ class Story:
     def signed_up(self) -> None:
         sign_up(self.browser)
 
+    def address_code_sent(self) -> None:
+        User.objects.filter(pk=self.person.pk).update(email_verified_at=None)
+        self.sign_in()
+
     def address_confirmed(self) -> None:
         sign_up(self.browser)
         self.browser.post(CODE_PAGE, {"code": mailed_code()})

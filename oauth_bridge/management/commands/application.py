@@ -107,7 +107,8 @@ class Command(BaseCommand):
         if as_json:
             self.stdout.write(json.dumps([described(entry) for entry in found], ensure_ascii=False))
         else:
-            self.stdout.write("\n".join(activity_listing.line(entry) for entry in found) or "Nothing is recorded.")
+            lines = [activity_listing.line(entry) for entry in found]
+            self.stdout.write("\n".join(lines) or activity_listing.nothing(filters))
 
     def _apply(self, as_json: bool, options: dict[str, Any]) -> None:
         is_dry_run = options["dry_run"]

@@ -1,0 +1,83 @@
+"""Whoever is sent to confirm an address and does not is found by the application and by the address. D16, D24."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db.models import F
+
+from accounts.models import User
+from oauth_bridge.activity_causes import FIXES
+from oauth_bridge.activity_models import ActivityCount, ActivityRecord
+from oauth_bridge.activity_titles import needs_mending
+from oauth_bridge.administration import recheck
+from oauth_bridge.models import Application
+from oauth_bridge.storage import activity_counts, activity_reading, attempts
+from oauth_bridge.storage.activity_reading import Filters
+from tests.events import HTML, Attempt
+from tests.factories import PASSWORD
+from tests.pages import CODE_PAGE, mailed_code, sign_up
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("sign_up_is_open")]
+CAUSE = "address_unconfirmed"
+
+
+def signed_up(tried: Attempt) -> tuple[User, str]:
+    """The person, and the page that asks for the code."""
+    page = tried.browser.get(tried.browser.get(tried.link(), **HTML)["Location"])
+    code_page = sign_up(tried.browser, next=page.context["redirect_field_value"])["Location"]
+    return User.objects.get(email="new@example.org"), code_page
+
+
+def signed_in(tried: Attempt) -> tuple[User, str]:
+    User.objects.filter(pk=tried.person.pk).update(email_verified_at=None)
+    page = tried.browser.get(tried.link(), **HTML)["Location"]
+    return tried.person, tried.post(page, {"login": tried.person.email, "password": PASSWORD})["Location"]
+
+
+@pytest.mark.parametrize("begin", [signed_up, signed_in])
+def test_a_code_that_is_never_typed_is_found_by_application_and_address(begin: Any) -> None:
+    tried = Attempt()
+    person, _ = begin(tried)
+    activity_counts.flush()
+    for filters in (Filters(client_id=tried.application.client_id), Filters(who=person.email)):
+        (attempt,) = attempts.attempts(filters)
+        assert attempt.failure
+        assert (attempt.failure.step, attempt.failure.cause) == ("sign_in", CAUSE)
+        assert (attempt.client_id, attempt.person_id) == (tried.application.client_id, person.pk)
+        assert attempt.ending is attempts.Ending.UNFINISHED
+    assert not ActivityCount.objects.exists(), "most people type the code a minute later"
+    assert CAUSE in FIXES
+    assert not needs_mending("sign_in", CAUSE), "the application is not to blame"
+    (entry,) = activity_reading.entries(Filters(cause=CAUSE))
+    application = Application.objects.get(pk=tried.application.row.pk)
+    assert recheck.passes(recheck.checks(entry, application)) == "no"
+
+
+@pytest.mark.parametrize("begin", [signed_up, signed_in])
+def test_with_the_code_the_attempt_goes_on(begin: Any) -> None:
+    tried = Attempt()
+    _, code_page = begin(tried)
+    assert code_page.startswith(CODE_PAGE)
+    activity_counts.flush()
+    ActivityRecord.objects.update(at=F("at") - timedelta(seconds=1))
+    assert tried.browser.post(code_page, {"code": mailed_code()}).status_code == 302
+    activity_counts.flush()
+    (attempt,) = attempts.attempts(Filters(client_id=tried.application.client_id))
+    assert [(event.step, event.outcome) for event in attempt.events] == [
+        ("sign_in", "failed"),
+        ("sign_in", "succeeded"),
+    ]
+    assert attempt.ending is attempts.Ending.GOING_ON
+    entry = activity_reading.entries(Filters(cause=CAUSE))[0]
+    assert recheck.passes(recheck.checks(entry, Application.objects.get(pk=tried.application.row.pk))) == "yes"
+
+
+def test_whoever_is_signed_in_and_changes_the_address_leaves_none() -> None:
+    tried = Attempt()
+    tried.browser.force_login(tried.person)
+    tried.browser.post("/accounts/email", {"email": "other@example.org"})
+    activity_counts.flush()
+    assert not ActivityRecord.objects.exists()
