@@ -9,7 +9,6 @@ from typing import Any
 
 from django.conf import settings
 
-from config.infrastructure.errors import RequestError
 from oauth_bridge import throttling
 from oauth_bridge.protocol.parameter_parsing import require
 from oauth_bridge.protocol.token_exchange import authenticated_client
@@ -40,21 +39,16 @@ def introspect(form: dict[str, str], address: str) -> dict[str, Any]:
     require(form, "client_id", "token")
     client = authenticated_client(form, address, public_field=None)
     throttling.token_state("introspect", client.pk)
-    try:
-        bearer = tokens.read(form["token"])
-    except RequestError:
+    token = tokens.read_own(form["token"], client.pk)
+    if token is None:
         return {"active": False}
-    times = tokens.times(form["token"]) if bearer.application_id == client.pk else None
-    if times is None:
-        return {"active": False}
-    issued_at, expires_at = times
     return {
         "active": True,
-        "scope": " ".join(bearer.scopes),
-        "client_id": bearer.client_id,
-        "sub": str(bearer.user.pk),
+        "scope": token.scope,
+        "client_id": client.client_id,
+        "sub": str(token.user_id),
         "iss": settings.BASE_URL,
         "token_type": "Bearer",
-        "iat": int(issued_at.timestamp()),
-        "exp": int(expires_at.timestamp()),
+        "iat": int(token.issued_at.timestamp()),
+        "exp": int(token.expires_at.timestamp()),
     }

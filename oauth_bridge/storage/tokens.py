@@ -46,14 +46,19 @@ STORE_REDEEMED = f"""
 BEARERS = Rows(get_user_model(), "id", "nickname", "email", "email_verified_at", "avatar", "profile_changed_at")
 
 # The last condition is null for a token that does not name its secret, while a secret of the application has leaked.
-READ = f"""
-    SELECT {BEARERS.columns("u")}, t.application_id, a.client_id, a.client_type, t.scope, t.attempt, t.openid,
-           a.is_restricted
+_VALID = f"""
       FROM {TOKENS} t JOIN {PEOPLE} u ON u.id = t.user_id JOIN {APPLICATIONS} a ON a.id = t.application_id
      WHERE t.digest = %(digest)s AND t.expires_at > %(now)s AND t.revoked_at IS NULL AND u.is_active AND a.is_enabled
        AND t.person_version = u.credentials_version AND t.application_version = a.credentials_version
        AND (a.leaked_secrets = '' OR a.leaked_secrets NOT LIKE '%%,' || t.secret_id || ',%%')
-"""  # noqa: S608 - names of tables and columns only
+"""
+READ = f"""
+    SELECT {BEARERS.columns("u")}, t.application_id, a.client_id, a.client_type, t.scope, t.attempt, t.openid,
+           a.is_restricted {_VALID}
+"""
+
+OWN = Rows(AccessToken, "user_id", "scope", "issued_at", "expires_at")
+READ_OWN = f"SELECT {OWN.columns('t')}, a.is_restricted {_VALID} AND t.application_id = %(application_id)s"
 
 FIND_TOKEN = f"""
     SELECT t.id, t.application_id, t.user_id, t.expires_at, t.attempt, t.secret_id, a.client_id, a.leaked_secrets,
@@ -108,6 +113,19 @@ def read(token: str) -> Bearer:
     return Bearer(BEARERS.instance(person), application_id, client_id, is_public, scope.split(), attempt_id, openid)
 
 
+def read_own(token: str, application_id: int) -> AccessToken | None:
+    """The application's valid token; None for any other text, as fast whether another application has it or none.
+
+    One statement; one more for an application with groups. The row has the columns of OWN.
+    """
+    row = fetch_one(READ_OWN, digest=digest_of(token), now=timezone.now(), application_id=application_id)
+    if row is None:
+        return None
+    *values, is_restricted = row
+    found = OWN.instance(values)
+    return None if is_restricted and not is_member(found.user_id, application_id) else found
+
+
 def _refusal(token: str, now: datetime) -> RequestError:
     row = next(iter(AccessToken.objects.raw(FIND_TOKEN, {"digest": digest_of(token)})), None)
     if row is None:
@@ -135,11 +153,6 @@ def revoke_own(digest: bytes, application_id: int) -> bool:
     rows = AccessToken.objects.filter(digest=digest, application=application_id)
     rows.filter(revoked_at=None).update(revoked_at=timezone.now())
     return rows.exists()
-
-
-def times(token: str) -> tuple[datetime, datetime] | None:
-    """When the token was issued, and when it expires; None: it was deleted meanwhile."""
-    return AccessToken.objects.filter(digest=digest_of(token)).values_list("issued_at", "expires_at").first()
 
 
 def revoke_all(person: User, application: Application) -> None:

@@ -1,4 +1,5 @@
-"""Response times do not reveal whether a client (D19) or an account (D15) exists, or the state of a rejected code.
+"""Response times do not reveal whether a client (D19), an account (D15) or another application's token exists, or the
+state of a rejected code.
 
 In `make fuzz` only: it takes minutes and needs an otherwise idle machine.
 """
@@ -14,14 +15,19 @@ from accounts.sign_in import verification
 from oauth_bridge.models import Application, ApplicationSecret
 from tests.conftest import Launch
 from tests.driver import OAuthDriver, Page
-from tests.factories import ApplicationFactory, CodeFactory, PersonFactory, rewind
+from tests.factories import ApplicationFactory, CodeFactory, PersonFactory, TokenFactory, rewind
 from tests.fuzz.timing import MARK, Maker, compared, measured, post
 from tests.matrix import contract
 from tests.server import Server
 
 ROUNDS = 4000
 CLIENTS = 20
-RATES = {"RATE_LIMITS": "on", "RATE_TOKEN": "999999999/d", "RATE_TOKEN_FAILURES": "999999999/d"}
+RATES = {
+    "RATE_LIMITS": "on",
+    "RATE_TOKEN": "999999999/d",
+    "RATE_TOKEN_FAILURES": "999999999/d",
+    "RATE_USERINFO": "999999999/d",
+}
 # Reading a row takes longer than finding none, but too little to be measured over a network.
 TOLERATED_MICROSECONDS = 5
 # The response tells an authenticated client the reason anyway.
@@ -105,6 +111,39 @@ def test_no_bad_code_stands_out(launch: Launch, capsys: pytest.CaptureFixture[st
         told(capsys, f"unknown code - {other}: {found}")
         assert abs(found.twins) <= found.noise
         assert abs(found.difference) <= found.noise + TOLD_MICROSECONDS
+
+
+@contract("I8.others")
+@pytest.mark.parametrize(
+    ("operation", "client_type"), [("introspect", "confidential"), ("revoke", "confidential"), ("revoke", "public")]
+)
+def test_no_token_of_another_application_stands_out(
+    launch: Launch, capsys: pytest.CaptureFixture[str], operation: str, client_type: str
+) -> None:
+    server = launch(**RATES)
+    application = ApplicationFactory(client_type=client_type)
+    form = f"client_id={application.client_id}&token="
+    if application.client_secret:
+        form = f"client_secret={application.client_secret}&{form}"
+
+    def sending(tokens: list[str]) -> Maker:
+        def make(number: int) -> bytes:
+            token = tokens[number % len(tokens)] if tokens else secrets.token_urlsafe(32)
+            return post(server, form + token, f"/oauth/{operation}")
+
+        return make
+
+    person = PersonFactory()
+    others = [token.raw for token in TokenFactory.create_batch(CLIENTS, user=person)]
+    own = [token.raw for token in TokenFactory.create_batch(CLIENTS, user=person, application=application)]
+    kinds = {"unknown token": sending([]), "token of another": sending(others), "own token": sending(own)}
+    taken = measured(server, kinds, ROUNDS, statuses=(200,))
+    own_token = compared(taken, "unknown token", "own token")
+    found = compared(taken, "unknown token", "token of another")
+    told(capsys, f"{operation}, {client_type}: unknown token - own token: {own_token}")
+    told(capsys, f"{operation}, {client_type}: unknown token - token of another: {found}")
+    assert abs(found.twins) <= found.noise
+    assert abs(found.difference) <= found.noise + TOLERATED_MICROSECONDS
 
 
 @contract("D15.unknown")

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import base64
 import json
+import secrets
 import time
+from collections.abc import Callable
 from typing import Any
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from joserfc import jws, jwt
 
@@ -15,7 +19,7 @@ from accounts.models import Session
 from oauth_bridge.consent import remembered
 from oauth_bridge.protocol import id_token, token_state
 from oauth_bridge.protocol.openid_request import Asked
-from oauth_bridge.storage import signing_keys, tokens
+from oauth_bridge.storage import signing_keys
 from tests.contract.test_openid import signed_in
 from tests.contract.test_openid_prompts import ask, at_home, error, post_request
 from tests.driver import OAuthDriver, Page
@@ -200,11 +204,21 @@ def test_a_hidden_parameter_of_ours_in_a_link_says_nothing(at_home: OAuthDriver,
     assert "code" in at_home.callback(ask(at_home, application, hint=hint, prompt="none")).parameters
 
 
+# Tokens of others -----------------------------------------------------------------------------------------------------
+
+
+@contract("I8.others")
 @pytest.mark.django_db
-def test_a_token_that_is_deleted_meanwhile_is_not_active(monkeypatch: pytest.MonkeyPatch) -> None:
-    token = TokenFactory()
+@pytest.mark.parametrize("operation", [token_state.introspect, token_state.revoke])
+def test_a_token_of_another_application_runs_the_statements_of_an_unknown_one(operation: Callable[..., Any]) -> None:
+    """So nothing is learned from the time either, which tests/fuzz/test_timing.py measures."""
     application = ApplicationFactory()
-    bearer = tokens.read(token.raw)._replace(application_id=application.row.pk)
-    monkeypatch.setattr(tokens, "read", lambda _token: bearer)
-    form = {"client_id": application.client_id, "client_secret": application.client_secret, "token": "deleted"}
-    assert token_state.introspect(form, "192.0.2.1") == {"active": False}
+
+    def ran(token: str) -> list[str]:
+        form = {"client_id": application.client_id, "client_secret": application.client_secret, "token": token}
+        with CaptureQueriesContext(connection) as captured:
+            assert operation(form, "192.0.2.1") in (None, {"active": False})
+        return [query["sql"].split()[0] for query in captured]
+
+    ran("first")  # notes the use of the secret
+    assert ran(secrets.token_urlsafe(32)) == ran(TokenFactory().raw) != []
