@@ -24,7 +24,7 @@ from typing import IO, Any
 from django.conf import settings
 from django.core.files.base import File
 
-from accounts.faults import AccountFault, FormError
+from accounts.errors import AccountFault, FormError
 from accounts.pictures import reencoder
 from accounts.pictures.uploads import UPLOAD_MAX_BYTES, LostUpload, temporary_file
 

@@ -24,8 +24,8 @@ from oauth_bridge.errors import OAuthFault
 from oauth_bridge.models import Application, ApplicationSecret
 from oauth_bridge.random_values import digest_of, new_credential
 from oauth_bridge.secret_models import PREFIX_LENGTH
-from oauth_bridge.storage import registration_changes, secret_states
-from oauth_bridge.storage.registration_changes import DELETION, FIND_DELETION
+from oauth_bridge.storage import application_audit, secret_states
+from oauth_bridge.storage.application_audit import DELETION, FIND_DELETION
 
 REVOKE_NOW = timedelta(0)
 DEFAULT_OVERLAP = timedelta(hours=24)
@@ -145,7 +145,7 @@ def _refusal(
             fault = OAuthFault.CLIENT_SECRET_EXPIRED
     error = RequestError(fault)
     if any(deletion):
-        registration_changes.add_deletion(error, deletion)
+        application_audit.add_deletion(error, deletion)
     error.about(cause=_cause(client, form, secrets, own, is_of_another=pk is not None))
     if matching:
         error.about(is_proven=True)
@@ -247,7 +247,7 @@ def rotate(
     until = f"{ends_at:%Y-%m-%d %H:%M} UTC" if overlap else "now"
     audit_trail.write(
         "secret_made",
-        registration_changes.subject(application),
+        application_audit.subject(application),
         {"number": (None, number), "older_secrets_end": (None, until if older else None)},
     )
     return Rotation(secret, older)

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, cast
 
 from django.http import HttpRequest
 
-from accounts.factors import adapter as factors
+from accounts.factors import authenticators as factors
 from accounts.sign_in import proofs, reauthentication
-from oauth_bridge.consent.request import PendingRequest
+from oauth_bridge.consent.pending_request import PendingRequest
 from oauth_bridge.protocol.openid_request import NOTHING, Asked
 
 if TYPE_CHECKING:
