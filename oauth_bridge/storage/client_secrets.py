@@ -134,7 +134,8 @@ def _refusal(
     # An application that exists was not deleted: looking for no client_id takes as long as looking for an unknown one.
     row = fetch_one(FIND_BY_DIGEST, digest=digest_of(secret), deleted_client_id="" if client.pk else form["client_id"])
     pk, secret_of = row[:2]
-    # Only of a caller who knows it: making the row of another application's secret would take longer than finding none.
+    # Only if the caller proved it. An object for another application's secret would take time, and so reveal that it
+    # exists.
     own = FOUND.instance(row[: len(FOUND)]) if matching and pk is not None else None
     deletion = row[len(FOUND) :]
     fault = OAuthFault.CLIENT_NOT_AUTHENTICATED if secret else OAuthFault.CLIENT_SECRET_MISSING
@@ -216,7 +217,7 @@ def rotate(
 ) -> Rotation:
     """A new secret of 256 random bits. The older ones work for `overlap` at most; with REVOKE_NOW they are revoked.
 
-    None works longer than it would have without the rotation. `name` is a note of NAME_MAX_LENGTH characters at most.
+    The rotation lets no secret work longer than before. `name` is a note of NAME_MAX_LENGTH characters at most.
     Raises TooManySecrets: MOST_WORKING of them still work and would go on working.
     """
     number = secret_states.lock(application) + 1
