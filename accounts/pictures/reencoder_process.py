@@ -107,7 +107,7 @@ def busy() -> FormError:
 
 
 def _cpu_seconds() -> float:
-    """CPU time of the programs that this process has run. During a turn no other thread runs one."""
+    """CPU time of the programs that this process has run. Only the thread that holds the lock of `_turn` runs one."""
     times = os.times()
     return times.children_user + times.children_system
 

@@ -1,7 +1,7 @@
 """What an OpenID Connect request still needs of the person before the consent page. OpenID Connect Core 1.0 §3.1.2.1.
 
-A proof counts when it is later than the link of the application, so no parameter is taken out of the request, and
-nobody is asked twice.
+A proof counts when it is later than the link of the application. So nobody is asked twice, and the request keeps
+`prompt` and `max_age`.
 """
 
 from __future__ import annotations
