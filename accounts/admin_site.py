@@ -22,7 +22,7 @@ from django.utils.translation import gettext as _
 
 from accounts import audit_trail, return_path
 from accounts.account_page import person_context
-from accounts.factors import adapter as factors
+from accounts.factors import authenticators as factors
 from accounts.models import User
 from accounts.sign_in.reauthentication import proof_first
 

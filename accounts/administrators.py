@@ -29,7 +29,7 @@ _administrators = User.objects.filter(**dict.fromkeys(REQUIRED, True)).order_by(
 
 
 class LastAdministrator(Exception):
-    """Nobody else could administer the service."""
+    """No administrator would remain."""
 
 
 def keep_one(leaving: Iterable[UUID]) -> None:
@@ -58,7 +58,7 @@ def offered_permissions(site: AdminSite) -> QuerySet[Permission]:
 def make(person: User, permissions: Collection[Permission]) -> None:
     """Make the person an administrator with these permissions and no others; without any, with every right.
 
-    Raises LastAdministrator: it would take the rights of the last one who has all.
+    Raises LastAdministrator: the person is the last administrator with every right, and would lose it.
     """
     if permissions:
         keep_one([person.pk])

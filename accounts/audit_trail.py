@@ -1,9 +1,9 @@
 """The audit trail: what administrators and operators changed. Written in the transaction of the change.
 
 An entry is written only while somebody acts as an administrator: a page of the administration or a command says so.
-What people change of their own accounts is no entry. Nothing in this service changes or deletes one, so they outlive
-the account of the actor and what was changed. No entry holds a secret, a password or a digest, and none the name or
-address of a person who was acted on: `sub` says who it was as long as the account exists.
+What people change of their own accounts is not recorded here. Nothing in this service changes or deletes an entry, so
+it outlives the account of the actor and what was changed. No entry holds a secret, a password or a digest, or the name
+or address of the person whose account was changed: `sub` says who it was as long as the account exists.
 """
 
 from __future__ import annotations
@@ -84,9 +84,9 @@ def actor_name() -> str:
 
 
 def write(action: str, subject: Subject, changes: Changes | None = None) -> None:
-    """Write an entry if somebody acts. `changes` are by field: before and after. Equal values are left out.
+    """Write an entry if somebody acts. `changes` gives for each field the value before and after.
 
-    With `changes` that are all equal nothing is written.
+    Equal values are left out; if all are equal, nothing is written.
     """
     actor = _actor.get()
     if actor is None:
@@ -158,7 +158,7 @@ def described(entry: AuditEntry) -> dict[str, Any]:
 
 
 def _shown(value: object) -> object:
-    """A value as JSON can hold it; the lines of a text by themselves, so that their ends make no difference."""
+    """A value that JSON can hold. A text becomes a list of its lines: two texts whose line ends differ are equal."""
     if value is None or isinstance(value, bool | int):
         return value
     if isinstance(value, list | tuple | set):

@@ -64,8 +64,9 @@ class User(AbstractBaseUser, PermissionsMixin):
     is_active = models.BooleanField(_("active"), default=True)
     is_staff = models.BooleanField(_("administrator"), default=False)
     created_at = models.DateTimeField(_("created at"), default=timezone.now, editable=False)
-    password_changed_at = models.DateTimeField(null=True, editable=False)  # None: not since the account was created
-    # When nickname, picture or address last changed. None: not since the column exists, in an account that is older.
+    password_changed_at = models.DateTimeField(null=True, editable=False)  # None: the password is that of the creation
+    # When nickname, picture or address last changed. None in an account that is older than the column and has not
+    # changed.
     profile_changed_at = models.DateTimeField(null=True, default=timezone.now, editable=False)
     # Incremented by `sessions.credential_changes`. A counter instead of a time: clocks do not matter, and a credential
     # that is issued at that moment, under the version that was read before, is void as well.
@@ -111,7 +112,9 @@ class User(AbstractBaseUser, PermissionsMixin):
         self.save(update_fields=[*values, "profile_changed_at"])
 
     def check_password(self, raw_password: str) -> bool:
-        """As Django's, but an upgrade of the hash ends no session and never overwrites a password that was just set.
+        """Whether this is the password.
+
+        Unlike in Django, an upgrade of the hash ends no session and overwrites no newer password.
 
         Raises HashingBusy: the password was not checked.
         """
@@ -146,7 +149,7 @@ class Session(AbstractBaseSession):
     user = models.ForeignKey(User, on_delete=models.CASCADE, null=True, related_name="sessions")
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     browser = models.CharField(max_length=60, blank=True, default="", db_default="", editable=False)  # user_agents
-    last_used_at = models.DateTimeField(null=True, editable=False)  # right to the hour
+    last_used_at = models.DateTimeField(null=True, editable=False)  # at most an hour late
     # Whether the person had signed in with the browser before, when the session began. accounts.sessions.known_browsers
     was_known = models.BooleanField(default=False, db_default=False, editable=False)
     # Names the sign-in, which outlives a change of the key; null: nobody is signed in, or an earlier release began it.
@@ -158,7 +161,7 @@ class Session(AbstractBaseSession):
 
 
 class FormerAddress(models.Model):
-    """That a person had an address. Only `accounts.former_addresses` writes and reads the rows."""
+    """An address that a person had before, as a digest. Only `accounts.former_addresses` writes and reads the rows."""
 
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="+")
     mark = models.BinaryField(max_length=8, unique=True)
@@ -229,7 +232,7 @@ class AuditEntry(models.Model):
     """What an administrator or operator changed. Only `accounts.audit_trail` writes rows, and nothing changes them.
 
     No foreign key: an entry outlives the account of the actor and what was changed. `kind` is application, person or
-    group, and `key` its client_id, `sub` or number. `changes` has by field the values before and after.
+    group, and `key` its client_id, `sub` or number. `changes` has the values of each field before and after.
     """
 
     at = models.DateTimeField(default=timezone.now, editable=False)

@@ -32,7 +32,7 @@ SESSION_KEY = "return"
 AFTER_FACTOR_KEY = "after_factor"  # session key of the page that asked the person to set up a second factor
 RETURN_AGE_SECONDS = 3600
 LONG_NAME_LENGTH = 30
-URL_MAX_LENGTH = MAX_URL_REDIRECT_LENGTH - 1024  # the address of our page comes before it
+URL_MAX_LENGTH = MAX_URL_REDIRECT_LENGTH - 1024  # the URL of our page is added before it
 
 _SALT = "accounts.returning"
 _STEPS = (
@@ -220,7 +220,7 @@ def _query(return_to: str, signed_caption: str) -> str:
 
 
 def _signed_caption(return_to: str, name: str, host: str, logo: str) -> str:
-    """Signed together with the return path, so that a caption can't be moved to a link that leads elsewhere."""
+    """The caption, signed together with the return path: it is not valid beside another path."""
     return signing.dumps([name, host, logo, _digest(return_to)], salt=_SALT, compress=True) if name else ""
 
 

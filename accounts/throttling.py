@@ -16,9 +16,9 @@ from django.http import HttpRequest
 
 from accounts.models import User, normalise_email
 from accounts.sessions import known_browsers
-from config.infrastructure import limits
-from config.infrastructure.limits import Counter
+from config.infrastructure import rate_limits
 from config.infrastructure.network import client_address, site_of
+from config.infrastructure.rate_limits import Counter
 
 # Failed sign-ins of all unknown browsers together: at 25 ms for each password, half a core. By RATE_SIGN_IN_ADDRESS one
 # machine has at most 250 in a quarter of an hour (its IPv4 address and its IPv6 site), so it never reaches this limit.
@@ -58,16 +58,16 @@ _SIGN_IN_CAUSES = {
 def sign_in_wait(request: HttpRequest, email: str) -> tuple[int, str]:
     """Seconds until this browser may try this account again, and the cause; 0 when it may now.
 
-    The widest limit is asked first, as in `limits.exceeded`.
+    The widest limit is asked first, as in `rate_limits.exceeded`.
     """
     for counter in reversed(_counters_with_floor(request, email)):
-        if seconds := limits.exceeded(counter):
+        if seconds := rate_limits.exceeded(counter):
             return seconds, _SIGN_IN_CAUSES[counter.name]
     return 0, ""
 
 
 def count_failed_sign_in(request: HttpRequest, email: str) -> None:
-    limits.count(*_counters_with_floor(request, email))
+    rate_limits.count(*_counters_with_floor(request, email))
 
 
 def unlock_sign_in(person: User) -> None:
@@ -77,7 +77,7 @@ def unlock_sign_in(person: User) -> None:
 
 def reset_wait(request: HttpRequest) -> int:
     """Count a request for a reset link against its network address: 0, or the seconds to wait."""
-    return limits.attempt(*limits.by_address("reset", client_address(request), rate=RESETS_PER_ADDRESS))
+    return rate_limits.attempt(*rate_limits.by_address("reset", client_address(request), rate=RESETS_PER_ADDRESS))
 
 
 def sign_in_begun_wait(request: HttpRequest, person: User) -> int:
@@ -87,7 +87,7 @@ def sign_in_begun_wait(request: HttpRequest, person: User) -> int:
     """
     browser = known_browsers.find(request, person.email)
     rate = settings.RATES.get("sign_in_done", "")
-    return limits.attempt(_account_counters("sign_in_begun", request, person.email, browser, 1, rate)[0])
+    return rate_limits.attempt(_account_counters("sign_in_begun", request, person.email, browser, 1, rate)[0])
 
 
 def sign_in_done_wait(request: HttpRequest, person: User) -> int:
@@ -97,19 +97,23 @@ def sign_in_done_wait(request: HttpRequest, person: User) -> int:
     """
     browser = known_browsers.find(request, person.email)
     account = f"{known_browsers.account_mark(person.email)} {person.credentials_version}"
-    return limits.attempt(Counter("sign_in_done", f"{account}:{browser}" if browser else account))
+    return rate_limits.attempt(Counter("sign_in_done", f"{account}:{browser}" if browser else account))
 
 
 def sign_up_wait(request: HttpRequest) -> int:
     """Count a request for an account against its network address: 0, or the seconds to wait."""
     address = client_address(request)
-    minute = limits.by_address("sign_up", address, rate=SIGN_UPS_PER_ADDRESS)
-    return limits.attempt(*minute, *limits.by_address("sign_up_day", address, rate=SIGN_UPS_PER_ADDRESS_AND_DAY))
+    minute = rate_limits.by_address("sign_up", address, rate=SIGN_UPS_PER_ADDRESS)
+    return rate_limits.attempt(
+        *minute, *rate_limits.by_address("sign_up_day", address, rate=SIGN_UPS_PER_ADDRESS_AND_DAY)
+    )
 
 
 def new_password_wait(request: HttpRequest) -> int:
     """Count a new password that was posted to the page of a reset link: 0, or the seconds to wait."""
-    return limits.attempt(*limits.by_address("new_password", client_address(request), rate=NEW_PASSWORDS_PER_ADDRESS))
+    return rate_limits.attempt(
+        *rate_limits.by_address("new_password", client_address(request), rate=NEW_PASSWORDS_PER_ADDRESS)
+    )
 
 
 def mail_wait(request: HttpRequest, email: str) -> int:
@@ -121,55 +125,55 @@ def mail_wait(request: HttpRequest, email: str) -> int:
     if browser:
         counters = [Counter("mail", f"{_mailbox(email)}:{browser}", rate=MAILS_PER_ADDRESS)]
     else:
-        counters = limits.by_address("mail", client_address(request), rate=MAILS_PER_ADDRESS)
-    return limits.attempt(*counters)
+        counters = rate_limits.by_address("mail", client_address(request), rate=MAILS_PER_ADDRESS)
+    return rate_limits.attempt(*counters)
 
 
 def passkey_options_wait(request: HttpRequest) -> int:
     """Count a request for the options of a passkey against its network address: 0, or the seconds to wait."""
-    return limits.attempt(*_passkeys(request))
+    return rate_limits.attempt(*_passkeys(request))
 
 
 def passkey_wait(request: HttpRequest) -> int:
     """Seconds until this network address may answer with a passkey again; 0 when it may now."""
-    return limits.exceeded(*_passkeys(request))
+    return rate_limits.exceeded(*_passkeys(request))
 
 
 def count_failed_passkey(request: HttpRequest) -> None:
-    limits.count(*_passkeys(request))
+    rate_limits.count(*_passkeys(request))
 
 
 def _passkeys(request: HttpRequest) -> list[Counter]:
-    return limits.by_address("passkey_options", client_address(request), rate=PASSKEY_OPTIONS_PER_ADDRESS)
+    return rate_limits.by_address("passkey_options", client_address(request), rate=PASSKEY_OPTIONS_PER_ADDRESS)
 
 
 def new_passkey_wait(person: User) -> int:
     """Count a passkey that the person adds: 0, or the seconds to wait."""
-    return limits.attempt(Counter("new_passkey", str(person.pk), rate=NEW_PASSKEYS))
+    return rate_limits.attempt(Counter("new_passkey", str(person.pk), rate=NEW_PASSKEYS))
 
 
 def may_send_reset_email(request: HttpRequest, email: str) -> bool:
     """Whether another reset e-mail may go to the address now, which is then counted."""
     browser = known_browsers.find(request, email)
-    return not limits.attempt(
+    return not rate_limits.attempt(
         *_account_counters("reset_mail", request, _mailbox(email), browser, RESET_EMAILS_FROM_ALL, RESET_EMAILS)
     )
 
 
 def new_address_wait(person: User) -> int:
     """Count a code to a new address against the person who asked for it: 0, or the seconds to wait."""
-    return limits.attempt(Counter("new_address", str(person.pk), rate=NEW_ADDRESSES))
+    return rate_limits.attempt(Counter("new_address", str(person.pk), rate=NEW_ADDRESSES))
 
 
 def picture_wait(person: User) -> int:
     """Seconds until another picture of the person is read; 0 when it is read now."""
-    return limits.exceeded(*_pictures(person))
+    return rate_limits.exceeded(*_pictures(person))
 
 
 def count_picture(person: User, seconds: int) -> None:
     """Count seconds of CPU time that reading a picture of the person took."""
     for counter in _pictures(person):
-        limits.count(*[counter] * seconds)
+        rate_limits.count(*[counter] * seconds)
 
 
 @contextmanager
@@ -196,13 +200,13 @@ def _pictures(person: User) -> list[Counter]:
 
 def may_send_taken_mail(email: str) -> bool:
     """Whether another mail "you already have an account" may go to the address now, which is then counted."""
-    return not limits.attempt(Counter("taken_mail", _mailbox(email), rate=TAKEN_MAILS))
+    return not rate_limits.attempt(Counter("taken_mail", _mailbox(email), rate=TAKEN_MAILS))
 
 
 def code_wait(email: str, *, is_new: bool) -> int:
     """Count a code to the address, apart for new addresses of accounts: 0, or the seconds to wait."""
     mailbox = _mailbox(email)
-    return limits.attempt(Counter("code_mail", f"{mailbox} new" if is_new else mailbox, rate=CODES))
+    return rate_limits.attempt(Counter("code_mail", f"{mailbox} new" if is_new else mailbox, rate=CODES))
 
 
 def _mailbox(email: str) -> str:
@@ -220,11 +224,11 @@ def _counters_with_floor(request: HttpRequest, email: str) -> list[Counter]:
 
 def _sign_in_counters(request: HttpRequest, email: str) -> list[Counter]:
     browser = known_browsers.find(request, email)
-    counters = _account_counters("sign_in_account", request, _unlocked_mark(email), browser, limits.ROTATING)
+    counters = _account_counters("sign_in_account", request, _unlocked_mark(email), browser, rate_limits.ROTATING)
     if browser:
         return counters
     everybody = Counter("sign_in", "all", rate=ALL_FAILURES)
-    return [*counters, *limits.by_address("sign_in_address", client_address(request)), everybody]
+    return [*counters, *rate_limits.by_address("sign_in_address", client_address(request)), everybody]
 
 
 def _unlocked_mark(email: str) -> str:

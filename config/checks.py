@@ -11,7 +11,7 @@ from django.core.checks import CheckMessage, Error, Tags, Warning, register
 from django.core.checks.security.base import SECRET_KEY_MIN_LENGTH
 from django.db import DatabaseError
 
-from accounts.factors import passkeys
+from accounts.factors import passkey_host
 from config import branding, environment, health
 from config.infrastructure import colors
 
@@ -127,7 +127,7 @@ def color_can_be_read(app_configs: Apps, **kwargs: Any) -> list[CheckMessage]:
 @register(Tags.security)
 def sign_in_host_is_a_name(app_configs: Apps, **kwargs: Any) -> list[CheckMessage]:
     """Browsers create passkeys for host names only."""
-    if passkeys.are_possible():
+    if passkey_host.are_possible():
         return []
     return [
         Warning(

@@ -95,11 +95,11 @@ def post_worker_init(worker: Worker) -> None:
     """
     from accounts.mail import outbox
     from config.http.gunicorn_errors import Request, write_error
-    from config.infrastructure import postgresql
+    from config.infrastructure.postgresql.timeouts import limit_statements
     from oauth_bridge.maintenance import backchannel
     from oauth_bridge.storage import activity_counts
 
-    postgresql.limit_statements()
+    limit_statements()
     gunicorn.util.write_error = write_error
     gunicorn.http.parser.RequestParser.mesg_class = Request
     outbox.start()

@@ -24,5 +24,5 @@ urlpatterns = [
 handler400 = "config.http.handlers.bad_request"
 handler403 = "config.http.handlers.forbidden"
 handler404 = "config.http.handlers.not_found"
-handler429 = "accounts.retry_later.too_many_requests"
+handler429 = "accounts.retry_after.too_many_requests"
 handler500 = "config.http.handlers.server_error"

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from django.utils.translation import gettext
 from django.utils.translation import gettext_noop as _  # marks the sentences: pages show them
 
-from accounts.faults import AccountFault
+from accounts.errors import AccountFault
 from config.infrastructure.errors import Fault, SiteFault
 from oauth_bridge.errors import OAuthFault
 

@@ -16,7 +16,7 @@ from config.infrastructure import events
 from config.infrastructure.errors import RequestError
 from config.infrastructure.events import Event
 from config.infrastructure.network import client_address
-from oauth_bridge.consent.request import DamagedRequest, PendingRequest
+from oauth_bridge.consent.pending_request import DamagedRequest, PendingRequest
 from oauth_bridge.errors import OAuthFault
 from oauth_bridge.models import Application
 from oauth_bridge.protocol import (

@@ -67,7 +67,7 @@ class AuthorizationCode(models.Model):
     person_version = version_of_credentials()
     application_version = version_of_credentials()
 
-    # Not columns: `storage.codes.explain` sets them when it reads the row.
+    # Not columns: `storage.code_redemption.explain` sets them when it reads the row.
     person_is_active: bool
     ended_by: str | None
 

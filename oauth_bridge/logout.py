@@ -22,8 +22,8 @@ from accounts.account_page import person_context
 from accounts.sign_in.views import sign_out
 from oauth_bridge import responses, throttling
 from oauth_bridge.consent import pages
+from oauth_bridge.decorators import operation
 from oauth_bridge.maintenance import backchannel
-from oauth_bridge.operations import operation
 from oauth_bridge.protocol import authorization_request, logout_request, parameter_parsing
 from oauth_bridge.protocol.logout_request import LogoutRequest
 

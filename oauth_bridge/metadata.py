@@ -8,7 +8,7 @@ from __future__ import annotations
 from django.http import HttpRequest, JsonResponse
 from django.views.decorators.cache import cache_control
 
-from oauth_bridge.operations import View, operation
+from oauth_bridge.decorators import View, operation
 from oauth_bridge.protocol import metadata
 from oauth_bridge.storage import signing_keys
 

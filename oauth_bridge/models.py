@@ -45,7 +45,7 @@ class Registered(models.Manager["Application"]):
 
 
 class Twins(models.Manager["Application"]):
-    """The temporary twins of `storage.twins`."""
+    """The temporary twins of `storage.temporary_applications`."""
 
     def get_queryset(self) -> models.QuerySet[Application]:
         return super().get_queryset().filter(client_id__startswith=Application.TWIN)

@@ -25,10 +25,11 @@ from config.infrastructure.events import Event, Member
 from config.infrastructure.network import client_address
 from oauth_bridge.activity_causes import UNCONFIRMED
 from oauth_bridge.activity_models import Outcome, Step
-from oauth_bridge.consent.request import PendingRequest
+from oauth_bridge.consent.pending_request import PendingRequest
 from oauth_bridge.errors import OAuthFault
 from oauth_bridge.protocol.authorization_request import EMBEDDED
-from oauth_bridge.redirect_uri_mismatch import compare, masked
+from oauth_bridge.redirect_uri_masking import masked
+from oauth_bridge.redirect_uri_mismatch import compare
 from oauth_bridge.storage import activity, activity_counts, issued_codes, login_marks
 from oauth_bridge.storage.activity import Group, Record
 

@@ -1,6 +1,6 @@
 """Compare a callback address that was sent with those that are registered, for those who may see both. D3; RFC 8252.
 
-The public error reads the sent address alone (`redirect_uri_differences`): no answer contains what is found here.
+The public error reads the sent address alone (`redirect_uri_likely_faults`): no answer contains what is found here.
 """
 
 from __future__ import annotations
@@ -14,11 +14,9 @@ from typing import NamedTuple
 from urllib.parse import unquote
 
 from config.infrastructure.hosts import LOOPBACK_HOSTS
-from oauth_bridge.redirect_uri_classes import FAR, WEIGHTS
+from oauth_bridge.redirect_uri_masking import ENCODED_SCHEME, MOST_COMPARED
+from oauth_bridge.redirect_uri_mismatch_reasons import FAR, WEIGHTS
 
-MASK = "…"
-MOST_MASKED = 500
-MOST_COMPARED = 2_000
 MOST_IN_HOST = 253
 MOST_EDITED = 500  # characters of a part in which misspellings are looked for
 REFINED = 5  # the nearest addresses, in which they are looked for
@@ -27,10 +25,6 @@ _PARTS = re.compile(r"(?:([A-Za-z][A-Za-z0-9+.-]*):)?(?://([^/?#]*))?([^?#]*)(\?
 _HOST_FIRST = re.compile(r"(?:localhost|[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+)(?::[0-9]+)?(?:[/?#]|\Z)")
 _UNSEEN = " \t\r\n\v\f\u00a0\u200b\u200c\u200d\u2060\ufeff"
 _QUOTES = "\"'`‘’‚“”„‹›«»<>"
-_ENCODED_SCHEME = re.compile(r"\s*[A-Za-z][A-Za-z0-9+.-]*%3a", re.IGNORECASE)
-# What stands before user name and host, whatever else is wrong. Without a slash "user:" would be taken for a scheme.
-_BEFORE_AUTHORITY = re.compile(r"[^A-Za-z0-9]*(?:[A-Za-z][A-Za-z0-9+.-]*:[/\\]+)?")
-_VALUE_IN_PATH = re.compile(r"[;=]|%(?:3[bdf]|2[36])", re.IGNORECASE)
 _DEFAULT_PORTS = {"http": "80", "https": "443"}
 _ANY_HOST = {*LOOPBACK_HOSTS, "0.0.0.0"}  # noqa: S104 - compared, not listened at
 
@@ -52,50 +46,6 @@ class _Address(NamedTuple):
     path: str
     query: str
     fragment: str
-
-
-def masked(address: str) -> str:
-    """The address without what may be a credential: user name and password, the values of the query, the fragment.
-
-    Also of an address that is written wrong, so it is not split first. At most 500 characters. A control character, or
-    half of a surrogate pair, becomes "?".
-    """
-    text = address[:MOST_COMPARED]
-    if _ENCODED_SCHEME.match(text):
-        text = unquote(text, errors="replace")
-    end = min((place for place in map(text.find, "?#") if place >= 0), default=len(text))
-    before, query, fragment = text[:end], *_query_and_fragment(text[end:])
-    shown = _without_userinfo(before)
-    if value := _VALUE_IN_PATH.search(shown):
-        shown = f"{shown[: value.end()]}{MASK}"
-    if query:
-        shown += "?" + "&".join(_without_value(part) for part in re.split("[&;]", query[1:]))
-    if fragment:
-        shown += f"#{MASK}"
-    return "".join(each if each.isprintable() else "?" for each in shown[:MOST_MASKED])
-
-
-def _query_and_fragment(rest: str) -> tuple[str, str]:
-    query, hash_sign, fragment = rest.partition("#")
-    return query, hash_sign + fragment
-
-
-def _without_value(part: str) -> str:
-    name, equals, _value = part.partition("=")
-    return f"{name}={MASK}" if equals else MASK
-
-
-def _without_userinfo(text: str) -> str:
-    """The beginning of an address without what stands before the host. A path may contain an "@"."""
-    start = _BEFORE_AUTHORITY.match(text).end()  # type: ignore[union-attr]
-    authority = re.split(r"[/\\]", text[start:], maxsplit=1)[0]
-    _host, colon, port = authority.rpartition(":")
-    # A password with a slash looks like a port.
-    is_odd = bool(colon) and not port.isdigit() and "@" in text[start:]
-    if "@" not in authority and not is_odd:
-        return text
-    at = text.rindex("@") if is_odd and "@" not in authority else start + authority.rindex("@")
-    return f"{text[:start]}{MASK}{text[at:]}"
 
 
 def compare(sent: str, registered: Sequence[str]) -> Comparison:
@@ -132,7 +82,7 @@ def _cleaned(sent: str) -> tuple[set[str], str]:
         if stripped != sent:
             classes.add(name)
         sent = stripped
-    if _ENCODED_SCHEME.match(sent):
+    if ENCODED_SCHEME.match(sent):
         classes.add("encoded_twice")
         sent = unquote(sent, errors="replace")
     return classes, sent

@@ -22,7 +22,7 @@ from config.infrastructure import errors, paths, references
 from config.infrastructure.errors import Fault, RequestError, SiteFault
 from config.infrastructure.translation import TranslatableText
 from oauth_bridge.errors import OAuthFault
-from oauth_bridge.redirect_uri_differences import mark_likely_differences
+from oauth_bridge.redirect_uri_likely_faults import mark_likely_differences
 
 # Where clients look for what stands elsewhere: below a path (RFC 8414 §3.1), or under other servers' names of the keys.
 DISCOVERY = re.compile(

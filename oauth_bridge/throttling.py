@@ -1,4 +1,4 @@
-"""The rate limits of this package, one function for each. D21; `config.infrastructure.limits` counts.
+"""The rate limits of this package, one function for each. D21; `config.infrastructure.rate_limits` counts.
 
 Each function raises RequestError with 429 `rate_limited` and `Retry-After` when its limit is reached. RATE_LIMITS=off
 turns all limits off.
@@ -11,25 +11,27 @@ from uuid import UUID
 from django.conf import settings
 from django.http import HttpRequest
 
-from config.infrastructure import limits
+from config.infrastructure import rate_limits
 from config.infrastructure.errors import RequestError, SiteFault
-from config.infrastructure.limits import Counter
 from config.infrastructure.network import client_address
+from config.infrastructure.rate_limits import Counter
 from oauth_bridge.random_values import digest_of
 
-# The part of a public application's limit at user info that one person may use.
+# One person may use this part of a public application's limit at user info.
 SHARE_OF_ONE_PERSON = 0.1
 
 
 def authorize(request: HttpRequest) -> None:
     """RATE_AUTHORIZE: authorization requests from one network address."""
-    _raise_if_limited("authorize", limits.count(*limits.by_address("authorize", client_address(request))))
+    _raise_if_limited("authorize", rate_limits.count(*rate_limits.by_address("authorize", client_address(request))))
 
 
 def logout(request: HttpRequest) -> None:
-    """As RATE_AUTHORIZE, by a count of its own: requests to sign out, and answers of its page, from one address."""
+    """Sign-outs, and answers of their page, from one network address: at RATE_AUTHORIZE, with a count of their own."""
     if rate := (settings.RATES or {}).get("authorize"):
-        _raise_if_limited("logout", limits.count(*limits.by_address("logout", client_address(request), rate=rate)))
+        _raise_if_limited(
+            "logout", rate_limits.count(*rate_limits.by_address("logout", client_address(request), rate=rate))
+        )
 
 
 def before_exchange(application_id: int, *, is_public: bool) -> None:
@@ -41,7 +43,7 @@ def before_exchange(application_id: int, *, is_public: bool) -> None:
     the limit.
     """
     counter = Counter("token", str(application_id))
-    _raise_if_limited("token", limits.exceeded(counter) if is_public else limits.count(counter))
+    _raise_if_limited("token", rate_limits.exceeded(counter) if is_public else rate_limits.count(counter))
 
 
 def after_exchange(application_id: int, client_id: str, address: str, *, is_public: bool, failed: bool) -> None:
@@ -49,7 +51,7 @@ def after_exchange(application_id: int, client_id: str, address: str, *, is_publ
     if is_public and failed:
         token_failure(address, client_id)
     elif is_public:
-        limits.count(Counter("token", str(application_id)))
+        rate_limits.count(Counter("token", str(application_id)))
 
 
 def token_failure(address: str, client_id: str) -> None:
@@ -59,15 +61,15 @@ def token_failure(address: str, client_id: str) -> None:
     """
     _count_failure(
         Counter("token_failures", f"{address} {digest_of(client_id).hex()}"),
-        *limits.by_address("token_failures", address, limits.ROTATING),
+        *rate_limits.by_address("token_failures", address, rate_limits.ROTATING),
     )
 
 
 def token_state(operation: str, application_id: int) -> None:
-    """As RATE_USERINFO, by a count of each operation's own: "revoke" or "introspect" by one application."""
+    """Calls of "revoke" or "introspect" by one application: each at RATE_USERINFO, with a count of its own."""
     rate = (settings.RATES or {}).get("userinfo") or ""
     if rate:
-        _raise_if_limited(operation, limits.count(Counter(operation, str(application_id), rate=rate)))
+        _raise_if_limited(operation, rate_limits.count(Counter(operation, str(application_id), rate=rate)))
 
 
 def userinfo(application_id: int, person_id: UUID, *, is_public: bool) -> None:
@@ -78,16 +80,16 @@ def userinfo(application_id: int, person_id: UUID, *, is_public: bool) -> None:
     counters = [Counter("userinfo", str(application_id))]
     if is_public:
         counters.insert(0, Counter("userinfo", f"{application_id} {person_id}", SHARE_OF_ONE_PERSON))
-    _raise_if_limited("userinfo", limits.count(*counters))
+    _raise_if_limited("userinfo", rate_limits.count(*counters))
 
 
 def userinfo_failure(request: HttpRequest) -> None:
     """RATE_USERINFO_FAILURES: invalid tokens from one network address."""
-    _count_failure(*limits.by_address("userinfo_failures", client_address(request)))
+    _count_failure(*rate_limits.by_address("userinfo_failures", client_address(request)))
 
 
 def _count_failure(*counters: Counter) -> None:
-    _raise_if_limited(counters[0].name, limits.attempt(*counters))
+    _raise_if_limited(counters[0].name, rate_limits.attempt(*counters))
 
 
 def _raise_if_limited(limit: str, seconds: int) -> None:

@@ -22,11 +22,11 @@ from config.infrastructure.events import Event
 from config.infrastructure.network import client_address
 from oauth_bridge import application_mails, responses, throttling
 from oauth_bridge.backend import VerifiedRequest
-from oauth_bridge.consent import interaction, pages, remembered
-from oauth_bridge.consent.request import FIELD_NAME, PendingRequest
+from oauth_bridge.consent import pages, prompts, remembered
+from oauth_bridge.consent.pending_request import FIELD_NAME, PendingRequest
+from oauth_bridge.decorators import operation
 from oauth_bridge.errors import OAuthFault
 from oauth_bridge.models import Application
-from oauth_bridge.operations import operation
 from oauth_bridge.protocol import (
     authorization_header,
     authorization_request,
@@ -165,22 +165,22 @@ class AuthorizeView(BaseAuthorizationView):
         callback = self.pending.callback
         return pages.to_callback(self.request, self.application, callback, callback.error_url(self._error(fault)))
 
-    def _need(self) -> interaction.Need | None:
-        return interaction.need(self.request, self.asked, self.pending)
+    def _need(self) -> prompts.Need | None:
+        return prompts.need(self.request, self.asked, self.pending)
 
     def _ask_for_proof(self) -> HttpResponse | None:
         """The page that asks for what the request needs of the person; None: nothing is missing."""
         need = self._need()
         if need is None:
             return None
-        if need is interaction.Need.IMPOSSIBLE:
+        if need is prompts.Need.IMPOSSIBLE:
             callback = self.pending.callback
             url = callback.error_url(self._error(OAuthFault.ACR))
             return pages.lead_back(self.request, self.application, callback, url, by_page=True, is_refusal=True)
-        if need is interaction.Need.OTHER_ACCOUNT:
+        if need is prompts.Need.OTHER_ACCOUNT:
             url = self.pending.callback.error_url(self._error(OAuthFault.LOGIN_REQUIRED))
             return pages.other_account(self.request, self.application, self.pending, url)
-        return HttpResponseRedirect(interaction.proof_url(self.request, need, pages.authorize_path(self.pending)))
+        return HttpResponseRedirect(prompts.proof_url(self.request, need, pages.authorize_path(self.pending)))
 
     def _turn_away(self) -> HttpResponse:
         """The page for a person who may not use the application. A code from before is deleted. D23.

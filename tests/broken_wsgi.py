@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import NoReturn
 
 from config.wsgi import application  # noqa: F401
-from oauth_bridge.storage import codes, tokens
+from oauth_bridge.storage import code_redemption, codes, tokens
 
 
 def fail(*_values: object) -> NoReturn:
     raise RuntimeError("a detail that 'nobody' outside may read")
 
 
-codes.explain = fail
+code_redemption.explain = fail
 tokens.read = fail
 codes.issue = fail

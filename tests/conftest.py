@@ -25,7 +25,7 @@ from whitenoise.middleware import WhiteNoiseMiddleware
 from accounts.pictures import reencoder_process
 from config.infrastructure import cache as redis_cache
 from oauth_bridge.storage import activity, activity_counts
-from tests import documented, factories, forms, pages, skips, workers
+from tests import factories, forms, openapi_responses, pages, skips, workers
 from tests.databases import migrate
 from tests.driver import RESPONSE_CHECKS, SEEN, OAuthDriver
 from tests.dump import database_text
@@ -41,7 +41,7 @@ Launch = Callable[..., Server]
 def pytest_configure(config: pytest.Config) -> None:
     RequestFactory.post = forms.post  # type: ignore[method-assign]
     config.addinivalue_line("markers", "contract(*sentences): the sentences of the contract that the test holds")
-    RESPONSE_CHECKS.append(documented.check)
+    RESPONSE_CHECKS.append(openapi_responses.check)
     workers.use_own_redis()
 
 
@@ -150,7 +150,7 @@ def origin_of_the_test_client(settings: Any) -> None:
 def quick_passwords(request: pytest.FixtureRequest, settings: Any) -> None:
     """For tests in a transaction, whose rows no server reads. Tests about hashing undo it: `real_passwords`."""
     if request.node.get_closest_marker("django_db") or "db" in request.fixturenames:
-        settings.PASSWORD_HASHERS = ["tests.factories.QuickPasswordHasher"]
+        settings.PASSWORD_HASHERS = ["tests.password_hashers.QuickPasswordHasher"]
 
 
 @pytest.fixture(autouse=True)

@@ -17,18 +17,10 @@ from django.db import models
 from django.utils import timezone
 
 from accounts.models import User
-from accounts.passwords.hashing import PasswordHasher
 from oauth_bridge.models import AccessToken, Application, ApplicationSecret, AuthorizationCode, Consent
 
 PASSWORD = "correct horse battery staple"
 LIFETIMES = {AuthorizationCode: timedelta(seconds=600), AccessToken: timedelta(seconds=3600)}
-
-
-class QuickPasswordHasher(PasswordHasher):
-    """The service's hasher with the cheapest parameters. Servers under test use the real one."""
-
-    time_cost = 1
-    memory_cost = 8  # in KiB
 
 
 @functools.cache

@@ -51,7 +51,7 @@ def configuration(folder: Path, port: int, upstream: int) -> str:
         r"server_name .*;": "server_name localhost;",
         r"/var/log/nginx/": f"{folder}/",
         r"127\.0\.0\.1:8000": f"127.0.0.1:{upstream}",
-        r"Host \$host;": "Host $http_host;",  # nginx leaves a port out, which here is not the scheme's own
+        r"Host \$host;": "Host $http_host;",  # $host has no port, and here the port is not the default one
     }
     text = documented_configuration()
     for pattern, replacement in changes.items():

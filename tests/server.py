@@ -103,7 +103,7 @@ class Server:
         return [message.read_text(encoding="utf-8") for message in messages]
 
     def reset_link(self) -> str:
-        """The newest link for a new password. Notices arrive at any time."""
+        """The newest link for a new password. Other mails may arrive before and after it."""
         links = [re.search(r"https?://\S+/accounts/password/reset/\S+", mail) for mail in self.mails()]
         return [link[0] for link in links if link][-1]
 
@@ -169,7 +169,7 @@ def serve(
     start_seconds: int = START_SECONDS,
     **changes: str,
 ) -> Iterator[Server]:
-    """A server of the files in `root` that ends with the block, started by the command `under`.
+    """A server that runs the files in `root` until the block ends. The command `under` starts it.
 
     BASE_URL and AUTH_URL may contain {port}.
     """

@@ -18,11 +18,11 @@ from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.crypto import salted_hmac
 
-from accounts.faults import AccountFault, refused
+from accounts.errors import AccountFault, refused
 from accounts.mail import account_mails, outbox
 from accounts.models import FailedFactor, User
 from accounts.sessions import known_browsers
-from config.infrastructure import events, limits
+from config.infrastructure import events, rate_limits
 from config.infrastructure.events import Event
 from config.infrastructure.network import client_address, site_of
 
@@ -76,13 +76,13 @@ def _source(request: HttpRequest, person: User) -> Source:
 
 def _wait(person: User, source: Source, rate: str) -> int:
     """Seconds until another attempt is allowed; 0 when it is allowed now. All unknown browsers share a second limit."""
-    now, allowed = timezone.now(), limits.parse(rate).events
+    now, allowed = timezone.now(), rate_limits.parse(rate).events
     rows = FailedFactor.objects.filter(user=person, expires_at__gt=now).order_by("expires_at")
     found = list(rows.values_list("source", "is_known", "expires_at"))
     counted = [([expires_at for digest, _, expires_at in found if digest == source.digest], allowed)]
     if not source.is_known:
         unknown = [expires_at for _, is_known, expires_at in found if not is_known]
-        counted.append((unknown, allowed * limits.ROTATING))
+        counted.append((unknown, allowed * rate_limits.ROTATING))
     ends = [times[-most] for times, most in counted if len(times) >= most]
     return max(1, ceil((max(ends) - now).total_seconds())) if ends else 0
 
@@ -91,7 +91,7 @@ def _count(person: User, source: Source, rate: str) -> int:
     """Store a failure, and return the number of failures in all unknown browsers."""
     now, rows = timezone.now(), FailedFactor.objects.filter(user=person)
     rows.filter(expires_at__lte=now).delete()
-    expires_at = now + timedelta(seconds=limits.parse(rate).seconds)
+    expires_at = now + timedelta(seconds=rate_limits.parse(rate).seconds)
     FailedFactor.objects.create(user=person, source=source.digest, is_known=source.is_known, expires_at=expires_at)
     return rows.filter(is_known=False).count()
 

@@ -19,10 +19,10 @@ from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.utils.translation import gettext_lazy as _
 
+from accounts.errors import AccountFault, recorded, refused
 from accounts.factors import failures
-from accounts.factors.adapter import is_asked_after_password, types_of
+from accounts.factors.authenticators import is_asked_after_password, types_of
 from accounts.factors.used_codes import mark_used, was_used
-from accounts.faults import AccountFault, recorded, refused
 from accounts.mail import account_mails
 from accounts.models import User
 from config.infrastructure import events

@@ -23,9 +23,10 @@ from django.urls import reverse
 
 from accounts import return_path, throttling
 from accounts.account_page import AccountPageMixin
-from accounts.factors.adapter import (
+from accounts.errors import AccountFault, refuse, refused
+from accounts.factors.adapter import FactorAdapter
+from accounts.factors.authenticators import (
     MOST_PASSKEYS,
-    FactorAdapter,
     drop_idle_codes,
     is_asked_after_password,
     keep_for_sign_in,
@@ -33,9 +34,8 @@ from accounts.factors.adapter import (
 )
 from accounts.factors.forms import AddPasskeyForm
 from accounts.factors.used_codes import mark_used
-from accounts.faults import AccountFault, refuse, refused
 from accounts.models import User
-from accounts.retry_later import RetryLaterMixin, too_many_requests
+from accounts.retry_after import RetryLaterMixin, too_many_requests
 from accounts.return_path import StepMixin
 
 # Signing in ----------------------------------------------------------------------------------------------------------
@@ -57,7 +57,7 @@ class PasskeySignInView(StepMixin, webauthn.LoginWebAuthnView):
         return cast(HttpResponse, super().post(request, *args, **kwargs))
 
     def get_authenticated_redirect_url(self) -> str:
-        """The URL for a person who has signed in in another tab meanwhile."""
+        """The URL for a person who has meanwhile signed in, in another tab."""
         return return_path.requested(self.request) or reverse("profile")
 
     def form_valid(self, form: Form) -> HttpResponse:
@@ -144,7 +144,7 @@ class FirstPasskeyView(StepMixin, webauthn.SignupWebAuthnView):
 
 
 def _end(stage: Any) -> Any:
-    """Abort the sign-in, because what it began with has changed."""
+    """Abort the sign-in, because the account has changed since it began."""
     refuse(AccountFault.SIGN_IN_ENDED, person=stage.login.user and stage.login.user.pk)
     return stage.abort()
 

@@ -76,7 +76,7 @@ def is_known(once: str) -> bool:
 
 
 def unknown(names: list[str]) -> list[str]:
-    """The names with which no notice was stored within NOTICE_LIFETIME."""
+    """Those of the names that no notice of the last NOTICE_LIFETIME has."""
     digests = {_digest(name): name for name in names}
     stored = OutgoingMail.objects.filter(once__in=list(digests)).values_list("once", flat=True)
     known = {bytes(digest) for digest in stored if digest}

@@ -13,7 +13,7 @@ from django.core.management.base import CommandError
 from django.db.models import Q
 from django.utils import timezone
 
-from accounts.factors import adapter as factors
+from accounts.factors import authenticators as factors
 from accounts.models import User
 from config.infrastructure.command_errors import command_error, shown
 from config.infrastructure.validators import refuse_control_characters

@@ -24,7 +24,7 @@ from typing import IO, Any
 from django.conf import settings
 from django.core.files.base import File
 
-from accounts.faults import AccountFault, FormError
+from accounts.errors import AccountFault, FormError
 from accounts.pictures import reencoder
 from accounts.pictures.uploads import UPLOAD_MAX_BYTES, LostUpload, temporary_file
 
@@ -107,7 +107,7 @@ def busy() -> FormError:
 
 
 def _cpu_seconds() -> float:
-    """CPU time of the programs that this process has run. During a turn no other thread runs one."""
+    """CPU time of the programs that this process has run. Only the thread that holds the lock of `_turn` runs one."""
     times = os.times()
     return times.children_user + times.children_system
 

@@ -19,7 +19,7 @@ from django.views.generic.edit import FormView
 
 from accounts.account_page import AccountPageMixin
 from accounts.administrators import LastAdministrator, keep_one
-from accounts.faults import AccountFault, refused
+from accounts.errors import AccountFault, refused
 from accounts.mail import account_mails
 from accounts.models import User
 from accounts.pictures import current_picture

@@ -11,7 +11,7 @@ from django.views.decorators.cache import never_cache
 from django.views.generic import TemplateView
 
 from accounts.account_page import AccountPageMixin
-from accounts.factors import adapter as factors
+from accounts.factors import authenticators as factors
 from accounts.models import User
 from accounts.pictures import current_picture
 from accounts.sign_in.reauthentication import fresh_sign_in_required

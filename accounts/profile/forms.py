@@ -11,7 +11,7 @@ from django.core.files.base import File
 from django.utils.translation import gettext_lazy as _
 
 from accounts import throttling
-from accounts.faults import AccountFault, FormError, refuse
+from accounts.errors import AccountFault, FormError, refuse
 from accounts.models import User
 from accounts.pictures import current_picture, reencoder_process
 from accounts.sign_in.forms import NicknameField

@@ -14,14 +14,14 @@ from django.views.decorators.cache import never_cache
 from django.views.generic.edit import UpdateView
 
 from accounts.account_page import person_context
-from accounts.faults import AccountFault, refuse
+from accounts.errors import AccountFault, refuse
 from accounts.models import User
 from accounts.pictures import current_picture
 from accounts.pictures.stored_files import NotStored
 from accounts.pictures.uploads import UPLOAD_MAX_BYTES
 from accounts.profile.forms import ProfileForm
 from accounts.profile.shown_claims import shown_claims
-from accounts.retry_later import RetryLaterMixin
+from accounts.retry_after import RetryLaterMixin
 
 
 @method_decorator([login_required, never_cache], name="dispatch")

@@ -10,8 +10,10 @@ from django.views.decorators.cache import never_cache
 from django.views.generic import TemplateView
 
 from accounts.account_page import AccountPageMixin
-from accounts.factors.adapter import overview
+from accounts.factors.authenticators import overview
 from accounts.models import User
+
+FEW_RECOVERY_CODES = 3  # so many or fewer are a warning
 
 
 @method_decorator([login_required, never_cache], name="dispatch")
@@ -23,5 +25,6 @@ class SecurityView(AccountPageMixin, TemplateView):
         return super().get_context_data(**kwargs) | {
             "has_password": person.has_usable_password(),
             "factors": overview(person),
+            "few_recovery_codes": FEW_RECOVERY_CODES,
             "changed_at": person.password_changed_at,
         }

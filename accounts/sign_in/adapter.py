@@ -21,11 +21,11 @@ from django.utils import timezone
 from django.utils.translation import get_language, gettext_lazy
 
 from accounts import former_addresses, language_choice, return_path, throttling
-from accounts.faults import AccountFault, refuse
+from accounts.errors import AccountFault, refuse
 from accounts.mail import account_mails, outbox
 from accounts.mail.composing import Email, compose
 from accounts.models import User
-from accounts.retry_later import too_many_requests
+from accounts.retry_after import too_many_requests
 from accounts.sessions import credential_changes, known_browsers, last_account, store, user_agents
 from accounts.sign_in import password_check, reauthentication, verification, who_may_sign_up
 from config.infrastructure import events

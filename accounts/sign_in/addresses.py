@@ -15,9 +15,9 @@ from django.views.generic.edit import FormView
 
 from accounts import return_path, throttling
 from accounts.account_page import AccountPageMixin
-from accounts.faults import AccountFault, refuse
+from accounts.errors import AccountFault, refuse
 from accounts.models import User
-from accounts.retry_later import too_many_requests
+from accounts.retry_after import too_many_requests
 from accounts.return_path import StepMixin
 from accounts.sessions import known_browsers, last_account
 from accounts.sign_in import sign_up, verification

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.http import HttpRequest
 
 from accounts import throttling
-from accounts.faults import AccountFault, refuse, refused
+from accounts.errors import AccountFault, refuse, refused
 from accounts.models import User, normalise_email
 
 

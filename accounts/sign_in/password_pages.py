@@ -15,10 +15,10 @@ from django.views.decorators.cache import never_cache
 
 from accounts import return_path, throttling
 from accounts.account_page import AccountPageMixin
-from accounts.faults import AccountFault, refuse
+from accounts.errors import AccountFault, refuse
 from accounts.models import User
 from accounts.passwords.hashing import HashingBusy
-from accounts.retry_later import RetryLaterMixin, too_many_requests
+from accounts.retry_after import RetryLaterMixin, too_many_requests
 from accounts.sessions import known_browsers, last_account
 from accounts.sign_in.forms import PasswordFormMixin, ResetRequestForm
 

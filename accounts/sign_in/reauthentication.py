@@ -21,7 +21,7 @@ from django.utils.decorators import method_decorator
 from django.views.decorators.cache import never_cache
 
 from accounts.account_page import AccountPageMixin
-from accounts.retry_later import RetryLaterMixin
+from accounts.retry_after import RetryLaterMixin
 
 View = Callable[..., HttpResponseBase]
 

@@ -16,10 +16,10 @@ from django.shortcuts import redirect
 from django.utils.translation import gettext_lazy as _
 
 from accounts import return_path, throttling
-from accounts.factors import passkeys
-from accounts.faults import AccountFault, refuse, refused
+from accounts.errors import AccountFault, refuse, refused
+from accounts.factors import passkey_host
 from accounts.models import User
-from accounts.retry_later import too_many_requests
+from accounts.retry_after import too_many_requests
 from accounts.return_path import StepMixin, form_field
 from accounts.sign_in import password_check, who_may_sign_up
 from accounts.sign_in.forms import EmailField, NewPasswordField, NicknameField, PasswordFormMixin
@@ -150,7 +150,7 @@ class SignUpView(StepMixin, NewPasswordMixin, library.SignupView):
         query = self.request.META.get("QUERY_STRING", "")
         return context | {
             **form_field(self.request),
-            "passkeys_are_possible": passkeys.are_possible(),
+            "passkeys_are_possible": passkey_host.are_possible(),
             "query": f"?{query}" if query else "",  # with the invitation
         }
 
@@ -185,7 +185,7 @@ class PasskeySignUpView(SignUpView):
     """Makes an account without a password. After the code from the mail comes the page that adds a passkey."""
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        if not passkeys.are_possible():
+        if not passkey_host.are_possible():
             return redirect("account_signup")
         return super().dispatch(request, *args, **kwargs)
 

@@ -15,9 +15,9 @@ from django.views.decorators.http import require_POST
 
 from accounts import return_path
 from accounts.account_page import person_context
-from accounts.factors import passkeys
+from accounts.factors import passkey_host
 from accounts.models import EMAIL_MAX_LENGTH, User, normalise_email
-from accounts.retry_later import RetryLaterMixin
+from accounts.retry_after import RetryLaterMixin
 from accounts.sessions import last_account
 from accounts.sessions.store import SessionStore
 from accounts.sign_in import verification
@@ -30,7 +30,7 @@ class SignInView(return_path.StepMixin, RetryLaterMixin, library.LoginView):
         return context | {
             **return_path.form_field(self.request),
             **self._offer(context),
-            "passkeys_are_possible": passkeys.are_possible(),
+            "passkeys_are_possible": passkey_host.are_possible(),
             "sign_up_is_open": settings.SIGN_UP == "open",
             "is_switched_off": cast(SessionStore, self.request.session).is_of_deactivated_account,
         }

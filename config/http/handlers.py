@@ -16,13 +16,13 @@ from django.views.decorators.csrf import requires_csrf_token
 
 from accounts.admin_site import not_allowed
 from accounts.passwords import hashing
-from accounts.sign_in.stale_form import stale_form
+from accounts.sign_in.csrf_failure import stale_form
 from config.infrastructure import errors, events
 from config.infrastructure.errors import NOT_ALLOWED, RequestError, SiteFault
 from config.infrastructure.events import Event
 from oauth_bridge import responses
 from oauth_bridge.consent import pages
-from oauth_bridge.consent.request import FIELD_NAME, DamagedRequest, PendingRequest
+from oauth_bridge.consent.pending_request import FIELD_NAME, DamagedRequest, PendingRequest
 from oauth_bridge.responses import error_response
 
 logger = logging.getLogger("oauth_bridge")

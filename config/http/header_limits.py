@@ -34,8 +34,8 @@ class HeaderLimitsMiddleware:
     """Refuses a request with a header above its limit; a request for a file is served without that header.
 
     The page that says which header is too long needs its files, and a browser sends the header with their requests too.
-    WhiteNoise can't stand before this middleware: views serve the pictures, and the length of the Host header, and then
-    the host, must be checked before any file is served.
+    WhiteNoise can't stand before this middleware, for two reasons. Views serve the pictures. And the Host header must
+    be checked before any file is served: first its length, then its value.
 
     Removes quoted cookies: old versions of Python take quadratic time to parse one (CVE-2024-7592), and no cookie of
     the service is quoted.

@@ -9,7 +9,7 @@ from django.http.response import HttpResponseBase
 
 from accounts import return_path
 from accounts.sign_in import views
-from oauth_bridge.consent.request import PendingRequest
+from oauth_bridge.consent.pending_request import PendingRequest
 
 
 class SignInView(views.SignInView):

@@ -23,13 +23,13 @@ from oauth_bridge.activity_titles import name_of, needs_mending, title_of
 from oauth_bridge.administration import application_acts, recheck, shown
 from oauth_bridge.administration.application_acts import find_application
 from oauth_bridge.administration.shown import Names
-from oauth_bridge.applications import compliance, rights, summaries
+from oauth_bridge.applications import checks, rights, summaries
 from oauth_bridge.applications.rights import ACTIVITY
 from oauth_bridge.documentation import snippets
 from oauth_bridge.models import Application, Consent
-from oauth_bridge.redirect_uri_hints import hints
-from oauth_bridge.redirect_uri_mismatch import MASK
-from oauth_bridge.storage import activity_reading, activity_statistics, attempts, registration_changes, secret_states
+from oauth_bridge.redirect_uri_masking import MASK
+from oauth_bridge.redirect_uri_warnings import hints
+from oauth_bridge.storage import activity_reading, activity_statistics, application_audit, attempts, secret_states
 from oauth_bridge.storage.activity_statistics import Days
 
 DAY = timedelta(days=1)
@@ -51,7 +51,7 @@ def application(request: HttpRequest, pk: int) -> HttpResponse:
         "application": found,
         "named": shown.named(found),
         "summary": summary,
-        "findings": compliance.of_registration(found, summary, secrets),
+        "findings": checks.of_registration(found, summary, secrets),
         "kind": summaries.KINDS[found.client_type],
         "signed_in_month": sum(day.finished for day in days),
         "failed_month": sum(day.failed for day in days),
@@ -206,7 +206,7 @@ def _add(request: HttpRequest, found: Application, sent: str) -> None:
         locked = Application.objects.select_for_update(no_key=True).get(pk=found.pk)
         locked.redirect_uris = "\n".join([*locked.callback_addresses, sent])
         locked.full_clean()
-        with registration_changes.audited(locked):
+        with application_audit.audited(locked):
             locked.save(update_fields=["redirect_uris", "updated"])
     events.write(Event.APPLICATION_CHANGED, client_id=found.client_id, fields="redirect_uris")
     text = _("The address is added. %(name)s can use it now.")

@@ -20,7 +20,7 @@ from django.utils.translation import gettext_lazy, ngettext
 from accounts import administrators, audit_trail
 from accounts.account_page import person_context
 from accounts.administrators import LastAdministrator
-from accounts.factors import adapter as factors
+from accounts.factors import authenticators as factors
 from accounts.models import Session, User
 from accounts.sessions import user_agents
 from accounts.sessions.credential_changes import end_credentials, set_active

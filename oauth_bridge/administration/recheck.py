@@ -11,7 +11,7 @@ from oauth_bridge.activity_causes import UNCONFIRMED
 from oauth_bridge.activity_models import Step
 from oauth_bridge.models import Application
 from oauth_bridge.page_addresses import shown_host
-from oauth_bridge.redirect_uri_mismatch import MASK
+from oauth_bridge.redirect_uri_masking import MASK
 from oauth_bridge.redirect_uri_registration import MAX_COUNT, registration_problem
 from oauth_bridge.storage import admission
 from oauth_bridge.storage.activity_reading import Entry

@@ -29,7 +29,7 @@ from oauth_bridge.administration.own_client import Answer
 from oauth_bridge.applications import rights
 from oauth_bridge.applications.rights import ACTIVITY
 from oauth_bridge.models import Application
-from oauth_bridge.storage import consents, registration_changes, twins
+from oauth_bridge.storage import application_audit, consents, temporary_applications
 
 KEPT = "sign_in_test"  # in the session, which only this browser's key decrypts
 OK = 200
@@ -70,7 +70,7 @@ def start(request: HttpRequest, pk: int) -> HttpResponse:
 def _begin(request: HttpRequest, found: Application) -> str:
     """Make the twin, keep what only this session may know, and return the address of the authorization."""
     callback = f"{settings.AUTH_URL}{reverse('admin:sign_in_test_callback')}"
-    twin, secret = twins.make(found, callback)
+    twin, secret = temporary_applications.make(found, callback)
     state, verifier = secrets.token_urlsafe(24), secrets.token_urlsafe(48)
     digest = hashlib.sha256(verifier.encode()).digest()
     challenge = base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
@@ -82,7 +82,7 @@ def _begin(request: HttpRequest, found: Application) -> str:
         "verifier": verifier,
         "begun_at": time.time(),
     }
-    audit_trail.write("sign_in_tested", registration_changes.subject(found), {"twin": (None, twin.client_id)})
+    audit_trail.write("sign_in_tested", application_audit.subject(found), {"twin": (None, twin.client_id)})
     query = {
         "response_type": "code",
         "client_id": twin.client_id,
@@ -112,7 +112,7 @@ def callback(request: HttpRequest) -> HttpResponse:
     finally:
         if twin:
             consents.disconnect(request.user, twin)  # type: ignore[arg-type]  # somebody is signed in
-        twins.delete(kept["client_id"])
+        temporary_applications.delete(kept["client_id"])
     bad = next((step for step in steps if step.mark == "bad"), None)
     context = {
         **admin.site.each_context(request),

@@ -28,7 +28,7 @@ from oauth_bridge.applications import logos, rights, summaries
 from oauth_bridge.applications.admin_list import ApplicationList
 from oauth_bridge.applications.forms import ApplicationForm, EndForm, RotationForm
 from oauth_bridge.models import Application, ApplicationSecret, Consent
-from oauth_bridge.storage import applications, client_secrets, look_alikes, registration_changes, secret_states
+from oauth_bridge.storage import application_audit, applications, client_secrets, look_alikes, secret_states
 
 if TYPE_CHECKING:
     from accounts.models import User
@@ -121,7 +121,7 @@ class ApplicationAdmin(ApplicationList):
                 self.message_user(request, text, messages.ERROR)
         elif form.cleaned_data.get("remove_logo"):
             obj.logo = ""
-        with registration_changes.audited(obj) if change else nullcontext():
+        with application_audit.audited(obj) if change else nullcontext():
             super().save_model(request, obj, form, change)
         if not change:
             events.write(Event.APPLICATION_REGISTERED, client_id=obj.client_id)
@@ -137,10 +137,10 @@ class ApplicationAdmin(ApplicationList):
         if {"is_restricted", "groups"} & set(form.changed_data):
             applications.set_groups(form.instance, form.cleaned_data["groups"])
         if not change:
-            registration_changes.registered(form.instance)
+            application_audit.registered(form.instance)
 
     def audited_as(self, obj: Application) -> audit_trail.Subject:
-        return registration_changes.subject(obj)
+        return application_audit.subject(obj)
 
     def get_urls(self) -> list[URLPattern]:
         secret = path(

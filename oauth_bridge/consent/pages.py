@@ -22,7 +22,7 @@ from config.infrastructure import references
 from config.infrastructure.hosts import LOOPBACK_HOSTS
 from oauth_bridge import responses
 from oauth_bridge.consent import remembered
-from oauth_bridge.consent.request import FIELD_NAME, PendingRequest
+from oauth_bridge.consent.pending_request import FIELD_NAME, PendingRequest
 from oauth_bridge.models import Application
 from oauth_bridge.protocol import claims
 

@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterator
 
 from config.infrastructure.errors import Fault
-from oauth_bridge.openapi import answers, document, parts
-from oauth_bridge.openapi.parts import Json
+from oauth_bridge.openapi import components, document, error_responses
+from oauth_bridge.openapi.components import Json
 
 INTRODUCTION = """\
 # Reference
@@ -17,12 +17,12 @@ This page is made from `{BASE_URL}/openapi.json`, which tools can read.
 """
 # Where an error is answered, and which.
 PLACES = (
-    ("On a page, before the person comes back", "authorize", answers.AUTHORIZE),
-    ("At your callback address", "callback", answers.CALLBACK),
-    ("From `/oauth/token`", "token", answers.TOKEN),
-    ("From `/oauth/userinfo`", "userinfo", answers.USERINFO),
-    ("On a page of `/oauth/logout`", "logout", answers.LOGOUT),
-    ("From any of them", "token", answers.ANYWHERE),
+    ("On a page, before the person comes back", "authorize", error_responses.AUTHORIZE),
+    ("At your callback address", "callback", error_responses.CALLBACK),
+    ("From `/oauth/token`", "token", error_responses.TOKEN),
+    ("From `/oauth/userinfo`", "userinfo", error_responses.USERINFO),
+    ("On a page of `/oauth/logout`", "logout", error_responses.LOGOUT),
+    ("From any of them", "token", error_responses.ANYWHERE),
 )
 
 
@@ -44,11 +44,11 @@ def errors() -> str:
 
 
 def _faults(heading: str, operation: str, faults: tuple[Fault, ...]) -> str:
-    common = () if faults == answers.ANYWHERE else answers.ANYWHERE
+    common = () if faults == error_responses.ANYWHERE else error_responses.ANYWHERE
     lines = [f"### {heading}", "", "| status | `error` | when | what to do |", "|---|---|---|---|"]
     for fault in faults:
         if fault not in common:
-            problem, fix = parts.example_sentences(fault, operation)
+            problem, fix = components.example_sentences(fault, operation)
             lines.append(f"| {fault.status} | `{fault.error}` | {problem} | {fix} |")
     return "\n".join([*lines, ""])
 

@@ -13,7 +13,7 @@ from django.conf import settings
 from oauth_bridge.models import Application
 
 NAMED_BLOCK = re.compile(r"^```\w+ ([\w-]+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-# The callback address in the guide, which needs no other value to be tried.
+# The callback address in the guide. Somebody who tries the guide need not change it.
 EXAMPLE_CALLBACK = "http://127.0.0.1:8765/callback"
 
 

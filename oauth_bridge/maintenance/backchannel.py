@@ -18,7 +18,7 @@ from django.contrib.auth import get_user_model
 from django.db import Error
 from django.utils import timezone
 
-from config.infrastructure import events, outgoing, work_queue
+from config.infrastructure import events, outgoing_requests, work_queue
 from config.infrastructure.events import Event
 from oauth_bridge.activity_models import Outcome, Step
 from oauth_bridge.models import Application, ApplicationSession
@@ -137,10 +137,10 @@ def _attempt(row: ApplicationSession, application: Application) -> tuple[str, in
         return "logout_token_unsigned", 0
     address, allowed = application.backchannel_logout_uri, settings.BACKCHANNEL_NETWORKS
     try:
-        status = outgoing.post_form(address, {"logout_token": token}, seconds=SECONDS, allowed=allowed)
-    except outgoing.InternalAddress:
+        status = outgoing_requests.post_form(address, {"logout_token": token}, seconds=SECONDS, allowed=allowed)
+    except outgoing_requests.InternalAddress:
         return "logout_address_internal", 0
-    except (outgoing.TimedOut, TimeoutError):
+    except (outgoing_requests.TimedOut, TimeoutError):
         return "logout_timed_out", 0
     except ssl.SSLError:
         return "logout_tls_failed", 0

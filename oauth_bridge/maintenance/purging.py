@@ -33,7 +33,7 @@ from oauth_bridge.models import (
     PurgeRun,
     WithdrawnCode,
 )
-from oauth_bridge.storage import application_sessions, issued_codes, signing_keys, tokens, twins
+from oauth_bridge.storage import application_sessions, issued_codes, signing_keys, temporary_applications, tokens
 from oauth_bridge.storage.client_secrets import EXPIRED_KEPT_FOR
 
 # After a slower statement the range gets smaller. A request waits for about one statement at most.
@@ -201,7 +201,7 @@ def _timed(work: Callable[[], int]) -> tuple[int | None, float]:
 
 def record_finished() -> None:
     """Delete old twins, tidy the signing keys, and store the time of a complete run. `/health/ready` reports it."""
-    twins.delete_old()
+    temporary_applications.delete_old()
     signing_keys.tidy(timezone.now())
     PurgeRun.objects.update_or_create(pk=1, defaults={"finished_at": timezone.now()})
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from config.infrastructure.command_errors import shown
-from oauth_bridge.applications.compliance import Finding
+from oauth_bridge.applications.checks import Finding
 from oauth_bridge.models import Application
 
 

@@ -1,7 +1,7 @@
 """The operations as an OpenAPI 3.1 document, for developers and their tools. Specification 4, 7; D19.
 
 Status and sentence of each error come from the table in `errors`, so the document and the service agree.
-`answers` lists the errors of each operation.
+`error_responses` lists the errors of each operation.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from django.views.decorators.http import conditional_page, require_safe
 from config.infrastructure import paths
 from config.infrastructure.errors import Fault
 from oauth_bridge.errors import OAuthFault
-from oauth_bridge.openapi import parts, sign_out
-from oauth_bridge.openapi.answers import (
+from oauth_bridge.openapi import components, sign_out
+from oauth_bridge.openapi.components import Json
+from oauth_bridge.openapi.error_responses import (
     ANYWHERE,
     AUTHORIZE,
     CALLBACK,
@@ -25,7 +26,6 @@ from oauth_bridge.openapi.answers import (
     TOKEN_STATE,
     USERINFO,
 )
-from oauth_bridge.openapi.parts import Json
 from oauth_bridge.protocol.parameter_parsing import BODY_LIMIT_BYTES
 from oauth_bridge.protocol.userinfo import PROFILE_SCOPE
 from oauth_bridge.redirect_uri_registration import MAX_LENGTH
@@ -76,21 +76,25 @@ def document() -> Json:
                 "get": _authorize(),
                 "post": _consent(),
             },
-            paths.TOKEN: {"post": parts.for_every_origin(_token())},
+            paths.TOKEN: {"post": components.for_every_origin(_token())},
             paths.USERINFO: {
-                "get": parts.for_every_origin(_userinfo("userinfo", USERINFO)),
-                "post": parts.for_every_origin(_userinfo("userinfoByPost", (*FORM, OAuthFault.TWO_TOKENS, *USERINFO))),
+                "get": components.for_every_origin(_userinfo("userinfo", USERINFO)),
+                "post": components.for_every_origin(
+                    _userinfo("userinfoByPost", (*FORM, OAuthFault.TWO_TOKENS, *USERINFO))
+                ),
             },
-            paths.REVOKE: {"post": parts.for_every_origin(_token_state("revoke", "End an access token. RFC 7009."))},
+            paths.REVOKE: {
+                "post": components.for_every_origin(_token_state("revoke", "End an access token. RFC 7009."))
+            },
             paths.INTROSPECT: {
-                "post": parts.for_every_origin(
+                "post": components.for_every_origin(
                     _token_state("introspect", "Whether one of your access tokens is valid. RFC 7662.")
                 )
             },
             paths.LOGOUT: sign_out.operations(),
             **{path: {"get": _published(name, summary)} for path, (name, summary) in PUBLISHED.items()},
         },
-        "components": {"schemas": parts.SCHEMAS, "securitySchemes": parts.security_schemes()},
+        "components": {"schemas": components.SCHEMAS, "securitySchemes": components.security_schemes()},
     }
 
 
@@ -103,32 +107,34 @@ def _authorize() -> Json:
         "summary": "Ask a person to sign in and to agree: send the browser here.",
         "security": [],
         "parameters": [
-            parts.query("client_id", "The application.", TEXT_OF_255, required=True),
-            parts.query(
+            components.query("client_id", "The application.", TEXT_OF_255, required=True),
+            components.query(
                 "redirect_uri",
                 "One of the application's registered callback addresses, equal in every character.",
                 {"type": "string", "format": "uri", "maxLength": MAX_LENGTH},
                 required=True,
             ),
-            parts.query("response_type", "", {"type": "string", "const": "code"}, required=True),
-            parts.query(
+            components.query("response_type", "", {"type": "string", "const": "code"}, required=True),
+            components.query(
                 "state",
                 "Recommended: random, kept in the person's session, compared on the callback. It comes back byte for "
                 "byte, up to 4 kB in any case.",
                 {"type": "string"},
             ),
-            parts.query(
+            components.query(
                 "code_challenge",
                 "S256 of RFC 7636. Required of an application without a secret.",
                 {"type": "string", "pattern": "^([A-Za-z0-9_-]{43})?$"},
             ),
-            parts.query("code_challenge_method", "With a `code_challenge`.", {"type": "string", "enum": ["S256", ""]}),
-            parts.query(
+            components.query(
+                "code_challenge_method", "With a `code_challenge`.", {"type": "string", "enum": ["S256", ""]}
+            ),
+            components.query(
                 "ui_locales",
                 "Languages for the pages, such as `pt-BR en`: the first that there is (OpenID Connect Core 3.1.2.1).",
                 {"type": "string"},
             ),
-            parts.query(
+            components.query(
                 "scope",
                 "Not needed; an unknown one is ignored. `openid` asks for an ID token; with it `profile`, `email` and "
                 "`groups` decide what user info answers.",
@@ -137,10 +143,10 @@ def _authorize() -> Json:
             *_of_openid(),
         ],
         "responses": {
-            **parts.failures(AUTHORIZE, at="authorize", pages=True),
-            "200": parts.page("A page for the person, to agree or to go on."),
-            "302": parts.callback(CALLBACK),
-            "403": parts.page(
+            **components.failures(AUTHORIZE, at="authorize", pages=True),
+            "200": components.page("A page for the person, to agree or to go on."),
+            "302": components.callback(CALLBACK),
+            "403": components.page(
                 "A page for the person, who may not use the application, or whose e-mail address is not confirmed."
             ),
         },
@@ -150,36 +156,40 @@ def _authorize() -> Json:
 def _of_openid() -> list[Json]:
     """The parameters that are read with the scope `openid` only."""
     return [
-        parts.query(
+        components.query(
             "nonce", "With `openid`: it comes back in the ID token; at most 512 characters.", {"type": "string"}
         ),
-        parts.query("claims", "With `openid`: single claims, as OpenID Connect Core 5.5 has it.", {"type": "string"}),
-        parts.query(
+        components.query(
+            "claims", "With `openid`: single claims, as OpenID Connect Core 5.5 has it.", {"type": "string"}
+        ),
+        components.query(
             "prompt",
             "With `openid`: `none` shows no page, `login` asks for a fresh sign-in, `consent` and `select_account` "
             "for consent.",
             {"type": "string"},
         ),
-        parts.query(
+        components.query(
             "max_age",
             "With `openid`: how many seconds ago the person may have signed in.",
             {"type": "string"},
         ),
-        parts.query("id_token_hint", "With `openid`: an ID token of the person who is expected.", {"type": "string"}),
-        parts.query("login_hint", "With `openid`: fills the field of the sign-in page.", {"type": "string"}),
-        parts.query(
+        components.query(
+            "id_token_hint", "With `openid`: an ID token of the person who is expected.", {"type": "string"}
+        ),
+        components.query("login_hint", "With `openid`: fills the field of the sign-in page.", {"type": "string"}),
+        components.query(
             "acr_values", "With `openid`: `2` first asks for the second factor of who has one.", {"type": "string"}
         ),
     ]
 
 
 def _consent() -> Json:
-    text = {"type": "string", "pattern": parts.PLAIN_TEXT}
+    text = {"type": "string", "pattern": components.PLAIN_TEXT}
     return {
         "operationId": "answerConsent",
         "summary": "What the consent page posts, with fields and cookies of its own. Browsers only.",
         "security": [],
-        "requestBody": parts.form(
+        "requestBody": components.form(
             {
                 "pending": {**text, "description": "The request that was agreed to or refused, signed."},
                 "decision": {**text, "enum": ["allow", "refuse"]},
@@ -189,9 +199,9 @@ def _consent() -> Json:
             required=["pending", "decision", "csrfmiddlewaretoken"],
         ),
         "responses": {
-            **parts.failures(CONSENT, at="answerConsent", pages=True),
-            "200": parts.page("A page that leads on to the callback address."),
-            "303": parts.callback(CALLBACK),
+            **components.failures(CONSENT, at="answerConsent", pages=True),
+            "200": components.page("A page that leads on to the callback address."),
+            "303": components.callback(CALLBACK),
         },
     }
 
@@ -205,7 +215,7 @@ def _token() -> Json:
         "itself by `client_id` and `client_secret` in the body or by HTTP Basic, or the same in both; an "
         "application without a secret by `client_id` and `code_verifier`.",
         "security": [{}, {"clientSecretBasic": []}],
-        "requestBody": parts.form(
+        "requestBody": components.form(
             {
                 "grant_type": {"type": "string", "const": "authorization_code"},
                 "code": {"type": "string", "minLength": 1, "description": "Good once, for 10 minutes."},
@@ -221,19 +231,19 @@ def _token() -> Json:
             required=["grant_type", "code"],
         ),
         "responses": {
-            **parts.failures(TOKEN, at="token", challenge="Present when the client used HTTP Basic."),
-            "200": parts.json(
+            **components.failures(TOKEN, at="token", challenge="Present when the client used HTTP Basic."),
+            "200": components.json(
                 "The access token.",
                 {"$ref": "#/components/schemas/Token"},
-                parts.token_example(),
-                Pragma=parts.const("no-cache"),
+                components.token_example(),
+                Pragma=components.const("no-cache"),
             ),
         },
     }
 
 
 def _token_state(name: str, summary: str) -> Json:
-    answer = parts.json("Done.", {"type": "object"})
+    answer = components.json("Done.", {"type": "object"})
     if name == "revoke":
         del answer["content"]
     return {
@@ -242,7 +252,7 @@ def _token_state(name: str, summary: str) -> Json:
         "description": "The client proves itself as at the token operation; "
         + ("one without a secret by `client_id` and the token." if name == "revoke" else "one without a secret can't."),
         "security": [{}, {"clientSecretBasic": []}],
-        "requestBody": parts.form(
+        "requestBody": components.form(
             {
                 "token": {"type": "string", "minLength": 1},
                 "client_id": TEXT_OF_255,
@@ -251,19 +261,19 @@ def _token_state(name: str, summary: str) -> Json:
             required=["token"],
         ),
         "responses": {
-            **parts.failures(TOKEN_STATE, at=name, challenge="Present when the client used HTTP Basic."),
+            **components.failures(TOKEN_STATE, at=name, challenge="Present when the client used HTTP Basic."),
             "200": answer,
         },
     }
 
 
 def _published(name: str, summary: str) -> Json:
-    return parts.for_every_origin(
+    return components.for_every_origin(
         {
             "operationId": name,
             "summary": summary,
             "security": [],
-            "responses": {**parts.failures(ANYWHERE, at=name), "200": parts.published("The document.")},
+            "responses": {**components.failures(ANYWHERE, at=name), "200": components.published("The document.")},
         }
     )
 
@@ -273,13 +283,17 @@ def _userinfo(name: str, faults: tuple[Fault, ...]) -> Json:
         "operationId": name,
         "summary": "Who the person is that the access token stands for.",
         "security": [{"bearer": []}, {"signIn": [PROFILE_SCOPE]}],
-        **({"requestBody": parts.form({"access_token": TEXT_OF_255}, required=[])} if faults is not USERINFO else {}),
+        **(
+            {"requestBody": components.form({"access_token": TEXT_OF_255}, required=[])}
+            if faults is not USERINFO
+            else {}
+        ),
         "responses": {
-            **parts.failures(faults, at=name, challenge="Names the error when a token was sent. RFC 6750 §3."),
-            "200": parts.json(
+            **components.failures(faults, at=name, challenge="Names the error when a token was sent. RFC 6750 §3."),
+            "200": components.json(
                 "The profile; for a request with the scope `openid`, the claims that it asked for.",
                 {"anyOf": [{"$ref": f"#/components/schemas/{each}"} for each in ("Profile", "Claims")]},
-                parts.profile_example(),
+                components.profile_example(),
             ),
         },
     }

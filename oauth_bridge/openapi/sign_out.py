@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from django.conf import settings
 
-from oauth_bridge.openapi import parts
-from oauth_bridge.openapi.answers import LOGOUT, LOGOUT_POSTED
-from oauth_bridge.openapi.parts import Json
+from oauth_bridge.openapi import components
+from oauth_bridge.openapi.components import Json
+from oauth_bridge.openapi.error_responses import LOGOUT, LOGOUT_POSTED
 
 PARAMETERS = {
     "id_token_hint": "An ID token of the person, however old: with it nobody is asked.",
@@ -25,25 +25,25 @@ def operations() -> Json:
             "operationId": "logout",
             "summary": "Sign the person out: send the browser here.",
             "security": [],
-            "parameters": [parts.query(name, text, {"type": "string"}) for name, text in PARAMETERS.items()],
+            "parameters": [components.query(name, text, {"type": "string"}) for name, text in PARAMETERS.items()],
             "responses": {
-                **parts.failures(LOGOUT, at="logout", pages=True),
-                "200": parts.page("A page that asks the person, or says that nobody is signed in."),
-                "302": parts.redirect("To your `post_logout_redirect_uri` with `state`."),
-                "303": parts.redirect("To the page that says that the person is signed out."),
+                **components.failures(LOGOUT, at="logout", pages=True),
+                "200": components.page("A page that asks the person, or says that nobody is signed in."),
+                "302": components.redirect("To your `post_logout_redirect_uri` with `state`."),
+                "303": components.redirect("To the page that says that the person is signed out."),
             },
         },
         "post": {
             "operationId": "logoutByPost",
             "summary": "The same, by a form: the browser is redirected to the link. Also what the page posts.",
             "security": [],
-            "requestBody": parts.form(
+            "requestBody": components.form(
                 {name: {"type": "string", "description": text} for name, text in PARAMETERS.items()}, required=[]
             ),
             "responses": {
-                **parts.failures(LOGOUT_POSTED, at="logoutByPost", pages=True),
-                "200": parts.page("A page that leads on to the application."),
-                "303": parts.redirect("To the link, to the application, or to a page of the service."),
+                **components.failures(LOGOUT_POSTED, at="logoutByPost", pages=True),
+                "200": components.page("A page that leads on to the application."),
+                "303": components.redirect("To the link, to the application, or to a page of the service."),
             },
         },
     }

@@ -21,7 +21,7 @@ from oauth_bridge.errors import OAuthFault
 from oauth_bridge.models import Application
 from oauth_bridge.protocol import claims, id_token, openid_request
 from oauth_bridge.protocol.parameter_parsing import Parameters, of_query
-from oauth_bridge.redirect_uri_differences import likely_differences
+from oauth_bridge.redirect_uri_likely_faults import likely_differences
 from oauth_bridge.responses import Callback
 from oauth_bridge.storage import applications
 

@@ -12,7 +12,7 @@ from oauth_bridge.errors import OAuthFault
 from oauth_bridge.models import Application
 from oauth_bridge.protocol import id_token
 from oauth_bridge.protocol.parameter_parsing import Parameters
-from oauth_bridge.redirect_uri_mismatch import masked
+from oauth_bridge.redirect_uri_masking import masked
 from oauth_bridge.storage import applications
 
 

@@ -16,7 +16,7 @@ from oauth_bridge.protocol import claims, id_token
 from oauth_bridge.protocol.openid_request import Granted
 from oauth_bridge.protocol.parameter_parsing import require
 from oauth_bridge.random_values import OPENID_MARK, new_credential
-from oauth_bridge.storage import application_sessions, client_secrets, codes, redemptions, signing_keys, tokens
+from oauth_bridge.storage import application_sessions, client_secrets, code_redemption, signing_keys, tokens
 
 VERIFIER = re.compile(r"[A-Za-z0-9._~-]{43,128}")
 
@@ -28,7 +28,7 @@ class Exchanged(NamedTuple):
     """
 
     access_token: str
-    redemption: redemptions.Redemption
+    redemption: code_redemption.Redemption
     openid: dict[str, str]
 
 
@@ -91,17 +91,21 @@ def _exchange_of(client: client_secrets.Client, form: dict[str, str], address: s
 
 
 def _redeem(form: dict[str, str], client: client_secrets.Client, address: str) -> Exchanged:
-    """Raises RequestError: the code_verifier is malformed, or `codes.explain` has found the reason."""
+    """Raises RequestError: the code_verifier is malformed, or `code_redemption.explain` has found the reason."""
     if "code_verifier" in form and not VERIFIER.fullmatch(form["code_verifier"]):
         raise RequestError(OAuthFault.VERIFIER_MALFORMED)
     # Before the redemption: without a key that signs, the code is not spent.
     signer = signing_keys.signer(client.id_token_alg) if form["code"].startswith(OPENID_MARK) else None
     token = new_credential()
-    redemption = codes.redeem(form, client.pk, token, is_restricted=client.is_restricted, secret_id=client.secret_id)
+    redemption = code_redemption.redeem(
+        form, client.pk, token, is_restricted=client.is_restricted, secret_id=client.secret_id
+    )
     if redemption is not None:
         events.write(Event.CODE_REDEEMED, client_id=client.client_id, person=redemption.person_id)
         return Exchanged(token, redemption, _openid_members(client, redemption, token, signer))
-    refusal = codes.explain(form, client.pk) or codes.Refusal(OAuthFault.CODE_RACED, cause="reason_unknown")
+    refusal = code_redemption.explain(form, client.pk) or code_redemption.Refusal(
+        OAuthFault.CODE_RACED, cause="reason_unknown"
+    )
     found = refusal.code
     error = RequestError(refusal.fault, None, **refusal.details).about(cause=refusal.cause)
     error.about(attempt=found and found.attempt)
@@ -114,7 +118,10 @@ def _redeem(form: dict[str, str], client: client_secrets.Client, address: str) -
 
 
 def _openid_members(
-    client: client_secrets.Client, redemption: redemptions.Redemption, token: str, signer: signing_keys.Signer | None
+    client: client_secrets.Client,
+    redemption: code_redemption.Redemption,
+    token: str,
+    signer: signing_keys.Signer | None,
 ) -> dict[str, str]:
     """The ID token and the scopes; nothing for a request without `openid`. OpenID Connect Core 1.0 §3.1.3.3."""
     if redemption.openid is None:

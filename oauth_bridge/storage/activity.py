@@ -41,7 +41,7 @@ _HOUR_SECONDS = 3600
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Callers that share a budget: `slots` of it from the number `first`, and how many records of a slot an hour."""
+    """Callers that share a budget: its `slots`, the number of the `first`, and the records of a slot in an hour."""
 
     first: int
     slots: int
@@ -166,7 +166,7 @@ def _take_and_add(values: dict[str, Any]) -> tuple[int, int]:
 
 
 def _as_text(person_id: UUID | None) -> str:
-    """As the database casts it."""
+    """The value in the form to which the database casts it."""
     return "" if person_id is None else str(person_id) if is_postgresql() else person_id.hex
 
 

@@ -18,7 +18,7 @@ from config.infrastructure import references
 from oauth_bridge.activity_causes import NEVER_EXCHANGED, fix_of
 from oauth_bridge.activity_models import ActivityRecord, Outcome, Step
 from oauth_bridge.models import Application
-from oauth_bridge.redirect_uri_classes import reason
+from oauth_bridge.redirect_uri_mismatch_reasons import reason
 from oauth_bridge.storage import issued_codes, login_marks
 
 MOST = 1000

@@ -32,7 +32,7 @@ FOR_EVERYBODY = "NOT a.is_restricted"
 def _membership(application_id: str, person_id: str) -> str:
     """A row if the person is in one of the application's groups. The arguments are SQL.
 
-    A column needs the name of its table: in this statement `user_id` alone is the member's.
+    Give a column with the name of its table: `user_id` alone would be a column of this statement's own table.
     """
     return f"""SELECT 1 FROM {CHOSEN} chosen JOIN {MEMBERS} member ON member.group_id = chosen.group_id
                      WHERE chosen.application_id = {application_id} AND member.user_id = {person_id}"""  # noqa: S608

@@ -32,7 +32,7 @@ APPLICATIONS = Application._meta.db_table
 
 # How long an ended row says that the application was told, or was not.
 KEPT_FOR = timedelta(days=7)
-# A row of an application that is told nothing is never looked for. It goes once its browser session is gone.
+# Nobody looks for a row of an application that is told nothing. `purge` deletes it once its browser session is gone.
 KEPT_UNTOLD_FOR = timedelta(days=1)
 # How many rows `end_gone` ends: each statement must end within its time, however many browser sessions have expired.
 ENDED_AT_ONCE = 5_000
@@ -109,7 +109,7 @@ def end_gone() -> int:
 
 
 def end(application: Application, person: User | None = None) -> None:
-    """End what lives of the application: of the person, who disconnects it, or of everybody."""
+    """End the sign-ins of the application: those of the person who disconnects it, or all of them."""
     now = timezone.now()
     rows = ApplicationSession.objects.filter(application=application, ended_at=None)
     if person:
@@ -118,7 +118,7 @@ def end(application: Application, person: User | None = None) -> None:
 
 
 def claim(lease: timedelta, besides: Collection[int] = ()) -> ApplicationSession | None:
-    """One whose application is to be told now and is none of `besides`; None: there is none."""
+    """A row whose application is to be told now and is not one of `besides`; None when there is none."""
     if is_postgresql():
         return work_queue.claim(ApplicationSession, lease, OTHERS, besides=list(besides))
     return work_queue.claim(ApplicationSession, lease, OTHERS_ON_SQLITE, besides=json.dumps(list(besides)))
@@ -139,6 +139,6 @@ def tell_later(row: ApplicationSession, due_at: datetime) -> None:
 
 
 def waiting() -> dict[str, Any]:
-    """How many are to be told, and since when the oldest."""
+    """The number of rows whose application is still to be told, and how long the oldest has waited."""
     rows = ApplicationSession.objects.filter(due_at__isnull=False).order_by("ended_at")
     return {"number": rows.count(), "oldest": rows.values_list("ended_at", flat=True).first()}

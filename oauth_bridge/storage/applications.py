@@ -22,7 +22,7 @@ from config.infrastructure.events import Event
 from config.infrastructure.sql import Rows, fetch_one
 from oauth_bridge.models import Application
 from oauth_bridge.redirect_uri_registration import split_lines
-from oauth_bridge.storage import client_secrets, consents, look_alikes, registration_changes
+from oauth_bridge.storage import application_audit, client_secrets, consents, look_alikes
 
 if TYPE_CHECKING:
     from accounts.models import User
@@ -50,7 +50,7 @@ def find(client_id: str) -> Application | None:
 def explain_unknown(error: RequestError, client_id: str) -> None:
     """Add to the error, privately, that the application of this client_id was deleted, if it was. One statement."""
     if client_id.isprintable():
-        registration_changes.explain_unknown(error, client_id)
+        application_audit.explain_unknown(error, client_id)
 
 
 @transaction.atomic
@@ -92,7 +92,7 @@ def add(application: Application, groups: Collection[Group]) -> None:
     application.is_restricted = application.is_restricted or bool(groups)
     application.save(force_insert=True)
     application.groups.set(groups)
-    registration_changes.registered(application)
+    application_audit.registered(application)
     events.write(Event.APPLICATION_REGISTERED, client_id=application.client_id)
 
 
@@ -148,7 +148,7 @@ def change(
 def save(application: Application, columns: Collection[str], groups: Collection[Group] | None) -> list[str]:
     """Store these columns, whose values are validated, and other groups if they are given. Returns what changed."""
     changed = [column for column in columns if column != "is_enabled"]
-    with registration_changes.audited(application):
+    with application_audit.audited(application):
         if changed:
             application.save(update_fields=[*changed, "updated"])
         if groups is not None:
@@ -180,7 +180,7 @@ def set_enabled(application: Application, is_enabled: bool, *, reason: str = "")
         event = Event.APPLICATION_SWITCHED_ON if is_enabled else Event.APPLICATION_SWITCHED_OFF
         events.write(event, client_id=application.client_id)
         changes = {"disabled_reason": (None, reason)} if reason and not is_enabled else {}
-        audit_trail.write(event.name.lower(), registration_changes.subject(application), changes)
+        audit_trail.write(event.name.lower(), application_audit.subject(application), changes)
     disabled = ("disabled_reason", "disabled_at", "disabled_by")
     application.refresh_from_db(fields=["is_enabled", "credentials_version", "updated", *disabled])
 
@@ -193,7 +193,7 @@ def set_trusted(application: Application, is_trusted: bool) -> None:
     """
     if is_trusted:
         look_alikes.refuse(application.name, is_trusted=True, besides=application.pk)
-    with registration_changes.audited(application):
+    with application_audit.audited(application):
         application.is_trusted = is_trusted
         application.save(update_fields=["is_trusted", "updated"])
     events.write(Event.APPLICATION_CHANGED, client_id=application.client_id, fields="is_trusted")
@@ -207,7 +207,7 @@ def set_owners(application: Application, owners: Collection[User]) -> None:
     """
     if not all(person.is_staff and person.is_active for person in owners):
         raise ValidationError(_("Only people who may open the administration can be owners."))
-    with registration_changes.audited(application):
+    with application_audit.audited(application):
         application.owners.set(owners)
 
 
@@ -220,7 +220,7 @@ def end_access(application: Application) -> int:
     Application.objects.filter(pk=application.pk).update(credentials_version=F("credentials_version") + 1)
     people = consents.end_all(application)
     events.write(Event.APPLICATION_ACCESS_ENDED, client_id=application.client_id)
-    audit_trail.write("all_access_ended", registration_changes.subject(application), {"people": (people, None)})
+    audit_trail.write("all_access_ended", application_audit.subject(application), {"people": (people, None)})
     application.refresh_from_db(fields=["credentials_version"])
     return people
 
@@ -231,7 +231,7 @@ def set_groups(application: Application, groups: Collection[Group]) -> None:
 
     Codes and tokens of others are refused at once, and accepted again if they may use it again before they expire.
     """
-    with registration_changes.audited(application):
+    with application_audit.audited(application):
         application.is_restricted = bool(groups)
         application.save(update_fields=["is_restricted", "updated"])
         application.groups.set(groups)
@@ -240,6 +240,6 @@ def set_groups(application: Application, groups: Collection[Group]) -> None:
 @transaction.atomic
 def delete(application: Application) -> None:
     """Delete the application with its secrets and consents. Its codes and tokens are invalid at once."""
-    registration_changes.deleted(application)
+    application_audit.deleted(application)
     events.write(Event.APPLICATION_DELETED, client_id=application.client_id)
     application.delete()

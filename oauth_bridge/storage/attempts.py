@@ -25,12 +25,12 @@ from oauth_bridge.storage.issued_codes import IssuedCode
 ORDER = [step for step in Step if step is not Step.LOGOUT]  # which is of no attempt
 # An attempt that went on and did not end is over after this time.
 OVER_AFTER = timedelta(hours=1)
-# Records are read in so many a page, because one attempt may have several.
+# Records are read in pages of this size, because one attempt may have several.
 RECORDS_PER_ATTEMPT = 4
 # Of an attempt of one person.
 MOST_SHOWN = 20
 
-# An attempt, and the person whose part of it is shown.
+# The key of an attempt, and the person whose steps are shown.
 _Key = tuple[UUID | None, UUID | None]
 
 
@@ -125,7 +125,7 @@ def _newest(filters: Filters, before: datetime, limit: int) -> list[IssuedCode]:
 
 
 def _never_exchanged(filters: Filters, before: datetime, limit: int) -> list[IssuedCode]:
-    """The codes that fit, and of which no purge has made a record yet."""
+    """The codes that fit the filters, without those of which a purge has made records."""
     found = {(each.attempt, each.person_id) for each in never_exchanged(filters, limit) if each.at < before}
     people, keys = {person for _, person in found if person}, {attempt for attempt, _ in found if attempt}
     return [code for code in issued_codes.of_attempts(people, keys) if (code.attempt, code.user_id) in found]
@@ -198,7 +198,7 @@ def _event(entry: Entry) -> Event:
 
 
 def _events_of(code: IssuedCode, *, is_told: bool) -> list[Event]:
-    """What the row of the code tells. `is_told`: a record says why it was not exchanged."""
+    """The events that the row of the code proves. `is_told`: a record says why it was not exchanged."""
     events = [Event(Step.CONSENT, code.issued_at, Outcome.SUCCEEDED)]
     if code.redeemed_at:
         events.append(Event(Step.EXCHANGE, code.redeemed_at, Outcome.SUCCEEDED))

@@ -24,8 +24,8 @@ from oauth_bridge.errors import OAuthFault
 from oauth_bridge.models import Application, ApplicationSecret
 from oauth_bridge.random_values import digest_of, new_credential
 from oauth_bridge.secret_models import PREFIX_LENGTH
-from oauth_bridge.storage import registration_changes, secret_states
-from oauth_bridge.storage.registration_changes import DELETION, FIND_DELETION
+from oauth_bridge.storage import application_audit, secret_states
+from oauth_bridge.storage.application_audit import DELETION, FIND_DELETION
 
 REVOKE_NOW = timedelta(0)
 DEFAULT_OVERLAP = timedelta(hours=24)
@@ -134,7 +134,8 @@ def _refusal(
     # An application that exists was not deleted: looking for no client_id takes as long as looking for an unknown one.
     row = fetch_one(FIND_BY_DIGEST, digest=digest_of(secret), deleted_client_id="" if client.pk else form["client_id"])
     pk, secret_of = row[:2]
-    # Only of a caller who knows it: making the row of another application's secret would take longer than finding none.
+    # Only if the caller proved it. An object for another application's secret would take time, and so reveal that it
+    # exists.
     own = FOUND.instance(row[: len(FOUND)]) if matching and pk is not None else None
     deletion = row[len(FOUND) :]
     fault = OAuthFault.CLIENT_NOT_AUTHENTICATED if secret else OAuthFault.CLIENT_SECRET_MISSING
@@ -145,7 +146,7 @@ def _refusal(
             fault = OAuthFault.CLIENT_SECRET_EXPIRED
     error = RequestError(fault)
     if any(deletion):
-        registration_changes.add_deletion(error, deletion)
+        application_audit.add_deletion(error, deletion)
     error.about(cause=_cause(client, form, secrets, own, is_of_another=pk is not None))
     if matching:
         error.about(is_proven=True)
@@ -216,7 +217,7 @@ def rotate(
 ) -> Rotation:
     """A new secret of 256 random bits. The older ones work for `overlap` at most; with REVOKE_NOW they are revoked.
 
-    None works longer than it would have without the rotation. `name` is a note of NAME_MAX_LENGTH characters at most.
+    The rotation lets no secret work longer than before. `name` is a note of NAME_MAX_LENGTH characters at most.
     Raises TooManySecrets: MOST_WORKING of them still work and would go on working.
     """
     number = secret_states.lock(application) + 1
@@ -247,7 +248,7 @@ def rotate(
     until = f"{ends_at:%Y-%m-%d %H:%M} UTC" if overlap else "now"
     audit_trail.write(
         "secret_made",
-        registration_changes.subject(application),
+        application_audit.subject(application),
         {"number": (None, number), "older_secrets_end": (None, until if older else None)},
     )
     return Rotation(secret, older)

@@ -1,6 +1,6 @@
 """What became of issued codes: a person's sign-ins, the first read of a profile, codes that were never exchanged. D24.
 
-`codes` issues and redeems them.
+`codes` issues them, `code_redemption` redeems them.
 """
 
 from __future__ import annotations

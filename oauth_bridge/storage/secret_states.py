@@ -18,7 +18,7 @@ from accounts import audit_trail
 from config.infrastructure import events
 from config.infrastructure.events import Event
 from oauth_bridge.models import Application, ApplicationSecret
-from oauth_bridge.storage import registration_changes
+from oauth_bridge.storage import application_audit
 
 # Longer than a token is valid, and than the exchange that stores it can take.
 LEAKED_KEPT_FOR = timedelta(days=1)
@@ -128,7 +128,7 @@ def revoke(application: Application, number: int, *, is_leaked: bool = False) ->
         )
         audit_trail.write(
             "secret_leaked" if is_leaked else "secret_ended",
-            registration_changes.subject(application),
+            application_audit.subject(application),
             {"number": (number, None)},
         )
     if is_leaked:

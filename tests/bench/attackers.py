@@ -73,7 +73,7 @@ class Site:
             try:
                 connection.sendall(data)
                 self.tally.count()
-            except OSError:  # refused in the middle: there may be an answer all the same
+            except OSError:  # closed before the request was complete: there may be an answer
                 pass
             while part := connection.recv(65536):
                 received += part
@@ -100,7 +100,7 @@ Attack = Callable[[Site, float], None]
 
 
 class Shared:
-    """Hands out requests to several threads: a generator may be entered by one at a time."""
+    """Hands out requests to several threads: only one thread at a time may use a generator."""
 
     def __init__(self, requests: Iterable[bytes]) -> None:
         self._requests, self._lock = iter(requests), threading.Lock()
@@ -242,7 +242,7 @@ def kept_connections(site: Site, until: float) -> None:
 
 
 def _hold(site: Site, until: float, count: int, beginning: bytes, *, trickle: bytes = b"") -> None:
-    """Keep so many connections open. Each sends the beginning, then some bytes every half second, and reads none."""
+    """Keep so many connections open. Each sends the beginning of a request, then a few bytes each half second."""
     held: list[socket.socket] = []
     while time.monotonic() < until:
         while len(held) < count and time.monotonic() < until:

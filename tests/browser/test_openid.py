@@ -77,7 +77,7 @@ def test_another_account_than_expected_leads_back_or_to_a_sign_in(
 def test_the_question_of_a_sign_out_leads_back_to_the_application(
     open_browser: Open, web_application: Registered, client_server: Client, link: Link, alice: Any, script: bool
 ) -> None:
-    """Also through the page's `form-action`, which Chromium applies to the redirect."""
+    """The page's `form-action` must allow the redirect, because Chromium applies it there too."""
     page = open_browser(java_script_enabled=script).new_page()
     after = f"{web_application.redirect_uri}?after=1"
     Application.objects.filter(pk=web_application.row.pk).update(post_logout_redirect_uris=after)

@@ -12,8 +12,8 @@ import pytest
 from tests.contract.test_openid import signed_in, verified
 from tests.driver import OAuthDriver, Page
 from tests.factories import ApplicationFactory, Registered
+from tests.logout_receiver import Receiver
 from tests.matrix import contract
-from tests.receiver import Receiver
 
 
 @pytest.fixture

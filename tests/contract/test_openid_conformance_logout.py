@@ -17,7 +17,7 @@ from tests.contract.test_openid import verified
 from tests.contract.test_openid_conformance import name_of
 from tests.driver import OAuthDriver, Page
 from tests.factories import ApplicationFactory
-from tests.receiver import Receiver
+from tests.logout_receiver import Receiver
 
 AFTER = "https://client.example/post_logout_redirect"
 EVENT = "http://schemas.openid.net/event/backchannel-logout"

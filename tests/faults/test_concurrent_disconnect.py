@@ -11,7 +11,7 @@ from django.db import connection, transaction
 
 from oauth_bridge.consent import remembered
 from oauth_bridge.models import AccessToken, ApplicationSession, AuthorizationCode, Consent
-from oauth_bridge.storage import application_sessions, codes, consents
+from oauth_bridge.storage import application_sessions, code_redemption, consents
 from tests.factories import ApplicationFactory, CodeFactory, PersonFactory, Registered
 
 
@@ -28,7 +28,7 @@ def test_a_redemption_that_has_begun_leaves_no_token_that_works(postgresql: None
 
     with ThreadPoolExecutor(1) as pool:
         with transaction.atomic():
-            assert codes.redeem({"code": code}, application.row.pk, secrets.token_urlsafe(32))
+            assert code_redemption.redeem({"code": code}, application.row.pk, secrets.token_urlsafe(32))
             ended = pool.submit(disconnect)
             wait_until_somebody_waits(ended)
         ended.result(timeout=60)

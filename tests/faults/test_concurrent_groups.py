@@ -12,7 +12,7 @@ from django.db import connection, transaction
 
 from config.infrastructure.errors import RequestError
 from oauth_bridge.models import AccessToken
-from oauth_bridge.storage import applications, codes, tokens
+from oauth_bridge.storage import applications, code_redemption, tokens
 from tests.factories import CodeFactory, PersonFactory, Registered
 from tests.faults.test_concurrent_disconnect import wait_until_somebody_waits
 
@@ -25,7 +25,7 @@ def test_a_redemption_that_has_begun_leaves_no_token_that_works(postgresql: None
     code, token = CodeFactory(application=application, user=person).raw, secrets.token_urlsafe(32)
 
     with ThreadPoolExecutor(1) as pool, transaction.atomic():
-        assert codes.redeem({"code": code}, application.row.pk, token, is_restricted=True)
+        assert code_redemption.redeem({"code": code}, application.row.pk, token, is_restricted=True)
         pool.submit(closing(lambda: person.groups.remove(group))).result(timeout=60)
     assert AccessToken.objects.filter(user=person).count() == 1
     with pytest.raises(RequestError) as refused:
@@ -46,7 +46,9 @@ def test_a_redemption_that_waited_for_its_code_leaves_no_token_that_works(
         with transaction.atomic():
             type(code.row).objects.filter(pk=code.row.pk).update(scope="profile")  # locks the code
             redemption = pool.submit(
-                closing(lambda: codes.redeem({"code": code.raw}, application.row.pk, token, is_restricted=True))
+                closing(
+                    lambda: code_redemption.redeem({"code": code.raw}, application.row.pk, token, is_restricted=True)
+                )
             )
             wait_until_somebody_waits(redemption)
             person.groups.remove(group)

@@ -11,7 +11,7 @@ from django.db import transaction
 
 from config.infrastructure.errors import RequestError
 from oauth_bridge.models import AccessToken
-from oauth_bridge.storage import client_secrets, codes, secret_states, tokens
+from oauth_bridge.storage import client_secrets, code_redemption, secret_states, tokens
 from tests.factories import CodeFactory, Registered
 from tests.faults.test_concurrent_disconnect import wait_until_somebody_waits
 from tests.faults.test_concurrent_groups import closing
@@ -22,7 +22,7 @@ def begin(application: Registered) -> client_secrets.Client:
 
 
 def redeem(client: client_secrets.Client, code: str, token: str) -> Any:
-    return codes.redeem({"code": code}, client.pk, token, secret_id=client.secret_id)
+    return code_redemption.redeem({"code": code}, client.pk, token, secret_id=client.secret_id)
 
 
 def leak(application: Registered) -> Any:

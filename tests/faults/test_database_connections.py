@@ -12,7 +12,7 @@ from django.db import NotSupportedError, OperationalError, connection, connectio
 from django.db.transaction import TransactionManagementError
 from django.test.utils import CaptureQueriesContext
 
-from config.infrastructure.postgresql import LOCK_TIMEOUT_SECONDS, STATEMENT_TIMEOUT_SECONDS
+from config.infrastructure.postgresql.timeouts import LOCK_TIMEOUT_SECONDS, STATEMENT_TIMEOUT_SECONDS
 from config.infrastructure.sql import fetch_all
 from tests.databases import in_use
 from tests.factories import CodeFactory

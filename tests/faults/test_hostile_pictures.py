@@ -1,4 +1,4 @@
-"""Files that are made to be dear to read: bounded in scans, segments and CPU time, which counts by the second. D21."""
+"""Files that are made expensive to read: scans, segments and CPU time are bounded, and each second counts. D21."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_a_picture_may_have_many_scans_and_no_more() -> None:
 
 
 def test_what_is_no_scan_does_not_count_as_one() -> None:
-    """In metadata, where thumbnails are, and after the end, where telephones put films and further pictures."""
+    """Bytes that look like scans stand in metadata (thumbnails) and after the end (films, further pictures)."""
     markers = b"\xff\xda\x00\x02" * 5000
     plain = encoded(Image.new("RGB", (64, 64)), "JPEG")
     in_metadata = plain[:2] + b"\xff\xe5" + (2 + len(markers)).to_bytes(2, "big") + markers + plain[2:]
@@ -118,7 +118,7 @@ class Uploader:
 
 
 def test_two_hostile_accounts_deny_no_pictures_to_a_third(launch: Launch) -> None:
-    """They send the dearest JPEG that is read. After a few the limit stops them, and the third one's is read."""
+    """They send the most expensive JPEG that is read. After a few the limit stops them, and the third one's is read."""
     server = launch(RATE_LIMITS="on", **({"WEB_CONCURRENCY": "2"} if os.environ.get("REDIS_URL") else {}))
     dear = progressive((7200, 7200), reencoder.MAX_SCANS)
     hostile = [Uploader(server.base_url, dear) for _ in range(2)]

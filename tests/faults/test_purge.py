@@ -142,7 +142,7 @@ def nothing_deleted(table: str) -> Iterator[Callable[[int], None]]:
 
 
 def waits_for(table: str) -> dict[int, float]:
-    """The process ids of PostgreSQL's that wait for the table, and for how many seconds their statements have run."""
+    """The ids of the PostgreSQL processes that wait for the table, each with the seconds that its statement has run."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_stat_clear_snapshot()")
         cursor.execute(

@@ -7,7 +7,7 @@ import json
 import re
 from urllib.parse import unquote_to_bytes
 
-from tests import documented
+from tests import openapi_responses
 from tests.driver import DESCRIPTION
 from tests.fuzz.rendering import Sent
 from tests.fuzz.wire import Answer
@@ -46,7 +46,9 @@ def judge(sent: Sent, answer: Answer, hand: Hand) -> None:
     if content_type == "application/json" and answer.status >= 400 and not is_head:
         _judge_error(sent, answer, hand)
     if method in METHODS and sent.is_framed:
-        found = documented.problems(method.decode(), path.decode("latin-1"), answer.status, answer.headers, answer.body)
+        found = openapi_responses.problems(
+            method.decode(), path.decode("latin-1"), answer.status, answer.headers, answer.body
+        )
         _want(not found, f"not in the document: {found}")
     if path == b"/oauth/token" and answer.status == 200:
         _judge_token(sent, answer, hand)

@@ -121,11 +121,11 @@ def test_only_named_modules_import_the_models_of_codes_and_tokens() -> None:
         "purging",
         "restoring",
         "token_exchange",
+        "code_redemption",
         "codes",
         "ended_codes",
         "exporting",
         "issued_codes",
-        "redemptions",
         "tokens",
     ]
 

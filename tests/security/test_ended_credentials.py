@@ -59,7 +59,7 @@ class Held:
         self.code = issued(self.browser, application)
 
     def lives(self, password: str) -> dict[str, bool]:
-        """The names of those that are valid when the person has signed in again."""
+        """The names of the credentials that are still valid after the person has signed in again."""
         is_signed_in = self.browser.get("/accounts/profile").status_code == 200
         redeemed = redeem(self.application, self.code)
         token = read(self.token)

@@ -20,8 +20,8 @@ from django.utils import timezone
 from accounts import throttling
 from accounts.models import Session, User
 from accounts.pictures import reencoder, reencoder_process
-from config.infrastructure import limits
-from config.infrastructure.limits import Counter
+from config.infrastructure import rate_limits
+from config.infrastructure.rate_limits import Counter
 from tests.factories import PASSWORD, PersonFactory
 from tests.matrix import contract
 from tests.pages import browser_of, deliver_all, known_browser, mailed_code, type_code
@@ -123,7 +123,7 @@ def test_sign_in_address_lets_the_victim_go_on(settings: Any, alice: User) -> No
 def flood(failures: int = 1200) -> None:
     """Count so many failed sign-ins in this minute, from all addresses together."""
     for _ in range(failures):
-        limits.count(Counter("sign_in", "all", rate=throttling.ALL_FAILURES))
+        rate_limits.count(Counter("sign_in", "all", rate=throttling.ALL_FAILURES))
 
 
 @contract("D21.all-sign-ins")
@@ -152,7 +152,7 @@ def test_sign_in_of_all_lets_the_victim_go_on(settings: Any, alice: User) -> Non
 def test_one_machine_never_reaches_the_limit_of_all(settings: Any) -> None:
     """From one IPv4 address and one IPv6 site, in a minute in which all their windows start."""
     assert (settings.RATES["sign_in_address"], throttling.ALL_FAILURES) == ("50/15m", "1200/m")
-    widest = [limits.by_address("sign_in_address", address)[-1] for address in ("192.0.2.1", "2001:db8::/64")]
+    widest = [rate_limits.by_address("sign_in_address", address)[-1] for address in ("192.0.2.1", "2001:db8::/64")]
     assert sum(2 * 50 * counter.times for counter in widest) < 1200
 
 

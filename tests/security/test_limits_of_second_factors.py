@@ -17,7 +17,7 @@ from django.test import Client
 
 from accounts import throttling
 from accounts.models import FailedFactor, User
-from config.infrastructure import limits
+from config.infrastructure import rate_limits
 from oauth_bridge.maintenance import purging
 from tests.factories import PASSWORD, PersonFactory
 from tests.factors import SECOND, Account, Device, add, add_many, code_of, creation, request_options
@@ -206,7 +206,7 @@ def test_new_passkey_lets_the_victim_go_on(settings: Any, owner: Client, alice: 
     settings.RATES = {"sign_in_account": "10/15m"}
     device = Device()
     add(owner, device.made(creation(owner)))
-    limits.count(*[throttling.Counter("new_passkey", str(alice.pk), rate=throttling.NEW_PASSKEYS)] * 20)
+    rate_limits.count(*[throttling.Counter("new_passkey", str(alice.pk), rate=throttling.NEW_PASSKEYS)] * 20)
     assert add_many(owner, 1) == [429]
     browser = Client()
     browser.post(OPTIONS, {"credential": json.dumps(device.signed(request_options(browser)))})

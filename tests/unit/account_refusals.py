@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import pytest
 from django.test import Client
 
-from accounts.factors.adapter import remove_all
-from accounts.faults import AccountFault as Fault
+from accounts.errors import AccountFault as Fault
+from accounts.factors.authenticators import remove_all
 from accounts.models import User
 from accounts.passwords import hashing
 from accounts.sessions.credential_changes import end_credentials, set_active

@@ -12,8 +12,8 @@ from django.test import Client
 
 from oauth_bridge.maintenance import backchannel
 from tests.events import Log
+from tests.logout_receiver import Receiver
 from tests.pages import proven
-from tests.receiver import Receiver
 
 
 @pytest.fixture(autouse=True)

@@ -14,7 +14,7 @@ from django.core import mail
 from django.core.management import call_command
 from django.test import Client, override_settings
 
-from accounts.factors import passkeys
+from accounts.factors import passkey_host
 from accounts.models import User
 from tests.dump import database_text
 from tests.factories import PersonFactory
@@ -265,12 +265,12 @@ def test_mallory_does_not_touch_the_passkey_of_another_person(alice: User, actio
 )
 def test_passkeys_need_a_host_name(settings: Any, url: str, are_possible: bool) -> None:
     settings.AUTH_URL = url
-    assert passkeys.are_possible() is are_possible
+    assert passkey_host.are_possible() is are_possible
 
 
 @pytest.mark.parametrize("are_possible", [True, False])
 def test_the_button_is_there_where_passkeys_are_possible(client: Client, monkeypatch: Any, are_possible: bool) -> None:
-    monkeypatch.setattr(passkeys, "are_possible", lambda: are_possible)
+    monkeypatch.setattr(passkey_host, "are_possible", lambda: are_possible)
     assert ("Use a passkey" in html_of(client.get("/accounts/sign-in"))) is are_possible
 
 

@@ -1,4 +1,4 @@
-"""What a person chooses when adding a passkey, and the page of the second factor, which follows the factors."""
+"""The choice of a person who adds a passkey, and the page that asks for one of the second factors that exist."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from django.conf import settings
 from django.test import Client
 
 from accounts import return_path
-from accounts.faults import AccountFault
+from accounts.errors import AccountFault
 from accounts.models import Session, User
 from accounts.sessions import known_browsers
 from tests.factories import PASSWORD, PersonFactory

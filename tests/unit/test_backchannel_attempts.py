@@ -21,8 +21,8 @@ from oauth_bridge.maintenance import backchannel
 from oauth_bridge.models import ActivityRecord, Application, ApplicationSession
 from oauth_bridge.storage import activity_counts, application_sessions, signing_keys
 from tests.factories import ApplicationFactory, PersonFactory, Registered
+from tests.logout_receiver import HANGS, Receiver
 from tests.matrix import contract
-from tests.receiver import HANGS, Receiver
 from tests.server import free_port
 from tests.sign_outs import begin_and_end, make_due, tell
 

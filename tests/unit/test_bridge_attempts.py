@@ -9,7 +9,7 @@ import pytest
 import time_machine
 from django.utils import timezone
 
-from oauth_bridge.consent.request import new_attempt
+from oauth_bridge.consent.pending_request import new_attempt
 from oauth_bridge.models import AuthorizationCode
 from oauth_bridge.random_values import digest_of
 from oauth_bridge.storage import codes

@@ -26,7 +26,7 @@ from oauth_bridge.maintenance import purging
 from oauth_bridge.models import Application, WithdrawnCode
 from oauth_bridge.protocol import authorization_request, token_exchange
 from oauth_bridge.random_values import new_credential
-from oauth_bridge.storage import applications, client_secrets, codes, consents, tokens
+from oauth_bridge.storage import applications, client_secrets, code_redemption, codes, consents, tokens
 from tests.factories import ApplicationFactory, CodeFactory, Issued, Registered, TokenFactory
 
 pytestmark = pytest.mark.django_db
@@ -199,7 +199,7 @@ def test_a_refused_exchange_knows_its_cause_its_client_and_its_person(cause: str
 
 
 def test_a_code_for_whose_refusal_no_reason_is_left_has_a_cause_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(codes, "redeem", lambda *_, **__: None)
+    monkeypatch.setattr(code_redemption, "redeem", lambda *_, **__: None)
     application = ApplicationFactory()
     form = {"grant_type": "authorization_code", "code": CodeFactory(application=application).raw}
     form |= {"client_id": application.client_id, "client_secret": application.client_secret}
@@ -235,7 +235,7 @@ def test_a_refused_token_knows_its_cause_its_client_and_its_person(cause: str) -
 
 
 def test_every_end_that_a_statement_tells_apart_is_in_a_table() -> None:
-    told = {name for sql in (codes.FIND_CODE, tokens.FIND_TOKEN) for name in sql.split("'")[1::2]}
+    told = {name for sql in (code_redemption.FIND_CODE, tokens.FIND_TOKEN) for name in sql.split("'")[1::2]}
     assert told <= {*CODES, *TOKENS}
 
 
@@ -275,7 +275,7 @@ def test_a_code_that_its_person_withdrew_is_told_apart_until_it_is_purged(ending
     code, expired = CodeFactory(), CodeFactory(issued_at=ago(seconds=601))
     for each in (code, expired):
         ending(each.row.user, each.row.application)
-    causes = [codes.explain({"code": each.raw}, 1) for each in (code, expired)]
+    causes = [code_redemption.explain({"code": each.raw}, 1) for each in (code, expired)]
     assert [each and each.cause for each in causes] == ["code_withdrawn", ""]
     stored = WithdrawnCode.objects.get()
     list(purging.batches(stored.expires_at + timedelta(minutes=59)))
@@ -287,7 +287,7 @@ def test_a_code_that_its_person_withdrew_is_told_apart_until_it_is_purged(ending
 def test_the_code_of_an_attempt_that_another_application_sends_is_not_told_as_its_own() -> None:
     code, other = CodeFactory(), ApplicationFactory()
     replaced(code)
-    refusal = codes.explain({"code": code.raw}, other.row.pk)
+    refusal = code_redemption.explain({"code": code.raw}, other.row.pk)
     assert refusal
     assert (refusal.fault, refusal.cause) == (OAuthFault.CODE_UNKNOWN, "code_replaced")
     assert refusal.code

@@ -11,7 +11,7 @@ from oauth_bridge.errors import OAuthFault
 from oauth_bridge.maintenance import purging
 from oauth_bridge.models import AccessToken, AuthorizationCode
 from oauth_bridge.random_values import new_credential
-from oauth_bridge.storage import codes, tokens
+from oauth_bridge.storage import code_redemption, tokens
 from tests.factories import CodeFactory, TokenFactory
 
 pytestmark = pytest.mark.django_db
@@ -37,8 +37,8 @@ def test_a_code_without_its_person_is_redeemed_by_nobody() -> None:
     code = CodeFactory()
     vanish(code.row.user)
     form = {"code": code.raw}
-    assert not codes.redeem(form, code.row.application_id, new_credential())
-    refusal = codes.explain(form, code.row.application_id)
+    assert not code_redemption.redeem(form, code.row.application_id, new_credential())
+    refusal = code_redemption.explain(form, code.row.application_id)
     assert refusal
     assert refusal.fault is OAuthFault.CODE_UNKNOWN
     assert not AccessToken.objects.exists()

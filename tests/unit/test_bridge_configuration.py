@@ -17,7 +17,7 @@ from oauth_bridge.management import configuration_file
 from oauth_bridge.management.registration_fields import FIELDS
 from oauth_bridge.models import Application
 from oauth_bridge.storage import applications
-from tests.configuration import NEW, URI, Apply, run
+from tests.configuration_files import NEW, URI, Apply, run
 from tests.events import Log
 from tests.factories import ApplicationFactory, Registered
 

@@ -13,7 +13,7 @@ from django.core.management import CommandError
 
 from oauth_bridge.management import configuration_file
 from oauth_bridge.models import Application
-from tests.configuration import NEW, OTHER, URI, Apply, run
+from tests.configuration_files import NEW, OTHER, URI, Apply, run
 from tests.factories import ApplicationFactory
 
 pytestmark = pytest.mark.django_db

@@ -8,7 +8,7 @@ from html import unescape
 import pytest
 from django.test import Client
 
-from oauth_bridge.redirect_uri_differences import mark_likely_differences
+from oauth_bridge.redirect_uri_likely_faults import mark_likely_differences
 from tests.factories import ApplicationFactory, Registered
 
 PAGE = {"HTTP_ACCEPT": "text/html"}

@@ -16,7 +16,7 @@ from django.test.utils import CaptureQueriesContext
 from accounts.models import User
 from oauth_bridge.models import Application
 from oauth_bridge.random_values import new_credential
-from oauth_bridge.storage import admission, applications, codes, tokens
+from oauth_bridge.storage import admission, applications, code_redemption, tokens
 from tests.factories import ApplicationFactory, CodeFactory, PersonFactory, Registered, TokenFactory
 from tests.grants import PAGE, link_of, read
 from tests.matrix import contract
@@ -214,7 +214,7 @@ def test_an_exchange_that_read_the_application_before_groups_were_chosen_redeems
 ) -> None:
     code = CodeFactory(application=application)
     applications.set_groups(application.row, [readers])
-    assert codes.redeem({"code": code.raw}, application.row.pk, new_credential(), is_restricted=False) is None
-    assert codes.redeem({"code": code.raw}, application.row.pk, new_credential(), is_restricted=True) is None
+    assert code_redemption.redeem({"code": code.raw}, application.row.pk, new_credential(), is_restricted=False) is None
+    assert code_redemption.redeem({"code": code.raw}, application.row.pk, new_credential(), is_restricted=True) is None
     applications.set_groups(application.row, [])
-    assert codes.redeem({"code": code.raw}, application.row.pk, new_credential(), is_restricted=True)
+    assert code_redemption.redeem({"code": code.raw}, application.row.pk, new_credential(), is_restricted=True)

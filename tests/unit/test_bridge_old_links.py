@@ -13,7 +13,7 @@ from django.test import Client
 from django.utils import timezone
 
 from oauth_bridge.activity_models import ActivityRecord, Outcome, Step
-from oauth_bridge.consent.request import SALT, PendingRequest
+from oauth_bridge.consent.pending_request import SALT, PendingRequest
 from oauth_bridge.models import AuthorizationCode
 from oauth_bridge.storage import activity, activity_counts, attempts
 from oauth_bridge.storage.activity import MOST_OF_AN_ATTEMPT, PEOPLE, Record

@@ -12,7 +12,7 @@ from django.test import Client
 from config.infrastructure.errors import SiteFault
 from oauth_bridge.errors import OAuthFault
 from oauth_bridge.openapi.document import CALLBACK, document
-from tests import documented
+from tests import openapi_responses
 
 # Said of pages outside the three operations only, or by a page that no program meets.
 ELSEWHERE = {
@@ -46,12 +46,12 @@ def test_the_document_is_valid() -> None:
 
 
 def test_every_failure_is_in_the_document_with_its_sentence() -> None:
-    told = {documented.FAULTS[name.upper()] for _path, _status, name, _body in examples()} | set(CALLBACK)
-    assert set(documented.FAULTS.values()) - told == ELSEWHERE
+    told = {openapi_responses.FAULTS[name.upper()] for _path, _status, name, _body in examples()} | set(CALLBACK)
+    assert set(openapi_responses.FAULTS.values()) - told == ELSEWHERE
     for _path, status, name, body in examples():
-        fault = documented.FAULTS[name.upper()]
+        fault = openapi_responses.FAULTS[name.upper()]
         assert (str(fault.status), fault.error) == (status, body["error"])
-        assert documented.sentence(fault).fullmatch(body["error_description"])
+        assert openapi_responses.sentence(fault).fullmatch(body["error_description"])
         assert "{" not in body["error_description"]
 
 
@@ -59,7 +59,9 @@ def test_every_example_is_an_answer_that_the_document_allows() -> None:
     for _path, _status, response in responses():
         for content in response.get("content", {}).values():
             for example in content.get("examples", {}).values():
-                found = documented.of_content({"application/json": content}, "application/json", encoded(example))
+                found = openapi_responses.of_content(
+                    {"application/json": content}, "application/json", encoded(example)
+                )
                 assert found == []
 
 
@@ -119,6 +121,6 @@ def test_what_the_document_does_not_describe_is_found(
 ) -> None:
     sent = {name: value for name, value in {**HEADERS, **headers}.items() if value is not None}
     said = {name: value for name, value in {**UNKNOWN, **body}.items() if value is not None}
-    found = documented.problems("GET", "/oauth/userinfo", status, sent, json.dumps(said).encode())
+    found = openapi_responses.problems("GET", "/oauth/userinfo", status, sent, json.dumps(said).encode())
     assert problem in "; ".join(found)
     assert bool(found) == bool(problem)

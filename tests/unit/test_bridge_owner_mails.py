@@ -21,7 +21,7 @@ from accounts.models import OutgoingMail, User
 from oauth_bridge import application_mails
 from oauth_bridge.maintenance import ending_secrets
 from oauth_bridge.models import Application, ApplicationSecret
-from oauth_bridge.storage import applications, client_secrets, secret_states, twins
+from oauth_bridge.storage import applications, client_secrets, secret_states, temporary_applications
 from tests.factories import ApplicationFactory, CodeFactory, PersonFactory, Registered
 from tests.pages import deliver_all
 
@@ -73,7 +73,7 @@ def test_an_end_within_a_day_is_told_once(made: Application, clock: time_machine
 
 
 def test_nothing_is_told_of_the_secret_of_a_test_sign_in(made: Application, clock: time_machine.Coordinates) -> None:
-    twins.make(made, "https://testserver/admin/test-sign-in/callback")
+    temporary_applications.make(made, "https://testserver/admin/test-sign-in/callback")
     assert [told_at(clock, minute * MINUTE) for minute in (0, 4, 6)] == [0, 0, 0]
 
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from oauth_bridge.models import AccessToken, Application, AuthorizationCode
 from oauth_bridge.random_values import new_credential
-from oauth_bridge.storage import applications, codes
+from oauth_bridge.storage import applications, code_redemption
 from tests.factories import ApplicationFactory, CodeFactory, Issued
 
 VERIFIER = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"
@@ -82,7 +82,7 @@ def requests(draw: st.DrawFn) -> Drawn:
 
 
 def stored(drawn: Drawn) -> Issued:
-    code: Issued = CodeFactory(code_challenge=codes.challenge_of(VERIFIER) if drawn.has_challenge else "")
+    code: Issued = CodeFactory(code_challenge=code_redemption.challenge_of(VERIFIER) if drawn.has_challenge else "")
     row, now = code.row, timezone.now()
     if drawn.redeemed_ago is not None:
         row.redeemed_at, row.token_digest = now - drawn.redeemed_ago, bytes(32)
@@ -114,8 +114,8 @@ def test_a_code_is_redeemed_exactly_when_no_fault_is_found(drawn: Drawn) -> None
 
         is_restricted = Application.objects.filter(pk=application_id, is_restricted=True).exists()
         with CaptureQueriesContext(connection) as captured:
-            refusal = codes.explain(form, application_id)
-        redemption = codes.redeem(form, application_id, new_credential(), is_restricted=is_restricted)
+            refusal = code_redemption.explain(form, application_id)
+        redemption = code_redemption.redeem(form, application_id, new_credential(), is_restricted=is_restricted)
 
         event(refusal.fault.name if refusal else "redeemed")
         assert (redemption is not None) is (refusal is None)

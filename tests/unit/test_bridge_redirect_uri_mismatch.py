@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oauth_bridge.models import Application
-from oauth_bridge.redirect_uri_classes import WEIGHTS, reason
-from oauth_bridge.redirect_uri_mismatch import compare, masked
+from oauth_bridge.redirect_uri_masking import masked
+from oauth_bridge.redirect_uri_mismatch import compare
+from oauth_bridge.redirect_uri_mismatch_reasons import WEIGHTS, reason
 from tests.events import HTML, Attempt
 from tests.pages import html_of
 

@@ -19,7 +19,7 @@ from oauth_bridge.documentation import snippets
 from oauth_bridge.documentation.pages import TITLES
 from oauth_bridge.documentation.rendering import render
 from oauth_bridge.errors import OAuthFault
-from oauth_bridge.openapi import parts
+from oauth_bridge.openapi import components
 from oauth_bridge.openapi.document import ANYWHERE, AUTHORIZE, CALLBACK, TOKEN, USERINFO, document
 from tests.factories import ApplicationFactory
 from tests.pages import admin_browser, html_of, text_of
@@ -130,7 +130,7 @@ def test_the_library_is_not_loaded_before_a_page_is_read() -> None:
 )
 def test_every_error_is_in_the_tables_with_its_sentence_and_what_to_do(fault: Any, at: str) -> None:
     page = html_of(Client().get("/docs/errors"))
-    cells = [str(fault.status), f"<code>{fault.error}</code>", *map(escape, parts.example_sentences(fault, at))]
+    cells = [str(fault.status), f"<code>{fault.error}</code>", *map(escape, components.example_sentences(fault, at))]
     row = "".join(rf'<td role="cell" data-column="[^"]*">{re.escape(cell)}</td>\s*' for cell in cells)
     assert re.search(rf'<tr role="row">\s*{row}</tr>', page)
 
@@ -173,9 +173,9 @@ def test_an_example_names_a_parameter_and_methods_of_its_own_operation() -> None
 def test_a_limit_in_an_example_is_that_of_the_service() -> None:
     from config.http.header_limits import LIMITS
 
-    detail = parts.DETAILS_OF[SiteFault.HEADER_TOO_LONG]
+    detail = components.DETAILS_OF[SiteFault.HEADER_TOO_LONG]
     assert detail["limit"] == LIMITS[f"HTTP_{str(detail['name']).upper()}"]
-    said = {name: detail for name, detail in parts.DETAILS_AT.items() if "scheme" in detail}
+    said = {name: detail for name, detail in components.DETAILS_AT.items() if "scheme" in detail}
     assert said.keys() == {"token", "userinfo", "userinfoByPost", "revoke", "introspect"}
     assert "{scheme}" in OAuthFault.CLIENT_SCHEME.problem
 

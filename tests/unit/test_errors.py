@@ -7,7 +7,7 @@ import pytest
 from django.utils import translation
 
 import config.urls  # noqa: F401 - imports every package that declares faults
-from accounts.faults import AccountFault
+from accounts.errors import AccountFault
 from config.infrastructure.errors import Fault, RequestError, SiteFault
 from oauth_bridge.errors import OAuthFault
 from oauth_bridge.models import Application

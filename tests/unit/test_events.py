@@ -26,8 +26,8 @@ from oauth_bridge.storage import signing_keys
 from tests.events import Attempt, Log
 from tests.factories import PASSWORD, CodeFactory, PersonFactory, rewind
 from tests.factors import SECOND, Account, code_of
+from tests.logout_receiver import Receiver
 from tests.pages import CODE_PAGE, choose, mailed_code, mailed_path, proven, sign_up
-from tests.receiver import Receiver
 from tests.server import free_port
 from tests.unit.test_bridge_admin import ADD, FORM
 

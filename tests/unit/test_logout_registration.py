@@ -14,7 +14,7 @@ from django.core.management import CommandError, call_command
 from django.test import Client
 
 from accounts.models import AuditEntry
-from oauth_bridge.applications import compliance
+from oauth_bridge.applications import checks
 from oauth_bridge.models import Application
 from oauth_bridge.redirect_uri_registration import validate_after_sign_out
 from tests.factories import ApplicationFactory
@@ -128,7 +128,7 @@ def test_the_check_names_an_internal_address(address: str, is_found: bool, setti
     application = ApplicationFactory(backchannel_logout_uri=address)
 
     def codes() -> set[str]:
-        return {each.code for each in compliance.of_application(application.row)}
+        return {each.code for each in checks.of_application(application.row)}
 
     assert ("logout_address_internal" in codes()) is is_found
     settings.BACKCHANNEL_NETWORKS = [ip_network("10.0.0.0/8"), ip_network("127.0.0.0/8")]

@@ -17,13 +17,13 @@ from django.db import DataError, IntegrityError, transaction
 from accounts import audit_trail, groups
 from accounts.administrators import LastAdministrator
 from accounts.factors import unlocking
-from accounts.factors.adapter import remove_all
+from accounts.factors.authenticators import remove_all
 from accounts.management import account_reports, rights
 from accounts.models import User, normalise_email
 from accounts.sessions.credential_changes import set_active, set_password
 from accounts.sign_in import who_may_sign_up
 from accounts.sign_in.verification import mark_verified
-from config.infrastructure import json_lists
+from config.infrastructure import json_streaming
 from config.infrastructure.command_errors import command_error
 from config.infrastructure.validators import refuse_control_characters
 
@@ -86,7 +86,7 @@ class Command(BaseCommand):
     def _list(self, options: dict[str, Any]) -> None:
         found = account_reports.Listing(options)
         if options["as_json"]:
-            for piece in json_lists.pieces(found):
+            for piece in json_streaming.pieces(found):
                 self.stdout.write(piece, ending="")
         else:
             for each in found:

@@ -10,10 +10,7 @@ from django.db.backends.postgresql import base, schema
 from psycopg import Cursor, Error
 from psycopg.pq import Format
 
-from config.infrastructure.postgresql import timeouts
-
-# Shorter than PostgreSQL's deadlock_timeout (1 s), so that in a deadlock the migration fails and not a request.
-MIGRATION_LOCK_TIMEOUT_MS = 500
+from config.infrastructure.postgresql.timeouts import MIGRATION_LOCK_TIMEOUT_MS, session_timeouts
 
 
 class SchemaEditor(schema.DatabaseSchemaEditor):
@@ -69,7 +66,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
 
     def get_connection_params(self) -> dict[str, Any]:
         """`options` in `DATABASE_URL` replaces the time-outs."""
-        options = " ".join(f"-c {name}={seconds}s" for name, seconds in timeouts.items())
+        options = " ".join(f"-c {name}={seconds}s" for name, seconds in session_timeouts.items())
         return {"options": options, **super().get_connection_params()}
 
     def is_usable(self) -> bool:

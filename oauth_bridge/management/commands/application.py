@@ -10,9 +10,9 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from accounts import audit_trail
-from config.infrastructure import json_lists
+from config.infrastructure import json_streaming
 from config.infrastructure.command_errors import shown
-from oauth_bridge.applications import compliance
+from oauth_bridge.applications import checks
 from oauth_bridge.management import (
     activity_listing,
     check_report,
@@ -71,7 +71,7 @@ class Command(BaseCommand):
             self._list_activity(as_json, options)
             return
         if action == "export":
-            for piece in json_lists.pieces(configuration_file.exported()):
+            for piece in json_streaming.pieces(configuration_file.exported()):
                 self.stdout.write(piece, ending="")
             return
         if action == "check":
@@ -120,7 +120,7 @@ class Command(BaseCommand):
         self.stdout.write(text)
 
     def _check(self, application: Application, as_json: bool) -> None:
-        found = compliance.of_application(application)
+        found = checks.of_application(application)
         if as_json:
             self.stdout.write(json.dumps(check_report.described(application, found), ensure_ascii=False))
         else:

@@ -1,7 +1,7 @@
 """What an OpenID Connect request still needs of the person before the consent page. OpenID Connect Core 1.0 §3.1.2.1.
 
-A proof counts when it is later than the link of the application, so no parameter is taken out of the request, and
-nobody is asked twice.
+A proof counts when it is later than the link of the application. So nobody is asked twice, and the request keeps
+`prompt` and `max_age`.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, cast
 
 from django.http import HttpRequest
 
-from accounts.factors import adapter as factors
+from accounts.factors import authenticators as factors
 from accounts.sign_in import proofs, reauthentication
-from oauth_bridge.consent.request import PendingRequest
+from oauth_bridge.consent.pending_request import PendingRequest
 from oauth_bridge.protocol.openid_request import NOTHING, Asked
 
 if TYPE_CHECKING:

@@ -12,14 +12,14 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from config.infrastructure import outgoing
+from config.infrastructure import outgoing_requests
 from oauth_bridge.activity_causes import fix_of
 from oauth_bridge.activity_titles import needs_mending, title_of
 from oauth_bridge.applications import summaries
 from oauth_bridge.applications.summaries import DAY, ENDS_SOON, STALE_AFTER, Summary
 from oauth_bridge.models import Application
-from oauth_bridge.redirect_uri_hints import hints
 from oauth_bridge.redirect_uri_registration import registration_problem
+from oauth_bridge.redirect_uri_warnings import hints
 from oauth_bridge.storage import activity_statistics, secret_states
 from oauth_bridge.storage.secret_states import SecretState, UseWarning
 
@@ -36,14 +36,14 @@ class Finding(NamedTuple):
 
 
 def of_application(application: Application) -> list[Finding]:
-    """All that is found, what would fail first. A few statements."""
+    """All findings; those that would make a sign-in fail stand first. A few statements."""
     summary = summaries.of([application])[application.pk]
     of_state = of_registration(application, summary, secret_states.states(application))
     return [*of_state, *_of_hints(application), *_of_failures(application)]
 
 
 def of_registration(application: Application, summary: Summary, secrets: list[SecretState]) -> list[Finding]:
-    """What would fail first, then what is risky; without hints about addresses and without failures."""
+    """Findings about the registration alone: those that would make a sign-in fail, then risks."""
     found = [*_of_state(application), *_of_secrets(application, secrets), *_of_addresses(application)]
     found += _of_sign_outs(application)
     now, last_at = timezone.now(), summary.last_at or application.created
@@ -98,7 +98,7 @@ def _of_secrets(application: Application, secrets: list[SecretState]) -> list[Fi
 
 
 def _days(end: datetime, now: datetime) -> int | None:
-    """The days until then, a begun one counted; None if that is not soon."""
+    """The days until then, rounded up; None if that is not soon."""
     return (end - now).days + 1 if end - now <= ENDS_SOON else None
 
 
@@ -120,7 +120,7 @@ def _of_addresses(application: Application) -> list[Finding]:
 def _of_sign_outs(application: Application) -> list[Finding]:
     """What the address itself says; a name is not looked up."""
     host = urlsplit(application.backchannel_logout_uri).hostname or ""
-    if not host or not outgoing.internal_host(host, settings.BACKCHANNEL_NETWORKS):
+    if not host or not outgoing_requests.internal_host(host, settings.BACKCHANNEL_NETWORKS):
         return []
     text = _("It is not told of sign-outs: %(address)s is an internal address.")
     fix = fix_of("logout_address_internal")
@@ -142,7 +142,7 @@ def _of_hints(application: Application) -> list[Finding]:
 
 def _of_failures(application: Application) -> list[Finding]:
     """The causes of the last day that somebody has to mend, the most frequent first. Anybody can make a link fail, so
-    they are no proof that a sign-in would.
+    a cause does not prove that the next sign-in would fail.
     """
     failures = activity_statistics.failures(timezone.now() - DAY, None, [application.client_id])
     ordered = [(each, number) for each, number in failures.most_common() if needs_mending(each.step, each.cause)]

@@ -16,9 +16,9 @@ from typing import Any
 
 import pytest
 
-from config.infrastructure import outgoing
+from config.infrastructure import outgoing_requests
+from tests.logout_receiver import DRIPS, HANGS, Receiver
 from tests.matrix import contract
-from tests.receiver import DRIPS, HANGS, Receiver
 from tests.server import free_port
 
 LOOPBACK = [ip_network("127.0.0.0/8")]
@@ -53,25 +53,25 @@ INTERNAL = [
 
 
 def post(url: str, *, seconds: float = 5, allowed: Any = LOOPBACK) -> int:
-    return outgoing.post_form(url, {"logout_token": "x"}, seconds=seconds, allowed=allowed)
+    return outgoing_requests.post_form(url, {"logout_token": "x"}, seconds=seconds, allowed=allowed)
 
 
 @contract("I10.internal")
 @pytest.mark.parametrize("text", INTERNAL)
 def test_an_internal_address_is_none_of_the_internet(text: str) -> None:
-    assert not outgoing.is_public(ip_address(text))
-    assert not outgoing.is_allowed(ip_address(text), [])
+    assert not outgoing_requests.is_public(ip_address(text))
+    assert not outgoing_requests.is_allowed(ip_address(text), [])
 
 
 @pytest.mark.parametrize("text", ["8.8.8.8", "2606:4700::1111", "64:ff9b::8.8.8.8", "::ffff:8.8.8.8"])
 def test_a_public_address_is(text: str) -> None:
-    assert outgoing.is_public(ip_address(text))
+    assert outgoing_requests.is_public(ip_address(text))
 
 
 def test_a_network_that_is_named_may_be_reached_in_every_spelling() -> None:
     for text in ("127.0.0.1", "::ffff:127.0.0.1"):
-        assert outgoing.is_allowed(ip_address(text), LOOPBACK)
-    assert not outgoing.is_allowed(ip_address("10.0.0.1"), LOOPBACK)
+        assert outgoing_requests.is_allowed(ip_address(text), LOOPBACK)
+    assert not outgoing_requests.is_allowed(ip_address("10.0.0.1"), LOOPBACK)
 
 
 @contract("I10.internal")
@@ -81,7 +81,7 @@ def test_a_network_that_is_named_may_be_reached_in_every_spelling() -> None:
 )
 def test_nothing_is_sent_to_this_machine(host: str) -> None:
     with Receiver().listening() as receiver:
-        with pytest.raises((outgoing.InternalAddress, OSError)):
+        with pytest.raises((outgoing_requests.InternalAddress, OSError)):
             post(f"http://{host}:{receiver.port}/", allowed=[])
         assert receiver.requests == []
 
@@ -115,7 +115,7 @@ def test_an_internal_answer_of_the_dns_is_not_used(monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(socket, "getaddrinfo", answer)
     with Receiver().listening() as receiver:
-        with pytest.raises(outgoing.InternalAddress):
+        with pytest.raises(outgoing_requests.InternalAddress):
             post(f"http://app.example:{receiver.port}/", allowed=[])
         assert post(f"http://app.example:{receiver.port}/") == 200, "the first address that may be reached"
 
@@ -131,7 +131,7 @@ def test_no_redirect_is_followed() -> None:
 @pytest.mark.parametrize("answer", [HANGS, DRIPS])
 def test_a_request_is_over_after_its_time(answer: int) -> None:
     began = time.monotonic()
-    with Receiver(answer).listening() as receiver, pytest.raises((outgoing.TimedOut, TimeoutError)):
+    with Receiver(answer).listening() as receiver, pytest.raises((outgoing_requests.TimedOut, TimeoutError)):
         post(receiver.url, seconds=0.5)
     assert time.monotonic() - began < 5
 
@@ -146,7 +146,7 @@ def test_a_peer_that_accepts_at_the_last_moment_gains_no_time(monkeypatch: pytes
     monkeypatch.setattr(socket, "create_connection", late)
     with Receiver(DRIPS).listening() as receiver:
         threading.Timer(5, receiver.released.set).start()
-        with pytest.raises(outgoing.TimedOut):
+        with pytest.raises(outgoing_requests.TimedOut):
             post(receiver.url, seconds=0.2)
         assert not receiver.released.is_set()
 
@@ -163,7 +163,7 @@ def test_a_closed_port_is_an_error_of_the_network() -> None:
 
 
 def test_a_peer_that_speaks_no_tls_takes_no_longer() -> None:
-    with Receiver(HANGS).listening() as receiver, pytest.raises((outgoing.TimedOut, OSError)):
+    with Receiver(HANGS).listening() as receiver, pytest.raises((outgoing_requests.TimedOut, OSError)):
         post(f"https://127.0.0.1:{receiver.port}/", seconds=0.5)
 
 

@@ -14,7 +14,7 @@ import time_machine
 from allauth.mfa.models import Authenticator
 from django.test import Client
 
-from accounts.faults import AccountFault as Fault
+from accounts.errors import AccountFault as Fault
 from accounts.models import User
 from accounts.pictures import reencoder
 from accounts.pictures.stored_files import NotStored

@@ -1,35 +1,22 @@
-"""What all operations share: their methods, the preflights of browsers, and their errors as pages or JSON. D19, D22."""
+"""The decorator of all operations: the methods that each allows, and its errors as pages or JSON. D19."""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable
 
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.utils.translation import gettext_noop
 from django.views.decorators.csrf import csrf_exempt
 
-from config.infrastructure import paths
 from config.infrastructure.errors import RequestError, SiteFault
 from config.infrastructure.translation import TranslatableText
-from oauth_bridge import responses
+from oauth_bridge import cors, responses
 
 View = Callable[[HttpRequest], HttpResponseBase]
 
 KNOWN_METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
-PREFLIGHT_SECONDS = "7200"  # how long a browser may keep the answer; Chromium keeps it no longer
-
-
-def is_preflight(request: HttpRequest) -> bool:
-    """Whether a browser asks if a script of another origin may send its request. Fetch, CORS-preflight request."""
-    sent = request.META
-    return (
-        request.method == "OPTIONS"
-        and paths.kind_of(request.path_info).is_cross_origin
-        and "HTTP_ORIGIN" in sent
-        and "HTTP_ACCESS_CONTROL_REQUEST_METHOD" in sent
-    )
 
 
 def operation(view: View, *methods: str, challenge: Callable[[HttpRequest, RequestError], None] | None = None) -> View:
@@ -41,8 +28,8 @@ def operation(view: View, *methods: str, challenge: Callable[[HttpRequest, Reque
     @csrf_exempt  # the view checks the CSRF token itself, after the method
     @functools.wraps(view)
     def checked(request: HttpRequest) -> HttpResponseBase:
-        if is_preflight(request):
-            return preflight_response(methods)
+        if cors.is_preflight(request):
+            return cors.preflight_response(methods)
         try:
             check_method(request, methods)
             return view(request)
@@ -52,22 +39,6 @@ def operation(view: View, *methods: str, challenge: Callable[[HttpRequest, Reque
             return responses.error_response(request, error)
 
     return checked
-
-
-def preflight_response(methods: tuple[str, ...]) -> HttpResponse:
-    """The answer to a browser that asks for an application's script. Nothing is counted. D22.
-
-    It names `Authorization`, which "*" does not cover (Fetch, CORS-preflight fetch).
-    """
-    response = HttpResponse(
-        headers={
-            "Access-Control-Allow-Methods": ", ".join(methods),
-            "Access-Control-Allow-Headers": "Authorization, Content-Type",
-            "Access-Control-Max-Age": PREFLIGHT_SECONDS,
-        }
-    )
-    del response["Content-Type"]  # there is no content
-    return response
 
 
 def check_method(request: HttpRequest, methods: tuple[str, ...]) -> None:

@@ -10,8 +10,8 @@ from django.core.cache import cache, caches
 from django_ratelimit.core import EXPIRATION_FUDGE
 from redis import Connection
 
-from config.infrastructure import limits
-from config.infrastructure.limits import Counter
+from config.infrastructure import rate_limits
+from config.infrastructure.rate_limits import Counter
 
 IN_MEMORY = {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}
 AWAY = {"BACKEND": "config.infrastructure.cache.RateLimitCache", "LOCATION": "redis://127.0.0.1:1/0"}
@@ -25,11 +25,11 @@ needs_redis = pytest.mark.skipif(not configured.REDIS_URL, reason="needs Redis: 
 def test_a_rate_is_a_number_in_so_many_seconds(settings, time_machine, rate, allowed, seconds):
     settings.RATES = {"userinfo": rate}
     time_machine.move_to(datetime(2026, 11, 21, 12, tzinfo=UTC), tick=False)
-    assert [limits.count(Counter("userinfo", "alice")) for _ in range(allowed)] == [0] * allowed
-    wait = limits.count(Counter("userinfo", "alice"))
+    assert [rate_limits.count(Counter("userinfo", "alice")) for _ in range(allowed)] == [0] * allowed
+    wait = rate_limits.count(Counter("userinfo", "alice"))
     assert 1 <= wait <= seconds
     time_machine.shift(wait + 1)
-    assert limits.count(Counter("userinfo", "alice")) == 0
+    assert rate_limits.count(Counter("userinfo", "alice")) == 0
 
 
 def test_windows_of_different_keys_end_at_different_times(settings, time_machine, monkeypatch):
@@ -38,70 +38,70 @@ def test_windows_of_different_keys_end_at_different_times(settings, time_machine
     settings.RATES = {"userinfo": "1/h"}
     time_machine.move_to(datetime(2026, 11, 21, 12, tzinfo=UTC), tick=False)
     counters = [Counter("userinfo", str(number)) for number in range(20)]
-    assert len({limits.count(each) or limits.count(each) for each in counters}) > 10
+    assert len({rate_limits.count(each) or rate_limits.count(each) for each in counters}) > 10
 
 
 def test_the_event_after_the_last_allowed_one_waits(settings):
     settings.RATES = {"userinfo": "3/h"}
-    assert [limits.count(Counter("userinfo", "alice")) for _ in range(3)] == [0, 0, 0]
-    assert 1 <= limits.count(Counter("userinfo", "alice")) <= 3600
-    assert limits.count(Counter("userinfo", "bob")) == 0
+    assert [rate_limits.count(Counter("userinfo", "alice")) for _ in range(3)] == [0, 0, 0]
+    assert 1 <= rate_limits.count(Counter("userinfo", "alice")) <= 3600
+    assert rate_limits.count(Counter("userinfo", "bob")) == 0
 
 
 def test_looking_counts_nothing_and_says_whether_one_more_fits(settings):
     settings.RATES = {"userinfo": "2/h"}
     for _ in range(5):
-        assert limits.exceeded(Counter("userinfo", "alice")) == 0
-    limits.count(Counter("userinfo", "alice"))
-    assert limits.exceeded(Counter("userinfo", "alice")) == 0
-    limits.count(Counter("userinfo", "alice"))
-    assert 1 <= limits.exceeded(Counter("userinfo", "alice")) <= 3600
+        assert rate_limits.exceeded(Counter("userinfo", "alice")) == 0
+    rate_limits.count(Counter("userinfo", "alice"))
+    assert rate_limits.exceeded(Counter("userinfo", "alice")) == 0
+    rate_limits.count(Counter("userinfo", "alice"))
+    assert 1 <= rate_limits.exceeded(Counter("userinfo", "alice")) <= 3600
 
 
 def test_a_counter_may_allow_a_multiple_or_a_share_of_the_rate_and_one_event_at_least(settings):
     settings.RATES = {"userinfo": "4/h"}
     for times, allowed in ((2, 8), (0.5, 2), (0.1, 1)):
         counter = Counter("userinfo", f"alice {times}", times)
-        assert [limits.count(counter) > 0 for _ in range(allowed + 1)] == [False] * allowed + [True]
+        assert [rate_limits.count(counter) > 0 for _ in range(allowed + 1)] == [False] * allowed + [True]
 
 
 def test_what_is_refused_by_one_limit_counts_for_no_wider_one(settings):
     settings.RATES = {"userinfo": "2/h"}
     narrow, wide = Counter("userinfo", "alice"), Counter("userinfo", "everybody", times=2)
-    assert [limits.count(narrow, wide) > 0 for _ in range(9)] == [False] * 2 + [True] * 7
-    assert [limits.count(Counter("userinfo", "bob"), wide) > 0 for _ in range(3)] == [False] * 2 + [True]
-    assert limits.exceeded(Counter("userinfo", "carol"), wide)
+    assert [rate_limits.count(narrow, wide) > 0 for _ in range(9)] == [False] * 2 + [True] * 7
+    assert [rate_limits.count(Counter("userinfo", "bob"), wide) > 0 for _ in range(3)] == [False] * 2 + [True]
+    assert rate_limits.exceeded(Counter("userinfo", "carol"), wide)
 
 
 def test_without_rates_nothing_is_limited(settings):
     settings.RATES = {}
     counters = Counter("userinfo", "x"), Counter("userinfo", "y", rate="1/h")
-    assert [limits.count(*counters) for _ in range(5)] == [0] * 5
-    assert limits.exceeded(*counters) == 0
+    assert [rate_limits.count(*counters) for _ in range(5)] == [0] * 5
+    assert rate_limits.exceeded(*counters) == 0
 
 
 def test_a_cache_that_is_away_limits_nobody(settings):
     settings.RATES = {"userinfo": "1/m"}
     settings.CACHES = {**settings.CACHES, "limits": AWAY}
-    assert not any(limits.count(Counter("userinfo", "alice")) for _ in range(5))
-    assert limits.exceeded(Counter("userinfo", "alice")) == 0
+    assert not any(rate_limits.count(Counter("userinfo", "alice")) for _ in range(5))
+    assert rate_limits.exceeded(Counter("userinfo", "alice")) == 0
 
 
 def test_where_there_is_a_floor_the_process_counts_while_the_cache_is_away(settings, time_machine, monkeypatch):
-    monkeypatch.setattr(limits, "_floor", limits.Floor())
+    monkeypatch.setattr(rate_limits, "_floor", rate_limits.Floor())
     settings.RATES = {"sign_in_account": "2/15m"}
     settings.CACHES = {**settings.CACHES, "limits": AWAY}
     time_machine.move_to(datetime(2026, 11, 21, 12, tzinfo=UTC), tick=False)
     alice, wide = (Counter("sign_in_account", key, times, has_floor=True) for key, times in (("alice", 1), ("all", 2)))
-    assert [limits.attempt(alice, wide) for _ in range(4)] == [0, 0, 900, 900]
-    assert limits.exceeded(Counter("sign_in_account", "bob", has_floor=True)) == 0
-    assert [limits.attempt(wide) for _ in range(3)] == [0, 0, 900]
+    assert [rate_limits.attempt(alice, wide) for _ in range(4)] == [0, 0, 900, 900]
+    assert rate_limits.exceeded(Counter("sign_in_account", "bob", has_floor=True)) == 0
+    assert [rate_limits.attempt(wide) for _ in range(3)] == [0, 0, 900]
     time_machine.shift(900)
-    assert limits.attempt(alice, wide) == 0
+    assert rate_limits.attempt(alice, wide) == 0
 
 
 def test_a_floor_forgets_the_oldest_of_many_counters():
-    floor, rate = limits.Floor(), limits.Rate(5, 60)
+    floor, rate = rate_limits.Floor(), rate_limits.Rate(5, 60)
     floor.SIZE = 3
     for key in ("a", "b", "c", "b", "d"):
         floor.usage(Counter("sign_in", key), rate, increment=True)
@@ -115,7 +115,7 @@ def test_in_memory_invented_keys_make_no_counters_once_the_wider_limit_is_full(s
     settings.RATES = {"token_failures": "5/h"}
     for number in range(50):
         counters = Counter("token_failures", f"invented {number}"), Counter("token_failures", "address")
-        limits.attempt(*counters)
+        rate_limits.attempt(*counters)
     assert len(caches["limits"]._cache) == 6
 
 
@@ -123,8 +123,8 @@ def test_in_memory_invented_keys_make_no_counters_once_the_wider_limit_is_full(s
 def test_a_counter_ends_with_its_window(settings):
     settings.RATES = {"userinfo": "1/h"}
     for _ in range(3):
-        limits.count(Counter("userinfo", "alice"))
-        limits.exceeded(Counter("userinfo", "bob"))
+        rate_limits.count(Counter("userinfo", "alice"))
+        rate_limits.exceeded(Counter("userinfo", "bob"))
     (name,) = redis().keys("*")
     assert 0 < redis().ttl(name) <= 3600 + EXPIRATION_FUDGE
 
@@ -132,7 +132,7 @@ def test_a_counter_ends_with_its_window(settings):
 @needs_redis
 def test_a_counter_names_nobody(settings):
     settings.RATES = {"userinfo": "1/h"}
-    limits.count(Counter("userinfo", "192.0.2.1"))
+    rate_limits.count(Counter("userinfo", "192.0.2.1"))
     (name,) = redis().keys("*")
     assert b"192.0.2.1" not in name
 
@@ -141,12 +141,12 @@ def test_a_counter_names_nobody(settings):
 def test_an_event_costs_one_round_trip_and_so_does_a_look(settings, monkeypatch):
     settings.RATES = {"userinfo": "5/h"}
     counter = Counter("userinfo", "alice")
-    limits.count(counter)  # the first of a window also sets when it ends
+    rate_limits.count(counter)  # the first of a window also sets when it ends
     sent, send = [], Connection.send_command
     monkeypatch.setattr(Connection, "send_command", lambda *args, **kw: sent.append(args[1]) or send(*args, **kw))
-    limits.count(counter)
+    rate_limits.count(counter)
     assert sent == ["INCRBY"]
-    limits.exceeded(counter)
+    rate_limits.exceeded(counter)
     assert sent == ["INCRBY", "GET"]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from oauth_bridge.redirect_uri_hints import hints
+from oauth_bridge.redirect_uri_warnings import hints
 
 CASES = {
     "https://reading.example/callback": "",

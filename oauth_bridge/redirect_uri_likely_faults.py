@@ -95,7 +95,7 @@ def _is_upper(character: str) -> bool:
 
 
 def _without_escapes(text: str) -> str:
-    """The text at its length, with each percent-encoded byte replaced, because its digits may be upper case."""
+    """The text with each percent-encoded byte replaced by as many characters, because its digits may be upper case."""
     return ESCAPE.sub("%--", text)
 
 
@@ -105,7 +105,7 @@ def _parts(address: str) -> tuple[str, ...]:
 
 
 def side_by_side(sent: str, registered: str) -> list[tuple[str, str, bool]]:
-    """Both addresses in pieces that stand beside each other, each with whether the two are equal. One may be empty.
+    """Pairs of pieces of the two addresses, each with whether the two are equal. One of a pair may be empty.
 
     Words are compared, not letters: a misspelt word is marked whole.
     """

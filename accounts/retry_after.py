@@ -11,7 +11,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils.translation import gettext as _
 
-from accounts.faults import AccountFault, FormError, duration, refuse
+from accounts.errors import AccountFault, FormError, duration, refuse
 
 RETRY_AFTER_SECONDS = 60
 

@@ -31,7 +31,8 @@ FIELDS = (
 )
 
 DELETED = "application_deleted"
-# What is told of a deletion. A client_id is random and never used again, so its deletion is the last entry.
+# The members of a deletion that errors pass on privately. A client_id is random and never used again, so its deletion
+# is the last entry.
 DELETION = Rows(AuditEntry, "at", "actor_name", "name")
 FIND_DELETION = f"""
     SELECT {DELETION.columns("e")} FROM {AuditEntry._meta.db_table} e
@@ -68,7 +69,7 @@ def explain_unknown(error: RequestError, client_id: str) -> None:
 
 
 def add_deletion(error: RequestError, row: Sequence[Any]) -> None:
-    """Add it to the error; `row` has the columns of DELETION."""
+    """Add the deletion to the error; `row` has the columns of DELETION."""
     entry = DELETION.instance(row)
     at = f"{entry.at:%Y-%m-%d %H:%M} UTC"
     error.about(cause="client_deleted", deleted_name=entry.name, deleted_at=at, deleted_by=entry.actor_name)

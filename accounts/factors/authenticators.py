@@ -1,0 +1,113 @@
+"""A person's authenticators: which there are, and what they mean. allauth calls app, passkeys and recovery codes so."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from allauth.account.authentication import get_authentication_records
+from allauth.mfa.models import Authenticator
+from django.contrib.auth.base_user import AbstractBaseUser
+from django.contrib.auth.models import AnonymousUser
+from django.db import transaction
+from django.http import HttpRequest
+from django.urls import reverse
+
+from accounts import audit_trail
+from accounts.factors import passkey_host
+from accounts.models import User
+from accounts.sessions.credential_changes import end_credentials
+from config.infrastructure import events
+from config.infrastructure.events import Event
+
+# Each passkey of a person costs half a millisecond on a page that lists them to the browser.
+MOST_PASSKEYS = 20
+# A member of a passkey's `data`: it is true when the person does not want to be asked for it after the password.
+_ONLY_SIGNS_IN = "only_signs_in"
+
+
+def overview(person: AbstractBaseUser) -> dict[str, Any]:
+    """The person's passkeys and second factor, for the page "Security"."""
+    rows = list(Authenticator.objects.filter(user_id=person.pk).order_by("created_at"))
+    codes = next((row for row in rows if row.type == Authenticator.Type.RECOVERY_CODES), None)
+    return {
+        "passkeys": [
+            {"pk": row.pk, "name": row.wrap().name, "created_at": row.created_at, "used_at": row.last_used_at}
+            for row in rows
+            if row.type == Authenticator.Type.WEBAUTHN
+        ],
+        "passkeys_are_possible": passkey_host.are_possible(),
+        "totp": next((row for row in rows if row.type == Authenticator.Type.TOTP), None),
+        "is_asked": any(_is_second_factor(row) for row in rows),
+        "codes_left": len(codes.wrap().get_unused_codes()) if codes else None,
+    }
+
+
+def described(person: User) -> list[dict[str, Any]]:
+    """The person's factors for the file with their data: never a secret."""
+    rows = Authenticator.objects.filter(user=person).order_by("created_at")
+    return [
+        {"type": row.type, "name": str(row), "created_at": row.created_at, "last_used_at": row.last_used_at}
+        for row in rows
+    ]
+
+
+def has_confirmed(request: HttpRequest) -> bool:
+    """Whether the person has a second factor or passkey, and used one in this browser session."""
+    records = get_authentication_records(request, request.user)
+    return any(record.get("method") == "mfa" for record in records) and has_any(request.user)
+
+
+def has_any(person: AbstractBaseUser | AnonymousUser) -> bool:
+    return bool(types_of(person) - {Authenticator.Type.RECOVERY_CODES})
+
+
+def confirm_path(person: AbstractBaseUser | AnonymousUser) -> str:
+    """The page that asks for the second factor of a signed-in person: the app if there is one, or else a passkey."""
+    has_app = Authenticator.Type.TOTP in types_of(person)
+    return reverse("mfa_reauthenticate" if has_app else "mfa_reauthenticate_webauthn")
+
+
+def types_of(person: AbstractBaseUser | AnonymousUser) -> set[str]:
+    """Which of an authenticator app, passkeys and recovery codes the person has."""
+    return set(Authenticator.objects.filter(user_id=person.pk).values_list("type", flat=True))
+
+
+def is_asked_after_password(person: AbstractBaseUser | AnonymousUser | None) -> bool:
+    """Whether the person is asked for a second factor after the password.
+
+    False for None: the account was deleted meanwhile.
+    """
+    return person is not None and any(map(_is_second_factor, Authenticator.objects.filter(user_id=person.pk)))
+
+
+def _is_second_factor(row: Authenticator) -> bool:
+    if row.type == Authenticator.Type.WEBAUTHN:
+        return not row.data.get(_ONLY_SIGNS_IN)
+    return bool(row.type == Authenticator.Type.TOTP)
+
+
+def keep_for_sign_in(person: AbstractBaseUser) -> None:
+    """Do not ask for the person's newest passkey after the password. The passkey still signs in without a password."""
+    row = Authenticator.objects.filter(user_id=person.pk, type=Authenticator.Type.WEBAUTHN).latest("pk")
+    row.data[_ONLY_SIGNS_IN] = True
+    row.save(update_fields=["data"])
+    drop_idle_codes(person)
+
+
+def drop_idle_codes(person: AbstractBaseUser | AnonymousUser) -> None:
+    """Delete the recovery codes of a person who is asked for no second factor."""
+    if not is_asked_after_password(person):
+        Authenticator.objects.filter(user_id=person.pk, type=Authenticator.Type.RECOVERY_CODES).delete()
+
+
+def number_of_passkeys(person: AbstractBaseUser | AnonymousUser) -> int:
+    return int(Authenticator.objects.filter(user_id=person.pk, type=Authenticator.Type.WEBAUTHN).count())
+
+
+@transaction.atomic
+def remove_all(person: User) -> None:
+    """Remove the person's passkeys, authenticator app and recovery codes, and end the credentials."""
+    end_credentials(person)
+    Authenticator.objects.filter(user=person).delete()
+    events.write(Event.FACTORS_CHANGED, person=person.pk, change="all_removed")
+    audit_trail.write("factors_removed", audit_trail.of_person(person))

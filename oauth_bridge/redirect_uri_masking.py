@@ -1,0 +1,59 @@
+"""Mask what may be a credential in an address that was sent, before it is recorded. D3, D24."""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import unquote
+
+MASK = "…"
+MOST_MASKED = 500
+MOST_COMPARED = 2_000
+
+ENCODED_SCHEME = re.compile(r"\s*[A-Za-z][A-Za-z0-9+.-]*%3a", re.IGNORECASE)
+# What stands before user name and host, whatever else is wrong. Without a slash "user:" would be taken for a scheme.
+_BEFORE_AUTHORITY = re.compile(r"[^A-Za-z0-9]*(?:[A-Za-z][A-Za-z0-9+.-]*:[/\\]+)?")
+_VALUE_IN_PATH = re.compile(r"[;=]|%(?:3[bdf]|2[36])", re.IGNORECASE)
+
+
+def masked(address: str) -> str:
+    """The address without what may be a credential: user name and password, the values of the query, the fragment.
+
+    Also of an address that is written wrong, so it is not split first. At most 500 characters. A control character, or
+    half of a surrogate pair, becomes "?".
+    """
+    text = address[:MOST_COMPARED]
+    if ENCODED_SCHEME.match(text):
+        text = unquote(text, errors="replace")
+    end = min((place for place in map(text.find, "?#") if place >= 0), default=len(text))
+    before, query, fragment = text[:end], *_query_and_fragment(text[end:])
+    shown = _without_userinfo(before)
+    if value := _VALUE_IN_PATH.search(shown):
+        shown = f"{shown[: value.end()]}{MASK}"
+    if query:
+        shown += "?" + "&".join(_without_value(part) for part in re.split("[&;]", query[1:]))
+    if fragment:
+        shown += f"#{MASK}"
+    return "".join(each if each.isprintable() else "?" for each in shown[:MOST_MASKED])
+
+
+def _query_and_fragment(rest: str) -> tuple[str, str]:
+    query, hash_sign, fragment = rest.partition("#")
+    return query, hash_sign + fragment
+
+
+def _without_value(part: str) -> str:
+    name, equals, _value = part.partition("=")
+    return f"{name}={MASK}" if equals else MASK
+
+
+def _without_userinfo(text: str) -> str:
+    """The beginning of an address without what stands before the host. A path may contain an "@"."""
+    start = _BEFORE_AUTHORITY.match(text).end()  # type: ignore[union-attr]
+    authority = re.split(r"[/\\]", text[start:], maxsplit=1)[0]
+    _host, colon, port = authority.rpartition(":")
+    # A password with a slash looks like a port.
+    is_odd = bool(colon) and not port.isdigit() and "@" in text[start:]
+    if "@" not in authority and not is_odd:
+        return text
+    at = text.rindex("@") if is_odd and "@" not in authority else start + authority.rindex("@")
+    return f"{text[:start]}{MASK}{text[at:]}"

@@ -1,0 +1,213 @@
+"""Redeem an authorization code, or explain why it was not redeemed. Specification 3; D9, D13, D14.
+
+The statement `REDEEM` is the rule; `explain` checks the same conditions and only reads. `codes` issues the codes.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+from django.utils import timezone
+
+from config.infrastructure.sql import Rows, as_uuid, fetch_one, is_postgresql
+from oauth_bridge.errors import OAuthFault
+from oauth_bridge.models import AccessToken, AuthorizationCode
+from oauth_bridge.random_values import digest_of
+from oauth_bridge.redirect_uri_likely_faults import quoted_for_description
+from oauth_bridge.storage import ended_codes, tokens
+from oauth_bridge.storage.admission import FOR_EVERYBODY, admits
+from oauth_bridge.storage.codes import CODES
+from oauth_bridge.storage.tokens import APPLICATIONS, FROM_CODE, PEOPLE, STORED
+
+# A second redemption within this time is the same exchange sent twice; a later one is a replay (D13).
+SENT_TWICE_WITHIN = timedelta(seconds=3)
+
+# The columns of a redeemed code that its token or its answer needs.
+REDEEMED = Rows(AuthorizationCode, "id", *FROM_CODE)
+
+
+@dataclass(frozen=True, slots=True)
+class Redemption:
+    """A redeemed code and the token that was stored for it.
+
+    Their rows are made when they are read: most installations read none.
+    """
+
+    code_values: Sequence[Any]
+    token_values: Sequence[Any]
+
+    @property
+    def code(self) -> AuthorizationCode:
+        return REDEEMED.instance(self.code_values)
+
+    @property
+    def person_id(self) -> UUID:
+        """The person's primary key, without making the row."""
+        return as_uuid(self.code_values[REDEEMED.names.index("user_id")])
+
+    @property
+    def openid(self) -> str | None:
+        """What the ID token says of the sign-in, as JSON; None for a plain OAuth 2.0 request."""
+        return self.code_values[REDEEMED.names.index("openid")]  # type: ignore[no-any-return]
+
+    @property
+    def token(self) -> AccessToken:
+        return STORED.instance(self.token_values)
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a code is not redeemed: the fault, the code (or what replaced it) if it is known, and the sentence's details.
+
+    `cause` is what only this service may know, if it is finer than the fault.
+    """
+
+    fault: OAuthFault
+    code: AuthorizationCode | None = None
+    details: dict[str, Any] = field(default_factory=dict)
+    cause: str = ""
+
+
+# `explain` checks the conditions in the same order, but a code_verifier without a code_challenge (D9) later.
+
+REDEEM = f"""
+    UPDATE {CODES} SET redeemed_at = %(now)s, token_digest = %(token_digest)s
+     WHERE digest = %(digest)s
+       AND application_id = %(application_id)s
+       AND code_challenge = %(code_challenge)s
+       AND redeemed_at IS NULL
+       AND expires_at > %(now)s
+       AND EXISTS (SELECT 1 FROM {PEOPLE} u
+                    WHERE u.id = user_id AND u.is_active AND u.credentials_version = person_version)
+       AND EXISTS (SELECT 1 FROM {APPLICATIONS} a
+                    WHERE a.id = application_id AND a.credentials_version = application_version
+                      AND {FOR_EVERYBODY})
+       AND redirect_uri = coalesce(%(redirect_uri)s, redirect_uri)
+ RETURNING {REDEEMED.columns(CODES)}
+"""  # noqa: S608
+
+# The same for an application with groups: `storage.admission` has the reason for two statements.
+REDEEM_OF_MEMBER = REDEEM.replace(FOR_EVERYBODY, admits(f"{CODES}.user_id"))
+
+
+def _and_store(redeem: str) -> str:
+    return f"""
+      WITH redeemed AS ({redeem}), stored AS ({tokens.STORE_REDEEMED})
+    SELECT {REDEEMED.columns("redeemed")}, {STORED.columns("stored")} FROM redeemed, stored
+"""  # noqa: S608
+
+
+REDEEM_AND_STORE = {REDEEM: _and_store(REDEEM), REDEEM_OF_MEMBER: _and_store(REDEEM_OF_MEMBER)}
+
+FIND_CODE = f"""
+    SELECT c.id, c.digest, c.attempt, c.application_id, c.user_id, c.redirect_uri, c.code_challenge, c.expires_at,
+           c.redeemed_at,
+           c.token_digest, u.is_active AS person_is_active,
+           CASE WHEN c.person_version <> u.credentials_version THEN 'code_ended_person'
+                WHEN a.id IS NULL OR c.application_version <> a.credentials_version THEN 'code_ended_application'
+                WHEN NOT {admits("c.user_id")} THEN 'code_ended_group'
+           END AS ended_by
+      FROM {CODES} c JOIN {PEOPLE} u ON u.id = c.user_id LEFT JOIN {APPLICATIONS} a ON a.id = c.application_id
+     WHERE c.digest = %(digest)s
+"""  # noqa: S608
+
+
+def redeem(
+    form: dict[str, str],
+    application_id: int,
+    token: str,
+    *,
+    is_restricted: bool = False,
+    secret_id: int | None = None,
+) -> Redemption | None:
+    """Redeems the code and stores the token in one transaction; None when the code can't be redeemed.
+
+    `is_restricted` says that only people in the application's groups may use it; without it, no code of such an
+    application is redeemed. `explain` finds the reason. `form` contains `code`, and `code_verifier` and `redirect_uri`
+    if they were sent. `secret_id` is the key of the client secret that proved the application.
+
+    Specification 3.1, 3.2; D10, D13, D14, D17, D23; RFC 7636 §4.6. Lifetime of the token: 3,600 seconds.
+    """
+    now = timezone.now()
+    values = {
+        "now": now,
+        "digest": digest_of(form["code"]),
+        "application_id": application_id,
+        "code_challenge": challenge_of(form.get("code_verifier", "")),
+        "redirect_uri": form.get("redirect_uri"),
+        "token_digest": digest_of(token),
+        "token_expires_at": now + tokens.lifetime(),
+        "secret_id": secret_id,
+    }
+    statement = REDEEM_OF_MEMBER if is_restricted else REDEEM
+    if is_postgresql():
+        row = fetch_one(REDEEM_AND_STORE[statement], **values)
+        return Redemption(row[: len(REDEEMED)], row[len(REDEEMED) :]) if row else None
+    with transaction.atomic():
+        code = fetch_one(statement, **values)
+        if not code:
+            return None
+        return Redemption(code, fetch_one(tokens.STORE, **values | dict(zip(REDEEMED.names, code, strict=True))))
+
+
+def explain(form: dict[str, str], application_id: int) -> Refusal | None:
+    """The reason why `redeem` returned None; None when there is none. Only reads.
+
+    The code_verifier is checked before a replay is: a person who has read a code, but has no verifier, must not revoke
+    the token that was issued for the code. D9, D13, D14, D17, D23.
+    """
+    verifier = form.get("code_verifier", "")
+    row = next(iter(AuthorizationCode.objects.raw(FIND_CODE, {"digest": digest_of(form["code"])})), None)
+    now = timezone.now()  # after the row was read, so that no redemption of this clock is in the future
+    if row is None:
+        ended = ended_codes.explain(form["code"])
+        return Refusal(OAuthFault.CODE_UNKNOWN, ended.successor, cause=ended.cause)
+    if row.application_id != application_id:
+        return Refusal(OAuthFault.CODE_OF_ANOTHER, row)
+    if row.code_challenge and not verifier:
+        return Refusal(OAuthFault.VERIFIER_MISSING, row)
+    if row.code_challenge and challenge_of(verifier) != row.code_challenge:
+        return Refusal(OAuthFault.VERIFIER_WRONG, row)
+    if row.redeemed_at is not None:
+        return _explain_redeemed(row, row.redeemed_at, now)
+    if row.expires_at <= now:
+        return Refusal(OAuthFault.CODE_EXPIRED, row)
+    if not row.person_is_active:
+        return Refusal(OAuthFault.CODE_PERSON_AWAY, row, cause="person_deactivated")
+    if row.ended_by:
+        return Refusal(OAuthFault.CODE_REVOKED, row, cause=row.ended_by)
+    if verifier and not row.code_challenge:
+        return Refusal(OAuthFault.VERIFIER_UNASKED, row)
+    if form.get("redirect_uri", row.redirect_uri) != row.redirect_uri:
+        credentials = [form[name] for name in ("code", "client_secret", "code_verifier") if name in form]
+        sent = quoted_for_description(form["redirect_uri"], without=credentials)
+        issued_for = quoted_for_description(row.redirect_uri)
+        return Refusal(OAuthFault.CODE_REDIRECT_URI, row, {"sent": sent, "issued_for": issued_for})
+    return None
+
+
+def _explain_redeemed(row: AuthorizationCode, redeemed_at: datetime, now: datetime) -> Refusal:
+    """A replay, or the same exchange sent twice. D13.
+
+    A double click or a retry is far likelier than a theft, and only the holder of the secret or of the code_verifier
+    can send the code again. Only the clock decides, however long the second request waited for a thread. A redemption
+    in the future means that the clock was set back: its age is unknown, so the second one counts as a replay.
+    """
+    if redeemed_at <= now < redeemed_at + SENT_TWICE_WITHIN:
+        return Refusal(OAuthFault.CODE_RACED, row)
+    age = max(now - redeemed_at, timedelta()).total_seconds()
+    return Refusal(OAuthFault.CODE_SPENT, row, {"age": round(age, 1)})
+
+
+def challenge_of(verifier: str) -> str:
+    """The S256 challenge of a verifier (RFC 7636 §4.2); an empty string for no verifier."""
+    if not verifier:
+        return ""
+    return base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).rstrip(b"=").decode()
