@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import Any
 
 from django.conf import settings
@@ -12,13 +11,11 @@ from django.db import transaction
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
-from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from accounts.sign_in.reauthentication import fresh_sign_in_required
 from config.infrastructure import events, paths
 from config.infrastructure.events import Event
-from oauth_bridge.activity_models import Step
 from oauth_bridge.activity_titles import name_of, needs_mending, title_of
 from oauth_bridge.administration import application_acts, recheck, shown
 from oauth_bridge.administration.application_acts import find_application
@@ -32,7 +29,6 @@ from oauth_bridge.redirect_uri_mismatch import MASK
 from oauth_bridge.storage import activity_reading, activity_statistics, attempts, registration_changes, secret_states
 from oauth_bridge.storage.activity_statistics import Days
 
-DAY = timedelta(days=1)
 PLOTTED = 30
 ATTEMPTS = 6
 MOST_CAUSES = 6
@@ -53,7 +49,7 @@ def application(request: HttpRequest, pk: int) -> HttpResponse:
         "summary": summary,
         "findings": compliance.of_registration(found, summary, secrets),
         "kind": summaries.KINDS[found.client_type],
-        "signed_in_month": sum(day.finished for day in days),
+        "signed_in_month": summary.month,
         "failed_month": sum(day.failed for day in days),
         "people": Consent.objects.filter(application=found).count(),
         "days": days,
@@ -79,7 +75,7 @@ def application(request: HttpRequest, pk: int) -> HttpResponse:
 
 def _activity(request: HttpRequest, found: Application) -> dict[str, Any]:
     """The causes of 30 days and the latest attempts."""
-    since = timezone.now() - PLOTTED * DAY
+    since = activity_statistics.start_of(PLOTTED)
     failures = activity_statistics.failures(since, None, [found.client_id])
     ordered = sorted(failures.items(), key=lambda item: (not needs_mending(item[0].step, item[0].cause), -item[1]))
     query = {"client_id": found.client_id, "days": PLOTTED}
@@ -97,8 +93,9 @@ def _activity(request: HttpRequest, found: Application) -> dict[str, Any]:
     names = Names(request, [found.client_id], (each.person_id for each in latest))
     return {
         "causes": causes,
+        "more_causes": len(ordered) - len(causes),
         "attempts": [shown.attempt(each, names) for each in latest],
-        "refused": sum(number for cause, number in failures.items() if cause.step == Step.CONSENT),
+        "refused": sum(number for cause, number in failures.items() if cause.cause == "refused"),
         "activity_url": shown.page("activity", **query),
         "may_see_activity": True,
     }
