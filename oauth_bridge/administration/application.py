@@ -19,6 +19,7 @@ from config.infrastructure.events import Event
 from oauth_bridge.activity_titles import name_of, needs_mending, title_of
 from oauth_bridge.administration import application_acts, recheck, shown
 from oauth_bridge.administration.application_acts import find_application
+from oauth_bridge.administration.record import may_add_addresses
 from oauth_bridge.administration.shown import Names
 from oauth_bridge.applications import compliance, rights, summaries
 from oauth_bridge.applications.rights import ACTIVITY
@@ -175,10 +176,7 @@ def add_address(request: HttpRequest, pk: int) -> HttpResponse:
     found = Application.objects.filter(client_id=entry.client_id).first() if entry and entry.client_id else None
     if entry is None or found is None or not sent or MASK in sent:
         raise Http404
-    model_admin = admin.site.get_model_admin(Application)
-    if not model_admin.has_change_permission(request, found):
-        raise PermissionDenied
-    if "redirect_uris" in model_admin.get_readonly_fields(request, found):
+    if not may_add_addresses(request, found):
         raise PermissionDenied
     checks = recheck.addition(sent, found, with_others=request.user.has_perm(rights.VIEW))
     may_add = all(check.kind != "no" for check in checks) and sent not in found.callback_addresses

@@ -9,10 +9,11 @@ from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from oauth_bridge.activity_models import Outcome
 from oauth_bridge.activity_titles import name_of, title_of
-from oauth_bridge.administration import recheck, shown
+from oauth_bridge.administration import application_acts, person_acts, recheck, shown
 from oauth_bridge.administration.shown import Names
 from oauth_bridge.applications import rights
 from oauth_bridge.applications.rights import ACTIVITY, VIEW
@@ -23,6 +24,15 @@ from oauth_bridge.storage.activity_reading import Entry
 from oauth_bridge.storage.activity_statistics import Failing
 
 MONTH = 30
+OF_THE_SECRET = {"secret_wrong", "secret_of_another", "secret_none_left", "secret_expired", "secret_revoked"}
+# The act on the person's page that ends a cause.
+OF_THE_PERSON = {
+    "account_inactive": "activate",
+    "person_deactivated": "activate",
+    "no_verified_email": "confirm",
+    "sign_in_limited_account": "unlock",
+    "factor_limited": "unlock",
+}
 
 
 def record(request: HttpRequest, pk: int) -> HttpResponse:
@@ -44,6 +54,7 @@ def record(request: HttpRequest, pk: int) -> HttpResponse:
         **admin.site.each_context(request),
         **_difference(request, entry, application),
         "entry": entry,
+        "acts": _acts(request, entry, application),
         "fix": names.fix_of(entry),
         "title": title_of(entry.cause) if entry.cause else name_of(entry.step),
         "step": name_of(entry.step),
@@ -65,6 +76,29 @@ def record(request: HttpRequest, pk: int) -> HttpResponse:
     return TemplateResponse(request, "administration/record.html", context)
 
 
+def _acts(request: HttpRequest, entry: Entry, application: Application | None) -> list[tuple[Any, str]]:
+    """What ends the cause, if this page can lead there and the administrator may do it: its words, and its page."""
+    found: list[tuple[Any, str]] = []
+    if application and entry.cause == "client_disabled":
+        acts = application_acts.offered(request, application)
+        found += [(each["label"], each["url"]) for each in acts if each["name"] == "switch-on"]
+    if application and entry.cause in OF_THE_SECRET and _may_make_secret(request, application):
+        found.append((_("New secret"), shown.page("oauth_bridge_application_secret", application.pk)))
+    if entry.person_id and (name := OF_THE_PERSON.get(entry.cause)):
+        found += person_acts.offered_act(request, entry.person_id, name)
+    return found
+
+
+def _may_make_secret(request: HttpRequest, application: Application) -> bool:
+    return not application.is_public and rights.may(request, rights.ROTATE, application)
+
+
+def may_add_addresses(request: HttpRequest, application: Application) -> bool:
+    model_admin = admin.site.get_model_admin(Application)
+    may_change: bool = model_admin.has_change_permission(request, application)
+    return may_change and "redirect_uris" not in model_admin.get_readonly_fields(request, application)
+
+
 def _difference(request: HttpRequest, entry: Entry, application: Application | None) -> dict[str, Any]:
     """Of an address that was not registered: both addresses in pieces, and whether it could be added."""
     sent, nearest = entry.detail.get("sent"), entry.detail.get("nearest")
@@ -79,7 +113,9 @@ def _difference(request: HttpRequest, entry: Entry, application: Application | N
         "registered_count": len(application.callback_addresses) if application else 0,
         "addition": checks,
         "may_add": bool(checks) and all(check.kind != "no" for check in checks),
-        "add_url": shown.page("add_address", entry.id) if application else "",
+        "add_url": shown.page("add_address", entry.id)
+        if application and may_add_addresses(request, application)
+        else "",
     }
 
 
