@@ -131,7 +131,7 @@ def _sessions_end(found: User) -> str:
 
 def _confirm(_request: HttpRequest, found: User) -> str:
     verification.mark_verified(found)
-    return _("The address counts as confirmed.")
+    return _("The address is confirmed.")
 
 
 def _remove_factors(_request: HttpRequest, found: User) -> str:
@@ -175,10 +175,10 @@ ACTS = {
         _end_all,
     ),
     "confirm": Act(
-        gettext_lazy("Count the address as confirmed"),
-        lambda _person: _("For somebody whom you know to read its mails. Ends nothing."),
-        gettext_lazy("Count the address of %(name)s as confirmed?"),
-        gettext_lazy("Count it as confirmed"),
+        gettext_lazy("Confirm the address"),
+        lambda _person: _("Without a code from a mail, if you know whose address it is. Ends nothing."),
+        gettext_lazy("Confirm the address of %(name)s?"),
+        gettext_lazy("Confirm"),
         _confirm,
     ),
     "unlock": Act(

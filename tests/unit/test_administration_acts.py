@@ -111,7 +111,7 @@ def test_a_person_whose_address_is_not_confirmed_is_told_apart_and_can_be_confir
     said = text_of(grace.get(page))
     assert "The address is not confirmed, so no application lets this person in." in said
     assert '<span class="badge warning">Not confirmed</span>' in html_of(grace.get(page))
-    assert "The address counts as confirmed." in text_of(grace.post(f"{page}?act=confirm", follow=True))
+    assert "The address is confirmed." in text_of(grace.post(f"{page}?act=confirm", follow=True))
     person.refresh_from_db()
     assert person.email_verified_at
     assert "act=confirm" not in html_of(grace.get(page))

@@ -58,7 +58,7 @@ def test_a_cause_leads_to_its_attempts_at_once(grace: Client, is_of_application:
     assert of_cause.index('id="attempts-heading"') < of_cause.index('id="stops-heading"'), "the attempts come first"
     assert of_cause.count("<details open>") == 1, "the latest is open"
     assert reverse("admin:record", args=[ActivityRecord.objects.get().pk]) in of_cause
-    assert " 1 time, since " in text_of(grace.get(url))
+    assert " 1 time since " in text_of(grace.get(url))
 
 
 def test_a_cause_without_a_record_still_says_what_to_change(grace: Client) -> None:
