@@ -10,6 +10,10 @@ if sys.version_info < (3, 11):  # noqa: UP036
     sys.exit(sentence.format(*sys.version_info))
 
 
+# Their output is for whoever types them; the trail in the database keeps what they did.
+TYPED = ("account", "application", "signing-key")
+
+
 def main() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
     try:
@@ -21,6 +25,10 @@ def main() -> None:
     from django.core.management import execute_from_command_line
     from django.db import InterfaceError, OperationalError, ProgrammingError
 
+    from config import logs
+
+    if sys.argv[1:2] and sys.argv[1] in TYPED:
+        logs.keep_off_terminal()
     try:
         _ = settings.INSTALLED_APPS
     except ImproperlyConfigured as error:

@@ -20,7 +20,7 @@ from django.utils.translation import gettext_lazy as _
 
 from accounts import administrators, audit_trail, groups
 from accounts.admin_forms import PRIVILEGES, NewPersonForm, PermissionField, PersonForm
-from accounts.admin_site import ModelAdmin
+from accounts.admin_site import ModelAdmin, delete_selected
 from accounts.mail import account_mails
 from accounts.models import User
 from accounts.pictures import current_picture
@@ -109,7 +109,7 @@ class UserAdmin(ModelAdmin):
     search_fields = ("=email", "email", "nickname", "=id")
     ordering = ("email",)
     saved_elsewhere = frozenset({"is_active"})  # by `set_active`
-    actions = ("confirm_addresses", "deactivate")
+    actions = ("confirm_addresses", "deactivate", delete_selected)
     readonly_fields = ("id", "email", "email_verified_at", "created_at", "last_login")
     fieldsets = (
         (None, {"fields": ("id", "email", "email_verified_at", "nickname", "is_active")}),
@@ -127,7 +127,7 @@ class UserAdmin(ModelAdmin):
     @admin.display(description=_("state"), ordering="is_active")
     def state(self, person: User) -> str:
         if not person.is_active:
-            badge, word = "", gettext("Deactivated")
+            badge, word = "", pgettext("person", "Off")
         elif person.email_verified_at is None:
             badge, word = "warning", gettext("Not confirmed")
         else:
@@ -254,16 +254,16 @@ class UserAdmin(ModelAdmin):
             audit_trail.write("account_deleted", audit_trail.of_person(person))
         super().delete_queryset(request, queryset)
 
-    @admin.action(description=_("Deactivate"), permissions=["change"])
+    @admin.action(description=_("Switch off"), permissions=["change"])
     def deactivate(self, request: HttpRequest, queryset: QuerySet[User]) -> None:
-        """Raises LastAdministrator: nobody was deactivated."""
+        """Raises LastAdministrator: nobody was switched off."""
         people = [person for person in queryset if self.has_change_permission(request, person)]
         administrators.keep_one([person.pk for person in people])
         for person in people:
             set_active(person, False)
         text = ngettext(
-            "%(count)d account is deactivated, and signed out everywhere.",
-            "%(count)d accounts are deactivated, and signed out everywhere.",
+            "%(count)d account is switched off, and signed out everywhere.",
+            "%(count)d accounts are switched off, and signed out everywhere.",
             len(people),
         )
         self.message_user(request, text % {"count": len(people)}, messages.SUCCESS)

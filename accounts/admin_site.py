@@ -9,16 +9,19 @@ from urllib.parse import urlencode
 
 from django.conf import settings
 from django.contrib import admin, messages
+from django.contrib.admin import actions
 from django.contrib.admin.utils import unquote
 from django.contrib.admin.views.main import SEARCH_VAR
 from django.contrib.admin.widgets import RelatedFieldWidgetWrapper
 from django.contrib.auth import REDIRECT_FIELD_NAME
 from django.core.exceptions import BadRequest, PermissionDenied
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from accounts import audit_trail, return_path
 from accounts.account_page import person_context
@@ -27,6 +30,7 @@ from accounts.models import User
 from accounts.sign_in.reauthentication import proof_first
 
 QUERY_MAX_LENGTH = 500
+NOT_TYPED = gettext_lazy("What you typed is something else. Nothing is deleted.")
 
 
 class ModelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
@@ -87,7 +91,7 @@ class ModelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
             if question := proof_first(request):
                 return question
             if request.method == "POST" and " ".join(request.POST.get("typed", "").split()) != expected:
-                messages.error(request, _("What you typed is something else. Nothing is deleted."))
+                messages.error(request, NOT_TYPED)
                 return redirect(request.path)
         return super().delete_view(request, object_id, {"expected": expected, **(extra_context or {})})
 
@@ -124,6 +128,15 @@ class ModelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
     def lookup_allowed(self, lookup: str, value: str, request: HttpRequest | None = None) -> bool:
         """Refuse other lookups: character by character, they reveal hidden columns such as digests (D15)."""
         return lookup.removesuffix("__exact") in self.list_filter
+
+
+@admin.action(description=gettext_lazy("Delete …"), permissions=["delete"])
+def delete_selected(model_admin: ModelAdmin, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponseBase | None:
+    """Django's action, once the number of what is deleted is typed."""
+    if request.POST.get("post") and request.POST.get("typed", "").strip() != str(queryset.count()):
+        messages.error(request, NOT_TYPED)
+        return None
+    return actions.delete_selected(model_admin, request, queryset)
 
 
 def not_allowed(request: HttpRequest) -> HttpResponse:

@@ -108,6 +108,15 @@ class StandardErrorHandler(logging.StreamHandler[TextIO]):
         raise AttributeError("The stream is always standard error.")
 
 
+def keep_off_terminal() -> None:
+    """Write warnings and errors only, if standard error is a terminal: its reader sees the output of the command.
+
+    Called before the settings are read.
+    """
+    if sys.stderr and sys.stderr.isatty():
+        SETTINGS["handlers"]["stderr"]["level"] = "WARNING"
+
+
 # Not logged, so not collected.
 logging.logThreads = logging.logMultiprocessing = logging.logProcesses = False
 

@@ -1,34 +1,31 @@
-"""The activity: where sign-ins stop, why, the attempts; and the page of one record."""
+"""The activity: where sign-ins stop, why, and the attempts."""
 
 from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from django.contrib import admin
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.template.response import TemplateResponse
-from django.utils import timezone
 from django.utils.translation import gettext_lazy
 
 from oauth_bridge.activity_causes import fix_of
-from oauth_bridge.activity_models import Outcome, Step
+from oauth_bridge.activity_models import Step
 from oauth_bridge.activity_titles import name_of, needs_mending, title_of
-from oauth_bridge.administration import recheck, shown
+from oauth_bridge.administration import shown
 from oauth_bridge.administration.shown import Names
 from oauth_bridge.applications import rights
-from oauth_bridge.applications.rights import ACTIVITY, PEOPLE, VIEW
+from oauth_bridge.applications.rights import ACTIVITY, PEOPLE
 from oauth_bridge.models import Application
-from oauth_bridge.redirect_uri_likely_faults import side_by_side
 from oauth_bridge.storage import activity_reading, activity_statistics, attempts
-from oauth_bridge.storage.activity_reading import Entry, Filters, described
+from oauth_bridge.storage.activity_reading import Filters, described
 from oauth_bridge.storage.activity_statistics import Failing, Met
 from oauth_bridge.storage.attempts import Attempt
 
-DAY = timedelta(days=1)
 PERIODS = {1: gettext_lazy("24 hours"), 7: gettext_lazy("7 days"), 30: gettext_lazy("30 days")}
 ATTEMPTS = 20
 DOWNLOADED = 1000
@@ -92,7 +89,7 @@ class Query:
 
     @property
     def since(self) -> datetime:
-        return timezone.now() - self.days * DAY
+        return activity_statistics.start_of(self.days)
 
     @property
     def filters(self) -> Filters:
@@ -104,6 +101,7 @@ class Query:
             who=self.who,
             reference=self.reference,
             since=self.since,
+            is_failure=bool(self.step),
         )
 
     @property
@@ -140,9 +138,15 @@ def activity(request: HttpRequest) -> HttpResponse:
         "older_url": query.url(before=found[ATTEMPTS - 1].latest_at.isoformat()) if len(found) > ATTEMPTS else "",
         "newer_url": query.url() if query.before else "",
         "json_url": query.url(format="json"),
-        "now": timezone.now(),
+        "since": query.since,
+        "chosen": _chosen(query),
     }
     return TemplateResponse(request, "administration/activity.html", context)
+
+
+def _chosen(query: Query) -> str:
+    """The cause or the step whose attempts are shown."""
+    return title_of(query.cause) if query.cause else name_of(query.step) if query.step else ""
 
 
 def _download(request: HttpRequest, query: Query) -> HttpResponse:
@@ -188,11 +192,22 @@ def _causes(query: Query) -> dict[str, Any]:
             share=shown.share(number, largest),
             needs_mending=needs_mending(step, cause),
             url=query.url(cause=cause, step=step, before=""),
-            is_chosen=query.cause == cause and query.step in ("", step),
+            is_chosen=bool(query.cause) and _is_chosen(query, step, cause),
         )
         for (step, cause), number in sorted(merged.items(), key=lambda item: (not needs_mending(*item[0]), -item[1]))
     ]
-    return {"steps": _figures(query, merged), "causes": rows, "failed": mend, "tried": mend + finished}
+    return {
+        "steps": _figures(query, merged),
+        "causes": rows,
+        "failed": mend,
+        "finished": finished,
+        "chosen_number": sum(number for key, number in merged.items() if _is_chosen(query, *key)),
+        "chosen_fix": fix_of(query.cause) if query.cause else "",
+    }
+
+
+def _is_chosen(query: Query, step: str, cause: str) -> bool:
+    return query.cause in ("", cause) and query.step in ("", step)
 
 
 def _figures(query: Query, merged: Counter[tuple[str, str]]) -> list[StepFigure]:
@@ -222,66 +237,3 @@ def time_of(text: str) -> datetime | None:
     except ValueError:
         return None
     return given if given.tzinfo else given.replace(tzinfo=UTC)
-
-
-def record(request: HttpRequest, pk: int) -> HttpResponse:
-    """One record: what differed, what to change, whether it would pass now, and what was asked.
-
-    Raises PermissionDenied: without the permission to see the activity. Raises Http404: it is gone, or may not be seen.
-    """
-    if not rights.may(request, ACTIVITY):
-        raise PermissionDenied
-    client_ids = rights.client_ids(request)
-    entry = activity_reading.entry(pk, client_ids)
-    if entry is None:
-        raise Http404
-    each, failing = attempts.of(entry, client_ids), Failing(entry.client_id, entry.step, entry.cause)
-    month_ago = timezone.now() - 30 * DAY
-    names = Names(request, {entry.client_id, each.client_id}, {entry.person_id, each.person_id})
-    application = Application.objects.filter(client_id=entry.client_id).first() if entry.client_id else None
-    context = {
-        **admin.site.each_context(request),
-        **_difference(request, entry, application),
-        "entry": entry,
-        "fix": names.fix_of(entry),
-        "title": title_of(entry.cause) if entry.cause else name_of(entry.step),
-        "step": name_of(entry.step),
-        "is_refusal": entry.outcome != Outcome.SUCCEEDED,
-        "reference": shown.in_groups(entry.reference),
-        "application": names.application(entry.client_id),
-        "person": names.person(entry.person_id),
-        "browser": shown.browser_of(entry),
-        "attempt": shown.attempt(each, names),
-        "activity_url": shown.page("activity", client_id=entry.client_id),
-        "same_url": shown.page("activity", client_id=entry.client_id, cause=entry.cause, step=entry.step, days=30),
-        "same": activity_statistics.met(month_ago, [entry.client_id]).get(failing),
-        "same_number": activity_statistics.failures(month_ago, None, [entry.client_id])[failing],
-        "checks": (checks := recheck.checks(entry, application) if entry.cause else []),
-        "passes": recheck.passes(checks),
-        "checked_at": timezone.now(),
-        "received": _received(entry),
-    }
-    return TemplateResponse(request, "administration/record.html", context)
-
-
-def _difference(request: HttpRequest, entry: Entry, application: Application | None) -> dict[str, Any]:
-    """Of an address that was not registered: both addresses in pieces, and whether it could be added."""
-    sent, nearest = entry.detail.get("sent"), entry.detail.get("nearest")
-    if not sent or entry.cause != "redirect_uri_mismatch":
-        return {}
-    pieces = side_by_side(sent, nearest) if nearest else [(sent, "", True)]
-    with_others = request.user.has_perm(VIEW)
-    checks = recheck.addition(sent, application, with_others=with_others) if application else []
-    return {
-        "pieces": pieces,
-        "nearest": nearest,
-        "registered_count": len(application.callback_addresses) if application else 0,
-        "addition": checks,
-        "may_add": bool(checks) and all(check.kind != "no" for check in checks),
-        "add_url": shown.page("add_address", entry.id) if application else "",
-    }
-
-
-def _received(entry: Entry) -> list[tuple[str, str]]:
-    """The parameters as they were sent: their values where they can't be used again, otherwise their lengths."""
-    return [(name, str(value)) for name, value in entry.detail.get("parameters", {}).items()]

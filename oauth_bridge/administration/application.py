@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import Any
 
 from django.conf import settings
@@ -12,16 +11,15 @@ from django.db import transaction
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
-from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from accounts.sign_in.reauthentication import fresh_sign_in_required
 from config.infrastructure import events, paths
 from config.infrastructure.events import Event
-from oauth_bridge.activity_models import Step
 from oauth_bridge.activity_titles import name_of, needs_mending, title_of
 from oauth_bridge.administration import application_acts, recheck, shown
 from oauth_bridge.administration.application_acts import find_application
+from oauth_bridge.administration.record import may_add_addresses
 from oauth_bridge.administration.shown import Names
 from oauth_bridge.applications import checks, rights, summaries
 from oauth_bridge.applications.rights import ACTIVITY
@@ -32,7 +30,6 @@ from oauth_bridge.redirect_uri_warnings import hints
 from oauth_bridge.storage import activity_reading, activity_statistics, application_audit, attempts, secret_states
 from oauth_bridge.storage.activity_statistics import Days
 
-DAY = timedelta(days=1)
 PLOTTED = 30
 ATTEMPTS = 6
 MOST_CAUSES = 6
@@ -53,7 +50,7 @@ def application(request: HttpRequest, pk: int) -> HttpResponse:
         "summary": summary,
         "findings": checks.of_registration(found, summary, secrets),
         "kind": summaries.KINDS[found.client_type],
-        "signed_in_month": sum(day.finished for day in days),
+        "signed_in_month": summary.month,
         "failed_month": sum(day.failed for day in days),
         "people": Consent.objects.filter(application=found).count(),
         "days": days,
@@ -79,7 +76,7 @@ def application(request: HttpRequest, pk: int) -> HttpResponse:
 
 def _activity(request: HttpRequest, found: Application) -> dict[str, Any]:
     """The causes of 30 days and the latest attempts."""
-    since = timezone.now() - PLOTTED * DAY
+    since = activity_statistics.start_of(PLOTTED)
     failures = activity_statistics.failures(since, None, [found.client_id])
     ordered = sorted(failures.items(), key=lambda item: (not needs_mending(item[0].step, item[0].cause), -item[1]))
     query = {"client_id": found.client_id, "days": PLOTTED}
@@ -97,8 +94,9 @@ def _activity(request: HttpRequest, found: Application) -> dict[str, Any]:
     names = Names(request, [found.client_id], (each.person_id for each in latest))
     return {
         "causes": causes,
+        "more_causes": len(ordered) - len(causes),
         "attempts": [shown.attempt(each, names) for each in latest],
-        "refused": sum(number for cause, number in failures.items() if cause.step == Step.CONSENT),
+        "refused": sum(number for cause, number in failures.items() if cause.cause == "refused"),
         "activity_url": shown.page("activity", **query),
         "may_see_activity": True,
     }
@@ -178,10 +176,7 @@ def add_address(request: HttpRequest, pk: int) -> HttpResponse:
     found = Application.objects.filter(client_id=entry.client_id).first() if entry and entry.client_id else None
     if entry is None or found is None or not sent or MASK in sent:
         raise Http404
-    model_admin = admin.site.get_model_admin(Application)
-    if not model_admin.has_change_permission(request, found):
-        raise PermissionDenied
-    if "redirect_uris" in model_admin.get_readonly_fields(request, found):
+    if not may_add_addresses(request, found):
         raise PermissionDenied
     checks = recheck.addition(sent, found, with_others=request.user.has_perm(rights.VIEW))
     may_add = all(check.kind != "no" for check in checks) and sent not in found.callback_addresses

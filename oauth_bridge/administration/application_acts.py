@@ -20,6 +20,7 @@ from accounts.models import User
 from accounts.sign_in.reauthentication import proof_first
 from config.infrastructure.validators import refuse_control_characters
 from oauth_bridge.administration import shown
+from oauth_bridge.administration.shown import Named
 from oauth_bridge.applications import rights, summaries
 from oauth_bridge.models import REASON_MAX_LENGTH, Application, Consent
 from oauth_bridge.storage import applications
@@ -102,13 +103,14 @@ def act(request: HttpRequest, pk: int, name: str) -> HttpResponseBase:
     context = {
         **admin.site.each_context(request),
         "title": chosen.question % {"name": found.name},
-        "application": shown.named(found),
+        "section": Named(_("Applications"), shown.page("oauth_bridge_application_changelist")),
+        "of": shown.named(found),
         "ends": chosen.ends(found),
         "label": chosen.label,
         "button": chosen.button,
         "form": form,
     }
-    return TemplateResponse(request, "administration/application_act.html", context)
+    return TemplateResponse(request, "administration/act.html", context)
 
 
 def find_application(request: HttpRequest, pk: int, permission: str = rights.VIEW) -> Application:
@@ -125,6 +127,7 @@ def find_application(request: HttpRequest, pk: int, permission: str = rights.VIE
 def offered(request: HttpRequest, found: Application) -> list[dict[str, Any]]:
     return [
         {
+            "name": name,
             "label": each.label,
             "brief": each.brief,
             "url": shown.page("application_act", found.pk, name),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
@@ -43,7 +44,11 @@ class CauseRow(NamedTuple):
 
 def overview(request: HttpRequest) -> TemplateResponse:
     """The page; each of its parts needs its permission."""
-    context: dict[str, Any] = {**admin.site.each_context(request), "now": timezone.now(), "is_overview": True}
+    context: dict[str, Any] = {
+        **admin.site.each_context(request),
+        "since": activity_statistics.start_of(1),
+        "is_overview": True,
+    }
     if rights.may(request, rights.ACTIVITY):
         context |= _failures(request)
     if rights.may(request, rights.VIEW):
@@ -53,14 +58,14 @@ def overview(request: HttpRequest) -> TemplateResponse:
 
 
 def _failures(request: HttpRequest) -> dict[str, Any]:
-    now = timezone.now()
+    since = activity_statistics.start_of(1)
     only = rights.client_ids(request)
-    today = activity_statistics.failures(now - DAY, None, only)
-    before = activity_statistics.failures(now - 2 * DAY, now - DAY, only)
-    finished = activity_statistics.sign_ins(now - DAY, only)
-    finished_before = activity_statistics.sign_ins(now - 2 * DAY, only)
+    today = activity_statistics.failures(since, None, only)
+    before = activity_statistics.failures(since - DAY, since, only)
+    finished = activity_statistics.sign_ins(since, only)
+    finished_before = activity_statistics.sign_ins(since - DAY, only) - finished
     mend = {cause: number for cause, number in today.items() if needs_mending(cause.step, cause.cause)}
-    met = activity_statistics.met(now - DAY, only)
+    met = activity_statistics.met(since, only)
     names = Names(request, (cause.client_id for cause in mend), ())
     ordered = sorted(mend.items(), key=lambda item: -item[1])[:MOST_CAUSES]
     largest = ordered[0][1] if ordered else 0
@@ -70,15 +75,24 @@ def _failures(request: HttpRequest) -> dict[str, Any]:
     failed = sum(mend.values())
     return {
         "causes": rows,
-        "has_more_causes": len(mend) > MOST_CAUSES,
-        "failing": len({cause.client_id for cause in mend if cause.client_id and before[cause] < mend[cause]}),
+        "more_causes": len(mend) - len(rows),
+        "failing": _failing(mend, finished),
         "failed": failed,
-        "tried": failed + sum(finished.values()),
+        "finished": sum(finished.values()),
         "failed_before": failed_before,
-        "tried_before": failed_before + sum(finished_before.values()) - sum(finished.values()),
+        "finished_before": sum(finished_before.values()),
         "typed_wrong": typed if only is None else 0,
         "may_see_activity": True,
     }
+
+
+def _failing(mend: dict[Failing, int], finished: Counter[str]) -> int:
+    """How many applications have the state Failing, as in their list."""
+    failed: Counter[str] = Counter()
+    for cause, number in mend.items():
+        failed[cause.client_id] += number
+    failing = [each for each, number in failed.items() if summaries.is_failing(finished[each], number)]
+    return Application.objects.filter(client_id__in=failing, is_enabled=True).count()
 
 
 def _row(
@@ -126,14 +140,17 @@ def _ending_secrets(seen: QuerySet[Application]) -> list[dict[str, Any]]:
 
 
 def _doubtful(seen: QuerySet[Application]) -> list[dict[str, Any]]:
-    """Applications that are risky or stale, the oldest first."""
+    """Applications that are risky, stale or without an owner, the oldest first."""
     found = list(seen.filter(is_enabled=True).order_by("created")[:MOST_SUMMARISED])
     summary = summaries.of(found)
-    doubtful = [each for each in found if summary[each.pk].state in (summaries.RISKY, summaries.STALE)]
+    doubtful = [
+        each for each in found if summary[each.pk].state in (summaries.RISKY, summaries.STALE, summaries.NO_OWNER)
+    ]
     return [
         {
             "application": shown.named(each),
             "state": summary[each.pk].state,
+            "has_no_owner": summary[each.pk].state is summaries.NO_OWNER,
             "is_risky": summary[each.pk].state is summaries.RISKY,
             "days": (timezone.now() - (summary[each.pk].last_at or each.created)).days,
         }

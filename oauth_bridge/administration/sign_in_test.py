@@ -174,7 +174,7 @@ def _asked(code: str, kept: dict[str, Any]) -> list[StepShown]:
     if exchange.mark:
         return [exchange, *_open(_("Profile"))]
     read = own_client.ask("GET", paths.USERINFO, token=str(exchanged.data.get("access_token", "")))
-    return [exchange, _answered(_("Profile"), read, _("The four facts of your own account"))]
+    return [exchange, _answered(_("Profile"), read, _("What it receives of your own account"))]
 
 
 def _answered(name: str, answer: Answer, text: str) -> StepShown:

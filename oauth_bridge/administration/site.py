@@ -18,6 +18,7 @@ from oauth_bridge.administration import (
     find,
     overview,
     person,
+    record,
     shown,
     sign_in_test,
     trail,
@@ -73,7 +74,7 @@ class Site(AdminSite):
             path("trail/", self.admin_view(trail.trail), name="trail"),
             path("find/", self.admin_view(find.find), name="find"),
             path("activity/", self.admin_view(activity.activity), name="activity"),
-            path("activity/<int:pk>/", self.admin_view(activity.record), name="record"),
+            path("activity/<int:pk>/", self.admin_view(record.record), name="record"),
             path("oauth_bridge/application/<int:pk>/", self.admin_view(application.application), name="application"),
             path(
                 "oauth_bridge/application/<int:pk>/act/<slug:name>/",

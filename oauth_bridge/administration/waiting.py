@@ -25,7 +25,9 @@ from oauth_bridge.storage import attempts
 from oauth_bridge.storage.attempts import Attempt
 
 LASTS = timedelta(minutes=15)
-LOOKS_EVERY_SECONDS = 5
+# Refusals and codes are seen at once; successful sign-ins and profile reads are written about once a second.
+LOOKS_EVERY_SECONDS = 1
+LOOKS_WITHOUT_SCRIPT_SECONDS = 2  # the whole page is loaded again
 TRIES = 10
 
 
@@ -45,7 +47,7 @@ COLUMNS = [
     ),
     Column((Step.CONSENT,), gettext_lazy("Callback"), gettext_lazy("The person allows it, and a code goes to it.")),
     Column((Step.EXCHANGE,), gettext_lazy("Exchange"), gettext_lazy("It exchanges the code for an access token.")),
-    Column((Step.PROFILE,), gettext_lazy("Profile"), gettext_lazy("It asks for the four facts with its token.")),
+    Column((Step.PROFILE,), gettext_lazy("Profile"), gettext_lazy("It reads the profile with its token.")),
 ]
 
 
@@ -85,6 +87,7 @@ def waiting(request: HttpRequest, pk: int) -> HttpResponse:
         "now": now,
         "is_over": is_over,
         "seconds": LOOKS_EVERY_SECONDS,
+        "seconds_without_script": LOOKS_WITHOUT_SCRIPT_SECONDS,
         "stop_url": shown.page("waiting", pk, since=since.isoformat(), stop=1),
         "callbacks": found.callback_addresses,
     }

@@ -16,7 +16,7 @@ from config.infrastructure import outgoing_requests
 from oauth_bridge.activity_causes import fix_of
 from oauth_bridge.activity_titles import needs_mending, title_of
 from oauth_bridge.applications import summaries
-from oauth_bridge.applications.summaries import DAY, ENDS_SOON, STALE_AFTER, Summary
+from oauth_bridge.applications.summaries import ENDS_SOON, STALE_AFTER, Summary
 from oauth_bridge.models import Application
 from oauth_bridge.redirect_uri_registration import registration_problem
 from oauth_bridge.redirect_uri_warnings import hints
@@ -144,7 +144,7 @@ def _of_failures(application: Application) -> list[Finding]:
     """The causes of the last day that somebody has to mend, the most frequent first. Anybody can make a link fail, so
     a cause does not prove that the next sign-in would fail.
     """
-    failures = activity_statistics.failures(timezone.now() - DAY, None, [application.client_id])
+    failures = activity_statistics.failures(activity_statistics.start_of(1), None, [application.client_id])
     ordered = [(each, number) for each, number in failures.most_common() if needs_mending(each.step, each.cause)]
     return [
         Finding("failed_lately", False, _times(title_of(each.cause), number), fix_of(each.cause))

@@ -12,9 +12,8 @@ from django.utils.translation import gettext_lazy, pgettext_lazy
 
 from oauth_bridge.activity_titles import needs_mending
 from oauth_bridge.models import Application, ApplicationSecret
-from oauth_bridge.storage import activity_statistics
+from oauth_bridge.storage import activity_statistics, issued_codes
 
-DAY = timedelta(days=1)
 MONTH = 30
 # Failing: more than this share of the sign-ins of a day.
 FAILING_SHARE = 0.05
@@ -37,12 +36,17 @@ WORKING = State("good", pgettext_lazy("application", "Working"))
 FAILING = State("danger", pgettext_lazy("application", "Failing"))
 RISKY = State("warning", pgettext_lazy("application", "Risky"))
 STALE = State("", pgettext_lazy("application", "Stale"))
+NO_OWNER = State("warning", pgettext_lazy("application", "No owner"))
 UNUSED = State("", pgettext_lazy("application", "Not used yet"))
 OFF = State("", pgettext_lazy("application", "Off"))
 
 
 class Summary(NamedTuple):
-    """Of one application. `secret_ends_at` is the end of the last secret that works."""
+    """Of one application: its sign-ins in 24 hours and in MONTH days, its failures in 24 hours.
+
+    `last_at` is its last sign-in, right to the hour once the code is gone. `secret_ends_at` is the end of the last
+    secret that works.
+    """
 
     state: State
     day: int
@@ -54,66 +58,66 @@ class Summary(NamedTuple):
 
 
 def of(applications: Collection[Application]) -> dict[int, Summary]:
-    """By primary key. Five statements, however many applications."""
-    client_ids = [each.client_id for each in applications]
-    now = timezone.now()
-    day = activity_statistics.sign_ins(now - DAY, client_ids)
-    month = activity_statistics.sign_ins(now - MONTH * DAY, client_ids)
+    """By primary key. Eight statements, however many applications."""
+    client_ids, keys = [each.client_id for each in applications], [each.pk for each in applications]
+    day = activity_statistics.sign_ins(activity_statistics.start_of(1), client_ids)
+    month = activity_statistics.sign_ins(activity_statistics.start_of(MONTH), client_ids)
     failed: Counter[str] = Counter()
-    for failing, number in activity_statistics.failures(now - DAY, None, client_ids).items():
+    for failing, number in activity_statistics.failures(activity_statistics.start_of(1), None, client_ids).items():
         if needs_mending(failing.step, failing.cause):
             failed[failing.client_id] += number
-    hours = activity_statistics.last_hours(client_ids)
+    hours, last = activity_statistics.last_hours(client_ids), issued_codes.last_redeemed(keys)
+    unowned = _unowned(keys)
     secrets: dict[int, list[ApplicationSecret]] = {}
-    for secret in ApplicationSecret.objects.filter(application__in=[each.pk for each in applications]):
+    for secret in ApplicationSecret.objects.filter(application__in=keys):
         secrets.setdefault(secret.application_id, []).append(secret)
-    return {
-        each.pk: _summary(
-            each,
-            day[each.client_id],
-            month[each.client_id],
-            failed[each.client_id],
-            hours.get(each.client_id),
-            secrets.get(each.pk, []),
-        )
-        for each in applications
-    }
+    found = {}
+    for each in applications:
+        figures = day[each.client_id], month[each.client_id], failed[each.client_id]
+        last_at = last.get(each.pk) or hours.get(each.client_id)
+        state = _state(each, figures[0], figures[2], last_at, is_unowned=each.pk in unowned)
+        found[each.pk] = Summary(state, *figures, last_at, *_ends(secrets.get(each.pk, [])))
+    return found
 
 
 def month(application: Application) -> int:
     """Its sign-ins in MONTH days."""
-    since = timezone.now() - MONTH * DAY
+    since = activity_statistics.start_of(MONTH)
     return activity_statistics.sign_ins(since, [application.client_id])[application.client_id]
 
 
-def _summary(
-    each: Application, day: int, month: int, failed: int, hour: datetime | None, secrets: list[ApplicationSecret]
-) -> Summary:
-    used = [secret.last_used_at for secret in secrets if secret.last_used_at]
-    last_at = max([*used, *([hour] if hour else [])], default=None)  # a use is right to the minute
-    working = [secret for secret in secrets if secret.works]
-    ends = [secret.expires_at for secret in working]
-    return Summary(
-        _state(each, day, failed, last_at),
-        day,
-        month,
-        failed,
-        last_at,
-        has_secret=bool(working),
-        secret_ends_at=None if None in ends else max((end for end in ends if end), default=None),
-    )
+def _ends(secrets: list[ApplicationSecret]) -> tuple[bool, datetime | None]:
+    """Whether one works, and the end of the last one that does; None: it has no end, or none works."""
+    ends = [secret.expires_at for secret in secrets if secret.works]
+    return bool(ends), None if None in ends else max((end for end in ends if end), default=None)
 
 
-def _state(each: Application, day: int, failed: int, last_at: datetime | None) -> State:
+def _state(each: Application, day: int, failed: int, last_at: datetime | None, *, is_unowned: bool) -> State:
     if not each.is_enabled:
         return OFF
-    if failed > FAILING_SHARE * (day + failed):
+    if is_failing(day, failed):
         return FAILING
     if is_risky(each):
         return RISKY
     if timezone.now() - (last_at or each.created) > STALE_AFTER:
         return STALE
+    if is_unowned:
+        return NO_OWNER
     return WORKING if last_at else UNUSED
+
+
+def _unowned(applications: Collection[int]) -> set[int]:
+    """Those without an owner who may open the administration; none where no application has owners at all."""
+    owners = Application.owners.through.objects
+    if not owners.exists():
+        return set()
+    owned = owners.filter(user__is_active=True, user__is_staff=True, application__in=applications)
+    return {*applications} - {*owned.values_list("application", flat=True)}
+
+
+def is_failing(finished: int, failed: int) -> bool:
+    """Of the sign-ins of 24 hours."""
+    return failed > FAILING_SHARE * (finished + failed)
 
 
 def is_risky(each: Application) -> bool:

@@ -18,7 +18,6 @@ from django.utils.translation import ngettext
 from accounts import return_path
 from accounts.account_page import person_context
 from accounts.profile.shown_claims import shown_claims
-from config.infrastructure import references
 from config.infrastructure.hosts import LOOPBACK_HOSTS
 from oauth_bridge import responses
 from oauth_bridge.consent import remembered
@@ -223,6 +222,7 @@ def address_not_confirmed(request: HttpRequest, application: Application, pendin
         "message": _("%(name)s asks for your e-mail address, and only a confirmed one is ever sent.")
         % {"name": application.name},
         "advice": _("We can mail you a code. Type it in, and you come back here to go on."),
+        "is_refused": True,
         "post_action": {
             "url": return_path.send_code_url(authorize_path(pending), **_sign_in_caption(application)),
             "label": _("Send me a code"),
@@ -240,7 +240,6 @@ def not_admitted(request: HttpRequest, application: Application, pending: Pendin
         "application": application.caption,
         "person": person_context(cast("User", request.user)),
         "url": url,
-        "reference": references.current.get(),
         "switch_account_url": switch_account_url(pending, application),
         "switch_next": authorize_path(pending),
         "language_next": authorize_path(pending),

@@ -13,6 +13,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils.translation import gettext_lazy as _
+from django.utils.translation import pgettext_lazy
 from django.views.decorators.cache import cache_control
 from django.views.decorators.http import conditional_page, require_safe
 from django.views.decorators.vary import vary_on_headers
@@ -29,7 +30,7 @@ TITLES = {
     INDEX: _("Overview"),
     "guide": _("Five-minute guide"),
     "connect": _("Libraries and products"),
-    "reference": _("Reference"),
+    "reference": pgettext_lazy("documentation", "Reference"),
     "errors": _("Errors"),
 }
 # Down to which level the headings of a page are listed at its beginning.

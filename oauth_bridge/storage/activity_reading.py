@@ -31,6 +31,7 @@ class Filters:
     """Which records are wanted; an empty filter takes all. `who` is a network address, or an e-mail address.
 
     `client_ids`: of these applications only, whatever else is wanted; None: of all, and what belongs to none.
+    `is_failure`: without successes.
     """
 
     client_id: str = ""
@@ -43,6 +44,7 @@ class Filters:
     attempt: UUID | None = None
     person_id: UUID | None = None
     after_id: int = 0
+    is_failure: bool = False
     limit: int = 100
 
 
@@ -122,6 +124,8 @@ def records(filters: Filters) -> QuerySet[ActivityRecord]:
     rows = ActivityRecord.objects.filter(**{name: value for name, value in exact.items() if value})
     if filters.client_ids is not None:
         rows = rows.filter(client_id__in=filters.client_ids)
+    if filters.is_failure:
+        rows = rows.exclude(outcome=Outcome.SUCCEEDED)
     if "@" in filters.who:
         person = get_user_model().objects.filter(email=normalise_email(filters.who)).values_list("pk", flat=True)
         rows = rows.filter(Q(person__in=list(person)) | Q(login_mark__in=login_marks.all_of(filters.who)))

@@ -19,6 +19,7 @@ from oauth_bridge.activity_causes import NEVER_EXCHANGED
 from oauth_bridge.activity_models import ActivityCount, ActivityRecord, Outcome, Step
 from oauth_bridge.activity_titles import needs_mending
 from oauth_bridge.storage import issued_codes
+from oauth_bridge.storage.issued_codes import NeverExchanged
 
 DAY = timedelta(days=1)
 # The newest records are looked through, so that a page costs the same after a flood.
@@ -46,6 +47,14 @@ class Days(NamedTuple):
     day: date
     finished: int
     failed: int
+
+
+def start_of(days: int) -> datetime:
+    """Since when every page counts: the hour 24 hours ago; of more days than one, midnight (UTC) before the first."""
+    now = timezone.now()
+    if days == 1:
+        return (now - DAY).replace(minute=0, second=0, microsecond=0)
+    return now.replace(hour=0, minute=0, second=0, microsecond=0) - (days - 1) * DAY
 
 
 def failures(
@@ -87,8 +96,7 @@ def met(since: datetime, client_ids: Collection[str] | None = None) -> dict[Fail
 
 def by_day(client_id: str, days: int) -> list[Days]:
     """Each of the last days, in UTC, the oldest first."""
-    today = timezone.now().date()
-    since = timezone.now().replace(hour=0, minute=0, second=0, microsecond=0) - (days - 1) * DAY
+    today, since = timezone.now().date(), start_of(days)
     rows = (
         _counts(since, None, [client_id])
         .annotate(day=TruncDate("hour"))
@@ -102,6 +110,8 @@ def by_day(client_id: str, days: int) -> list[Days]:
             failed[day] += total
         elif (step, outcome) == (Step.EXCHANGE, Outcome.SUCCEEDED):
             finished[day] += total
+    for code in _expired_codes(since, [client_id]):
+        failed[code.expired_at.date()] += 1
     each = [today - number * DAY for number in reversed(range(days))]
     return [Days(day, finished[day], failed[day]) for day in each]
 
@@ -114,11 +124,13 @@ def _counts(since: datetime, until: datetime | None, client_ids: Collection[str]
 
 
 def _not_purged(since: datetime, client_ids: Collection[str] | None) -> Counter[Failing]:
+    return Counter(
+        Failing(code.client_id, Step.EXCHANGE, NEVER_EXCHANGED) for code in _expired_codes(since, client_ids)
+    )
+
+
+def _expired_codes(since: datetime, client_ids: Collection[str] | None) -> list[NeverExchanged]:
     """Codes that were never exchanged and that no purge has counted yet."""
     only = next(iter(client_ids)) if client_ids is not None and len(client_ids) == 1 else ""
     codes = issued_codes.never_exchanged(only, since, MOST_RECORDS)
-    return Counter(
-        Failing(code.client_id, Step.EXCHANGE, NEVER_EXCHANGED)
-        for code in codes
-        if client_ids is None or code.client_id in client_ids
-    )
+    return [code for code in codes if client_ids is None or code.client_id in client_ids]

@@ -224,7 +224,8 @@ def test_deleting_a_person_deletes_the_picture(admin_client: Client, settings: A
     settings.MEDIA_ROOT = tmp_path
     for address in ("{sub}/delete/", ""):
         alice = PersonFactory(avatar=default_storage.save("avatars/a.png", ContentFile(b"png")))
-        form = {"action": "delete_selected", "_selected_action": str(alice.pk), "post": "yes", "typed": alice.email}
+        form = {"action": "delete_selected", "_selected_action": str(alice.pk), "post": "yes"}
+        form["typed"] = alice.email if address else "1"
         admin_client.post(PEOPLE + address.format(sub=alice.pk), form)
         assert not User.objects.filter(pk=alice.pk).exists()
         assert not default_storage.exists(alice.avatar)
@@ -246,7 +247,7 @@ def test_staff_can_not_touch_an_administrator(client: Client, helper: User, admi
     client.force_login(helper)
     assert change(client, admin_user, is_active="").status_code == 403
     assert client.post(f"{PEOPLE}{admin_user.pk}/delete/", {"post": "yes"}).status_code == 403
-    form = {"action": "delete_selected", "_selected_action": str(admin_user.pk), "post": "yes"}
+    form = {"action": "delete_selected", "_selected_action": str(admin_user.pk), "post": "yes", "typed": "1"}
     client.post(PEOPLE, form)
     assert User.objects.get(pk=admin_user.pk).is_active
 

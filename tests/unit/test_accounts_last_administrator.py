@@ -47,7 +47,7 @@ def delete(browser: Client, person: User) -> Any:
 
 def delete_selected(browser: Client, person: User) -> Any:
     everybody = [str(pk) for pk in User.objects.values_list("pk", flat=True)]
-    form = {"action": "delete_selected", "_selected_action": everybody, "post": "yes"}
+    form = {"action": "delete_selected", "_selected_action": everybody, "post": "yes", "typed": str(len(everybody))}
     return browser.post(PEOPLE, form, follow=True)
 
 

@@ -158,7 +158,7 @@ def test_an_account_that_an_administrator_deletes_is_told_so(admin_client: Clien
         answer = admin_client.post(f"{people}{regular.pk}/delete/", {"post": "yes", "typed": regular.email})
     else:
         answer = admin_client.post(
-            people, {"action": "delete_selected", "_selected_action": str(regular.pk), "post": "yes"}
+            people, {"action": "delete_selected", "_selected_action": str(regular.pk), "post": "yes", "typed": "1"}
         )
     assert answer.status_code == 302
     (message,) = delivered(DELETED)

@@ -256,11 +256,11 @@ def test_an_account_is_deactivated_and_activated_on_its_page(grace: Client) -> N
     person = PersonFactory()
     url = reverse("admin:person", args=[person.pk])
     assert "act=activate" not in html_of(grace.get(url))
-    assert "The account is deactivated" in text_of(grace.post(f"{url}?act=deactivate", follow=True))
+    assert "The account is switched off" in text_of(grace.post(f"{url}?act=deactivate", follow=True))
     person.refresh_from_db()
     assert not person.is_active
     assert "act=deactivate" not in html_of(grace.get(url))
-    assert "active again" in text_of(grace.post(f"{url}?act=activate", follow=True))
+    assert "The account is switched on again." in text_of(grace.post(f"{url}?act=activate", follow=True))
 
 
 def test_the_last_administrator_can_not_be_deactivated(grace: Client) -> None:
@@ -276,7 +276,7 @@ def test_the_last_administrator_can_not_be_deactivated(grace: Client) -> None:
 def test_many_accounts_are_deactivated_at_once(grace: Client) -> None:
     people = [PersonFactory() for _ in range(3)]
     chosen = {"action": "deactivate", "_selected_action": [str(person.pk) for person in people]}
-    assert "3 accounts are deactivated" in text_of(grace.post("/admin/accounts/user/", chosen, follow=True))
+    assert "3 accounts are switched off" in text_of(grace.post("/admin/accounts/user/", chosen, follow=True))
     assert User.objects.filter(is_active=False).count() == 3
 
 

@@ -221,7 +221,7 @@ ACTS = [
     ("account_deactivated", post(f"{PERSON}{{person}}/change/", nickname="Rosa")),
     ("account_activated", person_act("activate", "deactivate")),
     ("account_deleted", post(f"{PERSON}{{person}}/delete/", post="yes", typed="{email}")),
-    ("account_deleted", post(PERSON, action="delete_selected", _selected_action="{person}", post="yes")),
+    ("account_deleted", post(PERSON, action="delete_selected", _selected_action="{person}", post="yes", typed="1")),
     ("factors_removed", command("account", "remove-factors", "{email}")),
     ("reset_sent", person_act("reset")),
     ("signed_out", person_act("sign-out")),

@@ -216,7 +216,7 @@ def test_an_account_is_deleted_once_its_address_is_typed(grace: Client) -> None:
 def test_many_accounts_are_not_deleted_without_the_proof() -> None:
     person = PersonFactory()
     stale = with_session(PersonFactory(is_staff=True, is_superuser=True))
-    form = {"action": "delete_selected", "_selected_action": str(person.pk), "post": "yes"}
+    form = {"action": "delete_selected", "_selected_action": str(person.pk), "post": "yes", "typed": "1"}
     assert stale.post("/admin/accounts/user/", form)["Location"].startswith("/accounts/confirm?next=")
     assert User.objects.filter(pk=person.pk).exists()
 

@@ -1,0 +1,124 @@
+"""The page of one record: what differed, what to change, whether it would pass now, and what was asked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import admin
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from oauth_bridge.activity_models import Outcome
+from oauth_bridge.activity_titles import name_of, title_of
+from oauth_bridge.administration import application_acts, person_acts, recheck, shown
+from oauth_bridge.administration.shown import Names
+from oauth_bridge.applications import rights
+from oauth_bridge.applications.rights import ACTIVITY, VIEW
+from oauth_bridge.models import Application
+from oauth_bridge.redirect_uri_likely_faults import side_by_side
+from oauth_bridge.storage import activity_reading, activity_statistics, attempts
+from oauth_bridge.storage.activity_reading import Entry
+from oauth_bridge.storage.activity_statistics import Failing
+
+MONTH = 30
+OF_THE_SECRET = {"secret_wrong", "secret_of_another", "secret_none_left", "secret_expired", "secret_revoked"}
+# The act on the person's page that ends a cause.
+OF_THE_PERSON = {
+    "account_inactive": "activate",
+    "person_deactivated": "activate",
+    "no_verified_email": "confirm",
+    "sign_in_limited_account": "unlock",
+    "factor_limited": "unlock",
+}
+
+
+def record(request: HttpRequest, pk: int) -> HttpResponse:
+    """The page.
+
+    Raises PermissionDenied: without the permission to see the activity. Raises Http404: it is gone, or may not be seen.
+    """
+    if not rights.may(request, ACTIVITY):
+        raise PermissionDenied
+    client_ids = rights.client_ids(request)
+    entry = activity_reading.entry(pk, client_ids)
+    if entry is None:
+        raise Http404
+    each, failing = attempts.of(entry, client_ids), Failing(entry.client_id, entry.step, entry.cause)
+    since = activity_statistics.start_of(MONTH)
+    names = Names(request, {entry.client_id, each.client_id}, {entry.person_id, each.person_id})
+    application = Application.objects.filter(client_id=entry.client_id).first() if entry.client_id else None
+    context = {
+        **admin.site.each_context(request),
+        **_difference(request, entry, application),
+        "entry": entry,
+        "acts": _acts(request, entry, application),
+        "fix": names.fix_of(entry),
+        "title": title_of(entry.cause) if entry.cause else name_of(entry.step),
+        "step": name_of(entry.step),
+        "is_refusal": entry.outcome != Outcome.SUCCEEDED,
+        "reference": shown.in_groups(entry.reference),
+        "application": names.application(entry.client_id),
+        "person": names.person(entry.person_id),
+        "browser": shown.browser_of(entry),
+        "attempt": shown.attempt(each, names),
+        "activity_url": shown.page("activity", client_id=entry.client_id),
+        "same_url": shown.page("activity", client_id=entry.client_id, cause=entry.cause, step=entry.step, days=MONTH),
+        "same": activity_statistics.met(since, [entry.client_id]).get(failing),
+        "same_number": activity_statistics.failures(since, None, [entry.client_id])[failing],
+        "checks": (checks := recheck.checks(entry, application) if entry.cause else []),
+        "passes": recheck.passes(checks),
+        "checked_at": timezone.now(),
+        "received": _received(entry),
+    }
+    return TemplateResponse(request, "administration/record.html", context)
+
+
+def _acts(request: HttpRequest, entry: Entry, application: Application | None) -> list[tuple[Any, str]]:
+    """What ends the cause, if this page can lead there and the administrator may do it: its words, and its page."""
+    found: list[tuple[Any, str]] = []
+    if application and entry.cause == "client_disabled":
+        acts = application_acts.offered(request, application)
+        found += [(each["label"], each["url"]) for each in acts if each["name"] == "switch-on"]
+    if application and entry.cause in OF_THE_SECRET and _may_make_secret(request, application):
+        found.append((_("New secret"), shown.page("oauth_bridge_application_secret", application.pk)))
+    if entry.person_id and (name := OF_THE_PERSON.get(entry.cause)):
+        found += person_acts.offered_act(request, entry.person_id, name)
+    return found
+
+
+def _may_make_secret(request: HttpRequest, application: Application) -> bool:
+    return not application.is_public and rights.may(request, rights.ROTATE, application)
+
+
+def may_add_addresses(request: HttpRequest, application: Application) -> bool:
+    model_admin = admin.site.get_model_admin(Application)
+    may_change: bool = model_admin.has_change_permission(request, application)
+    return may_change and "redirect_uris" not in model_admin.get_readonly_fields(request, application)
+
+
+def _difference(request: HttpRequest, entry: Entry, application: Application | None) -> dict[str, Any]:
+    """Of an address that was not registered: both addresses in pieces, and whether it could be added."""
+    sent, nearest = entry.detail.get("sent"), entry.detail.get("nearest")
+    if not sent or entry.cause != "redirect_uri_mismatch":
+        return {}
+    pieces = side_by_side(sent, nearest) if nearest else [(sent, "", True)]
+    with_others = request.user.has_perm(VIEW)
+    checks = recheck.addition(sent, application, with_others=with_others) if application else []
+    return {
+        "pieces": pieces,
+        "nearest": nearest,
+        "registered_count": len(application.callback_addresses) if application else 0,
+        "addition": checks,
+        "may_add": bool(checks) and all(check.kind != "no" for check in checks),
+        "add_url": shown.page("add_address", entry.id)
+        if application and may_add_addresses(request, application)
+        else "",
+    }
+
+
+def _received(entry: Entry) -> list[tuple[str, str]]:
+    """The parameters as they were sent: their values where they can't be used again, otherwise their lengths."""
+    return [(name, str(value)) for name, value in entry.detail.get("parameters", {}).items()]

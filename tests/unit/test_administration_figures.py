@@ -1,0 +1,168 @@
+"""The figures of the administration's pages: each names its time, and all pages count the same. D24."""
+
+from __future__ import annotations
+
+import html
+import re
+from datetime import datetime, timedelta
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+
+from oauth_bridge.activity_causes import NEVER_EXCHANGED
+from oauth_bridge.activity_models import ActivityCount, ActivityRecord, Outcome, Step
+from oauth_bridge.applications import summaries
+from oauth_bridge.models import Application
+from oauth_bridge.storage import activity_counts, activity_statistics
+from tests.events import HTML, Attempt
+from tests.factories import ApplicationFactory, CodeFactory, PersonFactory
+from tests.pages import admin_browser, html_of, text_of
+
+pytestmark = pytest.mark.django_db
+
+MISMATCH = "The callback address isn’t registered"
+
+
+@pytest.fixture
+def grace() -> Client:
+    return admin_browser()
+
+
+def count(client_id: str, hour: datetime, cause: str = "", number: int = 1) -> None:
+    """Failures of a cause at the exchange, or finished sign-ins."""
+    outcome = Outcome.REFUSED if cause else Outcome.SUCCEEDED
+    at = hour.replace(minute=0, second=0, microsecond=0)
+    ActivityCount.objects.create(
+        hour=at, client_id=client_id, step=Step.EXCHANGE, outcome=outcome, cause=cause, number=number
+    )
+
+
+def links_to_causes(page: str) -> list[str]:
+    return [html.unescape(url) for url in re.findall(r'href="(/admin/activity/\?[^"]*cause=[^"]*)"', page)]
+
+
+# One click from a cause to its attempts ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("is_of_application", [False, True])
+def test_a_cause_leads_to_its_attempts_at_once(grace: Client, is_of_application: bool) -> None:
+    attempt = Attempt()
+    attempt.browser.get(attempt.link(redirect_uri="https://www.client.example/callback"), **HTML)
+    activity_counts.flush()
+    page = reverse("admin:application", args=[attempt.application.row.pk]) if is_of_application else "/admin/"
+    (url,) = links_to_causes(html_of(grace.get(page)))
+    of_cause = html_of(grace.get(url))
+    assert f"<h1>{MISMATCH}</h1>" in of_cause
+    assert of_cause.index('id="attempts-heading"') < of_cause.index('id="stops-heading"'), "the attempts come first"
+    assert of_cause.count("<details open>") == 1, "the latest is open"
+    assert reverse("admin:record", args=[ActivityRecord.objects.get().pk]) in of_cause
+    assert " 1 time since " in text_of(grace.get(url))
+
+
+def test_a_cause_without_a_record_still_says_what_to_change(grace: Client) -> None:
+    application = ApplicationFactory()
+    count(application.client_id, timezone.now(), "secret_wrong", 7)
+    said = text_of(grace.get(f"/admin/activity/?cause=secret_wrong&client_id={application.client_id}"))
+    assert "Counted, but no record of it is kept" in said
+    assert "Fix: The secret is none of this application's." in said
+
+
+def test_a_step_leads_to_what_stopped_there_and_not_to_what_passed(grace: Client) -> None:
+    person, now = PersonFactory(), timezone.now()
+    values = {"at": now, "person": person, "step": Step.SIGN_IN, "client_id": ApplicationFactory().client_id}
+    ActivityRecord.objects.create(outcome=Outcome.SUCCEEDED, attempt="0" * 31 + "1", **values)
+    ActivityRecord.objects.create(outcome=Outcome.REFUSED, cause="password_wrong", attempt="0" * 31 + "2", **values)
+    page = html_of(grace.get("/admin/activity/?step=sign_in"))
+    assert page.count('class="opened"') == 1
+    assert "Sign-in: Wrong password" in page
+
+
+# What is cut is said -------------------------------------------------------------------------------------------------
+
+
+def test_the_overview_says_how_many_causes_it_leaves_out(grace: Client) -> None:
+    for number in range(14):
+        count(f"application-{number}", timezone.now(), "secret_wrong")
+    page = grace.get("/admin/")
+    assert len(links_to_causes(html_of(page))) == 12
+    assert "2 more causes are not shown here. All causes" in text_of(page)
+
+
+def test_the_application_says_how_many_causes_it_leaves_out(grace: Client) -> None:
+    application = ApplicationFactory()
+    causes = ["secret_wrong", "secret_expired", "code_spent", "code_raced", "code_expired", "verifier_wrong", "busy"]
+    for cause in causes:
+        count(application.client_id, timezone.now(), cause)
+    page = grace.get(reverse("admin:application", args=[application.row.pk]))
+    assert "1 more cause is not shown here." in text_of(page)
+
+
+# All pages count the same --------------------------------------------------------------------------------------------
+
+
+def test_every_page_counts_the_same_failures_and_sign_ins(grace: Client) -> None:
+    application = ApplicationFactory()
+    day, month = activity_statistics.start_of(1), activity_statistics.start_of(30)
+    count(application.client_id, day, "secret_wrong", 3)
+    count(application.client_id, day - timedelta(hours=1), "secret_wrong", 5)
+    count(application.client_id, month - timedelta(hours=1), "secret_wrong", 100)
+    count(application.client_id, day, number=2)
+    count(application.client_id, month, number=4)
+    count(application.client_id, month - timedelta(hours=1), number=100)
+    expired = timezone.now() - timedelta(minutes=1)
+    CodeFactory(application=application, issued_at=expired - timedelta(minutes=10))
+    assert "4 failures beside 2 finished sign-ins; the day before 5 beside 0" in text_of(grace.get("/admin/"))
+    assert "4 failures, 2 finished sign-ins" in text_of(grace.get("/admin/activity/"))
+    assert "9 failures, 6 finished sign-ins" in text_of(grace.get("/admin/activity/?days=30"))
+    listed = text_of(grace.get(reverse("admin:oauth_bridge_application_changelist")))
+    assert "6 sign-ins in 30 days 4 failed in 24 h" in listed
+    said = text_of(grace.get(reverse("admin:application", args=[application.row.pk])))
+    assert "Sign-ins, 24 hours 2 Sign-ins, 30 days 6" in said
+    assert "Failures, 30 days 9" in said
+    assert "6 finished and 9 failed in 30 days" in html_of(
+        grace.get(f"/admin/oauth_bridge/application/{application.row.pk}/")
+    )
+
+
+def test_the_overview_counts_the_applications_that_the_list_calls_failing(grace: Client) -> None:
+    rare, often, off = ApplicationFactory(), ApplicationFactory(), ApplicationFactory(is_enabled=False)
+    now = timezone.now()
+    for each, finished in ((rare, 100), (often, 1), (off, 1)):
+        count(each.client_id, now, NEVER_EXCHANGED)
+        count(each.client_id, now, number=finished)
+    assert "1 application turns people away" in text_of(grace.get("/admin/"))
+    listed = text_of(grace.get(reverse("admin:oauth_bridge_application_changelist")))
+    assert listed.count("Failing") == 1
+
+
+def test_the_last_sign_in_is_a_redeemed_code_and_not_a_use_of_the_secret() -> None:
+    application = ApplicationFactory()
+    now = timezone.now()
+    application.row.secrets.update(last_used_at=now)
+    assert summaries.of([application.row])[application.row.pk].last_at is None
+    code = CodeFactory(application=application, redeemed_at=now - timedelta(minutes=7))
+    assert summaries.of([application.row])[application.row.pk].last_at == code.row.redeemed_at
+    code.row.delete()
+    hour = (now - timedelta(hours=3)).replace(minute=0, second=0, microsecond=0)
+    count(application.client_id, hour)
+    assert summaries.of([application.row])[application.row.pk].last_at == hour
+
+
+# Who looks after it --------------------------------------------------------------------------------------------------
+
+
+def test_an_application_without_an_owner_is_named_where_others_have_one(grace: Client) -> None:
+    owned, unowned = ApplicationFactory(), ApplicationFactory()
+    changelist = reverse("admin:oauth_bridge_application_changelist")
+    assert "No owner" not in text_of(grace.get(changelist)), "nobody names owners here"
+    owner = PersonFactory(is_staff=True)
+    owned.row.owners.add(owner)
+    assert text_of(grace.get(changelist)).count("No owner") == 1
+    Application.objects.filter(pk=unowned.row.pk).update(name="Photo Wall")
+    said = text_of(grace.get("/admin/"))
+    assert "Photo Wall No owner Nobody who can look after it is named as its owner" in said
+    owner.is_staff = False
+    owner.save()
+    assert text_of(grace.get(changelist)).count("No owner") == 2
