@@ -113,7 +113,7 @@ logging.logThreads = logging.logMultiprocessing = logging.logProcesses = False
 
 _SILENT: dict[str, Any] = {"handlers": ["nowhere"], "level": "CRITICAL", "propagate": False}
 
-SETTINGS: dict[str, Any] = {
+_SETTINGS: dict[str, Any] = {
     "version": 1,
     "disable_existing_loggers": False,
     "formatters": {"json": {"()": "config.logs.JsonFormatter"}},
@@ -140,3 +140,14 @@ SETTINGS: dict[str, Any] = {
         "oauth2_provider": _SILENT,
     },
 }
+
+
+def settings(events_handler: dict[str, Any]) -> dict[str, Any]:
+    """For LOGGING. Security events have the handler of all lines, unless they have one of their own."""
+    if not events_handler:
+        return _SETTINGS
+    return {
+        **_SETTINGS,
+        "handlers": {**_SETTINGS["handlers"], "events": {**events_handler, "formatter": "json"}},
+        "loggers": {**_SETTINGS["loggers"], "events": {"level": "INFO", "handlers": ["events"], "propagate": False}},
+    }

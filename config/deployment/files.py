@@ -1,4 +1,4 @@
-"""Can pictures be stored, and can nobody guess SECRET_KEY? For `manage.py check-deployment`."""
+"""Can pictures and security events be stored, and can nobody guess SECRET_KEY? For `manage.py check-deployment`."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import tempfile
 from pathlib import Path
 
 from django.conf import settings
+from django.utils.module_loading import import_string
 from zxcvbn import zxcvbn
 
 from config.deployment.findings import Finding, failed, ok, warning
@@ -44,6 +45,22 @@ def _space(name: str, folder: Path) -> Finding:
         return ok(name, message)
     status = failed if free < LEAST_MB else warning
     return status(name, message, "Make room, or give pictures a larger file system.")
+
+
+def audit_log() -> list[Finding]:
+    given = {**settings.AUDIT_LOG}
+    if not given:
+        return [ok("audit_log", "Security events are in the log of the service.")]
+    handler = import_string(given.pop("class"))(**given)
+    try:
+        handler.open()
+    except OSError as error:
+        message = f"AUDIT_LOG can't be written ({error.strerror}): events are in the log of the service instead."
+        fix = "Let the user of the service own the file and its folder, or let syslog listen there."
+        return [failed("audit_log", message, fix)]
+    finally:
+        handler.close()
+    return [ok("audit_log", "Security events can be written to AUDIT_LOG.")]
 
 
 def secret_key() -> list[Finding]:

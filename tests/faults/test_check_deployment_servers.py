@@ -162,7 +162,9 @@ def test_a_postgresql_that_is_stopped_or_away(own_postgresql: Cluster) -> None:
     own_postgresql.process.send_signal(signal.SIGCONT)
     assert found["database"] == "failed"
     own_postgresql.kill()
-    assert of_database() == {
+    without_database = of_database()
+    own_postgresql.start()
+    assert without_database == {
         "database": "failed",
         "migrations": "skipped",
         "purge": "skipped",
