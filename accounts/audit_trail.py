@@ -3,7 +3,8 @@
 An entry is written only while somebody acts as an administrator: a page of the administration or a command says so.
 What people change of their own accounts is not recorded here. Nothing in this service changes or deletes an entry, so
 it outlives the account of the actor and what was changed. No entry holds a secret, a password or a digest, or the name
-or address of the person whose account was changed: `sub` says who it was as long as the account exists.
+or address of the person whose account was changed: `sub` says who it was as long as the account exists. Each entry is a
+security event too, without the values.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from django.contrib.auth.models import Group
 from django.http import HttpRequest
 
 from accounts.models import AuditEntry, User
-from config.infrastructure import references
+from config.infrastructure import events, references
+from config.infrastructure.events import Event
 from config.infrastructure.network import client_address
 
 COMMAND_LINE = "command line"
@@ -105,6 +107,14 @@ def write(action: str, subject: Subject, changes: Changes | None = None) -> None
         name=subject.name[:120],
         changes=kept,
         reference=references.current.get(),
+    )
+    events.write(
+        Event.ADMINISTERED,
+        actor=actor.pk or actor_name(),
+        action=action,
+        kind=subject.kind,
+        key=subject.key,
+        fields=" ".join(kept) or None,
     )
 
 

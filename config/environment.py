@@ -192,6 +192,21 @@ def bind(name: str, default: str) -> str:
         return value
 
 
+def audit_log(name: str) -> dict[str, Any]:
+    """The handler of security events, as in LOGGING; empty for that of all lines."""
+    with _must_be(name, "log, file:///full/path, syslog: for that of this machine, or syslog://host:port"):
+        value = _value(name, "log")
+        scheme, _, rest = value.partition(":")
+        if scheme == "file":
+            return {"class": "config.audit_log.FileHandler", "path": unquote(_match(r"//(/[^?#]*[^/?#])", rest)[2:])}
+        if scheme == "syslog" and rest:
+            host, port = _host_and_port(rest.removeprefix("//").lower())
+            _require(rest.startswith("//") and port)
+            return {"class": "config.audit_log.SyslogHandler", "host": host.strip("[]"), "port": port}
+        _require(value in ("log", "syslog:"))
+        return {} if value == "log" else {"class": "config.audit_log.SyslogHandler"}
+
+
 # Services ------------------------------------------------------------------------------------------------------------
 
 

@@ -114,7 +114,7 @@ def keep_off_terminal() -> None:
     Called before the settings are read.
     """
     if sys.stderr and sys.stderr.isatty():
-        SETTINGS["handlers"]["stderr"]["level"] = "WARNING"
+        _SETTINGS["handlers"]["stderr"]["level"] = "WARNING"
 
 
 # Not logged, so not collected.
@@ -122,7 +122,7 @@ logging.logThreads = logging.logMultiprocessing = logging.logProcesses = False
 
 _SILENT: dict[str, Any] = {"handlers": ["nowhere"], "level": "CRITICAL", "propagate": False}
 
-SETTINGS: dict[str, Any] = {
+_SETTINGS: dict[str, Any] = {
     "version": 1,
     "disable_existing_loggers": False,
     "formatters": {"json": {"()": "config.logs.JsonFormatter"}},
@@ -149,3 +149,14 @@ SETTINGS: dict[str, Any] = {
         "oauth2_provider": _SILENT,
     },
 }
+
+
+def settings(events_handler: dict[str, Any]) -> dict[str, Any]:
+    """For LOGGING. Security events have the handler of all lines, unless they have one of their own."""
+    if not events_handler:
+        return _SETTINGS
+    return {
+        **_SETTINGS,
+        "handlers": {**_SETTINGS["handlers"], "events": {**events_handler, "formatter": "json"}},
+        "loggers": {**_SETTINGS["loggers"], "events": {"level": "INFO", "handlers": ["events"], "propagate": False}},
+    }

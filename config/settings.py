@@ -240,7 +240,8 @@ UI_LOCALES_COOKIE_NAME = "__Host-ui-locales" if IS_HTTPS else "delegated_ui_loca
 LOCALE_PATHS = [BASE_DIR / "locale"]
 FORMAT_MODULE_PATH = ["config.formats"]
 TIME_ZONE = "UTC"
-LOGGING = logs.SETTINGS
+AUDIT_LOG = env.audit_log("AUDIT_LOG")
+LOGGING = logs.settings(AUDIT_LOG)
 
 # Sign-in pages (allauth) ---------------------------------------------------------------------------------------------
 

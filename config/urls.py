@@ -7,6 +7,7 @@ from django.views.generic import RedirectView
 import accounts.admin  # noqa: F401  (registers its models: see config.apps.AdminConfig)
 import oauth_bridge.applications.admin  # noqa: F401
 from config import branding, health
+from config.deployment import questions
 
 urlpatterns = [
     # allauth redirects to `account_email`, its page of e-mail addresses. Here the profile shows the address. The path
@@ -18,6 +19,7 @@ urlpatterns = [
     path("admin/", admin.site.urls),
     path("brand/<str:name>", branding.brand, name="brand"),
     path("health/live", health.live),
+    path("health/deployment", questions.answer),
     path("health/ready", health.ready, name="ready"),
 ]
 

@@ -42,8 +42,11 @@ def documented_configuration() -> str:
     return text.partition("```nginx\n")[2].partition("```")[0]
 
 
-def configuration(folder: Path, port: int, upstream: int) -> str:
-    """The documented configuration without TLS and at loopback ports; nothing else is changed."""
+def configuration(folder: Path, port: int, upstream: int, certificate: Path | None = None) -> str:
+    """The documented configuration at loopback ports, without TLS unless there is a certificate with its key.
+
+    Nothing else is changed.
+    """
     changes = {
         r"listen 80;": f"listen 127.0.0.1:{free_port()};",
         r"listen 443 ssl;": f"listen 127.0.0.1:{port};",
@@ -53,6 +56,9 @@ def configuration(folder: Path, port: int, upstream: int) -> str:
         r"127\.0\.0\.1:8000": f"127.0.0.1:{upstream}",
         r"Host \$host;": "Host $http_host;",  # $host has no port, and here the port is not the default one
     }
+    if certificate:
+        changes[r"listen 443 ssl;"] = f"listen 127.0.0.1:{port} ssl;"
+        changes[r"ssl_certificate(_key)? .*"] = rf"ssl_certificate\1 {certificate};"
     text = documented_configuration()
     for pattern, replacement in changes.items():
         text, count = re.subn(pattern, replacement, text)
@@ -67,14 +73,23 @@ def program() -> str | None:
 
 
 @contextmanager
-def nginx(folder: Path, port: int, upstream: int) -> Iterator[subprocess.Popen[bytes]]:
-    """nginx on the loopback `port`, which forwards to the server on `upstream`; it ends with the block."""
+def nginx(
+    folder: Path, port: int, upstream: int, certificate: Path | None = None, **replaced: str
+) -> Iterator[subprocess.Popen[bytes]]:
+    """nginx on the loopback `port`, which forwards to the server on `upstream`; it ends with the block.
+
+    `replaced` are values of headers that it passes on, with `_` for `-`.
+    """
     if (found := program()) is None:
         pytest.skip("needs nginx")
     folder.mkdir(exist_ok=True)
     folder.chmod(0o755)
     path = folder / "nginx.conf"
-    path.write_text(configuration(folder, port, upstream), encoding="utf-8")
+    text = configuration(folder, port, upstream, certificate)
+    for name, value in replaced.items():
+        text, count = re.subn(rf"(proxy_set_header {name.replace('_', '-')}) .*", rf"\1 {value};", text)
+        assert count
+    path.write_text(text, encoding="utf-8")
     with subprocess.Popen([found, "-p", folder, "-c", path, "-e", folder / "start.log"]) as process:
         try:
             end = time.monotonic() + START_SECONDS

@@ -56,6 +56,7 @@ OURS = (
     "SUPPORT_URL",
     "ENVIRONMENT",
     "ACTIVITY_DAYS",
+    "AUDIT_LOG",
     "TERMS_URL",
     "STAFF_SECOND_FACTOR",
     "SIGN_UP",

@@ -16,10 +16,9 @@ from django.utils import timezone
 
 from config.http.handlers import bad_request
 from config.http.request_path import path_as_sent
-from config.infrastructure import errors, events, paths, references
+from config.infrastructure import errors, events, network, paths, references
 from config.infrastructure.errors import RequestError, SiteFault
 from config.infrastructure.events import Event, Member
-from config.infrastructure.network import client_address
 from oauth_bridge import recording
 from oauth_bridge.protocol.authorization_request import is_of_script
 
@@ -43,6 +42,8 @@ class RequestLogMiddleware:
         started = time.perf_counter()
         request.received_at = timezone.now()  # type: ignore[attr-defined]
         token = references.current.set(references.new())
+        address = network.client_address(request)
+        network.of_request.set(address)
         reported: list[RequestError] = []
         written: list[tuple[Event, dict[str, Member]]] = []
         errors.of_request.set(reported)
@@ -62,10 +63,11 @@ class RequestLogMiddleware:
                 route=f"/{match.route}" if match else None,
                 status=response.status_code,
                 duration_ms=round((time.perf_counter() - started) * 1000, 1),
-                address=client_address(request),
+                address=address,
             )
         finally:
             references.current.reset(token)
+            network.of_request.set("")
             errors.of_request.set(None)
             events.of_request.set(None)
         return response

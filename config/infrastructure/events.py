@@ -15,6 +15,8 @@ from uuid import UUID
 
 from django.db import connection
 
+from config.infrastructure import network
+
 Member = str | int | float | UUID | None
 
 _logger = logging.getLogger("events")
@@ -57,15 +59,7 @@ class Event(Enum):
     DISCONNECTED = INFO, "application disconnected", "client_id", "person"
     CODE_ISSUED = INFO, "code issued", "client_id", "person"
     CODE_REDEEMED = INFO, "code redeemed", "client_id", "person"
-    CODE_REPLAYED = (
-        WARNING,
-        "code replayed, token revoked",
-        "client_id",
-        "person",
-        "code_row",
-        "age_seconds",
-        "address",
-    )
+    CODE_REPLAYED = WARNING, "code replayed, token revoked", "client_id", "person", "code_row", "age_seconds"
 
     LOGOUT_TOLD = INFO, "application told of a sign-out", "client_id", "person"
     LOGOUT_NOT_TOLD = WARNING, "application not told of a sign-out", "client_id", "person", "cause", "attempts"
@@ -83,14 +77,11 @@ class Event(Enum):
     APPLICATION_DELETED = INFO, "application deleted", "client_id"
     SECRET_MADE = INFO, "client secret made", "client_id"
     SECRET_ENDED = INFO, "client secret ended", "client_id", "secret_row", "is_leaked"
-    EXPIRED_SECRET_USED = (
-        WARNING,
-        "expired client secret used",
-        "client_id",
-        "secret_row",
-        "expired_seconds",
-        "address",
-    )
+    EXPIRED_SECRET_USED = WARNING, "expired client secret used", "client_id", "secret_row", "expired_seconds"
+
+    # What the audit trail has, without the values. `actor` is a `sub`, or "command line" and the name of the system's
+    # user; `key` a client_id, a `sub`, or what else names one of this kind.
+    ADMINISTERED = INFO, "administered", "actor", "action", "kind", "key", "fields"
 
 
 # The events of the present request and their members, without its errors; None outside of one.
@@ -111,7 +102,7 @@ def write(event: Event, **members: Member) -> None:
     """Write the event to the log; members that are None are left out. Raises ValueError: a member is not in the table.
 
     In a transaction it is written after the commit: what was rolled back has not happened. The line has `event`, the
-    name in lower case, beside what every line has.
+    name in lower case, and the `address` of the request beside what every line has.
     """
     if not event.members.issuperset(members):
         raise ValueError(f"{event.name} has no {sorted(members.keys() - event.members)}.")
@@ -129,6 +120,8 @@ def _write(event: Event, members: dict[str, Member]) -> None:
     for name, each in members.items():
         if each is not None:
             line[name] = str(each) if isinstance(each, UUID) else each
+    if address := network.of_request.get():
+        line["address"] = address
     write_line(_logger, event.level, event.message, **line)
 
 

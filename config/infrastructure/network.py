@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import functools
+from contextvars import ContextVar
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 
 from django.conf import settings
 from django.http import HttpRequest
+
+# Of the client whose request is answered, as `client_address` returns it; empty outside of one.
+of_request: ContextVar[str] = ContextVar("address", default="")
 
 UNKNOWN = "unknown"
 IPV6_PREFIX_BITS = 64

@@ -73,7 +73,6 @@ def authenticated_client(
                 client_id=form["client_id"],
                 secret_row=cast(int, error.private.get("secret_row")),
                 expired_seconds=cast(float, error.private.get("expired_seconds")),
-                address=address,
             )
         raise
 
@@ -82,7 +81,7 @@ def _exchange_of(client: client_secrets.Client, form: dict[str, str], address: s
     """Redeems the code, and counts. Raises RequestError: as `_redeem`, or a limit is reached."""
     throttling.before_exchange(client.pk, is_public=client.is_public)
     try:
-        exchanged = _redeem(form, client, address)
+        exchanged = _redeem(form, client)
     except RequestError:
         throttling.after_exchange(client.pk, client.client_id, address, is_public=client.is_public, failed=True)
         raise
@@ -90,7 +89,7 @@ def _exchange_of(client: client_secrets.Client, form: dict[str, str], address: s
     return exchanged
 
 
-def _redeem(form: dict[str, str], client: client_secrets.Client, address: str) -> Exchanged:
+def _redeem(form: dict[str, str], client: client_secrets.Client) -> Exchanged:
     """Raises RequestError: the code_verifier is malformed, or `code_redemption.explain` has found the reason."""
     if "code_verifier" in form and not VERIFIER.fullmatch(form["code_verifier"]):
         raise RequestError(OAuthFault.VERIFIER_MALFORMED)
@@ -113,7 +112,7 @@ def _redeem(form: dict[str, str], client: client_secrets.Client, address: str) -
         error.about(person=found.user_id, code_row=found.pk, code_of=found.application_id)
         error.about(is_proven=True)
         if refusal.fault is OAuthFault.CODE_SPENT:
-            _end_replayed(found, client, address, refusal.details["age"])
+            _end_replayed(found, client, refusal.details["age"])
     raise error
 
 
@@ -154,7 +153,7 @@ def _sid(granted: Granted, client: client_secrets.Client, code: AuthorizationCod
     )
 
 
-def _end_replayed(code: AuthorizationCode, client: client_secrets.Client, address: str, age: float) -> None:
+def _end_replayed(code: AuthorizationCode, client: client_secrets.Client, age: float) -> None:
     """Revoke the token that was issued for a replayed code, and tell its person and the application's owners. D13."""
     tokens.revoke(bytes(code.token_digest or b""))
     events.write(
@@ -163,7 +162,6 @@ def _end_replayed(code: AuthorizationCode, client: client_secrets.Client, addres
         person=code.user_id,
         code_row=code.pk,
         age_seconds=age,
-        address=address,
     )
     application_mails.code_replayed(code.user_id, client.pk)
     application_mails.code_replayed_to_owners(client.pk)

@@ -63,7 +63,7 @@ def test_in_a_transaction_a_change_is_told_after_the_commit_and_what_was_tried_a
 
 @pytest.mark.parametrize("event", Event)
 def test_no_member_has_a_name_that_every_line_has(event: Event) -> None:
-    taken = {"time", "level", "logger", "message", "reference", "event", "exception", *logs.OWN_ATTRIBUTES}
+    taken = {"time", "level", "logger", "message", "reference", "event", "address", "exception", *logs.OWN_ATTRIBUTES}
     assert not event.members & taken
     assert Event.__members__[event.name] is event, "an event with the values of another one would be its alias"
 
@@ -205,6 +205,8 @@ class Story:
         path = reverse("admin:oauth_bridge_application_change", args=[row.pk])
         assert self.administrator().post(path, form).status_code == 302
 
+    administered = application_changed
+
     def _act(self, name: str) -> None:
         path = reverse("admin:application_act", args=[self.given.application.row.pk, name])
         assert self.administrator().post(path).status_code == 302
@@ -254,13 +256,32 @@ def test_a_real_request_writes_each_event_once(event: Event, story: Story, event
     line, *others = event_log.of(name)
     assert not others
     assert (line["levelno"], line["msg"]) == (event.level, event.message)
-    assert line["reference"] or event in WITHOUT_REQUEST
+    assert (line["reference"] and line["address"] == "127.0.0.1") or event in WITHOUT_REQUEST
     missing = event.members - line.keys()
     assert missing <= ({"client_id", "person"} if event is Event.REFUSED else set())
     if "person" in event.members and "person" in line and event not in {Event.SIGNED_UP, Event.ADDRESS_CONFIRMED}:
         assert line["person"] == str(story.person.pk)
     if "client_id" in line and event not in {Event.APPLICATION_REGISTERED, Event.SECRET_MADE}:
         assert line["client_id"] == story.given.application.client_id
+
+
+def test_why_somebody_could_not_sign_in_is_found_by_the_person_alone(story: Story, event_log: Log) -> None:
+    """At the sign-in page, for the application, and when the application exchanges the code."""
+    wrong = story.sign_in("wrong")
+    Application.objects.update(is_restricted=True)
+    story.browser.force_login(story.person)
+    not_admitted = story.browser.get(story.given.link())
+    Application.objects.update(is_restricted=False)
+    issued = CodeFactory(application=story.given.application, user=story.person)
+    rewind(issued.row, 700)
+    expired = story.exchange(issued.raw)
+    found = [line for line in event_log.of("refused") if line.get("person") == str(story.person.pk)]
+    assert [line["reference"] for line in found][-1] == expired["X-Reference"]
+    assert {wrong["X-Reference"], not_admitted["X-Reference"]} <= {line["reference"] for line in found}
+    assert [line["cause"] for line in found][-1] == "code_expired"
+    assert {"password_wrong", "not_admitted"} <= {line["cause"] for line in found}
+    assert {line["address"] for line in found} == {"127.0.0.1"}
+    assert {line.get("client_id") for line in found[1:]} == {story.given.application.client_id}
 
 
 def test_nothing_that_is_secret_is_in_an_event(story: Story, event_log: Log) -> None:
@@ -279,8 +300,18 @@ def test_a_command_writes_events_too(event_log: Log) -> None:
     call_command("account", "deactivate", person.email)
     assert [line["event"] for line in event_log.lines] == [
         "secret_made",
+        "administered",
         "application_switched_off",
+        "administered",
         "application_switched_on",
+        "administered",
+        "administered",
         "application_deleted",
         "account_deactivated",
+        "administered",
     ]
+    acts = event_log.of("administered")
+    assert [line["action"] for line in acts][::4] == ["secret_made", "account_deactivated"]
+    assert {line["actor"].partition(" (")[0] for line in acts} == {"command line"}
+    assert (acts[0]["kind"], acts[0]["key"]) == ("application", application.client_id)
+    assert (acts[4]["kind"], acts[4]["key"]) == ("person", str(person.pk))

@@ -1,0 +1,151 @@
+"""Where security events go when AUDIT_LOG says so: a file of their own, or syslog. One line of JSON for each.
+
+An event that can't be written there goes to standard error instead, and no request fails for it.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import time
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import Any
+
+logger = logging.getLogger(__name__)
+
+TELL_EACH_SECONDS = 10
+FILE_MODE = 0o640
+LOCAL_SYSLOG = "/dev/log"
+PROGRAM = "sign-in"
+AUTHPRIV = 10 << 3  # the facility of RFC 5424 for messages about security
+SEVERITIES = {logging.INFO: 6, logging.WARNING: 4}
+
+
+class Handler(logging.Handler):
+    """Writes the lines with `write`, which raises OSError; a line that it can't write goes to standard error."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._tell_at = 0.0
+
+    def write(self, record: logging.LogRecord) -> None:
+        raise NotImplementedError
+
+    def open(self) -> None:
+        """Raises OSError: nothing can be written now."""
+        raise NotImplementedError
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            self.write(record)
+        except OSError as error:
+            logging.getLogger().handle(record)
+            if time.monotonic() >= self._tell_at:
+                self._tell_at = time.monotonic() + TELL_EACH_SECONDS
+                logger.error("AUDIT_LOG can't be written: events are in this log", extra={"cause": error.strerror})
+
+
+class FileHandler(Handler):
+    """Appends to the file. Each line is one write, so those of several processes don't mix.
+
+    After a rotation the file at the path is another one, which is then opened.
+    """
+
+    def __init__(self, path: str) -> None:
+        super().__init__()
+        self.path = path
+        self._file: int | None = None
+        self._opened: tuple[int, int] | None = None
+
+    def open(self) -> None:
+        with suppress(FileNotFoundError):
+            found = os.stat(self.path)
+            if self._opened == (found.st_dev, found.st_ino):
+                return
+        self.close_file()
+        # Without O_NONBLOCK a pipe that nobody reads would keep the request waiting.
+        self._file = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK, FILE_MODE)
+        opened = os.fstat(self._file)
+        self._opened = opened.st_dev, opened.st_ino
+
+    def write(self, record: logging.LogRecord) -> None:
+        self.open()
+        line = f"{self.format(record)}\n".encode()
+        if self._file is not None and os.write(self._file, line) < len(line):
+            raise OSError(0, "only a part of a line could be written")
+
+    def close_file(self) -> None:
+        if self._file is not None:
+            os.close(self._file)
+        self._file = self._opened = None
+
+    def close(self) -> None:
+        self.close_file()
+        super().close()
+
+
+class SyslogHandler(Handler):
+    """Sends to the syslog of this machine, or by UDP to another host. RFC 5424, RFC 5426. Never waits for either."""
+
+    def __init__(self, host: str = "", port: int = 0) -> None:
+        super().__init__()
+        self.host, self.port = host, port
+        self._socket: socket.socket | None = None
+        self._try_at = 0.0
+
+    def open(self) -> None:
+        """The search for the host's address may take seconds, so after a failure there is a pause."""
+        if self._socket:
+            return
+        if time.monotonic() < self._try_at:
+            raise OSError(0, "syslog is away")
+        self._try_at = time.monotonic() + TELL_EACH_SECONDS
+        family, address = self._address()
+        connected = socket.socket(family, socket.SOCK_DGRAM)
+        connected.setblocking(False)
+        try:
+            connected.connect(address)
+        except OSError:
+            connected.close()
+            raise
+        self._socket, self._try_at = connected, 0.0
+
+    def _address(self) -> tuple[int, Any]:
+        if not self.host:
+            return socket.AF_UNIX, LOCAL_SYSLOG
+        family, *_kind, address = socket.getaddrinfo(self.host, self.port, type=socket.SOCK_DGRAM)[0]
+        return family, address
+
+    def write(self, record: logging.LogRecord) -> None:
+        message = self._message(record)
+        for is_last in (False, True):
+            self.open()
+            try:
+                if self._socket:
+                    self._socket.send(message)
+                return
+            except BlockingIOError:
+                raise
+            except OSError:  # syslog was restarted; for UDP, an earlier line was refused
+                self.close_socket()
+                if is_last:
+                    raise
+
+    def _message(self, record: logging.LogRecord) -> bytes:
+        priority = AUTHPRIV | SEVERITIES.get(record.levelno, SEVERITIES[logging.WARNING])
+        line = self.format(record)
+        if not self.host:
+            return f"<{priority}>{PROGRAM}[{os.getpid()}]: {line}".encode()
+        sent = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
+        return f"<{priority}>1 {sent} {socket.gethostname()} {PROGRAM} {os.getpid()} - - {line}".encode()
+
+    def close_socket(self) -> None:
+        if self._socket:
+            self._socket.close()
+        self._socket = None
+
+    def close(self) -> None:
+        self.close_socket()
+        super().close()

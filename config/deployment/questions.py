@@ -1,0 +1,92 @@
+"""How `manage.py check-deployment` asks the running service how a request reached it, through any proxies.
+
+The question is sealed under a key derived from SECRET_KEY, and so is the answer, bound to its question: that the
+command can read it proves that this installation has answered. A stranger can make no question and read no answer, and
+gets 404 as at every path that does not exist. Whoever repeats a question within its minute can't read the answer.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import resource
+import time
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.http import Http404, HttpRequest, JsonResponse
+
+from config.infrastructure import sealing
+from config.infrastructure.network import client_address
+
+PATH = "/health/deployment"
+HEADER = "X-Deployment-Check"
+QUESTION, ANSWER = "deployment check question", "deployment check answer"
+VALID_SECONDS = 60
+MAX_LENGTH = 200  # of the header
+LONGEST_SHOWN = 300  # characters of a header that the answer repeats
+CGROUPS = Path("/sys/fs/cgroup")
+
+
+def ask() -> str:
+    """A value for the header."""
+    return base64.b64encode(sealing.seal(QUESTION, str(int(time.time())).encode())).decode()
+
+
+def read_answer(question: str, body: bytes) -> dict[str, Any] | None:
+    """What the service says; None if the answer is not by this installation, or for another question."""
+    try:
+        sealed = base64.b64decode(json.loads(body)["answer"], validate=True)
+    except (ValueError, KeyError, TypeError):
+        return None
+    content = sealing.unseal(ANSWER, sealed, question.encode())
+    if content is None:
+        return None
+    said: dict[str, Any] = json.loads(content)
+    return {**said, "has_same_key": sealing.is_under_first_key(ANSWER, sealed, question.encode())}
+
+
+def answer(request: HttpRequest) -> JsonResponse:
+    """The view. Raises Http404: the question is none of this installation's, or is old."""
+    question = request.headers.get(HEADER, "")
+    if not _is_valid(question):
+        raise Http404
+    facts = {
+        "host": request.META.get("HTTP_HOST", "")[:LONGEST_SHOWN],
+        "peer": request.META.get("REMOTE_ADDR", ""),
+        "forwarded": request.META.get("HTTP_X_FORWARDED_FOR", "")[:LONGEST_SHOWN],
+        "address": client_address(request),
+        "version": settings.VERSION,
+        "files": resource.getrlimit(resource.RLIMIT_NOFILE)[0],
+        "memory_mb": memory_limit_mb(),
+    }
+    sealed = sealing.seal(ANSWER, json.dumps(facts).encode(), question.encode())
+    return JsonResponse({"answer": base64.b64encode(sealed).decode()})
+
+
+def _is_valid(question: str) -> bool:
+    if not 0 < len(question) <= MAX_LENGTH:
+        return False
+    try:
+        content = sealing.unseal(QUESTION, base64.b64decode(question, validate=True))
+    except (binascii.Error, ValueError):
+        return False
+    return content is not None and abs(time.time() - int(content)) <= VALID_SECONDS
+
+
+def memory_limit_mb() -> int | None:
+    """The smallest limit of the control groups (version 2) around this process; None if there is none."""
+    try:
+        own = Path("/proc/self/cgroup").read_text(encoding="ascii").rpartition("::")[2].strip().lstrip("/")
+    except OSError:
+        return None
+    found = []
+    for group in (own_group := CGROUPS / own, *own_group.parents):
+        if group.is_relative_to(CGROUPS):
+            try:
+                found.append(int((group / "memory.max").read_text(encoding="ascii")) // 1024**2)
+            except (OSError, ValueError):  # no such file, or "max"
+                continue
+    return min(found, default=None)

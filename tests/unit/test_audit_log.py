@@ -1,0 +1,195 @@
+"""AUDIT_LOG: security events in a file of their own, or in syslog; and what docs/audit.md says of them."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from config import audit_log, logs
+from config.audit_log import FileHandler, Handler, SyslogHandler
+from config.deployment import files
+from config.infrastructure.events import Event
+from tests.unit.test_config_environment import settings_with
+
+ROOT = Path(__file__).resolve().parents[2]
+LINES = 300
+WRITER = """
+import sys, logging
+from config import audit_log, logs
+handler = audit_log.FileHandler(sys.argv[1])
+handler.setFormatter(logs.JsonFormatter())
+for number in range(int(sys.argv[3])):
+    handler.emit(logging.makeLogRecord({"name": "events", "msg": sys.argv[2] * 5000, "number": number}))
+"""
+
+
+def emit(handler: Handler, message: str = "signed in", **members: Any) -> None:
+    handler.setFormatter(logs.JsonFormatter())
+    known = {"name": "events", "levelno": logging.INFO, "levelname": "INFO", "msg": message}
+    handler.handle(logging.makeLogRecord({**known, **members}))
+
+
+def lines_of(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def test_a_file_that_was_rotated_is_opened_anew(tmp_path: Path) -> None:
+    path = tmp_path / "audit.log"
+    handler = FileHandler(str(path))
+    emit(handler, "é")
+    path.rename(tmp_path / "audit.log.1")
+    emit(handler, "after")
+    path.write_text("")  # copied and cut
+    emit(handler, "cut")
+    handler.close()
+    emit(handler, "opened again")
+    handler.close()
+    assert [line["message"] for line in lines_of(tmp_path / "audit.log.1")] == ["é"]
+    assert [line["message"] for line in lines_of(path)] == ["cut", "opened again"]
+    assert path.stat().st_mode & 0o777 & ~0o640 == 0
+
+
+def test_lines_of_several_processes_do_not_mix(tmp_path: Path) -> None:
+    path = tmp_path / "audit.log"
+    command = [sys.executable, "-c", WRITER, str(path)]
+    writers = [subprocess.Popen([*command, letter, str(LINES)], cwd=ROOT) for letter in "ab"]
+    assert [writer.wait(60) for writer in writers] == [0, 0]
+    messages = [line["message"] for line in lines_of(path)]
+    assert sorted(messages) == ["a" * 5000] * LINES + ["b" * 5000] * LINES
+
+
+@pytest.mark.parametrize("path", ["/nowhere/audit.log", "/proc/version", "/dev/full"])
+def test_an_event_that_cannot_be_written_is_in_the_ordinary_log(path: str, capsys: pytest.CaptureFixture[str]) -> None:
+    handler = FileHandler(path)
+    emit(handler, event="signed_in")
+    emit(handler, event="signed_out")
+    handler.close()
+    told = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
+    assert [line.get("event") for line in told] == ["signed_in", None, "signed_out"]
+    assert (told[1]["level"], told[1]["message"][:9]) == ("error", "AUDIT_LOG")
+
+
+def test_a_pipe_that_nobody_reads_keeps_nobody_waiting(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    audit_log.os.mkfifo(tmp_path / "pipe")
+    emit(FileHandler(str(tmp_path / "pipe")), event="signed_in")
+    assert '"signed_in"' in capsys.readouterr().err
+
+
+def test_the_syslog_of_this_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    place = str(tmp_path / "log")
+    monkeypatch.setattr(audit_log, "LOCAL_SYSLOG", place)
+    handler = SyslogHandler()
+    emit(handler, "nobody listens")
+    emit(handler, "nor is it tried again at once")
+    assert capsys.readouterr().err.count("\n") == 3
+    handler._try_at = 0.0
+    for _restart in range(2):
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listener:
+            Path(place).unlink(missing_ok=True)
+            listener.bind(place)
+            emit(handler, "code replayed", levelno=logging.WARNING, event="code_replayed")
+            received = listener.recv(10_000).decode()
+        priority, line = re.fullmatch(r"<(\d+)>sign-in\[\d+\]: (.*)", received).groups()  # type: ignore[union-attr]
+        assert (priority, json.loads(line)["event"]) == ("84", "code_replayed")
+    assert capsys.readouterr().err == ""
+    handler.close()
+
+
+def test_a_full_syslog_keeps_nobody_waiting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    monkeypatch.setattr(audit_log, "LOCAL_SYSLOG", str(tmp_path / "log"))
+    handler = SyslogHandler()
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listener:
+        listener.bind(str(tmp_path / "log"))
+        for _ in range(2000):
+            emit(handler, "x" * 1000)
+    handler.close()
+    assert "AUDIT_LOG can't be written" in capsys.readouterr().err
+
+
+def test_a_syslog_on_another_host() -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.settimeout(20)
+        handler = SyslogHandler("127.0.0.1", listener.getsockname()[1])
+        emit(handler, event="signed_in")
+        received = listener.recv(10_000).decode()
+    handler.close()
+    match = re.fullmatch(r"<86>1 (\S+)\+00:00 \S+ sign-in \d+ - - (\{.*\})", received)
+    assert match
+    assert json.loads(match[2])["event"] == "signed_in"
+
+
+def test_events_go_to_one_place_only(tmp_path: Path) -> None:
+    """In a process of its own, as LOGGING is that of a process."""
+    path = tmp_path / "audit.log"
+    program = (
+        "import django; django.setup()\n"
+        "from config.infrastructure import events\n"
+        "events.write(events.Event.LIMIT_REACHED, limit='token')\n"
+        "import logging; logging.getLogger('config').info('another line')\n"
+    )
+    variables = {"DJANGO_SETTINGS_MODULE": "config.settings", "DATABASE_URL": "sqlite:///:memory:"}
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=ROOT,
+        env={**variables, "AUDIT_LOG": f"file://{path}"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    (line,) = lines_of(path)
+    assert (line["event"], line["limit"], line["logger"]) == ("limit_reached", "token", "events")
+    assert "another line" in done.stderr
+    assert "limit" not in done.stderr
+
+
+def test_the_check_of_a_deployment_writes_nothing(tmp_path: Path, settings: Any) -> None:
+    def status_of(path: str) -> str:
+        settings.AUDIT_LOG = {"class": "config.audit_log.FileHandler", "path": path}
+        return files.audit_log()[0].status
+
+    assert status_of(str(tmp_path / "audit.log")) == "ok"
+    assert (tmp_path / "audit.log").read_text() == ""
+    assert status_of("/nowhere/audit.log") == "failed"
+    settings.AUDIT_LOG = {"class": "config.audit_log.SyslogHandler", "host": "nowhere.invalid", "port": 514}
+    assert files.audit_log()[0].status == "failed"
+    settings.AUDIT_LOG = {}
+    assert files.audit_log()[0].status == "ok"
+
+
+@pytest.mark.parametrize(
+    ("value", "handler"),
+    [
+        ("", {}),
+        ("log", {}),
+        ("file:///var/log/sign-in%20audit.log", {"class": "FileHandler", "path": "/var/log/sign-in audit.log"}),
+        ("syslog:", {"class": "SyslogHandler"}),
+        ("syslog://Logs.example.com:514", {"class": "SyslogHandler", "host": "logs.example.com", "port": 514}),
+        ("syslog://[::1]:1514", {"class": "SyslogHandler", "host": "::1", "port": 1514}),
+    ],
+)
+def test_security_events_have_a_place_of_their_own(
+    monkeypatch: pytest.MonkeyPatch, value: str, handler: dict[str, object]
+) -> None:
+    found: Any = settings_with(monkeypatch, AUDIT_LOG=value)
+    assert {
+        **found["AUDIT_LOG"],
+        **({"class": found["AUDIT_LOG"]["class"].split(".")[-1]} if handler else {}),
+    } == handler
+    assert (found["LOGGING"]["loggers"]["events"].get("handlers") == ["events"]) is bool(handler)
+    assert "events" not in settings_with(monkeypatch)["LOGGING"]["handlers"]  # type: ignore[index]
+
+
+def test_the_document_has_each_event_with_its_members() -> None:
+    table = (ROOT / "docs" / "audit.md").read_text(encoding="utf-8").partition("| event | when |")[2]
+    rows = re.findall(r"^\| `(\w+)` \| [^|]+ \| (.*) \|$", table, re.MULTILINE)
+    documented = {event: set(re.findall(r"`(\w+)`", re.sub(r"\(.*?\)", "", members))) for event, members in rows}
+    assert documented == {event.name.lower(): set(event.members) for event in Event}

@@ -1,0 +1,255 @@
+"""What `manage.py check-deployment` makes of what it is told: proxies, keys, purges, clocks, limits, questions."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from datetime import timedelta
+from ipaddress import ip_network
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management import call_command
+from django.core.management.base import CommandError
+from django.db.migrations.recorder import MigrationRecorder
+from django.test import Client
+from django.utils import timezone
+
+from config import health
+from config.deployment import database, files, findings, outside, proxies, questions, upkeep
+from oauth_bridge.key_models import SigningKey
+from oauth_bridge.models import PurgeRun
+from oauth_bridge.storage import signing_keys
+from tests.checks import by_name
+
+HTTPS, FORGED = "https://auth.example.com", proxies.FORGED
+OWN, PROXY, INNER = "203.0.113.9", "10.0.0.1", "10.0.0.2"
+
+
+def said(peer: str, *hops: str, address: str) -> dict[str, str]:
+    return {"peer": peer, "forwarded": ", ".join(hops), "address": address}
+
+
+@pytest.mark.parametrize(
+    ("trusted", "honest", "forged", "own", "status"),
+    [
+        # One proxy that replaces the header, one that adds to it, and two in a row.
+        ("10.0.0.0/8", said(PROXY, OWN, address=OWN), said(PROXY, OWN, address=OWN), OWN, "ok"),
+        ("10.0.0.0/8", said(PROXY, OWN, address=OWN), said(PROXY, FORGED, OWN, address=OWN), OWN, "ok"),
+        (
+            "10.0.0.0/8",
+            said(PROXY, OWN, INNER, address=OWN),
+            said(PROXY, FORGED, OWN, INNER, address=OWN),
+            OWN,
+            "ok",
+        ),
+        ("10.0.0.1", said("::ffff:10.0.0.1", OWN, address=OWN), said(PROXY, OWN, address=OWN), OWN, "ok"),
+        (
+            "10.0.0.1",
+            said(PROXY, "2001:db8:1::5", address="2001:db8:1::/64"),
+            said(PROXY, "2001:db8:1::5", address="2001:db8:1::/64"),
+            "2001:db8:1::5",
+            "ok",
+        ),
+        # The check runs on the proxy.
+        ("10.0.0.1", said(PROXY, PROXY, address=PROXY), said(PROXY, FORGED, PROXY, address=FORGED), PROXY, "ok"),
+        # The proxy is not trusted; it says nothing; it says what everybody tells it.
+        ("10.9.9.9", said(PROXY, OWN, address=PROXY), said(PROXY, OWN, address=PROXY), OWN, "failed"),
+        ("10.9.9.9", said(PROXY, address=PROXY), said(PROXY, address=PROXY), OWN, "failed"),
+        ("10.9.9.9", said(PROXY, address=PROXY), said(PROXY, FORGED, address=PROXY), OWN, "failed"),
+        ("10.0.0.1", said(PROXY, address=PROXY), said(PROXY, address=PROXY), OWN, "failed"),
+        ("10.0.0.1", said(PROXY, address=PROXY), said(PROXY, FORGED, address=FORGED), OWN, "failed"),
+        ("10.0.0.1", said(PROXY, OWN, address=OWN), said(PROXY, FORGED, address=FORGED), OWN, "failed"),
+        ("10.0.0.1", said(PROXY, OWN, address=OWN), said(PROXY, FORGED, "x", address=FORGED), OWN, "failed"),
+        # A network that is too wide; a proxy in front of the one that is named; an address translated on the way.
+        ("0.0.0.0/0", said(PROXY, OWN, address=OWN), said(PROXY, OWN, address=OWN), OWN, "failed"),
+        ("::/0", said("::1", OWN, address=OWN), said("::1", OWN, address=OWN), OWN, "failed"),
+        ("10.0.0.0/8", said(PROXY, INNER, address=INNER), said(PROXY, INNER, address=INNER), OWN, "failed"),
+        (
+            "10.0.0.1",
+            said(PROXY, "198.51.100.1", address="198.51.100.1"),
+            said(PROXY, OWN, address=OWN),
+            OWN,
+            "warning",
+        ),
+        # A Unix socket has no address.
+        ("10.0.0.1", said("", OWN, address="unknown"), said("", OWN, address="unknown"), OWN, "failed"),
+    ],
+)
+def test_proxies(trusted: str, honest: Any, forged: Any, own: str, status: str, settings: Any) -> None:
+    settings.TRUSTED_PROXIES = [ip_network(trusted)]
+    assert by_name([proxies.finding("proxy", HTTPS, honest, forged, own)])["proxy"].status == status
+
+
+@pytest.mark.parametrize(("trusted", "status"), [([], "ok"), (["127.0.0.1"], "failed")])
+def test_without_a_proxy_nobody_is_to_be_trusted(trusted: list[str], status: str, settings: Any) -> None:
+    settings.TRUSTED_PROXIES = [ip_network(each) for each in trusted]
+    honest, forged = said("127.0.0.1", address="127.0.0.1"), said("127.0.0.1", FORGED, address="127.0.0.1")
+    assert proxies.finding("proxy", "http://localhost:8000", honest, forged, "127.0.0.1").status == status
+
+
+@pytest.mark.parametrize(
+    ("seconds", "status"), [(0, "ok"), (-0.9, "ok"), (5, "warning"), (-5, "warning"), (60, "failed"), (-60, "failed")]
+)
+def test_clocks(seconds: float, status: str) -> None:
+    assert by_name([findings.of_clock("clock", "Redis", seconds)])["clock"].status == status
+
+
+@pytest.mark.parametrize(
+    ("changes", "status"),
+    [
+        ({}, "ok"),
+        ({"files": -1, "memory_mb": None}, "ok"),
+        ({"files": 1000}, "warning"),
+        ({"memory_mb": 1100}, "warning"),
+    ],
+)
+def test_limits_of_the_process(changes: dict[str, Any], status: str, settings: Any) -> None:
+    settings.WEB_CONCURRENCY, settings.WEB_THREADS = 4, 2
+    known = {"files": 4096, "memory_mb": 1800, "version": settings.VERSION, "has_same_key": True}
+    assert by_name(outside._process("x", {**known, **changes}))["x_limits"].status == status
+
+
+@pytest.mark.parametrize("changes", [{"version": "0.0.1"}, {"has_same_key": False}])
+def test_a_process_that_was_not_restarted(changes: dict[str, Any], settings: Any) -> None:
+    known = {"files": 4096, "memory_mb": None, "version": settings.VERSION, "has_same_key": True}
+    assert by_name(outside._process("x", {**known, **changes}))["x_release"].status == "warning"
+
+
+@pytest.mark.parametrize(
+    ("key", "status"),
+    [
+        ("zK3vQ0rT8mWc5xYbN1sLpH7dFgJ2eUaR9oViX4kPqZ6tBnMw", "ok"),
+        ("18b9425a2b521b5e24eff02312701618b9425a2b521b5e24ef", "ok"),
+        ("short", "failed"),
+        ("a" * 60, "failed"),
+        ("change-me-" * 6, "failed"),
+        ("django-insecure-abcdefghijklmnopqrstuvwxyz0123456789!!", "failed"),
+    ],
+)
+def test_keys_that_can_be_guessed(key: str, status: str, settings: Any) -> None:
+    settings.SECRET_KEY, settings.SECRET_KEY_FALLBACKS, settings.IS_SECRET_KEY_GENERATED = key, [], False
+    assert by_name(files.secret_key())["secret_key"].status == status
+    settings.SECRET_KEY_FALLBACKS = ["changed"]
+    assert files.secret_key()[0].status == ("warning" if status == "ok" else "failed")
+    settings.IS_SECRET_KEY_GENERATED = True
+    assert files.secret_key()[0].status == "failed"
+
+
+@pytest.mark.django_db
+def test_purges() -> None:
+    PurgeRun.objects.all().delete()
+    MigrationRecorder.Migration.objects.update(applied=timezone.now())
+    assert upkeep.purge().status == "warning"
+    MigrationRecorder.Migration.objects.update(applied=timezone.now() - timedelta(days=2))
+    assert upkeep.purge().status == "failed"
+    for hours, status in ((0, "ok"), (23, "ok"), (25, "failed")):
+        finished = timezone.now() - timedelta(hours=hours)
+        PurgeRun.objects.update_or_create(pk=1, defaults={"finished_at": finished})
+        assert by_name([upkeep.purge()])["purge"].status == status
+
+
+@pytest.mark.django_db
+def test_keys_of_id_tokens(settings: Any, tmp_path: Path) -> None:
+    def found() -> str:
+        return by_name(upkeep.signing_keys())["signing_keys"].status
+
+    SigningKey.objects.all().delete()
+    assert found() == "ok"
+    signing_keys.signer("ES256")
+    assert found() == "ok"
+    SigningKey.objects.update(made_at=timezone.now() - timedelta(days=98))
+    assert found() == "warning"
+    settings.SECRET_KEY = "another key"
+    assert found() == "failed"
+    settings.SIGNING_KEYS = tmp_path
+    assert found() == "failed"
+    (tmp_path / "key.pem").write_text("hidden")
+    assert found() == "failed"
+
+
+@pytest.mark.django_db
+def test_missing_migrations_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(health, "missing_migrations", lambda: [f"accounts.000{number}" for number in range(9)])
+    found = by_name([database._migrations()])["migrations"]
+    assert (found.status, "accounts.0004, …" in found.message) == ("failed", True)
+
+
+# The question ---------------------------------------------------------------------------------------------------------
+
+
+def asked(client: Client, question: str) -> Any:
+    return client.get(questions.PATH, headers={questions.HEADER: question})
+
+
+@pytest.mark.django_db
+def test_only_this_installation_asks_and_answers(client: Client, settings: Any) -> None:
+    question = questions.ask()
+    body = asked(client, question).content
+    answer = questions.read_answer(question, body)
+    assert answer is not None
+    assert (answer["peer"], answer["address"], answer["has_same_key"]) == ("127.0.0.1", "127.0.0.1", True)
+    assert questions.read_answer(questions.ask(), body) is None  # an answer to another question
+    for other in (b"", b"[]", b"{}", b'{"answer": 1}', b'{"answer": "x"}', b'{"answer": ""}'):
+        assert questions.read_answer(question, other) is None
+    settings.SECRET_KEY, settings.SECRET_KEY_FALLBACKS = "a new one", [settings.SECRET_KEY]
+    answer = questions.read_answer(question, body)
+    assert answer is not None
+    assert answer["has_same_key"] is False
+    settings.SECRET_KEY_FALLBACKS = []
+    assert questions.read_answer(question, body) is None
+    assert asked(client, question).status_code == 404
+
+
+@pytest.mark.django_db
+def test_a_question_is_good_for_a_minute(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    question, now = questions.ask(), time.time()
+    for seconds, status in ((50, 200), (-50, 200), (70, 404), (-70, 404)):
+        monkeypatch.setattr(questions.time, "time", lambda seconds=seconds: now + seconds)
+        assert asked(client, question).status_code == status
+
+
+def test_the_smallest_limit_of_memory_counts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    own = Path("/proc/self/cgroup").read_text().rpartition("::")[2].strip().lstrip("/")
+    monkeypatch.setattr(questions, "CGROUPS", tmp_path)
+    assert questions.memory_limit_mb() is None
+    (tmp_path / own).mkdir(parents=True, exist_ok=True)
+    (tmp_path / own / "memory.max").write_text("max\n")
+    assert questions.memory_limit_mb() is None
+    (tmp_path / "memory.max").write_text(f"{300 * 1024**2}\n")
+    assert questions.memory_limit_mb() == 300
+
+
+# The command ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "sentence"),
+    [("--mail", "nobody", "--mail must be an e-mail address."), ("--from", "here", "--from must be an IP address.")],
+)
+def test_an_option_that_is_no_address_is_refused(option: str, value: str, sentence: str) -> None:
+    with pytest.raises(CommandError, match=sentence):
+        call_command("check-deployment", option, value)
+
+
+def test_a_check_that_breaks_or_hangs_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(findings, "WAIT_SECONDS", 0.2)
+    for check in (lambda: [json.loads("hidden")], lambda: time.sleep(5) or []):
+        found = by_name(findings.bounded("x", check))["x"]
+        assert found.status == "failed"
+
+
+def test_every_check_is_in_the_operations_guide() -> None:
+    root = Path(__file__).resolve().parents[2]
+    guide = (
+        (root / "docs" / "operations.md").read_text(encoding="utf-8").partition("## Is the installation in order?")[2]
+    )
+    sources = [*(root / "config" / "deployment").glob("*.py"), root / "config/management/commands/check-deployment.py"]
+    text = "\n".join(path.read_text(encoding="utf-8") for path in sources)
+    names = set(re.findall(r'(?:ok|warning|failed|skipped|of_clock|bounded)\(\s*"([a-z_]+)"', text))
+    suffixes = set(re.findall(r'f"\{name\}_([a-z]+)"', text))
+    assert {"database", "mail", "base_url"} < names
+    assert suffixes == {"certificate", "http", "host", "proxy", "release", "limits"}
+    assert [each for each in sorted(names | {f"…_{each}" for each in suffixes}) if f"`{each}`" not in guide] == []
