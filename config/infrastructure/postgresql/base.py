@@ -10,7 +10,7 @@ from django.db.backends.postgresql import base, schema
 from psycopg import Cursor, Error
 from psycopg.pq import Format
 
-from config.infrastructure.postgresql import timeouts
+from config.infrastructure.postgresql import application_name, timeouts
 
 # Shorter than PostgreSQL's deadlock_timeout (1 s), so that in a deadlock the migration fails and not a request.
 MIGRATION_LOCK_TIMEOUT_MS = 500
@@ -68,9 +68,9 @@ class DatabaseWrapper(base.DatabaseWrapper):
         return self._kept[statement]
 
     def get_connection_params(self) -> dict[str, Any]:
-        """`options` in `DATABASE_URL` replaces the time-outs."""
+        """`options` and `application_name` in `DATABASE_URL` replace ours."""
         options = " ".join(f"-c {name}={seconds}s" for name, seconds in timeouts.items())
-        return {"options": options, **super().get_connection_params()}
+        return {"options": options, "application_name": application_name(), **super().get_connection_params()}
 
     def is_usable(self) -> bool:
         """Whether the connection works. While its socket has nothing to read, the server has not closed it.
