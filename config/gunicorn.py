@@ -26,7 +26,7 @@ pythonpath = str(Path(__file__).resolve().parent.parent)
 sys.path.insert(0, pythonpath)
 
 try:
-    from config import settings
+    from config import reloading, settings
 except ImproperlyConfigured as error:
     sys.exit(str(error))
 finally:
@@ -36,7 +36,7 @@ finally:
 wsgi_app = "config.wsgi"
 bind = settings.BIND
 workers = settings.WEB_CONCURRENCY
-worker_class = "gthread"
+worker_class = "config.reloading.Worker"
 threads = settings.WEB_THREADS
 
 # Each worker opens its own database and Redis connections: no connection may be shared across a fork.
@@ -65,6 +65,10 @@ control_socket_disable = True
 
 
 class Logger(gunicorn.glogging.Logger):
+    def __init__(self, cfg: Any) -> None:
+        super().__init__(cfg)
+        self.info("The service starts.", extra={"version": settings.VERSION})
+
     def access(self, resp: Any, req: Any, environ: Any, request_time: Any) -> None:
         """Log nothing: config.http.middleware logs requests, without the query."""
 
@@ -80,6 +84,7 @@ SILENCE_SECONDS = 10
 
 def when_ready(server: Arbiter) -> None:
     """Set the socket time-outs for reading a request and sending a response. Accepted sockets inherit them."""
+    reloading.notify_once_ready()
     limit = struct.pack("ll", SILENCE_SECONDS, 0)
     for listener in server.LISTENERS:
         listener.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, limit)
@@ -105,6 +110,12 @@ def post_worker_init(worker: Worker) -> None:
     outbox.start()
     backchannel.start()
     activity_counts.start()
+    reloading.be_ready(worker)
+
+
+def on_reload(server: Arbiter) -> None:
+    """Keep the old workers until new ones are ready."""
+    reloading.begin_reload()
 
 
 def worker_exit(server: Arbiter, worker: Worker) -> None:
@@ -143,7 +154,8 @@ def searches_for_each_escape() -> bool:
 
 
 def on_starting(server: Arbiter) -> None:
-    """Warn of an unsafe Python, and refuse several workers without Redis, also those of `-w`. D21."""
+    """Delay READY=1, warn of an unsafe Python, and refuse several workers without Redis, also those of `-w`. D21."""
+    reloading.hold_back_notification()
     if searches_for_each_escape():
         # config.http.header_limits removes quoted cookies; other faults that were corrected later remain.
         server.log.warning(

@@ -31,12 +31,15 @@ def live(request: HttpRequest) -> JsonResponse:
 
 @require_safe
 def ready(request: HttpRequest) -> JsonResponse:
-    """200 when the database answers and is migrated, else 503. Redis and the last purge do not change it (D21)."""
+    """200 when the database answers and is migrated, else 503. Redis and the last purge do not change it (D21).
+
+    The version is no secret: the OpenAPI document has it too.
+    """
     database = _database()
     is_ready = database == "ok"
     status = "ok" if is_ready else "unavailable"
     parts = {"database": database, "redis": _redis(), "purge": _purge() if is_ready else _purge_age(None)}
-    return JsonResponse({"status": status, **parts}, status=200 if is_ready else 503)
+    return JsonResponse({"status": status, "version": settings.VERSION, **parts}, status=200 if is_ready else 503)
 
 
 def _database() -> str:

@@ -168,6 +168,7 @@ def serve(
     port: int | None = None,
     pass_fds: Sequence[int] = (),
     start_seconds: int = START_SECONDS,
+    is_awaited: bool = True,
     **changes: str,
 ) -> Iterator[Server]:
     """A server that runs the files in `root` until the block ends. The command `under` starts it.
@@ -192,7 +193,8 @@ def serve(
     server = Server(base_url, auth_url, folder, process, env["SECRET_KEY"])
     running.append(server)
     try:
-        _wait_for(server, f"http://127.0.0.1:{port}/health/live", start_seconds)
+        if is_awaited:
+            _wait_for(server, f"http://127.0.0.1:{port}/health/live", start_seconds)
         yield server
     finally:
         running.remove(server)

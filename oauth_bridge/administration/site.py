@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
@@ -93,6 +94,7 @@ class Site(AdminSite):
         context = super().each_context(request)
         return context | {
             "environment": shown.environment(),
+            "version": settings.VERSION,
             "navigation": list(_navigation(request)),
             "may_find": find.may_find(request),
         }

@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 
 import pytest
 import requests
+from django.conf import settings
 
 from tests.server import ROOT, Server, environment, free_port
 
@@ -82,6 +83,11 @@ def test_the_whole_log_is_json_and_holds_no_query(provider: Server) -> None:
     assert lines
     assert all({"time", "level", "logger", "message", "reference"} <= set(line) for line in lines)
     assert "hidden" not in provider.log
+
+
+def test_the_first_line_of_the_log_has_the_version(provider: Server) -> None:
+    line = json.loads(provider.log.splitlines()[0])
+    assert (line["message"], line["version"]) == ("The service starts.", settings.VERSION)
 
 
 def test_a_python_that_parses_a_quoted_cookie_in_quadratic_time_is_named_at_the_start(launch: Any) -> None:

@@ -10,6 +10,7 @@ from django.db.backends.postgresql import base, schema
 from psycopg import Cursor, Error
 from psycopg.pq import Format
 
+from config.infrastructure.postgresql.process_name import process_name
 from config.infrastructure.postgresql.timeouts import MIGRATION_LOCK_TIMEOUT_MS, session_timeouts
 
 
@@ -65,9 +66,9 @@ class DatabaseWrapper(base.DatabaseWrapper):
         return self._kept[statement]
 
     def get_connection_params(self) -> dict[str, Any]:
-        """`options` in `DATABASE_URL` replaces the time-outs."""
+        """`options` and `application_name` in `DATABASE_URL` replace ours."""
         options = " ".join(f"-c {name}={seconds}s" for name, seconds in session_timeouts.items())
-        return {"options": options, **super().get_connection_params()}
+        return {"options": options, "application_name": process_name(), **super().get_connection_params()}
 
     def is_usable(self) -> bool:
         """Whether the connection works. While its socket has nothing to read, the server has not closed it.

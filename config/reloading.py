@@ -1,0 +1,118 @@
+"""A worker is ready once it has answered. Only then an old worker leaves a reload, and only then systemd is told."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import signal
+import socket
+import time
+from contextlib import suppress
+from http import HTTPStatus
+from typing import Any
+from urllib.parse import urlsplit
+from wsgiref.util import setup_testing_defaults
+
+from gunicorn.workers.gthread import ThreadWorker
+
+# Shared by all processes of the server: how many reloads there were (modulo 256), and a byte for each worker that is
+# ready and has replaced no other one yet.
+_reloads = mmap.mmap(-1, 1)
+_ready, _tell_ready = os.pipe()
+os.set_blocking(_ready, False)
+os.set_blocking(_tell_ready, False)
+
+# What imports most of the service, and the templates and styles of a page. Neither needs the database.
+WARM_UP = ("/health/live", "/accounts/sign-in")
+
+_notify_socket = ""
+
+
+class Worker(ThreadWorker):
+    """gunicorn's worker, which serves on after the SIGTERM of a reload until a new worker is ready.
+
+    gunicorn sends that signal right after it has started the new workers, seconds before they can answer. The worker
+    leaves all the same after `graceful_timeout`, or at a second signal, which comes when the server stops.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.generation = _reloads[0]
+        self.waits_until: float | None = None
+
+    def handle_exit(self, sig: int, frame: object) -> None:
+        if self.is_newest() or self.waits_until:
+            super().handle_exit(sig, frame)
+        else:
+            self.waits_until = time.monotonic() + self.cfg.graceful_timeout
+
+    def notify(self) -> None:
+        """Called in each round of the main loop, at least once a second."""
+        super().notify()
+        if self.alive and self.waits_until and (_take_place() or time.monotonic() > self.waits_until):
+            super().handle_exit(signal.SIGTERM, None)
+
+    def is_newest(self) -> bool:
+        return self.generation == _reloads[0]
+
+
+def _take_place() -> bool:
+    """Whether a worker is ready that has replaced no other one yet."""
+    with suppress(BlockingIOError):
+        return bool(os.read(_ready, 1))
+    return False
+
+
+def begin_reload() -> None:
+    """Let the next SIGTERM of each present worker wait. Called in the server, before it starts new workers."""
+    with suppress(BlockingIOError):
+        while os.read(_ready, 4096):
+            pass
+    _reloads[0] = (_reloads[0] + 1) % 256
+
+
+def be_ready(worker: Worker) -> None:
+    """Answer a request, then let an old worker leave and systemd know. Raises RuntimeError: the answer is an error."""
+    warm_up(worker.wsgi)
+    if worker.is_newest():
+        with suppress(BlockingIOError):  # nobody has reloaded the server for 65,536 workers
+            os.write(_tell_ready, b".")
+    if _notify_socket:
+        os.kill(worker.ppid, signal.SIGURG)
+
+
+def warm_up(application: Any) -> None:
+    """Raises RuntimeError: the application fails."""
+    from django.conf import settings
+
+    for path in WARM_UP:
+        environ = {"PATH_INFO": path, "HTTP_HOST": urlsplit(settings.AUTH_URL).netloc, "REMOTE_ADDR": "127.0.0.1"}
+        setup_testing_defaults(environ)
+        found: list[str] = []
+        body = application(environ, lambda status, headers, found=found: found.append(status))
+        b"".join(body)
+        body.close()
+        if int(found[0].split()[0]) >= HTTPStatus.INTERNAL_SERVER_ERROR:
+            raise RuntimeError(f"{path} answers {found[0]}.")
+
+
+def hold_back_notification() -> None:
+    """Take the address of systemd from gunicorn, which would send `READY=1` before a worker has started."""
+    global _notify_socket
+    _notify_socket = os.environ.pop("NOTIFY_SOCKET", "")
+
+
+def notify_once_ready() -> None:
+    """Tell systemd when the first worker is ready.
+
+    A worker sends SIGURG, which a process ignores by default, to the server: systemd listens to the main process only.
+    """
+    if _notify_socket:
+        signal.signal(signal.SIGURG, _notify)
+
+
+def _notify(_signal: int, _frame: object) -> None:
+    signal.signal(signal.SIGURG, signal.SIG_IGN)
+    address = "\0" + _notify_socket[1:] if _notify_socket.startswith("@") else _notify_socket
+    with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd:
+        systemd.sendto(b"READY=1", address)

@@ -1,0 +1,103 @@
+"""The last release can serve on the database of the next one. `tests.migration_rules` says what that forbids."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from django.db import migrations, models
+from django.db.migrations.loader import MigrationLoader
+from django.db.migrations.state import ModelState, ProjectState
+
+from tests.migration_rules import CONCURRENTLY, LARGE, LATER, faults
+
+pytestmark = pytest.mark.once
+
+# The last ones that were written before these rules.
+UNCHECKED = {"accounts": "0013_profile_changed_at", "oauth_bridge": "0023_logout"}
+# Migrations that contract, and the release that was the first not to use what they remove.
+CONTRACTED: dict[str, str] = {}
+
+
+def test_the_last_release_can_serve_on_what_each_migration_leaves() -> None:
+    loader = MigrationLoader(None)
+    new_tables: set[str] = set()
+    found = []
+    for key in sorted(loader.graph.nodes):
+        app, name = key
+        if name > UNCHECKED.get(app, "~") and f"{app}.{name}" not in CONTRACTED:
+            state = loader.project_state([key], at_end=False)
+            found += faults(loader.graph.nodes[key], state, new_tables)
+    assert found == []
+
+
+def test_each_exception_exists() -> None:
+    names = {f"{app}.{name}" for app, name in MigrationLoader(None).graph.nodes}
+    assert {f"{app}.{name}" for app, name in UNCHECKED.items()} | set(CONTRACTED) <= names
+    assert all(re.fullmatch(r"\d+\.\d+\.\d+", version) for version in CONTRACTED.values())
+
+
+def test_the_large_tables_exist() -> None:
+    state = MigrationLoader(None).project_state()
+    assert {".".join(key) for key in state.models} >= LARGE
+
+
+def found(*operations: object, atomic: bool = True, app: str = "oauth_bridge") -> list[str]:
+    state = ProjectState()
+    for table in ("application", "consent"):
+        fields = [("id", models.AutoField(primary_key=True)), ("name", models.CharField(max_length=40, null=True))]
+        state.add_model(ModelState(app, table, [*fields, ("text", models.TextField(null=True, verbose_name="words"))]))
+    migration = migrations.Migration("9999_next", app)
+    migration.operations, migration.atomic = list(operations), atomic
+    return list(faults(migration, state, set()))
+
+
+@pytest.mark.parametrize(
+    ("operation", "reason"),
+    [
+        (migrations.AddField("application", "new", models.IntegerField(default=1)), "db_default or null"),
+        (migrations.AddField("consent", "new", models.IntegerField(null=True, db_index=True)), CONCURRENTLY),
+        (migrations.RemoveField("application", "name"), LATER),
+        (migrations.RenameField("application", "name", "title"), LATER),
+        (migrations.DeleteModel("application"), LATER),
+        (migrations.RenameModel("application", "client"), LATER),
+        (migrations.AlterModelTable("application", "clients"), LATER),
+        (migrations.SeparateDatabaseAndState([migrations.RemoveField("application", "name")]), LATER),
+        (migrations.AlterField("application", "name", models.CharField(max_length=40)), "stores null"),
+        (migrations.AlterField("application", "name", models.CharField(max_length=20, null=True)), "column changes"),
+        (migrations.AlterField("application", "text", models.JSONField(null=True)), "column changes"),
+        (migrations.AddIndex("consent", models.Index(fields=["name"], name="n")), CONCURRENTLY),
+        (migrations.AddConstraint("consent", models.UniqueConstraint(fields=["name"], name="n")), "later release"),
+        (migrations.RunPython(migrations.RunPython.noop), "in batches"),
+        (migrations.RunSQL("UPDATE oauth_bridge_consent SET name = ''"), "in batches"),
+    ],
+    ids=lambda value: value.describe() if hasattr(value, "describe") else "",
+)
+def test_what_the_last_release_does_not_stand_is_refused(operation: object, reason: str) -> None:
+    assert len(found(operation)) == 1
+    assert reason in found(operation)[0]
+    assert found(operation)[0].startswith("oauth_bridge.9999_next, ")
+
+
+@pytest.mark.parametrize(
+    "operations",
+    [
+        [migrations.AddField("application", "new", models.IntegerField(null=True))],
+        [migrations.AddField("application", "new", models.IntegerField(db_default=0, default=0))],
+        [migrations.AddField("application", "people", models.ManyToManyField("oauth_bridge.consent"))],
+        [migrations.AlterField("application", "text", models.TextField(null=True, verbose_name="a text", blank=True))],
+        [migrations.AddIndex("application", models.Index(fields=["name"], name="n"))],
+        [migrations.AlterModelOptions("application", {"ordering": ["name"]})],
+        [
+            migrations.CreateModel("new", [("id", models.AutoField(primary_key=True)), ("name", models.TextField())]),
+            migrations.AddField("new", "number", models.IntegerField(default=1)),
+            migrations.AddConstraint("new", models.UniqueConstraint(fields=["name"], name="once")),
+        ],
+    ],
+)
+def test_what_only_adds_is_allowed(operations: list[object]) -> None:
+    assert found(*operations) == []
+
+
+def test_a_change_of_rows_outside_of_a_transaction_is_allowed() -> None:
+    assert found(migrations.RunPython(migrations.RunPython.noop), atomic=False) == []

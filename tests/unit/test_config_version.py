@@ -1,0 +1,58 @@
+"""Where the version of the service stands: readiness, the administration, the log, PostgreSQL's list of sessions."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import pytest
+from django.conf import settings
+from django.db import connection
+from django.test import Client
+
+from config.infrastructure import postgresql
+from tests.pages import admin_browser, html_of
+
+
+@pytest.mark.django_db
+def test_readiness_has_the_version_and_liveness_has_not(client: Client) -> None:
+    assert client.get("/health/ready").json()["version"] == settings.VERSION
+    assert "version" not in client.get("/health/live").json()
+
+
+@pytest.mark.django_db
+def test_administrators_see_the_version_and_nobody_else_does(client: Client) -> None:
+    words = f"Version {settings.VERSION}"
+    assert words in html_of(admin_browser().get("/admin/"))
+    for path in ("/accounts/sign-in", "/admin/login", "/admin/"):
+        assert words not in html_of(client.get(path, follow=True))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["manage.py", "purge"], "purge"),
+        (["/srv/sign-in/manage.py", "signing-key", "list"], "signing-key"),
+        (["manage.py", "Postgres://user:secret@host"], "manage.py"),
+        (["manage.py"], "manage.py"),
+        (["pytest", "tests"], "manage.py"),
+    ],
+)
+def test_postgresql_is_told_which_command_it_serves(
+    arguments: list[str], expected: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "argv", arguments)
+    assert postgresql.application_name() == f"sign-in {expected} {settings.VERSION}"
+    monkeypatch.setitem(postgresql.timeouts, "statement_timeout", 10)
+    assert postgresql.application_name() == f"sign-in web {settings.VERSION}"
+
+
+@pytest.mark.django_db
+def test_a_session_of_postgresql_has_the_name() -> None:
+    if connection.vendor != "postgresql":
+        pytest.skip("needs PostgreSQL: set DATABASE_URL to one")
+    with connection.cursor() as cursor:
+        cursor.execute("SHOW application_name")
+        row: Any = cursor.fetchone()
+    assert row[0].startswith("sign-in ")
+    assert row[0].endswith(f" {settings.VERSION}")
