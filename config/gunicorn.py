@@ -83,12 +83,17 @@ SILENCE_SECONDS = 10
 
 
 def when_ready(server: Arbiter) -> None:
-    """Set the socket time-outs for reading a request and sending a response. Accepted sockets inherit them."""
+    """Set the socket time-outs for reading a request and sending a response. Accepted sockets inherit them.
+
+    Where the system can, a connection is accepted when its request arrives: then `thread_pools` knows its class.
+    """
     reloading.notify_once_ready()
     limit = struct.pack("ll", SILENCE_SECONDS, 0)
     for listener in server.LISTENERS:
         listener.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, limit)
         listener.sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
+        if hasattr(socket, "TCP_DEFER_ACCEPT") and listener.sock.family in (socket.AF_INET, socket.AF_INET6):
+            listener.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_DEFER_ACCEPT, SILENCE_SECONDS)
 
 
 def post_worker_init(worker: Worker) -> None:
@@ -100,11 +105,14 @@ def post_worker_init(worker: Worker) -> None:
     """
     from accounts.mail import outbox
     from config.http.gunicorn_errors import Request, write_error
+    from config.http.thread_pools import ThreadPools
     from config.infrastructure.postgresql.timeouts import limit_statements
     from oauth_bridge.maintenance import backchannel
     from oauth_bridge.storage import activity_counts
 
     limit_statements()
+    worker.tpool.shutdown()  # it has started no thread yet
+    worker.tpool = ThreadPools(settings.WEB_THREADS)
     gunicorn.util.write_error = write_error
     gunicorn.http.parser.RequestParser.mesg_class = Request
     outbox.start()

@@ -68,6 +68,7 @@ MIDDLEWARE = [
     "config.http.header_limits.HeaderLimitsMiddleware",
     "config.http.languages.LanguageMiddleware",
     "config.http.middleware.OriginMiddleware",
+    "config.http.overload.OverloadMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "config.http.multipart.MultipartMiddleware",  # before the CSRF check, which parses forms

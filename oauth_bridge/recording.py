@@ -36,7 +36,7 @@ from oauth_bridge.storage.activity import Group, Record
 logger = logging.getLogger(__name__)
 
 # No step of a sign-in, unless it is known whose script or frame sent the request. AWAY can't be recorded: the database
-# is away.
+# is away. OVERLOADED must cost the database nothing.
 NOT_RECORDED: set[Fault] = {
     SiteFault.BAD_REQUEST,
     SiteFault.HOST,
@@ -49,6 +49,7 @@ NOT_RECORDED: set[Fault] = {
     SiteFault.HEADER_TOO_LONG,
     SiteFault.HEADERS_TOO_LARGE,
     SiteFault.AWAY,
+    SiteFault.OVERLOADED,
     OAuthFault.SPECULATIVE,
 }
 STEPS_OF_PATHS = {paths.TOKEN: Step.EXCHANGE, paths.USERINFO: Step.PROFILE, paths.LOGOUT: Step.LOGOUT}

@@ -88,10 +88,20 @@ class Cluster:
 
     def kill(self) -> None:
         """Kills all its processes at once."""
+        self._signal_all(signal.SIGKILL)
+        self.process.wait()
+
+    def suspend(self) -> None:
+        """Stops all its processes without ending them: connections stay open, and nothing answers."""
+        self._signal_all(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        self._signal_all(signal.SIGCONT)
+
+    def _signal_all(self, number: int) -> None:
         for pid in (self.process.pid, *children_of(self.process.pid)):
             with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-        self.process.wait()
+                os.kill(pid, number)
 
     def revive(self) -> None:
         """Undoes what an earlier test did: starts the server and lifts the limit of connections."""

@@ -1,41 +1,40 @@
 """Argon2id for passwords: how expensive a hash is, and how many may be made at once. D15.
 
 A hash occupies a core and 19 MiB of memory for about twenty times as long as a user info request. So a process makes
-one at a time, and rarely lets a second request wait for it: it holds a thread that could answer others.
+one at a time. Requests with a password have a thread of their own (`config.infrastructure.request_classes`); only
+other pages that hash one, as those of administrators, wait here.
 """
 
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from django.contrib.auth.hashers import Argon2PasswordHasher, make_password
 
-# The longest wait of a request for the hash before its own.
-WAIT_SECONDS = 0.5
-# For this long after a wait, no other request may wait.
-REST_SECONDS = 0.25
+from config.infrastructure.request_classes import must_refuse
+
+# The longest wait of a thread for the hashes before its own.
+WAIT_SECONDS = 3
 RETRY_AFTER_SECONDS = 3
 
 
 class HashingBusy(Exception):
-    """The password was not checked, because this process hashes another. Try again after RETRY_AFTER_SECONDS."""
+    """The password was not checked, because too many are waiting. Try again after RETRY_AFTER_SECONDS."""
 
 
 class OneAtATime:
-    """Runs one block at a time and lets one thread wait for it, at most once in REST_SECONDS."""
+    """Runs one block at a time."""
 
     def __init__(self) -> None:
         self._running = threading.Lock()
-        self._waiting = threading.Lock()
-        self._may_wait_from = 0.0
 
     @contextmanager
     def turn(self) -> Iterator[None]:
-        """Raises HashingBusy: another block runs, and this thread may not wait or has waited for WAIT_SECONDS."""
-        if not self._running.acquire(blocking=False) and not self._wait():
+        """Raises HashingBusy: the request must be refused, or this thread has waited for WAIT_SECONDS."""
+        self.raise_if_busy()
+        if not self._running.acquire(timeout=WAIT_SECONDS):
             raise HashingBusy
         try:
             yield
@@ -43,24 +42,12 @@ class OneAtATime:
             self._running.release()
 
     def raise_if_busy(self) -> None:
-        """Raises HashingBusy: `turn` would raise it now.
+        """Raises HashingBusy: `turn` would raise it without a wait.
 
         Call this before other work, so that a refusal costs little.
         """
-        if self._running.locked() and not self._may_wait():
+        if must_refuse.get():
             raise HashingBusy
-
-    def _may_wait(self) -> bool:
-        return not self._waiting.locked() and time.monotonic() >= self._may_wait_from
-
-    def _wait(self) -> bool:
-        if not self._may_wait() or not self._waiting.acquire(blocking=False):
-            return False
-        try:
-            return self._running.acquire(timeout=WAIT_SECONDS)
-        finally:
-            self._may_wait_from = time.monotonic() + REST_SECONDS
-            self._waiting.release()
 
 
 hashes = OneAtATime()

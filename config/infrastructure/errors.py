@@ -105,6 +105,12 @@ class SiteFault(Fault):
         _("The service cannot use its database now."),
         _("Try again in a few seconds."),
     )
+    OVERLOADED = (
+        503,
+        "temporarily_unavailable",
+        _("The service has more requests than it can answer now."),
+        _("Try again in a few seconds."),
+    )
     BUSY = (
         503,
         "temporarily_unavailable",

@@ -8,6 +8,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 
+from config.infrastructure import request_classes
+from config.infrastructure.request_classes import RequestClass
+
 AUTHORIZE = "/oauth/authorize"
 TOKEN = "/oauth/token"
 USERINFO = "/oauth/userinfo"
@@ -32,19 +35,29 @@ class Kind:
     is_translated: bool = True  # its pages, also those of errors, are in the language of the request
     is_file: bool = False  # needed by the page that says which header of the browser is too long
     takes_a_file: bool = False  # a post may be multipart
+    request_class: RequestClass = request_classes.STRANGER
+    request_class_of_post: RequestClass | None = None  # where it is another one: a password is hashed
 
 
 NOWHERE = Kind()
 PAGE = Kind(is_page=True)
 PAGE_WITH_FILE = Kind(is_page=True, takes_a_file=True)
+PAGE_WITH_PASSWORD = Kind(is_page=True, request_class_of_post=request_classes.SIGN_IN)
+ADMINISTRATION = Kind(is_page=True, request_class=request_classes.ADMINISTRATION)
+ADMINISTRATION_WITH_FILE = replace(ADMINISTRATION, takes_a_file=True)
 NO_OPERATION = Kind(is_for_programs=True, is_translated=False)
-OPERATION = Kind(is_for_programs=True, is_translated=False, is_cross_origin=True)
+OPERATION = Kind(
+    is_for_programs=True, is_translated=False, is_cross_origin=True, request_class=request_classes.USERINFO
+)
 DOCUMENT = Kind(is_translated=False)
+# A load balancer must not take a machine out because its pages are busy.
+READINESS = replace(DOCUMENT, request_class=request_classes.USERINFO)
+LIVENESS = replace(DOCUMENT, request_class=request_classes.PROBE)
 FILE = Kind(is_file=True)
 
 _EXACT = {
-    AUTHORIZE: PAGE,
-    TOKEN: OPERATION,
+    AUTHORIZE: Kind(is_page=True, request_class=request_classes.AUTHORIZE),
+    TOKEN: replace(OPERATION, request_class=request_classes.TOKEN),
     USERINFO: OPERATION,
     JWKS: OPERATION,
     REVOKE: OPERATION,
@@ -56,19 +69,27 @@ _EXACT = {
     DOCS: PAGE,
     "/accounts": PAGE,
     "/accounts/profile": PAGE_WITH_FILE,  # a picture
-    "/admin": PAGE,
-    "/admin/oauth_bridge/application/add/": PAGE_WITH_FILE,  # a logo
+    "/accounts/sign-in": PAGE_WITH_PASSWORD,
+    "/accounts/sign-up": PAGE_WITH_PASSWORD,
+    "/accounts/confirm": PAGE_WITH_PASSWORD,
+    "/accounts/password/change": PAGE_WITH_PASSWORD,
+    "/accounts/password/reset": PAGE,  # sends a mail and hashes nothing
+    "/admin": ADMINISTRATION,
+    "/admin/oauth_bridge/application/add/": ADMINISTRATION_WITH_FILE,  # a logo
+    "/health/live": LIVENESS,
+    "/health/ready": READINESS,
 }
 _FORM_OF_AN_APPLICATION = re.compile(r"/admin/oauth_bridge/application/[^/]+/change/")
 # For the paths that begin so. The first row that fits counts.
 _BELOW = {
+    "/accounts/password/reset/": PAGE_WITH_PASSWORD,
     "/accounts/": PAGE,
     "/docs/": PAGE,
     "/static/": FILE,
     "/avatars/": FILE,
     "/logos/": FILE,
     "/brand/": FILE,
-    "/admin/": PAGE,
+    "/admin/": ADMINISTRATION,
     "/health/": DOCUMENT,
     OPENAPI: DOCUMENT,
     "/oauth/authorize/": replace(NO_OPERATION, is_page=True),
@@ -82,7 +103,7 @@ def kind_of(path: str) -> Kind:
     if kind := _EXACT.get(path):
         return kind
     if _FORM_OF_AN_APPLICATION.fullmatch(path):
-        return PAGE_WITH_FILE
+        return ADMINISTRATION_WITH_FILE
     for beginning, kind in _BELOW.items():
         if path.startswith(beginning):
             return kind

@@ -16,6 +16,7 @@ ANYWHERE = (
     SiteFault.RATE_LIMITED,
     SiteFault.SERVER_ERROR,
     SiteFault.AWAY,
+    SiteFault.OVERLOADED,
 )
 UNVERIFIED = (
     OAuthFault.CLIENT_UNKNOWN,

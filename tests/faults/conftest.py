@@ -13,6 +13,7 @@ import pytest
 
 from tests.databases import Cluster, in_use, postgresql_programs
 from tests.nginx import serve_behind_nginx
+from tests.pooler import pooler
 from tests.server import ROOT, Server
 
 
@@ -46,6 +47,13 @@ def server_behind_nginx(django_db_setup: None, tmp_path_factory: pytest.TempPath
     """One for all tests of a module."""
     with serve_behind_nginx(tmp_path_factory.mktemp("behind-nginx")) as server:
         yield server
+
+
+@pytest.fixture
+def pooled(postgresql: None) -> Iterator[str]:
+    """The DATABASE_URL of the database in use through PgBouncer."""
+    with pooler() as url:
+        yield url
 
 
 @pytest.fixture

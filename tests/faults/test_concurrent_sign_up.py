@@ -23,7 +23,6 @@ ALLAUTH_LIMITS = {"signup": None, "login_failed": None}
 
 @pytest.fixture(autouse=True)
 def is_open(postgresql: None, fresh_counters: None, settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hashing, "hashes", hashing.OneAtATime())  # no wait of an earlier test counts
     monkeypatch.setattr(hashing, "WAIT_SECONDS", 60)
     settings.SIGN_UP = "open"
     settings.ACCOUNT_RATE_LIMITS = ALLAUTH_LIMITS | {"confirm_email": None}

@@ -91,7 +91,10 @@ def test_a_statement_of_a_request_is_cut_off_and_one_of_a_command_is_not(postgre
         return subprocess.run(command, cwd=ROOT, env=env, check=True, capture_output=True, text=True).stdout.strip()
 
     assert (
-        timeout("import config.wsgi, config.gunicorn as server; server.post_worker_init(None)")
+        timeout(
+            "import config.wsgi, config.gunicorn as server; from unittest.mock import Mock;"
+            " server.post_worker_init(Mock())"
+        )
         == f"{STATEMENT_TIMEOUT_SECONDS}s"
     )
     assert timeout("import django; django.setup()") == "0"

@@ -9,6 +9,7 @@ from django.conf import settings
 from django.urls import resolve, reverse
 
 from config.infrastructure import paths
+from config.infrastructure import request_classes as classes
 from config.infrastructure.paths import Kind, kind_of
 from oauth_bridge.views import unknown_path
 from tests.paths import example_paths
@@ -75,7 +76,44 @@ def test_each_flag_is_that_of_its_paths(flag: str) -> None:
 
 
 def test_each_flag_has_its_paths() -> None:
-    assert PATHS.keys() == asdict(Kind()).keys()
+    assert PATHS.keys() | {"request_class", "request_class_of_post"} == asdict(Kind()).keys()
+
+
+@pytest.mark.parametrize(
+    ("path", "found"),
+    [
+        ("/", classes.STRANGER),
+        ("/nowhere", classes.STRANGER),
+        ("/static/css/site.css", classes.STRANGER),
+        ("/accounts/sign-in", classes.STRANGER),
+        ("/accounts/profile", classes.STRANGER),
+        ("/oauth/authorize", classes.AUTHORIZE),
+        ("/admin/", classes.ADMINISTRATION),
+        ("/admin/oauth_bridge/application/1/change/", classes.ADMINISTRATION),
+        ("/oauth/token", classes.TOKEN),
+        ("/oauth/userinfo", classes.USERINFO),
+        ("/oauth/introspect", classes.USERINFO),
+        ("/health/ready", classes.USERINFO),
+        ("/health/live", classes.PROBE),
+    ],
+)
+def test_each_path_has_its_class(path: str, found: classes.RequestClass) -> None:
+    assert kind_of(path).request_class == found
+
+
+PATHS_WITH_A_PASSWORD = [
+    "/accounts/sign-in",
+    "/accounts/sign-up",
+    "/accounts/confirm",
+    "/accounts/password/change",
+    "/accounts/password/reset/abc-key",
+]
+
+
+def test_posts_with_a_password_have_a_class_of_their_own() -> None:
+    posts = [*PATHS_WITH_A_PASSWORD, "/accounts/password/reset", "/accounts/profile", "/oauth/token"]
+    assert [path for path in posts if kind_of(path).request_class_of_post] == PATHS_WITH_A_PASSWORD
+    assert {kind_of(path).request_class_of_post for path in PATHS_WITH_A_PASSWORD} == {classes.SIGN_IN}
 
 
 def test_a_path_that_exists_is_known() -> None:

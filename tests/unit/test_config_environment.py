@@ -229,7 +229,7 @@ def test_postgresql_prepares_its_statements(monkeypatch: pytest.MonkeyPatch) -> 
     assert entry["OPTIONS"] == {
         "server_side_binding": True,
         "prepare_threshold": 5,
-        "connect_timeout": 5,
+        "connect_timeout": 2,
         "keepalives_idle": 5,
         "keepalives_interval": 5,
         "keepalives_count": 2,

@@ -10,7 +10,8 @@ from django.conf import settings
 from django.db import connection
 from django.test import Client
 
-from config.infrastructure import postgresql
+from config.infrastructure.postgresql import timeouts
+from config.infrastructure.postgresql.process_name import process_name
 from tests.pages import admin_browser, html_of
 
 
@@ -42,9 +43,9 @@ def test_postgresql_is_told_which_command_it_serves(
     arguments: list[str], expected: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "argv", arguments)
-    assert postgresql.application_name() == f"sign-in {expected} {settings.VERSION}"
-    monkeypatch.setitem(postgresql.timeouts, "statement_timeout", 10)
-    assert postgresql.application_name() == f"sign-in web {settings.VERSION}"
+    assert process_name() == f"sign-in {expected} {settings.VERSION}"
+    monkeypatch.setitem(timeouts.session_timeouts, "statement_timeout", 10)
+    assert process_name() == f"sign-in web {settings.VERSION}"
 
 
 @pytest.mark.django_db

@@ -3,15 +3,57 @@
 from __future__ import annotations
 
 import select
+import threading
 from collections.abc import Mapping
+from types import SimpleNamespace
 from typing import Any, Self
 
+import psycopg
 from django.db.backends.postgresql import base, schema
-from psycopg import Cursor, Error
-from psycopg.pq import Format
+from psycopg import Cursor, Error, OperationalError
+from psycopg.errors import ConnectionTimeout
+from psycopg.pq import Format, TransactionStatus
 
 from config.infrastructure.postgresql.process_name import process_name
-from config.infrastructure.postgresql.timeouts import MIGRATION_LOCK_TIMEOUT_MS, session_timeouts
+from config.infrastructure.postgresql.timeouts import MIGRATION_LOCK_TIMEOUT_MS, answer_seconds, session_timeouts
+
+
+class Connection(psycopg.Connection[Any]):
+    """A connection that is closed when its server does not answer within `answer_seconds`."""
+
+    def wait(self, gen: Any, interval: float = 0.1, timeout: float | None = None) -> Any:
+        try:
+            return super().wait(gen, interval, timeout or answer_seconds.get() or None)
+        except OperationalError:
+            if self.pgconn.transaction_status == TransactionStatus.ACTIVE:  # the answer has not arrived
+                self.close()
+            raise
+
+
+class Silence:
+    """While the server accepts connections and does not answer, one thread at a time waits for it; others fail at once.
+
+    The processes of a server that is stopped accept connections like this, by the kernel's queue.
+    """
+
+    def __init__(self) -> None:
+        self._is_silent = False
+        self._trying = threading.Lock()
+
+    def connect(self, *args: Any, **params: Any) -> Connection:
+        must_try_alone = self._is_silent
+        if must_try_alone and not self._trying.acquire(blocking=False):
+            raise ConnectionTimeout("The database does not answer, and another thread is waiting for it.")
+        try:
+            connection = Connection.connect(*args, **params)
+        except ConnectionTimeout:
+            self._is_silent = True
+            raise
+        finally:
+            if must_try_alone:
+                self._trying.release()
+        self._is_silent = False
+        return connection
 
 
 class SchemaEditor(schema.DatabaseSchemaEditor):
@@ -28,13 +70,15 @@ class SchemaEditor(schema.DatabaseSchemaEditor):
 
 
 class DatabaseWrapper(base.DatabaseWrapper):
-    """Django's backend with three changes.
+    """Django's backend with four changes.
 
     The health check reads the state of the socket instead of sending `SELECT 1` (`is_usable`). A frequent statement
-    keeps its cursor (`fetch_all`). A migration waits only briefly for its locks (`SchemaEditor`).
+    keeps its cursor (`fetch_all`). A migration waits only briefly for its locks (`SchemaEditor`). A server that does
+    not answer is given up (`Connection`, `Silence`).
     """
 
     SchemaEditorClass = SchemaEditor
+    Database = SimpleNamespace(**{**vars(psycopg), "connect": Silence().connect})
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

@@ -1,15 +1,23 @@
 """How long PostgreSQL lets a statement run, and wait for a locked row or table."""
 
+from contextvars import ContextVar
+
 # A request fails instead of waiting longer for a locked row, for instance one of a client that has crashed.
 LOCK_TIMEOUT_SECONDS = 5
-# For requests. Commands have no such limit.
+# For requests. Commands have no limit for a statement, and more time for a lock.
 STATEMENT_TIMEOUT_SECONDS = 10
+REQUEST_LOCK_TIMEOUT_SECONDS = 2
 # Shorter than PostgreSQL's deadlock_timeout (1 s), so that in a deadlock the migration fails and not a request.
 MIGRATION_LOCK_TIMEOUT_MS = 500
 # Of the connections that this process opens.
 session_timeouts = {"lock_timeout": LOCK_TIMEOUT_SECONDS}
 
+# The longest wait for an answer of a server that closes no connection (SIGSTOP, a pooler whose database is away):
+# neither a time-out of the server nor one of TCP ends it. 0: no limit, as for commands.
+answer_seconds: ContextVar[float] = ContextVar("answer_seconds", default=0)
+
 
 def limit_statements() -> None:
     """Cut off the statements of this process, which serves requests. Called before it opens a connection."""
     session_timeouts["statement_timeout"] = STATEMENT_TIMEOUT_SECONDS
+    session_timeouts["lock_timeout"] = REQUEST_LOCK_TIMEOUT_SECONDS

@@ -63,7 +63,7 @@ def _options(prepare_threshold: int | str = 5, **options: Any) -> dict[str, Any]
             # Django's default cursor binds parameters on the client, and then psycopg never prepares a statement.
             "server_side_binding": True,
             "prepare_threshold": prepare_threshold if prepares_statements else None,
-            "connect_timeout": 5,
+            "connect_timeout": 2,  # seconds, the least that libpq takes
             # Seconds. A lost server is noticed after 15, both while waiting for a result and while sending.
             "keepalives_idle": 5,
             "keepalives_interval": 5,

@@ -1,0 +1,75 @@
+"""The thread pools of a worker: waiting for a password or for the database takes no thread from token or user info."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+from config.infrastructure import paths
+from config.infrastructure.postgresql import timeouts
+from config.infrastructure.request_classes import PROBE, STRANGER, Pool, RequestClass, must_refuse
+
+# Bytes of a request that are looked at for its class, and for the end of the head of a probe.
+LINE_LENGTH = 256
+HEAD_LENGTH = 8192
+
+
+class ThreadPools:
+    """In place of the one pool of gunicorn's worker. A request whose class is full goes to a thread that refuses it.
+
+    The main thread calls `submit` for a connection that has something to read.
+    """
+
+    def __init__(self, threads: int) -> None:
+        sizes = {Pool.PAGES: threads, Pool.OPERATIONS: threads}
+        self._executors = {pool: ThreadPoolExecutor(sizes.get(pool, 1), pool.name.lower()) for pool in Pool}
+        self._waiting: Counter[Pool] = Counter()
+        self._lock = threading.Lock()
+
+    def submit(self, handle: Callable[[Any], Any], connection: Any) -> Future[Any]:
+        request_class = class_of(connection.sock)
+        pool = request_class.pool
+        with self._lock:
+            if self._waiting[pool] >= request_class.places:
+                pool = Pool.REFUSALS
+            self._waiting[pool] += 1
+        return self._executors[pool].submit(self._run, pool, request_class, time.monotonic(), handle, connection)
+
+    def _run(
+        self, pool: Pool, request_class: RequestClass, since: float, handle: Callable[[Any], Any], connection: Any
+    ) -> Any:
+        with self._lock:
+            self._waiting[pool] -= 1
+        must_refuse.set(pool is Pool.REFUSALS or time.monotonic() - since > request_class.seconds)
+        timeouts.answer_seconds.set(request_class.database_seconds)
+        return handle(connection)
+
+    def shutdown(self, wait: bool = True) -> None:
+        for executor in self._executors.values():
+            executor.shutdown(wait=wait)
+
+
+def class_of(connection: socket.socket) -> RequestClass:
+    """The class of the request that was received, which stays unread. Whatever is no whole line is a stranger's page.
+
+    A probe must have arrived whole, so that nobody who sends slowly occupies its thread.
+    """
+    method, _, rest = _peek(connection, LINE_LENGTH).partition(b" ")
+    target = rest.partition(b" ")[0].partition(b"?")[0].decode("latin-1")
+    kind = paths.kind_of(target)
+    found = (kind.request_class_of_post if method == b"POST" else None) or kind.request_class
+    if found is PROBE and b"\r\n\r\n" not in _peek(connection, HEAD_LENGTH):
+        return STRANGER
+    return found
+
+
+def _peek(connection: socket.socket, length: int) -> bytes:
+    try:
+        return connection.recv(length, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+    except OSError:  # nothing has arrived, or the client is gone
+        return b""

@@ -1,0 +1,186 @@
+"""Which threads answer a request, and which requests are refused first."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+from concurrent.futures import Future, wait
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from config.http import thread_pools
+from config.http.thread_pools import HEAD_LENGTH, ThreadPools, class_of
+from config.infrastructure import request_classes as classes
+from config.infrastructure.postgresql import timeouts
+from config.infrastructure.request_classes import Pool, RequestClass, must_refuse
+from tests.matrix import contract
+
+PROBE = b"GET /health/live HTTP/1.1\r\nHost: localhost\r\n\r\n"
+
+
+class Connections:
+    """Connections with a request that has arrived, as gunicorn's worker hands them to its pool."""
+
+    def __init__(self) -> None:
+        self.open: list[socket.socket] = []
+
+    def __call__(self, sent: bytes) -> Any:
+        ours, theirs = socket.socketpair()
+        self.open += [ours, theirs]
+        theirs.sendall(sent)
+        return SimpleNamespace(sock=ours)
+
+
+@pytest.fixture
+def connection() -> Iterator[Connections]:
+    connections = Connections()
+    yield connections
+    for each in connections.open:
+        each.close()
+
+
+@pytest.mark.parametrize(
+    ("sent", "found"),
+    [
+        (b"GET /oauth/userinfo HTTP/1.1\r\n", classes.USERINFO),
+        (b"POST /oauth/token HTTP/1.1\r\n", classes.TOKEN),
+        (b"GET /oauth/authorize?client_id=x HTTP/1.1\r\n", classes.AUTHORIZE),
+        (b"GET /oauth/authorize?state=" + b"x" * 4096, classes.AUTHORIZE),
+        (b"GET /accounts/sign-in?next=/oauth/token HTTP/1.1\r\n", classes.STRANGER),
+        (b"POST /accounts/sign-in HTTP/1.1\r\n", classes.SIGN_IN),
+        (b"POST /accounts/sign-in?next=x HTTP/1.1\r\n", classes.SIGN_IN),
+        (b"POST /oauth/authorize HTTP/1.1\r\n", classes.AUTHORIZE),
+        (PROBE, classes.PROBE),
+        (PROBE[:-2], classes.STRANGER),
+        (PROBE[:-2] + b"X: " + b"x" * HEAD_LENGTH, classes.STRANGER),
+        (b"GET /oauth/use", classes.STRANGER),
+        (b"\xff\x00 \xff", classes.STRANGER),
+        (b"\r\n", classes.STRANGER),
+    ],
+)
+def test_the_first_line_tells_the_class_and_stays_unread(
+    connection: Connections, sent: bytes, found: RequestClass
+) -> None:
+    ours = connection(sent).sock
+    assert class_of(ours) == found
+    assert ours.recv(len(sent)) == sent
+
+
+def test_a_connection_without_a_request_is_a_stranger_and_is_not_waited_for(connection: Connections) -> None:
+    ours = connection(b"").sock
+    assert class_of(ours) == classes.STRANGER
+    ours.close()
+    assert class_of(ours) == classes.STRANGER
+
+
+def test_no_pool_waits_for_another(connection: Connections) -> None:
+    pools, held = ThreadPools(1), threading.Event()
+    answered: dict[str, str] = {}
+
+    def hold(each: Any) -> None:
+        answered[each.name] = threading.current_thread().name
+        held.wait(60)
+
+    try:
+        for sent in (b"GET / HTTP/1.1\r\n", b"POST /accounts/sign-in H", b"GET /oauth/userinfo H", PROBE):
+            each = connection(sent)
+            each.name = sent.split()[1].decode()
+            pools.submit(hold, each)
+        while len(answered) < 4:
+            held.wait(0.01)
+    finally:
+        held.set()
+        pools.shutdown()
+    assert {path: name.partition("_")[0] for path, name in answered.items()} == {
+        "/": "pages",
+        "/accounts/sign-in": "passwords",
+        "/oauth/userinfo": "operations",
+        "/health/live": "probes",
+    }
+
+
+@contract("D19/overloaded")
+def test_pages_are_refused_before_authorizations_and_exchanges_before_profiles(connection: Connections) -> None:
+    """While no thread is free, until the places of each class are taken."""
+    pools, held = ThreadPools(1), threading.Event()
+    done: dict[str, list[Future[bool]]] = {}
+
+    def refused(_: Any) -> bool:
+        held.wait(60)
+        return must_refuse.get()
+
+    def send(line: str, count: int) -> None:
+        for _ in range(count):
+            done.setdefault(line, []).append(pools.submit(refused, connection(f"{line} HTTP/1.1\r\n".encode())))
+
+    try:
+        for low, high, first, second in (
+            ("GET /", "GET /oauth/authorize", classes.STRANGER, classes.AUTHORIZE),
+            ("POST /oauth/token", "GET /oauth/userinfo", classes.TOKEN, classes.USERINFO),
+        ):
+            send(low, first.places + 3)
+            send(high, second.places - first.places + 3)
+        held.set()
+        wait([future for futures in done.values() for future in futures])
+    finally:
+        held.set()
+        pools.shutdown()
+    served = {line: sum(not future.result() for future in futures) for line, futures in done.items()}
+    expected = {
+        "GET /": classes.STRANGER.places,
+        "GET /oauth/authorize": classes.AUTHORIZE.places - classes.STRANGER.places,
+        "POST /oauth/token": classes.TOKEN.places,
+        "GET /oauth/userinfo": classes.USERINFO.places - classes.TOKEN.places,
+    }
+    # The first of a pool is answered at once, and may have left its place before the last one comes.
+    assert all(expected[line] <= count <= expected[line] + 1 for line, count in served.items()), served
+
+
+@contract("D19/overloaded")
+@pytest.mark.parametrize(("waited", "is_refused"), [(0.0, False), (classes.TOKEN.seconds + 0.1, True)])
+def test_a_request_that_has_waited_for_too_long_is_refused(
+    connection: Connections, monkeypatch: pytest.MonkeyPatch, waited: float, is_refused: bool
+) -> None:
+    times = iter([100.0, 100.0 + waited])
+    monkeypatch.setattr(thread_pools, "time", SimpleNamespace(monotonic=lambda: next(times)))
+    pools = ThreadPools(1)
+    try:
+        answer = pools.submit(
+            lambda _: (must_refuse.get(), timeouts.answer_seconds.get()), connection(b"POST /oauth/token H")
+        )
+        assert answer.result() == (is_refused, classes.TOKEN.database_seconds)
+    finally:
+        pools.shutdown()
+
+
+def test_the_worker_holds_fewer_connections_than_it_accepts() -> None:
+    """Otherwise it would accept no probe while all places are taken."""
+    every = [each for each in vars(classes).values() if isinstance(each, RequestClass)]
+    most = {pool: max((each.places for each in every if each.pool is pool), default=0) for pool in Pool}
+    assert sum(most.values()) < 500  # worker_connections of config/gunicorn.py
+
+
+@contract("D19/overloaded")
+@pytest.mark.parametrize(
+    ("path", "accept", "kind"),
+    [("/oauth/token", "*/*", "application/json"), ("/oauth/userinfo", "text/html", "application/json")]
+    + [(path, "text/html", "text/html") for path in ("/", "/oauth/authorize", "/accounts/sign-in", "/admin/")],
+)
+def test_a_refusal_is_503_with_the_time_and_reads_nothing(path: str, accept: str, kind: str) -> None:
+    """Without a database: a statement would fail this test."""
+    token = must_refuse.set(True)
+    try:
+        response = Client().get(path, headers={"accept": accept})
+    finally:
+        must_refuse.reset(token)
+    assert response.status_code == 503
+    assert int(response["Retry-After"]) >= 1
+    assert response["Content-Type"].startswith(kind)
+    assert response["X-Reference"] in response.content.decode()
+    if kind == "application/json":
+        assert response.json()["error"] == "temporarily_unavailable"
+        assert response["Access-Control-Allow-Origin"] == "*"
