@@ -28,8 +28,10 @@ from oauth_bridge.protocol import (
     token_state,
     userinfo,
 )
+from oauth_bridge.protocol.openid_request import Asked
 from oauth_bridge.protocol.parameter_parsing import Parameters
 from oauth_bridge.random_values import digest_of
+from oauth_bridge.responses import Callback
 from oauth_bridge.storage import codes
 from oauth_bridge.storage.tokens import Bearer
 
@@ -47,6 +49,8 @@ class VerifiedRequest:
     pending: PendingRequest
     query: Parameters
     form: dict[str, str]
+    callback: Callback
+    asked: Asked
 
 
 class Backend:
@@ -73,9 +77,9 @@ class Backend:
         except RequestError as error:
             error.about(attempt=pending.attempt)
             raise
-        return userinfo.scopes_of(pending.parameters.get("scope", "")), VerifiedRequest(
-            application, pending, query, form
-        )
+        asked = Asked.of(pending.parameters)
+        verified = VerifiedRequest(application, pending, query, form, pending.callback, asked)
+        return userinfo.scopes_of(pending.parameters.get("scope", "")), verified
 
     def create_authorization_response(
         self, request: HttpRequest, scopes: list[str], credentials: VerifiedRequest, allow: bool
@@ -91,7 +95,7 @@ class Backend:
             codes.discard(UUID(pending.attempt), person_id)
             refused = RequestError(OAuthFault.REFUSED).about(client=credentials.application, person=person_id)
             refused.about(attempt=pending.attempt)
-            return pending.callback.error_url(refused), {}, "", 302
+            return credentials.callback.error_url(refused), {}, "", 302
         read_proof, read_sign_in = (lambda: proofs.of(request)), (lambda: sign_in_of(request))
         granted = openid_request.granted(pending.parameters, read_proof, read_sign_in)
         attempt = codes.Attempt(
@@ -104,7 +108,7 @@ class Backend:
         )
         code = codes.issue(attempt, request.user, request.received_at)  # type: ignore[arg-type, attr-defined]
         events.write(Event.CODE_ISSUED, client_id=credentials.application.client_id, person=request.user.pk)
-        return pending.callback.url(code=code), {}, "", 302
+        return credentials.callback.url(code=code), {}, "", 302
 
     def create_token_response(self, request: HttpRequest) -> Response:
         """The JSON with the access token. Sets `request.access_token` to the token's row.

@@ -101,8 +101,8 @@ class Callback(NamedTuple):
 
     def url(self, **parameters: str) -> str:
         """The address with `parameters`, which are percent-encoded already."""
-        carried = {"state": self.state, "iss": self.iss}
-        pairs = "&".join(f"{name}={value}" for name, value in {**parameters, **carried}.items() if value is not None)
+        sent = {**parameters, "state": self.state, "iss": self.iss}
+        pairs = "&".join([f"{name}={value}" for name, value in sent.items() if value is not None])
         return f"{self.redirect_uri}{'&' if '?' in self.redirect_uri else '?'}{pairs}"
 
     def fields(self, url: str) -> list[tuple[str, str]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import TYPE_CHECKING, cast
 from uuid import UUID
 
@@ -48,7 +47,8 @@ class AuthorizeView(BaseAuthorizationView):
 
     scopes: list[str]
     credentials: VerifiedRequest
-    asked: openid_request.Asked
+    application: Application
+    pending: PendingRequest
 
     def dispatch(self, request: HttpRequest) -> HttpResponse:
         """Verify the request before the toolkit's view asks for a sign-in."""
@@ -59,9 +59,9 @@ class AuthorizeView(BaseAuthorizationView):
             self.scopes, self.credentials = self.validate_authorization_request(request)
         except authorization_request.CallbackError as error:
             return pages.to_callback(request, error.application, error.callback, error.callback.error_url(error))
+        self.application, self.pending = self.credentials.application, self.credentials.pending
         if request.method == "HEAD":
             return HttpResponse()
-        self.asked = openid_request.Asked.of(self.pending.parameters)
         try:
             if self.pending.renews and request.user.is_authenticated:
                 codes.refuse_redeemed(UUID(self.pending.renews), request.user.pk)
@@ -79,14 +79,6 @@ class AuthorizeView(BaseAuthorizationView):
         return address if len(address) <= MAX_URL_REDIRECT_LENGTH else ""
 
     @property
-    def application(self) -> Application:
-        return self.credentials.application
-
-    @property
-    def pending(self) -> PendingRequest:
-        return self.credentials.pending
-
-    @cached_property
     def facts(self) -> list[str]:
         """What the application would receive about the person."""
         return openid_request.facts(self.pending.parameters)
@@ -99,31 +91,31 @@ class AuthorizeView(BaseAuthorizationView):
         """Redirect to the sign-in page. A post is handled by `post`, because a refusal needs no sign-in."""
         if self.request.method == "POST":
             return self.post(self.request)
-        if self.asked.is_silent:
+        if self.credentials.asked.is_silent:
             return self._refuse(OAuthFault.LOGIN_REQUIRED)
         return HttpResponseRedirect(pages.sign_in_url(self.pending, self.application))
 
     def get(self, request: HttpRequest) -> HttpResponse:
-        if self.asked.is_silent:
+        query, asked, person = self.credentials.query, self.credentials.asked, self.person
+        if asked.is_silent:
             return self._answer_silently()
-        query = self.credentials.query
-        if not admission.is_admitted(self.person, self.application):
+        if not admission.is_admitted(person, self.application):
             return self._turn_away()
-        if self.person.email_verified_at is None:
+        if person.email_verified_at is None:
             self._report(OAuthFault.NO_VERIFIED_EMAIL)
             return pages.address_not_confirmed(request, self.application, self.pending)
-        if answer := self._ask_for_proof():
-            return answer
+        if need := self._need():
+            return self._ask_for_proof(need)
         is_our_link = bool(query.text(FIELD_NAME))
-        must_ask = bool(query.text(pages.NOTICE) or self.asked.prompts & {"consent", "select_account"})
-        if not must_ask and not remembered.is_asked(self.person, self.application, self.facts):
+        must_ask = bool(query.text(pages.NOTICE) or asked.prompts & {"consent", "select_account"})
+        if not must_ask and not remembered.is_asked(person, self.application, self.facts):
             # A pending request in the query may come from a form of this service, such as the sign-in. Browsers apply
             # that form's CSP form-action to every redirect after it, so a page with a link replaces the redirect.
             return self._lead_back(allow=True, by_page=is_our_link)
         if not is_our_link and len(address := pages.authorize_path(self.pending)) <= MAX_URL_REDIRECT_LENGTH:
             # Each attempt has an address of its own, so Back and a reload show what became of it, not a new attempt.
             return HttpResponseRedirect(address)
-        codes.refuse_redeemed(UUID(self.pending.attempt), self.person.pk)
+        codes.refuse_redeemed(UUID(self.pending.attempt), person.pk)
         return pages.consent(request, self.application, self.pending, self.facts, notice=bool(query.text(pages.NOTICE)))
 
     def post(self, request: HttpRequest) -> HttpResponse:
@@ -162,23 +154,20 @@ class AuthorizeView(BaseAuthorizationView):
         return self._lead_back(allow=True)
 
     def _refuse(self, fault: OAuthFault) -> HttpResponse:
-        callback = self.pending.callback
+        callback = self.credentials.callback
         return pages.to_callback(self.request, self.application, callback, callback.error_url(self._error(fault)))
 
     def _need(self) -> prompts.Need | None:
-        return prompts.need(self.request, self.asked, self.pending)
+        return prompts.need(self.request, self.credentials.asked, self.pending)
 
-    def _ask_for_proof(self) -> HttpResponse | None:
-        """The page that asks for what the request needs of the person; None: nothing is missing."""
-        need = self._need()
-        if need is None:
-            return None
+    def _ask_for_proof(self, need: prompts.Need) -> HttpResponse:
+        """The page that asks for what the request needs of the person."""
+        callback = self.credentials.callback
         if need is prompts.Need.IMPOSSIBLE:
-            callback = self.pending.callback
             url = callback.error_url(self._error(OAuthFault.ACR))
             return pages.lead_back(self.request, self.application, callback, url, by_page=True, is_refusal=True)
         if need is prompts.Need.OTHER_ACCOUNT:
-            url = self.pending.callback.error_url(self._error(OAuthFault.LOGIN_REQUIRED))
+            url = callback.error_url(self._error(OAuthFault.LOGIN_REQUIRED))
             return pages.other_account(self.request, self.application, self.pending, url)
         return HttpResponseRedirect(prompts.proof_url(self.request, need, pages.authorize_path(self.pending)))
 
@@ -188,8 +177,7 @@ class AuthorizeView(BaseAuthorizationView):
         Raises AlreadyRedeemed: the application has had its answer to this request (D8).
         """
         codes.discard(UUID(self.pending.attempt), self.person.pk)
-        error = self._error(OAuthFault.NOT_ADMITTED)
-        url = self.pending.callback.error_url(error)
+        url = self.credentials.callback.error_url(self._error(OAuthFault.NOT_ADMITTED))
         return pages.not_admitted(self.request, self.application, self.pending, url)
 
     def _report(self, fault: OAuthFault) -> None:
@@ -203,7 +191,7 @@ class AuthorizeView(BaseAuthorizationView):
     def _lead_back(self, *, allow: bool, by_page: bool = False) -> HttpResponse:
         scope = " ".join(self.scopes)
         url, *_ = self.create_authorization_response(self.request, scope, self.credentials, allow)
-        callback = self.pending.callback
+        callback = self.credentials.callback
         return pages.lead_back(self.request, self.application, callback, url, by_page=by_page, is_refusal=not allow)
 
 

@@ -39,7 +39,9 @@ ANONYMOUS_AGE_SECONDS = 3600
 
 _USE_IS_STORED_EACH = timedelta(hours=1)
 _SESSIONS = Rows(Session, "session_data", "created_at", "last_used_at")
-_PEOPLE = Rows(User, without=("created_at", "language", "last_login", "password_changed_at", "profile_changed_at"))
+_PEOPLE = Rows(
+    User, without=("created_at", "language", "last_login", "password_changed_at", "profile_changed_at", "unlocks")
+)
 # Hand-written: the ORM takes several times as long to build this statement as the database takes to run it.
 _SESSION_AND_PERSON = (
     f"SELECT {_SESSIONS.columns('s')}, {_PEOPLE.columns('u')}"  # noqa: S608 - names of tables and columns only

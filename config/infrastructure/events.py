@@ -88,8 +88,11 @@ class Event(Enum):
 of_request: ContextVar[list[tuple[Event, dict[str, Member]]] | None] = ContextVar("events", default=None)
 
 
-# They tell what was tried, also in a transaction that is rolled back.
-_TRIES = {
+# Written at once. The first two follow a transaction of their own, as each request has; to ask the connection would
+# cost as much as the line. The others tell what was tried, also in a transaction that is rolled back.
+_AT_ONCE = {
+    Event.CODE_ISSUED,
+    Event.CODE_REDEEMED,
     Event.REFUSED,
     Event.LIMIT_REACHED,
     Event.HOST_NOT_SERVED,
@@ -106,7 +109,7 @@ def write(event: Event, **members: Member) -> None:
     """
     if not event.members.issuperset(members):
         raise ValueError(f"{event.name} has no {sorted(members.keys() - event.members)}.")
-    if connection.in_atomic_block and event not in _TRIES:
+    if event not in _AT_ONCE and connection.in_atomic_block:
         connection.on_commit(partial(_write, event, members))
     else:
         _write(event, members)

@@ -8,11 +8,12 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
+from operator import itemgetter
 from typing import Any, Generic, TypeVar
 from uuid import UUID
 
 from django.db import DEFAULT_DB_ALIAS, connection
-from django.db.models import Model
+from django.db.models import DEFERRED, Model
 
 M = TypeVar("M", bound=Model)
 
@@ -31,6 +32,9 @@ class Rows(Generic[M]):
             if (not names or field.attname in names) and field.attname not in without
         ]
         self.names = [field.attname for field in self._fields]
+        # The values of all fields from those of `names` and, last, DEFERRED.
+        places = {name: place for place, name in enumerate(self.names)}
+        self._all_of = itemgetter(*(places.get(field.attname, -1) for field in model._meta.concrete_fields))
 
     def __len__(self) -> int:
         return len(self._fields)
@@ -40,10 +44,10 @@ class Rows(Generic[M]):
 
     def instance(self, values: Sequence[Any]) -> M:
         """The instance with these values, in the order of `columns`."""
-        row = list(values)
+        row = [*values, DEFERRED]
         for position, convert in self._conversions:
             row[position] = convert(row[position])
-        return self._model.from_db(DEFAULT_DB_ALIAS, self.names, row)
+        return self._model.from_db(DEFAULT_DB_ALIAS, self.names, self._all_of(row))
 
     @functools.cached_property
     def _conversions(self) -> list[tuple[int, Callable[[Any], Any]]]:

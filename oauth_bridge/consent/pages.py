@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 NOTICE = "notice"
 SHORT_NAME_LENGTH = 12
 NEW_FOR = timedelta(days=30)
-WEB_SCHEMES = ("http", "https")
+WEB_SCHEMES = ("http:", "https:")  # an address is registered in this spelling only
 
 
 def authorize_path(pending: PendingRequest, **more: str) -> str:
@@ -74,7 +74,7 @@ def consent(
         "application": application.caption,
         "about": _about(application),
         "again": again,
-        "brief": again and facts == remembered.PLAIN_FACTS,
+        "brief": again and facts == claims.PLAIN_FACTS,
         "short_name": _short_name(person),
         "claims": shown_facts(person, application, facts),
         "user_id": str(person.pk),
@@ -167,7 +167,7 @@ def leave(
 
     The page says whether the person is signed in.
     """
-    if urlsplit(url).scheme in WEB_SCHEMES and not by_page:
+    if url.startswith(WEB_SCHEMES) and not by_page:
         return responses.redirect_to_callback(request, url)
     context = {"application": application.caption, "url": url, "is_refusal": is_refusal}
     response = render(request, "oauth_bridge/continuing.html", context)
@@ -179,7 +179,7 @@ def leave(
 def destination(redirect_uri: str) -> dict[str, Any]:
     """The host, or private scheme, and the full address of the callback, for a person to check."""
     parts = urlsplit(redirect_uri)
-    is_web = parts.scheme in WEB_SCHEMES
+    is_web = redirect_uri.startswith(WEB_SCHEMES)
     return {
         "host": parts.netloc if is_web else parts.scheme,
         "uri": redirect_uri,

@@ -11,7 +11,6 @@ import json
 import secrets
 import time
 from dataclasses import asdict, dataclass, replace
-from datetime import timedelta
 from urllib.parse import urlsplit
 from uuid import UUID
 
@@ -27,7 +26,7 @@ SALT = "oauth_bridge.consent.pending"
 # The name of the parameter and of the form field. OpenID Connect reserves `request`.
 FIELD_NAME = "pending"
 SEPARATORS = 2  # between the content, the time and the signature
-PAGE_LIFETIME = timedelta(hours=1)
+PAGE_LIFETIME_SECONDS = 3600
 
 
 class DamagedRequest(Exception):
@@ -103,7 +102,7 @@ class PendingRequest(AuthorizationRequest):
     @property
     def is_old(self) -> bool:
         """Whether the link was opened more than an hour ago: a bookmark, or a link that others open as well."""
-        return int(time.time()) - self.opened_at > PAGE_LIFETIME.total_seconds()
+        return int(time.time()) - self.opened_at > PAGE_LIFETIME_SECONDS
 
     def renewed(self) -> PendingRequest:
         """The same request as a new attempt, so that the activity log does not take two sign-ins for one."""
@@ -115,7 +114,7 @@ class PendingRequest(AuthorizationRequest):
 
     def is_answerable(self, request: HttpRequest) -> bool:
         """Whether the answer of a consent page is accepted: same person, same session, page less than an hour old."""
-        is_fresh = int(time.time()) - self.opened_at < PAGE_LIFETIME.total_seconds()
+        is_fresh = int(time.time()) - self.opened_at < PAGE_LIFETIME_SECONDS
         # A page of release 0.1.0 has the digest alone.
         sent, digest = (bound.rpartition(" ")[2] for bound in (self.bound_to, _binding(request)))
         return is_fresh and constant_time_compare(sent, digest)

@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING
 from django.utils import timezone
 
 from oauth_bridge.models import Application
-from oauth_bridge.protocol import claims
+from oauth_bridge.protocol.claims import PLAIN_FACTS
 from oauth_bridge.storage import consents
 
 if TYPE_CHECKING:
     from accounts.models import User
 
 LIFETIME = timedelta(days=180)
-PLAIN_FACTS = claims.facts(claims.PLAIN)
 
 
 def fingerprint(application: Application) -> str:

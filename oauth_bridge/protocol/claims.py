@@ -103,7 +103,7 @@ def values(person: User, names: Collection[str] = PLAIN, application_id: int | N
     """
     if person.email_verified_at is None:
         raise RequestError(OAuthFault.NO_VERIFIED_EMAIL).about(person=person.pk)
-    found = {name: value(person) for name, value in _VALUES.items() if name in names}
+    found = {name: _VALUES[name](person) for name in names if name in _VALUES}
     if found.get("updated_at", True) is None:
         del found["updated_at"]
     if "groups" in names and application_id is not None:
@@ -115,3 +115,6 @@ def facts(names: Collection[str]) -> list[str]:
     """What a person agrees to with these claims, in the order of NAMES. The nickname includes when it changed last."""
     found = list(dict.fromkeys(FACTS[name] for name in NAMES if name in names))
     return [fact for fact in found if fact != "updated_at" or "nickname" not in found]
+
+
+PLAIN_FACTS = facts(PLAIN)

@@ -130,19 +130,13 @@ def fault(parameters: Mapping[str, str]) -> OAuthFault | None:
     return OAuthFault.ACR if is_essential and acr and not {ONE_FACTOR, TWO_FACTORS} & set(acr) else None
 
 
-def disclosed(parameters: Mapping[str, str]) -> list[str]:
-    """The names of all claims that the application receives, in whatever answer."""
-    scope = parameters.get("scope", "")
-    if not claims.is_openid(scope):
-        return list(claims.PLAIN)
-    asked = parameters.get("claims", "")
-    more = [name for where in ("userinfo", "id_token") for name in claims.asked_by_parameter(asked, where)]
-    return claims.of_scopes(claims.granted_scopes(scope), more)
-
-
 def facts(parameters: Mapping[str, str]) -> list[str]:
-    """What the person agrees to, and the application receives."""
-    return claims.facts(disclosed(parameters))
+    """What the person agrees to, and the application receives, in whatever answer."""
+    scope, asked = parameters.get("scope", ""), parameters.get("claims", "")
+    if not claims.is_openid(scope):
+        return claims.PLAIN_FACTS
+    more = [name for where in ("userinfo", "id_token") for name in claims.asked_by_parameter(asked, where)]
+    return claims.facts(claims.of_scopes(claims.granted_scopes(scope), more))
 
 
 def granted(

@@ -34,9 +34,9 @@ _ADD = f"""
 """  # noqa: S608 - the name of a table only
 
 
-# A step that ended so: the client_id, the number of the hour since 1970, step, outcome, cause. A plain tuple of texts
-# and a number: making and hashing it is a quarter of the work of a class with a datetime and members of enums.
-Key = tuple[str, int, str, str, str]
+# A step that ended so: the client_id, the number of the hour since 1970, step, outcome, cause. Making and hashing a
+# plain tuple with a number is a quarter of the work of a class with a datetime.
+Key = tuple[str, int, Step, Outcome, str]
 
 
 class Waiting:
@@ -72,7 +72,7 @@ def count(at: datetime, client_id: str, step: Step, outcome: Outcome, cause: str
     """Add one to the count of the hour. The test of a sign-in counts nowhere."""
     if client_id.startswith(Application.TWIN):
         return
-    counted = (client_id, _hour_of(at), step.value, outcome.value, cause)
+    counted = (client_id, _hour_of(at), step, outcome, cause)
     with _waiting.lock:
         counts = _waiting.counts
         if len(counts) < MOST_WAITING:
@@ -118,13 +118,13 @@ def _write(counts: Counter[Key], records: list[Record], reads: dict[ProfileRead,
         for read in issued_codes.note_profile_reads({read: at for read, (_, at) in reads.items()}) if reads else ():
             client_id, at = reads[read]
             if not client_id.startswith(Application.TWIN):
-                counts[client_id, _hour_of(at), Step.PROFILE.value, Outcome.SUCCEEDED.value, ""] += 1
+                counts[client_id, _hour_of(at), Step.PROFILE, Outcome.SUCCEEDED, ""] += 1
         if records:  # PostgreSQL takes at most 65,535 parameters in a statement
             ActivityRecord.objects.bulk_create((record.unsaved() for record in records), batch_size=1_000)
         for counted in sorted(counts):  # in one order, so that two workers do not wait for each other in a circle
             client_id, hour, step, outcome, cause = counted
             at = datetime.fromtimestamp(hour * _HOUR_SECONDS, UTC)
-            values = {"client_id": client_id, "hour": at, "step": step, "outcome": outcome, "cause": cause}
+            values = {"client_id": client_id, "hour": at, "step": step.value, "outcome": outcome.value, "cause": cause}
             cursor.execute(_ADD, adapted({**values, "number": counts[counted]}))
 
 

@@ -27,9 +27,20 @@ from oauth_bridge.storage import application_audit, client_secrets, consents, lo
 if TYPE_CHECKING:
     from accounts.models import User
 
+# What no authorization request needs is left out; Django reads it where it is asked for.
 APPLICATIONS = Rows(
     Application,
-    without=("updated", "last_secret_number", "leaked_secrets", "disabled_reason", "disabled_at", "disabled_by"),
+    without=(
+        "updated",
+        "last_secret_number",
+        "leaked_secrets",
+        "disabled_reason",
+        "disabled_at",
+        "disabled_by",
+        "id_token_alg",
+        "post_logout_redirect_uris",
+        "backchannel_logout_uri",
+    ),
 )
 
 _LINES = {"redirect_uris", "post_logout_redirect_uris"}  # one address a line

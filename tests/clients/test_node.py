@@ -12,8 +12,11 @@ from typing import Any
 import pytest
 
 from oauth_bridge.documentation import snippets
-from tests.driver import OAuthDriver
+from tests.contract.test_openid import signed_in, verified
+from tests.contract.test_openid_backchannel import wait_for
+from tests.driver import OAuthDriver, Page
 from tests.factories import PASSWORD, ApplicationFactory, Registered
+from tests.logout_receiver import Receiver
 from tests.matrix import contract
 from tests.server import Server
 
@@ -149,6 +152,22 @@ def test_openid_connect_with_all_checks(
     assert (outcome["claims"]["iss"], outcome["claims"]["sub"]) == (provider.base_url, str(alice.pk))
     assert (outcome["profile"]["name"], outcome["profile"]["email"]) == (alice.nickname, alice.email)
     assert outcome["active"] == [True, False]
+
+
+@pytest.mark.parametrize("algorithm", ["RS256", "ES256"])
+def test_jose_verifies_the_logout_token_that_is_delivered(
+    programs: Path, provider: Server, driver: OAuthDriver, committed: None, alice: Any, algorithm: str
+) -> None:
+    with Receiver().listening() as receiver:
+        application = ApplicationFactory(id_token_alg=algorithm, backchannel_logout_uri=receiver.url)
+        content = verified(driver, application, signed_in(driver, application, alice)["id_token"])
+        driver.submit(next(form for form in Page(driver.open("/accounts/sign-out")).forms if "sign-out" in form.action))
+        wait_for(receiver, 1)
+    program = Program(programs, "logout_token.mjs", provider, application, ALGORITHM=algorithm)
+    outcome = program.outcome(receiver.tokens[0])
+    assert outcome.get("header", {}).get("alg") == algorithm, outcome
+    assert (outcome["content"]["sub"], outcome["content"]["sid"]) == (str(alice.pk), content["sid"])
+    assert outcome["content"]["events"] == {"http://schemas.openid.net/event/backchannel-logout": {}}
 
 
 def test_authjs_without_openid_connect(programs: Path, provider: Server, driver: OAuthDriver, alice: Any) -> None:

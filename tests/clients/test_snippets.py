@@ -19,10 +19,9 @@ from social_core.storage import BaseStorage, NonceMixin
 from social_core.strategy import BaseStrategy
 
 from oauth_bridge.documentation import rendering, snippets
-from tests.apache import apache
 from tests.driver import OAuthDriver
 from tests.factories import PASSWORD, ApplicationFactory, Registered
-from tests.server import Server, free_port
+from tests.server import Server
 
 SHELL_SECONDS = 30
 SITE_SECONDS = 30
@@ -246,20 +245,6 @@ def test_social_auth(driver: OAuthDriver, application: Registered, alice: Any) -
     assert backend.get_user_details(response)["email"] == alice.email
 
 
-def test_mod_auth_openidc(driver: OAuthDriver, alice: Any) -> None:
-    port = free_port()
-    address = f"http://localhost:{port}"
-    application = ApplicationFactory(redirect_uris=f"{address}/protected/callback")
-    code = code_of("mod-auth-openidc", application).replace("https://{YOUR_HOST}", address)
-    with apache(port, code.replace("{PASSPHRASE}", "p" * 32)):
-        browser = requests.Session()
-        away = browser.get(f"{address}/protected/page.txt", allow_redirects=False)
-        callback = driver.authorize(away.headers["Location"], alice.email, PASSWORD)
-        page = browser.get(callback.url)
-    assert (page.status_code, page.text, page.url) == (200, "protected", f"{address}/protected/page.txt")
-    assert (page.headers["X-Sub"], page.headers["X-Email"]) == (str(alice.pk), alice.email)
-
-
 # What is said of them ------------------------------------------------------------------------------------------------
 
 
@@ -287,4 +272,4 @@ def test_the_table_of_what_was_tried_agrees_with_the_sections() -> None:
         assert version.rsplit(".", 1)[0] in sections[name], name
 
 
-TESTS = ("test_snippets.py", "test_node.py")
+TESTS = ("test_snippets.py", "test_node.py", "test_apache.py")
