@@ -192,6 +192,14 @@ def bind(name: str, default: str) -> str:
         return value
 
 
+def bind_or_none(name: str, taken: str) -> str:
+    """As `bind`, and not `taken`, the value of BIND; empty when the variable is not set."""
+    value = bind(name, "") if variables.is_set(name) else ""
+    if value == taken:
+        raise ImproperlyConfigured(f"{name} must differ from BIND, which is {taken}: give it a port of its own.")
+    return value
+
+
 # Services ------------------------------------------------------------------------------------------------------------
 
 

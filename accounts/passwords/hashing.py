@@ -13,6 +13,8 @@ from contextlib import contextmanager
 
 from django.contrib.auth.hashers import Argon2PasswordHasher, make_password
 
+from config.infrastructure import measures
+
 # The longest wait of a request for the hash before its own.
 WAIT_SECONDS = 0.5
 # For this long after a wait, no other request may wait.
@@ -66,6 +68,15 @@ class OneAtATime:
 hashes = OneAtATime()
 
 
+@contextmanager
+def _measured_turn() -> Iterator[None]:
+    began = time.perf_counter()
+    with hashes.turn():
+        if measures.meter:
+            measures.meter.password_waited(time.perf_counter() - began)
+        yield
+
+
 class PasswordHasher(Argon2PasswordHasher):
     """Argon2id with the second of OWASP's parameter sets. Passwords hashed with other parameters are still verified.
 
@@ -77,11 +88,11 @@ class PasswordHasher(Argon2PasswordHasher):
     parallelism = 1  # more lanes make a hash no more expensive, and occupy more cores
 
     def encode(self, password: str, salt: str) -> str:
-        with hashes.turn():
+        with _measured_turn():
             return super().encode(password, salt)
 
     def verify(self, password: str, encoded: str) -> bool:
-        with hashes.turn():
+        with _measured_turn():
             return super().verify(password, encoded)
 
 
