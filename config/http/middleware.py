@@ -14,6 +14,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.utils import timezone
 
+from config.http import trace_context
 from config.http.handlers import bad_request
 from config.http.request_path import path_as_sent
 from config.infrastructure import errors, events, measures, paths, references
@@ -67,6 +68,7 @@ class RequestLogMiddleware:
                 status=response.status_code,
                 duration_ms=round(seconds * 1000, 1),
                 address=client_address(request),
+                **trace_context.of(request),
             )
             if meter:
                 meter.request_answered(method, route or NO_ROUTE, response.status_code, seconds)
