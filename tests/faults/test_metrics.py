@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -88,19 +89,23 @@ def test_the_metrics_are_at_their_port_alone_and_leave_nothing_behind(metered: M
     assert not is_open(port)
 
 
+def send(pids: list[int], number: int) -> None:
+    for pid in pids:
+        with suppress(ProcessLookupError):  # a session that has ended meanwhile
+            os.kill(pid, number)
+
+
 def test_a_database_that_is_stopped_is_told_and_delays_no_other_metric(own_postgresql: Cluster, launch: Launch) -> None:
     port = free_port()
     launch(METRICS_BIND=f"127.0.0.1:{port}")
     eventually(1.0, lambda: value(port, "delegated_database_up"))
     stopped = [own_postgresql.process.pid, *children_of(own_postgresql.process.pid)]
-    for pid in stopped:
-        os.kill(pid, signal.SIGSTOP)
+    send(stopped, signal.SIGSTOP)
     try:
         eventually(0.0, lambda: value(port, "delegated_database_up"))
         assert value(port, "delegated_threads") == 2
     finally:
-        for pid in stopped:
-            os.kill(pid, signal.SIGCONT)
+        send(stopped, signal.SIGCONT)
     eventually(1.0, lambda: value(port, "delegated_database_up"))
 
 
