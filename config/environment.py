@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import os
 import re
-import secrets
-import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from email.utils import formataddr, parseaddr
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from pathlib import Path
@@ -207,6 +205,14 @@ def audit_log(name: str) -> dict[str, Any]:
         return {} if value == "log" else {"class": "config.audit_log.SyslogHandler"}
 
 
+def bind_or_none(name: str, taken: str) -> str:
+    """As `bind`, and not `taken`, the value of BIND; empty when the variable is not set."""
+    value = bind(name, "") if variables.is_set(name) else ""
+    if value == taken:
+        raise ImproperlyConfigured(f"{name} must differ from BIND, which is {taken}: give it a port of its own.")
+    return value
+
+
 # Services ------------------------------------------------------------------------------------------------------------
 
 
@@ -302,7 +308,7 @@ def secret_key(name: str, path: Path) -> str:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         if not path.exists():
-            _write_new_key(path)
+            variables.write_new_key(path)
         return path.read_text(encoding="ascii").strip()
     except OSError as error:
         raise ImproperlyConfigured(
@@ -314,15 +320,6 @@ def secret_keys(name: str) -> list[str]:
     """Former values of the variable for the secret key, comma-separated."""
     with _must_be(name, "text in UTF-8"):
         return _items(_value(name))
-
-
-def _write_new_key(path: Path) -> None:
-    """Creates the complete file with mode 0600, unless another process has created it in the meantime."""
-    with tempfile.NamedTemporaryFile("w", dir=path.parent, encoding="ascii") as draft:
-        draft.write(secrets.token_urlsafe(64))
-        draft.flush()
-        with suppress(FileExistsError):
-            os.link(draft.name, path)
 
 
 def rates(switch: str, **defaults: str) -> dict[str, str]:

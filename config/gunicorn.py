@@ -27,6 +27,7 @@ sys.path.insert(0, pythonpath)
 
 try:
     from config import reloading, settings
+    from config.metrics import port
 except ImproperlyConfigured as error:
     sys.exit(str(error))
 finally:
@@ -107,6 +108,7 @@ def post_worker_init(worker: Worker) -> None:
     from config.http.gunicorn_errors import Request, write_error
     from config.http.thread_pools import ThreadPools
     from config.infrastructure.postgresql.timeouts import limit_statements
+    from config.metrics import worker as metrics
     from oauth_bridge.maintenance import backchannel
     from oauth_bridge.storage import activity_counts
 
@@ -115,6 +117,7 @@ def post_worker_init(worker: Worker) -> None:
     worker.tpool = ThreadPools(settings.WEB_THREADS)
     gunicorn.util.write_error = write_error
     gunicorn.http.parser.RequestParser.mesg_class = Request
+    metrics.start()
     outbox.start()
     backchannel.start()
     activity_counts.start()
@@ -132,6 +135,7 @@ def worker_exit(server: Arbiter, worker: Worker) -> None:
         "accounts.mail.outbox",
         "oauth_bridge.maintenance.backchannel",
         "oauth_bridge.storage.activity_counts",
+        "config.metrics.serving",
     ):
         if module := sys.modules.get(name):
             module.stop()
@@ -173,3 +177,9 @@ def on_starting(server: Arbiter) -> None:
         )
     if server.cfg.workers > 1 and not settings.REDIS_URL:
         sys.exit("More than one worker needs REDIS_URL: without it each worker would count the limits for itself.")
+    if settings.METRICS_BIND:
+        port.open_port(settings.METRICS_BIND)
+
+
+def on_exit(server: Arbiter) -> None:
+    port.close_port()

@@ -35,6 +35,7 @@ BACKCHANNEL_NETWORKS = env.networks("BACKCHANNEL_NETWORKS")
 
 # For config/gunicorn.py.
 WEB_CONCURRENCY = env.number("WEB_CONCURRENCY", default=1, largest=64)
+METRICS_BIND = env.bind_or_none("METRICS_BIND", BIND)
 WEB_THREADS = env.number("WEB_THREADS", default=2, largest=32)
 ACTIVITY_DAYS = env.number("ACTIVITY_DAYS", default=30, largest=365)
 

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import difflib
 import os
+import secrets
+import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 from django.core.exceptions import ImproperlyConfigured
@@ -67,3 +70,12 @@ def _content(name: str, path: str) -> str:
     if not text or len(content) > MOST_BYTES:
         raise ImproperlyConfigured(f"{name} must be the path of a file with at most {MOST_BYTES // 1024} kB of text.")
     return text
+
+
+def write_new_key(path: Path) -> None:
+    """Creates the complete file with mode 0600, unless another process has created it in the meantime."""
+    with tempfile.NamedTemporaryFile("w", dir=path.parent, encoding="ascii") as draft:
+        draft.write(secrets.token_urlsafe(64))
+        draft.flush()
+        with suppress(FileExistsError):
+            os.link(draft.name, path)

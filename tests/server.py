@@ -50,6 +50,7 @@ OURS = (
     "RATE_LIMITS",
     "SERVICE_NAME",
     "BIND",
+    "METRICS_BIND",
     "WEB_CONCURRENCY",
     "WEB_THREADS",
     "PRIVACY_URL",

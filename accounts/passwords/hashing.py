@@ -8,11 +8,13 @@ other pages that hash one, as those of administrators, wait here.
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from django.contrib.auth.hashers import Argon2PasswordHasher, make_password
 
+from config.infrastructure import measures
 from config.infrastructure.request_classes import must_refuse
 
 # The longest wait of a thread for the hashes before its own.
@@ -53,6 +55,15 @@ class OneAtATime:
 hashes = OneAtATime()
 
 
+@contextmanager
+def _measured_turn() -> Iterator[None]:
+    began = time.perf_counter()
+    with hashes.turn():
+        if measures.meter:
+            measures.meter.password_waited(time.perf_counter() - began)
+        yield
+
+
 class PasswordHasher(Argon2PasswordHasher):
     """Argon2id with the second of OWASP's parameter sets. Passwords hashed with other parameters are still verified.
 
@@ -64,11 +75,11 @@ class PasswordHasher(Argon2PasswordHasher):
     parallelism = 1  # more lanes make a hash no more expensive, and occupy more cores
 
     def encode(self, password: str, salt: str) -> str:
-        with hashes.turn():
+        with _measured_turn():
             return super().encode(password, salt)
 
     def verify(self, password: str, encoded: str) -> bool:
-        with hashes.turn():
+        with _measured_turn():
             return super().verify(password, encoded)
 
 

@@ -14,15 +14,18 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.utils import timezone
 
+from config.http import trace_context
 from config.http.handlers import bad_request
 from config.http.request_path import path_as_sent
-from config.infrastructure import errors, events, network, paths, references
+from config.infrastructure import errors, events, measures, network, paths, references
 from config.infrastructure.errors import RequestError, SiteFault
 from config.infrastructure.events import Event, Member
 from oauth_bridge import recording
 from oauth_bridge.protocol.authorization_request import is_of_script
 
 access_log = logging.getLogger("config.access")
+
+NO_ROUTE = "none"  # of a path that does not exist, and of static files; for the metrics
 
 GetResponse = Callable[[HttpRequest], HttpResponseBase]
 
@@ -39,7 +42,7 @@ class RequestLogMiddleware:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        started = time.perf_counter()
+        started, meter = time.perf_counter(), measures.meter
         request.received_at = timezone.now()  # type: ignore[attr-defined]
         token = references.current.set(references.new())
         address = network.client_address(request)
@@ -48,24 +51,34 @@ class RequestLogMiddleware:
         written: list[tuple[Event, dict[str, Member]]] = []
         errors.of_request.set(reported)
         events.of_request.set(written)
+        if meter:
+            meter.request_began()
         try:
             response = self.get_response(request)
             if response.status_code >= HTTPStatus.BAD_REQUEST and not reported and not _is_probe(request):
                 errors.report(_unexplained(request, response))
             if reported or written:
                 recording.record(request, reported, written)
-            match = request.resolver_match
+            match, method, seconds = request.resolver_match, _method(request), time.perf_counter() - started
+            route = f"/{match.route}" if match else None
             events.write_line(
                 access_log,
                 logging.INFO,
                 "request",
-                method=_method(request),
-                route=f"/{match.route}" if match else None,
+                method=method,
+                route=route,
                 status=response.status_code,
-                duration_ms=round((time.perf_counter() - started) * 1000, 1),
+                duration_ms=round(seconds * 1000, 1),
                 address=address,
+                **trace_context.of(request),
             )
+            if meter:
+                meter.request_answered(method, route or NO_ROUTE, response.status_code, seconds)
+                for error in reported:
+                    meter.request_refused(route or NO_ROUTE, error.fault.error, error.fault.name.lower())
         finally:
+            if meter:
+                meter.request_ended()
             references.current.reset(token)
             network.of_request.set("")
             errors.of_request.set(None)

@@ -19,6 +19,11 @@ LINE_LENGTH = 256
 HEAD_LENGTH = 8192
 
 
+def threads_of(web_threads: int) -> int:
+    """How many threads answer requests: those of pages and operations, and one each of the other pools."""
+    return 2 * web_threads + len(Pool) - 2
+
+
 class ThreadPools:
     """In place of the one pool of gunicorn's worker. A request whose class is full goes to a thread that refuses it.
 

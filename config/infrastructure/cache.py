@@ -17,6 +17,8 @@ from redis.backoff import NoBackoff
 from redis.exceptions import ConnectionError, RedisError
 from redis.retry import Retry
 
+from config.infrastructure import measures
+
 T = TypeVar("T")
 
 logger = logging.getLogger(__name__)
@@ -51,6 +53,8 @@ class Breaker:
             now = time.monotonic()
             self._is_open = True
             self._try_again_at = now + RETRY_AFTER_SECONDS
+            if measures.meter:
+                measures.meter.redis_is_away(True)
             must_log = now >= self._log_again_at
             if must_log:
                 self._log_again_at = now + LOG_EVERY_SECONDS
@@ -60,6 +64,8 @@ class Breaker:
     def succeeded(self) -> None:
         if self._is_open:
             self._is_open = False
+            if measures.meter:
+                measures.meter.redis_is_away(False)
             logger.warning("Redis answers again.")
 
 

@@ -15,7 +15,7 @@ from uuid import UUID
 
 from django.db import connection
 
-from config.infrastructure import network
+from config.infrastructure import measures, network
 
 Member = str | int | float | UUID | None
 
@@ -119,10 +119,13 @@ def _write(event: Event, members: dict[str, Member]) -> None:
     written = of_request.get()
     if written is not None and event is not Event.REFUSED:
         written.append((event, members))
-    line: dict[str, str | int | float | None] = {"event": event.name.lower()}
-    for name, each in members.items():
+    name = event.name.lower()
+    if measures.meter:
+        measures.meter.event_written(name)
+    line: dict[str, str | int | float | None] = {"event": name}
+    for member, each in members.items():
         if each is not None:
-            line[name] = str(each) if isinstance(each, UUID) else each
+            line[member] = str(each) if isinstance(each, UUID) else each
     if address := network.of_request.get():
         line["address"] = address
     write_line(_logger, event.level, event.message, **line)

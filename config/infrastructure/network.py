@@ -28,6 +28,18 @@ def client_address(request: HttpRequest) -> str:
     return _client_address(request.META.get("REMOTE_ADDR", ""), forwarded, proxies)
 
 
+def is_from_proxy(request: HttpRequest) -> bool:
+    """Whether the peer is in `TRUSTED_PROXIES`."""
+    proxies = tuple(settings.TRUSTED_PROXIES)
+    return bool(proxies) and _is_proxy(request.META.get("REMOTE_ADDR", ""), proxies)
+
+
+@functools.lru_cache(maxsize=256)
+def _is_proxy(peer: str, proxies: tuple[IPv4Network | IPv6Network, ...]) -> bool:
+    address = _parse(peer)
+    return address is not None and any(address in network for network in proxies)
+
+
 @functools.lru_cache(maxsize=256)
 def _client_address(peer: str, forwarded: str, proxies: tuple[IPv4Network | IPv6Network, ...]) -> str:
     address = _parse(peer)

@@ -41,6 +41,9 @@ MALFORMED = [
     ("BIND", "127.0.0.1:0"),
     ("BIND", "unix:/run/service.sock"),
     ("BIND", "127.0.0.1:8000/path"),
+    ("METRICS_BIND", "9100"),
+    ("METRICS_BIND", "127.0.0.1"),
+    ("METRICS_BIND", "unix:/run/metrics.sock"),
     ("WEB_CONCURRENCY", "0"),
     ("WEB_CONCURRENCY", "two"),
     ("WEB_CONCURRENCY", "²"),
@@ -149,6 +152,14 @@ def test_a_malformed_value_is_refused_by_a_sentence_naming_its_variable(
     assert sentence.endswith(".")
     assert "\n" not in sentence
     assert "hidden" not in sentence
+
+
+def test_the_metrics_have_a_port_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert settings_with(monkeypatch)["METRICS_BIND"] == ""
+    assert settings_with(monkeypatch, METRICS_BIND="[::1]:9100")["METRICS_BIND"] == "[::1]:9100"
+    sentence = "METRICS_BIND must differ from BIND, which is 127.0.0.1:8000: give it a port of its own."
+    with pytest.raises(ImproperlyConfigured, match=re.escape(sentence)):
+        settings_with(monkeypatch, METRICS_BIND="127.0.0.1:8000")
 
 
 def test_every_variable_has_a_malformed_value_above() -> None:

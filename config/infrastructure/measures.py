@@ -1,0 +1,26 @@
+"""What the code below `config.metrics` tells it. Without METRICS_BIND, and in commands, nothing listens."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+
+class Meter(Protocol):
+    """Each method is called where its name says. All texts are from closed tables of the code."""
+
+    def request_began(self) -> None: ...
+
+    def request_answered(self, method: str, route: str, status: int, seconds: float) -> None: ...
+
+    def request_ended(self) -> None: ...
+
+    def request_refused(self, route: str, error: str, code: str) -> None: ...
+
+    def event_written(self, event: str) -> None: ...
+
+    def password_waited(self, seconds: float) -> None: ...
+
+    def redis_is_away(self, is_away: bool) -> None: ...
+
+
+meter: Meter | None = None

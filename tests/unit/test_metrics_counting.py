@@ -1,0 +1,161 @@
+"""What is counted, and that nothing of a person, an application or a stranger's text is."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import URLPattern, URLResolver, get_resolver
+from redis.exceptions import RedisError
+
+from accounts.passwords import hashing
+from config.infrastructure import events, measures
+from config.infrastructure.cache import Breaker
+from config.infrastructure.events import Event
+from config.metrics import meter, slots
+from tests.factories import PersonFactory
+
+
+class Recorder:
+    """A meter that keeps the calls."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[Any, ...]] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda *values: self.calls.append((name, *values))
+
+    def of(self, name: str) -> list[tuple[Any, ...]]:
+        return [values for called, *values in self.calls if called == name]
+
+
+@pytest.fixture
+def told(monkeypatch: pytest.MonkeyPatch) -> Recorder:
+    recorder = Recorder()
+    monkeypatch.setattr(measures, "meter", recorder)
+    return recorder
+
+
+@pytest.mark.django_db
+def test_a_request_is_counted_by_route_and_status_and_its_refusal_by_code(client: Client, told: Recorder) -> None:
+    client.get("/oauth/userinfo")
+    client.get("/accounts/password/reset/MQ-secret/")
+    ((method, route, status, seconds), other) = told.of("request_answered")
+    assert (method, route, status) == ("GET", "/oauth/userinfo", 401)
+    assert 0 < seconds < 60
+    assert other[1] == "none"
+    assert told.of("request_refused")[0] == ["/oauth/userinfo", "invalid_token", "token_missing"]
+    assert len(told.of("request_began")) == len(told.of("request_ended")) == 2
+    assert "secret" not in str(told.calls)
+
+
+@pytest.mark.django_db
+def test_a_request_that_breaks_off_is_no_longer_in_flight(
+    client: Client, told: Recorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("oauth_bridge.recording.record", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        client.get("/oauth/userinfo")
+    assert len(told.of("request_ended")) == 1
+
+
+def test_an_event_is_counted_by_its_name_alone(told: Recorder) -> None:
+    events.write(Event.HOST_NOT_SERVED, host="stranger.example", allowed_hosts="")
+    assert told.calls == [("event_written", "host_not_served")]
+
+
+def test_the_wait_for_a_password_is_measured(told: Recorder) -> None:
+    hasher = hashing.PasswordHasher()
+    encoded = hasher.encode("correct horse battery staple", "saltsaltsalt")
+    assert hasher.verify("correct horse battery staple", encoded)
+    waits = told.of("password_waited")
+    assert len(waits) == 2
+    assert all(0 <= seconds < 60 for (seconds,) in waits)
+
+
+def test_redis_that_is_away_and_back_is_told(told: Recorder) -> None:
+    breaker = Breaker()
+    breaker.failed(RedisError())
+    breaker.succeeded()
+    breaker.succeeded()
+    assert told.calls == [("redis_is_away", True), ("redis_is_away", False)]
+
+
+def test_each_label_has_few_values() -> None:
+    counted = meter.PrometheusMeter(2)
+    for method in ("GET", "POST", "DELETE", "other"):
+        counted.request_began()
+        counted.request_answered(method, "/oauth/token", 200, 0.01)
+        counted.publish()
+    assert meter.registry.get_sample_value("delegated_http_requests_in_flight") == 1, "of a thread"
+    counted.request_ended()
+    counted.publish()
+    assert meter.registry.get_sample_value("delegated_http_requests_in_flight") == 0
+    counted.request_refused("/oauth/token", "invalid_grant", "code_expired")
+    counted.event_written("signed_in")
+    counted.password_waited(0.02)
+    counted.redis_is_away(True)
+    samples = [sample for family in meter.registry.collect() for sample in family.samples]
+    assert {label for sample in samples for label in sample.labels} == {
+        *("method", "route", "status", "error", "code", "event", "le"),
+    }
+    methods = {sample.labels["method"] for sample in samples if "method" in sample.labels}
+    assert methods == {"GET", "POST", "other"}
+    assert {sample.labels["status"] for sample in samples if "status" in sample.labels} == {"2xx"}
+    known = {event.name.lower() for event in Event}
+    assert {sample.labels["event"] for sample in samples if "event" in sample.labels} == known
+
+
+def routes(resolver: URLResolver, before: str = "/") -> list[str]:
+    found = []
+    for each in resolver.url_patterns:
+        route = f"{before}{each.pattern}"
+        found += (
+            routes(each, route) if isinstance(each, URLResolver) else [route] if isinstance(each, URLPattern) else []
+        )
+    return found
+
+
+COUNTS = """
+import json, sys
+from prometheus_client import values
+values.ValueClass = values.MultiProcessValue(lambda: 0)
+from config.metrics import meter
+counted = meter.PrometheusMeter(2)
+for route in json.load(sys.stdin):
+    for method in ("GET", "POST", "other"):
+        for status in (200, 302, 404, 503):
+            counted.request_answered(method, route, status, 0.01)
+    for code in range(20):
+        counted.request_refused(route, "temporarily_unavailable", "credentials_in_the_address_" + str(code))
+"""
+
+
+def test_the_files_have_space_for_every_route_so_that_a_full_disk_kills_no_worker(tmp_path: Path) -> None:
+    every = routes(get_resolver())
+    assert len(every) > 80
+    subprocess.run(
+        [sys.executable, "-c", COUNTS],
+        input=json.dumps(every),
+        env={**os.environ, "PROMETHEUS_MULTIPROC_DIR": str(tmp_path)},
+        text=True,
+        check=True,
+    )
+    assert {path.name for path in tmp_path.iterdir()} == {f"{kind}_0.db" for kind in slots.BYTES}
+    for kind, size in slots.BYTES.items():
+        used = int.from_bytes((tmp_path / f"{kind}_0.db").read_bytes()[:4], sys.byteorder)
+        assert used <= size
+
+
+@pytest.mark.django_db
+def test_without_a_meter_everything_goes_on(client: Client) -> None:
+    assert measures.meter is None
+    person = PersonFactory()
+    assert client.get("/oauth/userinfo").status_code == 401
+    assert person.pk

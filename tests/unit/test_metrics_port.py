@@ -1,0 +1,166 @@
+"""The port of METRICS_BIND, and the folder in which the workers count."""
+
+from __future__ import annotations
+
+import os
+import socket
+import stat
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from config.metrics import port, slots
+from tests.server import free_port
+
+pytestmark = pytest.mark.once
+
+LOCKED = "import sys; from config.metrics import port; print(port._locked(sys.argv[1]), flush=True); sys.stdin.read()"
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setenv(port.FOLDER_VARIABLE, "")
+    yield tmp_path
+    port.close_port()
+
+
+def abandoned(folder: Path, name: str = "sign-in-metrics-old") -> Path:
+    """A folder of an hour ago."""
+    path = folder / name
+    path.mkdir()
+    (path / "counter_0.db").write_text("")
+    os.utime(path, (time.time() - 3600,) * 2)
+    return path
+
+
+def test_the_port_is_open_and_the_folder_is_for_this_user_alone(folder: Path) -> None:
+    number = free_port()
+    port.open_port(f"127.0.0.1:{number}")
+    assert port.opened
+    assert socket.create_connection(("127.0.0.1", number), timeout=5)
+    assert stat.S_IMODE(port.opened.folder.stat().st_mode) == 0o700
+    assert os.environ[port.FOLDER_VARIABLE] == str(port.opened.folder)
+    assert port.opened.folder.parent == folder
+    port.close_port()
+    assert list(folder.iterdir()) == []
+
+
+def test_ipv6_is_possible() -> None:
+    try:
+        port.open_port(f"[::1]:{free_port()}")
+    except SystemExit:
+        pytest.skip("needs IPv6")
+    assert port.opened
+    assert port.opened.listener.family == socket.AF_INET6
+
+
+def test_an_address_that_is_not_of_this_machine_is_refused() -> None:
+    sentence = (
+        r"^METRICS_BIND: the service can't listen at 192\.0\.2\.1:9100 \([^(]+\)\. Use an address of this machine"
+    )
+    with pytest.raises(SystemExit, match=sentence):
+        port.open_port("192.0.2.1:9100")
+
+
+def test_a_port_that_is_taken_is_refused() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        bind = f"127.0.0.1:{other.getsockname()[1]}"
+        with pytest.raises(SystemExit, match=r"\(Address already in use\)\. Use .+ a port that is free\.$"):
+            port.open_port(bind)
+
+
+def test_without_a_folder_for_temporary_files_the_sentence_names_the_variables(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(folder / "gone"))
+    with pytest.raises(SystemExit, match=r"^METRICS_BIND needs a folder .+\(No such file or directory\)\. Set TMPDIR"):
+        port.open_port(f"127.0.0.1:{free_port()}")
+
+
+def test_the_folder_of_a_master_that_was_killed_is_removed(folder: Path) -> None:
+    abandoned(folder)
+    port.open_port(f"127.0.0.1:{free_port()}")
+    assert port.opened
+    assert list(folder.iterdir()) == [port.opened.folder]
+
+
+def test_folders_that_are_in_use_new_or_of_others_stay(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    new = folder / "sign-in-metrics-new"
+    new.mkdir()
+    target = folder / "elsewhere"
+    target.mkdir()
+    link = folder / "sign-in-metrics-link"
+    link.symlink_to(target)
+    os.utime(link, (0, 0), follow_symlinks=False)
+    used = abandoned(folder, "sign-in-metrics-used")
+    with subprocess.Popen(
+        [sys.executable, "-c", LOCKED, str(used)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as other:
+        assert other.stdout
+        assert other.stdout.readline()
+        port.remove_abandoned()
+        other.communicate()
+    assert used.exists()
+    assert new.exists()
+    assert target.exists()
+    monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+    port.remove_abandoned()
+    assert used.exists()
+    monkeypatch.undo()
+
+
+# Slots ----------------------------------------------------------------------------------------------------------------
+
+CLAIMS = """
+import sys, pathlib
+from config.metrics import slots
+print(slots.claim(pathlib.Path(sys.argv[1])), flush=True)
+sys.stdin.read()
+"""
+
+
+def claim_elsewhere(folder: Path) -> subprocess.Popen[bytes]:
+    """A process that has a slot until its standard input ends."""
+    return subprocess.Popen([sys.executable, "-c", CLAIMS, str(folder)], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+
+def slot_of(process: subprocess.Popen[bytes]) -> int:
+    assert process.stdout
+    return int(process.stdout.readline())
+
+
+def test_a_worker_takes_over_the_counts_of_one_that_has_ended_but_not_its_present_state(folder: Path) -> None:
+    with claim_elsewhere(folder) as first:
+        assert slot_of(first) == 0
+        with claim_elsewhere(folder) as second:
+            assert slot_of(second) == 1
+            (folder / "counter_0.db").write_text("counts")
+            gauge = folder / "gauge_livesum_0.db"
+            assert slots.forget_ended(folder) == 2
+            assert gauge.exists()
+            first.kill()
+            first.wait()
+            assert slots.forget_ended(folder) == 1
+            assert not gauge.exists()
+            with claim_elsewhere(folder) as third:
+                assert slot_of(third) == 0
+                assert gauge.stat().st_size == slots.BYTES["gauge_livesum"]
+                assert (folder / "counter_0.db").read_bytes().startswith(b"counts")
+                third.communicate()
+            second.communicate()
+
+
+def test_the_space_of_the_files_is_taken_at_the_start(folder: Path) -> None:
+    with claim_elsewhere(folder) as process:
+        assert slot_of(process) == 0
+        for kind, size in slots.BYTES.items():
+            found = (folder / f"{kind}_0.db").stat()
+            assert found.st_size == size
+            assert found.st_blocks * 512 >= size
+        process.communicate()

@@ -1,0 +1,177 @@
+"""The page of the metrics, and what is read when somebody asks for it."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+import requests
+from django.db import OperationalError
+from django.utils import timezone
+
+from accounts.mail import outbox
+from accounts.mail.composing import Email
+from accounts.models import OutgoingMail
+from config.metrics import serving, state
+from oauth_bridge.key_models import SigningKey
+from oauth_bridge.models import PurgeRun
+
+TEXT = b"delegated_database_up 1.0\n"
+
+
+@pytest.fixture
+def address() -> Iterator[tuple[str, int]]:
+    """Of a server whose page is TEXT."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    server = serving.Server(listener, lambda: TEXT)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+    thread.start()
+    yield listener.getsockname()
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def url(address: tuple[str, int], path: str) -> str:
+    return f"http://{address[0]}:{address[1]}{path}"
+
+
+def test_the_page_is_plain_text_and_other_paths_and_methods_are_refused_in_one_line(address: tuple[str, int]) -> None:
+    answer = requests.get(url(address, "/metrics?name=x"), timeout=10)
+    assert (answer.status_code, answer.content) == (200, TEXT)
+    assert answer.headers["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8"
+    for path in ("/", "/metrics/", "/health/live"):
+        answer = requests.get(url(address, path), timeout=10)
+        assert (answer.status_code, answer.text) == (404, serving.NOT_FOUND)
+        assert answer.text.count("\n") == 1
+    answer = requests.post(url(address, "/metrics"), timeout=10)
+    assert (answer.status_code, answer.text.count("\n")) == (501, 1)
+
+
+def test_clients_that_say_nothing_are_few_and_are_given_up(
+    address: tuple[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(serving, "CONNECTION_SECONDS", 0.5)
+    silent = [socket.create_connection(address, timeout=10) for _ in range(serving.MOST_CONNECTIONS)]
+    for each in silent:
+        each.sendall(b"G")
+    time.sleep(0.1)
+    with socket.create_connection(address, timeout=10) as beyond:
+        assert beyond.recv(1) == b"", "the connection is closed"
+    for each in silent:
+        assert each.recv(1) == b""
+        each.close()
+    assert requests.get(url(address, "/metrics"), timeout=10).content == TEXT
+
+
+def test_an_error_is_logged_and_not_shown(caplog: Any) -> None:
+    def broken() -> bytes:
+        raise OSError("private")
+
+    listener = socket.create_server(("127.0.0.1", 0))
+    server = serving.Server(listener, broken)
+    thread = threading.Thread(target=server.handle_request)
+    thread.start()
+    answer = requests.get(url(listener.getsockname(), "/metrics"), timeout=10)
+    thread.join()
+    server.server_close()
+    assert (answer.status_code, answer.text) == (500, "The metrics can't be read. See the log.\n")
+    assert "the metrics can't be read" in caplog.text
+
+
+# The state of the database -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.django_db
+def test_an_empty_installation_has_no_ages() -> None:
+    found = state.read()
+    assert found.queues == {"mails": state.Queue(0, 0, 0), "logouts": state.Queue(0, 0, 0)}
+    assert (found.purge_age, found.key_ages) == ({}, {})
+
+
+@pytest.mark.django_db
+def test_queues_and_ages_are_those_of_the_database() -> None:
+    now = timezone.now()
+    for attempts, due_at in ((3, now + timedelta(minutes=5)), (0, now - timedelta(minutes=5))):
+        outbox.add_notice("test", Email("a@example.org", "s", "t", "h"), once=str(attempts))
+        OutgoingMail.objects.filter(attempts=0).update(attempts=attempts, due_at=due_at)
+    OutgoingMail.objects.create(kind="sent", sealed=b"", due_at=now, expires_at=now)
+    PurgeRun.objects.create(finished_at=now - timedelta(hours=2))
+    for days, revoked_at in ((100, None), (30, None), (1, now)):
+        SigningKey.objects.create(
+            kid=str(days), algorithm="ES256", made_at=now - timedelta(days=days), signs_from=now, revoked_at=revoked_at
+        )
+    found = state.read()
+    mails = found.queues["mails"]
+    assert (mails.waiting, mails.retried) == (2, 1)
+    assert 300 <= mails.overdue_seconds < 360
+    assert 7199 < found.purge_age[()] < 7260
+    assert 30 * 86400 <= found.key_ages["ES256",] < 30 * 86400 + 60
+    assert ("RS256",) not in found.key_ages
+
+
+@pytest.mark.django_db
+def test_keys_in_files_have_no_age_here(settings: Any, tmp_path: Any) -> None:
+    SigningKey.objects.create(kid="k", algorithm="ES256", signs_from=timezone.now())
+    settings.SIGNING_KEYS = tmp_path
+    assert state.read().key_ages == {}
+
+
+def values(collector: state.StateCollector) -> dict[str, float]:
+    return {sample.name: sample.value for family in collector.collect() for sample in family.samples}
+
+
+READ = state.State({"mails": state.Queue(3, 1, 60.0)}, {(): 5.0}, {("RS256",): 7.0})
+
+
+def test_the_database_is_asked_once_in_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+    monkeypatch.setattr(state, "read", lambda: (asked.append(1), READ)[1])
+    collector = state.StateCollector()
+    for _ in range(3):
+        found = values(collector)
+    assert len(asked) == 1
+    assert found["delegated_database_up"] == found["delegated_build_info"] == 1
+    assert found["delegated_queue_waiting"] == 3
+    assert found["delegated_queue_overdue_seconds"] == 60
+    assert found["delegated_purge_age_seconds"] == 5
+    assert found["delegated_signing_key_age_seconds"] == 7
+    monkeypatch.setattr(state, "FRESH_SECONDS", 0.0)
+    values(collector)
+    assert len(asked) == 2
+
+
+def test_a_database_that_never_answers_is_waited_for_once_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    answer, asked = threading.Event(), []
+
+    def read() -> state.State:
+        asked.append(1)
+        answer.wait(30)
+        return READ
+
+    monkeypatch.setattr(state, "read", read)
+    monkeypatch.setattr(state, "WAIT_SECONDS", 0.05)
+    monkeypatch.setattr(state, "FRESH_SECONDS", 0.0)
+    collector = state.StateCollector()
+    for _ in range(3):
+        found = values(collector)
+        assert found == {"delegated_build_info": 1, "delegated_database_up": 0}
+    assert len(asked) == 1
+    answer.set()
+
+
+def test_a_database_that_is_away_is_logged_once(monkeypatch: pytest.MonkeyPatch, caplog: Any) -> None:
+    def read() -> state.State:
+        raise OperationalError("could not connect to db.example with password hidden")
+
+    monkeypatch.setattr(state, "read", read)
+    monkeypatch.setattr(state, "FRESH_SECONDS", 0.0)
+    collector = state.StateCollector()
+    assert [values(collector)["delegated_database_up"] for _ in range(3)] == [0, 0, 0]
+    assert [record.message for record in caplog.records] == ["metrics lack the database"]
+    assert "hidden" not in caplog.text
