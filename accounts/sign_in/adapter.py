@@ -29,7 +29,6 @@ from accounts.retry_after import too_many_requests
 from accounts.sessions import credential_changes, known_browsers, last_account, store, user_agents
 from accounts.sign_in import password_check, reauthentication, verification, who_may_sign_up
 from config.infrastructure import events
-from config.infrastructure.events import Event
 from config.infrastructure.network import client_address
 
 RESET_TEMPLATES = ("password_reset_key", "unknown_account")
@@ -78,7 +77,7 @@ class AccountAdapter(DefaultAccountAdapter):
         person.nickname = form.cleaned_data["nickname"].strip()
         person.language = get_language() or ""
         saved = cast(User, super().save_user(request, person, form, commit))
-        events.write(Event.SIGNED_UP, person=saved.pk)
+        events.write(events.Event.SIGNED_UP, person=saved.pk)
         return saved
 
     def is_ajax(self, request: HttpRequest) -> bool:
@@ -139,7 +138,7 @@ class AccountAdapter(DefaultAccountAdapter):
             raise ImmediateHttpResponse(_too_many_sign_ins(request, seconds, person, "sign_ins_done_limited"))
         is_first = person.last_login is None  # right after the sign-up
         super().login(request, user)
-        events.write(Event.SIGNED_IN, person=person.pk, in_known_browser=was_known)
+        events.write(events.Event.SIGNED_IN, person=person.pk, in_known_browser=was_known)
         if not is_first:
             account_mails.new_browser(request, person)
         browser = user_agents.describe(request.headers.get("User-Agent", ""))
@@ -163,7 +162,7 @@ class AccountAdapter(DefaultAccountAdapter):
     def logout(self, request: HttpRequest) -> None:
         """Sign out and keep the return path: a password reset that signs somebody else out leads on to it."""
         if request.user.is_authenticated:
-            events.write(Event.SIGNED_OUT, person=request.user.pk)
+            events.write(events.Event.SIGNED_OUT, person=request.user.pk)
         with return_path.kept(request):
             super().logout(request)
 
@@ -181,7 +180,7 @@ class AccountAdapter(DefaultAccountAdapter):
                 confirmed: bool = super().confirm_email(request, email_address)
                 if confirmed:
                     verification.mark_verified(user, is_new=is_new)
-                    events.write(Event.ADDRESS_CONFIRMED, person=user.pk, is_new=is_new)
+                    events.write(events.Event.ADDRESS_CONFIRMED, person=user.pk, is_new=is_new)
                     former_addresses.note(user, former)
                     if is_new:
                         user.change_profile()
@@ -239,7 +238,7 @@ class AccountAdapter(DefaultAccountAdapter):
             raise ImmediateHttpResponse(too_many_requests(request, seconds, cause="codes_limited", person=person))
         if not is_new:
             super().send_confirmation_mail(request, emailconfirmation, signup)
-            events.write(Event.ADDRESS_CODE_SENT, person=address.user.pk)
+            events.write(events.Event.ADDRESS_CODE_SENT, person=address.user.pk)
         else:
             self.send_mail("account/email/email_change", address.email, {"code": emailconfirmation.key})
 
@@ -260,7 +259,7 @@ class AccountAdapter(DefaultAccountAdapter):
         context = {"nickname": person.display_name, **(context or {})}
         kind, mail, _expires_at = self._compose(template_prefix.rpartition("/")[2], email or person.email, context)
         if template_prefix.startswith("mfa/"):
-            events.write(Event.FACTORS_CHANGED, person=person.pk, change=kind)
+            events.write(events.Event.FACTORS_CHANGED, person=person.pk, change=kind)
         ten_minutes = int(timezone.now().timestamp()) // 600
         outbox.add_notice(kind, mail, once=f"{kind} {person.pk} {ten_minutes}" if kind == "webauthn_added" else "")
 
