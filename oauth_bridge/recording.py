@@ -99,8 +99,7 @@ DETAIL_LENGTH = 100
 SHOWN_PARAMETERS = {"response_type", "client_id", "scope", "code_challenge_method", "prompt", "ui_locales"}
 SHOWN_VALUE = re.compile(r"[A-Za-z][A-Za-z0-9 ._-]{0,31}|[0-9a-f]{32}")
 MOST_PARAMETERS = 12
-# A limit, or work that is too much at once.
-OVERLOAD = {SiteFault.RATE_LIMITED.error, SiteFault.BUSY.error}
+BUDGETS = {SiteFault.RATE_LIMITED.error: activity.LIMITED, SiteFault.BUSY.error: activity.BUSY}
 COUNTED = {Event.CODE_ISSUED: Step.CONSENT, Event.CODE_REDEEMED: Step.EXCHANGE}
 SERVER_ERRORS = 500
 
@@ -236,8 +235,8 @@ def _budget(request: HttpRequest, step: Step, error: RequestError, address: str)
     # Programs send no cookie, so nobody is signed in there.
     person = None if step in (Step.EXCHANGE, Step.PROFILE) else getattr(request, "user", None)
     is_person = person is not None and person.is_authenticated
-    if error.fault.error in OVERLOAD:
-        return activity.LIMITED, activity.slot_of(activity.LIMITED, person.pk if is_person and person else address)
+    if group := BUDGETS.get(error.fault.error):
+        return group, activity.slot_of(group, person.pk if is_person and person else address)
     if is_person and person:
         group = activity.STAFF if person.is_staff else activity.PEOPLE
         return group, activity.slot_of(group, person.pk)

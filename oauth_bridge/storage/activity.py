@@ -54,6 +54,8 @@ PEOPLE = Group(SLOTS, SLOTS, GENEROUS, NARROW)
 LIMITED = Group(2 * SLOTS, SLOTS, GENEROUS, 1)
 PROVEN = Group(3 * SLOTS, 1, 500, 500)
 STAFF = Group(3 * SLOTS + 1, 1, 500, 500)
+# Refused because too much was to be done at once: writing more records would add to it.
+BUSY = Group(3 * SLOTS + 2, SLOTS, 1, 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

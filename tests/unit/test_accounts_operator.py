@@ -195,7 +195,7 @@ def test_unlock_is_recorded(alice: User, event_log: Log) -> None:
     (entry,) = AuditEntry.objects.all()
     assert (entry.action, entry.key, entry.actor) == ("account_unlocked", str(alice.pk), None)
     assert entry.actor_name.startswith("command line")
-    assert [line["event"] for line in event_log.lines] == ["account_unlocked"]
+    assert [line["event"] for line in event_log.lines] == ["account_unlocked", "administered"]
 
 
 def test_the_administration_unlocks_too(alice: User, admin_client: Any) -> None:
@@ -265,7 +265,7 @@ def test_a_new_administrator_is_recorded_once(alice: User, event_log: Log) -> No
     (entry,) = AuditEntry.objects.all()
     assert entry.action == "account_changed"
     assert entry.changes == {"is_staff": [False, True], "is_superuser": [False, True]}
-    assert [line["event"] for line in event_log.lines] == ["rights_changed"]
+    assert [line["event"] for line in event_log.lines] == ["rights_changed", "administered"]
 
 
 def test_a_deactivated_account_is_warned_of(alice: User) -> None:

@@ -155,7 +155,7 @@ def test_the_page_that_waits_looks_again_within_two_seconds(grace: Client, appli
 def test_a_command_that_is_typed_writes_no_events_to_the_terminal(
     monkeypatch: pytest.MonkeyPatch, command: str, is_terminal: bool, level: str
 ) -> None:
-    handler = logs.SETTINGS["handlers"]["stderr"]
+    handler = logs.settings({})["handlers"]["stderr"]
     monkeypatch.setitem(handler, "level", "NOTSET")
     monkeypatch.setattr(sys.stderr, "isatty", lambda: is_terminal)
     monkeypatch.setattr(sys, "argv", ["manage.py", command, "--help"])

@@ -172,7 +172,7 @@ def test_switching_off_ends_codes_and_tokens(apply: Apply, registered: Registere
     apply([{"client_id": registered.client_id, "enabled": False}])
     row = Application.objects.get()
     assert (row.is_enabled, row.credentials_version) == (False, 1)
-    assert [line["event"] for line in event_log.lines] == ["application_switched_off"]
+    assert [line["event"] for line in event_log.lines] == ["application_switched_off", "administered"]
     assert AuditEntry.objects.get().action == "application_switched_off"
     assert apply([{"client_id": registered.client_id, "enabled": False}])[0] == "no changes\n"
 
