@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging.config
 import sys
+from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -148,12 +150,19 @@ def test_the_page_that_waits_looks_again_within_two_seconds(grace: Client, appli
 # The commands ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.fixture
+def logging_restored() -> Iterator[None]:
+    """A command sets logging up anew. Ends after `monkeypatch`, if it stands before it."""
+    yield
+    logging.config.dictConfig(logs.settings({}))
+
+
 @pytest.mark.parametrize(
     ("command", "is_terminal", "level"),
     [("application", True, "WARNING"), ("application", False, "NOTSET"), ("purge", True, "NOTSET")],
 )
 def test_a_command_that_is_typed_writes_no_events_to_the_terminal(
-    monkeypatch: pytest.MonkeyPatch, command: str, is_terminal: bool, level: str
+    logging_restored: None, monkeypatch: pytest.MonkeyPatch, command: str, is_terminal: bool, level: str
 ) -> None:
     handler = logs.settings({})["handlers"]["stderr"]
     monkeypatch.setitem(handler, "level", "NOTSET")
