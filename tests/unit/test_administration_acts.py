@@ -152,8 +152,9 @@ def test_the_page_that_waits_looks_again_within_two_seconds(grace: Client, appli
 
 @pytest.fixture
 def logging_restored() -> Iterator[None]:
-    """A command sets logging up anew. Ends after `monkeypatch`, if it stands before it."""
+    """A command sets logging up anew."""
     yield
+    logs.settings({})["handlers"]["stderr"].pop("level", None)
     logging.config.dictConfig(logs.settings({}))
 
 
