@@ -17,7 +17,8 @@ NEEDS_DATABASE = ("migrations", "purge", "signing_keys")
 # Beside those of the workers: for commands.
 SPARE_CONNECTIONS = 3
 SHOWN = 5
-OF_EACH_WORKER = 2  # its threads that send mails and write counts
+# Of each worker, beside those of its threads for pages and for operations: passwords, refusals, mails, counts.
+OF_EACH_WORKER = 4
 READ = """
     SELECT (SELECT json_object_agg(name, setting) FROM pg_settings
              WHERE name IN ('server_version', 'server_encoding', 'lock_timeout', 'statement_timeout', 'max_connections',
@@ -126,7 +127,7 @@ def _prepared_statements(is_pooled: bool) -> Finding:
 
 
 def _connections(given: dict[str, str], role_limit: int, is_pooled: bool) -> Finding:
-    needed = settings.WEB_CONCURRENCY * (settings.WEB_THREADS + OF_EACH_WORKER) + SPARE_CONNECTIONS
+    needed = settings.WEB_CONCURRENCY * (2 * settings.WEB_THREADS + OF_EACH_WORKER) + SPARE_CONNECTIONS
     if is_pooled:
         return skipped("database_connections", f"The pooler decides; the service opens up to {needed}.")
     reserved = sum(int(given.get(name, 0)) for name in ("superuser_reserved_connections", "reserved_connections"))

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import os
 import tempfile
+import uuid
 from pathlib import Path
 
 from django.conf import settings
+from django.core.files.base import ContentFile
+from django.core.files.storage import default_storage, storages
 from django.utils.module_loading import import_string
 from zxcvbn import zxcvbn
 
-from config.deployment.findings import Finding, failed, ok, warning
+from accounts.pictures.database_storage import DatabaseStorage
+from config.deployment.findings import Finding, failed, ok, skipped, warning
 
 MB = 1024 * 1024
 LEAST_MB, FEW_MB = 64, 512
@@ -19,11 +23,27 @@ LEAST_GUESSES_LOG10 = 38
 COMPARED_CHARACTERS = 72  # zxcvbn compares no longer text
 
 
+def pictures() -> list[Finding]:
+    name = "pictures"
+    if isinstance(storages["default"], DatabaseStorage):
+        return [ok(name, "Pictures are in the database.")]
+    try:
+        probe = default_storage.save(f"logos/check-{uuid.uuid4().hex}.png", ContentFile(b"x"))
+        default_storage.delete(probe)
+    except OSError as error:
+        fix = "Check bucket, endpoint and region of PICTURES, and that the credentials may write and delete."
+        return [failed(name, f"The store of PICTURES can't be used ({error}): no picture or logo can be stored.", fix)]
+    return [ok(name, "Pictures can be stored in, and deleted from, the store of PICTURES.")]
+
+
 def media_root() -> list[Finding]:
+    """Of the folder of earlier releases, unless it is the default and was never made."""
     name, folder = "media_root", Path(settings.MEDIA_ROOT).resolve()
+    if folder == settings.VAR_DIR / "media" and not folder.exists():
+        return [skipped(name, "No release has kept pictures in MEDIA_ROOT.")]
     fix = "Let the user of the service own the folder, and leave it out of ProtectSystem with StateDirectory."
     if not folder.is_dir():
-        message = f"MEDIA_ROOT, {folder}, is no folder: no picture or logo can be stored."
+        message = f"MEDIA_ROOT, {folder}, is no folder: pictures of earlier releases are not shown."
         return [failed(name, message, f"Make it: install -d -o USER {folder}. USER is that of the service.")]
     served = [Path(each).resolve() for each in settings.STATICFILES_DIRS]
     if any(folder.is_relative_to(each) or each.is_relative_to(folder) for each in served):

@@ -133,11 +133,11 @@ def _release(name: str, said: dict[str, Any]) -> Finding:
 
 
 LEAST_FILES = 1024
-PICTURES_MB, WORKER_MB, THREAD_MB = 1000, 80, 20  # docs/operations.md, Watching it
+PICTURES_MB, WORKER_MB = 1000, 130  # docs/operations.md, Watching it
 
 
 def _limits(name: str, said: dict[str, Any]) -> Finding:
-    needed = PICTURES_MB + settings.WEB_CONCURRENCY * (WORKER_MB + settings.WEB_THREADS * THREAD_MB)
+    needed = PICTURES_MB + settings.WEB_CONCURRENCY * WORKER_MB
     files, memory = said["files"], said["memory_mb"]
     if 0 <= files < LEAST_FILES:
         message = f"A process of the service may open {files} files, so it takes fewer connections than it could."

@@ -14,10 +14,9 @@ from django.db import connection
 from config import environment as env
 from config.deployment import database, files, mails, redis_state
 from config.deployment.findings import bounded
-from config.infrastructure import postgresql as postgresql_time_outs
+from config.infrastructure.postgresql import timeouts
 from tests.checks import by_name
 from tests.databases import Cluster, in_use
-from tests.faults.test_pooler import pooled  # noqa: F401 - a fixture
 from tests.own_redis import OwnRedis
 from tests.smtp import DRIPS, HANGS, MailServer
 
@@ -101,6 +100,7 @@ def test_a_folder_for_pictures(settings: Any, tmp_path: Path, monkeypatch: pytes
     (tmp_path / "file").write_text("")
     assert status_of(tmp_path) == "ok"
     assert status_of(tmp_path / "file") == status_of(tmp_path / "nowhere") == status_of(Path("/proc/1")) == "failed"
+    assert status_of(settings.VAR_DIR / "media") in ("ok", "skipped")
     static = settings.STATICFILES_DIRS[0]
     assert status_of(static) == status_of(static / "css") == status_of(static.parent) == "failed"
     monkeypatch.setattr(files, "FEW_MB", 10**12)
@@ -115,8 +115,8 @@ def test_a_folder_for_pictures(settings: Any, tmp_path: Path, monkeypatch: pytes
 @pytest.fixture(autouse=True)
 def time_outs(monkeypatch: pytest.MonkeyPatch) -> None:
     """The check limits the statements of its process; the others of this process have no limit again afterwards."""
-    monkeypatch.setattr(database.postgresql, "limit_statements", lambda: None)
-    monkeypatch.setitem(postgresql_time_outs.timeouts, "statement_timeout", 10)
+    monkeypatch.setattr(timeouts, "limit_statements", lambda: None)
+    monkeypatch.setitem(timeouts.session_timeouts, "statement_timeout", 10)
 
 
 def of_database() -> dict[str, str]:
@@ -172,7 +172,7 @@ def test_a_postgresql_that_is_stopped_or_away(own_postgresql: Cluster) -> None:
     }
 
 
-def test_a_pooler_needs_statements_that_are_not_prepared(pooled: str) -> None:  # noqa: F811
+def test_a_pooler_needs_statements_that_are_not_prepared(pooled: str) -> None:
     with in_use(pooled):
         assert of_database()["database_pooler"] == "failed"
     with in_use(f"{pooled}?prepare_threshold=none"):
