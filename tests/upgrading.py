@@ -26,7 +26,7 @@ from tests.smtp import MailServer, wait_until
 
 PATIENCE_SECONDS = 120
 PAUSE_SECONDS = 0.2
-PEOPLE = ("alice", "bob", "carol", "dave", "load")
+PEOPLE = ("alice", "bob", "carol", "dave", "load", "backend")
 CALLBACK = "https://client.example/callback"
 PAGES = ("profile", "security", "browsers", "applications", "sign-in")
 UNMIGRATED = ("before", "killed", "switched")
@@ -276,7 +276,7 @@ class Load:
         self.failed: dict[str, str] = {}
         self._rounds: Counter[str] = Counter()
         self._is_over = threading.Event()
-        driver = site.signed_in("load")
+        driver = site.signed_in("backend")  # an account keeps its newest sessions only, and `sign_in` makes many
         self._cookie = "; ".join(f"{cookie.name}={cookie.value}" for cookie in driver.browser.cookies)
         self._api, self._pages = Caller(server), Caller(server)
         journeys = (self.backend, self.pages, self.sign_in, self.newcomer)

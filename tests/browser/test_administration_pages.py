@@ -140,11 +140,11 @@ def test_the_board_ticks_each_step_as_it_happens(
     code = CodeFactory(application=application)
     expect(page.get_by_role("heading", level=1)).to_contain_text("came as far as the callback")
     driver.exchange(application, code.raw, client_secret="wrong" * 8)
+    expect(page.get_by_text("The client secret is wrong").first).to_be_visible()
     token = driver.exchange(application, code.raw).json()["access_token"]
     expect(page.get_by_role("heading", level=1)).to_contain_text("came as far as the exchange")
     driver.userinfo(token)
     expect(page.get_by_role("heading", level=1)).to_contain_text("works: it signed somebody in")
-    expect(page.get_by_text("The client secret is wrong").first).to_be_visible()
 
 
 def test_the_keyboard_opens_an_attempt_and_its_record(

@@ -28,7 +28,7 @@ def metered(launch: Launch, redis_server: Any, tmp_path: Path) -> Metered:
     server = launch(
         WEB_CONCURRENCY="2", REDIS_URL=redis_server.url, METRICS_BIND=f"127.0.0.1:{port}", TMPDIR=str(tmp_path)
     )
-    eventually(4.0, lambda: value(port, "delegated_threads"))
+    eventually(14.0, lambda: value(port, "delegated_threads"))
     return server, port
 
 
@@ -56,7 +56,7 @@ def test_the_counts_of_all_workers_outlive_a_death_and_a_reload(metered: Metered
 
     for victim in sorted(server.workers()):  # one of them serves the metrics
         kill_worker(server, victim)
-        eventually(4.0, lambda: value(port, "delegated_threads"))
+        eventually(14.0, lambda: value(port, "delegated_threads"))
     eventually(40.0, answered(port))
     ask(server, 10)
     eventually(50.0, answered(port))
@@ -64,7 +64,7 @@ def test_the_counts_of_all_workers_outlive_a_death_and_a_reload(metered: Metered
     before = server.workers()
     server.process.send_signal(signal.SIGHUP)
     eventually(True, lambda: len(server.workers()) == 2 and not server.workers() & before)
-    eventually(4.0, lambda: value(port, "delegated_threads"))
+    eventually(14.0, lambda: value(port, "delegated_threads"))
     ask(server, 10)
     eventually(60.0, answered(port))
 
@@ -103,7 +103,7 @@ def test_a_database_that_is_stopped_is_told_and_delays_no_other_metric(own_postg
     send(stopped, signal.SIGSTOP)
     try:
         eventually(0.0, lambda: value(port, "delegated_database_up"))
-        assert value(port, "delegated_threads") == 2
+        assert value(port, "delegated_threads") == 7
     finally:
         send(stopped, signal.SIGCONT)
     eventually(1.0, lambda: value(port, "delegated_database_up"))
