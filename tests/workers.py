@@ -42,9 +42,12 @@ GROUPS = {
 }
 # They measure time or CPU or flood a server, so the other worker runs no test meanwhile: they are the last group.
 ALONE = (
+    "tests/faults/test_burst.py",
     "tests/faults/test_cost_of_hostile_requests.py",
+    "tests/faults/test_rolling_reload.py",
     "tests/faults/test_sign_in_flood.py",
     "tests/faults/test_slow_clients.py",
+    "tests/faults/test_upgrade.py",
     "tests/fuzz/test_header_cost.py",
 )
 # The longest test but for the faults.

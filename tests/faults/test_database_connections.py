@@ -93,7 +93,7 @@ def test_a_statement_of_a_request_is_cut_off_and_one_of_a_command_is_not(postgre
     assert (
         timeout(
             "import config.wsgi, config.gunicorn as server; from unittest.mock import Mock;"
-            " server.post_worker_init(Mock())"
+            " server.post_worker_init(Mock(wsgi=config.wsgi.application))"
         )
         == f"{STATEMENT_TIMEOUT_SECONDS}s"
     )

@@ -138,7 +138,7 @@ def test_an_upgrade_fails_no_request_and_takes_nothing_from_anybody(
         load.phase = KILLED
         kill_a_worker(server)
         load.go_on("switched")
-        allowed = allowed_seconds(server, tmp_path)
+        allowed = allowed_seconds(server, tmp_path, workers=4)  # of the second service, and of the first again
         with Gaps(server) as gaps:
             load.phase = "migrate"
             run(new, variables, "migrate")
