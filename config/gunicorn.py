@@ -106,15 +106,12 @@ def post_worker_init(worker: Worker) -> None:
     """
     from accounts.mail import outbox
     from config.http.gunicorn_errors import Request, write_error
-    from config.http.thread_pools import ThreadPools
     from config.infrastructure.postgresql.timeouts import limit_statements
     from config.metrics import worker as metrics
     from oauth_bridge.maintenance import backchannel
     from oauth_bridge.storage import activity_counts
 
     limit_statements()
-    worker.tpool.shutdown()  # it has started no thread yet
-    worker.tpool = ThreadPools(settings.WEB_THREADS)
     gunicorn.util.write_error = write_error
     gunicorn.http.parser.RequestParser.mesg_class = Request
     metrics.start()

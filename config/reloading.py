@@ -40,6 +40,11 @@ class Worker(ThreadWorker):
         self.generation = _reloads[0]
         self.waits_until: float | None = None
 
+    def get_thread_pool(self) -> Any:
+        from config.http.thread_pools import ThreadPools  # in the worker: what the server imports stays old in a reload
+
+        return ThreadPools(self.cfg.threads)
+
     def handle_exit(self, sig: int, frame: object) -> None:
         if self.is_newest() or self.waits_until:
             super().handle_exit(sig, frame)

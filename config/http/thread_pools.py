@@ -19,9 +19,14 @@ LINE_LENGTH = 256
 HEAD_LENGTH = 8192
 
 
+def sizes(web_threads: int) -> dict[Pool, int]:
+    """How many threads each pool has."""
+    return {pool: web_threads if pool in (Pool.PAGES, Pool.OPERATIONS) else 1 for pool in Pool}
+
+
 def threads_of(web_threads: int) -> int:
-    """How many threads answer requests: those of pages and operations, and one each of the other pools."""
-    return 2 * web_threads + len(Pool) - 2
+    """How many threads of a worker answer requests."""
+    return sum(sizes(web_threads).values())
 
 
 class ThreadPools:
@@ -31,8 +36,7 @@ class ThreadPools:
     """
 
     def __init__(self, threads: int) -> None:
-        sizes = {Pool.PAGES: threads, Pool.OPERATIONS: threads}
-        self._executors = {pool: ThreadPoolExecutor(sizes.get(pool, 1), pool.name.lower()) for pool in Pool}
+        self._executors = {pool: ThreadPoolExecutor(size, pool.name.lower()) for pool, size in sizes(threads).items()}
         self._waiting: Counter[Pool] = Counter()
         self._lock = threading.Lock()
 
