@@ -11,14 +11,16 @@ from django.db import DatabaseError, connection, transaction
 from config import health
 from config.deployment import upkeep
 from config.deployment.findings import Finding, failed, of_clock, ok, skipped, warning
+from config.http.thread_pools import threads_of
 from config.infrastructure.postgresql import timeouts
 
 NEEDS_DATABASE = ("migrations", "purge", "signing_keys")
 # Beside those of the workers: for commands.
 SPARE_CONNECTIONS = 3
 SHOWN = 5
-# Of each worker, beside those of its threads for pages and for operations: passwords, refusals, mails, counts.
-OF_EACH_WORKER = 4
+# Of each worker, beside its threads that answer: those that send mails, tell of sign-outs and write counts. The thread
+# of probes has no connection.
+MORE_OF_A_WORKER = 3 - 1
 READ = """
     SELECT (SELECT json_object_agg(name, setting) FROM pg_settings
              WHERE name IN ('server_version', 'server_encoding', 'lock_timeout', 'statement_timeout', 'max_connections',
@@ -127,7 +129,7 @@ def _prepared_statements(is_pooled: bool) -> Finding:
 
 
 def _connections(given: dict[str, str], role_limit: int, is_pooled: bool) -> Finding:
-    needed = settings.WEB_CONCURRENCY * (2 * settings.WEB_THREADS + OF_EACH_WORKER) + SPARE_CONNECTIONS
+    needed = settings.WEB_CONCURRENCY * (threads_of(settings.WEB_THREADS) + MORE_OF_A_WORKER) + SPARE_CONNECTIONS
     if is_pooled:
         return skipped("database_connections", f"The pooler decides; the service opens up to {needed}.")
     reserved = sum(int(given.get(name, 0)) for name in ("superuser_reserved_connections", "reserved_connections"))
