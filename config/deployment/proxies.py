@@ -5,9 +5,8 @@ from __future__ import annotations
 from ipaddress import ip_address, ip_network
 from typing import Any
 
-from django.conf import settings
-
 from config.deployment.findings import Finding, failed, ok, warning
+from config.infrastructure.network import is_proxy
 
 # Nobody has these addresses (RFC 5737, RFC 3849).
 FORGED = "192.0.2.77"
@@ -17,12 +16,12 @@ STRANGERS = ("198.51.100.9", "2001:db8::9")
 def finding(name: str, url: str, said: dict[str, Any], forged: dict[str, Any], own_address: str) -> Finding:
     """`said` is what the service says of a request of this machine, `forged` of one that claimed to be FORGED's."""
     peer, hops = said["peer"], _hops(said["forwarded"])
-    if not hops and not url.startswith("https:") and not _is_trusted(peer):
+    if not hops and not url.startswith("https:") and not is_proxy(peer):
         return ok(name, "The service is reached without a proxy, and believes no X-Forwarded-For.")
-    if any(_is_trusted(each) for each in STRANGERS):
+    if any(is_proxy(each) for each in STRANGERS):
         message = "TRUSTED_PROXIES contains addresses of strangers, who can then claim any address."
         return failed(name, message, "Name only the addresses of your proxies.")
-    if not _is_trusted(peer):
+    if not is_proxy(peer):
         if not hops and _hops(forged["forwarded"]):
             return _unset(name, peer, "passes X-Forwarded-For of strangers on and adds nothing")
         return _unset(name, peer, "says whose request it is" if hops else "does not say whose request it is")
@@ -43,13 +42,13 @@ def _unset(name: str, peer: str, does: str) -> Finding:
 def _is_passed_through(forged: dict[str, Any], seen: str) -> bool:
     """Whether the forged address counts. Behind a proxy that adds the sender it does only for a trusted sender."""
     hops = _hops(forged["forwarded"])
-    return bool(hops) and (hops[-1] == FORGED or (forged["address"] == FORGED and not _is_trusted(seen)))
+    return bool(hops) and (hops[-1] == FORGED or (forged["address"] == FORGED and not is_proxy(seen)))
 
 
 def _of_address(name: str, seen: str, own_address: str) -> Finding:
     if _same(seen, own_address):
         return ok(name, f"The service sees this machine as {seen}, and believes no forged address.")
-    if _is_trusted(seen.partition("/")[0]):
+    if is_proxy(seen.partition("/")[0]):
         message = f"The service takes {seen}, which is one of TRUSTED_PROXIES, for the address of this machine."
         fix = "Let each proxy add the address it is called from, and run this from a machine that is no proxy."
         return failed(name, message, fix)
@@ -62,15 +61,6 @@ def _of_address(name: str, seen: str, own_address: str) -> Finding:
 
 def _hops(forwarded: str) -> list[str]:
     return [hop.strip() for hop in forwarded.split(",") if hop.strip()]
-
-
-def _is_trusted(address: str) -> bool:
-    try:
-        found = ip_address(address)
-    except ValueError:  # a Unix socket, whose peer has no address
-        return False
-    found = getattr(found, "ipv4_mapped", None) or found
-    return any(found in network for network in settings.TRUSTED_PROXIES)
 
 
 def _same(seen: str, own: str) -> bool:

@@ -30,8 +30,13 @@ def client_address(request: HttpRequest) -> str:
 
 def is_from_proxy(request: HttpRequest) -> bool:
     """Whether the peer is in `TRUSTED_PROXIES`."""
+    return is_proxy(request.META.get("REMOTE_ADDR", ""))
+
+
+def is_proxy(peer: str) -> bool:
+    """Whether the address is in `TRUSTED_PROXIES`. The peer at a Unix socket has none."""
     proxies = tuple(settings.TRUSTED_PROXIES)
-    return bool(proxies) and _is_proxy(request.META.get("REMOTE_ADDR", ""), proxies)
+    return bool(proxies) and _is_proxy(peer, proxies)
 
 
 @functools.lru_cache(maxsize=256)
