@@ -23,13 +23,13 @@ from accounts.models import OutgoingMail
 from config.infrastructure.sql import fetch_one
 from oauth_bridge.key_models import SigningKey
 from oauth_bridge.models import ApplicationSession, PurgeRun
+from oauth_bridge.storage.signing_keys import ALGORITHMS
 
 logger = logging.getLogger(__name__)
 
 FRESH_SECONDS = 5.0
 WAIT_SECONDS = 2.0
 MOST_ROWS = 10_000  # of a queue that are counted
-ALGORITHMS = ("RS256", "ES256")
 QUEUE = """(SELECT count(*) AS waiting, coalesce(sum(CASE WHEN attempts > 0 THEN 1 ELSE 0 END), 0) AS retried,
     min(due_at) AS due_at FROM (SELECT attempts, due_at FROM {table} WHERE {condition} LIMIT {most}) AS part)"""
 KEY = "(SELECT max(made_at) FROM {table} WHERE revoked_at IS NULL AND algorithm = '{algorithm}')"
