@@ -6,8 +6,9 @@ from typing import Any
 
 from django.core.files.base import ContentFile, File
 from django.core.files.storage import Storage
-from django.db.models import QuerySet
 from django.utils.deconstruct import deconstructible
+
+from accounts.models import StoredPicture
 
 
 @deconstructible
@@ -21,29 +22,23 @@ class DatabaseStorage(Storage):
         return name
 
     def exists(self, name: str) -> bool:
-        return self._rows().filter(name=name).exists()
+        return StoredPicture.objects.filter(name=name).exists()
 
     def delete(self, name: str) -> None:
-        self._rows().filter(name=name).delete()
+        StoredPicture.objects.filter(name=name).delete()
 
     def listdir(self, path: str) -> tuple[list[str], list[str]]:
         """No folders, and the names of the files in the folder `path`."""
         begin = f"{path}/"
-        names = self._rows().filter(name__startswith=begin).values_list("name", flat=True)
+        names = StoredPicture.objects.filter(name__startswith=begin).values_list("name", flat=True)
         return [], [name.removeprefix(begin) for name in names]
 
     def _open(self, name: str, mode: str = "rb") -> File[Any]:
-        content = self._rows().filter(name=name).values_list("content", flat=True).first()
+        content = StoredPicture.objects.filter(name=name).values_list("content", flat=True).first()
         if content is None:
             raise FileNotFoundError(name)
         return ContentFile(bytes(content), name=name)
 
     def _save(self, name: str, content: File[Any]) -> str:
-        self._rows().update_or_create(name=name, defaults={"content": content.read()})
+        StoredPicture.objects.update_or_create(name=name, defaults={"content": content.read()})
         return name
-
-    def _rows(self) -> QuerySet[Any]:
-        # Settings name this module before there are models.
-        from accounts.models import StoredPicture
-
-        return StoredPicture.objects.all()
