@@ -136,6 +136,7 @@ STORAGES = {
     "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
 }
 MEDIA_ROOT = env.folder("MEDIA_ROOT", VAR_DIR / "media")
+IS_MEDIA_ROOT_SET = variables.is_set("MEDIA_ROOT")
 MEDIA_URL = ""
 
 STATIC_URL = "/static/"

@@ -39,7 +39,7 @@ def pictures() -> list[Finding]:
 def media_root() -> list[Finding]:
     """Of the folder of earlier releases, unless it is the default and was never made."""
     name, folder = "media_root", Path(settings.MEDIA_ROOT).resolve()
-    if folder == settings.VAR_DIR / "media" and not folder.exists():
+    if not settings.IS_MEDIA_ROOT_SET and not folder.exists():
         return [skipped(name, "No release has kept pictures in MEDIA_ROOT.")]
     fix = "Let the user of the service own the folder, and leave it out of ProtectSystem with StateDirectory."
     if not folder.is_dir():
