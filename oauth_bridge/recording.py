@@ -235,7 +235,8 @@ def _budget(request: HttpRequest, step: Step, error: RequestError, address: str)
     # Programs send no cookie, so nobody is signed in there.
     person = None if step in (Step.EXCHANGE, Step.PROFILE) else getattr(request, "user", None)
     is_person = person is not None and person.is_authenticated
-    if group := BUDGETS.get(error.fault.error):
+    is_embedded = error.cause in EMBEDDED.values()  # not busy, though its answer has the same error
+    if not is_embedded and (group := BUDGETS.get(error.fault.error)):
         return group, activity.slot_of(group, person.pk if is_person and person else address)
     if is_person and person:
         group = activity.STAFF if person.is_staff else activity.PEOPLE

@@ -6,7 +6,8 @@ slots, and each slot a number of records an hour; unknown client_ids share the s
 - strangers, by a keyed hash of their network (an IPv6 site is one network);
 - signed-in people, by person;
 - callers that proved a secret, a code or a token, all together; administrators, all together;
-- whoever a limit has refused, or the service while it was busy: of a flood, one record an hour says enough.
+- whoever a limit has refused: of a flood, one record an hour says enough;
+- whoever a busy service has refused: one record an hour, so that records add no work.
 
 While little is refused a slot is generous, so that a developer finds each of forty failures. It is narrow in an hour in
 which its group has had more than FLOOD of the application. What is beyond the budget is only counted. The oldest

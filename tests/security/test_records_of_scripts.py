@@ -33,6 +33,12 @@ def test_a_script_that_calls_authorize_is_recorded() -> None:
     the_record(tried, "called_by_script", answer)
 
 
+def test_each_call_is_found_by_its_reference_while_little_is_refused() -> None:
+    tried = Attempt()
+    references = {tried.browser.get(tried.link(), **FETCH)["X-Reference"] for _ in range(5)}
+    assert set(ActivityRecord.objects.values_list("reference", flat=True)) == references
+
+
 def test_its_preflight_is_recorded() -> None:
     tried = Attempt()
     answer = Client().options(tried.link(), **PREFLIGHT)
