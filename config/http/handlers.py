@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import sys
 
 from django.conf import settings
@@ -32,6 +33,7 @@ LOOPBACK_PEERS = ("127.0.0.1", "::1", "::ffff:127.0.0.1")
 # A proxy adds these: the client of a request with one of them is elsewhere.
 FORWARDING_HEADERS = ("HTTP_X_FORWARDED_FOR", "HTTP_FORWARDED", "HTTP_VIA")
 SHOWN_HOST_CHARACTERS = 100
+NO_PART_OF_A_HOST = re.compile(r"[\s/?#@=&,;]")
 # InternalError comes from a standby that takes no writes.
 DATABASE_AWAY = (OperationalError, InterfaceError, InternalError)
 
@@ -57,9 +59,10 @@ def host_not_served(request: HttpRequest) -> HttpResponse:
     """400 for a host outside ALLOWED_HOSTS. The log names that host and the allowed ones.
 
     The answer names them too with DEBUG or to a client on this machine; to others it names no other host.
+    What follows the host is not shown: where a client loses the end of the line, it is the next header.
     """
     received = request.META.get("HTTP_HOST", request.META.get("SERVER_NAME", ""))
-    host = NOT_ALLOWED.sub("?", received)[:SHOWN_HOST_CHARACTERS] or "(none)"
+    host = NOT_ALLOWED.sub("?", NO_PART_OF_A_HOST.split(received)[0])[:SHOWN_HOST_CHARACTERS] or "(none)"
     hosts = ", ".join(settings.ALLOWED_HOSTS)
     events.write(Event.HOST_NOT_SERVED, host=host, allowed_hosts=hosts)
     is_local = request.META.get("REMOTE_ADDR") in LOOPBACK_PEERS

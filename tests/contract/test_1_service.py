@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import secrets
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -146,6 +147,17 @@ def test_a_host_that_is_not_served_is_named_in_the_log_and_to_a_client_on_this_m
     assert f"host {received}, but" in Page(page).text
     line = next(line for line in provider.log.splitlines() if f'"host":"{received}"' in line)
     assert "localhost" in json.loads(line)["allowed_hosts"]
+
+
+@contract("D15.dump", "D19.stranger")
+@pytest.mark.parametrize("end", ["Authorization: Bearer ", "/", "//evil.example?code=", " ", "Cookie:sessionid="])
+def test_a_credential_after_the_host_is_neither_told_nor_logged(
+    driver: OAuthDriver, provider: Server, end: str
+) -> None:
+    credential = secrets.token_urlsafe(32)
+    answer = driver.call("GET", "/oauth/userinfo", headers={"Host": f"evil.example{end}{credential}"})
+    assert "host evil.example" in error_of(answer, 400, "invalid_request")
+    assert credential not in answer.text + provider.log
 
 
 @contract("D19.stranger")
