@@ -1,4 +1,4 @@
-"""An operator upgrades from the last release, as docs/operations.md says, while people and applications use it."""
+"""An operator upgrades from the last release and goes back, as docs/operations.md says, while the service is used."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ from tests.gaps import Gaps, allowed_seconds
 from tests.load import Caller
 from tests.server import Server, environment, free_port, socket_unit
 from tests.smtp import BUSY, TAKES, MailServer, wait_until
-from tests.upgrading import HOLDINGS, SEED, Client, Load, Site
+from tests.upgrading import HELD_BY_THE_NEW, HOLDINGS, SEED, Client, Holding, Load, Site
 
 DATABASE = "upgraded"
 START_SECONDS = 120  # beside the load
@@ -101,7 +101,7 @@ def kill_a_worker(server: Server) -> None:
     wait_until(lambda: len(server.workers()) == len(before) and min(before) not in server.workers())
 
 
-def test_an_upgrade_fails_no_request_and_takes_nothing_from_anybody(
+def test_an_upgrade_and_the_way_back_fail_no_request_and_take_nothing_from_anybody(
     database: str, launch: Launch, redis_server: Any, mail_server: MailServer, port: socket.socket, tmp_path: Path
 ) -> None:
     """A worker that is killed after the switch of the folder breaks what it was answering."""
@@ -128,9 +128,7 @@ def test_an_upgrade_fails_no_request_and_takes_nothing_from_anybody(
     operator.link(old)
     server = operator.start()
     site = Site(server.base_url, mail_server, **clients)
-    held = {holding.__name__: holding(site) for holding in HOLDINGS}
-    for each in held.values():
-        next(each)
+    held = begun(HOLDINGS, site)
     with Load(server, site) as load:
         load.go_on("before")
         releases.copy_checkout(new)
@@ -147,12 +145,31 @@ def test_an_upgrade_fails_no_request_and_takes_nothing_from_anybody(
             server = operator.switch(new, server)
         load.go_on("upgraded")
         send_what_waits(database, mail_server)
-        failed = load.failed | fails(held)
-    failed |= {f"upgrade, {what}": str(count) for what, count in gaps.failed.items()}
-    if gaps.longest_seconds > allowed:
-        failed["upgrade, gap"] = f"{gaps.longest_seconds} of {allowed} seconds"
+        failed = fails(held) | told("upgrade", gaps, allowed)
+
+        held = begun(HELD_BY_THE_NEW, site)
+        allowed = allowed_seconds(server, tmp_path, workers=4)
+        load.phase = "the way back"
+        with Gaps(server) as gaps:
+            server = operator.switch(old, server)
+        load.go_on("back")
+        failed |= fails(held) | told("the way back", gaps, allowed)
     failed = {what: why for what, why in (load.failed | failed).items() if not is_broken_by_the_kill(what, why)}
     assert failed.keys() == release.fails.keys(), failed
+
+
+def begun(holdings: Iterable[Holding], site: Site) -> dict[str, Iterator[None]]:
+    held = {holding.__name__: holding(site) for holding in holdings}
+    for each in held.values():
+        next(each)
+    return held
+
+
+def told(change: str, gaps: Gaps, allowed: float) -> dict[str, str]:
+    failed = {f"{change}, {what}": str(count) for what, count in gaps.failed.items()}
+    if gaps.longest_seconds > allowed:
+        failed[f"{change}, gap"] = f"{gaps.longest_seconds} of {allowed} seconds"
+    return failed
 
 
 def fails(held: dict[str, Iterator[None]]) -> dict[str, str]:
