@@ -9,6 +9,8 @@ from tests.matrix import TESTS
 pytestmark = pytest.mark.once
 
 DOCS = TESTS.parent / "docs"
+# Tests of the comparison that do not exist yet.
+BEING_BUILT = {"tests/programs/test_image.py"}
 
 
 def test_every_test_that_the_table_of_faults_names_exists():
@@ -27,6 +29,19 @@ def test_every_test_that_the_points_of_the_pages_name_exists(document, points):
     missing = [test for file, test in named if f"\ndef {test}(" not in (TESTS / file).read_text(encoding="utf-8")]
     assert len(re.findall(r"^\| \d+ \|", table, re.MULTILINE)) == points
     assert missing == []
+
+
+def test_the_comparison_names_tests_that_exist_and_the_source_of_each_fact():
+    text = (DOCS / "comparison.md").read_text(encoding="utf-8")
+    rows = [line.strip("|").split(" | ") for line in re.findall(r"^\| .*\|$", text, re.MULTILINE)]
+    named = {path for row in rows for path in re.findall(r"`(tests/[\w/]+\.py)`", row[2])}
+    assert {path for path in named if not (DOCS.parent / path).exists()} == BEING_BUILT
+    assert len(rows) > 15
+    others = [cell for row in rows[1:] for cell in row[3:]]
+    assert [cell for cell in others if not re.search(r"\[[A-Z]\d+\]|not found", cell)] == []
+    used = set(re.findall(r"\[([A-Z]\d+)\](?!:)", text))
+    sources = re.findall(r"^\[([A-Z]\d+)\]: https://", text, re.MULTILINE)
+    assert sorted(used) == sorted(sources)
 
 
 def limits() -> str:
