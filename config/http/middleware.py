@@ -20,7 +20,7 @@ from config.http.request_path import path_as_sent
 from config.infrastructure import errors, events, measures, network, paths, references
 from config.infrastructure.errors import RequestError, SiteFault
 from config.infrastructure.events import Event, Member
-from oauth_bridge import recording
+from oauth_bridge import activity_recording
 from oauth_bridge.protocol.authorization_request import is_of_script
 
 access_log = logging.getLogger("config.access")
@@ -58,7 +58,7 @@ class RequestLogMiddleware:
             if response.status_code >= HTTPStatus.BAD_REQUEST and not reported and not _is_probe(request):
                 errors.report(_unexplained(request, response))
             if reported or written:
-                recording.record(request, reported, written)
+                activity_recording.record(request, reported, written)
             match, method, seconds = request.resolver_match, _method(request), time.perf_counter() - started
             route = f"/{match.route}" if match else None
             events.write_line(
