@@ -24,8 +24,8 @@ from oauth_bridge.protocol import (
     authorization_request,
     openid_request,
     parameter_parsing,
+    revocation,
     token_exchange,
-    token_state,
     userinfo,
 )
 from oauth_bridge.protocol.openid_request import Asked
@@ -134,9 +134,9 @@ class Backend:
         return None, {"Content-Type": "application/json"}, json.dumps(body), 200
 
     def create_revocation_response(self, request: HttpRequest) -> Response:
-        """An empty answer. Raises RequestError: as `client_credentials`, `of_form` and `token_state.revoke`."""
+        """An empty answer. Raises RequestError: as `client_credentials`, `of_form` and `revocation.revoke`."""
         form = authorization_header.client_credentials(request, parameter_parsing.of_form(request))
-        token_state.revoke(form, client_address(request))
+        revocation.revoke(form, client_address(request))
         return None, {"Content-Type": "application/json"}, "", 200
 
     def verify_request(self, request: HttpRequest, scopes: list[str]) -> tuple[bool, Bearer]:

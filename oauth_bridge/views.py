@@ -29,9 +29,9 @@ from oauth_bridge.models import Application
 from oauth_bridge.protocol import (
     authorization_header,
     authorization_request,
+    introspection,
     openid_request,
     parameter_parsing,
-    token_state,
     userinfo,
 )
 from oauth_bridge.storage import activity_counts, admission, codes
@@ -209,10 +209,10 @@ class RevokeView(ToolkitRevokeView):
     """Ends an access token. RFC 7009."""
 
 
-def introspection(request: HttpRequest) -> HttpResponse:
+def answer_introspection(request: HttpRequest) -> HttpResponse:
     """What an application's own token is worth. RFC 7662. Not the toolkit's view, which answers for any token."""
     form = authorization_header.client_credentials(request, parameter_parsing.of_form(request))
-    return JsonResponse(token_state.introspect(form, client_address(request)), headers=NO_STORE)
+    return JsonResponse(introspection.introspect(form, client_address(request)), headers=NO_STORE)
 
 
 class UserinfoView(ScopedProtectedResourceView):
@@ -257,7 +257,7 @@ def request_or_answer(request: HttpRequest) -> HttpResponseBase:
 
 authorize = operation(request_or_answer, "GET", "HEAD", "POST", challenge=authorization_request.name_application)
 revoke = operation(RevokeView.as_view(), "POST", challenge=challenge_client)
-introspect = operation(introspection, "POST", challenge=challenge_client)
+introspect = operation(answer_introspection, "POST", challenge=challenge_client)
 token = operation(TokenView.as_view(), "POST", challenge=challenge_client)
 user_info = operation(UserinfoView.as_view(), "GET", "HEAD", "POST", challenge=challenge_bearer)
 
