@@ -16,6 +16,7 @@ from config.infrastructure import events
 from config.infrastructure.errors import RequestError
 from config.infrastructure.events import Event
 from config.infrastructure.network import client_address
+from oauth_bridge.callback import Callback
 from oauth_bridge.consent.pending_request import DamagedRequest, PendingRequest
 from oauth_bridge.errors import OAuthFault
 from oauth_bridge.models import Application
@@ -31,7 +32,6 @@ from oauth_bridge.protocol import (
 from oauth_bridge.protocol.openid_request import Asked
 from oauth_bridge.protocol.parameter_parsing import Parameters
 from oauth_bridge.random_values import digest_of
-from oauth_bridge.responses import Callback
 from oauth_bridge.storage import codes
 from oauth_bridge.storage.tokens import Bearer
 

@@ -12,7 +12,7 @@ from django.views.decorators.csrf import csrf_exempt
 
 from config.infrastructure.errors import RequestError, SiteFault
 from config.infrastructure.translation import TranslatableText
-from oauth_bridge import cors, responses
+from oauth_bridge import cors, error_responses
 
 View = Callable[[HttpRequest], HttpResponseBase]
 
@@ -36,7 +36,7 @@ def operation(view: View, *methods: str, challenge: Callable[[HttpRequest, Reque
         except RequestError as error:
             if challenge:
                 challenge(request, error)
-            return responses.error_response(request, error)
+            return error_responses.error_response(request, error)
 
     return checked
 

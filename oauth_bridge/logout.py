@@ -20,8 +20,9 @@ from django.views.decorators.csrf import csrf_protect
 
 from accounts.account_page import person_context
 from accounts.sign_in.views import sign_out
-from oauth_bridge import responses, throttling
-from oauth_bridge.consent import pages
+from oauth_bridge import throttling
+from oauth_bridge.callback import redirect_to_callback
+from oauth_bridge.consent import callback_pages
 from oauth_bridge.decorators import operation
 from oauth_bridge.maintenance import backchannel
 from oauth_bridge.protocol import authorization_request, logout_request, parameter_parsing
@@ -99,7 +100,7 @@ def _answered(request: HttpRequest) -> HttpResponse:
         return HttpResponseRedirect(reverse("end_session"), status=303)
     is_old = Question.unseal(sealed, PAGE_LIFETIME) is None
     if request.user.is_authenticated and (is_old or str(request.user.pk) != question.person_id):
-        return responses.redirect_to_callback(request, question.path)  # Django's has no room for a long state
+        return redirect_to_callback(request, question.path)  # Django's has no room for a long state
     application = logout_request.verify(question.client_id, question.address)
     if request.user.is_authenticated:
         _sign_out(request)
@@ -123,14 +124,14 @@ def _question(request: HttpRequest, asked: LogoutRequest) -> HttpResponse:
     }
     response = render(request, "oauth_bridge/logout.html", context)
     if asked.address:
-        response["Content-Security-Policy"] = pages.form_action(asked.address)
+        response["Content-Security-Policy"] = callback_pages.form_action(asked.address)
     return response
 
 
 def _leave(request: HttpRequest, asked: LogoutRequest) -> HttpResponse:
     """To the application, or to the page that says that the person is signed out."""
     if asked.application and asked.url:
-        return pages.leave(request, asked.application, asked.url)
+        return callback_pages.leave(request, asked.application, asked.url)
     return HttpResponseRedirect(reverse("end_session"), status=303)
 
 

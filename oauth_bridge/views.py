@@ -19,9 +19,10 @@ from config.infrastructure import errors, events
 from config.infrastructure.errors import RequestError
 from config.infrastructure.events import Event
 from config.infrastructure.network import client_address
-from oauth_bridge import application_mails, responses, throttling
+from oauth_bridge import application_mails, error_responses, throttling
 from oauth_bridge.backend import VerifiedRequest
 from oauth_bridge.consent import pages, prompts, remembered
+from oauth_bridge.consent.callback_pages import lead_back, to_callback
 from oauth_bridge.consent.pending_request import FIELD_NAME, PendingRequest
 from oauth_bridge.decorators import operation
 from oauth_bridge.errors import OAuthFault
@@ -58,7 +59,7 @@ class AuthorizeView(BaseAuthorizationView):
         try:
             self.scopes, self.credentials = self.validate_authorization_request(request)
         except authorization_request.CallbackError as error:
-            return pages.to_callback(request, error.application, error.callback, error.callback.error_url(error))
+            return to_callback(request, error.application, error.callback, error.callback.error_url(error))
         self.application, self.pending = self.credentials.application, self.credentials.pending
         if request.method == "HEAD":
             return HttpResponse()
@@ -155,7 +156,7 @@ class AuthorizeView(BaseAuthorizationView):
 
     def _refuse(self, fault: OAuthFault) -> HttpResponse:
         callback = self.credentials.callback
-        return pages.to_callback(self.request, self.application, callback, callback.error_url(self._error(fault)))
+        return to_callback(self.request, self.application, callback, callback.error_url(self._error(fault)))
 
     def _need(self) -> prompts.Need | None:
         return prompts.need(self.request, self.credentials.asked, self.pending)
@@ -165,7 +166,7 @@ class AuthorizeView(BaseAuthorizationView):
         callback = self.credentials.callback
         if need is prompts.Need.IMPOSSIBLE:
             url = callback.error_url(self._error(OAuthFault.ACR))
-            return pages.lead_back(self.request, self.application, callback, url, by_page=True, is_refusal=True)
+            return lead_back(self.request, self.application, callback, url, by_page=True, is_refusal=True)
         if need is prompts.Need.OTHER_ACCOUNT:
             url = callback.error_url(self._error(OAuthFault.LOGIN_REQUIRED))
             return pages.other_account(self.request, self.application, self.pending, url)
@@ -192,7 +193,7 @@ class AuthorizeView(BaseAuthorizationView):
         scope = " ".join(self.scopes)
         url, *_ = self.create_authorization_response(self.request, scope, self.credentials, allow)
         callback = self.credentials.callback
-        return pages.lead_back(self.request, self.application, callback, url, by_page=by_page, is_refusal=not allow)
+        return lead_back(self.request, self.application, callback, url, by_page=by_page, is_refusal=not allow)
 
 
 class TokenView(ToolkitTokenView):
@@ -264,4 +265,4 @@ user_info = operation(UserinfoView.as_view(), "GET", "HEAD", "POST", challenge=c
 
 @csrf_exempt
 def unknown_path(request: HttpRequest, path: str) -> HttpResponse:
-    return responses.not_found(request)
+    return error_responses.not_found(request)

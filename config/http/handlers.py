@@ -20,10 +20,10 @@ from accounts.sign_in.csrf_failure import stale_form
 from config.infrastructure import errors, events
 from config.infrastructure.errors import NOT_ALLOWED, RequestError, SiteFault
 from config.infrastructure.events import Event
-from oauth_bridge import responses
+from oauth_bridge import error_responses
 from oauth_bridge.consent import pages
 from oauth_bridge.consent.pending_request import FIELD_NAME, DamagedRequest, PendingRequest
-from oauth_bridge.responses import error_response
+from oauth_bridge.error_responses import error_response
 
 logger = logging.getLogger("oauth_bridge")
 
@@ -89,14 +89,14 @@ def _ask_again(request: HttpRequest) -> HttpResponseBase | None:
 
 def forbidden(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
     match = request.resolver_match
-    if match and match.app_name == "admin" and request.user.is_authenticated and responses.wants_page(request):
+    if match and match.app_name == "admin" and request.user.is_authenticated and error_responses.wants_page(request):
         errors.report(RequestError(SiteFault.FORBIDDEN).about(person=request.user.pk))
         return not_allowed(request)
     return error_response(request, RequestError(SiteFault.FORBIDDEN))
 
 
 def not_found(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
-    return responses.not_found(request)
+    return error_responses.not_found(request)
 
 
 def server_error(request: HttpRequest) -> HttpResponse:

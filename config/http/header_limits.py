@@ -10,7 +10,7 @@ from django.http.response import HttpResponseBase
 from config.http.languages import answer_in_language
 from config.infrastructure import paths
 from config.infrastructure.errors import RequestError, SiteFault
-from oauth_bridge.responses import error_response
+from oauth_bridge.error_responses import error_response
 
 # In characters. A header that is missing here is not parsed, or the cost of parsing it does not grow with its length.
 LIMITS = {

@@ -13,7 +13,7 @@ from django.http.response import HttpResponseBase
 
 from config.infrastructure import paths
 from config.infrastructure.errors import RequestError, SiteFault
-from oauth_bridge.responses import error_response
+from oauth_bridge.error_responses import error_response
 
 MEDIA_TYPE = "multipart/form-data"  # the only multipart type that Django parses
 

@@ -10,7 +10,7 @@ from django.http.response import HttpResponseBase
 from config.infrastructure import paths
 from config.infrastructure.errors import RequestError, SiteFault
 from config.infrastructure.request_classes import RETRY_AFTER_SECONDS, must_refuse
-from oauth_bridge.responses import error_response
+from oauth_bridge.error_responses import error_response
 
 
 class OverloadMiddleware:

@@ -17,12 +17,12 @@ from config.infrastructure import paths
 from config.infrastructure.errors import Fault, RequestError, SiteFault
 from config.infrastructure.translation import TranslatableText
 from oauth_bridge import redirect_uri_registration
+from oauth_bridge.callback import Callback
 from oauth_bridge.errors import OAuthFault
 from oauth_bridge.models import Application
 from oauth_bridge.protocol import claims, id_token, openid_request
 from oauth_bridge.protocol.parameter_parsing import Parameters, of_query
 from oauth_bridge.redirect_uri_likely_faults import likely_differences
-from oauth_bridge.responses import Callback
 from oauth_bridge.storage import applications
 
 # The parameters of OAuth 2.0 but `state`, which is stored percent-encoded; `openid_request` has more. Others are

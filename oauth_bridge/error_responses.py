@@ -1,14 +1,13 @@
-"""The three forms of an answer: JSON for programs, a page for people, a redirect to a verified callback address.
+"""An error as JSON for programs or as a page for people. Specification 7; D4, D19.
 
-Specification 7; D4, D6, D19, D20. The sentences are in `errors`.
+`errors` has the sentences, `callback` the errors that an application receives at its callback address.
 """
 
 from __future__ import annotations
 
 import re
 from http import HTTPStatus
-from typing import Any, NamedTuple
-from urllib.parse import parse_qsl, quote
+from typing import Any
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse, JsonResponse
@@ -86,42 +85,6 @@ def _hint(path: str) -> TranslatableText:
     if match and (operation := OPERATION_OF.get(match["name"].lower())):
         return TranslatableText(elsewhere, address=origins[operation] + operation, docs=docs)
     return TranslatableText(gettext_noop("Compare it with the documentation at {docs}."), docs=docs)
-
-
-class Callback(NamedTuple):
-    """A verified callback address, and what every answer there carries, percent-encoded. None is left out. D5, D6.
-
-    `iss` is sent to applications that use OpenID Connect (RFC 9207). `is_posted`: by a form, not in the URL.
-    """
-
-    redirect_uri: str
-    state: str | None
-    iss: str | None
-    is_posted: bool = False
-
-    def url(self, **parameters: str) -> str:
-        """The address with `parameters`, which are percent-encoded already."""
-        sent = {**parameters, "state": self.state, "iss": self.iss}
-        pairs = "&".join([f"{name}={value}" for name, value in sent.items() if value is not None])
-        return f"{self.redirect_uri}{'&' if '?' in self.redirect_uri else '?'}{pairs}"
-
-    def fields(self, url: str) -> list[tuple[str, str]]:
-        """What `url`, made by this object, adds to the address."""
-        return parse_qsl(url[len(self.redirect_uri) + 1 :], keep_blank_values=True, errors="replace")
-
-    def error_url(self, error: RequestError) -> str:
-        """The address with the error. RFC 6749 §4.1.2.1."""
-        errors.report(error)
-        return self.url(error=error.fault.error, error_description=quote(error.description, safe=""))
-
-
-def redirect_to_callback(request: HttpRequest, url: str) -> HttpResponse:
-    """302, or 303 after a form, to a `callback_url`. D20.
-
-    Not Django's HttpResponseRedirect, which rewrites the URL and allows few schemes.
-    """
-    status = HTTPStatus.SEE_OTHER if request.method == "POST" else HTTPStatus.FOUND
-    return HttpResponse(status=status, headers={"Location": url, "Referrer-Policy": "no-referrer"})
 
 
 def _is_administrator(request: HttpRequest) -> bool:
