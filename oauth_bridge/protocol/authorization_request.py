@@ -20,6 +20,7 @@ from oauth_bridge import redirect_uri_registration
 from oauth_bridge.callback import Callback
 from oauth_bridge.errors import OAuthFault
 from oauth_bridge.models import Application
+from oauth_bridge.pkce import CHALLENGE
 from oauth_bridge.protocol import claims, id_token, openid_request
 from oauth_bridge.protocol.parameter_parsing import Parameters, of_query
 from oauth_bridge.redirect_uri_likely_faults import likely_differences
@@ -28,7 +29,6 @@ from oauth_bridge.storage import applications
 # The parameters of OAuth 2.0 but `state`, which is stored percent-encoded; `openid_request` has more. Others are
 # ignored.
 NAMES = ("client_id", "redirect_uri", "response_type", "scope", "code_challenge", "code_challenge_method")
-CHALLENGE = re.compile(r"[A-Za-z0-9_-]{43}")
 # The causes of other methods than S256.
 CHALLENGE_METHODS = {None: "challenge_method_missing", "plain": "challenge_plain"}
 # What a browser loads for something else than a page, and the cause of the refusal.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from typing import NamedTuple, cast
 
@@ -12,13 +11,12 @@ from config.infrastructure.events import Event
 from oauth_bridge import application_mails, throttling
 from oauth_bridge.errors import OAuthFault
 from oauth_bridge.models import AuthorizationCode
+from oauth_bridge.pkce import VERIFIER
 from oauth_bridge.protocol import claims, id_token
 from oauth_bridge.protocol.openid_request import Granted
 from oauth_bridge.protocol.parameter_parsing import require
 from oauth_bridge.random_values import OPENID_MARK, new_credential
 from oauth_bridge.storage import application_sessions, client_secrets, code_redemption, signing_keys, tokens
-
-VERIFIER = re.compile(r"[A-Za-z0-9._~-]{43,128}")
 
 
 class Exchanged(NamedTuple):

@@ -5,8 +5,6 @@ The statement `REDEEM` is the rule; `explain` checks the same conditions and onl
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -19,6 +17,7 @@ from django.utils import timezone
 from config.infrastructure.sql import Rows, as_uuid, fetch_one, is_postgresql
 from oauth_bridge.errors import OAuthFault
 from oauth_bridge.models import AccessToken, AuthorizationCode
+from oauth_bridge.pkce import challenge_of
 from oauth_bridge.random_values import digest_of
 from oauth_bridge.redirect_uri_likely_faults import quoted_for_description
 from oauth_bridge.storage import ended_codes, tokens
@@ -204,10 +203,3 @@ def _explain_redeemed(row: AuthorizationCode, redeemed_at: datetime, now: dateti
         return Refusal(OAuthFault.CODE_RACED, row)
     age = max(now - redeemed_at, timedelta()).total_seconds()
     return Refusal(OAuthFault.CODE_SPENT, row, {"age": round(age, 1)})
-
-
-def challenge_of(verifier: str) -> str:
-    """The S256 challenge of a verifier (RFC 7636 §4.2); an empty string for no verifier."""
-    if not verifier:
-        return ""
-    return base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).rstrip(b"=").decode()
