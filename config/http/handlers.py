@@ -1,4 +1,4 @@
-"""The answers that config.urls and the settings name for requests that no view can answer. D1, D2, D19."""
+"""The handlers of requests that no view can answer; config.urls and the settings name them. D1, D2, D19."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ logger = logging.getLogger("oauth_bridge")
 
 RETRY_AFTER_SECONDS = "5"
 LOOPBACK_PEERS = ("127.0.0.1", "::1", "::ffff:127.0.0.1")
-# A proxy adds these: the client of a request with one of them is elsewhere.
+# Proxies add these headers, so the client of such a request is on another machine.
 FORWARDING_HEADERS = ("HTTP_X_FORWARDED_FOR", "HTTP_FORWARDED", "HTTP_VIA")
 SHOWN_HOST_CHARACTERS = 100
-# InternalError comes from a standby that takes no writes.
+# A standby that refuses writes raises InternalError.
 DATABASE_AWAY = (OperationalError, InterfaceError, InternalError)
 
 
@@ -54,9 +54,9 @@ def bad_request(request: HttpRequest, exception: Exception | None = None) -> Htt
 
 
 def host_not_served(request: HttpRequest) -> HttpResponse:
-    """400 for a host outside ALLOWED_HOSTS. The log names that host and the allowed ones.
+    """400 for a host outside ALLOWED_HOSTS. The log names the refused and the allowed hosts.
 
-    The answer names them too with DEBUG or to a client on this machine; to others it names no other host.
+    With DEBUG, or to a client on this machine, the answer names them too. Other answers name only the refused host.
     """
     received = request.META.get("HTTP_HOST", request.META.get("SERVER_NAME", ""))
     host = NOT_ALLOWED.sub("?", received)[:SHOWN_HOST_CHARACTERS] or "(none)"
@@ -70,7 +70,7 @@ def host_not_served(request: HttpRequest) -> HttpResponse:
 
 @requires_csrf_token
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponseBase:
-    """Show the page of an outdated form again. 403 if it has no such page."""
+    """Show the page of an outdated form again. 403 if there is no such page."""
     request.was_refused = True  # type: ignore[attr-defined]  # for accounts.sessions.middleware
     error = RequestError(SiteFault.CSRF)
     answer = _ask_again(request) if request.path == reverse("authorize") else stale_form(request)
@@ -106,10 +106,10 @@ def server_error(request: HttpRequest) -> HttpResponse:
         code = getattr(exception.__cause__, "sqlite_errorname", None) or getattr(exception.__cause__, "sqlstate", None)
         extra = {"kind": type(exception).__name__, "code": code}
         logger.error("database away", extra=extra)
-        # An SQLite file that was opened while it could only be read would stay so until the server is restarted.
+        # Close the connection: an SQLite file that was opened read-only stays read-only on its connection.
         connection.close()
         return error_response(request, RequestError(SiteFault.AWAY, {"Retry-After": RETRY_AFTER_SECONDS}))
-    if isinstance(exception, UnreadablePostError):  # the client is gone, or was silent for too long
+    if isinstance(exception, UnreadablePostError):  # the client has gone or was silent for too long
         return error_response(request, RequestError(SiteFault.BAD_REQUEST))
     if isinstance(exception, hashing.HashingBusy):
         return error_response(request, RequestError(SiteFault.BUSY, {"Retry-After": str(hashing.RETRY_AFTER_SECONDS)}))
