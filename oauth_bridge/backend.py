@@ -1,4 +1,4 @@
-"""The setting `OAUTH2_BACKEND_CLASS`: the toolkit's views call this class, and it calls `protocol` and `storage`."""
+"""The setting `OAUTH2_BACKEND_CLASS`: the toolkit's views call this class, which calls `protocol` and `storage`."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Backend:
     """The methods that the toolkit's views call. They raise RequestError instead of the toolkit's own exceptions."""
 
     def __init__(self, server: object) -> None:
-        """The toolkit passes an oauthlib server, which is not used. docs/architecture.md has the reason."""
+        """The toolkit passes an oauthlib server, which this class does not use (docs/architecture.md)."""
 
     def validate_authorization_request(self, request: HttpRequest) -> tuple[list[str], VerifiedRequest]:
         """The scopes of the token, and the request.
@@ -90,7 +90,7 @@ class Backend:
         """
         pending = credentials.pending
         if not allow:
-            # The person of the page. By now they may be signed out, or somebody else may be signed in.
+            # The person of the page. The browser's session may have ended or have another person by now.
             person_id = pending.person_id or request.user.pk
             codes.discard(UUID(pending.attempt), person_id)
             refused = RequestError(OAuthFault.REFUSED).about(client=credentials.application, person=person_id)
@@ -142,7 +142,7 @@ class Backend:
     def verify_request(self, request: HttpRequest, scopes: list[str]) -> tuple[bool, Bearer]:
         """True, and the token's Bearer, whose `user` the toolkit sets as `request.resource_owner`.
 
-        Raises RequestError: as `userinfo.verify`. False is never returned.
+        Raises RequestError: as `userinfo.verify`. Never returns False.
         """
         bearer = userinfo.verify(request, scopes)
         request.bearer = bearer  # type: ignore[attr-defined]  # the toolkit's view keeps the person alone

@@ -13,9 +13,9 @@ from config.infrastructure.errors import RequestError
 
 
 class Callback(NamedTuple):
-    """A verified callback address, and what every answer there carries, percent-encoded. None is left out. D5, D6.
+    """A verified callback address, and the percent-encoded parameters of each answer there. None: left out. D5, D6.
 
-    `iss` is sent to applications that use OpenID Connect (RFC 9207). `is_posted`: by a form, not in the URL.
+    `iss` is sent to applications that use OpenID Connect (RFC 9207). `is_posted`: a form posts the parameters.
     """
 
     redirect_uri: str
@@ -24,13 +24,13 @@ class Callback(NamedTuple):
     is_posted: bool = False
 
     def url(self, **parameters: str) -> str:
-        """The address with `parameters`, which are percent-encoded already."""
+        """The address with `parameters`, which are already percent-encoded."""
         sent = {**parameters, "state": self.state, "iss": self.iss}
         pairs = "&".join([f"{name}={value}" for name, value in sent.items() if value is not None])
         return f"{self.redirect_uri}{'&' if '?' in self.redirect_uri else '?'}{pairs}"
 
     def fields(self, url: str) -> list[tuple[str, str]]:
-        """What `url`, made by this object, adds to the address."""
+        """The parameters that `url`, made by this object, adds to the address."""
         return parse_qsl(url[len(self.redirect_uri) + 1 :], keep_blank_values=True, errors="replace")
 
     def error_url(self, error: RequestError) -> str:
@@ -40,9 +40,9 @@ class Callback(NamedTuple):
 
 
 def redirect_to_callback(request: HttpRequest, url: str) -> HttpResponse:
-    """302, or 303 after a form, to a `callback_url`. D20.
+    """Redirect to `url` with 302, or with 303 after a form. D20.
 
-    Not Django's HttpResponseRedirect, which rewrites the URL and allows few schemes.
+    Django's HttpResponseRedirect would rewrite the URL and allows few schemes.
     """
     status = HTTPStatus.SEE_OTHER if request.method == "POST" else HTTPStatus.FOUND
     return HttpResponse(status=status, headers={"Location": url, "Referrer-Policy": "no-referrer"})

@@ -23,11 +23,11 @@ from config.infrastructure.translation import TranslatableText
 from oauth_bridge.errors import OAuthFault
 from oauth_bridge.redirect_uri_likely_faults import mark_likely_differences
 
-# Where clients look for what stands elsewhere: below a path (RFC 8414 §3.1), or under other servers' names of the keys.
+# Other paths at which clients look for discovery (RFC 8414 §3.1) and for the keys.
 DISCOVERY = re.compile(
     r"/\.well-known/(openid-configuration|oauth-authorization-server|jwks)|/oauth/(certs|keys|\.well-known)\b"
 )
-# Where other services have the operations, by the last part of the path. Linear: each step takes one part.
+# The paths of the operations in other services; the last part is the name. Matching takes linear time.
 ELSEWHERE = re.compile(
     r"(?:/(?:api|connect|login|o|oauth2?|openid-connect|protocol|v[12]))*/(?P<name>[a-z_]+)/?", re.IGNORECASE
 )
@@ -59,7 +59,7 @@ def error_response(request: HttpRequest, error: RequestError) -> HttpResponse:
 
 
 def wants_page(request: HttpRequest) -> bool:
-    """Whether a person reads the answer: `Accept` names text/html, and the path is not one for programs (D4, D19)."""
+    """Whether a person reads the answer: `Accept` names text/html, and the path is not for programs (D4, D19)."""
     if paths.kind_of(request.path).is_for_programs:
         return False
     accepted = request.META.get("HTTP_ACCEPT", "").split(",")
@@ -67,7 +67,7 @@ def wants_page(request: HttpRequest) -> bool:
 
 
 def not_found(request: HttpRequest) -> HttpResponse:
-    """404. It names the right path where a client looked for an operation (D2) or for discovery, and the documents."""
+    """404 with a link to the documents, and the right path if a client looked for an operation (D2) or discovery."""
     return error_response(request, RequestError(SiteFault.NOT_FOUND, hint=_hint(request.path)))
 
 
@@ -127,7 +127,7 @@ def _page(request: HttpRequest, error: RequestError) -> HttpResponse:
     return render(request, "error.html", context, status=status)
 
 
-# Title and sentence for people, by status. Where the sentence is empty, the page shows that of the error.
+# Title and sentence for people, by status. If the sentence is empty, the page shows the error's.
 PAGE_WORDS = {
     400: (
         gettext_noop("This can't be read"),

@@ -1,4 +1,4 @@
-"""PKCE: the formats of a code_challenge and a code_verifier, and how one follows from the other. D9; RFC 7636."""
+"""PKCE: the formats of a code_challenge and a code_verifier, and the S256 method. D9; RFC 7636."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The views of authorize, token and user info: the toolkit's, with our checks, pages and errors. Specification 4."""
+"""The views of authorize, token and user info: the toolkit's views with our checks and errors. Specification 4."""
 
 from __future__ import annotations
 
@@ -74,14 +74,14 @@ class AuthorizeView(BaseAuthorizationView):
             return pages.already_signed_in(request, self.application)
 
     def _renewed_address(self) -> str:
-        """That of the same request as a new attempt; empty where it is too long for a redirect."""
+        """The address of the request as a new attempt; empty if it is too long for a redirect."""
         notice = {pages.NOTICE: "1"} if self.credentials.query.text(pages.NOTICE) else {}
         address = pages.authorize_path(self.pending.renewed(), **notice)
         return address if len(address) <= MAX_URL_REDIRECT_LENGTH else ""
 
     @property
     def facts(self) -> list[str]:
-        """What the application would receive about the person."""
+        """The facts about the person that the application would receive."""
         return openid_request.facts(self.pending.parameters)
 
     @property
@@ -110,11 +110,12 @@ class AuthorizeView(BaseAuthorizationView):
         is_our_link = bool(query.text(FIELD_NAME))
         must_ask = bool(query.text(pages.NOTICE) or asked.prompts & {"consent", "select_account"})
         if not must_ask and not remembered.is_asked(person, self.application, self.facts):
-            # A pending request in the query may come from a form of this service, such as the sign-in. Browsers apply
-            # that form's CSP form-action to every redirect after it, so a page with a link replaces the redirect.
+            # A pending request in the query may follow a form of this service, such as the sign-in. Browsers apply the
+            # CSP form-action of that form to every following redirect, so a page with a link replaces the redirect.
             return self._lead_back(allow=True, by_page=is_our_link)
         if not is_our_link and len(address := pages.authorize_path(self.pending)) <= MAX_URL_REDIRECT_LENGTH:
-            # Each attempt has an address of its own, so Back and a reload show what became of it, not a new attempt.
+            # Each attempt has its own address, so Back and a reload show the result of the attempt instead of a new
+            # attempt.
             return HttpResponseRedirect(address)
         codes.refuse_redeemed(UUID(self.pending.attempt), person.pk)
         return pages.consent(request, self.application, self.pending, self.facts, notice=bool(query.text(pages.NOTICE)))
@@ -123,7 +124,7 @@ class AuthorizeView(BaseAuthorizationView):
         """The answer of a consent page. "Allow" counts only from the person and the browser session of the page."""
         form = self.credentials.form
         decision = form.get("decision")
-        if decision == "refuse":  # also from an outdated page: a refusal discloses nothing
+        if decision == "refuse":  # an outdated page may refuse, because a refusal discloses nothing
             return self._lead_back(allow=False)
         if not request.user.is_authenticated or not self.pending.is_answerable(request):
             codes.refuse_redeemed(UUID(self.pending.attempt), self.pending.person_id)
@@ -145,7 +146,7 @@ class AuthorizeView(BaseAuthorizationView):
         return answer
 
     def _answer_silently(self) -> HttpResponse:
-        """The answer to `prompt=none`: a code, or why a page is needed. OpenID Connect Core 1.0 §3.1.2.6."""
+        """The answer to `prompt=none`: a code, or the reason why a page is needed. OpenID Connect Core 1.0 §3.1.2.6."""
         if self._need():
             return self._refuse(OAuthFault.LOGIN_REQUIRED)
         if not admission.is_admitted(self.person, self.application) or self.person.email_verified_at is None:
@@ -162,7 +163,7 @@ class AuthorizeView(BaseAuthorizationView):
         return prompts.need(self.request, self.credentials.asked, self.pending)
 
     def _ask_for_proof(self, need: prompts.Need) -> HttpResponse:
-        """The page that asks for what the request needs of the person."""
+        """The answer that asks for the missing proof."""
         callback = self.credentials.callback
         if need is prompts.Need.IMPOSSIBLE:
             url = callback.error_url(self._error(OAuthFault.ACR))
@@ -173,7 +174,7 @@ class AuthorizeView(BaseAuthorizationView):
         return HttpResponseRedirect(prompts.proof_url(self.request, need, pages.authorize_path(self.pending)))
 
     def _turn_away(self) -> HttpResponse:
-        """The page for a person who may not use the application. A code from before is deleted. D23.
+        """The page for a person who may not use the application. An earlier code is deleted. D23.
 
         Raises AlreadyRedeemed: the application has had its answer to this request (D8).
         """
@@ -182,7 +183,7 @@ class AuthorizeView(BaseAuthorizationView):
         return pages.not_admitted(self.request, self.application, self.pending, url)
 
     def _report(self, fault: OAuthFault) -> None:
-        """For an error that a page or a redirect of this service answers."""
+        """Report an error that a page or a redirect of this service answers."""
         errors.report(self._error(fault))
 
     def _error(self, fault: OAuthFault) -> RequestError:
@@ -211,7 +212,7 @@ class RevokeView(ToolkitRevokeView):
 
 
 def answer_introspection(request: HttpRequest) -> HttpResponse:
-    """What an application's own token is worth. RFC 7662. Not the toolkit's view, which answers for any token."""
+    """The state of the application's token (RFC 7662). The toolkit's view would answer for any token."""
     form = authorization_header.client_credentials(request, parameter_parsing.of_form(request))
     return JsonResponse(introspection.introspect(form, client_address(request)), headers=NO_STORE)
 
@@ -245,11 +246,11 @@ _authorize = csrf_protect(AuthorizeView.as_view())
 
 
 def request_or_answer(request: HttpRequest) -> HttpResponseBase:
-    """The view of authorize; for an authorization request that an application posts, the same as a link.
+    """The view of authorize. A request that an application posts is treated as a link.
 
-    Its parameters move into the query (OpenID Connect Core 1.0 §3.1.2.1): browsers send no cookies with such a post,
-    so everybody would look signed out. Everything else that is posted answers a page of ours.
-    Raises RequestError: the request is too long for a URL.
+    Its parameters move into the query (OpenID Connect Core 1.0 §3.1.2.1): browsers send no cookies with such a post, so
+    everybody would look signed out. Other posts answer our pages. Raises RequestError: the request is too long for a
+    URL.
     """
     if query := parameter_parsing.posted_request(request, unless=FIELD_NAME, needs="client_id"):
         return HttpResponseRedirect(f"{request.path}?{query}", status=303)

@@ -12,11 +12,11 @@ from config.infrastructure.hosts import LOOPBACK_HOSTS
 from oauth_bridge.callback import Callback, redirect_to_callback
 from oauth_bridge.models import Application
 
-WEB_SCHEMES = ("http:", "https:")  # an address is registered in this spelling only
+WEB_SCHEMES = ("http:", "https:")  # registered addresses have exactly this spelling
 
 
 def to_callback(request: HttpRequest, application: Application, callback: Callback, url: str) -> HttpResponse:
-    """A redirect to `url`, an address of `callback`, or a page that posts what it adds."""
+    """Redirect to `url`, which `callback` made, or show a page that posts its parameters."""
     if not callback.is_posted:
         return redirect_to_callback(request, url)
     context = {
@@ -39,7 +39,7 @@ def lead_back(
     by_page: bool,
     is_refusal: bool = False,
 ) -> HttpResponse:
-    """To the callback, or a page with a link to it where a browser may block the redirect. D6, D20."""
+    """Answer at the callback, or show a page with a link if a browser may block the redirect. D6, D20."""
     if callback.is_posted:
         return to_callback(request, application, callback, url)
     return leave(request, application, url, by_page=by_page, is_refusal=is_refusal)
@@ -48,7 +48,7 @@ def lead_back(
 def leave(
     request: HttpRequest, application: Application, url: str, *, by_page: bool = False, is_refusal: bool = False
 ) -> HttpResponse:
-    """To an address of the application, or a page with a link to it where a browser may block the redirect.
+    """Redirect to an address of the application, or show a page with a link if a browser may block the redirect.
 
     The page says whether the person is signed in.
     """

@@ -39,7 +39,7 @@ def authorize_path(pending: PendingRequest, **more: str) -> str:
 
 
 def ask_again(pending: PendingRequest) -> HttpResponse:
-    """The answer to a post that was not accepted: late, from another account or without a valid CSRF token.
+    """The answer to a refused post: too late, from another account or without a valid CSRF token.
 
     The consent page is then shown with a notice, even if this account's consent is remembered. An old page begins a new
     attempt.
@@ -81,7 +81,7 @@ def consent(
         "switch_account_url": switch_account_url(pending, application),
         "switch_next": authorize_path(pending),
         "notice": _("This page was out of date. Please confirm once more.") if notice else "",
-        # The address of the link may be too long for a redirect. A choice of the language must not skip the question.
+        # The address of the link may be too long for a redirect. A change of language must not skip the question.
         "language_next": authorize_path(pending, **({NOTICE: "1"} if notice else {})),
     }
     response = render(request, "oauth_bridge/consent.html", context)
@@ -90,7 +90,7 @@ def consent(
 
 
 def _about(application: Application) -> dict[str, str]:
-    """Who runs the application, its policy and terms, and that it is new here.
+    """The operator of the application, its policy and terms, and whether it is new.
 
     A trusted application belongs to this service.
     """
@@ -123,7 +123,7 @@ def shown_facts(person: User, application: Application, facts: Sequence[str]) ->
 
 
 def _short_name(person: User) -> str:
-    """The first word of the nickname for a button; empty without one, or when it is too long for a button."""
+    """The first word of the nickname for a button; empty if there is none or it is too long."""
     first, *_others = person.nickname.split() or [""]
     return first if len(first) <= SHORT_NAME_LENGTH else ""
 
@@ -131,8 +131,8 @@ def _short_name(person: User) -> str:
 def already_signed_in(request: HttpRequest, application: Application) -> HttpResponse:
     """The page of an attempt whose code was redeemed. A new attempt must begin in the application. D8.
 
-    The application expects its `state` once: an answer to a new attempt with the old one would end in its error page.
-    So the page leads to its `initiate_login_uri`, where it starts one, or to its homepage.
+    The application expects its `state` once: it would refuse the old `state` of a second answer. So the page links to
+    the application's `initiate_login_uri`, which starts a new attempt, or to its homepage.
     """
     context = {
         "application": application.caption,
@@ -165,7 +165,7 @@ def address_not_confirmed(request: HttpRequest, application: Application, pendin
 def not_admitted(request: HttpRequest, application: Application, pending: PendingRequest, url: str) -> HttpResponse:
     """The page for a person who may not use the application, with a link to `url`, the callback with the error. D23.
 
-    It says which account is meant: somebody who has two of them may be signed in with the wrong one.
+    The page names the account, because a person with two accounts may use the wrong one.
     """
     context = {
         "application": application.caption,
@@ -181,7 +181,7 @@ def not_admitted(request: HttpRequest, application: Application, pending: Pendin
 def other_account(request: HttpRequest, application: Application, pending: PendingRequest, url: str) -> HttpResponse:
     """The page for a person who is signed in with another account than the application expects.
 
-    It leads to a sign-in, or to `url`, the callback with the error.
+    The page links to a sign-in and to `url`, the callback with the error.
     """
     context = {
         "application": application.caption,

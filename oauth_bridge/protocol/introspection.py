@@ -13,9 +13,9 @@ from oauth_bridge.storage import tokens
 
 
 def introspect(form: dict[str, str], address: str) -> dict[str, Any]:
-    """What is known of a valid token of the application; `{"active": False}` for every other text. RFC 7662 §2.2.
+    """The facts about a valid token of the application; `{"active": False}` for every other text. RFC 7662 §2.2.
 
-    Raises RequestError: as `revocation.revoke`; public clients are not authenticated.
+    Raises RequestError: as `revocation.revoke`, or the client is public.
     """
     require(form, "client_id", "token")
     client = authenticated_client(form, address, public_field=None)

@@ -10,10 +10,10 @@ from oauth_bridge.storage import tokens
 
 
 def revoke(form: dict[str, str], address: str) -> None:
-    """End the application's token of the form. An unknown one is as good as revoked (RFC 7009 §2.2).
+    """End the token in the form if it is the application's. An unknown token is no error (RFC 7009 §2.2).
 
-    A public client proves itself by the token, so unknown ones count against the network `address`.
-    Raises RequestError: a parameter is missing, the client is not authenticated, or a limit is reached.
+    A token authenticates a public client, so its unknown tokens count against the network `address`. Raises
+    RequestError: a parameter is missing, the client is not authenticated, or a limit is reached.
     """
     require(form, "client_id", "token")
     client = authenticated_client(form, address, public_field="token")
