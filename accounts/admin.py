@@ -33,7 +33,7 @@ from config.infrastructure.events import Event
 
 @admin.register(Group)
 class GroupAdmin(ModelAdmin):
-    """Groups with permissions are changed and deleted by superusers only, and only they give a group permissions."""
+    """Only superusers change and delete groups with permissions, and give permissions to groups."""
 
     search_fields = ("name",)
     ordering = ("name",)
@@ -51,7 +51,7 @@ class GroupAdmin(ModelAdmin):
         form_url: str = "",
         extra_context: dict[str, Any] | None = None,
     ) -> HttpResponseBase:
-        """Ask whoever may change permissions for a proof, before the form is shown."""
+        """Ask a person who may change permissions for a proof before the form is shown."""
         question = proof_first(request) if request.user.is_superuser else None
         return question or super().changeform_view(request, object_id, form_url, extra_context)
 
@@ -87,7 +87,7 @@ class GroupAdmin(ModelAdmin):
         super().delete_model(request, obj)
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
-        """The people who leave, as a number: a group may have all of them."""
+        """Show the number of the group's members instead of their names: a group may contain every person."""
         people = User.objects.filter(groups__in=objs).distinct().count()
         return [str(group) for group in objs], {_("groups"): len(objs), _("people"): people}, set(), []
 
@@ -95,7 +95,7 @@ class GroupAdmin(ModelAdmin):
         return audit_trail.of_group(obj)
 
     def get_actions(self, request: HttpRequest) -> dict[str, Any]:
-        """Without the action that deletes many: it does not ask for each group whether it has permissions."""
+        """Remove the action that deletes several groups: it does not check whether each group has permissions."""
         return {}
 
 
@@ -209,7 +209,7 @@ class UserAdmin(ModelAdmin):
         form_url: str = "",
         extra_context: dict[str, Any] | None = None,
     ) -> HttpResponseBase:
-        """Ask whoever may change rights for a proof, before the form is shown."""
+        """Ask a person who may change rights for a proof before the form is shown."""
         question = proof_first(request) if object_id and request.user.is_superuser else None
         return question or super().changeform_view(request, object_id, form_url, extra_context)
 
@@ -229,7 +229,7 @@ class UserAdmin(ModelAdmin):
         return self._unless_last(request, lambda: super(UserAdmin, self).changelist_view(request, extra_context))
 
     def _unless_last(self, request: HttpRequest, view: Callable[[], HttpResponseBase]) -> HttpResponseBase:
-        """The view's response. If this would delete the last administrator, nothing is changed or logged."""
+        """The response of the view. Nothing is changed or logged if the last administrator would be deleted."""
         try:
             with transaction.atomic():
                 return view()
@@ -256,7 +256,7 @@ class UserAdmin(ModelAdmin):
 
     @admin.action(description=_("Switch off"), permissions=["change"])
     def deactivate(self, request: HttpRequest, queryset: QuerySet[User]) -> None:
-        """Raises LastAdministrator: nobody was switched off."""
+        """Raises LastAdministrator: no account was deactivated."""
         people = [person for person in queryset if self.has_change_permission(request, person)]
         administrators.keep_one([person.pk for person in people])
         for person in people:

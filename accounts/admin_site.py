@@ -1,4 +1,4 @@
-"""The administration's site and base class: it uses the service's sign-in page and bounds what its pages search for."""
+"""The administration's site and base class: sign-in by the page of the service, bounded searches."""
 
 from __future__ import annotations
 
@@ -34,23 +34,23 @@ NOT_TYPED = gettext_lazy("What you typed is something else. Nothing is deleted."
 
 
 class ModelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
-    """A list that can be filtered by the fields of `list_filter` only, and a form that saves only what it changed."""
+    """A list with filters for the fields of `list_filter` only, and a form that saves only the changed fields."""
 
     list_per_page = list_max_show_all = 30  # DATA_UPLOAD_MAX_NUMBER_FIELDS bounds the rows of one action
 
-    # Fields of the form that another function saves, and other fields of the row that are saved with every form.
+    # Fields of the form that another function saves, and fields of the row that every form saves.
     saved_elsewhere: ClassVar[frozenset[str]] = frozenset()
     saved_with_form: ClassVar[frozenset[str]] = frozenset()
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
-        """Save only the changed fields: others, such as the password, may have changed since the row was read."""
+        """Save only the changed fields: another request may have changed the others, such as the password."""
         if not change:
             super().save_model(request, obj, form, change)
             return
         columns = {field.name for field in obj._meta.concrete_fields} - self.saved_elsewhere
         obj.save(update_fields=columns & {*form.changed_data, *self.saved_with_form})
 
-    # The route of an object's own page, to which its form leads back; empty where there is none.
+    # The route of the object's own page, to which the form redirects; empty if the object has no page.
     page_route = ""
 
     def render_change_form(
@@ -67,7 +67,7 @@ class ModelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         return super().render_change_form(request, context, add, change, form_url, obj)
 
     def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
-        """Without the links beside a choice, which open further windows."""
+        """Remove the links beside a choice: they open further windows."""
         field = super().formfield_for_dbfield(db_field, request, **kwargs)
         if field and isinstance(field.widget, RelatedFieldWidgetWrapper):
             field.widget = field.widget.widget
@@ -79,7 +79,7 @@ class ModelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         return super().response_post_save_change(request, obj)
 
     def typed_to_delete(self, obj: Any) -> str:
-        """What is typed before the object is deleted, and a proof is asked for; empty where a button is enough."""
+        """The text that the administrator types, with a proof, to delete the object; empty if a button is enough."""
         return ""
 
     def delete_view(  # type: ignore[override]
@@ -98,7 +98,7 @@ class ModelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
     def history_view(
         self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        """The audit trail has the history. Raises PermissionDenied: without the permission to see the object."""
+        """Redirect to the audit trail. Raises PermissionDenied: the administrator may not see the object."""
         obj = self.get_object(request, object_id)
         if obj is None:
             return super().history_view(request, object_id, extra_context)
@@ -111,7 +111,7 @@ class ModelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         """How the audit trail names the object."""
         raise NotImplementedError
 
-    # The audit trail takes the place of Django's log, whose rows keep the name or address of a deleted person.
+    # The audit trail replaces Django's log, whose rows keep the name or address of a deleted person.
 
     def log_addition(self, request: HttpRequest, obj: Any, message: Any) -> Any:
         return None
@@ -126,13 +126,13 @@ class ModelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         return super().get_action_choices(request, [("", _("With the chosen ones …"))])
 
     def lookup_allowed(self, lookup: str, value: str, request: HttpRequest | None = None) -> bool:
-        """Refuse other lookups: character by character, they reveal hidden columns such as digests (D15)."""
+        """Refuse other lookups: they would reveal hidden columns, such as digests, character by character (D15)."""
         return lookup.removesuffix("__exact") in self.list_filter
 
 
 @admin.action(description=gettext_lazy("Delete …"), permissions=["delete"])
 def delete_selected(model_admin: ModelAdmin, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponseBase | None:
-    """Django's action, once the number of what is deleted is typed."""
+    """Run Django's action after the administrator has typed the number of objects to delete."""
     if request.POST.get("post") and request.POST.get("typed", "").strip() != str(queryset.count()):
         messages.error(request, NOT_TYPED)
         return None
@@ -153,12 +153,12 @@ def not_allowed(request: HttpRequest) -> HttpResponse:
 
 
 class AdminSite(admin.AdminSite):
-    """This site has no sign-in form of its own, so the limits of the sign-in page apply to administrators too."""
+    """The site uses the sign-in page of the service, so the limits of that page apply to administrators too."""
 
     site_header = site_title = settings.SERVICE_NAME
 
     def login(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
-        """Redirect to the sign-in page, or to the second factor, and back.
+        """Redirect to the sign-in page or the page of the second factor, which redirects back.
 
         Raises PermissionDenied: the signed-in person is no administrator.
         """
@@ -177,7 +177,7 @@ class AdminSite(admin.AdminSite):
         return redirect("security")
 
     def has_permission(self, request: HttpRequest) -> bool:
-        """Whether the person is an administrator and, where the installation asks for it, used a second factor."""
+        """Whether the person is an administrator and used a second factor, if the installation requires one."""
         if not super().has_permission(request):
             return False
         return not settings.STAFF_SECOND_FACTOR or factors.has_confirmed(request)
@@ -185,7 +185,7 @@ class AdminSite(admin.AdminSite):
     def admin_view(self, view: Any, cacheable: bool = False) -> Any:
         """A view of the administration, for administrators only.
 
-        Raises BadRequest: a search or filter is so long that it would take seconds, or a filter has a NUL character,
+        Raises BadRequest: a search or filter is so long that it takes seconds, or a filter contains a NUL character,
         which PostgreSQL refuses.
         """
         inner = super().admin_view(view, cacheable)
@@ -209,5 +209,5 @@ class AdminSite(admin.AdminSite):
     def password_change(  # type: ignore[override]
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        """Redirect to the page for everybody: it asks for the present password, and signs out every other browser."""
+        """Redirect to the page of the service: it asks for the present password and ends all other sessions."""
         return redirect("account_change_password")

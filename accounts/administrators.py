@@ -1,6 +1,6 @@
-"""Administrators: who becomes one, with which permissions, and that one remains.
+"""Administrators: make them, give them permissions, and keep the last one.
 
-The last administrator stays: the one rule for all ways to delete, deactivate or demote one. P16.
+`keep_one` is the only rule for all ways to delete, deactivate or demote an administrator. P16.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from accounts.models import User
 from config.infrastructure import events
 from config.infrastructure.events import Event
 
-# What makes somebody an administrator who can make others.
+# The columns of an administrator who can make other people administrators.
 REQUIRED = ("is_active", "is_staff", "is_superuser")
 ADVICE = _("Nobody could administer the service then. Make somebody else an administrator with superuser status first.")
 
@@ -33,15 +33,15 @@ class LastAdministrator(Exception):
 
 
 def keep_one(leaving: Iterable[UUID]) -> None:
-    """Lock the people who leave until the transaction ends, and all administrators if one of them leaves.
+    """Lock the rows of the people who leave, and of all administrators if one of these people is an administrator.
 
-    Administrators are always locked in the same order, so of the last two only one can leave. Raises LastAdministrator:
-    no administrator would remain.
+    The locks last until the transaction ends. The rows of administrators are always locked in the same order, so two
+    simultaneous transactions cannot remove the last two. Raises LastAdministrator: no administrator would remain.
     """
     going = set(leaving)
     locked = _lock_all() if _administrators.filter(pk__in=going).exists() else set()
     people = User.objects.filter(pk__in=going).order_by("pk").select_for_update(no_key=True)
-    if {each.pk for each in people if all(getattr(each, name) for name in REQUIRED)} - locked:  # just made one
+    if {each.pk for each in people if all(getattr(each, name) for name in REQUIRED)} - locked:  # a new administrator
         locked = _lock_all()
     if locked and locked <= going:
         raise LastAdministrator
@@ -56,7 +56,7 @@ def offered_permissions(site: AdminSite) -> QuerySet[Permission]:
 
 @transaction.atomic
 def make(person: User, permissions: Collection[Permission]) -> None:
-    """Make the person an administrator with these permissions and no others; without any, with every right.
+    """Make the person an administrator with only these permissions, or with every right if the list is empty.
 
     Raises LastAdministrator: the person is the last administrator with every right, and would lose it.
     """

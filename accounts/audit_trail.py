@@ -1,10 +1,10 @@
-"""The audit trail: what administrators and operators changed. Written in the transaction of the change.
+"""The audit trail: the changes by administrators and operators, written in the transaction of each change.
 
-An entry is written only while somebody acts as an administrator: a page of the administration or a command says so.
-What people change of their own accounts is not recorded here. Nothing in this service changes or deletes an entry, so
-it outlives the account of the actor and what was changed. No entry holds a secret, a password or a digest, or the name
-or address of the person whose account was changed: `sub` says who it was as long as the account exists. Each entry is a
-security event too, without the values.
+Only pages of the administration and commands write entries (`by_request`, `by_command`). Changes by people to their own
+accounts are not recorded here. Nothing in this service changes or deletes an entry, so the entry outlives the actor's
+account and the changed object. No entry contains a secret, a password or a digest, or the name or address of the person
+whose account was changed: `sub` identifies the person while the account exists. Each entry is also written as a
+security event without the values.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Changes = Mapping[str, tuple[object, object]]
 
 
 class Actor(NamedTuple):
-    """Who acts: the account, if it is one, and a name and a network address that outlive it."""
+    """Who acts: the account, if there is one, and a name and a network address, which outlive the account."""
 
     pk: UUID | None
     name: str
@@ -64,7 +64,7 @@ def by_request(request: HttpRequest) -> Iterator[None]:
 
 @contextmanager
 def by_command() -> Iterator[None]:
-    """Whoever runs the command acts."""
+    """The operator who runs the command acts."""
     token = _actor.set(Actor(None, f"{COMMAND_LINE} ({_system_user()})", ""))
     try:
         yield
@@ -75,20 +75,20 @@ def by_command() -> Iterator[None]:
 def _system_user() -> str:
     try:
         return getpass.getuser()
-    except (KeyError, OSError):  # a container without an entry for the number of the user
+    except (KeyError, OSError):  # in a container, the user's number may have no name
         return "?"
 
 
 def actor_name() -> str:
-    """Who acts; empty if nobody does."""
+    """The name of the actor; empty without an actor."""
     actor = _actor.get()
     return actor.name[:ACTOR_NAME_LENGTH] if actor else ""
 
 
 def write(action: str, subject: Subject, changes: Changes | None = None) -> None:
-    """Write an entry if somebody acts. `changes` gives for each field the value before and after.
+    """Write an entry if there is an actor. `changes` maps each field to its values before and after.
 
-    Equal values are left out; if all are equal, nothing is written.
+    Fields with equal values are left out. Nothing is written if no field changed.
     """
     actor = _actor.get()
     if actor is None:
@@ -120,7 +120,7 @@ def write(action: str, subject: Subject, changes: Changes | None = None) -> None
 
 @contextmanager
 def changes(action: str, subject: Subject, stored: Callable[[], Mapping[str, object]]) -> Iterator[None]:
-    """Write how the `stored` values differ after the block. Without an actor they are not read."""
+    """Write how the block changed the `stored` values, which are read only if there is an actor."""
     if _actor.get() is None:
         yield
         return
@@ -139,7 +139,7 @@ def of_group(group: Group) -> Subject:
 
 
 def entries(kind: str = "", key: str = "", before_id: int = 0, limit: int = 50) -> list[AuditEntry]:
-    """The newest first."""
+    """The entries, newest first."""
     rows = AuditEntry.objects.all()
     if kind:
         rows = rows.filter(kind=kind)
@@ -151,7 +151,7 @@ def entries(kind: str = "", key: str = "", before_id: int = 0, limit: int = 50) 
 
 
 def described(entry: AuditEntry) -> dict[str, Any]:
-    """For JSON."""
+    """The entry as a value for JSON."""
     return {
         "time": entry.at.isoformat(),
         "actor": entry.actor_name,
@@ -168,7 +168,7 @@ def described(entry: AuditEntry) -> dict[str, Any]:
 
 
 def _shown(value: object) -> object:
-    """A value that JSON can hold. A text becomes a list of its lines: two texts whose line ends differ are equal."""
+    """The value for JSON. A text becomes a list of lines, so texts that differ only in their line ends are equal."""
     if value is None or isinstance(value, bool | int):
         return value
     if isinstance(value, list | tuple | set):

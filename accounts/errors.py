@@ -1,7 +1,8 @@
-"""Why this package refuses somebody: the faults, what a form or page says, and what only the log says. D19, D21.
+"""The errors of this package: the faults, the sentences of forms and pages, and the causes in the log. D19, D21.
 
-One sentence may have several causes, which nobody but the log learns. A sentence that was translated as a whole is not
-split into problem and fix. The status is that of the answer: 200 for a form that is shown again, 302 for a redirect.
+One sentence may have several causes, which only the log contains. Some sentences are not split into problem and fix,
+because their translation is one text. The status is that of the answer: 200 for a form that is shown again, 302 for a
+redirect.
 """
 
 from __future__ import annotations
@@ -21,10 +22,10 @@ from config.infrastructure.errors import Fault, RequestError
 
 
 class AccountFault(Fault):
-    """Faults of signing in and of the pages of an account. The placeholders are those of Django's messages."""
+    """Faults of signing in and of the pages of an account. Placeholders are written as in Django's messages."""
 
     def translate(self, **details: object) -> str:
-        """In the active language. `seconds` also fill in `when`, a duration in words."""
+        """The sentence in the active language. `seconds` also fills in the placeholder `when`, in words."""
         if "seconds" in details:
             details["when"] = duration(cast(int, details["seconds"]))
         return super().translate() % details
@@ -64,7 +65,7 @@ class AccountFault(Fault):
         _("You have added many passkeys in a short time. Try again in %(when)s."),
     )
     PICTURES_LIMITED = 429, "rate_limited", _("You have tried many pictures in a short time. Try again in %(when)s.")
-    # Answered like a request within the limit.
+    # The answer is the same as within the limit.
     RESET_MAIL_LIMITED = 302, "rate_limited", "The address has got many links for a new password.", "Use one of them."
     # allauth's own sentence: the password was right, but the next code can't be sent yet.
     SIGN_IN_TOO_SOON = 200, "rate_limited", "Too many failed login attempts. Try again later."
@@ -95,13 +96,13 @@ class AccountFault(Fault):
     )
     SIGN_UP_CLOSED = 200, "access_denied", "New accounts are by invitation, or not possible.", "Ask for an invitation."
     NOT_INVITED = 200, "access_denied", _("The invitation is for another address.")
-    # At sign-up nobody sees it.
+    # No answer to a sign-up shows this fault.
     ADDRESS_TAKEN = 200, "access_denied", _("Another account uses this address, so yours stays as it is.")
     SAME_ADDRESS = 200, "invalid_request", _("This is your address already.")
     ANOTHER_ADDRESS = 200, "invalid_request", _("This is not the address of your account.")
     LAST_ADMINISTRATOR = 200, "access_denied", _("You are the only administrator. Make somebody else one first.")
 
-    # Codes and second factors. A code of an app that was used before has the cause factor_used.
+    # Codes and second factors. The cause of a code that an app has shown and somebody has used before is factor_used.
     MAIL_CODE_WRONG = 200, "access_denied", _("This is not the code we sent. Look at the newest mail from us.")
     MAIL_CODE_EXPIRED = 302, "access_denied", "This browser waits for no code, or no longer.", "Start again."
     APP_CODE_WRONG = (
@@ -169,7 +170,7 @@ class AccountFault(Fault):
 
 
 class FormError(ValidationError):
-    """The error of a form, with the sentence of the fault in the active language. `details` fill in the sentence."""
+    """The error of a form, with the sentence of the fault in the active language, completed by `details`."""
 
     def __init__(self, fault: AccountFault, code: str | None = None, **details: object) -> None:
         super().__init__(fault.translate(**details), code, details)
@@ -177,21 +178,21 @@ class FormError(ValidationError):
 
 
 def refuse(fault: AccountFault, *, person: UUID | None = None, cause: str = "", login: str = "") -> None:
-    """Record that somebody was refused. `person` is whose account it is, if that is known, `login` what was typed."""
+    """Record a refusal. `person` is the owner of the account, if known; `login` is the address that was typed."""
     errors.report(RequestError(fault).about(person=person, cause=cause, login=login))
 
 
 def refused(
     fault: AccountFault, code: str | None = None, *, person: UUID | None = None, cause: str = "", **details: object
 ) -> FormError:
-    """The error for a form, recorded."""
+    """The error for a form, which is also recorded."""
     refuse(fault, person=person, cause=cause)
     return FormError(fault, code, **details)
 
 
 @contextmanager
 def recorded(faults: Mapping[str, AccountFault], person: UUID | None = None) -> Iterator[None]:
-    """Record the form errors that allauth raises inside this context, by their codes."""
+    """Record the form errors that allauth raises inside this context. The code of the error gives the fault."""
     try:
         yield
     except ValidationError as error:

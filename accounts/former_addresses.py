@@ -1,7 +1,7 @@
-"""The addresses that a person had before, as marks: keyed digests, from which no address can be read.
+"""The former addresses of a person, stored as marks: keyed digests that do not reveal the address.
 
-With them the activity log finds whose address somebody typed who still uses the former one, so that the record is in
-that person's export and goes with them. D24.
+A person may still type a former address. The activity log finds the owner by the mark, so the record appears in the
+owner's export and is deleted with the owner. D24.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from django.utils.crypto import salted_hmac
 
 from accounts.models import FormerAddress, User, normalise_email
 
-_SALT = "oauth_bridge.activity.login"  # as of the records that earlier releases wrote
+_SALT = "oauth_bridge.activity.login"  # the same key as in the records of earlier releases
 _BYTES = 8
 
 
 def marks_of(address: str) -> list[bytes]:
-    """Under SECRET_KEY, the first, and each of SECRET_KEY_FALLBACKS: what was stored before a rotation is found."""
+    """The marks of the address under SECRET_KEY (first) and SECRET_KEY_FALLBACKS, which find older rows."""
     return list(_marks_of(address))
 
 
 def note(person: User, before: str) -> None:
-    """The person has confirmed their address, and had the one before until now. Call it in the transaction of that.
+    """Store the former address of a person who has confirmed another. Call this in the same transaction.
 
-    The new one is nobody's former address any more.
+    Marks of the new address are deleted: it is no longer anybody's former address.
     """
     _forget(person.email)
     if before != person.email:
@@ -39,7 +39,7 @@ def _forget(address: str) -> None:
 
 
 def owner_of(address: str) -> UUID | None:
-    """The person who had this address last. One statement."""
+    """The person who had this address last, read in one statement."""
     return FormerAddress.objects.filter(mark__in=marks_of(address)).values_list("user", flat=True).first()
 
 

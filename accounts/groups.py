@@ -1,6 +1,6 @@
-"""Django's groups: found or made by name, and which of them give permissions. D23.
+"""Django's groups: find or make them by name, and separate those with permissions. D23.
 
-A group says who may use an application, and may carry permissions for the administration as well. Only a superuser puts
+A group decides who may use an application, and may also give permissions for the administration. Only a superuser puts
 people into groups with permissions, takes them out, or gives a group permissions.
 """
 
@@ -20,22 +20,22 @@ FIELD = "group"
 
 
 def without_permissions() -> QuerySet[Group]:
-    """The groups that every administrator of people may put people into."""
+    """The groups into which every administrator of people may put people."""
     return Group.objects.filter(permissions=None)
 
 
 class Named(NamedTuple):
-    """Groups, and which of them were made because no group had that name."""
+    """Groups, and those of them that were made because no group had the name."""
 
     groups: list[Group]
     made: list[str]
 
 
 def validated(names: Collection[str]) -> list[str]:
-    """The names without repetitions, in order. An empty name alone stands for no group.
+    """The names without repetitions, in order. A single empty name means no group.
 
-    Raises ValidationError, for the field "group": a name is too long, has a control character, or is empty beside
-    others.
+    Raises ValidationError, for the field "group": a name is too long, has a control character, or is empty although
+    there are other names.
     """
     cleaned = sorted({name.strip() for name in names})
     if cleaned == [""]:
@@ -52,9 +52,9 @@ def validated(names: Collection[str]) -> list[str]:
 
 
 def named(names: Collection[str]) -> Named:
-    """The groups with these names, for a command. One that does not exist is made, without permissions.
+    """The groups with these names, for a command. Missing groups are made, without permissions.
 
-    Run it in a transaction. Raises ValidationError: as `validated`.
+    Call this in a transaction. Raises ValidationError: as `validated`.
     """
     found, made = [], []
     for name in validated(names):

@@ -1,4 +1,4 @@
-"""The language that a person chooses, in a cookie and in the person's row. config.http.languages reads the cookie."""
+"""The language that a person chooses. A cookie, which config.http.languages reads, and the person's row store it."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from config.infrastructure.cookies import set_cookie
 COOKIE_AGE_SECONDS = 365 * 24 * 3600
 
 
-# Error pages have the form too, even those without session and database, where there is no CSRF token. A forged post
-# does no more than a link with `ui_locales`; and without the cookie of the session, which is SameSite, it stores
+# Error pages also have the form. Without a session or the database, they have no CSRF token. A forged post has no more
+# effect than a link with `ui_locales`: the session cookie is SameSite, so the post reaches no account and stores
 # nothing.
 @csrf_exempt
 @require_http_methods(["GET", "HEAD", "POST"])
 def choose(request: HttpRequest) -> HttpResponse:
-    """Keep the posted language for this browser and the person, and go back to the page."""
-    if request.method != "POST":  # the address of an error page that answered a post, opened again
+    """Store the posted language for this browser and the person, and redirect to the page."""
+    if request.method != "POST":  # a GET of an address that answers posts only
         return redirect("profile")
     there = request.POST.get(REDIRECT_FIELD_NAME, "")
     response = HttpResponseRedirect(there if return_path.is_own_path(there) else reverse("profile"), status=303)

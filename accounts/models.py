@@ -36,14 +36,14 @@ class UserManager(BaseUserManager["User"]):
         return self.get(email=normalise_email(username or ""))
 
     def create_user(self, email: str, password: str | None = None, **fields: Any) -> User:
-        """A saved account whose address is not verified unless `email_verified_at` says so."""
+        """Store an account. Its address is verified only if `email_verified_at` is set."""
         user = self.model(email=normalise_email(email), **fields)
         user.set_password(password)
         user.save()
         return user
 
     def create_superuser(self, email: str, password: str | None = None, **fields: Any) -> User:
-        """An administrator made by an operator, so the address counts as verified (contract, operator's interface)."""
+        """Store an administrator for the operator; the address counts as verified (contract, operator's interface)."""
         fields = {"is_staff": True, "is_superuser": True, "email_verified_at": timezone.now(), **fields}
         return self.create_user(email, password, **fields)
 
@@ -58,20 +58,19 @@ class User(AbstractBaseUser, PermissionsMixin):
     email = models.EmailField(_("e-mail address"), max_length=EMAIL_MAX_LENGTH)
     email_verified_at = models.DateTimeField(_("address confirmed at"), null=True, blank=True)
     nickname = models.CharField(_("nickname"), max_length=NICKNAME_MAX_LENGTH, blank=True)
-    # A code of settings.LANGUAGES for e-mails that no request of the person's causes; empty when it is not known.
+    # A code of settings.LANGUAGES for e-mails without a request of the person; empty if not known.
     language = models.CharField(_("language"), max_length=20, blank=True, default="", db_default="")
     avatar = models.CharField(_("picture"), max_length=100, blank=True, editable=False)
     is_active = models.BooleanField(_("active"), default=True)
     is_staff = models.BooleanField(_("administrator"), default=False)
     created_at = models.DateTimeField(_("created at"), default=timezone.now, editable=False)
-    password_changed_at = models.DateTimeField(null=True, editable=False)  # None: the password is that of the creation
-    # When nickname, picture or address last changed. None in an account that is older than the column and has not
-    # changed.
+    password_changed_at = models.DateTimeField(null=True, editable=False)  # None: never changed
+    # The last change of nickname, picture or address. None for an account older than the column without such a change.
     profile_changed_at = models.DateTimeField(null=True, default=timezone.now, editable=False)
-    # Incremented by `sessions.credential_changes`. A counter instead of a time: clocks do not matter, and a credential
-    # that is issued at that moment, under the version that was read before, is void as well.
+    # Incremented by `sessions.credential_changes`. A counter does not depend on clocks. It also voids a credential that
+    # is issued at this moment under the previous version.
     credentials_version = models.IntegerField(default=0, db_default=0, editable=False)
-    # How often the account was unlocked. Failed sign-ins are counted under this number: each unlocking begins anew.
+    # The number of unlockings. Failed sign-ins are counted under this number, so each unlocking begins a new count.
     unlocks = models.IntegerField(default=0, db_default=0, editable=False)
 
     USERNAME_FIELD = "email"
@@ -101,11 +100,11 @@ class User(AbstractBaseUser, PermissionsMixin):
 
     @property
     def display_name(self) -> str:
-        """The nickname, or a name that reveals nothing when there is none. Never the e-mail address (D16)."""
+        """The nickname, or a neutral name without one. Never the e-mail address (D16)."""
         return self.nickname.strip() or f"Member {self.id.hex[:6]}"
 
     def change_profile(self, **values: Any) -> None:
-        """Store these values of the profile, and when that was: the claim `updated_at`."""
+        """Store these values of the profile and the time of the change, which is the claim `updated_at`."""
         for name, value in values.items():
             setattr(self, name, value)
         self.profile_changed_at = timezone.now()
@@ -114,21 +113,21 @@ class User(AbstractBaseUser, PermissionsMixin):
     def check_password(self, raw_password: str) -> bool:
         """Whether this is the password.
 
-        Unlike in Django, an upgrade of the hash ends no session and overwrites no newer password.
+        Unlike Django's method, an upgrade of the hash ends no session and overwrites no newer password.
 
         Raises HashingBusy: the password was not checked.
         """
         stored = self.password
 
         def upgrade(password: str) -> None:
-            with suppress(hashing.HashingBusy):  # the next sign-in upgrades it
+            with suppress(hashing.HashingBusy):  # the next sign-in upgrades the hash
                 self.password = hashing.upgraded(password, stored)
                 User.objects.filter(pk=self.pk, password=stored).update(password=self.password)
 
         return check_password(raw_password, stored, upgrade)
 
     def get_session_auth_hash(self) -> str:
-        """The value that a session must hold: it changes with the password and with `credentials_version`."""
+        """The value that a valid session contains. It changes with the password and with `credentials_version`."""
         return self._session_auth_hash(settings.SECRET_KEY)
 
     def get_session_auth_fallback_hash(self) -> Iterator[str]:
@@ -142,17 +141,18 @@ class User(AbstractBaseUser, PermissionsMixin):
 class Session(AbstractBaseSession):
     """A browser's session. The key column holds the digest of the key the browser keeps (D15).
 
-    It names no store class: only the browser's key decrypts a row, which is why `get_decoded` does not work.
+    The model names no store class, so `get_decoded` does not work: only the browser's key decrypts a row.
     """
 
     session_key = models.CharField(_("digest of the session key"), max_length=64, primary_key=True)
     user = models.ForeignKey(User, on_delete=models.CASCADE, null=True, related_name="sessions")
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     browser = models.CharField(max_length=60, blank=True, default="", db_default="", editable=False)  # user_agents
-    last_used_at = models.DateTimeField(null=True, editable=False)  # at most an hour late
-    # Whether the person had signed in with the browser before, when the session began. accounts.sessions.known_browsers
+    last_used_at = models.DateTimeField(null=True, editable=False)  # updated at most once an hour
+    # Whether the browser was known when the session began. accounts.sessions.known_browsers
     was_known = models.BooleanField(default=False, db_default=False, editable=False)
-    # Names the sign-in, which outlives a change of the key; null: nobody is signed in, or an earlier release began it.
+    # The random name of the sign-in. It outlives a change of the key. Null: nobody is signed in, or an earlier release
+    # began the session.
     sign_in = models.UUIDField(null=True, db_index=True, editable=False)
 
     class Meta(AbstractBaseSession.Meta):  # type: ignore[name-defined]
@@ -171,14 +171,14 @@ class FormerAddress(models.Model):
 
 
 class FailedFactor(models.Model):
-    """A wrong code or passkey answer of somebody who had typed the person's password, or was signed in.
+    """A wrong code or passkey answer after the right password, or of a signed-in person.
 
     Only `accounts.factors.failures` writes and reads the rows. `source` is a digest.
     """
 
     user = models.ForeignKey(User, on_delete=models.CASCADE)
     source = models.CharField(max_length=32)
-    is_known = models.BooleanField()  # in a known browser
+    is_known = models.BooleanField()  # whether the browser was known
     expires_at = models.DateTimeField()
 
     class Meta:
@@ -188,13 +188,13 @@ class FailedFactor(models.Model):
 class OutgoingMail(Leased):
     """An e-mail that is not sent yet. Only `accounts.mail.outbox` writes and reads the rows.
 
-    `sealed` is the encrypted e-mail; empty once it is sent. A row with `once` stays until it expires: while it exists,
-    no other row with that digest is stored.
+    `sealed` is the encrypted e-mail; empty after it was sent. A row with `once` stays until it expires and prevents a
+    second row with the same digest.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     kind = models.CharField(max_length=60)
-    requester = models.BinaryField(max_length=32, null=True)  # a digest that stands for who caused it
+    requester = models.BinaryField(max_length=32, null=True)  # a digest that identifies the requester
     sealed = models.BinaryField()
     holds_credential = models.BooleanField(default=False)
     once = models.BinaryField(max_length=32, null=True, unique=True)
@@ -219,7 +219,7 @@ class StoredPicture(models.Model):
 
 
 class AppendOnly(models.QuerySet["AuditEntry"]):
-    """Rows that are neither changed nor deleted."""
+    """Rows that are only added, never changed or deleted."""
 
     def update(self, **kwargs: Any) -> int:
         raise TypeError("The audit trail is append-only.")
@@ -229,10 +229,11 @@ class AppendOnly(models.QuerySet["AuditEntry"]):
 
 
 class AuditEntry(models.Model):
-    """What an administrator or operator changed. Only `accounts.audit_trail` writes rows, and nothing changes them.
+    """What an administrator or operator changed. Only `accounts.audit_trail` writes rows. Nothing changes a row.
 
-    No foreign key: an entry outlives the account of the actor and what was changed. `kind` is application, person or
-    group, and `key` its client_id, `sub` or number. `changes` has the values of each field before and after.
+    There is no foreign key, because an entry outlives the actor's account and the changed object. `kind` is
+    application, person or group, and `key` its client_id, `sub` or number. `changes` has the values of each field
+    before and after.
     """
 
     at = models.DateTimeField(default=timezone.now, editable=False)

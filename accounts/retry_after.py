@@ -1,4 +1,4 @@
-"""Answers to a person who has to try again later: a form with its status and `Retry-After`, and a page."""
+"""Answers to a person who must try again later: a form, or a page, with its status and `Retry-After`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ RETRY_AFTER_SECONDS = 60
 
 
 class RetryLaterMixin:
-    """Gives a form that was refused for now its status and `Retry-After`."""
+    """Sets the status and `Retry-After` of the answer if the form asks the person to try again later."""
 
     def form_invalid(self, form: Form) -> HttpResponse:
         response = cast(HttpResponse, super().form_invalid(form))  # type: ignore[misc]
@@ -36,7 +36,7 @@ def too_many_requests(
     cause: str = "",
     person: UUID | None = None,
 ) -> HttpResponse:
-    """The page for limits that no form explains, such as allauth's own, recorded with its cause. D21."""
+    """The page for limits that no form explains, such as allauth's. The refusal is recorded with its cause. D21."""
     refuse(fault, cause=cause, person=person)
     response = render(
         request,

@@ -1,8 +1,8 @@
 """The return path: where a person continues after signing in, and which application asked for the sign-in.
 
-It is a path of this service, in the parameter `next`. The caption, which names the application, is beside it in the
-parameter `for`. Where a flow would lose the parameters (the steps after the password, password reset, three wrong
-codes), the session holds both as well.
+The parameter `next` contains the return path, a path of this service. The parameter `for` contains the caption, which
+names the application. The session also contains both for the flows that lose parameters: the steps after the password,
+password reset, three wrong codes.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ SESSION_KEY = "return"
 AFTER_FACTOR_KEY = "after_factor"  # session key of the page that asked the person to set up a second factor
 RETURN_AGE_SECONDS = 3600
 LONG_NAME_LENGTH = 30
-URL_MAX_LENGTH = MAX_URL_REDIRECT_LENGTH - 1024  # the URL of our page is added before it
+URL_MAX_LENGTH = MAX_URL_REDIRECT_LENGTH - 1024  # the length without the URL of the page, which is added before
 
 _SALT = "accounts.returning"
 _STEPS = (
@@ -56,26 +56,26 @@ class Caption:
 
     @property
     def initial(self) -> str:
-        """Shown in place of a missing logo."""
+        """The letter that replaces a missing logo."""
         return first_grapheme(self.name).upper()
 
     @property
     def is_long(self) -> bool:
-        """Whether a heading with the name is set in smaller type."""
+        """Whether the name is so long that its heading needs smaller type."""
         return len(self.name) > LONG_NAME_LENGTH
 
 
 class StepMixin:
-    """A step of the sign-in. It passes the return path and the caption of its URL on to the URL of the next step."""
+    """A step of the sign-in. It passes the return path and the caption to the URL of the next step."""
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         return carry(request, super().dispatch(request, *args, **kwargs))  # type: ignore[misc]
 
 
 def is_own_path(url: str) -> bool:
-    """Whether `url` is a path of this service, so that a redirect to it stays here.
+    """Whether `url` is a path of this service, so a redirect to it stays on this host.
 
-    Django checks the path without the query: it refuses more than 2,048 characters, and a query may be longer.
+    Django's check gets the path without the query, because the check refuses more than 2,048 characters.
     """
     return (
         url.startswith("/")
@@ -86,13 +86,13 @@ def is_own_path(url: str) -> bool:
 
 
 def requested(request: HttpRequest) -> str:
-    """The safe `next` of a request; empty when there is none."""
+    """The `next` of a request; empty if there is none or if it leads elsewhere."""
     url = request.POST.get(REDIRECT_FIELD_NAME) or request.GET.get(REDIRECT_FIELD_NAME) or ""
     return url if is_own_path(url) else ""
 
 
 def form_field(request: HttpRequest) -> dict[str, Any]:
-    """`next` for the page's form, checked (allauth's context has it unchecked)."""
+    """The checked `next` for the form of the page (the `next` in allauth's context is not checked)."""
     return {
         "redirect_field_name": REDIRECT_FIELD_NAME,
         "redirect_field_value": requested(request),
@@ -100,16 +100,16 @@ def form_field(request: HttpRequest) -> dict[str, Any]:
 
 
 def sign_in_url(return_to: str, *, name: str = "", host: str = "", logo: str = "", login: str = "") -> str:
-    """The sign-in page's URL: it continues at `return_to` and, given a name, shows "to continue to NAME".
+    """The URL of the sign-in page, which continues at `return_to` and shows "to continue to NAME" for a given name.
 
-    `login` fills the field of the address.
+    `login` is the initial value of the address field.
     """
     url = _address("account_login", return_to, _signed_caption(return_to, name, host, logo))
     return f"{url}&{urlencode({LOGIN_FIELD_NAME: login})}" if login else url
 
 
 def switch_account_url(return_to: str, *, name: str = "", host: str = "", logo: str = "") -> str:
-    """The sign-out page's URL: it continues at `sign_in_url` of the same arguments ("not you?")."""
+    """The URL of the sign-out page, which continues at `sign_in_url` with the same arguments ("not you?")."""
     return _address("account_logout", return_to, _signed_caption(return_to, name, host, logo))
 
 
@@ -119,32 +119,32 @@ def send_code_url(return_to: str, *, name: str = "", host: str = "", logo: str =
 
 
 def code_page_url(request: HttpRequest) -> str:
-    """The URL of the page for the mailed code, which continues at the URL of the request and keeps its caption."""
+    """The URL of the page for the mailed code. The page continues at the request's URL and keeps the caption."""
     found, return_to = caption(request), request.get_full_path()
     signed = _signed_caption(return_to, found.name, found.host, found.logo) if found else ""
     return _address("account_email_verification_sent", return_to, signed)
 
 
 def caption(request: HttpRequest) -> Caption | None:
-    """The application that asked for the sign-in; None when the caption is not signed for the return path."""
+    """The application that asked for the sign-in. None: the caption is not signed for this return path."""
     return _unsealed(*_way(request))
 
 
 def query(request: HttpRequest) -> str:
-    """The safe return path and the caption, as the query of a link; empty when there is neither."""
+    """The safe return path and the caption as the query of a link; empty without either."""
     return_to, signed = _way(request)
     return _query(return_to, signed if _unsealed(return_to, signed) else "")
 
 
 def onward_from_sign_out(request: HttpRequest) -> str:
-    """The sign-in page's URL, with the return path and the caption of the sign-out page's URL."""
+    """The URL of the sign-in page, with the return path and the caption of the sign-out page."""
     return reverse("account_login") + query(request)
 
 
 def carry(request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
-    """The response; a redirect to another step of the sign-in gets the return path and the caption into its URL.
+    """The response. The URL of a redirect to another sign-in step gets the return path and the caption.
 
-    So the page of the step names the application and leads on, even when another tab was faster.
+    So the page of this step names the application and continues there, whatever other tabs do.
     """
     if response.get("Location") in {reverse(step) for step in _STEPS}:
         response["Location"] += query(request)
@@ -158,13 +158,13 @@ def keep(request: HttpRequest) -> None:
 
 
 def kept_path(request: HttpRequest) -> str:
-    """The return path in the session; empty when there is none, or only an old one."""
+    """The return path in the session; empty without one or if it is too old."""
     return _kept(request)[0]
 
 
 @contextmanager
 def kept(request: HttpRequest) -> Iterator[None]:
-    """Keep the return path when the block empties the session."""
+    """Keep the return path while the block empties the session."""
     stored = request.session.get(SESSION_KEY)
     yield
     if stored:
@@ -181,13 +181,13 @@ def keep_after_factor(request: HttpRequest, return_to: str) -> None:
 
 
 def take_after_factor(request: HttpRequest) -> str:
-    """Where the person continues, and forget it. Empty if nothing asked for a second factor."""
+    """Return the path that `keep_after_factor` stored, and delete it; empty if there is none."""
     return_to, kept_at = request.session.pop(AFTER_FACTOR_KEY, None) or ("", 0)
     return return_to if time.time() - kept_at < RETURN_AGE_SECONDS and is_own_path(return_to) else ""
 
 
 def _way(request: HttpRequest) -> tuple[str, str]:
-    """The return path and the caption, not yet checked, of the request or, if it has no return path, of the session."""
+    """The unchecked return path and caption of the request or, without a return path there, of the session."""
     return_to = requested(request)
     return (return_to, request.GET.get(CAPTION_FIELD_NAME, "")) if return_to else _kept(request)
 
@@ -199,7 +199,7 @@ def _kept(request: HttpRequest) -> tuple[str, str]:
 
 
 def _unsealed(return_to: str, signed: str) -> Caption | None:
-    """The caption; None when it is not signed, too old, or signed for another return path."""
+    """The caption. None: it is unsigned, too old, or signed for another return path."""
     if not signed:
         return None
     try:
@@ -220,7 +220,7 @@ def _query(return_to: str, signed_caption: str) -> str:
 
 
 def _signed_caption(return_to: str, name: str, host: str, logo: str) -> str:
-    """The caption, signed together with the return path: it is not valid beside another path."""
+    """The caption, signed together with the return path, so it is invalid with another path."""
     return signing.dumps([name, host, logo, _digest(return_to)], salt=_SALT, compress=True) if name else ""
 
 

@@ -14,7 +14,7 @@ class WiringConfig(AppConfig):
 
 
 class AdminConfig(SimpleAdminConfig):
-    """Django's admin without autodiscovery: `config.urls` imports the two modules of admin classes, and no others.
+    """Django's admin without autodiscovery: `config.urls` imports only two modules of admin classes.
 
     The admin pages of allauth and the toolkit would show credentials (D15).
     """

@@ -1,6 +1,6 @@
-"""Where security events go when AUDIT_LOG says so: a file of their own, or syslog. One line of JSON for each.
+"""The handlers of AUDIT_LOG: write each security event as a line of JSON to a separate file or to syslog.
 
-An event that can't be written there goes to standard error instead, and no request fails for it.
+An event that cannot be written there goes to standard error instead, and the request continues.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ TELL_EACH_SECONDS = 10
 FILE_MODE = 0o640
 LOCAL_SYSLOG = "/dev/log"
 PROGRAM = "sign-in"
-AUTHPRIV = 10 << 3  # the facility of RFC 5424 for messages about security
+AUTHPRIV = 10 << 3  # RFC 5424: the facility of security messages
 SEVERITIES = {logging.INFO: 6, logging.WARNING: 4}
 
 
 class Handler(logging.Handler):
-    """Writes the lines with `write`, which raises OSError; a line that it can't write goes to standard error."""
+    """Passes each line to `write`. If `write` raises OSError, the line goes to standard error."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -34,7 +34,7 @@ class Handler(logging.Handler):
         raise NotImplementedError
 
     def open(self) -> None:
-        """Raises OSError: nothing can be written now."""
+        """Open the target. Raises OSError: nothing can be written now."""
         raise NotImplementedError
 
     def emit(self, record: logging.LogRecord) -> None:
@@ -48,9 +48,9 @@ class Handler(logging.Handler):
 
 
 class FileHandler(Handler):
-    """Appends to the file. Each line is one write, so those of several processes don't mix.
+    """Appends to the file. Each line is one write, so the lines of several processes do not mix.
 
-    After a rotation the file at the path is another one, which is then opened.
+    After a rotation, the handler opens the new file at the path.
     """
 
     def __init__(self, path: str) -> None:
@@ -65,7 +65,7 @@ class FileHandler(Handler):
             if self._opened == (found.st_dev, found.st_ino):
                 return
         self.close_file()
-        # Without O_NONBLOCK a pipe that nobody reads would keep the request waiting.
+        # Without O_NONBLOCK, a full pipe without a reader would block the request.
         self._file = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK, FILE_MODE)
         opened = os.fstat(self._file)
         self._opened = opened.st_dev, opened.st_ino
@@ -87,7 +87,7 @@ class FileHandler(Handler):
 
 
 class SyslogHandler(Handler):
-    """Sends to the syslog of this machine, or by UDP to another host. RFC 5424, RFC 5426. Never waits for either."""
+    """Sends lines to the syslog of this machine, or by UDP to another host, and never waits. RFC 5424, RFC 5426."""
 
     def __init__(self, host: str = "", port: int = 0) -> None:
         super().__init__()
@@ -96,7 +96,7 @@ class SyslogHandler(Handler):
         self._try_at = 0.0
 
     def open(self) -> None:
-        """The search for the host's address may take seconds, so after a failure there is a pause."""
+        """Open the socket. A DNS lookup may take seconds, so a pause follows a failure."""
         if self._socket:
             return
         if time.monotonic() < self._try_at:
@@ -128,7 +128,7 @@ class SyslogHandler(Handler):
                 return
             except BlockingIOError:
                 raise
-            except OSError:  # syslog was restarted; for UDP, an earlier line was refused
+            except OSError:  # local: syslog was restarted. UDP: an earlier line was refused.
                 self.close_socket()
                 if is_last:
                     raise

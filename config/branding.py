@@ -1,6 +1,6 @@
-"""The installation's own logo and colour: read from the environment, served as a picture and a style sheet.
+"""The logo and colour of the installation: read from the environment, served as a picture and a style sheet.
 
-The style sheet sets some of the colours of static/css/tokens.css anew, for light and dark pages.
+The style sheet overrides some colours of static/css/tokens.css, for light and dark pages.
 """
 
 from __future__ import annotations
@@ -29,17 +29,18 @@ LOGO_TYPES = {
 }
 COLOR = re.compile("#[0-9a-f]{6}")
 CACHE_SECONDS = 365 * 24 * 3600
-# The policy for an SVG that is opened by itself: its styles apply, and no script runs.
+# The policy for an SVG as a document of its own: styles apply, scripts do not run.
 DRAWING_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'none'; sandbox"
 
-BUTTON_CONTRAST = 3.0  # of the edge of a button. WCAG 2.2, 1.4.11
-# Of static/css/tokens.css: the backgrounds of text that contrast least with it.
+BUTTON_CONTRAST = 3.0  # for the edge of a button. WCAG 2.2, 1.4.11
+# The backgrounds in static/css/tokens.css that contrast least with text.
 LIGHT_PAGE = "#f2f1ec"
 DARK_SURFACE, DARK_SUNKEN = "#181c1b", "#1f2423"
-# Shares of the colour in the background of a chosen or hovered line, on light and dark pages.
+# The share of the colour in the background of a selected or hovered line, on light and dark pages.
 LIGHT_SOFT, DARK_SOFT = 10, 20  # percent
 MARK_COLOR = b"#17695d"
-# Follows static/css/tokens.css. The last rule repeats one of that file, which the first overrides.
+# This style sheet follows static/css/tokens.css. The last rule repeats a rule of that file that the first one
+# overrides.
 STYLESHEET = Template("""\
 :root {
   --color-accent: $light_accent;
@@ -94,18 +95,18 @@ class File:
         return reverse("brand", args=[self.name])
 
 
-# The pictures by path, as they were last read.
+# The last read picture of each path.
 _logos: dict[str, File] = {}
 
 # Variables -----------------------------------------------------------------------------------------------------------
 
 
 def logo(name: str) -> File | None:
-    """The picture at the path in the variable; None when it is not set.
+    """The picture at the path in the variable; None if the variable is not set.
 
-    Raises ImproperlyConfigured: it is not a picture. A picture that was read before is then kept, with a warning,
-    because gunicorn ends if a new worker can't start. Workers are copies of its first process, which has read the
-    picture.
+    Raises ImproperlyConfigured: the file is not a picture. If an earlier picture of this path was read, it is kept with
+    a warning instead, because gunicorn exits if a new worker cannot start. Workers are forks of gunicorn's first
+    process, which has read the picture.
     """
     path = variables.value(name)
     if not path:
@@ -149,7 +150,7 @@ def legible(color: str) -> str:
 
 
 def stylesheet(color: str) -> str:
-    """CSS with the colour, darkened or lightened where text or the edge of a button would not be seen."""
+    """CSS with the colour, darkened or lightened for the contrast of text and of button edges."""
     light_soft, dark_soft = mix(WHITE, color, LIGHT_SOFT), mix(DARK_SURFACE, color, DARK_SOFT)
     return STYLESHEET.substitute(
         color=color,
@@ -166,7 +167,7 @@ def stylesheet(color: str) -> str:
 
 @functools.cache
 def files(logo: File | None, color: str) -> dict[str, File]:
-    """What pages need in place of files in `static`: "mark", a logo or our mark in that colour, and "stylesheet"."""
+    """The replacements of files in `static`: "mark" (the logo, or our mark in the colour) and "stylesheet"."""
     found = {}
     if color:
         mark = (settings.BASE_DIR / "static" / "img" / "mark.svg").read_bytes()
@@ -178,7 +179,7 @@ def files(logo: File | None, color: str) -> dict[str, File]:
 
 
 def brand(request: HttpRequest, name: str) -> HttpResponse:
-    """The logo or the style sheet. Public and cacheable."""
+    """Serve the logo or the style sheet, public and cacheable."""
     for file in files(settings.SERVICE_LOGO, settings.SERVICE_COLOR).values():
         if file.name == name:
             response = HttpResponse(file.content, content_type=file.content_type)

@@ -43,7 +43,7 @@ def secret_key_is_chosen(app_configs: Apps, **kwargs: Any) -> list[CheckMessage]
 
 @register(Tags.security, deploy=True)
 def debug_is_off(app_configs: Apps, **kwargs: Any) -> list[CheckMessage]:
-    """Django only warns. Its debug pages show codes and tokens."""
+    """DEBUG is an error: debug pages show codes and tokens. Django only warns."""
     return [Error("DEBUG is on.", hint="Unset it.", id="config.E004")] if settings.DEBUG else []
 
 
@@ -71,7 +71,7 @@ def database_suits_the_workers(app_configs: Apps, **kwargs: Any) -> list[CheckMe
 
 @register(Tags.security, deploy=True)
 def database_is_chosen(app_configs: Apps, **kwargs: Any) -> list[CheckMessage]:
-    """A shell script can lose the variable without an error, at an unquoted `&` for instance."""
+    """A shell script can lose the variable without an error, for example at an unquoted `&`."""
     if settings.IS_DATABASE_SET:
         return []
     return [
@@ -87,13 +87,13 @@ def database_is_chosen(app_configs: Apps, **kwargs: Any) -> list[CheckMessage]:
 def database_is_migrated(
     app_configs: Apps, databases: Sequence[str] | None = None, **kwargs: Any
 ) -> list[CheckMessage]:
-    """Needs the database, so it runs with `check --deploy --database default` only."""
+    """This check reads the database, so it runs only with `check --deploy --database default`."""
     if not databases:
         return []
     try:
         missing = health.missing_migrations()
     except DatabaseError:
-        # A warning, because the service starts without its database and responds with 503 until it is back.
+        # A warning: the service starts without its database and answers 503 until the database is back.
         text, hint = "The database does not answer, so its migrations are not checked.", "Is DATABASE_URL right?"
         return [Warning(text, hint=hint, id="config.W004")]
     if not missing:
@@ -103,7 +103,7 @@ def database_is_migrated(
 
 @register(Tags.security)
 def workers_share_limits(app_configs: Apps, **kwargs: Any) -> list[CheckMessage]:
-    """config.gunicorn refuses to start without Redis, too. D21."""
+    """Several workers need Redis. config.gunicorn also refuses to start without it. D21."""
     if settings.WEB_CONCURRENCY == 1 or settings.REDIS_URL:
         return []
     return [Error("WEB_CONCURRENCY is above 1 without REDIS_URL.", hint="Set REDIS_URL.", id="config.E006")]

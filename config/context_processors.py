@@ -16,13 +16,13 @@ from config import branding
 from config.http import languages
 from config.infrastructure import references
 
-# Which application asked for the sign-in, and the query that keeps this in links. Read only where a page shows them,
-# because the error page must not read the session.
+# The application that asked for the sign-in, and the query that passes it on in links. Both are read only when a page
+# shows them, because the error page must not read the session.
 _WAY: dict[str, Callable[[HttpRequest], Any]] = {"caption": return_path.caption, "return_query": return_path.query}
 
 
 def service(request: HttpRequest) -> dict[str, Any]:
-    """The service's name, links and brand, the request's reference and way to an application, and the languages."""
+    """The name, links and brand of the service, the reference of the request, its application, and the languages."""
     own = branding.files(settings.SERVICE_LOGO, settings.SERVICE_COLOR)
     brand = {
         "mark": {"url": own["mark"].url, "type": own["mark"].content_type}

@@ -1,7 +1,7 @@
 """Readers of environment variables, one for each kind of value.
 
-A malformed value stops the start with one sentence that names the variable, and repeats no value that may contain a
-password.
+A malformed value stops the start with a sentence that names the variable. Values that may contain a password are not
+repeated.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def folder_or_none(name: str) -> Path | None:
 
 
 def _is_host(host: str) -> bool:
-    """Without an underscore, which Django refuses in a Host header."""
+    """Whether the text is a host without an underscore: Django refuses underscores in a Host header."""
     return is_host(host) and "_" not in host
 
 
@@ -132,7 +132,7 @@ def link(name: str) -> str:
 
 
 def support(name: str) -> str:
-    """Where people ask for help: https, http on this machine, or mailto; empty when the variable is not set."""
+    """The address for help: https, http on this machine, or mailto; empty if the variable is not set."""
     wanted = "an https address, an http address of this machine, or mailto: and an e-mail address"
     with _must_be(name, f"{wanted}, of at most 500 characters"):
         value = _value(name)
@@ -151,7 +151,7 @@ def _require_link(value: str) -> None:
 
 
 def is_loopback(origin: str) -> bool:
-    """Whether only this machine can reach the origin."""
+    """Whether the origin is on the loopback interface, which only this machine can reach."""
     host = urlsplit(origin).hostname or ""
     if is_ip_address(host):
         return ip_address(host).is_loopback
@@ -159,7 +159,7 @@ def is_loopback(origin: str) -> bool:
 
 
 def hosts_of(*origins: str) -> list[str]:
-    """The hosts of the origins; with a loopback origin, also every name of this machine."""
+    """The hosts of the origins, and every name of this machine if one origin is on the loopback interface."""
     names = {_host_and_port(urlsplit(each).netloc)[0] for each in origins}
     if any(is_loopback(each) for each in origins):
         names.update(LOOPBACK_NAMES)
@@ -191,7 +191,7 @@ def bind(name: str, default: str) -> str:
 
 
 def audit_log(name: str) -> dict[str, Any]:
-    """The handler of security events, as in LOGGING; empty for that of all lines."""
+    """The handler of security events for LOGGING; empty for the same handler as all lines."""
     with _must_be(name, "log, file:///full/path, syslog: for that of this machine, or syslog://host:port"):
         value = _value(name, "log")
         scheme, _, rest = value.partition(":")
@@ -206,7 +206,7 @@ def audit_log(name: str) -> dict[str, Any]:
 
 
 def bind_or_none(name: str, taken: str) -> str:
-    """As `bind`, and not `taken`, the value of BIND; empty when the variable is not set."""
+    """An address as in `bind` that is not `taken`, the value of BIND; empty if the variable is not set."""
     value = bind(name, "") if variables.is_set(name) else ""
     if value == taken:
         raise ImproperlyConfigured(f"{name} must differ from BIND, which is {taken}: give it a port of its own.")
@@ -233,7 +233,7 @@ def database(name: str, default: Path) -> dict[str, Any]:
 
 
 def _sqlite(name: str, path: str) -> dict[str, Any]:
-    """A writer waits for its turn at BEGIN, where the time-out applies; readers do not wait for writers."""
+    """Writers wait at BEGIN, where the time-out applies. Readers do not wait for writers."""
     if path != ":memory:":
         if Path(path).is_dir():
             raise ImproperlyConfigured(f"{name} must be a file, and {path} is a folder.")
@@ -254,7 +254,7 @@ def _sqlite(name: str, path: str) -> dict[str, Any]:
 
 
 def redis(name: str) -> str:
-    """The URL, "" when the variable is not set. django-environ would accept one without host or with any option."""
+    """The URL; "" if the variable is not set. django-environ would accept a URL without host or with any option."""
     with _must_be(name, "redis://host:port/number, rediss://host:port/number or unix:///path/of/socket"):
         value = _match(r"(?i)|rediss?://[^\s/?#]+(/[0-9]*)?|unix://[^\s/?#]*/[^\s?#]+", _value(name))
         parts = urlsplit(value)
@@ -263,7 +263,7 @@ def redis(name: str) -> str:
 
 
 def email(name: str, default: Path) -> dict[str, Any]:
-    """Django's `EMAIL_…` settings. The default is files: a console is logged, and e-mails contain reset links."""
+    """Django's `EMAIL_…` settings. The default writes files: consoles are logged, and e-mails contain reset links."""
     form = "smtp://, smtp+tls:// or smtp+ssl://user:password@host:port, filemail:///folder or consolemail://"
     with _must_be(name, form):
         value = _value(name, f"filemail://{quote(str(default))}")
@@ -301,7 +301,7 @@ def sender(name: str, service_name: str, origin: str) -> str:
 
 
 def secret_key(name: str, path: Path) -> str:
-    """The variable, or for development a key that is generated once and kept in the file."""
+    """The variable or, for development, a key that is generated once and kept in the file."""
     with _must_be(name, "text in UTF-8"):
         if value := _value(name):
             return value
@@ -317,7 +317,7 @@ def secret_key(name: str, path: Path) -> str:
 
 
 def secret_keys(name: str) -> list[str]:
-    """Former values of the variable for the secret key, comma-separated."""
+    """Former secret keys, comma-separated."""
     with _must_be(name, "text in UTF-8"):
         return _items(_value(name))
 

@@ -49,12 +49,12 @@ keepalive = 20
 # A worker without free file descriptors ends, so it accepts fewer connections than it has descriptors.
 worker_connections = min(500, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2)
 
-# A state of 4 kB has 12 kB percent-encoded, and 20 kB inside the `next` parameter of a sign-in page. gunicorn lowers a
-# larger limit to MAX_REQUEST_LINE (8,190 bytes), and with 0 sets no limit at all.
+# A `state` of 4 kB needs 12 kB percent-encoded, and 20 kB in the `next` parameter of a sign-in page. gunicorn lowers
+# larger limits to MAX_REQUEST_LINE (8,190 bytes); 0 means no limit.
 limit_request_line = 32 * 1024
 gunicorn.http.message.MAX_REQUEST_LINE = limit_request_line + 1
-# Bytes of an unread body that are discarded, more than the documented nginx lets through. Above gunicorn's 64 kB the
-# connection closes after a keep-alive response, and nginx answers 502 to its next request.
+# The bytes of an unread body that are discarded: more than the documented nginx forwards. With gunicorn's 64 kB, a
+# longer body closes the connection after a keep-alive response, and nginx answers 502 to its next request.
 gunicorn.http.parser._DRAIN_MAX_BYTES = 42 * 1024 * 1024
 limit_request_fields = 64
 limit_request_field_size = 32 * 1024
@@ -78,15 +78,15 @@ accesslog = None
 logconfig_dict = settings.LOGGING
 logger_class = Logger
 
-# A client that stops sending in the middle of a request would occupy a thread for ever. A client that sends a byte now
-# and then still occupies one: docs/operations.md asks for a buffering proxy.
+# Without a time-out, a client that stops within a request would occupy a thread for ever. A client that sends single
+# bytes still occupies a thread, so docs/operations.md requires a buffering proxy.
 SILENCE_SECONDS = 10
 
 
 def when_ready(server: Arbiter) -> None:
     """Set the socket time-outs for reading a request and sending a response. Accepted sockets inherit them.
 
-    Where the system can, a connection is accepted when its request arrives: then `thread_pools` knows its class.
+    If the system supports it, a connection is accepted when its request arrives, so `thread_pools` knows the class.
     """
     reloading.notify_once_ready()
     limit = struct.pack("ll", SILENCE_SECONDS, 0)
@@ -100,9 +100,9 @@ def when_ready(server: Arbiter) -> None:
 def post_worker_init(worker: Worker) -> None:
     """Limit the time of statements, replace gunicorn's error page, and start the threads.
 
-    One sends e-mails, one tells applications of sign-outs, one writes what the activity log counts.
+    The threads send e-mails, tell applications about sign-outs, and write the counts of the activity log.
 
-    Done in the worker, so that a reload imports the new code, and because a fork copies no thread.
+    This runs in the worker, because a reload must import the new code and a fork copies no thread.
     """
     from accounts.mail import outbox
     from config.http.gunicorn_errors import Request, write_error
@@ -127,7 +127,7 @@ def on_reload(server: Arbiter) -> None:
 
 
 def worker_exit(server: Arbiter, worker: Worker) -> None:
-    """Finish what is being sent, and write the counts. A worker that could not start has no thread."""
+    """Finish the present e-mail or notice, and write the counts. A worker that could not start has no thread."""
     for name in (
         "accounts.mail.outbox",
         "oauth_bridge.maintenance.backchannel",
@@ -142,9 +142,9 @@ ESCAPES = 100
 
 
 def searches_for_each_escape() -> bool:
-    """Whether Python looks through the rest of a quoted cookie for each escaped character of it (CVE-2024-7592).
+    """Whether Python searches the rest of a quoted cookie for each of its escaped characters (CVE-2024-7592).
 
-    That takes quadratic time. Found by counting the calls of regular expressions, because distributions correct this
+    The search takes quadratic time. The check counts calls of regular expressions, because distributions fix this
     without a new version number.
     """
     searches = 0
@@ -163,10 +163,10 @@ def searches_for_each_escape() -> bool:
 
 
 def on_starting(server: Arbiter) -> None:
-    """Delay READY=1, warn of an unsafe Python, and refuse several workers without Redis, also those of `-w`. D21."""
+    """Delay READY=1, warn about an unsafe Python, and refuse several workers without Redis, also with `-w`. D21."""
     reloading.hold_back_notification()
     if searches_for_each_escape():
-        # config.http.header_limits removes quoted cookies; other faults that were corrected later remain.
+        # config.http.header_limits removes quoted cookies, but other bugs of this Python remain.
         server.log.warning(
             "This Python %s lacks security corrections, that of CVE-2024-7592 among them. "
             "Update it: your distribution's latest package, or Python 3.11.10, 3.12.6 or newer.",

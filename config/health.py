@@ -19,13 +19,13 @@ from oauth_bridge.maintenance import purging
 
 logger = logging.getLogger(__name__)
 
-# The state of the database that the log of this process has told last.
+# The last logged state of the database in this process.
 _told = ["ok"]
 
 
 @require_safe
 def live(request: HttpRequest) -> JsonResponse:
-    """200 while the process runs. Uses neither the database nor Redis."""
+    """200 while the process runs. This view uses neither the database nor Redis."""
     return JsonResponse({"status": "ok"})
 
 
@@ -33,7 +33,7 @@ def live(request: HttpRequest) -> JsonResponse:
 def ready(request: HttpRequest) -> JsonResponse:
     """200 when the database answers and is migrated, else 503. Redis and the last purge do not change it (D21).
 
-    The version is no secret: the OpenAPI document has it too.
+    The version is public: the OpenAPI document also contains it.
     """
     database = _database()
     is_ready = database == "ok"
@@ -43,7 +43,7 @@ def ready(request: HttpRequest) -> JsonResponse:
 
 
 def _database() -> str:
-    """The state of the database. The log tells when it changes, not at each probe."""
+    """The state of the database. Only a change of the state is logged, not each probe."""
     try:
         database, error = "migrations pending" if missing_migrations() else "ok", None
     except DatabaseError as caught:

@@ -1,7 +1,7 @@
-"""The log: one JSON object a line on standard error, with the reference of the request.
+"""The log: one JSON object per line on standard error, with the reference of the request.
 
-No credential is logged (D15): paths are logged as route patterns, exceptions as type, frames and first line without
-quoted values, and the loggers of libraries that print paths, queries, codes or tokens are silenced.
+No credential is logged (D15). Paths are logged as route patterns, and exceptions as type, frames and first line without
+quoted values. Library loggers that print paths, queries, codes or tokens are silenced.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class JsonFormatter(logging.Formatter):
 
 
 def describe(exception: BaseException) -> list[dict[str, Any]]:
-    """The exception and its causes, latest first, without quoted values."""
+    """The exception, then its causes, without quoted values."""
     chain: list[dict[str, Any]] = []
     seen: set[int] = set()
     link: BaseException | None = exception
@@ -109,15 +109,15 @@ class StandardErrorHandler(logging.StreamHandler[TextIO]):
 
 
 def keep_off_terminal() -> None:
-    """Write warnings and errors only, if standard error is a terminal: its reader sees the output of the command.
+    """On a terminal, write only warnings and errors: the operator sees the output of the command there.
 
-    Called before the settings are read.
+    Call this before the settings are read.
     """
     if sys.stderr and sys.stderr.isatty():
         _SETTINGS["handlers"]["stderr"]["level"] = "WARNING"
 
 
-# Not logged, so not collected.
+# These values are not logged, so they are not collected.
 logging.logThreads = logging.logMultiprocessing = logging.logProcesses = False
 
 _SILENT: dict[str, Any] = {"handlers": ["nowhere"], "level": "CRITICAL", "propagate": False}
@@ -152,7 +152,7 @@ _SETTINGS: dict[str, Any] = {
 
 
 def settings(events_handler: dict[str, Any]) -> dict[str, Any]:
-    """For LOGGING. Security events have the handler of all lines, unless they have one of their own."""
+    """The value of LOGGING. `events_handler` is the handler of security events, by default that of all lines."""
     if not events_handler:
         return _SETTINGS
     return {

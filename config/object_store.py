@@ -1,4 +1,4 @@
-"""The value of `PICTURES`: where pictures and logos are kept."""
+"""The value of `PICTURES`: the store of pictures and logos."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ _REGION = re.compile(r"[a-z0-9-]{1,40}")
 def storage(value: str) -> dict[str, Any]:
     """The entry of `STORAGES`. Folder, endpoint and region may be left out.
 
-    `AWS_ACCESS_KEY_ID` and `AWS_SECRET_ACCESS_KEY` hold the credentials. Without them boto3 looks where it always does.
+    `AWS_ACCESS_KEY_ID` and `AWS_SECRET_ACCESS_KEY` hold the credentials. Without them boto3 searches its usual places.
 
-    Raises ValueError: the value is malformed. Raises ImproperlyConfigured: packages or half of the credentials lack.
+    Raises ValueError: the value is malformed. Raises ImproperlyConfigured: a package or one of the two credentials is
+    missing.
     """
     if value == "database":
         return {"BACKEND": "accounts.pictures.database_storage.DatabaseStorage"}

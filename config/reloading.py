@@ -1,4 +1,4 @@
-"""A worker is ready once it has answered. Only then an old worker leaves a reload, and only then systemd is told."""
+"""A worker is ready after its first answer. Then a reload ends an old worker, and systemd is told."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from wsgiref.util import setup_testing_defaults
 
 from gunicorn.workers.gthread import ThreadWorker
 
-# Shared by all processes of the server: how many reloads there were (modulo 256), and a byte for each worker that is
-# ready and has replaced no other one yet.
+# Shared by all processes of the server: the number of reloads (modulo 256), and one byte for each ready worker that has
+# not yet replaced another.
 _reloads = mmap.mmap(-1, 1)
 _ready, _tell_ready = os.pipe()
 os.set_blocking(_ready, False)
 os.set_blocking(_tell_ready, False)
 
-# What imports most of the service, and the templates and styles of a page. Neither needs the database.
+# The requests that import most of the service and load the templates and styles of a page, without the database.
 WARM_UP = ("/health/live", "/accounts/sign-in")
 
 _notify_socket = ""
 
 
 class Worker(ThreadWorker):
-    """gunicorn's worker, which serves on after the SIGTERM of a reload until a new worker is ready.
+    """gunicorn's worker, which continues after the SIGTERM of a reload until a new worker is ready.
 
-    gunicorn sends that signal right after it has started the new workers, seconds before they can answer. The worker
-    leaves all the same after `graceful_timeout`, or at a second signal, which comes when the server stops.
+    gunicorn sends the signal right after it has started the new workers, seconds before they can answer. The worker
+    ends in any case after `graceful_timeout`, or at a second signal, which a stop of the server sends.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -41,7 +41,9 @@ class Worker(ThreadWorker):
         self.waits_until: float | None = None
 
     def get_thread_pool(self) -> Any:
-        from config.http.thread_pools import ThreadPools  # in the worker: what the server imports stays old in a reload
+        from config.http.thread_pools import (
+            ThreadPools,
+        )  # in the worker: a reload does not renew the server's imports
 
         return ThreadPools(self.cfg.threads)
 
@@ -62,14 +64,14 @@ class Worker(ThreadWorker):
 
 
 def _take_place() -> bool:
-    """Whether a worker is ready that has replaced no other one yet."""
+    """Whether a ready worker has not yet replaced another; this worker then takes its byte."""
     with suppress(BlockingIOError):
         return bool(os.read(_ready, 1))
     return False
 
 
 def begin_reload() -> None:
-    """Let the next SIGTERM of each present worker wait. Called in the server, before it starts new workers."""
+    """Make each present worker delay its next SIGTERM. Called in the server before it starts new workers."""
     with suppress(BlockingIOError):
         while os.read(_ready, 4096):
             pass
@@ -77,10 +79,10 @@ def begin_reload() -> None:
 
 
 def be_ready(worker: Worker) -> None:
-    """Answer a request, then let an old worker leave and systemd know. Raises RuntimeError: the answer is an error."""
+    """Answer a request, then let an old worker end and tell systemd. Raises RuntimeError: the answer is an error."""
     warm_up(worker.wsgi)
     if worker.is_newest():
-        with suppress(BlockingIOError):  # nobody has reloaded the server for 65,536 workers
+        with suppress(BlockingIOError):  # 65,536 workers have started without a reload
             os.write(_tell_ready, b".")
     if _notify_socket:
         os.kill(worker.ppid, signal.SIGURG)
@@ -102,7 +104,7 @@ def warm_up(application: Any) -> None:
 
 
 def hold_back_notification() -> None:
-    """Take the address of systemd from gunicorn, which would send `READY=1` before a worker has started."""
+    """Hide the address of systemd from gunicorn, which would send `READY=1` before a worker has started."""
     global _notify_socket
     _notify_socket = os.environ.pop("NOTIFY_SOCKET", "")
 
@@ -110,7 +112,8 @@ def hold_back_notification() -> None:
 def notify_once_ready() -> None:
     """Tell systemd when the first worker is ready.
 
-    A worker sends SIGURG, which a process ignores by default, to the server: systemd listens to the main process only.
+    A worker sends SIGURG, which processes ignore by default, to the server, because systemd accepts only messages of
+    the main process.
     """
     if _notify_socket:
         signal.signal(signal.SIGURG, _notify)

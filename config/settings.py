@@ -23,14 +23,14 @@ SUPPORT_URL = env.support("SUPPORT_URL")
 BIND = env.bind("BIND", default="127.0.0.1:8000")
 BASE_URL = env.origin("BASE_URL", default=f"http://localhost:{BIND.rpartition(':')[2]}")
 AUTH_URL = env.origin("AUTH_URL", default=BASE_URL)
-# Without either variable the service runs on a developer's machine, and serves pages at every name of that machine.
+# Without both variables, the service runs on a developer's machine and serves pages at every name of the machine.
 ORIGINS_ARE_SET = variables.is_set("BASE_URL") or variables.is_set("AUTH_URL")
 IS_HTTPS = AUTH_URL.startswith("https://")
-# Which installation this is, for administrators.
+# The name of this installation, for administrators.
 ENVIRONMENT = env.text("ENVIRONMENT", default="Production" if IS_HTTPS else "Development")
 ALLOWED_HOSTS = env.hosts("ALLOWED_HOSTS", default=env.hosts_of(BASE_URL, AUTH_URL))
 TRUSTED_PROXIES = env.networks("TRUSTED_PROXIES")
-# Internal networks in which applications may be told of a sign-out.
+# Internal networks to which sign-out notices may be sent.
 BACKCHANNEL_NETWORKS = env.networks("BACKCHANNEL_NETWORKS")
 
 # For config/gunicorn.py.
@@ -59,7 +59,7 @@ INSTALLED_APPS = [
     "allauth",
     "allauth.account",
     "allauth.mfa",
-    "oauth_bridge",  # before the toolkit, because it replaces some of the toolkit's commands
+    "oauth_bridge",  # before the toolkit: replaces some of the toolkit's commands
     "oauth2_provider",
 ]
 
@@ -108,7 +108,7 @@ IS_DATABASE_SET = variables.is_set("DATABASE_URL")
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 REDIS_URL = env.redis("REDIS_URL")
-# In Redis all workers count limits together; a single process can count in its memory (D21).
+# With Redis all workers count limits together. A single process can count in its memory (D21).
 CACHES = {
     "default": {
         "BACKEND": "config.infrastructure.cache.FailOpenRedisCache",
@@ -126,11 +126,11 @@ EMAIL_HOST, EMAIL_PORT = _email["EMAIL_HOST"], _email["EMAIL_PORT"]
 EMAIL_HOST_USER, EMAIL_HOST_PASSWORD = _email["EMAIL_HOST_USER"], _email["EMAIL_HOST_PASSWORD"]
 EMAIL_USE_TLS, EMAIL_USE_SSL = _email["EMAIL_USE_TLS"], _email["EMAIL_USE_SSL"]
 IS_EMAIL_SET = variables.is_set("EMAIL_URL")
-EMAIL_TIMEOUT = 20  # seconds of a whole conversation with the mail server
+EMAIL_TIMEOUT = 20  # seconds of a whole connection to the mail server
 DEFAULT_FROM_EMAIL = env.sender("DEFAULT_FROM_EMAIL", SERVICE_NAME, AUTH_URL)
 SERVER_EMAIL = DEFAULT_FROM_EMAIL
 
-# MEDIA_ROOT is the folder where releases up to 0.1 kept pictures.
+# MEDIA_ROOT is the folder in which releases up to 0.1 kept pictures.
 STORAGES = {
     "default": env.pictures("PICTURES"),
     "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
@@ -159,22 +159,23 @@ RATES = env.rates(
     RATE_SIGN_IN_DONE="60/15m",
 )
 RATELIMIT_USE_CACHE, RATELIMIT_FAIL_OPEN = "limits", True
-# The defaults. django-ratelimit looks them up at each count, and a setting that is missing is the slowest to look up.
+# django-ratelimit's defaults, set because it reads them at each count and a missing setting takes the longest.
 RATELIMIT_ENABLE, RATELIMIT_CACHE_PREFIX, RATELIMIT_HASH_ALGORITHM = True, "rl:", sha256
 
 # Sign-in, sessions, cookies ------------------------------------------------------------------------------------------
 
 AUTH_USER_MODEL = "accounts.User"
-# Named in every session, and answers what an administrator may do. accounts.sign_in.password_check checks passwords. It
-# accepts inactive people: allauth refuses them after the password, and accounts.sessions.middleware at each request.
+# Every session names this backend, and it decides what an administrator may do. accounts.sign_in.password_check checks
+# passwords. The backend accepts inactive people: allauth refuses them after the password, and
+# accounts.sessions.middleware at each request.
 AUTHENTICATION_BACKENDS = ["django.contrib.auth.backends.AllowAllUsersModelBackend"]
 LOGIN_URL = "account_login"
 LOGIN_REDIRECT_URL = "profile"
 LOGOUT_REDIRECT_URL = "account_login"
 PASSWORD_RESET_TIMEOUT = 3600
 PASSWORD_HASHERS = ["accounts.passwords.hashing.PasswordHasher"]
-PASSWORD_MIN_LENGTH = 15  # NIST SP 800-63B, while the password is the only factor
-# In the order in which a page names the first rule that is broken.
+PASSWORD_MIN_LENGTH = 15  # NIST SP 800-63B, for a password that is the only factor
+# The order matters: a page names the first broken rule.
 AUTH_PASSWORD_VALIDATORS = [
     {
         "NAME": "accounts.passwords.validators.LengthValidator",
@@ -197,7 +198,7 @@ LAST_ACCOUNT_COOKIE_NAME = "__Host-account" if IS_HTTPS else "delegated_account"
 
 # Writes an upload to a temporary file, up to its size limit.
 FILE_UPLOAD_HANDLERS = ["accounts.pictures.uploads.BoundedUploadHandler"]
-# Bytes of a form without its files. Enough for a percent-encoded authorization link of 32 kB in `next`.
+# Bytes of a form without its files. This is enough for a percent-encoded authorization link of 32 kB in `next`.
 DATA_UPLOAD_MAX_MEMORY_SIZE = 128 * 1024
 # A list in the admin posts up to 30 rows. The two numbers together limit the parts of a multipart form, which
 # `accounts.pictures.uploads` checks one by one.
@@ -218,7 +219,7 @@ MESSAGE_STORAGE = "django.contrib.messages.storage.session.SessionStorage"
 # Headers of Django's SecurityMiddleware.
 SECURE_HSTS_SECONDS = 60 * 60 * 24 * 365 if IS_HTTPS else 0
 SECURE_REFERRER_POLICY = None
-# An application may open the sign-in in a pop-up window. A policy would cut the connection between the two windows.
+# An application may open the sign-in in a pop-up window; a policy would disconnect the two windows.
 SECURE_CROSS_ORIGIN_OPENER_POLICY = None
 
 SILENCED_SYSTEM_CHECKS = [
@@ -227,11 +228,11 @@ SILENCED_SYSTEM_CHECKS = [
     "security.W008",  # The proxy redirects http to https; the service does not see the scheme of a request.
     "security.W021",  # Preloading binds the whole domain, so it is the domain owner's decision too.
     "security.W022",  # Referrer-Policy depends on the kind of response, so config.http.response_headers sets it (D20).
-    "oauth2_provider.W005",  # A success carries code and state, nothing else (D6).
+    "oauth2_provider.W005",  # A success contains only code and state (D6).
     "oauth2_provider.W006",  # The toolkit's token tables are not used; ours hold digests only (D15).
     "oauth2_provider.W007",  # There are no refresh tokens (D11).
     "oauth2_provider.W008",  # Registration allows http for applications on loopback only.
-    "oauth2_provider.W010",  # PKCE is required of public clients, optional for confidential ones (D9).
+    "oauth2_provider.W010",  # PKCE is required for public clients and optional for confidential ones (D9).
 ]
 
 # Language, time, log -------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""All paths of the site. Only those of Django's admin end in a slash (D2)."""
+"""All paths of the site. Only the paths of Django's admin end in a slash (D2)."""
 
 from django.contrib import admin
 from django.urls import include, path

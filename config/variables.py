@@ -1,7 +1,7 @@
-"""The text of environment variables, and of the files that stand for secret ones.
+"""The text of environment variables, and of the files that replace secret variables.
 
-An empty variable counts as unset. A secret `NAME` may stand in a file instead, whose path is in `NAME_FILE`: platforms
-mount secrets as files, and a process's variables are easier to read than its files.
+An empty variable counts as unset. A file may contain a secret `NAME` instead; `NAME_FILE` is its path. Platforms mount
+secrets as files, and the variables of a process are easier to read than its files.
 """
 
 from __future__ import annotations
@@ -20,14 +20,15 @@ SECRET = frozenset(
 )
 FILE = "_FILE"
 MOST_BYTES = 64 * 1024
-# Of difflib: one letter more, less, or other in a name of eight letters. Two names of ours are less alike.
+# The ratio of difflib: one letter more, less or different in a name of eight letters. No two names of ours are so
+# similar.
 ALIKE = 0.87
 
 _known: set[str] = set()
 
 
 def value(name: str) -> str:
-    """The variable without spaces around it; for a secret, else the content of its file. Empty when neither is set.
+    """The variable, stripped, or for a secret the content of its file; empty if neither is set.
 
     Raises ImproperlyConfigured: both are set, or the file can't be read.
     """
@@ -44,9 +45,9 @@ def is_set(name: str) -> bool:
 
 
 def refuse_unknown() -> None:
-    """Call it when all variables are read. A name that is almost one of ours, and does nothing, is a mistake.
+    """Refuse unknown names that are similar to ours. Call this after all variables are read.
 
-    Raises ImproperlyConfigured: one is set, while the variable of ours is not.
+    Raises ImproperlyConfigured: such a name is set, while our variable is not.
     """
     known = {name for each in _known for name in (each, *([each + FILE] if each in SECRET else []))}
     for name in sorted(set(os.environ) - known):
@@ -59,7 +60,7 @@ def refuse_unknown() -> None:
 
 
 def _content(name: str, path: str) -> str:
-    """The text of the file without spaces and line ends around it. Errors name no content."""
+    """The stripped text of the file. Errors contain no content."""
     try:
         with Path(path).open("rb") as file:
             content = file.read(MOST_BYTES + 1)

@@ -19,7 +19,7 @@ django_application = get_wsgi_application()
 
 
 class WholeBody:
-    """A body of a known length. Raises UnreadablePostError when it ends early: a part must not pass for the whole."""
+    """A body of a known length. Raises UnreadablePostError: the body ends early."""
 
     def __init__(self, stream: InputStream, length: int) -> None:
         self.stream, self.left = stream, length
@@ -55,7 +55,7 @@ def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iter
 
 
 def without_body(response: Iterable[bytes]) -> Iterable[bytes]:
-    """An empty body for a HEAD request. RFC 9110 §9.3.2.
+    """An empty body for HEAD requests. RFC 9110 §9.3.2.
 
     Django leaves the removal to the server, and gunicorn logs a warning for each body that it removes.
     """

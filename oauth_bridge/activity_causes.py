@@ -1,7 +1,7 @@
-"""What an administrator, or a developer, can do about each cause in the activity log. D24.
+"""The advice for each cause in the activity log, for administrators and developers. D24.
 
-A cause that is not in FIXES is the code of a fault in lower case; what to do is then the fix of the fault, which
-the answer says too. These sentences are for administrators: no public answer contains them.
+A cause outside FIXES is the name of a fault in lower case. Its advice is the fix of the fault, which the answer also
+contains. The sentences of FIXES are for administrators: no public answer contains them.
 """
 
 from __future__ import annotations
@@ -208,7 +208,7 @@ FIXES = {
     "server_error": _("A fault of the service. Look for the reference in its log."),
     "busy": _BUSY,
 }
-# The same with the facts of the record.
+# Advice with facts of the record.
 _DELETED = _(
     "The application %(deleted_name)s was deleted on %(deleted_at)s by %(deleted_by)s."
     " Register it again, and change its client_id there."
@@ -219,12 +219,12 @@ _FAULTS: dict[str, Fault] = {
 
 
 def fault_of(cause: str) -> Fault | None:
-    """The fault whose code, in lower case, is the cause."""
+    """The fault whose name in lower case is the cause."""
     return _FAULTS.get(cause)
 
 
 def fix_of(cause: str, facts: Mapping[str, object] | None = None) -> str:
-    """One or two sentences in the active language. Empty for a success, and for a cause that a later release knows.
+    """One or two sentences in the active language. Empty for a success and for an unknown cause of a later release.
 
     `facts` are the details of a record.
     """

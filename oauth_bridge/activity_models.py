@@ -1,7 +1,7 @@
 """The tables of the activity log: one record for each refused or failed step of a sign-in, and counts of all steps.
 
 D24. Records are written by `storage.activity` and counts by `storage.activity_counts`; `maintenance.purging` deletes
-both. No row holds a credential, a `state`, or what was typed as a login name.
+both. No row contains a credential, a `state` or a typed login name.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Step(StrEnum):
 
 
 class Outcome(StrEnum):
-    """Refused: the service, or the person, said no. Failed: the service could not, or the next step never came."""
+    """The outcome. Refused: by the service or the person. Failed: a fault of the service, or a missing next step."""
 
     SUCCEEDED = "succeeded"
     REFUSED = "refused"
@@ -34,12 +34,12 @@ class Outcome(StrEnum):
 
 
 class ActivityRecord(models.Model):
-    """One step of a sign-in. `attempt` is that of D8: it groups the steps from the application's link to the profile.
+    """One step of a sign-in. `attempt` (D8) groups the steps from the application's link to the profile.
 
-    `client_id` and `person` are empty unless they are known; `person` is somebody who proved to be them, or whose
-    address was typed. `address` is the network address, and `browser` its family and system, as in the list of
-    browsers. `login_mark` is an HMAC of a well-formed address that names no account. `detail` has the facts that the
-    cause names. `is_proven`: the caller proved a secret, a code or a token.
+    `client_id` and `person` are empty if unknown. `person` has proved their identity, or is the owner of the typed
+    address. `address` is the network address, `browser` the family and system as in the list of browsers. `login_mark`
+    is an HMAC of a well-formed address without an account. `detail` has the facts of the cause. `is_proven`: the caller
+    proved a secret, a code or a token.
     """
 
     at = models.DateTimeField()
@@ -64,7 +64,7 @@ class ActivityRecord(models.Model):
     is_proven = models.BooleanField(default=False)
 
     class Meta:
-        # An id ascends with the time, so no index on `at` is needed. The reference is not unique: D24.
+        # Ids ascend in time, so `at` needs no index. The reference is not unique: D24.
         indexes: ClassVar[list[models.Index]] = [
             models.Index(fields=["client_id", "-id"], name="oauth_bridge_activity_client"),
             models.Index(fields=["reference"], name="oauth_bridge_activity_ref"),
@@ -81,9 +81,9 @@ class ActivityRecord(models.Model):
 
 
 class ActivityBudget(models.Model):
-    """How many records a group of callers has written in an hour. A fixed number of rows for each application.
+    """The number of records of a group of callers in an hour. Each application has a fixed number of rows.
 
-    `hour` counts from 1970. The row is used again in the next hour. `storage.activity` explains the slots.
+    `hour` counts from 1970. The next hour uses the same row. `storage.activity` explains the slots.
     """
 
     client_id = models.CharField(max_length=255, blank=True)
@@ -98,7 +98,7 @@ class ActivityBudget(models.Model):
 
 
 class ActivityCount(models.Model):
-    """How often a step ended so in an hour, recorded or not. It names no person."""
+    """The number of steps with this outcome and cause in an hour, recorded or not. It names no person."""
 
     hour = models.DateTimeField()
     client_id = models.CharField(max_length=255, blank=True)

@@ -1,4 +1,4 @@
-"""What an administrator reads first of each cause in the activity log. D24; `activity_causes` says what to do.
+"""The title of each cause in the activity log, for administrators. D24; `activity_causes` has the advice.
 
 These sentences are for administrators: no public answer contains them.
 """
@@ -165,7 +165,7 @@ TITLES = {
     "server_error": _("A fault of the service"),
     "busy": _("The service was busy"),
 }
-# The person's own doing: nobody has to change a setting.
+# The causes that the person brings about: no setting has to change.
 OF_THE_PERSON = frozenset(
     {
         "refused",
@@ -188,7 +188,7 @@ _STEPS_OF_THE_PERSON = frozenset({Step.SIGN_IN, Step.SECOND_FACTOR})
 
 
 def title_of(cause: str) -> str:
-    """One short sentence in the active language. That of the fault where the table has none."""
+    """One short sentence in the active language; the sentence of the fault if the table has none."""
     if title := TITLES.get(cause):
         return gettext(title)
     fault = fault_of(cause)
@@ -201,5 +201,5 @@ def name_of(step: str) -> str:
 
 
 def needs_mending(step: str, cause: str) -> bool:
-    """Whether somebody else than the person has to change something: the failure counts as one of the application."""
+    """Whether somebody other than the person must change something. Such failures count for the application."""
     return step not in _STEPS_OF_THE_PERSON and cause not in OF_THE_PERSON

@@ -1,6 +1,6 @@
-"""E-mails about what happened between a person and an application, and to those who look after an application.
+"""E-mails to people about their applications, and to the owners of an application.
 
-They are sent by `accounts.mail.outbox`.
+`accounts.mail.outbox` sends these e-mails.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from oauth_bridge.models import Application, ApplicationSecret, Consent
 if TYPE_CHECKING:
     from accounts.models import User
 
-# The most people who are told about an application.
+# The largest number of people who are told about an application.
 MOST_OWNERS = 20
 
 
 def consent_given(
     request: HttpRequest, person: User, application: Application, attempt: str, facts: Sequence[dict[str, str]]
 ) -> None:
-    """Tell the person that they allowed the application to read the facts, if no consent to it is stored yet.
+    """Tell the person that they allowed the application to read the facts, if no consent is stored yet.
 
-    Call it before the consent is stored. A second post of the same consent page, `attempt`, sends nothing.
+    Call this before the consent is stored. A second post of the same consent page, `attempt`, sends nothing.
     """
     once = f"application_allowed {person.pk} {attempt}"
-    if application.client_id.startswith(Application.TWIN):  # the administrator's own test
+    if application.client_id.startswith(Application.TWIN):  # the test of an administrator
         return
     if Consent.objects.filter(user=person, application=application).exists() or outbox.is_known(once):
         return
@@ -58,9 +58,9 @@ def code_replayed(person_id: UUID, application_id: int) -> None:
 
 
 def code_replayed_to_owners(application_id: int) -> None:
-    """Tell those who look after the application that it sent a code twice. D13.
+    """Tell the owners that the application sent a code twice. D13.
 
-    At most once in `outbox.NOTICE_LIFETIME` for each of them and application, however many codes are replayed.
+    At most once in `outbox.NOTICE_LIFETIME` for each owner and application, however many codes are replayed.
     """
     application = Application.objects.filter(pk=application_id).first()
     if application:
@@ -68,15 +68,15 @@ def code_replayed_to_owners(application_id: int) -> None:
 
 
 def secret_ends(secret: ApplicationSecret) -> None:
-    """Tell those who look after the application that its secret ends soon. The caller calls it once."""
+    """Tell the owners that a secret of the application ends soon. Call this once for each secret."""
     facts = {"number": secret.number, "ends_at": secret.expires_at, "used_at": secret.last_used_at}
     _tell_owners("secret_ends", secret.application, "", **facts)
 
 
 def owners_of(application: Application) -> list[User]:
-    """Those who are told about the application, MOST_OWNERS at most: its owners; if none can be told, superusers.
+    """At most MOST_OWNERS people to tell about the application: its owners or, if none can be told, superusers.
 
-    Only active administrators with a confirmed address.
+    All of them are active administrators with a confirmed address.
     """
     reachable = get_user_model().objects.filter(is_active=True, email_verified_at__isnull=False)
     named = application.owners.values("pk")
@@ -85,7 +85,7 @@ def owners_of(application: Application) -> list[User]:
 
 
 def _tell_owners(kind: str, application: Application, once: str, **context: Any) -> None:
-    """`once` names the event, as for `outbox.add_notice`; each person is told once. Empty: whenever it is called."""
+    """`once` names the event as in `outbox.add_notice`: one e-mail to each person. Empty: an e-mail at each call."""
     people = {f"{once} {person.pk}": person for person in owners_of(application)}
     address = reverse("admin:oauth_bridge_application_secret", args=[application.pk])
     facts = {"now": timezone.now(), "application": application.name, "secrets_address": f"{settings.AUTH_URL}{address}"}

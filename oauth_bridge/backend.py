@@ -1,4 +1,4 @@
-"""The setting `OAUTH2_BACKEND_CLASS`: the toolkit's views call this class, and it calls `protocol` and `storage`."""
+"""The setting `OAUTH2_BACKEND_CLASS`: the toolkit's views call this class, which calls `protocol` and `storage`."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from config.infrastructure import events
 from config.infrastructure.errors import RequestError
 from config.infrastructure.events import Event
 from config.infrastructure.network import client_address
+from oauth_bridge.callback import Callback
 from oauth_bridge.consent.pending_request import DamagedRequest, PendingRequest
 from oauth_bridge.errors import OAuthFault
 from oauth_bridge.models import Application
@@ -24,14 +25,13 @@ from oauth_bridge.protocol import (
     authorization_request,
     openid_request,
     parameter_parsing,
+    revocation,
     token_exchange,
-    token_state,
     userinfo,
 )
 from oauth_bridge.protocol.openid_request import Asked
 from oauth_bridge.protocol.parameter_parsing import Parameters
 from oauth_bridge.random_values import digest_of
-from oauth_bridge.responses import Callback
 from oauth_bridge.storage import codes
 from oauth_bridge.storage.tokens import Bearer
 
@@ -57,7 +57,7 @@ class Backend:
     """The methods that the toolkit's views call. They raise RequestError instead of the toolkit's own exceptions."""
 
     def __init__(self, server: object) -> None:
-        """The toolkit passes an oauthlib server, which is not used. docs/architecture.md has the reason."""
+        """The toolkit passes an oauthlib server, which this class does not use (docs/architecture.md)."""
 
     def validate_authorization_request(self, request: HttpRequest) -> tuple[list[str], VerifiedRequest]:
         """The scopes of the token, and the request.
@@ -90,7 +90,7 @@ class Backend:
         """
         pending = credentials.pending
         if not allow:
-            # The person of the page. By now they may be signed out, or somebody else may be signed in.
+            # The person of the page. The browser's session may have ended or have another person by now.
             person_id = pending.person_id or request.user.pk
             codes.discard(UUID(pending.attempt), person_id)
             refused = RequestError(OAuthFault.REFUSED).about(client=credentials.application, person=person_id)
@@ -134,15 +134,15 @@ class Backend:
         return None, {"Content-Type": "application/json"}, json.dumps(body), 200
 
     def create_revocation_response(self, request: HttpRequest) -> Response:
-        """An empty answer. Raises RequestError: as `client_credentials`, `of_form` and `token_state.revoke`."""
+        """An empty answer. Raises RequestError: as `client_credentials`, `of_form` and `revocation.revoke`."""
         form = authorization_header.client_credentials(request, parameter_parsing.of_form(request))
-        token_state.revoke(form, client_address(request))
+        revocation.revoke(form, client_address(request))
         return None, {"Content-Type": "application/json"}, "", 200
 
     def verify_request(self, request: HttpRequest, scopes: list[str]) -> tuple[bool, Bearer]:
         """True, and the token's Bearer, whose `user` the toolkit sets as `request.resource_owner`.
 
-        Raises RequestError: as `userinfo.verify`. False is never returned.
+        Raises RequestError: as `userinfo.verify`. Never returns False.
         """
         bearer = userinfo.verify(request, scopes)
         request.bearer = bearer  # type: ignore[attr-defined]  # the toolkit's view keeps the person alone

@@ -1,4 +1,4 @@
-"""CORS preflights: a browser asks whether a script of another origin may send its request. D22.
+"""CORS preflights: a browser asks whether a script of another origin may send a request. D22.
 
 `config.http.response_headers` adds `Access-Control-Allow-Origin` to every response of these paths.
 """
@@ -9,11 +9,11 @@ from django.http import HttpRequest, HttpResponse
 
 from config.infrastructure import paths
 
-PREFLIGHT_SECONDS = "7200"  # how long a browser may keep the answer; Chromium keeps it no longer
+PREFLIGHT_SECONDS = "7200"  # the lifetime of the answer in a browser; Chromium's maximum
 
 
 def is_preflight(request: HttpRequest) -> bool:
-    """Whether a browser asks if a script of another origin may send its request. Fetch, CORS-preflight request."""
+    """Whether the request is a CORS preflight. Fetch, CORS-preflight request."""
     sent = request.META
     return (
         request.method == "OPTIONS"
@@ -24,9 +24,9 @@ def is_preflight(request: HttpRequest) -> bool:
 
 
 def preflight_response(methods: tuple[str, ...]) -> HttpResponse:
-    """The answer to a browser that asks for an application's script. Nothing is counted. D22.
+    """The answer to a preflight, which no limit counts. D22.
 
-    It names `Authorization`, which "*" does not cover (Fetch, CORS-preflight fetch).
+    The answer names `Authorization`, which "*" does not include (Fetch, CORS-preflight fetch).
     """
     response = HttpResponse(
         headers={

@@ -1,13 +1,13 @@
-"""The tables of codes and tokens. They are stored as SHA-256 digests only (D15).
+"""The tables of codes and tokens, which are stored only as SHA-256 digests (D15).
 
-They refer to people and applications without a database constraint: checking one would lock the person's and the
-application's row at every insert. No check is lost, because the statements that redeem a code or read a token check
-both rows. No index finds them by application, because one application may own nearly all of them. When an application
-is deleted, they stay in the tables, unusable, until they are purged.
+The references to people and applications have no database constraint, because a constraint would lock both rows at
+every insert. No check is lost: the statements that redeem a code or read a token check both rows. There is no index by
+application, because one application may own nearly all rows. The rows of a deleted application stay, unusable, until
+they are purged.
 
-All codes and tokens of a person or an application end at once without being updated: each stores the
-`credentials_version` of its person and of its application, and is invalid when either has changed since. So do all
-tokens that were made with a leaked secret: the application lists the secret, and each token names its own.
+All codes and tokens of a person or an application can end at once without an update of their rows. Each row stores the
+`credentials_version` of its person and its application, and is invalid after a change of either. The tokens of a leaked
+secret end similarly: the application lists leaked secrets, and each token names its secret.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def _application() -> models.ForeignKey[Any, Any]:
 
 
 def _openid() -> models.TextField[str | None, str | None]:
-    """What an ID token and user info need to know of the sign-in, as JSON; null: the request was plain OAuth 2.0."""
+    """The facts of the sign-in for the ID token and user info, as JSON; null for a plain OAuth 2.0 request."""
     return models.TextField(null=True, editable=False)
 
 
@@ -42,14 +42,16 @@ def version_of_credentials() -> models.IntegerField[int, int]:
 
 
 class AuthorizationCode(models.Model):
-    """A one-time code, kept after it was redeemed: a replay is recognised (D13, D14), and people see their sign-ins.
+    """A one-time code, kept after the redemption to recognise a replay (D13, D14) and to show people their sign-ins.
 
     `attempt` identifies the consent page, or the authorization without one, that issued the code. A person has at most
     one valid code for each attempt (D8).
     """
 
     digest = models.BinaryField(max_length=32, unique=True, editable=False)
-    former_digest = models.BinaryField(max_length=32, null=True, editable=False)  # of the code that this one replaced
+    former_digest = models.BinaryField(
+        max_length=32, null=True, editable=False
+    )  # the digest of the code that this one replaced
     attempt = models.UUIDField(editable=False)
     application = _application()
     user = models.ForeignKey(
@@ -61,13 +63,13 @@ class AuthorizationCode(models.Model):
     issued_at = models.DateTimeField()
     expires_at = models.DateTimeField()
     redeemed_at = models.DateTimeField(null=True)
-    profile_read_at = models.DateTimeField(null=True)  # for the first time
+    profile_read_at = models.DateTimeField(null=True)  # the first read of the profile
     token_digest = models.BinaryField(max_length=32, null=True, editable=False)
     openid = _openid()
     person_version = version_of_credentials()
     application_version = version_of_credentials()
 
-    # Not columns: `storage.code_redemption.explain` sets them when it reads the row.
+    # These are not columns: `storage.code_redemption.explain` sets them when it reads the row.
     person_is_active: bool
     ended_by: str | None
 
@@ -76,7 +78,7 @@ class AuthorizationCode(models.Model):
         constraints: ClassVar[list[models.BaseConstraint]] = [
             models.UniqueConstraint(fields=["user", "attempt"], name="oauth_bridge_one_code_an_attempt"),
         ]
-        # For the activity of an hour or a day. A redemption neither looks at `issued_at` nor changes it.
+        # For the activity of an hour or a day. A redemption does not use `issued_at`.
         indexes: ClassVar[list[models.Index]] = [
             models.Index(fields=["issued_at"], name="oauth_bridge_code_issued_at"),
             models.Index(
@@ -108,8 +110,8 @@ class AccessToken(models.Model):
     expires_at = models.DateTimeField()
     revoked_at = models.DateTimeField(null=True)
     revoked_cause = models.CharField(max_length=40, null=True, editable=False)  # noqa: DJ001 - null costs nothing
-    attempt = models.UUIDField(null=True, editable=False)  # that of its code
-    # The secret that proved the application; null: it is public, or an earlier release stored the token.
+    attempt = models.UUIDField(null=True, editable=False)  # the attempt of its code
+    # The secret that authenticated the application. Null: a public client, or a token of an earlier release.
     secret = models.ForeignKey(
         ApplicationSecret,
         on_delete=models.DO_NOTHING,
@@ -123,7 +125,7 @@ class AccessToken(models.Model):
     person_version = version_of_credentials()
     application_version = version_of_credentials()
 
-    # Not columns: `storage.tokens` sets them when it explains why a token is not valid.
+    # These are not columns: `storage.tokens` sets them to explain why a token is invalid.
     client_id: str | None
     leaked_secrets: str | None
     ended_by: str | None

@@ -1,4 +1,4 @@
-"""The decorator of all operations: the methods that each allows, and its errors as pages or JSON. D19."""
+"""The decorator of all operations: it checks the method and answers errors with pages or JSON. D19."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from django.views.decorators.csrf import csrf_exempt
 
 from config.infrastructure.errors import RequestError, SiteFault
 from config.infrastructure.translation import TranslatableText
-from oauth_bridge import cors, responses
+from oauth_bridge import cors, error_responses
 
 View = Callable[[HttpRequest], HttpResponseBase]
 
@@ -20,9 +20,9 @@ KNOWN_METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 
 
 def operation(view: View, *methods: str, challenge: Callable[[HttpRequest, RequestError], None] | None = None) -> View:
-    """The view, which is called with these methods only. Every RequestError is answered by a page or JSON. D19.
+    """The view, limited to these methods. A page or JSON answers every RequestError. D19.
 
-    `challenge` adds headers to the error, such as `WWW-Authenticate`, or what only this service may know of it.
+    `challenge` adds headers to the error, such as `WWW-Authenticate`, or private facts.
     """
 
     @csrf_exempt  # the view checks the CSRF token itself, after the method
@@ -36,13 +36,13 @@ def operation(view: View, *methods: str, challenge: Callable[[HttpRequest, Reque
         except RequestError as error:
             if challenge:
                 challenge(request, error)
-            return responses.error_response(request, error)
+            return error_responses.error_response(request, error)
 
     return checked
 
 
 def check_method(request: HttpRequest, methods: tuple[str, ...]) -> None:
-    """Raises RequestError: the method is none of these."""
+    """Raises RequestError: another method."""
     if request.method not in methods:
         allow = ", ".join(methods)
         method = request.method if request.method in KNOWN_METHODS else TranslatableText(gettext_noop("this method"))

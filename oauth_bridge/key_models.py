@@ -10,10 +10,10 @@ from django.utils import timezone
 
 
 class SigningKey(models.Model):
-    """A key pair. It is published, signs from `signs_from` until `signs_until`, and then only verifies.
+    """A published key pair. It signs from `signs_from` until `signs_until`; afterwards it only verifies.
 
     `kid` is the RFC 7638 thumbprint. `public` is a JWK as JSON. `private` is PKCS #8 in DER, sealed and bound to `id`;
-    null once the key signs no more. A revoked key is not published.
+    null after the key has stopped signing. A revoked key is not published.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)

@@ -1,7 +1,7 @@
-"""The view of logout: an application signs its person out here. OpenID Connect RP-Initiated Logout 1.0.
+"""The view of logout, at which an application signs a person out. OpenID Connect RP-Initiated Logout 1.0.
 
-With an ID token of the person who is signed in it does so at once; otherwise a page asks. So no link of somebody else
-signs a person out.
+With an ID token of the signed-in person, the view signs out at once; otherwise a page asks. So a link of a stranger
+cannot sign a person out.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ from django.views.decorators.csrf import csrf_protect
 
 from accounts.account_page import person_context
 from accounts.sign_in.views import sign_out
-from oauth_bridge import responses, throttling
-from oauth_bridge.consent import pages
+from oauth_bridge import throttling
+from oauth_bridge.callback import redirect_to_callback
+from oauth_bridge.consent import callback_pages
 from oauth_bridge.decorators import operation
 from oauth_bridge.maintenance import backchannel
 from oauth_bridge.protocol import authorization_request, logout_request, parameter_parsing
@@ -37,7 +38,7 @@ PAGE_LIFETIME = timedelta(hours=1)
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What the page has asked: the form holds it, signed and dated. `state` is percent-encoded."""
+    """The question of the page, which its form contains signed and dated. `state` is percent-encoded."""
 
     client_id: str
     address: str
@@ -49,7 +50,7 @@ class Question:
 
     @classmethod
     def unseal(cls, sealed: str, max_age: timedelta | None = None) -> Question | None:
-        """None: it is damaged, or older than `max_age`."""
+        """The question; None if it is damaged or older than `max_age`."""
         try:
             return cls(**signing.loads(sealed, salt=SALT, max_age=max_age))
         except (signing.BadSignature, TypeError, ValueError):
@@ -57,7 +58,7 @@ class Question:
 
     @property
     def path(self) -> str:
-        """The path that asks again."""
+        """The path of the page that asks again."""
         sent = {"client_id": self.client_id, "post_logout_redirect_uri": self.address}
         query = urlencode({name: value for name, value in sent.items() if value})
         state = "" if self.state is None else f"&state={self.state}"
@@ -65,7 +66,7 @@ class Question:
 
 
 def request_or_answer(request: HttpRequest) -> HttpResponseBase:
-    """A request that is posted continues as a link, for the reason that authorize has; the rest is our page's form."""
+    """A posted request continues as a link (see `views.request_or_answer`); other posts are the form of our page."""
     posted = parameter_parsing.posted_request(request, unless=FIELD_NAME)
     if posted is not None:
         return HttpResponseRedirect(f"{request.path}?{posted}" if posted else request.path, status=303)
@@ -90,7 +91,7 @@ def _asked(request: HttpRequest) -> HttpResponse:
 
 @csrf_protect
 def _answered(request: HttpRequest) -> HttpResponse:
-    """The person of the page has confirmed. A page that is old, or another person's, asks again."""
+    """The person has confirmed on the page. An old page, or the page of another person, asks again."""
     throttling.logout(request)
     form = parameter_parsing.of_form(request, has_been_read=True)
     sealed = form.get(FIELD_NAME, "")
@@ -99,7 +100,7 @@ def _answered(request: HttpRequest) -> HttpResponse:
         return HttpResponseRedirect(reverse("end_session"), status=303)
     is_old = Question.unseal(sealed, PAGE_LIFETIME) is None
     if request.user.is_authenticated and (is_old or str(request.user.pk) != question.person_id):
-        return responses.redirect_to_callback(request, question.path)  # Django's has no room for a long state
+        return redirect_to_callback(request, question.path)  # Django's limit is too short for a long state
     application = logout_request.verify(question.client_id, question.address)
     if request.user.is_authenticated:
         _sign_out(request)
@@ -123,14 +124,14 @@ def _question(request: HttpRequest, asked: LogoutRequest) -> HttpResponse:
     }
     response = render(request, "oauth_bridge/logout.html", context)
     if asked.address:
-        response["Content-Security-Policy"] = pages.form_action(asked.address)
+        response["Content-Security-Policy"] = callback_pages.form_action(asked.address)
     return response
 
 
 def _leave(request: HttpRequest, asked: LogoutRequest) -> HttpResponse:
-    """To the application, or to the page that says that the person is signed out."""
+    """Redirect to the application, or to the page that confirms the sign-out."""
     if asked.application and asked.url:
-        return pages.leave(request, asked.application, asked.url)
+        return callback_pages.leave(request, asked.application, asked.url)
     return HttpResponseRedirect(reverse("end_session"), status=303)
 
 

@@ -14,18 +14,17 @@ from oauth_bridge.credential_models import version_of_credentials
 
 
 def _kept_reference(model: str, *, has_index: bool) -> models.ForeignKey[Any, Any]:
-    """A foreign key without a database constraint: the row outlives the person, whose end the application is told."""
+    """A foreign key without a database constraint: the row outlives a deleted person, so the application is told."""
     return models.ForeignKey(
         model, on_delete=models.DO_NOTHING, related_name="+", db_constraint=False, db_index=has_index
     )
 
 
 class ApplicationSession(Leased):
-    """What an application was told of a sign-in. The primary key is the `sid` of its ID tokens.
+    """A sign-in that an application knows. The primary key is the `sid` of its ID tokens.
 
-    It lives while the browser session with the name `sign_in` does, under the `person_version` of then. Once it has
-    ended, the application is told at `due_at`; null: nothing is to be told. `storage.application_sessions` is the only
-    writer.
+    It ends with the browser session of the name `sign_in`, or when `person_version` is outdated. After the end, the
+    application is told at `due_at`; null: there is nothing to tell. `storage.application_sessions` is the only writer.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
@@ -41,7 +40,7 @@ class ApplicationSession(Leased):
     class Meta:
         default_permissions = ()
         constraints: ClassVar[list[models.BaseConstraint]] = [
-            # Of the living ones. The search for those whose browser session is gone goes by application.
+            # Rows that have not ended. The search for rows without a browser session goes by application.
             models.UniqueConstraint(
                 fields=["application", "sign_in", "person_version"],
                 name="oauth_bridge_application_session",

@@ -1,6 +1,6 @@
-"""The tables of the bridge: applications and consents, and, from other modules, all others.
+"""The tables of the bridge: applications and consents. Other modules define the others.
 
-The toolkit's columns for grants that this service does not offer are left out.
+The model omits the toolkit's columns for grants that this service does not offer.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def new_client_id() -> str:
 
 
 class Registered(models.Manager["Application"]):
-    """The applications that somebody registered."""
+    """The registered applications, without twins."""
 
     def get_queryset(self) -> models.QuerySet[Application]:
         return super().get_queryset().exclude(client_id__startswith=Application.TWIN)
@@ -55,7 +55,7 @@ class Application(AbstractApplication):
     """A registered third party, the OAuth client. Specification 2.1."""
 
     ID_TOKEN_ALGS = [("RS256", "RS256"), ("ES256", "ES256")]
-    TWIN = "test-sign-in-"  # how the client_id of a twin begins
+    TWIN = "test-sign-in-"  # the prefix of a twin's client_id
 
     objects = Registered()
     twins = Twins()
@@ -109,7 +109,7 @@ class Application(AbstractApplication):
         choices=AbstractApplication.CLIENT_TYPES,
         default=AbstractApplication.CLIENT_CONFIDENTIAL,
     )
-    # How its ID tokens are signed. OpenID Connect assumes RS256.
+    # The algorithm of its ID tokens. OpenID Connect's default is RS256.
     id_token_alg = models.CharField(
         _("signature of ID tokens"),
         max_length=5,
@@ -121,13 +121,15 @@ class Application(AbstractApplication):
     is_enabled = models.BooleanField(_("enabled"), default=True)
     # Only people in `groups` may use it (D23). `storage.applications.set_groups` writes both.
     is_restricted = models.BooleanField(_("only for people in chosen groups"), default=False, db_default=False)
-    # No constraint: the last release, which does not know the table, can still delete an application during an upgrade.
+    # There is no constraint: during an upgrade the last release, which does not know the table, may delete an
+    # application.
     groups = models.ManyToManyField(Group, verbose_name=_("groups"), related_name="+", blank=True, db_constraint=False)
-    # Administrators who look after it (`applications.rights`). `storage.applications.set_owners` writes them.
+    # The owners: administrators with the rights of `applications.rights`. `storage.applications.set_owners` writes
+    # them.
     owners = models.ManyToManyField(
         settings.AUTH_USER_MODEL, verbose_name=_("owners"), related_name="+", blank=True, db_constraint=False
     )
-    # Why, when and by whom it was switched off: the name of an administrator, which outlives the account.
+    # Why, when and by whom the application was switched off. The name outlives the administrator's account.
     disabled_reason = models.CharField(
         _("reason"),
         max_length=REASON_MAX_LENGTH,
@@ -139,12 +141,12 @@ class Application(AbstractApplication):
     disabled_at = models.DateTimeField(null=True, editable=False)
     disabled_by = models.CharField(max_length=120, default="", db_default="", editable=False)
     credentials_version = models.IntegerField(default=0, db_default=0, editable=False)
-    # The highest number that a secret of it ever had. Only `storage.client_secrets` writes this and the next.
+    # The highest number that any of its secrets has had. Only `storage.client_secrets` writes this and the next column.
     last_secret_number = models.IntegerField(default=0, db_default=0, editable=False)
-    # The keys of its secrets that leaked lately, such as ",12,45,". No token that was made with one of them is valid.
+    # The keys of its recently leaked secrets, such as ",12,45,". Tokens of these secrets are invalid.
     leaked_secrets = models.TextField(default="", db_default="", editable=False)
 
-    # Fields of the toolkit's model that this service does not offer or stores in another table.
+    # The fields of the toolkit's model that this service does not use or stores in another table.
     user = None
     client_secret = None
     hash_client_secret = None  # type: ignore[assignment]
@@ -173,12 +175,12 @@ class Application(AbstractApplication):
 
     @property
     def addresses_after_sign_out(self) -> list[str]:
-        """The registered post_logout_redirect_uris, of which a request sends one unchanged."""
+        """The registered post_logout_redirect_uris. A request must send one of them unchanged."""
         return split_lines(self.post_logout_redirect_uris)
 
     @property
     def is_public(self) -> bool:
-        """Whether it has no secret and proves itself by PKCE (D9)."""
+        """Whether the application has no secret and uses PKCE (D9)."""
         return self.client_type == self.CLIENT_PUBLIC
 
     @property
@@ -217,15 +219,15 @@ class IDToken(models.Model):
 class Consent(models.Model):
     """A person has allowed an application, for the first time at `given_at`, and has not disconnected it since.
 
-    `fingerprint` identifies the name, homepage and callback addresses that the person agreed to last. "Don't ask again"
-    (D7) is remembered until `expires_at`; null: the person is asked every time. Remembering ends when the application's
-    fingerprint or the person's `credentials_version` changes; the consent stays.
+    `fingerprint` identifies the name, homepage and callback addresses of the last agreement. "Don't ask again" (D7) is
+    remembered until `expires_at`; null: the person is asked every time. A change of the application's fingerprint or
+    the person's `credentials_version` ends "don't ask again", but not the consent.
     """
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
     application = models.ForeignKey(Application, on_delete=models.CASCADE, related_name="+")
     fingerprint = models.CharField(max_length=64)
-    # What was agreed to, by the names of `protocol.claims`, in order; null: the four of plain OAuth 2.0.
+    # The agreed facts: names of `protocol.claims`, in order. Null: the four of plain OAuth 2.0.
     agreed = models.TextField(null=True, editable=False)  # noqa: DJ001 - null: see above
     given_at = models.DateTimeField()
     expires_at = models.DateTimeField(null=True)

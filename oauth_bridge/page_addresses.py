@@ -28,7 +28,7 @@ def validate_page(address: str) -> None:
 
 
 def validate_sign_in_start(address: str) -> None:
-    """Raises ValidationError: as `validate_page`, or http on another host than the person's own machine."""
+    """Raises ValidationError: as `validate_page`, or http on a host other than the loopback interface."""
     validate_page(address)
     parts = urlsplit(address)
     if parts.scheme.lower() != "https" and parts.hostname not in LOOPBACK_HOSTS:
@@ -45,8 +45,8 @@ def validate_told(address: str) -> None:
 def shown_host(address: str) -> str:
     """The host as browsers send it, with the port if the address has one; empty when it can't be read.
 
-    A name that is not ASCII is in punycode (`xn--…`, by UTS #46 as in browsers), because letters of other alphabets can
-    look like those of another name. A user name is left out, because it could look like the host.
+    A non-ASCII name is shown in punycode (`xn--`, by UTS #46 as in browsers), because letters of several alphabets look
+    alike. The user name is left out, because it could look like the host.
     """
     try:
         parts = urlsplit(address)

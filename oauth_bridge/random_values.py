@@ -6,7 +6,7 @@ import hashlib
 import re
 import secrets
 
-# The beginning of a code for a request with the scope `openid`: its redemption needs a key that signs.
+# The prefix of a code for a request with the scope `openid`, whose redemption needs a signing key.
 OPENID_MARK = "openid-"
 CREDENTIAL = re.compile(rf"(?:{OPENID_MARK})?[A-Za-z0-9_-]{{43}}")
 
@@ -17,10 +17,10 @@ def new_credential() -> str:
 
 
 def is_well_formed(credential: str) -> bool:
-    """Whether it has the form of a credential, or of a code with the mark."""
+    """Whether the text has the format of a credential, or of a code with the prefix."""
     return bool(CREDENTIAL.fullmatch(credential))
 
 
 def digest_of(credential: str) -> bytes:
-    """The 32 bytes that are stored. They identify the credential, and it can't be computed from them."""
+    """The 32 bytes that are stored. They identify the credential but do not reveal it."""
     return hashlib.sha256(credential.encode()).digest()

@@ -1,4 +1,4 @@
-"""Find the likely faults of a callback address that was sent, and quote it in an error. D3, D4."""
+"""Find the likely faults of a sent callback address, and quote the address in an error. D3, D4."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ QUOTATION_MARKS = frozenset("\"'`‘’‚“”„‹›«»")
 def quoted_for_description(address: str, *, without: Iterable[str] = ()) -> str:
     """The address percent-encoded for an `error_description`, cut after 300 characters.
 
-    Each credential in `without` is replaced by `...`. A value that is not an absolute address is not quoted at all: it
-    may be a credential that was sent in the wrong parameter.
+    Each credential in `without` is replaced by `...`. A value that is not an absolute address is not quoted: it may be
+    a credential in the wrong parameter.
     """
     if not SCHEME.match(address):
         return "not an absolute address"
@@ -37,10 +37,10 @@ def quoted_for_description(address: str, *, without: Iterable[str] = ()) -> str:
 
 
 def likely_differences(address: str) -> list[str]:
-    """The faults that a sent address shows by itself, in words that are marked for translation. D3.
+    """The likely faults of a sent address, in words that are marked for translation. D3.
 
-    Only the sent address is read, so the words reveal nothing about the registered addresses. On loopback http is right
-    (RFC 8252 §7.3), so it is not suspected.
+    Only the sent address is read, so the words reveal nothing about the registered addresses. http on loopback is valid
+    (RFC 8252 §7.3), so it is no fault.
     """
     scheme, authority, path, query, fragment = _parts(address)
     is_suspect = {
@@ -61,7 +61,7 @@ def likely_differences(address: str) -> list[str]:
 
 
 def mark_likely_differences(address: str) -> list[tuple[str, bool]]:
-    """The address in pieces, each with whether it is one of its `likely_differences`. A host is never marked whole."""
+    """The address in pieces. Pieces of its `likely_differences` are marked, but never the whole host."""
     scheme, authority, path, _query, _fragment = _parts(address)
     rest = len(scheme + authority + path)
     spans = [
@@ -100,14 +100,14 @@ def _without_escapes(text: str) -> str:
 
 
 def _parts(address: str) -> tuple[str, ...]:
-    """Scheme, authority, path, query and fragment, each with its separator; empty where there is none."""
+    """Scheme, authority, path, query and fragment, each with its separator; empty if missing."""
     return URI_PARTS.match(address).groups("")  # type: ignore[union-attr]  # matches every text
 
 
 def side_by_side(sent: str, registered: str) -> list[tuple[str, str, bool]]:
-    """Pairs of pieces of the two addresses, each with whether the two are equal. One of a pair may be empty.
+    """Pairs of pieces of the two addresses, and whether both are equal. One of them may be empty.
 
-    Words are compared, not letters: a misspelt word is marked whole.
+    Whole words are compared, so a misspelt word is one piece.
     """
     ours, theirs = (_WORDS.findall(address[:MAX_QUOTED_LENGTH]) for address in (sent, registered))
     matcher = SequenceMatcher(None, ours, theirs, autojunk=False)

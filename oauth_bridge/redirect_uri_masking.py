@@ -1,4 +1,4 @@
-"""Mask what may be a credential in an address that was sent, before it is recorded. D3, D24."""
+"""Mask possible credentials in a sent address before it is recorded. D3, D24."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ MOST_MASKED = 500
 MOST_COMPARED = 2_000
 
 ENCODED_SCHEME = re.compile(r"\s*[A-Za-z][A-Za-z0-9+.-]*%3a", re.IGNORECASE)
-# What stands before user name and host, whatever else is wrong. Without a slash "user:" would be taken for a scheme.
+# The part before user name and host, also of a malformed address. The slash is required: "user:" is no scheme.
 _BEFORE_AUTHORITY = re.compile(r"[^A-Za-z0-9]*(?:[A-Za-z][A-Za-z0-9+.-]*:[/\\]+)?")
 _VALUE_IN_PATH = re.compile(r"[;=]|%(?:3[bdf]|2[36])", re.IGNORECASE)
 
 
 def masked(address: str) -> str:
-    """The address without what may be a credential: user name and password, the values of the query, the fragment.
+    """The address without possible credentials: user name, password, the values of the query, the fragment.
 
-    Also of an address that is written wrong, so it is not split first. At most 500 characters. A control character, or
-    half of a surrogate pair, becomes "?".
+    A malformed address is masked too, so the address is not split by a URL parser. The result has at most 500
+    characters. "?" replaces a control character or half a surrogate pair.
     """
     text = address[:MOST_COMPARED]
     if ENCODED_SCHEME.match(text):
@@ -47,7 +47,7 @@ def _without_value(part: str) -> str:
 
 
 def _without_userinfo(text: str) -> str:
-    """The beginning of an address without what stands before the host. A path may contain an "@"."""
+    """The beginning of an address without the user name and password. A path may contain an "@"."""
     start = _BEFORE_AUTHORITY.match(text).end()  # type: ignore[union-attr]
     authority = re.split(r"[/\\]", text[start:], maxsplit=1)[0]
     _host, colon, port = authority.rpartition(":")

@@ -1,4 +1,4 @@
-"""In what a callback address can differ from a registered one: how much that counts, and the likely reason. D3."""
+"""The differences between a sent and a registered callback address: their weights and likely reasons. D3."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from django.utils.translation import gettext_noop as _  # marks the sentences: p
 
 FAR = 20
 
-# What each class adds to the difference of two addresses, in the order in which classes are told.
+# The weight of each class in the distance of two addresses, in the order in which the classes are named.
 WEIGHTS = {
     "whitespace": 1,
     "quotes": 1,
@@ -42,7 +42,7 @@ WEIGHTS = {
     "query": 2,
     "fragment": 1,
 }
-# The likely reason and what to do. The first class, or pair of classes, that fits decides.
+# The likely reason and the advice. The first fitting class or pair of classes decides.
 _REASONS = {
     "whitespace": _("It was pasted with a space or a line end. Remove it in the application's setting."),
     "quotes": _("It was sent with quotation marks or angle brackets. Remove them in the application's setting."),
@@ -80,7 +80,7 @@ _REASONS = {
 
 
 def reason(differs: Iterable[str]) -> str:
-    """The likely reason, and what to do, for an administrator, in the active language. Empty when nothing differs."""
+    """The likely reason and the advice for an administrator, in the active language; empty without a difference."""
     found = set(differs)
     if "scheme" in found and found - {"scheme", "default_port"}:
         others = _first(found - {"scheme", "default_port"})

@@ -27,14 +27,14 @@ def split_lines(text: str) -> list[str]:
 
 
 def validate_all(uris: list[str]) -> None:
-    """Raises ValidationError: there is no address, there are too many, or one is repeated or can't be registered."""
+    """Raises ValidationError: no address, too many addresses, or one that is repeated or cannot be registered."""
     if not uris:
         raise ValidationError(_("Enter at least one callback address."))
     _validate_each(uris, RESPONSE_PARAMETERS)
 
 
 def validate_after_sign_out(text: str) -> None:
-    """Validate a text field with the addresses to which people return after a sign-out, one a line; none is needed.
+    """Validate a text field of optional addresses to which people return after a sign-out, one per line.
 
     Raises ValidationError: as `validate_all`.
     """
@@ -55,14 +55,14 @@ def _validate_each(uris: list[str], taken: set[str]) -> None:
 
 
 def validate_lines(text: str) -> None:
-    """Validate a text field with one address a line. Raises ValidationError: as `validate_all`."""
+    """Validate a text field with one address per line. Raises ValidationError: as `validate_all`."""
     validate_all(split_lines(text))
 
 
 def registration_problem(uri: str, taken: set[str] = RESPONSE_PARAMETERS) -> str | None:
-    """The reason why the address can't be registered, to follow a colon; None when it can.
+    """The reason why the address cannot be registered, as text after a colon; None if it can.
 
-    `taken` are the parameters that this service adds to it.
+    `taken` are the parameters that this service adds to the address.
     """
     if len(uri) > MAX_LENGTH:
         return _("it is longer than %(limit)d characters.") % {"limit": MAX_LENGTH}

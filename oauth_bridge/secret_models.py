@@ -1,4 +1,4 @@
-"""The table of client secrets: of each its digest, and what people are told about it. D15."""
+"""The table of client secrets: their digests, and the facts that people see. D15."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ PREFIX_LENGTH = 4  # of 43 characters: the other 39 have 234 random bits
 class ApplicationSecret(models.Model):
     """The digest of a client secret. The secret itself is shown once and never stored (D15).
 
-    An expired secret is kept until it is purged, so that its use is recognised. A revoked secret stays revoked even if
-    the clock is set back; its `expires_at` is the time of the revocation. `last_used_at` is accurate to the minute.
+    An expired secret is kept until the purge, so that its use is recognised. A revoked secret stays revoked even if the
+    clock is set back; `expires_at` is the time of the revocation. `last_used_at` is accurate to the minute.
 
-    `number` counts within the application, from 1, and is never given again. A row of an earlier release has none until
-    `storage.client_secrets` gives it one. `prefix` is the beginning of the secret, by which people recognise it in a
-    configuration. `maker` names who made it, and stays when that account is deleted; `maker_id` is the account's `sub`,
-    null for the command line.
+    `number` counts within the application, from 1, and is never reused. A row of an earlier release has no number until
+    `storage.client_secrets` sets it. `prefix` is the beginning of the secret, by which people recognise it in a
+    configuration. `maker` is the name of the maker, which outlives the account. `maker_id` is the account's `sub`, null
+    for the command line.
     """
 
     application = models.ForeignKey("oauth_bridge.Application", on_delete=models.CASCADE, related_name="secrets")
@@ -40,12 +40,12 @@ class ApplicationSecret(models.Model):
     prefix = models.CharField(max_length=PREFIX_LENGTH, default="", db_default="", editable=False)
     maker_id = models.UUIDField(null=True, editable=False)
     maker = models.CharField(max_length=NICKNAME_MAX_LENGTH, default="", db_default="", editable=False)
-    # The days before its end of the last mail that told of it; null: none was sent.
+    # The number of days before the end at which the last e-mail was sent; null: none was sent.
     told_days = models.IntegerField(null=True, editable=False)
 
     class Meta:
         ordering = ["-id"]
-        # By the digest it is told that a wrong secret is another application's.
+        # The digest shows whether a wrong secret belongs to another application.
         indexes: ClassVar[list[models.Index]] = [models.Index(fields=["digest"], name="oauth_bridge_secret_digest")]
         constraints: ClassVar[list[models.BaseConstraint]] = [
             models.UniqueConstraint(fields=["application", "number"], name="oauth_bridge_secret_number"),

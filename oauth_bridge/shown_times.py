@@ -13,7 +13,7 @@ DAY = timedelta(days=1)
 
 
 def time_since(moment: datetime) -> str:
-    """The time since `moment` in its largest unit. A time of day would be of another time zone for most people."""
+    """The time since `moment` in its largest unit. A time of day would be in the wrong time zone for most people."""
     minutes = (timezone.now() - moment) // timedelta(minutes=1)
     if minutes < 1:
         return _("just now")
@@ -26,18 +26,18 @@ def time_since(moment: datetime) -> str:
 
 
 def ago(at: datetime) -> str:
-    """Relative within a day, the date before it."""
+    """The time since `moment` within a day; otherwise the date."""
     return time_since(at) if timezone.now() - at < DAY else date_format(at, "SHORT_DATE_FORMAT")
 
 
 def clock(at: datetime) -> str:
-    """The time of day; before today with the day."""
+    """The time of day, with the date if it is not today."""
     time = at.strftime("%H:%M:%S")
     return time if at.date() == timezone.now().date() else f"{date_format(at, 'MONTH_DAY_FORMAT')}, {time[:5]}"
 
 
 def until(at: datetime) -> str:
-    """How long from now, in hours or days."""
+    """The time until `moment` in hours or days."""
     left = at - timezone.now()
     if left < DAY:
         hours = max(1, left // timedelta(hours=1))

@@ -1,4 +1,4 @@
-"""The views of authorize, token and user info: the toolkit's, with our checks, pages and errors. Specification 4."""
+"""The views of authorize, token and user info: the toolkit's views with our checks and errors. Specification 4."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ from config.infrastructure import errors, events
 from config.infrastructure.errors import RequestError
 from config.infrastructure.events import Event
 from config.infrastructure.network import client_address
-from oauth_bridge import application_mails, responses, throttling
+from oauth_bridge import application_mails, error_responses, throttling
 from oauth_bridge.backend import VerifiedRequest
 from oauth_bridge.consent import pages, prompts, remembered
+from oauth_bridge.consent.callback_pages import lead_back, to_callback
 from oauth_bridge.consent.pending_request import FIELD_NAME, PendingRequest
 from oauth_bridge.decorators import operation
 from oauth_bridge.errors import OAuthFault
@@ -29,9 +30,9 @@ from oauth_bridge.models import Application
 from oauth_bridge.protocol import (
     authorization_header,
     authorization_request,
+    introspection,
     openid_request,
     parameter_parsing,
-    token_state,
     userinfo,
 )
 from oauth_bridge.storage import activity_counts, admission, codes
@@ -58,7 +59,7 @@ class AuthorizeView(BaseAuthorizationView):
         try:
             self.scopes, self.credentials = self.validate_authorization_request(request)
         except authorization_request.CallbackError as error:
-            return pages.to_callback(request, error.application, error.callback, error.callback.error_url(error))
+            return to_callback(request, error.application, error.callback, error.callback.error_url(error))
         self.application, self.pending = self.credentials.application, self.credentials.pending
         if request.method == "HEAD":
             return HttpResponse()
@@ -73,14 +74,14 @@ class AuthorizeView(BaseAuthorizationView):
             return pages.already_signed_in(request, self.application)
 
     def _renewed_address(self) -> str:
-        """That of the same request as a new attempt; empty where it is too long for a redirect."""
+        """The address of the request as a new attempt; empty if it is too long for a redirect."""
         notice = {pages.NOTICE: "1"} if self.credentials.query.text(pages.NOTICE) else {}
         address = pages.authorize_path(self.pending.renewed(), **notice)
         return address if len(address) <= MAX_URL_REDIRECT_LENGTH else ""
 
     @property
     def facts(self) -> list[str]:
-        """What the application would receive about the person."""
+        """The facts about the person that the application would receive."""
         return openid_request.facts(self.pending.parameters)
 
     @property
@@ -109,11 +110,12 @@ class AuthorizeView(BaseAuthorizationView):
         is_our_link = bool(query.text(FIELD_NAME))
         must_ask = bool(query.text(pages.NOTICE) or asked.prompts & {"consent", "select_account"})
         if not must_ask and not remembered.is_asked(person, self.application, self.facts):
-            # A pending request in the query may come from a form of this service, such as the sign-in. Browsers apply
-            # that form's CSP form-action to every redirect after it, so a page with a link replaces the redirect.
+            # A pending request in the query may follow a form of this service, such as the sign-in. Browsers apply the
+            # CSP form-action of that form to every following redirect, so a page with a link replaces the redirect.
             return self._lead_back(allow=True, by_page=is_our_link)
         if not is_our_link and len(address := pages.authorize_path(self.pending)) <= MAX_URL_REDIRECT_LENGTH:
-            # Each attempt has an address of its own, so Back and a reload show what became of it, not a new attempt.
+            # Each attempt has its own address, so Back and a reload show the result of the attempt instead of a new
+            # attempt.
             return HttpResponseRedirect(address)
         codes.refuse_redeemed(UUID(self.pending.attempt), person.pk)
         return pages.consent(request, self.application, self.pending, self.facts, notice=bool(query.text(pages.NOTICE)))
@@ -122,7 +124,7 @@ class AuthorizeView(BaseAuthorizationView):
         """The answer of a consent page. "Allow" counts only from the person and the browser session of the page."""
         form = self.credentials.form
         decision = form.get("decision")
-        if decision == "refuse":  # also from an outdated page: a refusal discloses nothing
+        if decision == "refuse":  # an outdated page may refuse, because a refusal discloses nothing
             return self._lead_back(allow=False)
         if not request.user.is_authenticated or not self.pending.is_answerable(request):
             codes.refuse_redeemed(UUID(self.pending.attempt), self.pending.person_id)
@@ -144,7 +146,7 @@ class AuthorizeView(BaseAuthorizationView):
         return answer
 
     def _answer_silently(self) -> HttpResponse:
-        """The answer to `prompt=none`: a code, or why a page is needed. OpenID Connect Core 1.0 §3.1.2.6."""
+        """The answer to `prompt=none`: a code, or the reason why a page is needed. OpenID Connect Core 1.0 §3.1.2.6."""
         if self._need():
             return self._refuse(OAuthFault.LOGIN_REQUIRED)
         if not admission.is_admitted(self.person, self.application) or self.person.email_verified_at is None:
@@ -155,24 +157,24 @@ class AuthorizeView(BaseAuthorizationView):
 
     def _refuse(self, fault: OAuthFault) -> HttpResponse:
         callback = self.credentials.callback
-        return pages.to_callback(self.request, self.application, callback, callback.error_url(self._error(fault)))
+        return to_callback(self.request, self.application, callback, callback.error_url(self._error(fault)))
 
     def _need(self) -> prompts.Need | None:
         return prompts.need(self.request, self.credentials.asked, self.pending)
 
     def _ask_for_proof(self, need: prompts.Need) -> HttpResponse:
-        """The page that asks for what the request needs of the person."""
+        """The answer that asks for the missing proof."""
         callback = self.credentials.callback
         if need is prompts.Need.IMPOSSIBLE:
             url = callback.error_url(self._error(OAuthFault.ACR))
-            return pages.lead_back(self.request, self.application, callback, url, by_page=True, is_refusal=True)
+            return lead_back(self.request, self.application, callback, url, by_page=True, is_refusal=True)
         if need is prompts.Need.OTHER_ACCOUNT:
             url = callback.error_url(self._error(OAuthFault.LOGIN_REQUIRED))
             return pages.other_account(self.request, self.application, self.pending, url)
         return HttpResponseRedirect(prompts.proof_url(self.request, need, pages.authorize_path(self.pending)))
 
     def _turn_away(self) -> HttpResponse:
-        """The page for a person who may not use the application. A code from before is deleted. D23.
+        """The page for a person who may not use the application. An earlier code is deleted. D23.
 
         Raises AlreadyRedeemed: the application has had its answer to this request (D8).
         """
@@ -181,7 +183,7 @@ class AuthorizeView(BaseAuthorizationView):
         return pages.not_admitted(self.request, self.application, self.pending, url)
 
     def _report(self, fault: OAuthFault) -> None:
-        """For an error that a page or a redirect of this service answers."""
+        """Report an error that a page or a redirect of this service answers."""
         errors.report(self._error(fault))
 
     def _error(self, fault: OAuthFault) -> RequestError:
@@ -192,7 +194,7 @@ class AuthorizeView(BaseAuthorizationView):
         scope = " ".join(self.scopes)
         url, *_ = self.create_authorization_response(self.request, scope, self.credentials, allow)
         callback = self.credentials.callback
-        return pages.lead_back(self.request, self.application, callback, url, by_page=by_page, is_refusal=not allow)
+        return lead_back(self.request, self.application, callback, url, by_page=by_page, is_refusal=not allow)
 
 
 class TokenView(ToolkitTokenView):
@@ -209,10 +211,10 @@ class RevokeView(ToolkitRevokeView):
     """Ends an access token. RFC 7009."""
 
 
-def introspection(request: HttpRequest) -> HttpResponse:
-    """What an application's own token is worth. RFC 7662. Not the toolkit's view, which answers for any token."""
+def answer_introspection(request: HttpRequest) -> HttpResponse:
+    """The state of the application's token (RFC 7662). The toolkit's view would answer for any token."""
     form = authorization_header.client_credentials(request, parameter_parsing.of_form(request))
-    return JsonResponse(token_state.introspect(form, client_address(request)), headers=NO_STORE)
+    return JsonResponse(introspection.introspect(form, client_address(request)), headers=NO_STORE)
 
 
 class UserinfoView(ScopedProtectedResourceView):
@@ -244,11 +246,11 @@ _authorize = csrf_protect(AuthorizeView.as_view())
 
 
 def request_or_answer(request: HttpRequest) -> HttpResponseBase:
-    """The view of authorize; for an authorization request that an application posts, the same as a link.
+    """The view of authorize. A request that an application posts is treated as a link.
 
-    Its parameters move into the query (OpenID Connect Core 1.0 §3.1.2.1): browsers send no cookies with such a post,
-    so everybody would look signed out. Everything else that is posted answers a page of ours.
-    Raises RequestError: the request is too long for a URL.
+    Its parameters move into the query (OpenID Connect Core 1.0 §3.1.2.1): browsers send no cookies with such a post, so
+    everybody would look signed out. Other posts answer our pages. Raises RequestError: the request is too long for a
+    URL.
     """
     if query := parameter_parsing.posted_request(request, unless=FIELD_NAME, needs="client_id"):
         return HttpResponseRedirect(f"{request.path}?{query}", status=303)
@@ -257,11 +259,11 @@ def request_or_answer(request: HttpRequest) -> HttpResponseBase:
 
 authorize = operation(request_or_answer, "GET", "HEAD", "POST", challenge=authorization_request.name_application)
 revoke = operation(RevokeView.as_view(), "POST", challenge=challenge_client)
-introspect = operation(introspection, "POST", challenge=challenge_client)
+introspect = operation(answer_introspection, "POST", challenge=challenge_client)
 token = operation(TokenView.as_view(), "POST", challenge=challenge_client)
 user_info = operation(UserinfoView.as_view(), "GET", "HEAD", "POST", challenge=challenge_bearer)
 
 
 @csrf_exempt
 def unknown_path(request: HttpRequest, path: str) -> HttpResponse:
-    return responses.not_found(request)
+    return error_responses.not_found(request)

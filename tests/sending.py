@@ -10,7 +10,7 @@ from django.test import Client
 
 from accounts.factors.adapter import FactorAdapter
 from accounts.models import User
-from oauth_bridge.storage import code_redemption
+from oauth_bridge.pkce import challenge_of
 from tests.factories import CodeFactory, Registered
 from tests.pages import ask_for_link, choose, is_signed_in, mailed_path, sign_in
 
@@ -36,7 +36,7 @@ def logout(address: str) -> int:
 def exchange(application: Registered, *, address: str = ANOTHER, **changes: str) -> Any:
     """An exchange that succeeds, unless a change makes it fail."""
     is_public = application.row.is_public
-    challenge = code_redemption.challenge_of(VERIFIER) if is_public else ""
+    challenge = challenge_of(VERIFIER) if is_public else ""
     proof = {"code_verifier": VERIFIER} if is_public else {"client_secret": application.client_secret}
     code = changes.get("code") or CodeFactory(application=application, code_challenge=challenge).raw
     form = {"grant_type": "authorization_code", "client_id": application.client_id, **proof, **changes, "code": code}

@@ -1,4 +1,4 @@
-"""allauth's adapter for second factors and passkeys: what is encrypted, and what devices are told."""
+"""allauth's adapter for second factors and passkeys: it encrypts secrets and sets the values for devices."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ PURPOSE = "accounts.factors"
 
 
 def _dark_runs(row: list[bool | None]) -> Iterator[tuple[int, int]]:
-    """Where each run of dark modules of a QR code begins, and its length."""
+    """The beginning and the length of each run of dark modules in a row of a QR code."""
     x = 0
     for is_dark, modules in groupby(row):
         length = len(list(modules))
@@ -48,9 +48,9 @@ class FactorAdapter(DefaultMFAAdapter):
     }
 
     def is_mfa_enabled(self, user: AbstractBaseUser | AnonymousUser | None, types: Any = None) -> bool:
-        """Also False for None: the account was deleted during the sign-in.
+        """Whether a second factor is asked for; False for None, an account that was deleted during the sign-in.
 
-        allauth asks for both types where it wants to know whether the password is enough.
+        allauth passes both types when it asks whether the password is enough.
         """
         if types and {Authenticator.Type.TOTP, Authenticator.Type.WEBAUTHN} <= set(types):
             return is_asked_after_password(user)
@@ -62,7 +62,7 @@ class FactorAdapter(DefaultMFAAdapter):
         return base64.b64encode(sealing.seal(PURPOSE, text.encode())).decode()
 
     def decrypt(self, encrypted_text: str) -> str:
-        """The secret; a random one, to which no code belongs, if SECRET_KEY has changed since it was encrypted."""
+        """The secret, or a random one without any code if SECRET_KEY has changed since the encryption."""
         content = sealing.unseal(PURPOSE, base64.b64decode(encrypted_text))
         if content is None:
             logger.error("a second factor can't be read: it was stored under another SECRET_KEY")
@@ -72,7 +72,7 @@ class FactorAdapter(DefaultMFAAdapter):
     # Authenticator apps ----------------------------------------------------------------------------------------------
 
     def build_totp_svg(self, url: str) -> SafeString:
-        """An SVG element to put into the page, whose policy allows no image in a `data:` URL."""
+        """An SVG element of the page: the page's policy allows no image in a `data:` URL."""
         code = QRCode(border=4)
         code.add_data(url)
         rows = code.get_matrix()
@@ -98,5 +98,5 @@ class FactorAdapter(DefaultMFAAdapter):
         return _("Passkey") if number == 1 else _("Passkey %(number)d") % {"number": number}
 
     def get_public_key_credential_rp_entity(self) -> dict[str, str]:
-        """The host of AUTH_URL, whatever the Host header says (D1). Passkeys of another host don't work here."""
+        """The host of AUTH_URL instead of the Host header (D1): passkeys of another host do not work here."""
         return {"id": passkey_host.host(), "name": settings.SERVICE_NAME}

@@ -1,4 +1,4 @@
-"""A person's authenticators: which there are, and what they mean. allauth calls app, passkeys and recovery codes so."""
+"""A person's authenticators: allauth's word for an authenticator app, passkeys and recovery codes."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from accounts.sessions.credential_changes import end_credentials
 from config.infrastructure import events
 from config.infrastructure.events import Event
 
-# Each passkey of a person costs half a millisecond on a page that lists them to the browser.
+# Each passkey adds half a millisecond to a page that passes the person's passkeys to the browser.
 MOST_PASSKEYS = 20
-# A member of a passkey's `data`: it is true when the person does not want to be asked for it after the password.
+# A member of a passkey's `data`: true if the person is not asked for this passkey after the password.
 _ONLY_SIGNS_IN = "only_signs_in"
 
 
@@ -43,7 +43,7 @@ def overview(person: AbstractBaseUser) -> dict[str, Any]:
 
 
 def described(person: User) -> list[dict[str, Any]]:
-    """The person's factors for the file with their data: never a secret."""
+    """The person's factors, without secrets, for the file with the person's data."""
     rows = Authenticator.objects.filter(user=person).order_by("created_at")
     return [
         {"type": row.type, "name": str(row), "created_at": row.created_at, "last_used_at": row.last_used_at}
@@ -52,7 +52,7 @@ def described(person: User) -> list[dict[str, Any]]:
 
 
 def has_confirmed(request: HttpRequest) -> bool:
-    """Whether the person has a second factor or passkey, and used one in this browser session."""
+    """Whether the person has a second factor or a passkey and has used one in this browser session."""
     records = get_authentication_records(request, request.user)
     return any(record.get("method") == "mfa" for record in records) and has_any(request.user)
 
@@ -62,20 +62,20 @@ def has_any(person: AbstractBaseUser | AnonymousUser) -> bool:
 
 
 def confirm_path(person: AbstractBaseUser | AnonymousUser) -> str:
-    """The page that asks for the second factor of a signed-in person: the app if there is one, or else a passkey."""
+    """The URL of the page that asks a signed-in person for a code of the app, or without an app for a passkey."""
     has_app = Authenticator.Type.TOTP in types_of(person)
     return reverse("mfa_reauthenticate" if has_app else "mfa_reauthenticate_webauthn")
 
 
 def types_of(person: AbstractBaseUser | AnonymousUser) -> set[str]:
-    """Which of an authenticator app, passkeys and recovery codes the person has."""
+    """The types of the person's authenticators: app, passkeys, recovery codes."""
     return set(Authenticator.objects.filter(user_id=person.pk).values_list("type", flat=True))
 
 
 def is_asked_after_password(person: AbstractBaseUser | AnonymousUser | None) -> bool:
     """Whether the person is asked for a second factor after the password.
 
-    False for None: the account was deleted meanwhile.
+    False for None: the account was deleted during the sign-in.
     """
     return person is not None and any(map(_is_second_factor, Authenticator.objects.filter(user_id=person.pk)))
 
@@ -87,7 +87,7 @@ def _is_second_factor(row: Authenticator) -> bool:
 
 
 def keep_for_sign_in(person: AbstractBaseUser) -> None:
-    """Do not ask for the person's newest passkey after the password. The passkey still signs in without a password."""
+    """Stop asking for the newest passkey after the password. This passkey still signs in without a password."""
     row = Authenticator.objects.filter(user_id=person.pk, type=Authenticator.Type.WEBAUTHN).latest("pk")
     row.data[_ONLY_SIGNS_IN] = True
     row.save(update_fields=["data"])

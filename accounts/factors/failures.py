@@ -1,7 +1,7 @@
 """The limit of failed second factors: wrong codes, and answers of passkeys that are not accepted. D21, L7.
 
-Failures are rows, counted under a lock of the person's row. So the limit holds without Redis, across all workers, and
-for simultaneous guesses.
+Failures are rows. They are counted under a lock of the person's row, so the limit also applies without Redis, across
+all workers, and to simultaneous guesses.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ from config.infrastructure.network import client_address, site_of
 
 T = TypeVar("T")
 
-# The owner is told from this failure on: whoever sees the page of the second factor has typed the right password.
+# From this failure on the owner gets an e-mail: the page of the second factor appears only after the right password.
 TELL_FROM = 3
 
 
 class Source(NamedTuple):
-    """What failures are counted by: a digest of the name of a known browser, or else of the network address."""
+    """The key of the counts: a digest of the name of a known browser, or otherwise of the network address."""
 
     digest: str
     is_known: bool
 
 
 def limited(request: HttpRequest, person: User, check: Callable[[], T], *, is_sign_in: bool) -> T:
-    """The result of `check`, which raises ValidationError for a wrong code or answer. That failure is counted.
+    """The result of `check`. If `check` raises ValidationError, the code or answer was wrong, and a failure is counted.
 
-    Raises ValidationError: as `check`; or the limit is reached, and nothing was checked.
+    Raises ValidationError: as `check`, or the limit is reached and `check` was not called.
     """
     rate = settings.RATES.get("second_factor", "")
     with transaction.atomic():
@@ -75,7 +75,7 @@ def _source(request: HttpRequest, person: User) -> Source:
 
 
 def _wait(person: User, source: Source, rate: str) -> int:
-    """Seconds until another attempt is allowed; 0 when it is allowed now. All unknown browsers share a second limit."""
+    """Seconds until the next attempt is allowed; 0 for now. All unknown browsers share a second limit."""
     now, allowed = timezone.now(), rate_limits.parse(rate).events
     rows = FailedFactor.objects.filter(user=person, expires_at__gt=now).order_by("expires_at")
     found = list(rows.values_list("source", "is_known", "expires_at"))
@@ -88,7 +88,7 @@ def _wait(person: User, source: Source, rate: str) -> int:
 
 
 def _count(person: User, source: Source, rate: str) -> int:
-    """Store a failure, and return the number of failures in all unknown browsers."""
+    """Store a failure and return the number of failures in all unknown browsers."""
     now, rows = timezone.now(), FailedFactor.objects.filter(user=person)
     rows.filter(expires_at__lte=now).delete()
     expires_at = now + timedelta(seconds=rate_limits.parse(rate).seconds)
@@ -97,7 +97,7 @@ def _count(person: User, source: Source, rate: str) -> int:
 
 
 def _tell(request: HttpRequest, person: User) -> None:
-    """Tell the owner once a day."""
+    """Send the owner an e-mail, at most once a day."""
     once = f"second_factor_failed {person.pk} {timezone.now():%Y-%m-%d}"
     if not outbox.is_known(once):
         account_mails.tell(request, person, "second_factor_failed", once)

@@ -1,4 +1,4 @@
-"""allauth's forms of second factors and passkeys, with our fields, and passkeys of this origin only."""
+"""allauth's forms of second factors and passkeys, with the fields of this service. Only this origin's passkeys pass."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ class CodeField(forms.CharField):
         )
 
     def clean(self, value: Any) -> str:
-        """The code without the spaces and hyphens that apps show between groups of digits."""
+        """The code without the spaces and hyphens that apps show between digits."""
         return str(super().clean(value)).replace(" ", "").replace("-", "")
 
 
 class LimitedMixin(forms.Form):
-    """Limits how often the proof may fail. D21."""
+    """Limits the number of failed proofs. D21."""
 
     user: User
     is_sign_in = True
@@ -58,7 +58,7 @@ class LimitedMixin(forms.Form):
 
 
 class UnusedCodeMixin(LimitedMixin):
-    """Accepts each code once. allauth does so for recovery codes."""
+    """Accepts each code of an app once. allauth accepts each recovery code once."""
 
     code = CodeField("")
 
@@ -116,7 +116,7 @@ class ActivateTOTPForm(totp.ActivateTOTPForm):
             return super().clean_code()
 
 
-# Exceptions of the WebAuthn library for an answer that no browser sends, besides ValidationError.
+# The WebAuthn library raises these and ValidationError for an answer that no browser sends.
 _MALFORMED = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError, struct.error)
 _BASE64URL = re.compile(r"[A-Za-z0-9_-]+={0,2}", re.ASCII)
 
@@ -124,8 +124,9 @@ _BASE64URL = re.compile(r"[A-Za-z0-9_-]+={0,2}", re.ASCII)
 class PasskeyField(forms.JSONField):
     """The browser's answer to a passkey request, as an object. Its origin must be AUTH_URL.
 
-    allauth accepts every port of the host, and every subdomain. It also stores the object, and the WebAuthn library
-    allocates as many bytes as a number in it says. So only the needed members are kept, and only base64url text.
+    allauth accepts every port of the host, and every subdomain. allauth stores the whole object, and the WebAuthn
+    library allocates as many bytes as a number in the object says. So only the needed members are kept, and only as
+    base64url text.
     """
 
     REQUIRED = ("clientDataJSON",)
@@ -157,7 +158,7 @@ class PasskeyField(forms.JSONField):
 
 
 class KnownPasskeyMixin(forms.Form):
-    """Replaces allauth's error message, which speaks of a code, by one about the passkey."""
+    """Replaces allauth's error message about a code by a message about the passkey."""
 
     credential = PasskeyField()
 
@@ -166,12 +167,12 @@ class KnownPasskeyMixin(forms.Form):
             return super().clean_credential()  # type: ignore[misc]
         except (ValidationError, *_MALFORMED):
             pass
-        person = getattr(self, "user", None)  # none where the passkey alone signs in
+        person = getattr(self, "user", None)  # no person if the passkey alone signs in
         raise refused(AccountFault.PASSKEY_UNKNOWN, "unknown", person=person and person.pk)
 
 
 class AddPasskeyForm(webauthn.AddWebAuthnForm):
-    """Every key is a passkey: the device verifies the person, so no password is needed in addition."""
+    """Every new key is a passkey: the device verifies the person, so no password is needed in addition."""
 
     name = forms.CharField(
         label=_("Name"),

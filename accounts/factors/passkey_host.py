@@ -1,4 +1,4 @@
-"""Where passkeys work: they belong to the host of AUTH_URL, whatever the Host header says (D1)."""
+"""The host of passkeys: the host of AUTH_URL, never the Host header (D1)."""
 
 from __future__ import annotations
 
@@ -15,5 +15,5 @@ def host() -> str:
 
 
 def are_possible() -> bool:
-    """Whether browsers make passkeys for this host: they refuse IP addresses."""
+    """Whether browsers make passkeys for this host. Browsers refuse IP addresses."""
     return not is_ip_address(host())

@@ -1,4 +1,4 @@
-"""Unlocking: the end of the limits that failed sign-ins and failed second factors of one account have reached. D21."""
+"""Unlocking: end the limits of failed sign-ins and failed second factors of one account. D21."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from config.infrastructure.events import Event
 
 @transaction.atomic
 def unlock(person: User) -> None:
-    """Let the person try again at once, in every browser. The limits of network addresses stay as they are."""
+    """Allow the person to try again at once in every browser. The limits of network addresses do not change."""
     throttling.unlock_sign_in(person)
     failures.forget(person)
     events.write(Event.ACCOUNT_UNLOCKED, person=person.pk)

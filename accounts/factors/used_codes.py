@@ -1,4 +1,4 @@
-"""Codes of authenticator apps that were used, so that each is accepted once."""
+"""Used codes of authenticator apps. A used code is not accepted again."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ _REMEMBERED = 10
 def mark_used(app: Authenticator, code: str) -> bool:
     """Whether this use of a valid code is its first. RFC 6238 §5.2.
 
-    Stored with the app as a digest. allauth remembers a code for one period only, and without Redis in one worker only.
+    The row of the app stores a digest of the code. allauth remembers a code for one period only, and without Redis in
+    one worker only.
     """
     row = Authenticator.objects.select_for_update().filter(pk=app.pk).first()
     digest = _digest(code)
@@ -46,6 +47,6 @@ def _used(data: dict[str, Any]) -> list[str]:
 
 
 def _digest(code: str) -> str:
-    # allauth accepts a code with any punctuation and white space in it.
+    # allauth accepts any punctuation and white space in a code.
     digits = re.sub(r"[^0-9]", "", code)
     return salted_hmac("accounts.factors.used_codes", digits, algorithm="sha256").hexdigest()

@@ -1,4 +1,4 @@
-"""The pages of second factors and passkeys. The flows are allauth's; texts and redirects are decided here."""
+"""The pages of second factors and passkeys. The flows are allauth's; the texts and redirects are ours."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from accounts.return_path import StepMixin
 
 
 class PasskeySignInView(StepMixin, webauthn.LoginWebAuthnView):
-    """GET: the options for the browser, as JSON. POST: its answer. The query is that of the sign-in page."""
+    """GET returns the options for the browser as JSON. POST receives the answer. The query is the sign-in page's."""
 
     def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         """Each call stores a challenge in a session, so calls are counted."""
@@ -51,13 +51,13 @@ class PasskeySignInView(StepMixin, webauthn.LoginWebAuthnView):
         return cast(HttpResponse, super().get(request, *args, **kwargs))
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        """Each answer is parsed and checked, so those that fail are counted together with the calls for options."""
+        """Failed answers are counted together with the calls for options, because each answer is parsed and checked."""
         if seconds := throttling.passkey_wait(request):
             return too_many_requests(request, seconds, cause="passkeys_limited")
         return cast(HttpResponse, super().post(request, *args, **kwargs))
 
     def get_authenticated_redirect_url(self) -> str:
-        """The URL for a person who has meanwhile signed in, in another tab."""
+        """The URL for a person who has signed in in another tab."""
         return return_path.requested(self.request) or reverse("profile")
 
     def form_valid(self, form: Form) -> HttpResponse:
@@ -73,7 +73,7 @@ class PasskeySignInView(StepMixin, webauthn.LoginWebAuthnView):
 
 
 class PasskeyOptionsView(base.AuthenticateView):
-    """The options for the browser after the password. `PasskeySignInView` redirects to the second factor then."""
+    """The options for the browser after the password, when `PasskeySignInView` redirects to the second factor."""
 
     http_method_names = ("get", "options")
 
@@ -84,13 +84,13 @@ class PasskeyOptionsView(base.AuthenticateView):
 
 
 class SecondFactorView(StepMixin, RetryLaterMixin, base.AuthenticateView):
-    """Asks for a code after the password, or for a passkey if the person has one."""
+    """Asks for a code or, if the person has a passkey, for the passkey, after the password."""
 
     auth_form: Any
     webauthn_form: Any
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        """The script asks for the options of a passkey.
+        """Leave the options of a passkey out: the script requests them.
 
         allauth's own options would parse each passkey of the person.
         """
@@ -104,7 +104,7 @@ class SecondFactorView(StepMixin, RetryLaterMixin, base.AuthenticateView):
         }
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        """Abort the sign-in if its factors were removed: the sign-in page would redirect back here without end."""
+        """Abort the sign-in if the person's factors were removed: the sign-in page would redirect here endlessly."""
         response = super().dispatch(request, *args, **kwargs)
         stage = getattr(request, "_login_stage", None)
         if stage and not request.user.is_authenticated and not is_asked_after_password(stage.login.user):
@@ -113,10 +113,10 @@ class SecondFactorView(StepMixin, RetryLaterMixin, base.AuthenticateView):
 
 
 class FirstPasskeyView(StepMixin, webauthn.SignupWebAuthnView):
-    """Adds the passkey of an account that is made without a password, once its address is confirmed."""
+    """Adds the passkey of a new account without a password, after the address is confirmed."""
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        """Redirect to the sign-in page when the session was lost: the account exists, and a reset sets its password."""
+        """Redirect to the sign-in page if the session was lost: the account exists, and a reset sets a password."""
         response = super().dispatch(request, *args, **kwargs)
         is_lost = response.get("Location") == reverse("account_signup")
         return return_path.carry(request, redirect("account_login")) if is_lost else response
@@ -132,9 +132,9 @@ class FirstPasskeyView(StepMixin, webauthn.SignupWebAuthnView):
 
     @transaction.atomic
     def _unless_ended(self, handler: Callable[[HttpRequest], Any]) -> HttpResponse:
-        """Call the handler, or abort when the person's credentials have ended since the sign-up began.
+        """Call the handler, or abort if the person's credentials have ended since the sign-up began.
 
-        Otherwise whoever finds the open page adds a passkey to an account whose owner has set a password.
+        Otherwise another user of the open page could add a passkey to an account whose owner has set a password.
         """
         stage = self._login_stage
         known = [stage.login.user.pk] if stage.login.user else []
@@ -144,13 +144,13 @@ class FirstPasskeyView(StepMixin, webauthn.SignupWebAuthnView):
 
 
 def _end(stage: Any) -> Any:
-    """Abort the sign-in, because the account has changed since it began."""
+    """Abort the sign-in: the account has changed since the sign-in began."""
     refuse(AccountFault.SIGN_IN_ENDED, person=stage.login.user and stage.login.user.pk)
     return stage.abort()
 
 
 class SecurityPageMixin(LoginRequiredMixin, AccountPageMixin):
-    """Asks for a sign-in first: allauth would store the request of a stranger."""
+    """Asks for a sign-in first: allauth would store the request of a stranger in a session."""
 
     section = "security"
 
@@ -172,9 +172,9 @@ class ConfirmByPasskeyView(SecurityPageMixin, webauthn.ReauthenticateWebAuthnVie
 
 
 class NewFactorMixin:
-    """Leads back to the page that asked for a second factor, if one did, unless recovery codes are shown first.
+    """Redirects to recovery codes if there are new ones, or else to the page that asked for a second factor.
 
-    Redirects to the page "Security" when another tab has stored the same factor, or recovery codes, first.
+    Redirects to the page "Security" if another tab has already stored the same factor or recovery codes.
     """
 
     request: HttpRequest
@@ -210,19 +210,19 @@ class DeactivateTOTPView(SecurityPageMixin, totp.DeactivateTOTPView):
 
 
 class RecoveryCodesView(SecurityPageMixin, recovery_codes.ViewRecoveryCodesView):
-    """Shows the codes at the first GET only, and leads back to the page that asked for a second factor, if one did."""
+    """Shows the codes at the first GET only, with a link to the page that asked for a second factor, if any."""
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         return super().get_context_data(**kwargs) | {"onward": return_path.take_after_factor(self.request)}
 
     def head(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        """Show nothing, so that the next GET shows the codes."""
+        """Answer without the codes, so that the next GET shows them."""
         return HttpResponse()
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        """The codes that the page has shown, as a file. They are not read again: who posts them knows all of them.
+        """The posted codes as a file. The codes are not read again: the sender of a complete set knows all codes.
 
-        Only the complete set is compared, so the page does not tell whether a guess is the last code that is unused.
+        Only the complete set is compared, so the page does not reveal whether a single guess is an unused code.
         """
         rows = Authenticator.objects.filter(user_id=request.user.pk, type=Authenticator.Type.RECOVERY_CODES)
         codes = request.POST.get("codes", "").split()
@@ -242,13 +242,13 @@ class AddPasskeyView(NewFactorMixin, SecurityPageMixin, RetryLaterMixin, webauth
     """Adds a passkey, unless the person already has as many as are allowed."""
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        """allauth's method makes another form, without the errors that were added to this one."""
+        """Keep the form: allauth's method would make another form, without the errors that were added to this one."""
         return super().get_context_data(**kwargs) | kwargs | {"most": MOST_PASSKEYS, "is_full": self._is_full()}
 
     @transaction.atomic
     def form_valid(self, form: Form) -> HttpResponse:
         person = cast(User, self.request.user)
-        User.objects.select_for_update(no_key=True).get(pk=person.pk)  # so that no two tabs add the last one
+        User.objects.select_for_update(no_key=True).get(pk=person.pk)  # two tabs must not both add the last one
         if self._is_full():
             refuse(AccountFault.PASSKEYS_FULL, person=person.pk)
             return cast(HttpResponse, self.render_to_response(self.get_context_data(form=form)))
@@ -271,7 +271,7 @@ class RenamePasskeyView(SecurityPageMixin, webauthn.EditWebAuthnView):
 
 
 class RemovePasskeyView(SecurityPageMixin, webauthn.RemoveWebAuthnView):
-    """Removes a passkey, unless the person could not sign in without it."""
+    """Removes a passkey if the person can still sign in without it."""
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         is_needed = not FactorAdapter().can_delete_authenticator(self.object)
@@ -280,7 +280,7 @@ class RemovePasskeyView(SecurityPageMixin, webauthn.RemoveWebAuthnView):
     @transaction.atomic
     def form_valid(self, form: Form) -> HttpResponse:
         person = cast(User, self.request.user)
-        User.objects.select_for_update().get(pk=person.pk)  # so that two tabs can't remove the last two
+        User.objects.select_for_update().get(pk=person.pk)  # so that two tabs cannot remove the last two passkeys
         if not FactorAdapter().can_delete_authenticator(self.object):
             refuse(AccountFault.PASSKEY_NEEDED, person=person.pk)
             return cast(HttpResponse, self.render_to_response(self.get_context_data(form=form)))

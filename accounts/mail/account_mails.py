@@ -1,6 +1,6 @@
-"""E-mails about what happened to an account, in the person's language, and what a page says of a mail that it caused.
+"""E-mails about events of an account, in the person's language, and the message of a page about a late e-mail.
 
-The e-mails are sent by `accounts.mail.outbox`.
+`accounts.mail.outbox` sends these e-mails.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from accounts.mail.composing import compose
 from accounts.models import User
 from accounts.sessions import known_browsers, user_agents
 
-# The most of these mails for somebody who signs in with a new browser each time, or keeps no cookies.
+# The limit of these mails for a person who keeps no cookies or signs in with a new browser each time.
 NEW_BROWSERS_PER_DAY = 5
 
 
 def new_browser(request: HttpRequest, person: User) -> None:
-    """Tell the person of a sign-in in a browser that has not been seen before. E5."""
+    """Tell the person about a sign-in in an unknown browser. E5."""
     if known_browsers.account_mark(person.email) in known_browsers.read(request):
         return
     names = [f"new_browser {person.pk} {timezone.now():%Y-%m-%d} {number}" for number in range(NEW_BROWSERS_PER_DAY)]
@@ -37,14 +37,14 @@ def recovery_code_used(request: HttpRequest, person: User, left: int) -> None:
 
 
 def account_deleted(request: HttpRequest, person: User) -> None:
-    """Nothing goes to an address that is not confirmed: it may be a stranger's."""
+    """Tell the person, only at a confirmed address: any other may belong to a stranger."""
     kind = "account_deleted" if request.user.pk == person.pk else "account_deleted_by_administrator"
     if person.email_verified_at:
         tell(request, person, kind, f"account_deleted {person.pk}")
 
 
 def tell(request: HttpRequest, person: User, kind: str, once: str = "", **facts: Any) -> None:
-    """Send the notice once the transaction is committed. Only one of those with the same `once` is sent."""
+    """Send the notice after the transaction is committed. Only one notice with the same `once` is sent."""
     with translation.override(person.language or translation.get_language()):
         browser = user_agents.browser_name(request.headers.get("User-Agent", ""))
         facts |= {"now": timezone.now(), "nickname": person.display_name, "browser": browser}

@@ -1,4 +1,4 @@
-"""The texts of e-mails. A template `account/email/NAME_message.txt` is both parts: HTML is made from the plain text."""
+"""The texts of e-mails. The template `account/email/NAME_message.txt` gives the plain text; HTML is made from it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from django.urls import reverse
 from django.utils import translation
 
 _SIGNATURE = "-- "  # RFC 3676 §4.3
-_WHITE_SPACE = re.compile(r"[^\S\u00a0\u202f]+")  # without the no-break spaces, which French needs
+_WHITE_SPACE = re.compile(r"[^\S\u00a0\u202f]+")  # keep the no-break spaces of French texts
 
 
 class Email(NamedTuple):
@@ -32,7 +32,7 @@ class Paragraph(NamedTuple):
 
 
 def compose(name: str, to: str, context: dict[str, Any], language: str = "") -> Email:
-    """The e-mail of the template `name`, in the given language or else in that of the present request."""
+    """The e-mail of the template `name` in the given language, by default that of the present request."""
     common = {
         "email": to,
         "service_name": settings.SERVICE_NAME,
@@ -49,7 +49,7 @@ def compose(name: str, to: str, context: dict[str, Any], language: str = "") -> 
 
 
 def _wrapped(line: str) -> str:
-    """The line, broken after at most 72 characters. Codes, addresses and Chinese, which has no spaces, stay whole."""
+    """The line, broken after at most 72 characters. Codes, addresses and Chinese text are not broken."""
     if line.startswith(" ") or line == _SIGNATURE or any(map(_is_wide, line)):
         return line
     return textwrap.fill(line, 72, break_long_words=False, break_on_hyphens=False)
@@ -60,9 +60,9 @@ def _is_wide(character: str) -> bool:
 
 
 def paragraphs(text: str) -> Iterator[Paragraph]:
-    """The paragraphs of a plain text. A line that holds nothing but an address of this service becomes a link.
+    """The paragraphs of a plain text. A line that consists of an address of this service becomes a link.
 
-    No other address does, because nicknames and names of applications may contain addresses.
+    No other address becomes a link: nicknames and names of applications may contain addresses.
     """
     body, _separator, signature = text.partition(f"\n{_SIGNATURE}\n")
     for block in re.split(r"\n\s*\n", body.strip("\n")):

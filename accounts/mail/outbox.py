@@ -1,10 +1,11 @@
 """E-mails are rows until the mail server has accepted them, so a restart or an outage loses none. D15.
 
-A row is written in the transaction of its cause, so a rollback sends nothing. Its content may be a credential: it is
-encrypted with a key derived from SECRET_KEY, and deleted once it is sent or once the credential has expired.
+The transaction that causes an e-mail also writes its row, so a rollback sends nothing. The content may be a credential,
+so it is encrypted with a key derived from SECRET_KEY. The content is deleted when the e-mail is sent or the credential
+expires.
 
-A thread of each worker sends. A mail's `turn` says how many unsent mails of the same requester stand before it, and the
-lowest turn goes first: so nobody's mails delay another person's code by more than one conversation with the server. E2.
+One thread of each worker sends e-mails, the lowest `turn` first: the number of earlier unsent e-mails of the same
+requester. So a requester delays the code of another by at most one connection to the server. E2.
 """
 
 from __future__ import annotations
@@ -38,14 +39,15 @@ from config.infrastructure.network import site_of
 
 logger = logging.getLogger(__name__)
 
-# Longer than an attempt, which EMAIL_TIMEOUT bounds, and the search for the server's address, which it does not.
+# Longer than an attempt (at most EMAIL_TIMEOUT) and the DNS lookup, which has no such bound.
 LEASE = timedelta(minutes=3)
 LONGEST_PAUSE = timedelta(hours=4)
 LONGEST_PAUSE_WHILE_SOMEBODY_WAITS = timedelta(minutes=2)
 NOTICE_LIFETIME = timedelta(days=3)
-# The turn of a row until its own is known; it stays if the process ends before that.
+# The turn of a row before its own turn is counted. The row keeps this value if the process ends before.
 LAST_TURN = 1_000_000_000
-# How long a page waits for the mail that it caused, and for how long after a vain wait no page waits.
+# How long a page waits for the e-mail that it caused. After a wait without result, no page waits for
+# PAUSE_OF_PAGES_SECONDS.
 PAGE_SECONDS = 1.0
 PAUSE_OF_PAGES_SECONDS = 30.0
 PURPOSE = "accounts.outbox"
@@ -55,15 +57,15 @@ class Outcome(enum.Enum):
     """The result of an attempt to send."""
 
     SENT = enum.auto()
-    LATER = enum.auto()  # it is tried again
+    LATER = enum.auto()  # another attempt follows
     GIVEN_UP = enum.auto()
     ON_ITS_WAY = enum.auto()  # the page does not wait for the outcome
 
 
 def add_notice(kind: str, mail: Email, *, once: str = "") -> None:
-    """Send the e-mail once the transaction is committed.
+    """Send the e-mail after the transaction is committed.
 
-    `once` names the event. No second e-mail with that name is stored for NOTICE_LIFETIME.
+    `once` names the event. No second e-mail with the same name is stored within NOTICE_LIFETIME.
     """
     row = _row(kind, mail, timezone.now() + NOTICE_LIFETIME, mail.to, once=once)
     OutgoingMail.objects.bulk_create([row], ignore_conflicts=bool(once))
@@ -76,7 +78,7 @@ def is_known(once: str) -> bool:
 
 
 def unknown(names: list[str]) -> list[str]:
-    """Those of the names that no notice of the last NOTICE_LIFETIME has."""
+    """The names for which no notice was stored within NOTICE_LIFETIME."""
     digests = {_digest(name): name for name in names}
     stored = OutgoingMail.objects.filter(once__in=list(digests)).values_list("once", flat=True)
     known = {bytes(digest) for digest in stored if digest}
@@ -84,10 +86,10 @@ def unknown(names: list[str]) -> list[str]:
 
 
 def send_now(kind: str, mail: Email, expires_at: datetime, address: str, report: Callable[[Outcome], None]) -> None:
-    """Send an e-mail for which a person at the network address waits, after the transaction. `report` gets the outcome.
+    """After the transaction, send an e-mail for which a person waits. `report` is called with the outcome.
 
-    It is tried until `expires_at`, when the credential in it expires. In a process without the thread that sends, such
-    as one for development, this thread sends it.
+    Attempts end at `expires_at`, when the credential expires. Without a sending thread, as in development, the present
+    thread sends.
     """
     row = _row(kind, mail, expires_at, site_of(address) or address, holds_credential=True)
     is_here = _thread is None
@@ -105,7 +107,7 @@ def send_now(kind: str, mail: Email, expires_at: datetime, address: str, report:
 
 
 def deliver_next() -> bool:
-    """Claim an e-mail that is due and try to send it. False when none is due."""
+    """Claim a due e-mail and try to send it. Returns False if none is due."""
     row = work_queue.claim(OutgoingMail, LEASE)
     if row is None:
         return False
@@ -120,7 +122,7 @@ def drop_credentials() -> int:
 
 
 def waiting() -> list[dict[str, Any]]:
-    """For each kind of e-mail that waits: the number, the time of the oldest, and the most attempts."""
+    """For each kind of unsent e-mail: the number, the time of the oldest, and the highest number of attempts."""
     rows = OutgoingMail.objects.exclude(sealed=b"").values("kind").order_by("kind")
     return list(rows.annotate(number=Count("pk"), oldest=Min("created_at"), attempts=Max("attempts")))
 
@@ -131,7 +133,7 @@ _thread: work_queue.Worker | None = None
 
 
 def start() -> None:
-    """Start the thread that sends, once in a process, after the fork."""
+    """Start the sending thread. Call this once in a process, after the fork."""
     global _thread
     _thread = work_queue.Worker("outbox", deliver_next)
     _thread.start()
@@ -143,9 +145,9 @@ def stop() -> None:
 
 
 def wake() -> None:
-    """Tell the thread of this process that an e-mail was committed.
+    """Tell the sending thread of this process that an e-mail was committed.
 
-    The threads of other processes find it when they look next.
+    The threads of other processes find the e-mail at their next search.
     """
     if _thread:
         _thread.wake()
@@ -157,7 +159,7 @@ def wake() -> None:
 class Page:
     """Lets one page of a process wait for its e-mail, so that a slow mail server holds one thread of a worker.
 
-    After a wait that was too short, no page waits for a while.
+    After a wait without result, no page waits for a while.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -167,7 +169,7 @@ class Page:
         self._next_at = 0.0
 
     def wait(self, key: uuid.UUID, begin: Callable[[], None]) -> Outcome:
-        """Call `begin`, and return the outcome for the row with that key, or ON_ITS_WAY when there is none in time."""
+        """Call `begin` and return the outcome for the row with that key, or ON_ITS_WAY if none arrives in time."""
         if self._clock() < self._next_at or not self._is_free.acquire(blocking=False):
             begin()
             return Outcome.ON_ITS_WAY
@@ -192,9 +194,9 @@ _page = Page()
 
 
 def _queue(row: OutgoingMail, first_turn: int) -> None:
-    """Give the row its turn: behind as many mails as its requester has unsent now.
+    """Set the turn of the row: the number of unsent e-mails that the requester has now.
 
-    Counted after the commit. So of several that are stored at the same moment, at most one comes first.
+    The count follows the commit, so at most one of several simultaneous e-mails gets the lowest turn.
     """
     others = OutgoingMail.objects.filter(requester=row.requester).exclude(pk=row.pk).exclude(sealed=b"")
     OutgoingMail.objects.filter(pk=row.pk).update(turn=first_turn + others.count())
@@ -216,7 +218,7 @@ def _attempt(row: OutgoingMail) -> Outcome:
         return _give_up(row)
     try:
         _message(row, mail).send()
-    except Exception as error:  # a mail that cannot be sent must not keep others from being sent
+    except Exception as error:  # an e-mail that cannot be sent must not block the others
         code = _refusal(error)
         due_at = min(timezone.now() + _pause(row, code), row.expires_at)
         is_last = bool(code) and due_at == row.expires_at
@@ -226,7 +228,7 @@ def _attempt(row: OutgoingMail) -> Outcome:
             return _give_up(row)
         OutgoingMail.objects.filter(pk=row.pk, attempts=row.attempts).update(due_at=due_at, turn=F("turn") + 1)
         return Outcome.LATER
-    if row.once:  # kept without its content, so that no second one is stored
+    if row.once:  # the row stays without its content, so that no second notice is stored
         OutgoingMail.objects.filter(pk=row.pk).update(sealed=b"", due_at=row.expires_at)
     else:
         OutgoingMail.objects.filter(pk=row.pk).delete()
@@ -239,7 +241,7 @@ def _give_up(row: OutgoingMail) -> Outcome:
 
 
 def _refusal(error: Exception) -> int:
-    """The 5xx code with which the server refused this recipient or content; 0 for faults that concern every mail."""
+    """The 5xx code for this recipient or content; 0 for an error that concerns every e-mail."""
     codes = [0]
     if isinstance(error, SMTPRecipientsRefused):
         codes = [code for code, _text in error.recipients.values()]
@@ -249,7 +251,7 @@ def _refusal(error: Exception) -> int:
 
 
 def _pause(row: OutgoingMail, refusal: int) -> timedelta:
-    """30 s, doubled after each attempt; the longest pause at once after a refusal, which rarely changes."""
+    """The pause: 30 s, doubled after each attempt. After a refusal, which rarely changes, the longest pause."""
     if refusal:
         return LONGEST_PAUSE
     longest = LONGEST_PAUSE_WHILE_SOMEBODY_WAITS if row.holds_credential else LONGEST_PAUSE
@@ -257,7 +259,7 @@ def _pause(row: OutgoingMail, refusal: int) -> timedelta:
 
 
 def _message(row: OutgoingMail, mail: Email) -> EmailMultiAlternatives:
-    """The same headers for each attempt, so that a mailbox can recognize one that arrives twice."""
+    """The message, with the same headers at each attempt, so that a mailbox recognizes a duplicate."""
     headers = {
         "Auto-Submitted": "auto-generated",
         "Date": format_datetime(row.created_at),

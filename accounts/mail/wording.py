@@ -1,7 +1,7 @@
-"""Messages of Django, allauth and the toolkit that people meet. Our catalogues replace their translations of these.
+"""Messages of Django, allauth and the toolkit that people see. Our catalogues replace the libraries' translations.
 
-So all pages use the same words and address the person in the same way. The names of permissions, which the database
-holds in English, are translated by accounts.admin.
+So all pages use the same words and the same form of address. The database holds the names of permissions in English;
+accounts.admin translates them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MESSAGES = [
     gettext_lazy("created"),
     gettext_lazy("updated"),
 ]
-# Django's Portuguese writes them with a capital.
+# Django's Portuguese translation begins these words with a capital.
 MONTHS = [
     gettext_lazy("January"),
     gettext_lazy("February"),

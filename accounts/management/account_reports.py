@@ -1,4 +1,4 @@
-"""`manage.py account list` and `show`: what they print. Contract, operator's interface."""
+"""`manage.py account list` and `show`: their output. Contract, operator's interface."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ def add_list_arguments(parser: ArgumentParser) -> None:
 
 
 class Listing:
-    """The accounts by address, as many as `--limit` says. They are read while they are printed."""
+    """At most `--limit` accounts in the order of their addresses. Rows are read while they are printed."""
 
     def __init__(self, options: dict[str, Any]) -> None:
-        """Raises CommandError: an option is malformed; the sentence names it."""
+        """Raises CommandError: an option is malformed; the message names the option."""
         self.limit, search = options["limit"], options["search"].strip()
         if not 1 <= self.limit < 2**31:
             raise CommandError("--limit: a number of 1 or more is needed.")
@@ -71,7 +71,7 @@ def brief(person: User) -> dict[str, Any]:
 
 
 def described(person: User) -> dict[str, Any]:
-    """As `brief`, with all else that the operator may want to know. No secret and no session."""
+    """The values of `brief` and more details for the operator. No secret and no session."""
     return {
         **brief(person),
         "permissions": sorted(
@@ -87,7 +87,7 @@ def described(person: User) -> dict[str, Any]:
 
 
 def line(each: dict[str, Any]) -> str:
-    """One of `brief`, for a terminal."""
+    """The line of a `brief` account for a terminal."""
     notes = [] if each["active"] else ["deactivated"]
     if not each["confirmed"]:
         notes.append("not confirmed")
@@ -98,7 +98,7 @@ def line(each: dict[str, Any]) -> str:
 
 
 def lines(each: dict[str, Any]) -> str:
-    """One of `described`, for a terminal."""
+    """The lines of a `described` account for a terminal."""
     return "\n".join(f"{name + ':':15} {shown(_word(value))}" for name, value in each.items())
 
 

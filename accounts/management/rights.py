@@ -1,4 +1,4 @@
-"""`manage.py account make-administrator`: which permissions are given. Contract, operator's interface."""
+"""`manage.py account make-administrator`: the permissions to give. Contract, operator's interface."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MOST_OFFERED = 3
 
 
 def make_administrator(person: User, names: list[str]) -> str:
-    """What was done, in a sentence.
+    """Make the person an administrator and return a sentence about the result.
 
     Raises CommandError: there is no permission with one of the names, or the last administrator would lose rights.
     """

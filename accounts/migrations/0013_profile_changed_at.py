@@ -8,7 +8,7 @@ class Migration(migrations.Migration):
         ('accounts', '0012_sign_ins_of_sessions'),
     ]
 
-    # Two steps: accounts that exist have no such time.
+    # Two steps, so that existing accounts keep null.
     operations = [
         migrations.AddField(
             model_name='user',

@@ -1,8 +1,8 @@
-"""Argon2id for passwords: how expensive a hash is, and how many may be made at once. D15.
+"""Argon2id for passwords: the cost of a hash, and the limit of simultaneous hashes. D15.
 
-A hash occupies a core and 19 MiB of memory for about twenty times as long as a user info request. So a process makes
-one at a time. Requests with a password have a thread of their own (`config.infrastructure.request_classes`); only
-other pages that hash one, as those of administrators, wait here.
+A hash occupies a core and 19 MiB of memory for about twenty times as long as a user info request. So a process computes
+one hash at a time. Requests with a password have a thread of their own (`config.infrastructure.request_classes`); only
+other pages that hash a password, such as those of administrators, wait here.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ RETRY_AFTER_SECONDS = 3
 
 
 class HashingBusy(Exception):
-    """The password was not checked, because too many are waiting. Try again after RETRY_AFTER_SECONDS."""
+    """The password was not checked: too many requests wait. Try again after RETRY_AFTER_SECONDS."""
 
 
 class OneAtATime:
@@ -46,7 +46,7 @@ class OneAtATime:
     def raise_if_busy(self) -> None:
         """Raises HashingBusy: `turn` would raise it without a wait.
 
-        Call this before other work, so that a refusal costs little.
+        Call this before other work, so that a refusal takes little time.
         """
         if must_refuse.get():
             raise HashingBusy
@@ -72,7 +72,7 @@ class PasswordHasher(Argon2PasswordHasher):
 
     time_cost = 2
     memory_cost = 19 * 1024  # in KiB
-    parallelism = 1  # more lanes make a hash no more expensive, and occupy more cores
+    parallelism = 1  # more lanes occupy more cores, but do not make a hash more expensive
 
     def encode(self, password: str, salt: str) -> str:
         with _measured_turn():
@@ -89,9 +89,9 @@ def upgraded(password: str, encoded: str) -> str:
 
 
 def salt_of(encoded: str) -> str:
-    """The salt of a stored password. A new password has a new salt; an upgrade of the hash keeps it.
+    """The salt of a stored password. A new password has a new salt; an upgrade of the hash keeps the salt.
 
-    For a hash of another algorithm or an unusable password, it is the whole column.
+    For a hash of another algorithm or an unusable password, the result is the whole column.
     """
     parts = encoded.split("$")
     return parts[-2] if parts[0] == PasswordHasher.algorithm else encoded

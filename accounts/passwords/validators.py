@@ -1,4 +1,4 @@
-"""Password validators for the rules that Django's lack, as NIST SP 800-63B asks: no composition rules, a blocklist.
+"""Password validators that Django lacks. As NIST SP 800-63B requires: a blocklist, no composition rules.
 
 Passwords are hashed as typed, without Unicode normalisation. See docs/decisions.md, P9.
 """
@@ -19,25 +19,27 @@ from zxcvbn import zxcvbn
 from config.infrastructure.validators import refuse_control_characters
 
 PASSWORD_MAX_LENGTH = 1024
-# How many characters must remain without those that an attacker guesses at no cost.
+# The number of characters that must remain after the easily guessed ones are removed.
 HARD_TO_GUESS_MIN_LENGTH = 8
 # Shorter words of the person's data, such as "Al" or "com", occur in good passwords by chance.
 _WORD_MIN_LENGTH = 4
-# Guesses, tried in the order of an attacker's lists: with a stolen hash, about three years of one processor core.
+# The number of guesses in the order of an attacker's lists. With a stolen hash, they take one core about three years.
 MIN_GUESSES = 10**9
-# The time of an estimate grows with the square of the length and with the number of ways to read digits and signs as
-# letters, so it sees this beginning, and all but the first of such characters as signs without a meaning.
+# The time of an estimate grows with the square of the length, so only this many characters are estimated. It also grows
+# with the number of ways to read digits and signs as letters, so only the first four different ones of these characters
+# are read as letters.
 _ESTIMATED_LENGTH = 48
 _READ_AS_LETTERS = frozenset("@8({[<369!|1$057+/%24")
 _MOST_READ_AS_LETTERS = 4
 _PRIVATE_USE = 0xE000
-# Phrases that are quoted as good passwords or typed to fill space. Their words are not in the list of common ones.
+# Phrases that articles quote as good passwords, or that people type as filler. The list of common words lacks their
+# words.
 _FAMOUS = ("correcthorsebatterystaple", "thequickbrownfox", "jumpsoverthelazydog", "loremipsumdolorsitamet")
 _NEIGHBOURS = ("qwertyuiop", "asdfghjkl", "zxcvbnm", "qwertzuiop", "azertyuiop", "1234567890")
 
 
 class PlainTextValidator:
-    """At most 1,024 characters, because hashing more only takes longer, and no control characters."""
+    """Allows at most 1,024 characters, because longer passwords only take more time, and no control characters."""
 
     def validate(self, password: str, user: object = None) -> None:
         if len(password) > PASSWORD_MAX_LENGTH:
@@ -52,7 +54,7 @@ class PlainTextValidator:
 
 
 class LengthValidator(password_validation.MinimumLengthValidator):
-    """Django's validator, with a sentence that all our languages have: Django 5.2 lacks it in Arabic and Chinese."""
+    """Django's validator with a sentence of our own: Django 5.2 lacks its Arabic and Chinese translation."""
 
     def get_error_message(self) -> str:
         text = _("This password is too short. It must have at least %(count)d characters.")
@@ -60,7 +62,7 @@ class LengthValidator(password_validation.MinimumLengthValidator):
 
 
 class CommonPasswordValidator(password_validation.CommonPasswordValidator):
-    """Refuses Django's common passwords, also repeated, and with digits and signs around or between them."""
+    """Refuses Django's common passwords, also if they are repeated or have digits and signs around them."""
 
     def validate(self, password: str, user: object = None) -> None:
         super().validate(password)
@@ -70,7 +72,7 @@ class CommonPasswordValidator(password_validation.CommonPasswordValidator):
 
 
 class GuessableValidator:
-    """Refuses patterns, and passwords of little more than the person's own data or the service's name."""
+    """Refuses patterns, and passwords that consist mostly of the person's data or the service's name."""
 
     def validate(self, password: str, user: object = None) -> None:
         plain = _plain(password)[:PASSWORD_MAX_LENGTH]
@@ -92,7 +94,7 @@ class GuessableValidator:
 
 
 class StrengthValidator:
-    """Refuses what guessing common passwords, words, names, dates and keys finds soon, by zxcvbn's estimate."""
+    """Refuses passwords for which zxcvbn estimates too few guesses."""
 
     def validate(self, password: str, user: object = None) -> None:
         known = [*_FAMOUS, *_known_words(user)]
@@ -107,7 +109,7 @@ class StrengthValidator:
 
 
 def _estimated(password: str) -> str:
-    """The text that is estimated in place of the password: shortened, which bounds the time."""
+    """The shortened password, which is estimated in its place to bound the time."""
     text = unicodedata.normalize("NFKC", password[:_ESTIMATED_LENGTH])[:_ESTIMATED_LENGTH]
     signs = list(dict.fromkeys(character for character in text if character in _READ_AS_LETTERS))
     return text.translate({ord(sign): _PRIVATE_USE + ord(sign) for sign in signs[_MOST_READ_AS_LETTERS:]})
@@ -118,7 +120,7 @@ def _plain(text: str) -> str:
 
 
 def _period(text: str) -> int:
-    """The length of the shortest prefix whose repetition is the whole text. In linear time (Knuth, Morris)."""
+    """The length of the shortest prefix whose repetition is the whole text. Takes linear time (Knuth, Morris)."""
     borders = [0] * len(text)
     for end in range(1, len(text)):
         border = borders[end - 1]
@@ -129,7 +131,7 @@ def _period(text: str) -> int:
 
 
 def _unexpected(text: str) -> int:
-    """How many characters differ from the one before and are not its neighbour in the alphabet or on a keyboard."""
+    """The number of characters that neither repeat nor follow the previous one in the alphabet or on a keyboard."""
     return len(text[:1]) + sum(not _are_neighbours(first, second) for first, second in pairwise(text))
 
 

@@ -19,7 +19,7 @@ from accounts.pictures.reencoder_process import SIZE_PIXELS
 
 def avatar_url(user: User) -> str:
     """The `avatar` claim: an address at BASE_URL that changes when the picture does. Specification 2.4; D16."""
-    # Without `reverse`, which takes longer than the rest of the four claims.
+    # `reverse` would take longer than all four claims together.
     return f"{settings.BASE_URL}/avatars/{user.pk}/{version(user)}.png"
 
 
@@ -30,7 +30,7 @@ def version(user: User) -> str:
 
 
 def png(user: User) -> bytes | None:
-    """The uploaded picture, or the drawn one when there is none. None: the uploaded one can't be read."""
+    """The uploaded picture or, without one, the drawn picture. None: the uploaded picture cannot be read."""
     if not user.avatar:
         return drawn(user)
     try:
@@ -46,7 +46,7 @@ def drawn(user: User) -> bytes:
 
 
 def set_picture(user: User, picture: bytes) -> None:
-    """Store a picture that `reencode` made in place of the present one. Raises NotStored: nothing was changed."""
+    """Replace the present picture by one that `reencode` made. Raises NotStored: nothing was changed."""
     name = f"avatars/{uuid.uuid4().hex}.png"
     stored_files.store(name, picture)
     try:
@@ -68,7 +68,7 @@ def delete_file(name: str) -> None:
 
 def _replace(user: User, name: str) -> None:
     with transaction.atomic():
-        # Read under a lock, so that of two uploads at the same time each deletes the file that it replaces.
+        # The lock makes each of two simultaneous uploads delete the file that it replaces.
         before = User.objects.select_for_update().values_list("avatar", flat=True).get(pk=user.pk)
         user.change_profile(avatar=name)
         delete_file(before)

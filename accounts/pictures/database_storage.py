@@ -13,7 +13,7 @@ from accounts.models import StoredPicture
 
 @deconstructible
 class DatabaseStorage(Storage):
-    """Rows of StoredPicture. Names are unique, so a file of the same name has the same content and is replaced.
+    """Rows of StoredPicture. A new file replaces the file of the same name.
 
     Errors: FileNotFoundError, and DatabaseError as from every other statement.
     """
@@ -28,7 +28,7 @@ class DatabaseStorage(Storage):
         StoredPicture.objects.filter(name=name).delete()
 
     def listdir(self, path: str) -> tuple[list[str], list[str]]:
-        """No folders, and the names of the files in the folder `path`."""
+        """An empty list of folders, and the names of the files in the folder `path`."""
         begin = f"{path}/"
         names = StoredPicture.objects.filter(name__startswith=begin).values_list("name", flat=True)
         return [], [name.removeprefix(begin) for name in names]

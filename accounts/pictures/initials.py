@@ -1,4 +1,4 @@
-"""The picture of a person who has uploaded none: the nickname's initials on a colour of the person's."""
+"""The picture of a person without an upload: the nickname's initials on a background of the person's colour."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from config.infrastructure.colors import TEXT_CONTRAST, WHITE, contrast
 
 
 def drawn_avatar(sub: uuid.UUID, nickname: str, size: int) -> bytes:
-    """A PNG of `size` pixels a side, the same every time for the same person and nickname."""
+    """A PNG of `size` pixels a side, always the same for the same person and nickname."""
     return _draw(initials(nickname), background(sub), size)
 
 
 def initials(nickname: str) -> str:
-    """One or two capital letters; empty when the built-in font lacks one of them."""
+    """One or two capital letters; empty if the built-in font lacks one of the letters."""
     words = nickname.split()
     ends = words[:1] + words[1:][-1:]
     letters = [_first_letter(word) for word in ends]
@@ -41,7 +41,7 @@ def _colour(hue: float, lightness: float) -> str:
 
 
 def _first_letter(word: str) -> str:
-    """The first letter or digit of a word, without accents; empty when it is not ASCII, which is all the font has."""
+    """The first letter or digit of a word, without accents; empty if it is not ASCII: the font has no others."""
     for character in unicodedata.normalize("NFKD", word):
         if character.isalnum():
             return character.upper() if character.isascii() else ""

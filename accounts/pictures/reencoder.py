@@ -1,10 +1,10 @@
 """The program that decodes one uploaded picture: `python -m accounts.pictures.reencoder SIZE ZOOM X Y <upload >result`.
 
-Decoders need up to 16 bytes for a pixel and have faults that strangers look for. So this is a process of its own, with
-a low priority and bounds on memory, CPU time and files, which ends with the picture. It imports neither Django nor the
-service's settings.
+Decoders need up to 16 bytes for a pixel and have security bugs. So each picture is decoded in a process of its own,
+with a low priority and limits of memory, CPU time and files. The program imports neither Django nor the service's
+settings.
 
-It writes a square PNG, upright, in sRGB, without metadata, and ends with one of the statuses below.
+The program writes a square, upright PNG in sRGB without metadata, and exits with one of the statuses below.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ if TYPE_CHECKING:
 MAX_PIXELS = 52_000_000  # telephones with "50 megapixels" make pictures of up to 8192 x 6144
 # Bytes of address space. A WebP of MAX_PIXELS with alpha needs 880 MB, other formats 60 to 540 MB.
 MAX_MEMORY = 1_000_000_000
-# The most expensive pictures of 50 megapixels are WebP: 1.5 to 2.9 seconds; other formats take 0.3 to 1.5.
+# A picture of 50 megapixels takes 1.5 to 2.9 seconds as WebP and 0.3 to 1.5 seconds in other formats.
 MAX_CPU_SECONDS = 6
-NICENESS = 5  # the workers' requests come first
-# Each scan of a progressive JPEG may go through all its pixels. Encoders write 10, rarely up to 20.
+NICENESS = 5  # the requests of the workers have priority
+# Each scan of a progressive JPEG may decode all pixels. Encoders write 10 scans, rarely up to 20.
 MAX_SCANS = 50
-MAX_SEGMENTS = 10_000  # of a JPEG: photos have fewer than 500, with colour profile, thumbnail and other metadata
+MAX_SEGMENTS = 10_000  # of a JPEG: photos with colour profile, thumbnail and metadata have fewer than 500
 MAX_RESULT_BYTES = 1024 * 1024
 
 DONE, NOT_A_PICTURE, TOO_MANY_PIXELS, TOO_COSTLY = 0, 10, 11, 12
 
 FORMATS = ["JPEG", "PNG", "GIF", "WEBP"]
-# How the upright picture lies in the stored one, by EXIF orientation: are its axes swapped, which are reversed.
+# For each EXIF orientation: whether the axes of the stored picture are swapped, and which axes are reversed.
 TURNED = {
     2: (False, True, False),
     3: (False, True, True),
@@ -60,7 +60,7 @@ def main(size: int, zoom: float, x: float, y: float) -> int:
     bound(resource.RLIMIT_FSIZE, MAX_RESULT_BYTES)
     bound(resource.RLIMIT_CORE, 0)
     with suppress(OSError), open("/proc/self/oom_score_adj", "w") as score:
-        score.write("1000")  # when memory ends, this process is killed and no worker
+        score.write("1000")  # without free memory, the system kills this process instead of a worker
     os.nice(NICENESS)
     if has_too_many_scans(sys.stdin.buffer.fileno()):
         return TOO_COSTLY
@@ -77,7 +77,7 @@ def main(size: int, zoom: float, x: float, y: float) -> int:
         return TOO_MANY_PIXELS
     except MemoryError:
         return TOO_COSTLY
-    except Exception:  # decoders raise many kinds for malformed files
+    except Exception:  # decoders raise many kinds of exceptions for malformed files
         return NOT_A_PICTURE
     sys.stdout.buffer.write(result)
     return DONE
@@ -86,7 +86,7 @@ def main(size: int, zoom: float, x: float, y: float) -> int:
 def bound(limit: int, value: int) -> None:
     """Set a limit of this process, unless a lower one applies already."""
     _soft, hard = resource.getrlimit(limit)
-    highest = value + 1  # beyond it SIGKILL in place of SIGXCPU, for RLIMIT_CPU
+    highest = value + 1  # for RLIMIT_CPU: a process beyond the hard limit gets SIGKILL instead of SIGXCPU
     hard = highest if hard == resource.RLIM_INFINITY else min(highest, hard)
     resource.setrlimit(limit, (min(value, hard), hard))
 
@@ -94,7 +94,7 @@ def bound(limit: int, value: int) -> None:
 def has_too_many_scans(file: int) -> bool:
     """Whether the file is a JPEG of more than MAX_SCANS scans or MAX_SEGMENTS segments.
 
-    A scan is skipped by a search for the next marker, so this takes a time linear in the length of the file.
+    A search for the next marker skips a scan, so the time is linear in the length of the file.
     """
     with suppress(ValueError), mmap.mmap(file, 0, access=mmap.ACCESS_READ) as data:  # ValueError: an empty file
         if data[:3] != JPEG_BEGINNING:
@@ -127,8 +127,8 @@ def register_heif() -> bool:
 def square(picture: ImageFile, size: int, zoom: float, x: float, y: float) -> bytes:
     """The chosen part of a picture as a PNG of `size` pixels a side.
 
-    The part's side is the picture's shorter one divided by `zoom` (1 or more). `x` and `y` say where it lies in the
-    upright picture: 0 at the left or top, 1 at the right or bottom.
+    The side of the part is the shorter side of the picture divided by `zoom` (1 or more). `x` and `y` are the position
+    of the part in the upright picture: 0 at the left or top, 1 at the right or bottom.
     """
     from PIL import Image
 
@@ -149,7 +149,7 @@ def square(picture: ImageFile, size: int, zoom: float, x: float, y: float) -> by
         part = part.transpose(Image.Transpose.FLIP_TOP_BOTTOM)
     if swapped:
         part = part.transpose(Image.Transpose.TRANSPOSE)
-    # A new picture takes over the pixels and nothing else.
+    # The new picture has the pixels, but no metadata.
     clean = Image.new("RGBA", (size, size))
     clean.paste(in_srgb(part, picture.info.get("icc_profile")))
     output = io.BytesIO()
@@ -158,7 +158,7 @@ def square(picture: ImageFile, size: int, zoom: float, x: float, y: float) -> by
 
 
 def orientation(picture: Image) -> int:
-    """The EXIF orientation, 1 to 8. Metadata that can't be read says nothing."""
+    """The EXIF orientation, 1 to 8. Unreadable metadata counts as 1."""
     with suppress(Exception):
         return int(picture.getexif().get(0x0112, 1))
     return 1
@@ -166,7 +166,7 @@ def orientation(picture: Image) -> int:
 
 def resizable(picture: Image) -> Image:
     """The picture in a mode that can be resized."""
-    if picture.mode.startswith("I"):  # grey with 16 bits
+    if picture.mode.startswith("I"):  # 16-bit grey
         return picture.convert("I").point(lambda value: value * (1 / 256)).convert("L")
     is_transparent = picture.has_transparency_data
     fitting = ("LA", "RGBA") if is_transparent else ("L", "RGB", "CMYK")

@@ -1,4 +1,4 @@
-"""Makes small pictures of uploaded ones, in a process of its own: one at a time on a machine, with bounded memory.
+"""Makes small pictures of uploads: one at a time on a machine, in a separate process with bounded memory.
 
 Specification 2.4; D16. The program of that process is accounts.pictures.reencoder.
 """
@@ -41,24 +41,24 @@ WAIT_SECONDS = 10.0
 RUN_SECONDS = 20.0
 POLL_SECONDS = 0.05
 RETRY_AFTER_SECONDS = 10
-# The variables that Python needs to find itself and its packages. SECRET_KEY and the others stay here.
+# The variables with which Python finds itself and its packages. The program gets no others, such as SECRET_KEY.
 PASSED_ON = ("LD_LIBRARY_PATH", "PYTHONHOME", "PYTHONPATH", "PYTHONPYCACHEPREFIX", "PYTHONDONTWRITEBYTECODE")
 
 logger = logging.getLogger(__name__)
-# Keeps the other threads of this process free for other requests.
+# The lock keeps the other threads of this process free for other requests.
 _one_here = threading.Lock()
 
 
 class Busy(Exception):
-    """The picture was not read, because others are being read."""
+    """The picture was not read, because other pictures are being read."""
 
 
 @dataclass(frozen=True)
 class Crop:
     """The square part of a picture that is kept.
 
-    Its side is the shorter one of the picture divided by `zoom`, which is 1 or more. `x` and `y` are 0 at the left or
-    top, 1 at the right or bottom.
+    Its side is the shorter side of the picture divided by `zoom` (1 or more). `x` and `y` are 0 at the left or top, 1
+    at the right or bottom.
     """
 
     zoom: float = 1
@@ -77,10 +77,10 @@ def reencode(
 ) -> bytes:
     """A square PNG, `size` pixels wide, of a part of an uploaded picture: upright, in sRGB and without metadata.
 
-    `count` is called with the seconds of CPU time that reading it took, at least 1, also for a picture that is refused.
+    `count` is called with the CPU time in seconds (at least 1), also for a refused picture.
 
-    Raises FormError: more than 25 MB, too many pixels, not a picture, too costly, a LostUpload; with the code
-    `busy` and `seconds` in its parameters: other pictures are being read.
+    Raises FormError: more than 25 MB, too many pixels, not a picture, too much CPU time, a LostUpload. With the code
+    `busy` and the parameter `seconds`: other pictures are being read.
     """
     if isinstance(upload, LostUpload):
         raise FormError(AccountFault.PICTURE_LOST, "lost")
@@ -107,13 +107,13 @@ def busy() -> FormError:
 
 
 def _cpu_seconds() -> float:
-    """CPU time of the programs that this process has run. Only the thread that holds the lock of `_turn` runs one."""
+    """CPU time of the programs that this process has run. Only the thread with the lock of `_turn` runs a program."""
     times = os.times()
     return times.children_user + times.children_system
 
 
 def _run(source: IO[bytes], result: IO[bytes], lock: IO[bytes], size: int, crop: Crop) -> int:
-    """The exit status of the program. A program that takes longer than RUN_SECONDS is killed, with status -SIGXCPU."""
+    """The exit status of the program; -SIGXCPU for a program that was killed after RUN_SECONDS."""
     command = [sys.executable, "-m", "accounts.pictures.reencoder", *map(str, (size, crop.zoom, crop.x, crop.y))]
     try:
         return subprocess.run(  # noqa: S603  (numbers of ours)
@@ -123,7 +123,7 @@ def _run(source: IO[bytes], result: IO[bytes], lock: IO[bytes], size: int, crop:
             stderr=subprocess.DEVNULL,
             cwd=settings.BASE_DIR,
             env={name: os.environ[name] for name in PASSED_ON if name in os.environ},
-            # While the program runs no other one starts, even if this worker is killed.
+            # The program holds the lock, so no other one starts while it runs, even if this worker is killed.
             pass_fds=(lock.fileno(),),
             timeout=RUN_SECONDS,
             check=False,
@@ -134,9 +134,9 @@ def _run(source: IO[bytes], result: IO[bytes], lock: IO[bytes], size: int, crop:
 
 @contextmanager
 def _turn() -> Iterator[IO[bytes]]:
-    """The lock of this machine: a read-only file of ours, so that nothing is created. Raises Busy.
+    """The lock of this machine, on a read-only file of this package, so that no file is created. Raises Busy.
 
-    One thread of a process waits for it, for at most WAIT_SECONDS; the others are refused at once.
+    One thread of a process waits for the lock, at most WAIT_SECONDS. The other threads get Busy at once.
     """
     if not _one_here.acquire(blocking=False):
         raise Busy
@@ -162,7 +162,7 @@ def _locked(file: IO[bytes]) -> bool:
 
 @contextmanager
 def _on_disk(upload: File[Any]) -> Iterator[IO[bytes]]:
-    """The upload as an open file of the system's, at its beginning. An upload in memory is copied to a file."""
+    """The upload as an open file, at its beginning. An upload in memory is copied to a file first."""
     upload.seek(0)
     try:
         descriptor = upload.fileno()
@@ -183,6 +183,6 @@ def _refusal(status: int) -> FormError:
         return FormError(AccountFault.PICTURE_TOO_COSTLY, "too_costly")
     if status == reencoder.NOT_A_PICTURE:
         return FormError(AccountFault.NOT_A_PICTURE, "not_a_picture")
-    # A decoder that crashed, the system's out-of-memory killer, a full disk.
+    # Causes: a decoder that crashed, the system's out-of-memory killer, a full disk.
     logger.error("a picture could not be read", extra={"code": status})
     return FormError(AccountFault.PICTURE_FAILED, "failed")

@@ -11,13 +11,13 @@ from botocore.exceptions import BotoCoreError, ClientError
 from django.core.files.base import ContentFile, File
 from storages.backends.s3 import S3Storage
 
-# Seconds, so that a store that does not answer holds a thread of a worker for at most six.
+# Seconds. A store without an answer occupies a thread of a worker for at most six.
 TIMES = Config(connect_timeout=2, read_timeout=4, retries={"total_max_attempts": 1})
 
 
 @contextmanager
 def _as_os_error() -> Iterator[None]:
-    """Errors of the store as an OSError, as of a folder: FileNotFoundError where there is no such file."""
+    """Raise errors of the store as OSError, as a folder does; FileNotFoundError for a missing file."""
     try:
         yield
     except (BotoCoreError, ClientError) as error:

@@ -1,6 +1,6 @@
-"""The files of pictures and logos, in the store that `PICTURES` names. One that can't be read is logged.
+"""The files of pictures and logos, in the store that `PICTURES` names. A file that cannot be read is logged.
 
-Releases up to 0.1 kept them in the folder MEDIA_ROOT. What is still there is read from there, until it has moved.
+Releases up to 0.1 kept the files in the folder MEDIA_ROOT. A file that was not moved is still read there.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class NotStored(Exception):
 
 
 def store(name: str, content: bytes) -> None:
-    """Write the file, in place of one with the same name. Raises NotStored: nothing was changed."""
+    """Write the file, or replace one of the same name. Raises NotStored: nothing was changed."""
     try:
         default_storage.save(name, ContentFile(content))
     except OSError as error:
@@ -41,7 +41,7 @@ def read(name: str) -> bytes:
 
 
 def delete(name: str) -> None:
-    """Delete the file if it exists. A file that can't be deleted only occupies space, and is logged."""
+    """Delete the file if it exists. A file that cannot be deleted is logged; it only occupies space."""
     for storage in (default_storage, media_folder()):
         try:
             storage.delete(name)
@@ -50,7 +50,7 @@ def delete(name: str) -> None:
 
 
 def copy(source: Storage) -> Iterator[str]:
-    """Copy each file of another store that the present one lacks, and yield the names of all that it has then.
+    """Copy the files that only the other store has, and yield the name of each file of the present store.
 
     Raises OSError: one of the stores does not answer.
     """

@@ -1,4 +1,4 @@
-"""Receiving forms with files: bounded, and without a failure of the whole form."""
+"""Receive forms with files, within bounds. A refused file does not refuse the other fields."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ from django.http.multipartparser import MultiPartParser, MultiPartParserError
 
 from accounts.pictures.stored_files import reason
 
-UPLOAD_MAX_BYTES = 25 * 1024 * 1024  # photos of telephones
-# The headers of one part. Django refuses more bytes. Python's email parser takes quadratic time for semicolons: 2 ms
-# for 900, 0.02 ms for 64. Browsers send three.
+UPLOAD_MAX_BYTES = 25 * 1024 * 1024  # enough for the photos of telephones
+# The headers of one part. Django refuses more bytes. The time of Python's email parser is quadratic in the number of
+# semicolons: 2 ms for 900, 0.02 ms for 64. Browsers send three.
 PART_HEADERS_MAX_BYTES, PART_MAX_SEMICOLONS = 1024, 64
 
 logger = logging.getLogger(__name__)
 
 
 def temporary_file() -> IO[bytes]:
-    """A file without a name. It ends with the process, even if that is killed."""
+    """A file without a name. The system deletes the file when the process ends, even by a signal."""
     return tempfile.TemporaryFile(dir=settings.FILE_UPLOAD_TEMP_DIR)
 
 
 class LostUpload(UploadedFile):
-    """A received file that could not be written to the disk."""
+    """An upload that could not be written to the disk."""
 
 
 class CheckedParts:
-    """The body of a multipart form. Reading raises MultiPartParserError before an expensive part would be parsed.
+    """The body of a multipart form. Reading an expensive part raises MultiPartParserError before Django parses it.
 
-    Django takes whatever is between two separators for a part, also what is before the first one.
+    Django parses everything between two separators as a part, also the bytes before the first separator.
     """
 
     def __init__(self, stream: Any, boundary: bytes) -> None:
@@ -58,10 +58,10 @@ class CheckedParts:
 class BoundedUploadHandler(FileUploadHandler):
     """Writes at most UPLOAD_MAX_BYTES of a file to disk, and reports its true size.
 
-    The other fields of the form are received, so the page can name the error and keep what was typed. When the disk
-    can't store a temporary file, the form gets a LostUpload.
+    The other fields of the form are received, so the page can name the error and keep the typed values. The form gets a
+    LostUpload if the disk cannot store a temporary file.
 
-    Unlike that of Django's handler, the temporary file has no name, so a long ending of the sent one does no harm.
+    Unlike the file of Django's handler, the temporary file has no name, so a long file extension has no effect.
     """
 
     _is_lost = False
@@ -69,7 +69,7 @@ class BoundedUploadHandler(FileUploadHandler):
     def handle_raw_input(
         self, input_data: Any, META: Any, content_length: int, boundary: Any, encoding: str | None = None
     ) -> tuple[Any, Any] | None:
-        """Parse the form as Django would, from a checked body."""
+        """Parse the form as Django does, from a checked body."""
         if isinstance(input_data, CheckedParts):
             return None  # the parser below calls this method again
         checked: Any = CheckedParts(input_data, boundary)
@@ -112,5 +112,5 @@ class BoundedUploadHandler(FileUploadHandler):
         self._is_lost = True
         logger.error("an upload could not be received", extra=reason(error))
         if unfinished is not None:
-            with suppress(OSError):  # closing writes what is left, which fails again
+            with suppress(OSError):  # `close` writes the remaining bytes, which fails again
                 unfinished.close()

@@ -20,8 +20,8 @@ OLD_AVATAR_AGE_SECONDS = 60
 def avatar(request: HttpRequest, sub: uuid.UUID, version: str) -> HttpResponseBase:
     """The picture of the `avatar` claim, public and cacheable. Specification 2.4; D16.
 
-    The URL of an old version shows the present picture and is cached briefly. While its file can't be read, it shows
-    initials, which are not cached. No session is read and no cookie set.
+    The URL of an old version returns the present picture, which is cached briefly. If the file cannot be read, the
+    answer is the initials, which are not cached. The view reads no session and sets no cookie.
     """
     person = User.objects.only("avatar", "nickname").filter(pk=sub, is_active=True).first()
     if person is None:
@@ -30,7 +30,7 @@ def avatar(request: HttpRequest, sub: uuid.UUID, version: str) -> HttpResponseBa
     etag = f'"{current}"'
     age = AVATAR_AGE_SECONDS if version == current else OLD_AVATAR_AGE_SECONDS
     caching = {"ETag": etag, "Cache-Control": f"public, max-age={age}"}
-    # A client that sends this ETag has the picture, even while its file can't be read.
+    # A client with this ETag has the picture, so no file is read.
     response = get_conditional_response(request, etag=etag)
     if response is None:
         picture = current_picture.png(person)

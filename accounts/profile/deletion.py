@@ -1,4 +1,4 @@
-"""The page on which a person deletes the account."""
+"""The page on which a person deletes their account."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ from config.infrastructure.events import Event
 
 
 def delete_account(person: User) -> None:
-    """Delete the person with everything that belongs to them. The id, a random UUID, is never given out again.
+    """Delete the person and all their data. The id, a random UUID, is never used again.
 
-    Codes and tokens that are issued at this moment are void: their statements read the person's row. Raises
+    Codes and tokens that are issued at the same moment are void: their statements read the person's row. Raises
     LastAdministrator: nothing was deleted.
     """
     with transaction.atomic():
         keep_one([person.pk])
         current = User.objects.filter(pk=person.pk).first()
-        if current is None:  # another tab was first
+        if current is None:  # another tab deleted the account first
             return
         current_picture.delete_file(current.avatar)
         current.delete()
@@ -47,9 +47,9 @@ def delete_account(person: User) -> None:
 
 
 def delete_never_confirmed(people: Iterable[UUID]) -> int:
-    """Delete those of the accounts whose owners signed up, but never confirmed the address. Returns their number.
+    """Delete those of the accounts that signed up but never confirmed an address. Returns the number.
 
-    Who confirms the address meanwhile keeps the account.
+    An account whose address is confirmed meanwhile stays.
     """
     found = User.objects.filter(pk__in=people, email_verified_at=None, emailaddress__verified=False)
     return found.delete()[1].get(User._meta.label, 0)

@@ -27,14 +27,14 @@ _COLUMNS = (
     "profile_changed_at",
     "is_staff",
 )
-# Entries of each list, the newest: an application can make thousands of codes and tokens for a person.
+# The number of newest entries of each list. An application can cause thousands of codes and tokens for a person.
 ENTRIES = 100
 _SESSION_COLUMNS = ("browser", "created_at", "last_used_at", "expire_date")
 
 
 @method_decorator([fresh_sign_in_required, never_cache], name="dispatch")
 class ExportView(AccountPageMixin, TemplateView):
-    """Shows what the file holds; a post downloads it."""
+    """Describes the content of the file. A post downloads the file."""
 
     template_name = "accounts/export.html"
     section = "profile"
@@ -49,7 +49,7 @@ class ExportView(AccountPageMixin, TemplateView):
         return response
 
     def data(self, person: User) -> dict[str, Any]:
-        """Everything but credentials: digests of passwords and keys say nothing to a person, and are worth stealing."""
+        """All stored data except credentials: digests tell a person nothing and are useful to a thief."""
         picture = current_picture.png(person) if person.avatar else None
         return {
             "sub": person.pk,

@@ -1,4 +1,4 @@
-"""The form of the profile: the nickname, the picture and the part of it that is shown."""
+"""The form of the profile: the nickname, the picture and the visible part of the picture."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MIDDLE_PERCENT = 50
 class SliderField(forms.IntegerField):
     """A whole number of percent.
 
-    A form that was posted without the field, or without a number in it, gets the initial value.
+    A missing field, or one without a number, gets the initial value.
     """
 
     def __init__(self, label: Any, initial: int, least: int, most: int, attrs: dict[str, Any]) -> None:
@@ -37,7 +37,7 @@ class SliderField(forms.IntegerField):
         )
 
     def clean(self, value: Any) -> int:
-        # Only a script shows the sliders, so nobody would see a message.
+        # The sliders need a script, so a message would not be seen.
         try:
             number = super().clean(value)
         except ValidationError:
@@ -63,7 +63,7 @@ class ProfileForm(forms.ModelForm):  # type: ignore[type-arg]
         widget=forms.FileInput(attrs={"accept": ",".join(reencoder_process.ACCEPTED_TYPES)}),
     )
     zoom = SliderField(_("Zoom"), 100, 100, MAX_ZOOM_PERCENT, {"data-crop": "zoom"})
-    # In pages from right to left as well, the left end of the slider shows the left of the picture.
+    # The left end of the slider means the left of the picture, also on right-to-left pages.
     across = SliderField(_("From left to right"), MIDDLE_PERCENT, 0, 100, {"data-crop": "across", "dir": "ltr"})
     down = SliderField(_("From top to bottom"), MIDDLE_PERCENT, 0, 100, {"data-crop": "down"})
 
@@ -79,7 +79,7 @@ class ProfileForm(forms.ModelForm):  # type: ignore[type-arg]
         return [self[name] for name in ("zoom", "across", "down")]
 
     def clean(self) -> dict[str, Any]:
-        """Replace the uploaded file by the picture that is stored."""
+        """Replace the uploaded file by the re-encoded picture."""
         cleaned: dict[str, Any] = super().clean() or self.cleaned_data
         if not self.errors and (upload := cleaned["picture"]):
             crop = reencoder_process.Crop(cleaned["zoom"] / 100, cleaned["across"] / 100, cleaned["down"] / 100)
@@ -91,7 +91,7 @@ class ProfileForm(forms.ModelForm):  # type: ignore[type-arg]
         return cleaned
 
     def _read(self, upload: File[Any], crop: reencoder_process.Crop) -> bytes:
-        """As `pictures.reencode`, for one upload of the person at a time, and within the person's limits (D21)."""
+        """Call `pictures.reencode`: one upload of the person at a time, within the person's limits (D21)."""
         with throttling.one_picture(self.instance) as is_only_one:
             if not is_only_one:
                 raise reencoder_process.busy()
@@ -102,7 +102,7 @@ class ProfileForm(forms.ModelForm):  # type: ignore[type-arg]
     def save(self, commit: bool = True) -> User:
         """Raises NotStored: the picture could not be stored. The nickname is saved."""
         person: User = super().save(commit=False)
-        # A form that was posted without the field keeps it.
+        # A form that was posted without the nickname does not change the nickname.
         if "nickname" in self.data and person.nickname != self.nickname_before:
             person.change_profile(nickname=person.nickname)
         if self.cleaned_data["picture"]:

@@ -9,7 +9,7 @@ from accounts.pictures import current_picture
 
 
 def shown_claims(person: User) -> list[dict[str, str]]:
-    """The members of the user-info answer, in the order of the pages, with notes on what is missing (D16)."""
+    """The claims of the user info answer, in the order of the pages, with notes on missing values (D16)."""
     values = {
         "avatar": (_("Picture"), current_picture.avatar_url(person)),
         "nickname": (_("Nickname"), person.display_name),

@@ -53,7 +53,7 @@ class BrowsersView(AccountPageMixin, TemplateView):
         return super().get_context_data(**kwargs) | {"browsers": browsers, "page": page}
 
     def post(self, request: HttpRequest) -> HttpResponse:
-        """End one other session of the person, or all others. "Sign out" ends the session of this browser."""
+        """End one other session of the person, or all others. The button "Sign out" ends this browser's session."""
         others = self._sessions().exclude(session_key=digest(request.session.session_key or ""))
         if "others" in request.POST:
             others.delete()
@@ -72,7 +72,7 @@ class BrowsersView(AccountPageMixin, TemplateView):
 
 
 def _mark(row: Session) -> str:
-    """Identifies the session in forms, in place of its digest, which only the database knows."""
+    """The identifier of the session in forms. The digest of the session stays in the database."""
     return salted_hmac("accounts.browsers", row.session_key, algorithm="sha256").hexdigest()[:32]
 
 

@@ -1,4 +1,4 @@
-"""The only place that ends a person's credentials, and the changes that end them."""
+"""End a person's credentials, and make the changes that end them. No other module ends credentials."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from config.infrastructure.events import Event
 def end_credentials(user: User, *, except_session: str | None = None) -> None:
     """Void the person's sessions, codes, access tokens, remembered consents and known-browser marks.
 
-    Each of them carries the `credentials_version` under which it was issued, and is invalid under another one.
-    `except_session` is the key of a session that is kept.
+    Each credential stores the `credentials_version` of its issue and is invalid under another version. `except_session`
+    is the key of a session that stays valid.
     """
     _next_version(user)
     sessions = user.sessions.all()
@@ -31,7 +31,7 @@ def end_credentials(user: User, *, except_session: str | None = None) -> None:
 def set_password(user: User, password: str, *, except_session: str | None = None) -> None:
     """Set the password and end the person's credentials, except the session of the key `except_session`.
 
-    Saves no other columns: an account that was deactivated while the hash was made must stay so. Raises HashingBusy.
+    No other columns are saved, so an account that is deactivated meanwhile stays deactivated. Raises HashingBusy.
     """
     user.set_password(password)
     user.password_changed_at = timezone.now()
@@ -46,8 +46,8 @@ def set_password(user: User, password: str, *, except_session: str | None = None
 def set_active(user: User, is_active: bool) -> None:
     """Deactivate or activate the account. A change in either direction ends its credentials.
 
-    After a deactivation the rows of the sessions stay, void, until the account is activated or they expire: the sign-in
-    page tells their browsers why they are signed out. Raises LastAdministrator: nothing was changed.
+    After a deactivation the void rows of the sessions stay until they expire or the account is activated. From these
+    rows, the sign-in page tells the browsers why they are signed out. Raises LastAdministrator: nothing was changed.
     """
     if not is_active:
         keep_one([user.pk])

@@ -1,6 +1,7 @@
 """Browsers in which a person has signed in before. D21.
 
-A signed cookie marks them. The limits count each of them apart, so that failures elsewhere cannot lock its owner out.
+A signed cookie marks a known browser. The limits count each known browser separately, so failures in other browsers
+cannot lock out the owner.
 """
 
 from __future__ import annotations
@@ -31,14 +32,14 @@ class KnownAccount(NamedTuple):
 
 
 def account_mark(email: str) -> str:
-    """Stands for the account in cookies and counters, so that neither shows an e-mail address."""
+    """The identifier of the account in cookies and counters, which hides the e-mail address."""
     return salted_hmac(_SALT, normalise_email(email), algorithm="sha256").hexdigest()[:32]
 
 
 def find(request: HttpRequest, email: str) -> str:
-    """The name of this browser if the account signed in with it and its credentials have not ended since, or "".
+    """The name of this browser if the account has signed in with it since its credentials ended last; or "".
 
-    A statement runs only for a cookie that names the account, so the response time says nothing to anybody else.
+    Only a cookie with the mark of this account causes a statement, so the response time reveals nothing to others.
     """
     entry = read(request).get(account_mark(email))
     if entry is None:

@@ -1,7 +1,7 @@
-"""The account that signed in last with this browser, which the sign-in page offers and the person can remove.
+"""The account that signed in last with this browser. The sign-in page offers it, and the person can remove it.
 
-An encrypted cookie holds the person's id, so whoever reads the cookie learns nothing. It counts until the credentials
-end: a browser that was lost shows nothing after the owner has chosen a new password.
+An encrypted cookie contains the person's id, so a reader of the cookie learns nothing. The cookie is valid until the
+credentials end: a lost browser shows nothing after the owner has chosen a new password.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def offered(request: HttpRequest) -> User | None:
 def offer(response: HttpResponseBase, person: User) -> None:
     """Set the cookie: the person has just signed in with this browser."""
     content = json.dumps([str(person.pk), person.credentials_version, int(time.time())])
-    # Without padding, for which the cookie would be quoted: config.http.header_limits.
+    # The value has no padding: Python would quote a cookie with "=" (config.http.header_limits).
     value = base64.urlsafe_b64encode(sealing.seal(_PURPOSE, content.encode())).decode().rstrip("=")
     set_cookie(response, settings.LAST_ACCOUNT_COOKIE_NAME, value, settings.KNOWN_BROWSER_AGE_SECONDS)
 

@@ -1,4 +1,4 @@
-"""Sets `request.user`, which is read in the same statement as the session, and answers when the session has ended."""
+"""Read `request.user` in the statement of the session, and answer posts whose session has ended."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from accounts import return_path
 from accounts.models import User
 from accounts.sessions.store import SessionStore
 
-# A post that is answered by a redirect to one of these was not carried out.
+# A redirect to one of these paths means that the post was not carried out.
 _ASKING_FIRST = ("account_login", "account_reauthenticate", "mfa_reauthenticate", "mfa_reauthenticate_webauthn")
 
 
 class SessionMiddleware(sessions.SessionMiddleware):
     """Tells a signed-in person whose session ended during a post whether the post was carried out.
 
-    The view has answered by then: the session was ended by it, or in another browser, before it could be saved.
+    The view has already answered. The view itself or another browser has ended the session before it was saved.
     """
 
     def process_response(self, request: HttpRequest, response: HttpResponse) -> HttpResponse:
@@ -37,7 +37,7 @@ class SessionMiddleware(sessions.SessionMiddleware):
             if request.method != "POST" or not request.user.is_authenticated:
                 raise
         location = response.get("Location", "")
-        if location and not return_path.is_own_path(location):  # to an application
+        if location and not return_path.is_own_path(location):  # the redirect leads to an application
             return response
         path = location.partition("?")[0]
         was_refused = getattr(request, "was_refused", False) or path in map(reverse, _ASKING_FIRST)
@@ -51,7 +51,7 @@ class SessionMiddleware(sessions.SessionMiddleware):
 class AuthenticationMiddleware(middleware.AuthenticationMiddleware):
     """Sets `request.user`, which reads the database at its first use.
 
-    Unlike Django's middleware, it needs no second statement for the person, and sets no `request.auser`.
+    Unlike Django's middleware, this one needs no second statement for the person and sets no `request.auser`.
     """
 
     def process_request(self, request: HttpRequest) -> None:
@@ -59,7 +59,7 @@ class AuthenticationMiddleware(middleware.AuthenticationMiddleware):
 
 
 def signed_in_person(request: HttpRequest) -> User | None:
-    """The person who is signed in, or None. The backend must be configured, the account active, the session current."""
+    """The signed-in person, or None: the backend must be configured, the account active, the session current."""
     session = cast(SessionStore, request.session)
     person = session.person
     if person is None or session.get(BACKEND_SESSION_KEY) not in settings.AUTHENTICATION_BACKENDS:
@@ -74,7 +74,7 @@ def signed_in_person(request: HttpRequest) -> User | None:
 
 
 def _is_current(session: SessionStore, person: User) -> bool:
-    """Whether the password and `credentials_version` are still those of the sign-in, as the session's hash says.
+    """Whether the session's hash matches the present password and `credentials_version`.
 
     A hash that was made with one of SECRET_KEY_FALLBACKS is replaced.
     """

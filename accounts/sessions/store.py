@@ -1,7 +1,7 @@
 """Browser sessions in the database. A copy of the database is not enough to use or read one (D15).
 
 The key column stores a digest of the browser's key, and the payload is encrypted with a key derived from the browser's
-key: it may contain reset keys, confirmation codes and pending requests.
+key: the payload may contain reset keys, confirmation codes and pending requests.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from accounts.models import Session, User
 from config.infrastructure import sealing
 from config.infrastructure.sql import Rows, fetch_one
 
-# Session key of the browser's description, which is stored in a column as well.
+# Session key of the browser's description, which a column also stores.
 BROWSER_KEY = "browser"
-# Session key of whether the browser was a known one at sign-in; a column as well.
+# Session key of the fact that the browser was known at sign-in, which a column also stores.
 WAS_KNOWN_KEY = "was_known"
-# Session key of the random name of the sign-in; a column as well.
+# Session key of the random name of the sign-in, which a column also stores.
 SIGN_IN_KEY = "sign_in"
-# Sessions that a person keeps at a sign-in, the new one included, and how many more one sign-in deletes.
+# The number of sessions that a person keeps, with the new one, and the number that one sign-in deletes at most.
 KEPT = 100
 _DELETED_AT_ONCE = 1000
-# A session in which nobody is signed in serves the steps of a sign-in, none of which takes longer.
+# The age of a session without a signed-in person. No step of a sign-in takes longer.
 ANONYMOUS_AGE_SECONDS = 3600
 
 _USE_IS_STORED_EACH = timedelta(hours=1)
@@ -42,7 +42,7 @@ _SESSIONS = Rows(Session, "session_data", "created_at", "last_used_at")
 _PEOPLE = Rows(
     User, without=("created_at", "language", "last_login", "password_changed_at", "profile_changed_at", "unlocks")
 )
-# Hand-written: the ORM takes several times as long to build this statement as the database takes to run it.
+# Hand-written SQL: the ORM takes several times longer to build this statement than the database to run it.
 _SESSION_AND_PERSON = (
     f"SELECT {_SESSIONS.columns('s')}, {_PEOPLE.columns('u')}"  # noqa: S608 - names of tables and columns only
     f" FROM {Session._meta.db_table} s LEFT JOIN {User._meta.db_table} u ON u.id = s.user_id"
@@ -56,22 +56,22 @@ def digest(session_key: str) -> str:
 
 
 def describe(session: SessionBase, *, browser: str, was_known: bool) -> None:
-    """Say of the session in which a person has just signed in what its row has in columns."""
+    """Set the values that the row of a new sign-in stores in columns."""
     session[WAS_KNOWN_KEY] = was_known
     session[BROWSER_KEY] = browser
     session.setdefault(SIGN_IN_KEY, uuid4().hex)
 
 
 def sign_in_of(request: HttpRequest) -> str:
-    """The random name of the browser's sign-in, which stays when the key changes; empty for one of a release before."""
+    """The random name of the sign-in, which stays when the key changes; empty for a sign-in in an earlier release."""
     return str(request.session.get(SIGN_IN_KEY, ""))
 
 
 def keep_newest(person: User, session_key: str | None) -> None:
-    """Delete the person's sessions beyond the newest KEPT, never that of `session_key`. One statement, mostly.
+    """Delete the person's sessions beyond the newest KEPT, but never that of `session_key`.
 
-    Those of known browsers, and those that were used more than an hour after they began, go last: so somebody who signs
-    in repeatedly from elsewhere ends only the sessions of these sign-ins.
+    Sessions of known browsers, and sessions that were used more than an hour after they began, are deleted last. So an
+    attacker who signs in repeatedly ends only the sessions of these sign-ins.
     """
     now = timezone.now()
     is_long_used = Q(last_used_at__gt=F("created_at") + timedelta(hours=1))
@@ -85,7 +85,7 @@ class SessionStore(DatabaseSessionStore):
     """Django's database store with digests for keys and encrypted payloads; one statement reads session and person."""
 
     _person: User | None = None
-    _created: tuple[str | None, datetime] | None = None  # a key, and when its row was created
+    _created: tuple[str | None, datetime] | None = None  # the key, and the creation time of its row
     _last_used: datetime | None = None
 
     # The asynchronous methods of Django's database store use the key itself instead of its digest. Those of SessionBase
@@ -99,17 +99,17 @@ class SessionStore(DatabaseSessionStore):
 
     @property
     def person(self) -> User | None:
-        """The person who is signed in, read in the statement that loads the session. None when nobody is."""
+        """The signed-in person, read in the statement that loads the session; None if nobody is signed in."""
         person_id = self.get(SESSION_KEY)
         return self._person if self._person and str(self._person.pk) == person_id else None
 
     @property
     def is_of_deactivated_account(self) -> bool:
-        """Whether somebody was signed in here whose account was deactivated meanwhile."""
+        """Whether the account of the person who was signed in here has been deactivated."""
         return self.person is not None and not self.person.is_active
 
     def get_expiry_age(self, **kwargs: Any) -> int:
-        """Seconds until the session expires: an hour at most while nobody is signed in, so strangers fill no table."""
+        """Seconds until the session expires; without a signed-in person at most an hour, so old rows do not pile up."""
         age: int = super().get_expiry_age(**kwargs)
         return age if SESSION_KEY in self else min(age, ANONYMOUS_AGE_SECONDS)
 
@@ -117,14 +117,14 @@ class SessionStore(DatabaseSessionStore):
         return timezone.now() + timedelta(seconds=self.get_expiry_age(**kwargs))
 
     def set_expiry(self, value: datetime | timedelta | int | None) -> None:
-        """As Django's. allauth sets the usual age after each password: an empty session is not stored for that."""
+        """Set any age but the usual one, which allauth sets after each password: that would store an empty session."""
         if value != settings.SESSION_COOKIE_AGE:
             super().set_expiry(value)
 
     def load(self) -> dict[str, Any]:
         row = fetch_one(_SESSION_AND_PERSON, key=digest(self.session_key or ""), now=timezone.now())
         if row is None:
-            self._session_key = None  # so that the next session gets a new key, not one that the client chose
+            self._session_key = None  # so that the next session gets a new key instead of one that the client chose
             return {}
         session = _SESSIONS.instance(row[: len(_SESSIONS)])
         person = _PEOPLE.instance(row[len(_SESSIONS) :])
@@ -150,7 +150,7 @@ class SessionStore(DatabaseSessionStore):
         return row
 
     def store_use(self) -> None:
-        """Store that the session is used now: one statement an hour, for the page of browsers."""
+        """Store the time of use, at most once an hour, for the page of browsers."""
         now = timezone.now()
         if self._last_used is None or now - self._last_used >= _USE_IS_STORED_EACH:
             Session.objects.filter(session_key=digest(self.session_key or "")).update(last_used_at=now)
@@ -165,7 +165,7 @@ class SessionStore(DatabaseSessionStore):
         return base64.b64encode(sealing.encrypt(self._payload_key(), self.serializer().dumps(session_dict))).decode()
 
     def decode(self, session_data: str | bytes) -> dict[str, Any]:
-        """The payload; empty when the browser's key does not decrypt it."""
+        """The payload; empty if the browser's key does not decrypt it."""
         try:
             payload = sealing.decrypt(self._payload_key(), base64.b64decode(session_data))
             return self.serializer().loads(payload) if payload else {}
@@ -173,5 +173,5 @@ class SessionStore(DatabaseSessionStore):
             return {}
 
     def _payload_key(self) -> bytes:
-        """Derived from the browser's key, of which the database has a digest only. P5."""
+        """The encryption key, derived from the browser's key. The database has only a digest of that key. P5."""
         return hmac.digest(b"accounts.sessions payload", (self.session_key or "").encode(), "sha256")

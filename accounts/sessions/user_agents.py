@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.utils.translation import gettext as _
 
 _READ_CHARACTERS = 500
-# In this order: Edge says that it is Chrome, Chrome that it is Safari, and Android that it is Linux.
+# The order matters: the header of Edge names Chrome too, that of Chrome Safari, that of Android Linux.
 _FAMILIES = {
     "Edg": "Edge",
     "OPR/": "Opera",
@@ -28,7 +28,7 @@ _SYSTEMS = {
 
 
 def describe(header: str) -> str:
-    """`Firefox/Linux`; either part is empty when it is not known."""
+    """The browser and the system, such as `Firefox/Linux`. An unknown part is empty."""
     header = header[:_READ_CHARACTERS]
     family, system = (
         next((name for sign, name in names.items() if sign in header), "") for names in (_FAMILIES, _SYSTEMS)
@@ -42,7 +42,7 @@ def browser_name(header: str) -> str:
 
 
 def shown(description: str) -> str:
-    """What `describe` returned, for people."""
+    """The result of `describe` in words for people."""
     family, _separator, system = description.partition("/")
     if family and system:
         return _("%(browser)s on %(system)s") % {"browser": family, "system": system}

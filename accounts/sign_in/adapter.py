@@ -1,4 +1,4 @@
-"""allauth's adapter: what it asks about sign-in, passwords, e-mails and messages."""
+"""allauth's adapter: the methods that allauth calls for sign-in, passwords, e-mails and messages."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from config.infrastructure.network import client_address
 
 RESET_TEMPLATES = ("password_reset_key", "unknown_account")
 
-# The message in our wording; no message where the next page says the same.
+# The message in our wording; None if the next page says the same.
 _MESSAGES = {
     "account/messages/logged_in.txt": "",
     "account/messages/logged_out.txt": gettext_lazy("You are signed out."),
@@ -52,12 +52,12 @@ _SIGN_IN_STATE = "sign_in_begun"
 
 
 def _sign_in_state(user: AbstractBaseUser) -> list[Any]:
-    """Whose sign-in it is, and the version of their credentials when they typed the password."""
+    """The person of the sign-in, and their `credentials_version` when they typed the password."""
     return [str(user.pk), cast(User, user).credentials_version]
 
 
 def _too_many_sign_ins(request: HttpRequest, seconds: int, person: User, cause: str) -> HttpResponse:
-    request.session.flush()  # it holds what allauth stored of this sign-in
+    request.session.flush()  # the session contains what allauth stored for this sign-in
     return too_many_requests(request, seconds, AccountFault.ACCOUNT_LIMITED, cause=cause, person=person.pk)
 
 
@@ -81,7 +81,7 @@ class AccountAdapter(DefaultAccountAdapter):
         return saved
 
     def is_ajax(self, request: HttpRequest) -> bool:
-        """Only a script asks for the options of a passkey. Everything else is answered with a page."""
+        """Whether a script asks. Scripts ask only for the options of a passkey; all other answers are pages."""
         return request.method == "GET" and request.path in map(reverse, ("mfa_login_webauthn", "passkey_options"))
 
     def is_safe_url(self, url: str | None) -> bool:
@@ -96,11 +96,11 @@ class AccountAdapter(DefaultAccountAdapter):
         return password_check.authenticate(request, credentials["email"], credentials["password"])
 
     def reauthenticate(self, user: AbstractBaseUser, password: str) -> bool:
-        """Check the person's password as at sign-in, with the same limits, and for the address in the person's row."""
+        """Check the password as at sign-in, with the same limits, for the address in the person's row."""
         return self.authenticate(self.request, email=cast(User, user).email, password=password) is not None
 
     def is_reauthentication_required(self, *, app: str, **kwargs: Any) -> bool:
-        """For allauth's own sensitive pages: a sign-in counts as well, so nobody types the password twice in a row."""
+        """Whether allauth's sensitive pages ask for a proof. A recent sign-in is a proof too."""
         return not reauthentication.is_fresh(self.request)
 
     def pre_login(self, request: HttpRequest, user: AbstractBaseUser, **kwargs: Any) -> HttpResponse | None:
@@ -117,15 +117,15 @@ class AccountAdapter(DefaultAccountAdapter):
         return cast(HttpResponse, super().respond_user_inactive(request, user))
 
     def is_current_sign_in(self, request: HttpRequest, user: AbstractBaseUser) -> bool:
-        """Whether the account is active, and its credentials have not ended since this sign-in began."""
+        """Whether the account is active and has the same `credentials_version` as when this sign-in began."""
         return request.session.get(_SIGN_IN_STATE) == _sign_in_state(user) and user.is_active
 
     def login(self, request: HttpRequest, user: AbstractBaseUser) -> None:
         """Sign the person in, after the password and any further step.
 
-        Raises ImmediateHttpResponse: the account was deactivated, or its credentials ended, after the password; or it
-        has signed in too often. The sign-in counts, and old sessions end, only here: the password alone must not
-        suffice for that.
+        Raises ImmediateHttpResponse: the account was deactivated or its credentials ended after the password was typed,
+        or the limit of sign-ins is reached. Only this step counts the sign-in and ends old sessions: the password alone
+        must not be enough.
         """
         is_current = self.is_current_sign_in(request, user)
         request.session.pop(_SIGN_IN_STATE, None)
@@ -146,7 +146,7 @@ class AccountAdapter(DefaultAccountAdapter):
         store.keep_newest(person, request.session.session_key)
 
     def post_login(self, request: HttpRequest, user: AbstractBaseUser, **kwargs: Any) -> HttpResponse:
-        # The URL that the page of the last step names. allauth keeps one URL for all tabs of a browser.
+        # The URL in the page of the last step. allauth keeps one URL for all tabs of a browser.
         kwargs["redirect_url"] = return_path.requested(request) or kwargs.get("redirect_url")
         response: HttpResponse = super().post_login(request, user, **kwargs)
         person = cast(User, user)
@@ -160,7 +160,7 @@ class AccountAdapter(DefaultAccountAdapter):
         return return_path.kept_path(request) or reverse("profile")
 
     def logout(self, request: HttpRequest) -> None:
-        """Sign out and keep the return path: a password reset that signs somebody else out leads on to it."""
+        """Sign out and keep the return path, at which a password reset that signs out another person continues."""
         if request.user.is_authenticated:
             events.write(events.Event.SIGNED_OUT, person=request.user.pk)
         with return_path.kept(request):
@@ -203,7 +203,7 @@ class AccountAdapter(DefaultAccountAdapter):
             raise error.error_list[0] from None
 
     def set_password(self, user: AbstractBaseUser, password: str) -> None:
-        """End the person's credentials too, except the session of this browser. allauth's own saves the whole row."""
+        """Also end the person's credentials, except this browser's session. allauth's method saves the whole row."""
         credential_changes.set_password(cast(User, user), password, except_session=self.request.session.session_key)
 
     def get_password_change_redirect_url(self, request: HttpRequest) -> str:
@@ -212,13 +212,13 @@ class AccountAdapter(DefaultAccountAdapter):
     # E-mail ------------------------------------------------------------------------------------------------------
 
     def get_reset_password_from_key_url(self, key: str) -> str:
-        """The link of a reset e-mail, at AUTH_URL whatever the Host header says. D1."""
+        """The link of a reset e-mail, with AUTH_URL instead of the Host header. D1."""
         user_id, _dash, token = key.partition("-")
         path = reverse("account_reset_password_from_key", kwargs={"uidb36": user_id, "key": token})
         return f"{settings.AUTH_URL}{path}"
 
     def send_password_reset_mail(self, user: AbstractBaseUser, email: str, context: dict[str, Any]) -> None:
-        """Send the link to the stored spelling of the address, or, without an active account, an e-mail that says so.
+        """Send the link to the stored spelling of the address. Without an active account, send an e-mail that says so.
 
         Both e-mails are rendered, so that the response time does not reveal which one is sent.
         """
@@ -227,9 +227,9 @@ class AccountAdapter(DefaultAccountAdapter):
         self._send_now(*(link if user.is_active else no_account))
 
     def send_confirmation_mail(self, request: HttpRequest, emailconfirmation: Any, signup: bool) -> None:
-        """The code. The owner of a new address may know nothing of the account, so that mail has a text of its own.
+        """Send the code. The mail to a new address has another text: the owner may not know about the account.
 
-        Raises ImmediateHttpResponse: the mailbox has got many codes.
+        Raises ImmediateHttpResponse: the limit of codes for the mailbox is reached.
         """
         address = emailconfirmation.email_address
         is_new = address.user.email != address.email
@@ -243,7 +243,7 @@ class AccountAdapter(DefaultAccountAdapter):
             self.send_mail("account/email/email_change", address.email, {"code": emailconfirmation.key})
 
     def send_account_already_exists_mail(self, email: str) -> None:
-        """Beyond the limit nothing is sent, and the page does not say so: the owner has received some of the mails."""
+        """Send the mail. Beyond the limit nothing is sent, and the page stays the same."""
         if throttling.may_send_taken_mail(email):
             super().send_account_already_exists_mail(email)
 
@@ -254,7 +254,7 @@ class AccountAdapter(DefaultAccountAdapter):
         context: dict[str, Any] | None = None,
         email: str | None = None,
     ) -> None:
-        """Tell the person at the given address, for example the one before a change, or else at their own."""
+        """Tell the person at the given address, such as the one before a change; by default at their own."""
         person = cast(User, user)
         context = {"nickname": person.display_name, **(context or {})}
         kind, mail, _expires_at = self._compose(template_prefix.rpartition("/")[2], email or person.email, context)
@@ -278,7 +278,7 @@ class AccountAdapter(DefaultAccountAdapter):
         return kind, compose(kind, address, context | facts), expires_at
 
     def _send_now(self, kind: str, mail: Email, expires_at: datetime) -> None:
-        """Raises ImmediateHttpResponse: the network address has asked for many mails."""
+        """Raises ImmediateHttpResponse: the network address has reached its limit of e-mails."""
         if seconds := throttling.mail_wait(self.request, mail.to):
             raise ImmediateHttpResponse(too_many_requests(self.request, seconds, cause="mails_limited"))
         report = functools.partial(account_mails.report, self.request, expires_at)

@@ -1,4 +1,4 @@
-"""The pages on which a person proves that an e-mail address is theirs: a new one, or the present one at sign-in."""
+"""The pages on which a person proves that an e-mail address is theirs: a new address, or the present one at sign-in."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ from accounts.sign_in.reauthentication import fresh_sign_in_required
 class EmailView(AccountPageMixin, FormView):  # type: ignore[type-arg]
     """Mails a code to a new address.
 
-    Until the code is typed, the new address is in the session only, and the old one stays valid.
+    Until the code is typed, only the session contains the new address, and the old address stays valid.
 
-    The page, the mail and the steps are the same for an address that belongs to another account.
+    An address of another account causes the same page and the same steps.
     """
 
     form_class = NewAddressForm
@@ -58,7 +58,7 @@ class CodeView(StepMixin, library.ConfirmEmailVerificationCodeView):
     waits_for_code = False
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        """Lead on when another tab has confirmed the address."""
+        """Redirect to the next step if another tab has confirmed the address."""
         response = super().dispatch(request, *args, **kwargs)
         if request.method == "POST" and not self.waits_for_code:
             refuse(AccountFault.MAIL_CODE_EXPIRED, person=request.user.pk)

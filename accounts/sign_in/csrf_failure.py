@@ -1,4 +1,4 @@
-"""The page of a form whose CSRF token is missing or old, shown again with what was typed."""
+"""Show the page of a form again, with the typed values, if the CSRF token is missing or old."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from django.utils.translation import gettext as _
 
 from accounts.sign_in import reauthentication
 
-# Those of Django admin that `accounts` answers by itself.
+# The pages of Django admin that views of `accounts` answer.
 _ADMIN_PAGES = frozenset(
     f"admin:{name}"
     for name in ("login", "logout", "password_change", "accounts_user_changelist", "accounts_user_delete")
@@ -25,7 +25,7 @@ _ADMIN_PAGES = frozenset(
 
 
 class _ByGet(WSGIRequest):
-    """The same request by GET. All but the method is shared, so middleware sees what a view sets on it."""
+    """The same request by GET. All attributes but the method are shared, so middleware sees what a view sets."""
 
     def __init__(self, request: HttpRequest) -> None:
         self.__dict__ = request.__dict__
@@ -38,17 +38,17 @@ class _ByGet(WSGIRequest):
 def stale_form(request: HttpRequest) -> HttpResponseBase | None:
     """The page of a form whose CSRF token is missing or old, rendered anew; None for pages of other packages.
 
-    The page keeps what was typed, except passwords. A person who has signed in in another tab continues at once. A
-    page that asks for a fresh sign-in first leads to the proof, and a stranger gets no session for the message alone.
+    The page keeps what was typed, except passwords. A person who has signed in in another tab continues at once. A page
+    that needs a fresh sign-in redirects to the proof. A stranger gets no session for the message alone.
     """
     match = request.resolver_match
     if match is None or not _is_ours(match, request.path_info):
         return None
-    request.POST.keys()  # Django reads the form once, and only while the method is POST; one that is refused ends here
+    request.POST.keys()  # Django parses the form once, and only while the method is POST; a refused form raises here
     messages.warning(request, _("This page was open for too long or in too many windows. Please try again."))
     again = _ByGet(request)
     try:
-        with request_context(again):  # allauth's adapters read it
+        with request_context(again):  # allauth's adapters read the request from here
             response: HttpResponseBase = match.func(again, *match.args, **match.kwargs)
             if isinstance(response, SimpleTemplateResponse):
                 response.render()
@@ -56,14 +56,14 @@ def stale_form(request: HttpRequest) -> HttpResponseBase | None:
         response = reauthentication.ask_for_proof(request)
     finally:
         if not request.session.session_key:
-            list(messages.get_messages(request))  # messages that are read are not stored
+            list(messages.get_messages(request))  # reading the messages removes them from the session
     if response.status_code == HTTPStatus.OK:
         response.status_code = HTTPStatus.FORBIDDEN
     return response if response.status_code != HTTPStatus.METHOD_NOT_ALLOWED else redirect("profile")
 
 
 def _is_ours(match: ResolverMatch, path: str) -> bool:
-    """Whether the page is one of `accounts.urls`, or of Django admin and answered by `accounts`."""
+    """Whether the page belongs to `accounts.urls`, or is a page of Django admin that `accounts` answers."""
     if match.view_name in _ADMIN_PAGES:
         return True
     try:

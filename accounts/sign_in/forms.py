@@ -50,7 +50,7 @@ class EmailField(forms.EmailField):
 
 
 class HiddenEmailInput(forms.EmailInput):
-    """Not shown, but of the type that password managers look for."""
+    """A hidden field of the type that password managers look for."""
 
     is_hidden = True
 
@@ -69,7 +69,7 @@ class PasswordField(forms.CharField):
 
 
 class NewPasswordField(PasswordField):
-    """Shows the rules of settings.AUTH_PASSWORD_VALIDATORS; static/js/password.js checks some while it is typed."""
+    """Shows the rules of settings.AUTH_PASSWORD_VALIDATORS. static/js/password.js checks some rules during typing."""
 
     minimum = settings.PASSWORD_MIN_LENGTH
     rules = (
@@ -95,18 +95,18 @@ class NicknameField(forms.CharField):
 
 
 class PasswordFormMixin(forms.Form):
-    """A form whose password must be typed again when this process hashes another one (accounts.passwords.hashing)."""
+    """A form that asks for the password again while this process hashes another one (accounts.passwords.hashing)."""
 
     is_busy = False
 
     def add_busy_error(self, password: str) -> None:
-        """Keep the other fields as typed and set the focus to the field `password`."""
+        """Add the error, keep the other fields as typed, and set the focus to the field `password`."""
         self.is_busy = True
         self.fields[password].widget.attrs["autofocus"] = True
         self.add_error(None, refused(AccountFault.PASSWORD_BUSY, "busy", seconds=hashing.RETRY_AFTER_SECONDS))
 
     def check_present_password(self, user: User, field: str) -> None:
-        """Add an error unless the field has the person's password. A wrong one counts as a failed sign-in (D21).
+        """Add an error for a wrong password of the person, which counts as a failed sign-in (D21).
 
         Raises ValidationError: the limit of failed sign-ins is reached.
         """
@@ -121,13 +121,13 @@ class PasswordFormMixin(forms.Form):
 class SignInForm(PasswordFormMixin, LoginForm):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        # "webauthn" makes browsers list passkeys beside saved passwords.
+        # With "webauthn" browsers list passkeys beside saved passwords.
         login, password = EmailField(), PasswordField(_("Password"), "current-password webauthn")
         login.widget.attrs["autocomplete"] = "username webauthn"
         self.fields = {"login": login, "password": password}
 
     def offer(self, email: str) -> None:
-        """Ask for the password only: the page shows whose account it is."""
+        """Ask only for the password: the page shows the account."""
         self.initial["login"] = email
         self.fields["login"].widget = HiddenEmailInput({"autocomplete": "username", "hidden": True})
 
@@ -147,13 +147,13 @@ class ResetRequestForm(ResetPasswordForm):
         self.fields = {"email": EmailField()}
 
     def clean_email(self) -> str:
-        """Find the active account in one statement. Without one, an account that is not stored takes its place."""
+        """Find the active account in one statement. Without an account, an unsaved one replaces it."""
         email: str = self.cleaned_data["email"]
         self.users = list(User.objects.filter(email=email, is_active=True)) or [User(email=email, is_active=False)]
         return email
 
     def save(self, request: HttpRequest, **kwargs: Any) -> str:
-        """Send a link, or an e-mail that says there is no account. Both take the same steps and show the same page.
+        """Send a link, or an e-mail that there is no account. Both cases take the same steps and show the same page.
 
         Beyond the limit nothing is sent, and the page does not say so. The links of the earlier e-mails still work, so
         repeated requests neither flood the owner's mailbox nor lock the owner out.
@@ -195,10 +195,10 @@ class NewPasswordForm(NewPasswordFormMixin, ResetPasswordKeyForm):
         self.fields = {"account": account, **self.new_password_fields()}
 
     def save(self) -> None:
-        """Also mark the address as verified, because the link was sent to it, and begin a new session.
+        """Also mark the address as verified, because the link was sent there, and begin a new session.
 
-        The new password ends the session of a person who was signed in. A proof in that session must not replace the
-        second factor, and later steps can't be stored in it.
+        The new password ends the session of a person who was signed in. A proof in the old session must not replace the
+        second factor, and the old session can store no later steps.
         """
         super().save()
         verification.clear_nickname_of_sign_up(self.user)
@@ -208,7 +208,7 @@ class NewPasswordForm(NewPasswordFormMixin, ResetPasswordKeyForm):
 
 
 class PasswordChangeForm(NewPasswordFormMixin, ChangePasswordForm):
-    """Checks the present password last, once the new one is good: a check costs a hash and may count as a failure."""
+    """Checks the present password after the new one is valid: the check computes a hash and may count as a failure."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -245,7 +245,7 @@ class ConfirmForm(PasswordFormMixin, ReauthenticateForm):
 
 
 class NewAddressForm(AddEmailForm):
-    """No address is looked up, so nobody learns which ones have an account. The code page refuses one that is taken."""
+    """The form looks up no address, so it reveals no account. The code page refuses an address that is taken."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

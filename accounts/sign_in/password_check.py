@@ -1,4 +1,4 @@
-"""Whether a password is that of an account. If not, only the log learns why."""
+"""Check the password of an account. Only the log gets the reason of a failure."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from accounts.models import User, normalise_email
 
 
 def authenticate(request: HttpRequest, email: str, password: str) -> User | None:
-    """The account with the address, if it has the password; it may be inactive. Otherwise None, a failed sign-in. D21.
+    """The account, active or not, with this address and password. None: a failed sign-in, which is counted. D21.
 
-    Replaces allauth's limits, with which six wrong passwords from anywhere lock the owner out. Raises FormError: a
+    Replaces allauth's limits, under which six wrong passwords from anywhere lock the owner out. Raises FormError: a
     limit of failed sign-ins is reached. Raises HashingBusy.
     """
     seconds, cause = throttling.sign_in_wait(request, email)
@@ -30,10 +30,10 @@ def authenticate(request: HttpRequest, email: str, password: str) -> User | None
 
 
 def check(email: str, password: str) -> tuple[User | None, str]:
-    """The account with the address, and why the password is not that of the account; "" if it is.
+    """The account with the address, and the cause if the password is wrong; "" for the right password.
 
-    As django.contrib.auth.authenticate with AllowAllUsersModelBackend, which does not say why: one statement and one
-    hash for every address (D15). Raises HashingBusy.
+    Takes one statement and one hash for every address (D15), as django.contrib.auth.authenticate with
+    AllowAllUsersModelBackend does, which gives no cause. Raises HashingBusy.
     """
     person = User.objects.filter(email=normalise_email(email)).first()
     if person is None:

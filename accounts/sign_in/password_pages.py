@@ -1,4 +1,4 @@
-"""The pages for a new password: by a link from a mail, or by the present one. The flows are allauth's."""
+"""The pages for a new password, with a mailed link or the present password. The flows are allauth's."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from accounts.sign_in.forms import PasswordFormMixin, ResetRequestForm
 
 
 class NewPasswordMixin(RetryLaterMixin):
-    """A form whose new password must be typed again when this process hashes another one. Nothing is stored then."""
+    """A form that stores nothing and asks for the new password again while this process hashes another one."""
 
-    busy_field = "password1"  # gets the focus
+    busy_field = "password1"  # the field that gets the focus
 
     def form_valid(self, form: PasswordFormMixin) -> HttpResponse:
         try:
@@ -37,7 +37,7 @@ class NewPasswordMixin(RetryLaterMixin):
 
 
 class PasswordResetView(return_path.StepMixin, library.PasswordResetView):
-    """Asks for the address. The session keeps the return path: allauth would follow it before the reset."""
+    """Asks for the address. The session keeps the return path: allauth would redirect there before the reset."""
 
     def get_initial(self) -> dict[str, Any]:
         return {"email": self.request.POST.get("email", "")}
@@ -70,14 +70,14 @@ class PasswordResetFromKeyView(return_path.StepMixin, NewPasswordMixin, library.
         return cast(dict[str, Any], super().get_context_data(**kwargs))
 
     def logout(self) -> None:
-        """Only when the form is posted: opening another person's link must not sign anybody out."""
+        """Sign out only on POST: opening the link of another person must not end a session."""
         if self.request.method == "POST":
             super().logout()
 
 
 @method_decorator([login_required, never_cache], name="dispatch")
 class PasswordChangeView(AccountPageMixin, NewPasswordMixin, library.PasswordChangeView):
-    """Asks for the present password, even after a fresh sign-in. A person without a password gets a link by mail."""
+    """Asks for the present password, also after a fresh sign-in. A person without a password gets a mailed link."""
 
     template_name = "accounts/password_change.html"
     section = "security"

@@ -1,4 +1,4 @@
-"""How and when the person of this browser session proved who they are: for the ID token of an application."""
+"""How and when the person of this browser session was authenticated, for the ID token."""
 
 from __future__ import annotations
 
@@ -11,14 +11,16 @@ from django.http import HttpRequest
 ONE_FACTOR = "1"
 TWO_FACTORS = "2"
 
-# RFC 8176. It has no value for a passkey whose key may be in hardware or in software: `pop`, proof of possession.
+# RFC 8176 has no value for a passkey whose key may be in hardware or in software. So the value is `pop`, proof of
+# possession.
 _METHODS = {"password": "pwd", "password_reset": "otp", "totp": "otp", "recovery_codes": "otp", "webauthn": "pop"}
 
 
 class Proof(NamedTuple):
-    """`at` is a Unix time with fractions; None: the session does not know, because an earlier release began it.
+    """The latest proof. `at` is a Unix time with fractions. None: an earlier release began the session.
 
-    `amr` are methods of RFC 8176. `acr` is TWO_FACTORS after a second factor or a passkey, which checks the person.
+    `amr` lists methods of RFC 8176. `acr` is TWO_FACTORS after a second factor, or a passkey, whose device verifies the
+    person.
     """
 
     at: float | None

@@ -1,4 +1,4 @@
-"""Sensitive pages require a fresh sign-in: the person proved a short time ago, in this browser, who they are."""
+"""Sensitive pages require a fresh sign-in or proof: a password or passkey, in this browser, a short time ago."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from accounts.retry_after import RetryLaterMixin
 
 View = Callable[..., HttpResponseBase]
 
-# A post is accepted for longer than a GET, so that nobody loses what was typed. allauth would instead store the whole
-# request in the session, with its headers, and repeat it after the password.
+# A post is accepted for longer than a GET, so that nobody loses what was typed. allauth would store the whole request
+# with its headers in the session and repeat the request after the password.
 _TIMES_FOR_FORMS = 3
 
 
@@ -38,9 +38,9 @@ def is_fresh(request: HttpRequest, *, times: int = 1) -> bool:
 
 
 def fresh_sign_in_required(view: View) -> View:
-    """Ask a signed-in person for a proof first, unless they gave one a short time ago: the password or a passkey.
+    """Ask a signed-in person for a proof, the password or a passkey, if the latest proof is too old.
 
-    A person who has neither gets a link by mail: a stolen session must not be enough to set the first password.
+    A person without both gets a link by mail: a stolen session must not be enough to set the first password.
     """
 
     @login_required
@@ -52,16 +52,16 @@ def fresh_sign_in_required(view: View) -> View:
 
 
 def proof_first(request: HttpRequest) -> HttpResponseBase | None:
-    """The answer that asks a signed-in person for a proof; None: they gave one a short time ago.
+    """The answer that asks a signed-in person for a proof; None if the latest proof is fresh.
 
-    A page asks on GET, before anything is typed. Its post is accepted for longer.
+    A page asks on GET, before the person types anything. The POST is accepted for longer.
     """
     is_late = not is_fresh(request, times=_TIMES_FOR_FORMS if request.method == "POST" else 1)
     return ask_for_proof(request) if is_late or not _can_prove(request) else None
 
 
 def ask_for_proof(request: HttpRequest) -> HttpResponseBase:
-    """Lead to the page that asks for the proof and then continues at the page of the request."""
+    """Redirect to the page that asks for the proof and then continues at the page of the request."""
     return redirect(proof_url(request, request.get_full_path()))
 
 

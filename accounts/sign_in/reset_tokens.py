@@ -1,4 +1,4 @@
-"""The keys of password reset links. They work for an hour: settings.PASSWORD_RESET_TIMEOUT."""
+"""The keys of password reset links, valid for an hour (settings.PASSWORD_RESET_TIMEOUT)."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from accounts.models import User
 
 
 class ResetTokenGenerator(PasswordResetTokenGenerator):
-    """Keys that become invalid together with the person's other credentials (accounts.sessions.credential_changes).
+    """Makes keys that end with the person's other credentials (accounts.sessions.credential_changes).
 
-    To make a key takes no statement, so an address without an account takes as long as one with an account.
+    Making a key runs no SQL statement, so the response time does not reveal whether an account exists.
     """
 
     def _make_hash_value(self, user: User, timestamp: int) -> str:

@@ -25,17 +25,17 @@ from accounts.sign_in import password_check, who_may_sign_up
 from accounts.sign_in.forms import EmailField, NewPasswordField, NicknameField, PasswordFormMixin
 from accounts.sign_in.password_pages import NewPasswordMixin
 
-# Session key of the fields of the sign-up form as they were typed, kept until the code from the mail is right.
+# Session key of the typed fields of the sign-up form. They are kept until the mailed code is confirmed.
 _TYPED = "sign_up"
 
 
 def can_begin_again(request: HttpRequest, email: str) -> bool:
-    """Whether the address that was typed in this browser's sign-up form can be corrected."""
+    """Whether the person can still correct the address of this browser's sign-up."""
     return not request.user.is_authenticated and request.session.get(_TYPED, {}).get("email") == email
 
 
 def begin_again(request: HttpRequest) -> HttpResponse:
-    """Forget the code that was sent, and show the form with what was typed in it, except the password."""
+    """Delete the sent code and show the form with the typed values, except the password."""
     typed = request.session[_TYPED]
     get_adapter().logout(request)
     request.session[_TYPED] = typed | {"is_shown": True}
@@ -47,13 +47,13 @@ def drop_typed(request: HttpRequest) -> None:
 
 
 class SignUpForm(PasswordFormMixin, SignupForm):
-    """A new account, with a password or, where `by_passkey`, a passkey that is added after the address is confirmed.
+    """A new account with a password or, if `by_passkey`, with a passkey that is added after the confirmation.
 
-    With a taken address it takes the same time, and the page that follows is the same.
+    A taken address takes the same time and leads to the same page.
     """
 
     account_already_exists: bool
-    person: User | None = None  # once it is saved; none with a taken address
+    person: User | None = None  # set after the account is saved; None for a taken address
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self.invited: str = kwargs.pop("invited", "")
@@ -79,7 +79,7 @@ class SignUpForm(PasswordFormMixin, SignupForm):
         return str(get_adapter().clean_password(self.cleaned_data["password1"], user=User(**typed)))
 
     def clean(self) -> Any:
-        """Without the check of the library's form, which does not know the nickname."""
+        """Replace the check of the library's form, which does not know the nickname."""
         return super(SignupForm, self).clean()
 
     def try_save(self, request: HttpRequest) -> Any:
@@ -94,7 +94,7 @@ class SignUpForm(PasswordFormMixin, SignupForm):
             try:
                 with transaction.atomic():
                     return super().try_save(request)
-            except IntegrityError:  # somebody made an account with the address at the same moment
+            except IntegrityError:  # another request made an account with the address at the same moment
                 self.account_already_exists = True
         person = None if self.by_passkey else self._unconfirmed_account(request)
         if person:
@@ -104,9 +104,9 @@ class SignUpForm(PasswordFormMixin, SignupForm):
         return saved
 
     def _begun_account(self) -> User | None:
-        """The account that this browser made a moment ago with the same address, changed to what is typed now.
+        """The account that this browser has just made with the same address, updated to the posted values.
 
-        Whoever goes back to correct the address and finds it right may type another password.
+        A person who goes back to the form and keeps the address may type another password.
         """
         if self.begun is None:
             return None
@@ -118,10 +118,11 @@ class SignUpForm(PasswordFormMixin, SignupForm):
         return person
 
     def _unconfirmed_account(self, request: HttpRequest) -> User | None:
-        """The account with this address and password, if it waits for its code: the form was posted before.
+        """The account with this address and password if the form was posted before and the code is not confirmed.
 
-        Without it, the second post of a double click leads to a page that takes no code. The password of every account
-        is checked, as at sign-in and with the same limits, so nobody learns which accounts wait for a code. D21.
+        Otherwise the second post of a double click would show a page that accepts no code. The password of every
+        account is checked as at sign-in, with the same limits, so the answer does not reveal which accounts are
+        unconfirmed. D21.
         """
         email, password = self.cleaned_data["email"], self.cleaned_data["password1"]
         seconds, _cause = throttling.sign_in_wait(request, email)
@@ -136,7 +137,7 @@ class SignUpForm(PasswordFormMixin, SignupForm):
 
 
 class SignUpView(StepMixin, NewPasswordMixin, library.SignupView):
-    """Makes an account that is not confirmed, and asks for the code from the mail. A taken address looks the same."""
+    """Makes an unconfirmed account and asks for the mailed code. A taken address gets the same page."""
 
     request: HttpRequest
 
@@ -151,7 +152,7 @@ class SignUpView(StepMixin, NewPasswordMixin, library.SignupView):
         return context | {
             **form_field(self.request),
             "passkeys_are_possible": passkey_host.are_possible(),
-            "query": f"?{query}" if query else "",  # with the invitation
+            "query": f"?{query}" if query else "",  # the URL with the invitation
         }
 
     def get_form_kwargs(self) -> dict[str, Any]:
@@ -182,7 +183,7 @@ class SignUpView(StepMixin, NewPasswordMixin, library.SignupView):
 
 
 class PasskeySignUpView(SignUpView):
-    """Makes an account without a password. After the code from the mail comes the page that adds a passkey."""
+    """Makes an account without a password. The page after the mailed code adds a passkey."""
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         if not passkey_host.are_possible():

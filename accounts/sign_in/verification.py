@@ -11,9 +11,7 @@ from accounts.models import User
 
 
 def mark_verified(user: User, *, is_new: bool = False) -> None:
-    """Record that the address, which `is_new` if they had another, is the person's: they proved it, or an operator says
-    so. D16.
-    """
+    """Store that the person or an operator has confirmed the address. `is_new`: the person had another before. D16."""
     with transaction.atomic():
         user.email_verified_at = timezone.now()
         user.save(update_fields=["email_verified_at"])
@@ -24,23 +22,23 @@ def mark_verified(user: User, *, is_new: bool = False) -> None:
 
 
 def clear_nickname_of_sign_up(user: User) -> None:
-    """Clear the nickname of a sign-up that was never confirmed: perhaps a stranger gave it, to have it mailed.
+    """Clear the nickname of an unconfirmed sign-up: a stranger may have typed it so that it is mailed.
 
-    Before the first sign-in only a sign-up stores a language, so a nickname that an operator gave stays.
+    A nickname that an operator gave stays: only a sign-up stores a language before the first sign-in.
     """
     if user.email_verified_at is None and user.last_login is None and user.language:
         user.change_profile(nickname="")
 
 
 def delete_unverified(user: User) -> None:
-    """Delete the addresses that nobody proved to be the person's: a mail about a change must not go to a stranger."""
+    """Delete the unconfirmed addresses: an e-mail about a change must not go to a stranger."""
     EmailAddress.objects.filter(user=user, verified=False).delete()
 
 
 def align(user: User) -> None:
     """Make allauth's table agree with the person's row: one address, primary, verified or not.
 
-    The row decides: `createsuperuser` and operators write it without allauth.
+    The person's row decides: `createsuperuser` and operators write the row without allauth.
     """
     verified = user.email_verified_at is not None
     rows = list(EmailAddress.objects.filter(user=user).values_list("email", "primary", "verified"))

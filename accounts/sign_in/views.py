@@ -1,4 +1,4 @@
-"""The pages of signing in and out. The flows are allauth's; texts and redirects are decided here."""
+"""The pages of signing in and out. The flows are allauth's; the texts and redirects are ours."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class SignInView(return_path.StepMixin, RetryLaterMixin, library.LoginView):
         }
 
     def _offer(self, context: dict[str, Any]) -> dict[str, Any]:
-        """The account that signed in last with this browser, unless another address was typed."""
+        """The account that signed in last with this browser; None if another address was typed."""
         person = last_account.offered(self.request)
         if person is None or normalise_email(self._login() or person.email) != person.email:
             return {}
@@ -47,7 +47,7 @@ class SignInView(return_path.StepMixin, RetryLaterMixin, library.LoginView):
         return {"login": self._login()}
 
     def _login(self) -> str:
-        """What was typed or, before that, what the application suggests."""
+        """The typed address or, before anything is typed, the address that the application suggests."""
         suggested = self.request.GET.get(return_path.LOGIN_FIELD_NAME, "")
         return str(self.request.POST.get("login", suggested[:EMAIL_MAX_LENGTH]))
 
@@ -68,7 +68,7 @@ class SignOutView(library.LogoutView):
         return return_path.onward_from_sign_out(self.request)
 
     def post(self, *args: Any, **kwargs: Any) -> HttpResponse:
-        """Sign out. People sign out with a return path to use another account, so this one is not offered."""
+        """Sign out. A sign-out with a return path means a change of account, so this account is not offered."""
         response = cast(HttpResponse, super().post(*args, **kwargs))
         if return_path.requested(self.request):
             last_account.withdraw(response)
@@ -76,7 +76,7 @@ class SignOutView(library.LogoutView):
 
 
 def sign_out(request: HttpRequest) -> None:
-    """End the session of this browser. The page that comes next says so."""
+    """End the session of this browser. The next page says so."""
     get_adapter().logout(request)
 
 
@@ -89,9 +89,9 @@ def forget_account(request: HttpRequest) -> HttpResponse:
 
 
 def send_code(request: HttpRequest) -> HttpResponse:
-    """Send a code to the signed-in person's address and show the code page; continue at `next` if it is confirmed.
+    """Send a code to the signed-in person's address and show the code page, or continue at `next` if it is confirmed.
 
-    allauth redirects here with a GET after the code, so the URL of the form has `next` in its query.
+    After the code allauth redirects here with a GET, so the form's URL has `next` in its query.
     """
     if request.method != "POST":
         return _continue(request)

@@ -1,4 +1,4 @@
-"""Where the errors of a form stand: one wrong field has the focus; several are listed above the form."""
+"""The errors of a form: a single wrong field gets the focus; several errors are listed above the form."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ register = template.Library()
 
 @register.filter
 def needs_summary(form: BaseForm) -> bool:
-    """Whether the form has an error that no single field of the page shows."""
+    """Whether the form has several errors or an error of no visible field."""
     return bool(form.errors) and _only_wrong_field(form) is None
 
 
 @register.filter
 def control(field: BoundField) -> SafeString:
-    """The control of a field. It has the focus if it is the only thing that is wrong."""
+    """The control of a field, with the focus if it has the only error of the form."""
     return field.as_widget(attrs={"autofocus": True} if _only_wrong_field(field.form) == field.name else None)
 
 

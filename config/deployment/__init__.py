@@ -1,1 +1,1 @@
-"""What `manage.py check-deployment` looks at, each part in a module, and how the running service answers it."""
+"""The checks of `manage.py check-deployment`, one module for each part, and the answer of the running service."""

@@ -1,4 +1,4 @@
-"""Is the database in order? For `manage.py check-deployment`."""
+"""The checks of the database for `manage.py check-deployment`."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from config.http.thread_pools import threads_of
 from config.infrastructure.postgresql import timeouts
 
 NEEDS_DATABASE = ("migrations", "purge", "signing_keys")
-# Beside those of the workers: for commands.
+# Connections for commands, in addition to those of the workers.
 SPARE_CONNECTIONS = 3
 SHOWN = 5
-# Of each worker, beside its threads that answer: those that send mails, tell of sign-outs and write counts. The thread
-# of probes has no connection.
+# Connections of each worker in addition to its answering threads: for e-mails, back-channel logout and counts. The
+# thread of probes has no connection.
 MORE_OF_A_WORKER = 3 - 1
 READ = """
     SELECT (SELECT json_object_agg(name, setting) FROM pg_settings
@@ -31,7 +31,7 @@ READ = """
 
 
 def findings() -> list[Finding]:
-    timeouts.limit_statements()  # as the workers do
+    timeouts.limit_statements()  # the workers also set it
     try:
         connection.ensure_connection()
         own = _sqlite() if connection.vendor == "sqlite" else _postgresql()
@@ -47,7 +47,7 @@ def findings() -> list[Finding]:
 
 
 def _sqlite() -> list[Finding]:
-    with transaction.atomic():  # BEGIN IMMEDIATE: fails where the file may only be read
+    with transaction.atomic():  # BEGIN IMMEDIATE: fails on a read-only file
         connection.cursor().execute("CREATE TABLE check_deployment (a)")
         transaction.set_rollback(True)
     return [ok("database", "SQLite can be written.")]
@@ -100,7 +100,7 @@ def _time_outs(given: dict[str, str]) -> Finding:
 
 
 def _shares_backend(backend: int) -> bool:
-    """Whether another open connection has the same process of PostgreSQL: a pooler in transaction mode."""
+    """Whether two open connections have the same PostgreSQL process, as through a pooler in transaction mode."""
     other = connection.copy()
     try:
         return bool(_row(other, "SELECT pg_backend_pid()")[0] == backend)
@@ -109,14 +109,14 @@ def _shares_backend(backend: int) -> bool:
 
 
 def _prepared_statements(is_pooled: bool) -> Finding:
-    """Two connections prepare the same statements. Through a pooler that does not keep them apart, one fails."""
+    """Prepare the same statements on two connections: one fails if a pooler mixes them up."""
     name = "database_pooler"
     if not is_pooled:
         return ok(name, "No pooler in transaction mode is on the way.")
     other = connection.copy()
     try:
         for wrapper in (connection, other):
-            for _ in range(8):  # psycopg prepares a statement when it runs for the sixth time
+            for _ in range(8):  # psycopg prepares a statement at its sixth run
                 with wrapper.cursor() as cursor:
                     cursor.execute("SELECT %s::text", ["check-deployment"])
     except DatabaseError:

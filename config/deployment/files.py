@@ -1,4 +1,4 @@
-"""Can pictures and security events be stored, and can nobody guess SECRET_KEY? For `manage.py check-deployment`."""
+"""The checks of pictures, security events and SECRET_KEY for `manage.py check-deployment`."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from config.deployment.findings import Finding, failed, ok, skipped, warning
 
 MB = 1024 * 1024
 LEAST_MB, FEW_MB = 64, 512
-# 50 random characters have over 1e45, also hexadecimal ones. Words, names and repetitions have few.
+# The number of guesses. 50 random characters, even hexadecimal, need over 1e45; words, names and repetitions few.
 LEAST_GUESSES_LOG10 = 38
-COMPARED_CHARACTERS = 72  # zxcvbn compares no longer text
+COMPARED_CHARACTERS = 72  # zxcvbn accepts no longer text
 
 
 def pictures() -> list[Finding]:
@@ -37,7 +37,7 @@ def pictures() -> list[Finding]:
 
 
 def media_root() -> list[Finding]:
-    """Of the folder of earlier releases, unless it is the default and was never made."""
+    """Check the folder of earlier releases, unless it is the default folder and does not exist."""
     name, folder = "media_root", Path(settings.MEDIA_ROOT).resolve()
     if not settings.IS_MEDIA_ROOT_SET and not folder.exists():
         return [skipped(name, "No release has kept pictures in MEDIA_ROOT.")]

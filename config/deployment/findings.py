@@ -1,4 +1,4 @@
-"""A finding of `manage.py check-deployment`, and the bounded time in which a check finds it."""
+"""A finding of `manage.py check-deployment`, and the time limit of a check."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from django.db import connections
 
 logger = logging.getLogger(__name__)
 
-# Of one wait. A check that waits several times has several times as long.
+# The limit of one wait. The limit of a check is this times the number of its waits.
 WAIT_SECONDS = 5
 
 
 class Finding(NamedTuple):
-    """What a check found: `message` is a sentence, and so is `fix`, which is empty unless something is wrong."""
+    """The result of a check: `message` is a sentence; `fix` is a sentence, or empty if nothing is wrong."""
 
     name: str
     status: Literal["ok", "warning", "failed", "skipped"]
@@ -41,9 +41,9 @@ def skipped(name: str, message: str) -> Finding:
 
 
 def bounded(name: str, check: Callable[[], list[Finding]], waits: int = 1) -> list[Finding]:
-    """What the check finds; a failure if it takes longer than so many waits, or ends with an error of its own.
+    """The findings of the check; a failure if the check exceeds its number of waits or raises an error.
 
-    It runs in a thread that ends with the process, because the search for a host's address can't be cancelled.
+    The check runs in a thread that ends with the process, because a DNS lookup cannot be cancelled.
     """
     found: list[list[Finding]] = []
 
@@ -67,7 +67,7 @@ def bounded(name: str, check: Callable[[], list[Finding]], waits: int = 1) -> li
 
 
 def of_clock(name: str, whose: str, seconds_ahead: float) -> Finding:
-    """About a clock that is so many seconds ahead of that of this machine."""
+    """The finding about a clock that is `seconds_ahead` of the clock of this machine."""
     if abs(seconds_ahead) <= 1:
         return ok(name, f"The clocks of {whose} and this machine agree.")
     direction = "ahead of" if seconds_ahead > 0 else "behind"

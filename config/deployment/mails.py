@@ -1,4 +1,4 @@
-"""Does the mail server take the mails of the service? For `manage.py check-deployment`."""
+"""The checks of the mail server for `manage.py check-deployment`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TEXT = "This mail was sent by manage.py check-deployment. Nobody has to answer i
 
 
 def findings(recipient: str = "") -> list[Finding]:
-    """About the mail server. With a recipient one mail is sent, otherwise none."""
+    """The findings about the mail server. With a recipient one e-mail is sent, otherwise none."""
     found = [_server()]
     if recipient:
         is_usable = found[0].status in ("ok", "warning")
@@ -63,7 +63,7 @@ def _sent(recipient: str) -> Finding:
 
 
 def _refusal(error: Exception) -> tuple[str, str]:
-    """What is wrong, without what the server said, which may repeat the account; and what to do."""
+    """The problem and the fix. The server's text is left out, because it may contain the account."""
     if isinstance(error, smtplib.SMTPAuthenticationError):
         return f"The mail server does not accept the login ({error.smtp_code}).", "Are user and password right?"
     if isinstance(error, smtplib.SMTPNotSupportedError):

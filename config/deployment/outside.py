@@ -1,4 +1,4 @@
-"""Are AUTH_URL and BASE_URL this service, through the proxy and TLS? For `manage.py check-deployment`."""
+"""The checks of AUTH_URL and BASE_URL, through the proxy and TLS, for `manage.py check-deployment`."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from config.deployment.findings import Finding, failed, ok, skipped, warning
 from config.infrastructure import paths
 
 FEW_DAYS = timedelta(days=14)
-# Requests of one check at most: live, discovery, two questions, one by http.
+# The largest number of requests of one check: live, discovery, two questions, one by http.
 WAITS = 5
 
 
 def findings(name: str, url: str, own_address: str = "") -> list[Finding]:
-    """About the address. `own_address` is the one of this machine outside, where that differs from the one it knows."""
+    """The findings about the address. `own_address` is this machine's public address, if it differs."""
     try:
         live = visits.get(f"{url}/health/live")
         found = _serves(name, url, live) or _announces(name, url)
@@ -61,7 +61,7 @@ def _serves(name: str, url: str, live: visits.Visit) -> Finding | None:
 
 
 def _announces(name: str, url: str) -> Finding | None:
-    """A failure unless the document of OpenID Connect Discovery names AUTH_URL."""
+    """A failure if the document of OpenID Connect Discovery does not name AUTH_URL."""
     answer = visits.get(f"{url}{paths.OPENID_CONFIGURATION}")
     try:
         issuer = json.loads(answer.body)["issuer"]
@@ -94,7 +94,7 @@ def _certificate(name: str, url: str, ends: datetime | None) -> Finding:
 
 
 def _plain_http(name: str, url: str) -> Finding:
-    """Whoever types the name without a scheme is led to https, and nothing is served without encryption."""
+    """Check that http redirects to https and that nothing else is served without encryption."""
     name, parts = f"{name}_http", urlsplit(url)
     if parts.scheme != "https" or parts.port:
         return skipped(name, "Only an https address without a port has one for http beside it.")
@@ -118,7 +118,7 @@ def _host(name: str, url: str, said: dict[str, Any]) -> Finding:
 
 
 def _process(name: str, said: dict[str, Any]) -> list[Finding]:
-    """About the process that answered. BASE_URL and AUTH_URL may lead to different machines."""
+    """The findings about the answering process. BASE_URL and AUTH_URL may lead to different machines."""
     return [_release(f"{name}_release", said), _limits(f"{name}_limits", said)]
 
 

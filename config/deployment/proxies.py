@@ -1,4 +1,4 @@
-"""Does the service learn whose request it is, and from nobody but its proxies? For `manage.py check-deployment`."""
+"""The check of the client address that the service gets from its proxies, for `manage.py check-deployment`."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any
 from config.deployment.findings import Finding, failed, ok, warning
 from config.infrastructure.network import is_proxy
 
-# Nobody has these addresses (RFC 5737, RFC 3849).
+# No machine has these addresses (RFC 5737, RFC 3849).
 FORGED = "192.0.2.77"
 STRANGERS = ("198.51.100.9", "2001:db8::9")
 
 
 def finding(name: str, url: str, said: dict[str, Any], forged: dict[str, Any], own_address: str) -> Finding:
-    """`said` is what the service says of a request of this machine, `forged` of one that claimed to be FORGED's."""
+    """`said` is the service's answer to a request of this machine, `forged` to one with a forged address."""
     peer, hops = said["peer"], _hops(said["forwarded"])
     if not hops and not url.startswith("https:") and not is_proxy(peer):
         return ok(name, "The service is reached without a proxy, and believes no X-Forwarded-For.")
@@ -40,7 +40,7 @@ def _unset(name: str, peer: str, does: str) -> Finding:
 
 
 def _is_passed_through(forged: dict[str, Any], seen: str) -> bool:
-    """Whether the forged address counts. Behind a proxy that adds the sender it does only for a trusted sender."""
+    """Whether the forged address counts. If a proxy appends the sender, it counts only for a trusted sender."""
     hops = _hops(forged["forwarded"])
     return bool(hops) and (hops[-1] == FORGED or (forged["address"] == FORGED and not is_proxy(seen)))
 

@@ -1,8 +1,9 @@
-"""How `manage.py check-deployment` asks the running service how a request reached it, through any proxies.
+"""The question of `manage.py check-deployment` to the running service: how did this request arrive?
 
-The question is sealed under a key derived from SECRET_KEY, and so is the answer, bound to its question: that the
-command can read it proves that this installation has answered. A stranger can make no question and read no answer, and
-gets 404 as at every path that does not exist. Whoever repeats a question within its minute can't read the answer.
+Question and answer are sealed under a key derived from SECRET_KEY, and the answer is bound to its question. So a
+readable answer proves that this installation has answered. A stranger cannot make a question or read an answer, and
+gets 404, as at a path that does not exist. A repeated question within its minute returns an answer that the sender
+cannot read.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ PATH = "/health/deployment"
 HEADER = "X-Deployment-Check"
 QUESTION, ANSWER = "deployment check question", "deployment check answer"
 VALID_SECONDS = 60
-MAX_LENGTH = 200  # of the header
-LONGEST_SHOWN = 300  # characters of a header that the answer repeats
+MAX_LENGTH = 200  # the name of the header
+LONGEST_SHOWN = 300  # characters of a header in the answer
 CGROUPS = Path("/sys/fs/cgroup")
 
 
@@ -36,7 +37,7 @@ def ask() -> str:
 
 
 def read_answer(question: str, body: bytes) -> dict[str, Any] | None:
-    """What the service says; None if the answer is not by this installation, or for another question."""
+    """The content of the answer; None if another installation answered or it belongs to another question."""
     try:
         sealed = base64.b64decode(json.loads(body)["answer"], validate=True)
     except (ValueError, KeyError, TypeError):
@@ -49,7 +50,7 @@ def read_answer(question: str, body: bytes) -> dict[str, Any] | None:
 
 
 def answer(request: HttpRequest) -> JsonResponse:
-    """The view. Raises Http404: the question is none of this installation's, or is old."""
+    """The view of the question. Raises Http404: the question is from another installation or too old."""
     question = request.headers.get(HEADER, "")
     if not _is_valid(question):
         raise Http404

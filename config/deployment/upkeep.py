@@ -1,4 +1,4 @@
-"""Does the purge run, and can the keys sign? For `manage.py check-deployment`."""
+"""The checks of the purge and the signing keys for `manage.py check-deployment`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from oauth_bridge.storage import key_files
 from oauth_bridge.storage.signing_keys import PURPOSE, REPLACED_AFTER
 
 PURGED_WITHIN = timedelta(days=1)
-# The purge replaces them, so a few days late is only a purge that did not run.
+# The purge replaces keys, so a delay of a few days only means that the purge did not run.
 KEY_REPLACED_WITHIN = REPLACED_AFTER + timedelta(days=7)
 PURGE_FIX = "Is the timer on (systemctl list-timers)? Run manage.py purge and see what it says."
 

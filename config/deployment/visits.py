@@ -1,4 +1,4 @@
-"""Requests of `manage.py check-deployment` to the service's own addresses: no redirect is followed, no proxy used."""
+"""Requests of `manage.py check-deployment` to the service's own addresses: without redirects or a proxy."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ERRORS = (OSError, HTTPException)
 
 
 class Visit(NamedTuple):
-    """An answer, the address of this machine on the connection, and until when the certificate is valid."""
+    """An answer, this machine's address on the connection, and the expiry of the certificate."""
 
     status: int
     headers: Message
@@ -27,7 +27,7 @@ class Visit(NamedTuple):
 
 
 def get(url: str, headers: dict[str, str] | None = None) -> Visit:
-    """Raises one of ERRORS."""
+    """The visit. Raises one of ERRORS."""
     parts = urlsplit(url)
     kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
     connection = kind(parts.hostname or "", parts.port, timeout=WAIT_SECONDS)
@@ -48,7 +48,7 @@ def _end_of(sock: ssl.SSLSocket) -> datetime:
 
 
 def problem(error: Exception) -> tuple[str, str]:
-    """Why there was no answer, and what to do."""
+    """The reason of a missing answer, and the fix."""
     if isinstance(error, ssl.SSLCertVerificationError):
         fix = "Renew it, or install it with all certificates between it and its authority (fullchain.pem)."
         return f"has a certificate that is not accepted: {error.verify_message}", fix

@@ -1,1 +1,1 @@
-"""How Django writes dates in each language where its own way does not fit: days before months, 24 hours, always UTC."""
+"""Formats of dates for the languages in which Django's do not fit: days before months, 24 hours, UTC."""

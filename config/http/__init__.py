@@ -1,1 +1,1 @@
-"""What every request and response passes: middleware, handlers, and the answers to what no view can answer."""
+"""The middleware of all requests and responses, and the handlers of requests that no view can answer."""

@@ -14,15 +14,15 @@ from config.http.response_headers import DATA_HEADERS
 from config.infrastructure import errors, references
 from config.infrastructure.errors import RequestError, SiteFault
 
-# Any other status is answered as 400, also the 501 of an unknown transfer coding: a 5xx would count as our failure.
+# Any other status becomes 400, also the 501 of an unknown transfer coding: a 5xx would count as our failure.
 FAULTS = {414: SiteFault.LINE_TOO_LONG, 431: SiteFault.HEADERS_TOO_LARGE, 500: SiteFault.SERVER_ERROR}
 
-# `request`: the one that this thread parses or answers. gunicorn's errors and `write_error` are given none.
+# `request` is the request that this thread parses or answers: `write_error` gets no request.
 _thread = threading.local()
 
 
 class Request(gunicorn_message.Request):
-    """gunicorn's request, which `write_error` can read even before it is parsed."""
+    """gunicorn's request, which `write_error` can read before parsing has finished."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         _thread.request = self

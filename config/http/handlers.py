@@ -1,4 +1,4 @@
-"""The answers that config.urls and the settings name for requests that no view can answer. D1, D2, D19."""
+"""The handlers of requests that no view can answer; config.urls and the settings name them. D1, D2, D19."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ from accounts.sign_in.csrf_failure import stale_form
 from config.infrastructure import errors, events
 from config.infrastructure.errors import NOT_ALLOWED, RequestError, SiteFault
 from config.infrastructure.events import Event
-from oauth_bridge import responses
+from oauth_bridge import error_responses
 from oauth_bridge.consent import pages
 from oauth_bridge.consent.pending_request import FIELD_NAME, DamagedRequest, PendingRequest
-from oauth_bridge.responses import error_response
+from oauth_bridge.error_responses import error_response
 
 logger = logging.getLogger("oauth_bridge")
 
 RETRY_AFTER_SECONDS = "5"
 LOOPBACK_PEERS = ("127.0.0.1", "::1", "::ffff:127.0.0.1")
-# A proxy adds these: the client of a request with one of them is elsewhere.
+# Proxies add these headers, so the client of such a request is on another machine.
 FORWARDING_HEADERS = ("HTTP_X_FORWARDED_FOR", "HTTP_FORWARDED", "HTTP_VIA")
 SHOWN_HOST_CHARACTERS = 100
 NO_PART_OF_A_HOST = re.compile(r"[\s/?#@=&,;]")
-# InternalError comes from a standby that takes no writes.
+# A standby that refuses writes raises InternalError.
 DATABASE_AWAY = (OperationalError, InterfaceError, InternalError)
 
 
@@ -56,10 +56,10 @@ def bad_request(request: HttpRequest, exception: Exception | None = None) -> Htt
 
 
 def host_not_served(request: HttpRequest) -> HttpResponse:
-    """400 for a host outside ALLOWED_HOSTS. The log names that host and the allowed ones.
+    """400 for a host outside ALLOWED_HOSTS. The log names the refused and the allowed hosts.
 
-    The answer names them too with DEBUG or to a client on this machine; to others it names no other host.
-    What follows the host is not shown: where a client loses the end of the line, it is the next header.
+    With DEBUG, or to a client on this machine, the answer names them too. Other answers name no host.
+    Only the host itself is shown: after a lost line end the header continues with the next one, such as Authorization.
     """
     received = request.META.get("HTTP_HOST", request.META.get("SERVER_NAME", ""))
     host = NOT_ALLOWED.sub("?", NO_PART_OF_A_HOST.split(received)[0])[:SHOWN_HOST_CHARACTERS] or "(none)"
@@ -73,7 +73,7 @@ def host_not_served(request: HttpRequest) -> HttpResponse:
 
 @requires_csrf_token
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponseBase:
-    """Show the page of an outdated form again. 403 if it has no such page."""
+    """Show the page of an outdated form again. 403 if there is no such page."""
     request.was_refused = True  # type: ignore[attr-defined]  # for accounts.sessions.middleware
     error = RequestError(SiteFault.CSRF)
     answer = _ask_again(request) if request.path == reverse("authorize") else stale_form(request)
@@ -92,14 +92,14 @@ def _ask_again(request: HttpRequest) -> HttpResponseBase | None:
 
 def forbidden(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
     match = request.resolver_match
-    if match and match.app_name == "admin" and request.user.is_authenticated and responses.wants_page(request):
+    if match and match.app_name == "admin" and request.user.is_authenticated and error_responses.wants_page(request):
         errors.report(RequestError(SiteFault.FORBIDDEN).about(person=request.user.pk))
         return not_allowed(request)
     return error_response(request, RequestError(SiteFault.FORBIDDEN))
 
 
 def not_found(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
-    return responses.not_found(request)
+    return error_responses.not_found(request)
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
@@ -109,10 +109,10 @@ def server_error(request: HttpRequest) -> HttpResponse:
         code = getattr(exception.__cause__, "sqlite_errorname", None) or getattr(exception.__cause__, "sqlstate", None)
         extra = {"kind": type(exception).__name__, "code": code}
         logger.error("database away", extra=extra)
-        # An SQLite file that was opened while it could only be read would stay so until the server is restarted.
+        # Close the connection: an SQLite file that was opened read-only stays read-only on its connection.
         connection.close()
         return error_response(request, RequestError(SiteFault.AWAY, {"Retry-After": RETRY_AFTER_SECONDS}))
-    if isinstance(exception, UnreadablePostError):  # the client is gone, or was silent for too long
+    if isinstance(exception, UnreadablePostError):  # the client has gone or was silent for too long
         return error_response(request, RequestError(SiteFault.BAD_REQUEST))
     if isinstance(exception, hashing.HashingBusy):
         return error_response(request, RequestError(SiteFault.BUSY, {"Retry-After": str(hashing.RETRY_AFTER_SECONDS)}))

@@ -10,9 +10,9 @@ from django.http.response import HttpResponseBase
 from config.http.languages import answer_in_language
 from config.infrastructure import paths
 from config.infrastructure.errors import RequestError, SiteFault
-from oauth_bridge.responses import error_response
+from oauth_bridge.error_responses import error_response
 
-# In characters. A header that is missing here is not parsed, or the cost of parsing it does not grow with its length.
+# In characters. Headers without a limit are not parsed, or the time of parsing does not grow with their length.
 LIMITS = {
     "HTTP_ACCEPT": 2048,
     "HTTP_ACCEPT_ENCODING": 2048,
@@ -33,12 +33,12 @@ LIMITS = {
 class HeaderLimitsMiddleware:
     """Refuses a request with a header above its limit; a request for a file is served without that header.
 
-    The page that says which header is too long needs its files, and a browser sends the header with their requests too.
-    WhiteNoise can't stand before this middleware, for two reasons. Views serve the pictures. And the Host header must
-    be checked before any file is served: first its length, then its value.
+    The page that names the long header needs its files, whose requests have the same header. WhiteNoise cannot precede
+    this middleware: views serve the pictures, and the length and value of the Host header must be checked before any
+    file is served.
 
-    Removes quoted cookies: old versions of Python take quadratic time to parse one (CVE-2024-7592), and no cookie of
-    the service is quoted.
+    Removes quoted cookies: old versions of Python take quadratic time to parse them (CVE-2024-7592). No cookie of the
+    service is quoted.
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:

@@ -1,6 +1,6 @@
-"""The language of a page: what the application asks for, what the person chose, or what the browser prefers.
+"""The language of a page: as the application asks, the person chose or the browser prefers.
 
-Of OAuth it knows two parameters and nothing else. Answers for programs stay English.
+This module knows two parameters of OAuth. Answers for programs are always English.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ NAMES: list[tuple[str, str]] = [
 ]
 CLIENT_ID = re.compile(r"(?:^|&)client_id=")
 UI_LOCALES = re.compile(r"(?:^|&)ui_locales=([^&]*)")
-READ_CHARACTERS = 200  # of ui_locales
-# With the separator that would be left over.
+READ_CHARACTERS = 200  # the length of ui_locales that is read
+# The separator is removed together with the parameter.
 UI_LOCALES_IN_ADDRESS = re.compile(r"&ui_locales=[^&]*|(?<=\?)ui_locales=[^&]*&?")
 
 GetResponse = Callable[[HttpRequest], HttpResponseBase]
 
 
 class LanguageMiddleware:
-    """Answers each request for a page in its language: as `answer_in_language`."""
+    """Runs `answer_in_language` for each request."""
 
     def __init__(self, get_response: GetResponse) -> None:
         self.get_response = get_response
@@ -53,10 +53,10 @@ class LanguageMiddleware:
 
 
 def answer_in_language(request: HttpRequest, get_response: GetResponse) -> HttpResponseBase:
-    """The answer of `get_response`, given in the language of the request. The language of the thread is restored.
+    """The response of `get_response` in the language of the request. The thread's language is restored afterwards.
 
     The language is the first of: `ui_locales` of the application's link (OpenID Connect Core §3.1.2.1), which a cookie
-    keeps for the pages after it; the person's choice; Accept-Language; English.
+    keeps for the following pages; the person's choice; Accept-Language; English.
     """
     path = request.path_info
     if not paths.kind_of(path).is_translated:
@@ -66,7 +66,7 @@ def answer_in_language(request: HttpRequest, get_response: GetResponse) -> HttpR
     is_link = (path == paths.AUTHORIZE and _is_link(query)) or (path == paths.LOGOUT and "ui_locales=" in query)
     asked = _supported(query) if is_link else kept if kept and kept in dict(settings.LANGUAGES) else ""
     language = asked or translation.get_language_from_request(request)
-    if language == settings.LANGUAGE_CODE:  # active between requests: override would cost 5 µs
+    if language == settings.LANGUAGE_CODE:  # the active language between requests: override would cost 5 µs
         response = get_response(request)
     else:
         with translation.override(language):
@@ -85,7 +85,7 @@ def is_at_pages(request: HttpRequest) -> bool:
 
 
 def _is_link(query: str) -> bool:
-    """Whether it is an application's link, and not a request that goes on (`pending`)."""
+    """Whether the request is an application's link instead of a continued one (`pending`)."""
     return "client_id=" in query and CLIENT_ID.search(query) is not None
 
 
@@ -99,7 +99,7 @@ def _supported(query: str) -> str:
 
 
 def _keep(response: HttpResponse, language: str) -> None:
-    """The cookie ends with the browser's session; without a language it ends now."""
+    """Set a cookie until the browser's session ends; without a language, delete it."""
     name = settings.UI_LOCALES_COOKIE_NAME
     if language:
         set_cookie(response, name, language)
@@ -108,11 +108,11 @@ def _keep(response: HttpResponse, language: str) -> None:
 
 
 def switcher(request: HttpRequest) -> dict[str, Any]:
-    """For the form at the foot of each page: the languages, and the address that it returns to.
+    """The context of the language form of each page: the languages and the address to return to.
 
-    A page that answers a post passes `language_next` itself. There is no form where cookies do not exist, and none
-    after a failed post to authorize or logout, which has no address to return to. The address of an application's link
-    leaves out `ui_locales`, which would override the choice.
+    A page that answers a post passes `language_next` itself. There is no form at hosts without cookies. There is also
+    none after a failed post to authorize or logout, which has no address to return to. The address of an application's
+    link leaves out `ui_locales`, because the parameter would override the choice.
     """
     is_repeatable = request.path_info not in (paths.AUTHORIZE, paths.LOGOUT) or request.method in ("GET", "HEAD")
     there = path_as_sent(request) if is_repeatable and is_at_pages(request) else ""

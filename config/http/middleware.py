@@ -20,22 +20,22 @@ from config.http.request_path import path_as_sent
 from config.infrastructure import errors, events, measures, network, paths, references
 from config.infrastructure.errors import RequestError, SiteFault
 from config.infrastructure.events import Event, Member
-from oauth_bridge import recording
+from oauth_bridge import activity_recording
 from oauth_bridge.protocol.authorization_request import is_of_script
 
 access_log = logging.getLogger("config.access")
 
-NO_ROUTE = "none"  # of a path that does not exist, and of static files; for the metrics
+NO_ROUTE = "none"  # the routes of missing paths and of static files, for the metrics
 
 GetResponse = Callable[[HttpRequest], HttpResponseBase]
 
 
 class RequestLogMiddleware:
-    """Gives the request a reference and the time `received_at`, and logs the request in one line.
+    """Sets the reference and the time `received_at` of the request, and logs one line for the request.
 
-    Its errors and events are recorded here, when no transaction of the view is open any more.
+    Errors and events of the request are recorded here, after all transactions of the view.
 
-    The line holds the route pattern, never the path or the query: a reset link contains a key, a callback a code.
+    The line contains the route pattern instead of the path and the query, which may contain a key or a code.
     """
 
     def __init__(self, get_response: GetResponse) -> None:
@@ -58,7 +58,7 @@ class RequestLogMiddleware:
             if response.status_code >= HTTPStatus.BAD_REQUEST and not reported and not _is_probe(request):
                 errors.report(_unexplained(request, response))
             if reported or written:
-                recording.record(request, reported, written)
+                activity_recording.record(request, reported, written)
             match, method, seconds = request.resolver_match, _method(request), time.perf_counter() - started
             route = f"/{match.route}" if match else None
             events.write_line(
@@ -87,13 +87,13 @@ class RequestLogMiddleware:
 
 
 def _is_probe(request: HttpRequest) -> bool:
-    """Whether a load balancer asks for the state of the service. That it is not ready refuses nobody anything."""
+    """Whether a load balancer asks for the state of the service. An answer "not ready" is no refusal."""
     match = request.resolver_match
     return match is not None and match.url_name == "ready" and request.method in ("GET", "HEAD")
 
 
 def _method(request: HttpRequest) -> str:
-    """The method, or "other": an unknown one could be any text."""
+    """The method, or "other" for an unknown method, which may be any text."""
     method = request.method or ""
     return method if method in {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"} else "other"
 
@@ -108,8 +108,8 @@ def _unexplained(request: HttpRequest, response: HttpResponseBase) -> RequestErr
 class OriginMiddleware:
     """Serves the configured origins only, whatever the request headers say. D1.
 
-    A request is secure exactly when `AUTH_URL` is https. Pages, and cookies, exist at the host of `AUTH_URL` only: at
-    another host a page redirects there, and everything else is served without cookies. The token operation and user
+    A request is secure if and only if `AUTH_URL` is https. Pages and cookies exist only at the host of `AUTH_URL`. At
+    another host, a page redirects there, and all other paths are served without cookies. The token operation and user
     info are served without cookies at every host.
     """
 
@@ -123,13 +123,13 @@ class OriginMiddleware:
         try:
             host = request.get_host().lower()
         except DisallowedHost as exception:
-            # Called here because Django would show its own page of a DisallowedHost with DEBUG.
+            # The handler is called here, because with DEBUG Django would show its own page for DisallowedHost.
             return bad_request(request, exception)
         is_pages_host, kind = self._is_pages_host(host), paths.kind_of(request.path_info)
         if is_pages_host and not kind.is_cross_origin:
             request.is_at_pages = True  # type: ignore[attr-defined]  # for config.http.languages
             return self.get_response(request)
-        # A script would follow the redirect nowhere, and the activity log would not tell why.
+        # The redirect would not help a script, and the activity log would have no record.
         if not is_pages_host and kind.is_page and not is_of_script(request):
             return self._redirect_to_pages(request)
         request.COOKIES = {}
@@ -147,5 +147,5 @@ class OriginMiddleware:
         if request.method not in ("GET", "HEAD"):
             raise Http404
         location = settings.AUTH_URL + path_as_sent(request)
-        # Not HttpResponseRedirect: it refuses addresses longer than 16 kB and rewrites what it is given.
+        # HttpResponseRedirect is not used: it refuses addresses above 16 kB and rewrites the others.
         return HttpResponse(status=302, headers={"Location": location})

@@ -1,7 +1,7 @@
-"""Refuse a multipart body before Django parses it, except at the paths that take a file.
+"""Refuse a multipart body before Django parses it, except at paths that accept a file.
 
 Python's email parser takes quadratic time for the parameters of a part's header, and Django's CSRF check parses the
-body at every path, also where no view would. `accounts.pictures.uploads` bounds what is parsed at the other paths.
+body at every path. `accounts.pictures.uploads` limits the bodies at the paths that accept a file.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from django.http.response import HttpResponseBase
 
 from config.infrastructure import paths
 from config.infrastructure.errors import RequestError, SiteFault
-from oauth_bridge.responses import error_response
+from oauth_bridge.error_responses import error_response
 
 MEDIA_TYPE = "multipart/form-data"  # the only multipart type that Django parses
 
@@ -21,7 +21,7 @@ MEDIA_TYPE = "multipart/form-data"  # the only multipart type that Django parses
 class MultipartMiddleware:
     """Answers 400 `invalid_request`, as JSON or as a page. D12, D19.
 
-    The token operation and user info have no CSRF check, and refuse the media type or the method themselves.
+    The token operation and user info have no CSRF check; their views refuse the media type or the method.
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:

@@ -1,4 +1,4 @@
-"""Refuses the requests for which no thread was free in time. D19."""
+"""Refuse the requests for which no thread was free in time. D19."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from django.http.response import HttpResponseBase
 from config.infrastructure import paths
 from config.infrastructure.errors import RequestError, SiteFault
 from config.infrastructure.request_classes import RETRY_AFTER_SECONDS, must_refuse
-from oauth_bridge.responses import error_response
+from oauth_bridge.error_responses import error_response
 
 
 class OverloadMiddleware:
-    """503 before the session is read. A form with a password is shown again by its view, with what was typed."""
+    """Answers 503 before the session is read. A form with a password is instead shown again with the typed values."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response

@@ -1,6 +1,6 @@
-"""The headers of responses (D20): those of pages, and those of all others, such as JSON, redirects and refusals.
+"""The headers of responses (D20): for pages, and for all others, such as JSON, redirects and refusals.
 
-And those for other origins (D22).
+Also the headers for other origins (D22).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _DATA_POLICY = "default-src 'none'; frame-ancestors 'none'"
 # The policy of pages depends on the settings: ResponseHeadersMiddleware.
 DATA_HEADERS = {**_COMMON, "Referrer-Policy": "no-referrer", "Content-Security-Policy": _DATA_POLICY}
 PAGE_HEADERS = {**_COMMON, "Referrer-Policy": "same-origin"}
-# Where `paths.Kind.is_cross_origin`. "*" allows no cookies (Fetch, CORS protocol and credentials).
+# For paths with `paths.Kind.is_cross_origin`. "*" allows no cookies (Fetch, CORS protocol and credentials).
 CROSS_ORIGIN_HEADERS = {
     "Access-Control-Allow-Origin": "*",
     "Access-Control-Expose-Headers": "WWW-Authenticate, Retry-After, X-Reference",
@@ -33,7 +33,7 @@ CROSS_ORIGIN_HEADERS = {
 
 
 def is_page(response: HttpResponseBase) -> bool:
-    """Whether a person reads the response. A redirect is no page."""
+    """Whether a person reads the response. A redirect is not a page."""
     is_redirect = 300 <= response.status_code < 400
     return not is_redirect and response.headers.get("Content-Type", "").startswith("text/html")
 
@@ -41,9 +41,9 @@ def is_page(response: HttpResponseBase) -> bool:
 class ResponseHeadersMiddleware:
     """Adds the headers that the view did not set: the body's length, and those of D20 (RFC 6749 §5.1), D22 and D24.
 
-    A response that may be stored has no `X-Reference`: a cache would hand it to others.
-    A view sets only the CSP directives that differ from `page_policy`; the others are added. It replaces Django's
-    CommonMiddleware, of which only the length was used.
+    A cacheable response has no `X-Reference`: a cache would return it to other clients. A view sets only the CSP
+    directives that differ from `page_policy`; this middleware adds the others. It replaces Django's CommonMiddleware,
+    which would only set the length.
     """
 
     def __init__(self, get_response: GetResponse) -> None:
@@ -67,7 +67,7 @@ class ResponseHeadersMiddleware:
         present = {name.lower() for name in headers}
         wanted = PAGE_HEADERS if answers_page else DATA_HEADERS
         for name, value in wanted.items():
-            if name.lower() not in present:  # `setdefault` costs as much again, for an exception that it catches
+            if name.lower() not in present:  # `setdefault` takes twice the time: it catches an exception
                 headers[name] = value
         if paths.kind_of(request.path_info).is_cross_origin:
             for name, value in CROSS_ORIGIN_HEADERS.items():

@@ -14,25 +14,25 @@ from config.infrastructure import paths
 from config.infrastructure.postgresql import timeouts
 from config.infrastructure.request_classes import PROBE, STRANGER, Pool, RequestClass, must_refuse
 
-# Bytes of a request that are looked at for its class, and for the end of the head of a probe.
+# The bytes of a request that are read ahead, for its class and for the end of a probe's head.
 LINE_LENGTH = 256
 HEAD_LENGTH = 8192
 
 
 def sizes(web_threads: int) -> dict[Pool, int]:
-    """How many threads each pool has."""
+    """The number of threads of each pool."""
     return {pool: web_threads if pool in (Pool.PAGES, Pool.OPERATIONS) else 1 for pool in Pool}
 
 
 def threads_of(web_threads: int) -> int:
-    """How many threads of a worker answer requests."""
+    """The number of threads of a worker that answer requests."""
     return sum(sizes(web_threads).values())
 
 
 class ThreadPools:
-    """In place of the one pool of gunicorn's worker. A request whose class is full goes to a thread that refuses it.
+    """Replaces the one pool of gunicorn's worker. A request whose class is full goes to a thread that refuses it.
 
-    The main thread calls `submit` for a connection that has something to read.
+    The main thread calls `submit` for each connection with bytes to read.
     """
 
     def __init__(self, threads: int) -> None:
@@ -64,9 +64,9 @@ class ThreadPools:
 
 
 def class_of(connection: socket.socket) -> RequestClass:
-    """The class of the request that was received, which stays unread. Whatever is no whole line is a stranger's page.
+    """The class of the received request, which stays unread. An incomplete line belongs to the class STRANGER.
 
-    A probe must have arrived whole, so that nobody who sends slowly occupies its thread.
+    A probe must have arrived completely, so a slow sender cannot occupy the thread of probes.
     """
     method, _, rest = _peek(connection, LINE_LENGTH).partition(b" ")
     target = rest.partition(b" ")[0].partition(b"?")[0].decode("latin-1")
@@ -80,5 +80,5 @@ def class_of(connection: socket.socket) -> RequestClass:
 def _peek(connection: socket.socket, length: int) -> bytes:
     try:
         return connection.recv(length, socket.MSG_PEEK | socket.MSG_DONTWAIT)
-    except OSError:  # nothing has arrived, or the client is gone
+    except OSError:  # nothing has arrived, or the client has gone
         return b""

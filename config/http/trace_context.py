@@ -1,4 +1,4 @@
-"""The ids that a proxy gives a request, for the log: `X-Request-ID`, and `traceparent` (W3C Trace Context §3.2)."""
+"""The ids of a request from a proxy, for the log: `X-Request-ID`, and `traceparent` (W3C Trace Context §3.2)."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from config.infrastructure.network import is_from_proxy
 
 REQUEST_ID = re.compile(r"[A-Za-z0-9._:/+=-]{1,64}")
 TRACEPARENT = re.compile(r"(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-[0-9a-f]{2}")
-TRACEPARENT_LENGTH = 55  # of version 00, which a later one only extends
+TRACEPARENT_LENGTH = 55  # version 00; later versions only extend it
 
 
 def of(request: HttpRequest) -> dict[str, str]:
-    """`request_id`, `trace_id`, `parent_id`: those that a proxy of `TRUSTED_PROXIES` sent, and that are well-formed."""
+    """`request_id`, `trace_id`, `parent_id`: the well-formed ids from a proxy in `TRUSTED_PROXIES`."""
     found: dict[str, str] = {}
     if not is_from_proxy(request):
         return found

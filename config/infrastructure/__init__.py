@@ -1,1 +1,1 @@
-"""Modules that accounts and oauth_bridge share: errors, SQL, counters, client addresses. It imports neither package."""
+"""Modules that accounts and oauth_bridge share: errors, SQL, counters, client addresses. None imports these."""

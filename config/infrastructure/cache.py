@@ -29,7 +29,7 @@ SOCKET_TIMEOUT_SECONDS = 0.25
 
 
 class Breaker:
-    """Circuit breaker: while it is open, one call a second tries Redis, and the others fail at once."""
+    """A circuit breaker: while it is open, one call per second tries Redis, and all others fail at once."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -74,13 +74,13 @@ _breakers: dict[str, Breaker] = {}
 
 
 class FailOpenRedisCache(RedisCache):
-    """Django's Redis cache. While Redis does not answer, reads find nothing, `add` returns True, `incr` its delta."""
+    """Django's Redis cache. Without an answer of Redis, reads find nothing, `add` returns True, `incr` its delta."""
 
     def __init__(self, server: str | list[str], params: dict[str, Any]) -> None:
         self.options = {
             "socket_timeout": SOCKET_TIMEOUT_SECONDS,
             "socket_connect_timeout": SOCKET_TIMEOUT_SECONDS,
-            # Reconnect once, because Redis may have closed an idle connection. A time-out is not retried.
+            # Retry once, because Redis may have closed an idle connection, but not after a time-out.
             "retry": Retry(NoBackoff(), 1, supported_errors=(ConnectionError,)),
         }
         super().__init__(server, {**params, "OPTIONS": self.options})
@@ -89,14 +89,14 @@ class FailOpenRedisCache(RedisCache):
 
     @functools.cached_property
     def client(self) -> Redis:
-        """A client with one connection: only one thread uses it, because Django makes a cache object for each thread.
+        """A client with one connection, for one thread: Django makes a cache object for each thread.
 
         Raises RedisError: Redis does not answer.
         """
         return Redis.from_url(self.url, single_connection_client=True, **self.options)
 
     def _call(self, operation: Callable[[], T], fallback: T) -> T:
-        """The result of the operation; the fallback while Redis does not answer."""
+        """The result of the operation, or the fallback while Redis does not answer."""
         if not self.breaker.allows_call():
             return fallback
         try:
@@ -149,9 +149,9 @@ class FailOpenRedisCache(RedisCache):
 class RateLimitCache(FailOpenRedisCache):
     """The cache in which django-ratelimit counts: one round trip for an event instead of three.
 
-    django-ratelimit calls `add`, then `incr` or `get` when `add` returns False. Here `add` counts, and the other two
-    return the count of that call, which the instance keeps. While Redis does not answer they return None, and so does
-    `get_usage`. Each thread has its own instance.
+    django-ratelimit calls `add`, then `incr` or `get` if `add` returns False. Here `add` counts and the instance keeps
+    the count, which `incr` and `get` return. While Redis does not answer, both return None, and so does
+    django-ratelimit's `get_usage`. Each thread has its own instance.
     """
 
     _last_count: int | None = None

@@ -26,6 +26,6 @@ def mix(color: str, other: str, percent: int) -> str:
 
 
 def shifted(color: str, towards: str, ratio: float, *backgrounds: str) -> str:
-    """The colour, mixed with as little of `towards` as gives it this contrast to all the backgrounds."""
+    """The colour, mixed with the smallest share of `towards` that gives this contrast to all backgrounds."""
     shades = (mix(color, towards, percent) for percent in range(0, 101, 2))
     return next((shade for shade in shades if all(contrast(shade, each) >= ratio for each in backgrounds)), towards)

@@ -1,4 +1,4 @@
-"""What a command says about a value that can't be stored."""
+"""The error of a command for a value that cannot be stored."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from collections.abc import Mapping
 from django.core.exceptions import ValidationError
 from django.core.management.base import CommandError
 
-_JOINERS = "\u200c\u200d"  # which Persian and emoji need
+_JOINERS = "\u200c\u200d"  # needed for Persian and emoji
 
 
 def command_error(problem: ValidationError, options: Mapping[str, str] | None = None) -> CommandError:
-    """The error of a command: each sentence begins with the name of its field, if it has one.
+    """The error of a command. Each sentence about a field begins with the name of the field.
 
-    `options` says what a field is called on the command line.
+    `options` maps a field to its name on the command line.
     """
     return CommandError(" ".join(shown(text) for text in sentences(problem, options or {})))
 
 
 def sentences(problem: ValidationError, names: Mapping[str, str]) -> list[str]:
-    """One for each field, which begins with the field's name: that of `names`, if it has one there."""
+    """One sentence for each field, which begins with the field's name in `names` or, by default, in the form."""
     if not hasattr(problem, "error_dict"):
         return [" ".join(problem.messages)]
     named = [(names.get(field, field), " ".join(texts)) for field, texts in problem.message_dict.items()]
@@ -27,5 +27,5 @@ def sentences(problem: ValidationError, names: Mapping[str, str]) -> list[str]:
 
 
 def shown(text: str) -> str:
-    """The text for a terminal: a character that is invisible, or controls the terminal, is written as its number."""
+    """The text for a terminal, with numbers in place of invisible and control characters."""
     return "".join(each if each.isprintable() or each in _JOINERS else f"\\u{ord(each):04x}" for each in text)

@@ -1,4 +1,4 @@
-"""Cookies that no script reads and no request from another site carries, apart from links."""
+"""Cookies that scripts cannot read and that other sites' requests, except links, do not carry."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The errors of the whole service: what a fault is, and those that no package owns. Specification 7; D19.
+"""The base of all errors of the service, and the faults of `config` itself. Specification 7; D19.
 
-Each package declares faults of its own kind. A sentence is in the characters that RFC 6749 §5.2 allows (no quotation
-mark, no backslash, ASCII only), and contains only facts that anybody may know.
+Each package declares its own faults. A sentence has only the characters that RFC 6749 §5.2 allows (ASCII without
+quotation mark and backslash) and contains only public facts.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from config.infrastructure.events import Event
 from config.infrastructure.translation import TranslatableText
 
 NOT_ALLOWED = re.compile(r"[^\x20-\x21\x23-\x5B\x5D-\x7E]")
-FULL_WIDTH_STOP = "\u3002"  # of Chinese, which has no space after it
+FULL_WIDTH_STOP = "\u3002"  # the full stop of Chinese, without a space
 
 
 class Fault(Enum):
     """One kind of error: HTTP status, `error`, what is wrong, what to do. The member's name is its code.
 
-    `fix` is empty where `problem` says both. No two packages have a member of the same name.
+    `fix` is empty if `problem` also contains the fix. A member's name is unique in all packages.
     """
 
     def __init__(self, status: int, error: str, problem: str, fix: str = "") -> None:
@@ -45,7 +45,7 @@ class Fault(Enum):
         return NOT_ALLOWED.sub("?", self.sentence.format(**details)).strip()
 
     def translate(self, **details: object) -> str:
-        """As `describe`, for a page: in the active language. Only what was sent is restricted to those characters."""
+        """The sentences for a page, in the active language. Only sent values are restricted as in `describe`."""
         spoken = {
             name: detail.translate() if isinstance(detail, TranslatableText) else NOT_ALLOWED.sub("?", str(detail))
             for name, detail in details.items()
@@ -55,7 +55,7 @@ class Fault(Enum):
 
 
 class SiteFault(Fault):
-    """Faults that any path may answer."""
+    """Faults that can occur at any path."""
 
     BAD_REQUEST = (
         400,
@@ -140,12 +140,12 @@ class HasClientId(Protocol):
 class RequestError(Exception):
     """The request is rejected. `fault` is the reason; `headers` are added to the response.
 
-    `details` are inserted in the public sentence. The exception's text is the name of the fault alone,
-    so that a traceback in a log shows no part of the request.
+    `details` are inserted in the public sentence. The text of the exception is only the name of the fault, so a
+    traceback in the log shows no part of the request.
 
-    What only this service may know stands apart, and is set by `about`: the `client`, the primary key of the `person`,
-    the `cause`, and other `private` facts. No answer contains them; the log has the cause, the client_id and the
-    person. The cause is the code in lower case, unless a finer one is known.
+    `about` sets the private facts: the `client`, the primary key of the `person`, the `cause`, and others in `private`.
+    No answer contains them. The log contains the cause, the client_id and the person. The default cause is the name of
+    the fault in lower case.
     """
 
     def __init__(self, fault: Fault, headers: dict[str, str] | None = None, **details: object) -> None:
@@ -161,7 +161,7 @@ class RequestError(Exception):
 
     @property
     def description(self) -> str:
-        """The `error_description`: the public sentence, and last the reference of the request. D19, D24."""
+        """The `error_description`: the public sentence, then the reference of the request. D19, D24."""
         return references.added_to(self._sentence)
 
     @property
@@ -171,7 +171,7 @@ class RequestError(Exception):
     def about(
         self, *, client: HasClientId | None = None, person: UUID | None = None, cause: str = "", **private: object
     ) -> Self:
-        """This error, with what is known privately. May be called at several levels: what is known first stays."""
+        """Add private facts, and return this error. A fact that a deeper level has set is not replaced."""
         self.client = self.client or client
         self.person = self.person or person
         self._cause = self._cause or cause
@@ -179,12 +179,12 @@ class RequestError(Exception):
         return self
 
 
-# What was reported for the present request; None outside of one.
+# The reported errors of the present request; None outside of a request.
 of_request: ContextVar[list[RequestError] | None] = ContextVar("errors", default=None)
 
 
 def report(error: RequestError) -> None:
-    """Log the event "refused", and keep it for the activity log, which is written after the answer is made.
+    """Log the event "refused", and keep the error for the activity log, which is written after the answer.
 
     Every answer that is an error passes here once, whatever made it and whatever it is.
 

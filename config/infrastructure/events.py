@@ -1,7 +1,7 @@
-"""The security events of the service, a closed table. They are logged; some are also counted by the activity log.
+"""The security events of the service, a closed table. All are logged; the activity log also counts some.
 
-A member is a number or a short text that this service made: no credential, no `state`, nothing that a person typed.
-Technical lines, such as those of a full disk, are logged by their module.
+A member is a number or a short text that this service made: never a credential, a `state` or typed text. Modules log
+technical problems, such as a full disk, themselves.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ _logger = logging.getLogger("events")
 
 
 class Event(Enum):
-    """Level, message, and the members that the line may have. `person` is the `sub`."""
+    """An event: level, message, and the allowed members. `person` is the `sub`."""
 
     def __init__(self, level: int, message: str, *members: str) -> None:
         self.level = level
         self.message = message
         self.members = frozenset(members)
 
-    # Any answer that is an error, such as a sign-in that failed: `infrastructure.errors.report`
+    # Any error, such as a failed sign-in: `infrastructure.errors.report`
     REFUSED = INFO, "refused", "code", "status", "cause", "client_id", "person"
     LIMIT_REACHED = INFO, "limit reached", "limit"
     HOST_NOT_SERVED = WARNING, "host not served", "host", "allowed_hosts"
@@ -79,17 +79,17 @@ class Event(Enum):
     SECRET_ENDED = INFO, "client secret ended", "client_id", "secret_row", "is_leaked"
     EXPIRED_SECRET_USED = WARNING, "expired client secret used", "client_id", "secret_row", "expired_seconds"
 
-    # What the audit trail has, without the values. `actor` is a `sub`, or "command line" and the name of the system's
-    # user; `key` a client_id, a `sub`, or what else names one of this kind.
+    # An entry of the audit trail without the values. `actor` is a `sub`, or "command line" and the name of the system's
+    # user. `key` is a client_id, a `sub` or another identifier of this kind.
     ADMINISTERED = INFO, "administered", "actor", "action", "kind", "key", "fields"
 
 
-# The events of the present request and their members, without its errors; None outside of one.
+# The events of the present request with their members, without errors; None outside of a request.
 of_request: ContextVar[list[tuple[Event, dict[str, Member]]] | None] = ContextVar("events", default=None)
 
 
-# Written at once. The first two follow a transaction of their own, as each request has; to ask the connection would
-# cost as much as the line. The others tell what was tried, also in a transaction that is rolled back.
+# Events that are written at once. The first two follow the commit of their own transaction, and asking the connection
+# would cost as much as the line. The others tell about attempts, also in a transaction that is rolled back.
 _AT_ONCE = {
     Event.CODE_ISSUED,
     Event.CODE_REDEEMED,
@@ -104,8 +104,8 @@ _AT_ONCE = {
 def write(event: Event, **members: Member) -> None:
     """Write the event to the log; members that are None are left out. Raises ValueError: a member is not in the table.
 
-    In a transaction it is written after the commit: what was rolled back has not happened. The line has `event`, the
-    name in lower case, and the `address` of the request beside what every line has.
+    In a transaction, the event is written after the commit, so a rollback writes nothing. In addition to the members of
+    every line, the line has `event`, the name in lower case, and the `address` of the request.
     """
     if not event.members.issuperset(members):
         raise ValueError(f"{event.name} has no {sorted(members.keys() - event.members)}.")
@@ -132,7 +132,7 @@ def _write(event: Event, members: dict[str, Member]) -> None:
 
 
 def write_line(logger: logging.Logger, level: int, message: str, **members: str | int | float | None) -> None:
-    """Log the message and the members. Unlike `logger.log`, it does not look for the calling line."""
+    """Log the message and the members. Unlike `logger.log`, this does not search the calling line."""
     if logger.isEnabledFor(level):
         names = {"name": logger.name, "levelno": level, "levelname": logging.getLevelName(level), "msg": message}
         logger.handle(logging.makeLogRecord({**names, **members}))

@@ -10,7 +10,7 @@ _JOINER = "\u200d"
 def first_grapheme(text: str) -> str:
     """The first character with its accents, or an emoji with all its parts; empty for an empty text.
 
-    A simplification of the grapheme clusters of Unicode (UAX #29), enough for one letter in place of a logo.
+    This simplifies the grapheme clusters of Unicode (UAX #29); it is enough for a letter in place of a logo.
     """
     end = 1
     if all(_is_flag_half(character) for character in text[:2]):
@@ -25,5 +25,5 @@ def _is_flag_half(character: str) -> bool:
 
 
 def _extends(character: str) -> bool:
-    """Whether it changes the character before it: an accent, a form of an emoji, or a skin tone."""
+    """Whether the character changes the previous one: an accent, a form of an emoji, or a skin tone."""
     return unicodedata.category(character) in ("Mn", "Mc", "Me") or "\U0001f3fb" <= character <= "\U0001f3ff"

@@ -1,4 +1,4 @@
-"""A JSON list that is written one element at a time, so that its length costs no memory."""
+"""A JSON list that is written element by element, so a long list needs no more memory."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 
 def pieces(elements: Iterable[object]) -> Iterator[str]:
-    """The text of the list: one element a line."""
+    """The text of the list in pieces, one element per line."""
     separator = "[\n"
     for element in elements:
         yield separator + json.dumps(element, ensure_ascii=False)

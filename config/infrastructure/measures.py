@@ -1,4 +1,4 @@
-"""What the code below `config.metrics` tells it. Without METRICS_BIND, and in commands, nothing listens."""
+"""The counts that lower layers pass to `config.metrics`; `meter` is None without METRICS_BIND and in commands."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Protocol
 
 
 class Meter(Protocol):
-    """Each method is called where its name says. All texts are from closed tables of the code."""
+    """Each method counts the event in its name. All texts are from closed tables of the code."""
 
     def request_began(self) -> None: ...
 

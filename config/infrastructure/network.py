@@ -9,7 +9,7 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_add
 from django.conf import settings
 from django.http import HttpRequest
 
-# Of the client whose request is answered, as `client_address` returns it; empty outside of one.
+# The `client_address` of the present request; empty outside of a request.
 of_request: ContextVar[str] = ContextVar("address", default="")
 
 UNKNOWN = "unknown"
@@ -20,8 +20,8 @@ IPV6_SITE_BITS = 48
 def client_address(request: HttpRequest) -> str:
     """The network address for limits and the log, an IPv6 address as its /64. D21.
 
-    The address of the peer. If the peer is in `TRUSTED_PROXIES`, the right-most address of `X-Forwarded-For` that is
-    not. "unknown" without an address (a Unix socket).
+    This is the address of the peer. If the peer is in `TRUSTED_PROXIES`, it is the right-most address of
+    `X-Forwarded-For` outside `TRUSTED_PROXIES`. It is "unknown" without an address (a Unix socket).
     """
     proxies = tuple(settings.TRUSTED_PROXIES)
     forwarded = request.META.get("HTTP_X_FORWARDED_FOR", "") if proxies else ""
@@ -34,7 +34,7 @@ def is_from_proxy(request: HttpRequest) -> bool:
 
 
 def is_proxy(peer: str) -> bool:
-    """Whether the address is in `TRUSTED_PROXIES`. The peer at a Unix socket has none."""
+    """Whether the address is in `TRUSTED_PROXIES`. The peer at a Unix socket has no address."""
     proxies = tuple(settings.TRUSTED_PROXIES)
     return bool(proxies) and _is_proxy(peer, proxies)
 
@@ -62,7 +62,7 @@ def _client_address(peer: str, forwarded: str, proxies: tuple[IPv4Network | IPv6
 
 @functools.lru_cache(maxsize=256)
 def site_of(address: str) -> str:
-    """The /48 of an IPv6 network as `client_address` returns it, or "" for IPv4. One customer may own a whole /48."""
+    """The /48 of an IPv6 `client_address`; "" for IPv4. One customer may own a whole /48."""
     if ":" not in address:
         return ""
     return str(ip_network(address).supernet(new_prefix=IPV6_SITE_BITS))

@@ -1,8 +1,7 @@
 """Requests of this service to addresses that others have registered.
 
-No internal address is reached, no redirect followed, and a request is over after a fixed time. The host is looked up
-once, and the connection goes to the address that was checked, so that no second answer of the DNS counts. TLS is
-verified against the name of the host.
+Requests reach no internal address, follow no redirect and end after a fixed time. One DNS lookup finds the address,
+which is checked and then connected to, so a second DNS answer has no effect. TLS verifies the name of the host.
 """
 
 from __future__ import annotations
@@ -20,9 +19,9 @@ Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
 
 _PORTS = {"https": 443, "http": 80}
-_AS_SENT = "".join(map(chr, range(0x21, 0x7F)))  # other letters are percent-encoded, as browsers do
+_AS_SENT = "".join(map(chr, range(0x21, 0x7F)))  # other characters are percent-encoded, as browsers do
 _NAT64 = ip_network("64:ff9b::/96")
-_TUNNELS = (ip_network("2002::/16"), ip_network("2001::/32"))  # they hold an IPv4 address that nobody has checked
+_TUNNELS = (ip_network("2002::/16"), ip_network("2001::/32"))  # they contain an IPv4 address that is not checked
 
 
 class InternalAddress(Exception):
@@ -34,9 +33,9 @@ class TimedOut(Exception):
 
 
 def post_form(url: str, fields: dict[str, str], *, seconds: float, allowed: Collection[Network]) -> int:
-    """The status of the answer; its body is not read. `allowed` are internal networks that may be reached.
+    """The status of the answer, whose body is not read. `allowed` are internal networks that may be reached.
 
-    The search for the host's address is not bounded. Raises InternalAddress, TimedOut, OSError or HTTPException.
+    The DNS lookup has no time limit. Raises InternalAddress, TimedOut, OSError or HTTPException.
     """
     parts = urlsplit(url)
     host, port = parts.hostname or "", parts.port or _PORTS[parts.scheme]
@@ -59,7 +58,7 @@ def post_form(url: str, fields: dict[str, str], *, seconds: float, allowed: Coll
 
 
 def is_public(address: Address) -> bool:
-    """Whether the address is one of the Internet: of no private network, no machine itself, no group of machines."""
+    """Whether the address is public: in no private, reserved, multicast or tunnel network."""
     address = _plain(address)
     if isinstance(address, IPv6Address) and (address.is_site_local or any(address in each for each in _TUNNELS)):
         return False
@@ -71,7 +70,7 @@ def is_allowed(address: Address, allowed: Collection[Network]) -> bool:
 
 
 def internal_host(host: str, allowed: Collection[Network]) -> bool:
-    """Whether the host itself says that it can't be reached; a name is not looked up."""
+    """Whether the host is `localhost` or the text of an internal address; names are not looked up."""
     if host == "localhost":
         host = "127.0.0.1"
     try:
@@ -81,7 +80,7 @@ def internal_host(host: str, allowed: Collection[Network]) -> bool:
 
 
 def _plain(address: Address) -> Address:
-    """The IPv4 address inside an IPv6 address that stands for one."""
+    """The IPv4 address in an IPv4-mapped or NAT64 address; other addresses unchanged."""
     if isinstance(address, IPv6Address) and address.ipv4_mapped:
         return address.ipv4_mapped
     if isinstance(address, IPv6Address) and address in _NAT64:
@@ -100,10 +99,10 @@ def _checked(host: str, port: int, allowed: Collection[Network]) -> str:
 
 
 class _Pinned(http.client.HTTPConnection):
-    """A connection to the address, under the name of the host. It is over after `seconds`, whatever the peer sends."""
+    """A connection to the address, under the name of the host. It ends after `seconds`, whatever the peer sends."""
 
     def __init__(self, host: str, port: int, address: str, *, is_tls: bool, seconds: float) -> None:
-        self.default_port = _PORTS["https" if is_tls else "http"]  # which the header Host leaves out
+        self.default_port = _PORTS["https" if is_tls else "http"]  # the Host header omits it
         super().__init__(host, port, timeout=seconds)
         self._address, self._is_tls = address, is_tls
         self.is_over = False
@@ -123,7 +122,7 @@ class _Pinned(http.client.HTTPConnection):
             secured.do_handshake()
 
     def _refuse_when_over(self) -> None:
-        """For each new socket: `_stop` may have found none, or the one before."""
+        """Check the time for each new socket: `_stop` may have run before this socket existed."""
         if self.is_over:
             raise TimeoutError
 

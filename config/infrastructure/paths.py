@@ -1,6 +1,6 @@
-"""The table of the paths of the site: what is known of a request before its view is.
+"""The table of the site's paths: the properties of a request that are known before its view.
 
-A new path needs a row, unless one of `_BELOW` is right for it: tests/project/test_paths.py walks all URL patterns.
+A new path needs a row unless a row of `_BELOW` fits. tests/project/test_paths.py checks all URL patterns.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ DOCS = "/docs"
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """How requests to a path are answered, whatever is there. The defaults are those of a path that does not exist."""
+    """How requests to a path are answered. The defaults are those of a path that does not exist."""
 
     is_page: bool = False  # exists at the host of AUTH_URL only; other hosts redirect there. D1.
     is_for_programs: bool = False  # always answered in JSON. D19.
@@ -36,7 +36,7 @@ class Kind:
     is_file: bool = False  # needed by the page that says which header of the browser is too long
     takes_a_file: bool = False  # a post may be multipart
     request_class: RequestClass = request_classes.STRANGER
-    request_class_of_post: RequestClass | None = None  # where it is another one: a password is hashed
+    request_class_of_post: RequestClass | None = None  # another class for a post that hashes a password
 
 
 NOWHERE = Kind()
@@ -50,7 +50,7 @@ OPERATION = Kind(
     is_for_programs=True, is_translated=False, is_cross_origin=True, request_class=request_classes.USERINFO
 )
 DOCUMENT = Kind(is_translated=False)
-# A load balancer must not take a machine out because its pages are busy.
+# A load balancer must not remove a machine because its pages are busy.
 READINESS = replace(DOCUMENT, request_class=request_classes.USERINFO)
 LIVENESS = replace(DOCUMENT, request_class=request_classes.PROBE)
 FILE = Kind(is_file=True)
@@ -73,14 +73,14 @@ _EXACT = {
     "/accounts/sign-up": PAGE_WITH_PASSWORD,
     "/accounts/confirm": PAGE_WITH_PASSWORD,
     "/accounts/password/change": PAGE_WITH_PASSWORD,
-    "/accounts/password/reset": PAGE,  # sends a mail and hashes nothing
+    "/accounts/password/reset": PAGE,  # sends an e-mail, but hashes no password
     "/admin": ADMINISTRATION,
     "/admin/oauth_bridge/application/add/": ADMINISTRATION_WITH_FILE,  # a logo
     "/health/live": LIVENESS,
     "/health/ready": READINESS,
 }
 _FORM_OF_AN_APPLICATION = re.compile(r"/admin/oauth_bridge/application/[^/]+/change/")
-# For the paths that begin so. The first row that fits counts.
+# For paths with these beginnings. The first row that fits applies.
 _BELOW = {
     "/accounts/password/reset/": PAGE_WITH_PASSWORD,
     "/accounts/": PAGE,
@@ -99,7 +99,7 @@ _BELOW = {
 
 
 def kind_of(path: str) -> Kind:
-    """The kind of the path, decoded and without the query, as in `request.path_info`."""
+    """The kind of a path in the form of `request.path_info`: decoded, without the query."""
     if kind := _EXACT.get(path):
         return kind
     if _FORM_OF_AN_APPLICATION.fullmatch(path):

@@ -1,7 +1,7 @@
 """Counting against the limits of `settings.RATES` (D21). Fixed windows, shared by all workers through the cache.
 
-django-ratelimit reads the rates, divides time into windows and counts. What each limit counts by, whom it can hurt and
-what they can do is a table in docs/contract.md.
+django-ratelimit reads the rates, divides time into windows and counts. The table in docs/contract.md says for each
+limit what it counts by, whom it can hurt and what these people can do.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from config.infrastructure import events as security_events
 from config.infrastructure.events import Event
 from config.infrastructure.network import site_of
 
-# How many times its rate a limit allows for all keys that one machine can invent or rotate: client ids, addresses.
+# The multiple of its rate that a limit allows for all keys that one machine can invent or rotate, such as client ids.
 ROTATING = 10
 # An IPv6 site (a /48, which contains 65,536 /64s) may use this multiple of the rate of one address.
 SITE = 4

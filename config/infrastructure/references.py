@@ -8,7 +8,7 @@ from contextvars import ContextVar
 
 _CROCKFORD = bytes.maketrans(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567", b"0123456789ABCDEFGHJKMNPQRSTVWXYZ")
 
-# Of the request that is answered; empty outside of one, such as in a command.
+# The reference of the present request; empty outside of a request, such as in a command.
 current: ContextVar[str] = ContextVar("reference", default="")
 
 
@@ -16,12 +16,12 @@ _MISREAD = str.maketrans("OIL", "011", " -")
 
 
 def normalised(text: str) -> str:
-    """A reference as somebody read it aloud or typed it: small letters, spaces, hyphens, O for 0, I and L for 1."""
+    """The reference from dictated or typed text: with small letters, spaces, hyphens, O for 0, I and L for 1."""
     return text.upper().translate(_MISREAD)
 
 
 def added_to(sentence: str) -> str:
-    """The sentence with the reference of the present request behind it; outside of one, the sentence alone."""
+    """The sentence, followed by the reference of the present request, if there is one."""
     reference = current.get()
     return f"{sentence} Reference {reference}." if reference else sentence
 

@@ -1,7 +1,7 @@
-"""The classes of requests: which threads answer them, and how long they may wait for one. Issue 20, 9.
+"""The classes of requests: the threads that answer them, and the longest wait for a thread.
 
-The first to be refused is the first of the table: a page of a stranger before a sign-in, a sign-in before an
-authorization, and user info last. `config.infrastructure.paths` has the class of each path.
+Under load, the classes are refused in the order of the table: pages of strangers first, user info last.
+`config.infrastructure.paths` has the class of each path.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ class Pool(Enum):
 
 @dataclass(frozen=True, slots=True)
 class RequestClass:
-    """Refused is a request that finds `places` others waiting in its pool, or that has waited for `seconds`."""
+    """A class of requests. A request is refused if `places` others wait in its pool, or after a wait of `seconds`."""
 
     pool: Pool
     places: int
     seconds: float
-    # The longest wait for one answer of the database. Longer than the time-out of a statement where that may be long.
+    # The longest wait for one answer of the database; longer for classes whose statements may take long.
     database_seconds: float = 3.0
 
 
@@ -40,6 +40,6 @@ TOKEN = RequestClass(Pool.OPERATIONS, places=128, seconds=4)
 USERINFO = RequestClass(Pool.OPERATIONS, places=192, seconds=6)
 PROBE = RequestClass(Pool.PROBES, places=32, seconds=10)
 
-# Whether the request that this thread answers must be refused: it was one too many, or has waited for too long.
+# Whether the request of this thread must be refused: its class was full, or its wait was too long.
 must_refuse: ContextVar[bool] = ContextVar("must_refuse", default=False)
 RETRY_AFTER_SECONDS = "5"

@@ -1,7 +1,7 @@
-"""The one implementation of encryption: AES-GCM with a random nonce, which stands before the encrypted content.
+"""The one implementation of encryption: AES-GCM with a random nonce, which precedes the encrypted content.
 
-What the database or a cookie holds and the service must read again (D15) is sealed: under a key derived from
-SECRET_KEY, another one for each purpose. A session is encrypted under a key that its browser holds.
+Secrets that the service must read again (D15), in the database or a cookie, are sealed under a key derived from
+SECRET_KEY and the purpose. A session is encrypted under a key that only its browser has.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def seal(purpose: str, content: bytes, bound_to: bytes = b"") -> bytes:
 
 
 def unseal(purpose: str, sealed: bytes, bound_to: bytes = b"") -> bytes | None:
-    """The content; None when it was sealed under a SECRET_KEY that is neither the present one nor a fallback."""
+    """The content; None if it was sealed under a key that is neither SECRET_KEY nor one of its fallbacks."""
     for secret_key in (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS):
         content = decrypt(_key(purpose, secret_key), sealed, bound_to)
         if content is not None:
@@ -33,7 +33,7 @@ def unseal(purpose: str, sealed: bytes, bound_to: bytes = b"") -> bytes | None:
 
 
 def is_under_first_key(purpose: str, sealed: bytes, bound_to: bytes = b"") -> bool:
-    """Whether it can be opened without SECRET_KEY_FALLBACKS."""
+    """Whether the present SECRET_KEY can unseal it."""
     return decrypt(_key(purpose, settings.SECRET_KEY), sealed, bound_to) is not None
 
 
@@ -44,7 +44,7 @@ def encrypt(key: bytes, content: bytes, bound_to: bytes = b"") -> bytes:
 
 
 def decrypt(key: bytes, encrypted: bytes, bound_to: bytes = b"") -> bytes | None:
-    """The content; None when it was encrypted under another key or for something else, or was changed since."""
+    """The content; None if the key or `bound_to` differs, or the encrypted content was changed."""
     try:
         return AESGCM(key).decrypt(encrypted[:_NONCE_BYTES], encrypted[_NONCE_BYTES:], bound_to)
     except (InvalidTag, ValueError):  # ValueError: shorter than a nonce

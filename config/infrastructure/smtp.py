@@ -1,4 +1,4 @@
-"""E-mails by SMTP. EMAIL_TIMEOUT bounds a whole conversation with the server; Django's own applies to each step. E2."""
+"""E-mails by SMTP. EMAIL_TIMEOUT limits a whole connection to the server; Django's limit applies to each step. E2."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from django.core.mail.backends import smtp
 
 
 class _Bounded(smtplib.SMTP):
-    """A connection that ends `timeout` seconds after it was begun, whatever the server says until then."""
+    """A connection that ends `timeout` seconds after its beginning, whatever the server sends."""
 
     def __init__(self, host: str, port: int, timeout: float, **options: Any) -> None:
         self._end = time.monotonic() + timeout
         super().__init__(host, port, timeout=timeout, **options)
 
     def connect(self, host: str = "localhost", port: int = 0, source_address: Any = None) -> tuple[int, bytes]:
-        """Try each address of the host in an equal share of the time, of which TLS may take half.
+        """Connect. Each address of the host gets an equal share of the time, of which TLS may take half.
 
         Raises OSError.
         """
@@ -50,9 +50,9 @@ class _Bounded(smtplib.SMTP):
         return super().starttls(*given, **options)
 
     def seconds_left(self) -> float:
-        """More than 0. Raises SMTPServerDisconnected."""
+        """The remaining seconds, more than 0. Raises SMTPServerDisconnected: none remain."""
         left = self._end - time.monotonic()
-        if left <= 0:  # nothing is closed here: the file of the replies may be reading
+        if left <= 0:  # nothing is closed here: a read of the replies may be running
             raise smtplib.SMTPServerDisconnected("The conversation took too long.")
         return left
 
@@ -67,7 +67,7 @@ class _BoundedTLS(_Bounded, smtplib.SMTP_SSL):
 
 
 class _Replies(io.RawIOBase):
-    """What the server says. A server that sends a byte now and then gets no more time than another."""
+    """The replies of the server. A server that sends single bytes gets no additional time."""
 
     def __init__(self, server: _Bounded) -> None:
         self._server = server

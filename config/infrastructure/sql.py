@@ -1,4 +1,4 @@
-"""Run hand-written SQL, and make model instances from its rows at a fifth of the cost of `Manager.raw`.
+"""Run hand-written SQL, and make model instances from its rows in a fifth of the time of `Manager.raw`.
 
 A statement names its parameters: `%(now)s`.
 """
@@ -32,7 +32,7 @@ class Rows(Generic[M]):
             if (not names or field.attname in names) and field.attname not in without
         ]
         self.names = [field.attname for field in self._fields]
-        # The values of all fields from those of `names` and, last, DEFERRED.
+        # The positions of all fields in the values of `names`, followed by DEFERRED.
         places = {name: place for place, name in enumerate(self.names)}
         self._all_of = itemgetter(*(places.get(field.attname, -1) for field in model._meta.concrete_fields))
 
@@ -70,13 +70,13 @@ def is_postgresql() -> bool:
 
 
 def fetch_one(statement: str, /, **values: object) -> Any:
-    """The first row, or None. `values` are the parameters of the statement; it need not use all."""
+    """The first row, or None. `values` are the parameters; unused ones are allowed."""
     rows = fetch_all(statement, **values)
     return rows[0] if rows else None
 
 
 def fetch_all(statement: str, /, **values: object) -> list[Any]:
-    """All rows, as `fetch_one`. On PostgreSQL each statement text keeps a cursor, so do not build texts from values."""
+    """All rows; see `fetch_one`. On PostgreSQL each text keeps a cursor, so do not build texts from values."""
     if is_postgresql():
         return connection.fetch_all(statement, values)  # type: ignore[attr-defined, no-any-return]
     with connection.cursor() as cursor:
@@ -90,7 +90,7 @@ def adapted(values: Mapping[str, object]) -> dict[str, Any]:
 
 
 def as_uuid(value: UUID | str) -> UUID:
-    """A UUID that a hand-written statement returned. SQLite has it as text."""
+    """A UUID from a hand-written statement, which SQLite returns as text."""
     return value if isinstance(value, UUID) else UUID(value)
 
 

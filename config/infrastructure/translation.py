@@ -1,4 +1,4 @@
-"""Text that is translated when it is shown, not when it is made."""
+"""Text that is translated when it is shown instead of when it is made."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from django.utils.translation import gettext_noop
 
 
 class TranslatableText:
-    """A translatable part of a sentence; several texts become a list. English as `str`, else see `translate`.
+    """A translatable part of a sentence; several texts become a list. `str` returns English.
 
-    Each text is marked for translation in the code that makes it; `details` are inserted.
+    The code that makes a text marks it for translation. `details` are inserted in the text.
     """
 
     def __init__(self, *texts: str, **details: object) -> None:

@@ -1,7 +1,6 @@
-"""Rows of work that several processes share without a broker. Each is tried until it is done, at least once.
+"""Rows of work that several processes share without a broker. Each row is tried until it succeeds.
 
-A claim moves the row's `due_at` ahead by the lease. A process that ends in the middle leaves the row, which then falls
-due again.
+A claim moves the row's `due_at` ahead by the lease. If the process ends during the work, the row becomes due again.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from config.infrastructure.sql import Rows, fetch_one, is_postgresql
 logger = logging.getLogger(__name__)
 
 POLL_SECONDS = 5.0
-# How long a process that ends waits for the row that is being worked on. The row falls due again anyway.
+# How long an ending process waits for its present row. An unfinished row becomes due again.
 STOP_SECONDS = 2.0
 FIRST_PAUSE = timedelta(seconds=30)
 
@@ -40,11 +39,11 @@ L = TypeVar("L", bound=Leased)
 
 
 def claim(model: type[L], lease: timedelta, condition: str = "", **values: object) -> L | None:
-    """Of the rows that are due, the one with the lowest turn that has been due longest. None: no row is due.
+    """The due row with the lowest turn and, among these, the earliest `due_at`. None: no row is due.
 
-    No other process gets it before `lease` is over. `condition` is SQL with `values`, "AND …", that leaves rows out.
+    No other process gets the row during the `lease`. `condition` is SQL with `values`.
 
-    A row that another process is claiming at this moment is skipped.
+    A row that another process is claiming now is skipped.
     """
     table, rows, now = model._meta.db_table, Rows(model), timezone.now()
     due = f"SELECT id FROM {table} WHERE due_at <= %(now)s {condition} ORDER BY turn, due_at LIMIT 1"  # noqa: S608 - no values
@@ -61,15 +60,14 @@ def claim(model: type[L], lease: timedelta, condition: str = "", **values: objec
 
 
 def pause(attempts: int, longest: timedelta) -> timedelta:
-    """Before the next attempt: FIRST_PAUSE, doubled after each."""
+    """The pause before the next attempt: FIRST_PAUSE, doubled after each attempt."""
     return min(FIRST_PAUSE * (1 << min(attempts - 1, 20)), longest)
 
 
 class Worker(threading.Thread):
-    """Calls `work` until it returns False, then waits until it is woken, or for `poll_seconds`.
+    """Calls `work` until it returns False, then waits for `poll_seconds` or until `wake` is called.
 
-    While the database is away it goes on trying, and the log says so once. Other errors are those of `work`, which
-    reports them.
+    While the database is away, the worker keeps trying and logs this once. `work` reports its other errors itself.
     """
 
     def __init__(self, name: str, work: Callable[[], bool], poll_seconds: float = POLL_SECONDS) -> None:
@@ -84,7 +82,7 @@ class Worker(threading.Thread):
         self._woken.set()
 
     def stop(self) -> None:
-        """End after the present row, and wait for that at most STOP_SECONDS."""
+        """End after the present row. Waits at most STOP_SECONDS for the end."""
         self.end()
         self.join(STOP_SECONDS)
 
@@ -102,7 +100,7 @@ class Worker(threading.Thread):
         connection.close()
 
     def _work_off(self) -> None:
-        close_old_connections()  # one that the database has closed meanwhile
+        close_old_connections()  # a connection that the database has closed meanwhile
         try:
             while not self._stopping and self._work():
                 pass

@@ -1,5 +1,5 @@
-"""Figures for Prometheus, on a port of their own: METRICS_BIND.
+"""Metrics for Prometheus, on a separate port: METRICS_BIND.
 
 `port` runs in gunicorn's master, which opens the port and makes the folder in which the workers count. `worker` runs in
-each worker: it counts, and one of the workers serves.
+each worker. All workers count, and one of them serves.
 """

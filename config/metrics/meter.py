@@ -1,4 +1,4 @@
-"""The metrics that the workers count. No label holds a person, an application, an address or free text.
+"""The metrics that the workers count. No label contains a person, an application, an address or free text.
 
 Import it after PROMETHEUS_MULTIPROC_DIR is set and `values.ValueClass` chosen: see `worker`.
 """
@@ -15,7 +15,7 @@ from config.infrastructure.events import Event
 LATENCY_BUCKETS = (0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 WAIT_BUCKETS = (0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 METHODS = ("GET", "POST")
-# They are served from the files of all workers, not from this registry.
+# The metrics are served from the files of all workers instead of this registry.
 registry = CollectorRegistry()
 
 ANSWERS = Histogram(
@@ -49,14 +49,17 @@ REDIS_AWAY = Gauge(
 
 
 class PrometheusMeter:
-    """`config.infrastructure.measures.Meter`. Looking up a label costs more than counting, so each is kept."""
+    """Implements `config.infrastructure.measures.Meter`.
+
+    The metrics of used labels are kept: looking up a label costs more than counting.
+    """
 
     def __init__(self, threads: int) -> None:
         THREADS.set(threads)
-        for event in Event:  # a rate shows the first event only if there was a 0 before
+        for event in Event:  # a rate includes the first event only after a 0
             EVENTS.labels(event.name.lower())
         self._answers: dict[tuple[str, str, int], Histogram] = {}
-        self._busy: set[int] = set()  # threads; each answers one request at a time
+        self._busy: set[int] = set()  # the number of threads, each of which answers one request at a time
 
     def request_began(self) -> None:
         self._busy.add(threading.get_ident())
@@ -72,7 +75,7 @@ class PrometheusMeter:
         self._busy.discard(threading.get_ident())
 
     def publish(self) -> None:
-        """Show the others how many threads are busy. At each request it would cost as much as all the rest."""
+        """Store the number of busy threads for the serving worker. At each request this would double the cost."""
         IN_FLIGHT.set(len(self._busy))
 
     def request_refused(self, route: str, error: str, code: str) -> None:

@@ -1,6 +1,6 @@
 """The port of METRICS_BIND and the folder of the counts. gunicorn's master opens both, and workers inherit them.
 
-Only the standard library is imported: what the master imports is not new after a reload.
+Only the standard library is imported, because a reload does not renew the master's imports.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 PREFIX = "sign-in-metrics-"
-# prometheus_client reads it when it is imported.
+# prometheus_client reads this variable at its import.
 FOLDER_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
-# A folder may be this old before its master has locked it.
+# The age after which a folder without a lock is abandoned: a master locks its folder within this time.
 LOCKED_WITHIN_SECONDS = 60
 BACKLOG = 16
 
@@ -34,7 +34,7 @@ opened: Opened | None = None
 
 
 def open_port(bind: str) -> None:
-    """Listen at host:port, and make the folder. Ends the process with a sentence when either can't be had."""
+    """Listen at host:port and make the folder. If either fails, end the process with a sentence."""
     global opened
     host, _, port = bind.rpartition(":")
     family = socket.AF_INET6 if host.startswith("[") else socket.AF_INET
@@ -68,7 +68,7 @@ def close_port() -> None:
 
 
 def remove_abandoned() -> None:
-    """Remove the folders of masters that were killed. The folders of this user alone, and those in use stay."""
+    """Remove the folders of masters that were killed. Folders of other users and folders in use stay."""
     for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
         with suppress(OSError):
             found = folder.lstat()
@@ -79,7 +79,7 @@ def remove_abandoned() -> None:
 
 
 def _locked(folder: Path) -> int:
-    """The descriptor of the folder with a lock that forks share. systemd-tmpfiles leaves locked folders alone.
+    """The descriptor of the folder, with a lock that forks share. systemd-tmpfiles does not clean locked folders.
 
     Raises BlockingIOError: another process has locked it.
     """

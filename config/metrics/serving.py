@@ -1,6 +1,6 @@
-"""Serves `/metrics`: one thread of one worker, and of another one when that worker ends.
+"""Serve `/metrics` in a thread of one worker; when that worker ends, another one takes over.
 
-The workers inherit the listening socket, so connections wait meanwhile, and are not refused.
+The workers inherit the listening socket, so connections wait meanwhile instead of being refused.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ PATH = "/metrics"
 NOT_FOUND = f"There is nothing at this path. The metrics are at {PATH}.\n"
 MOST_CONNECTIONS = 8
 CONNECTION_SECONDS = 10.0
-# Whoever asks again earlier gets the same answer.
+# The age up to which an answer is repeated.
 FRESH_SECONDS = 1.0
 STOP_SECONDS = 2.0
 
 
 class Page:
-    """The text of `/metrics`, made for one at a time."""
+    """The text of `/metrics`. One thread at a time makes it."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -113,7 +113,7 @@ class Server(ThreadingHTTPServer):
             self._free.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Nothing: the client has gone, or was too slow."""
+        """Ignore the error: the client has gone or was too slow."""
 
 
 _server: Server | None = None
@@ -121,12 +121,12 @@ _stopping = threading.Event()
 
 
 def start(listener: socket.socket, folder: Path) -> None:
-    """Serve once no other worker does. Returns at once."""
+    """Serve as soon as no other worker serves. Returns at once."""
     threading.Thread(target=_serve_in_turn, args=(listener, folder), name="metrics", daemon=True).start()
 
 
 def stop() -> None:
-    """Stop accepting, if this worker serves, so that the next one does."""
+    """Stop accepting connections, so that the next worker serves."""
     _stopping.set()
     if _server:
         _server.shutdown()
@@ -135,7 +135,7 @@ def stop() -> None:
 def _serve_in_turn(listener: socket.socket, folder: Path) -> None:
     global _server
     with (folder / "turn").open("a") as turn:
-        fcntl.flock(turn, fcntl.LOCK_EX)  # the kernel gives it to another worker when this one ends
+        fcntl.flock(turn, fcntl.LOCK_EX)  # when this worker ends, another one gets the lock
         if not _stopping.is_set():
             _server = Server(listener, Page(folder).text)
             _server.serve_forever()

@@ -1,7 +1,7 @@
-"""Each worker counts in files of its own, and takes over those of a worker that has ended.
+"""The files in which each worker counts. A new worker takes over the files of a worker that has ended.
 
-So the counts outlive a worker, and there are never more files than there were workers at once. A slot is a number; the
-kernel releases its lock when the worker ends, however it ends.
+So the counts outlive a worker, and the number of files is bounded by the number of simultaneous workers. A slot is a
+number. The kernel releases the lock of a slot when its worker ends in any way.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ import os
 from io import TextIOWrapper
 from pathlib import Path
 
-# The kernel kills a process that writes to a mapped file when the disk is full, so the space is taken at the start.
-# prometheus_client's names: the kind, for gauges the mode, the process. A test counts what all routes need.
+# The kernel kills a process that writes to a mapped file on a full disk, so the space is reserved at the start. The
+# names are prometheus_client's: kind, mode (of gauges), process. A test measures the space of all routes.
 BYTES = {"counter": 1 << 20, "histogram": 4 << 20, "gauge_livesum": 1 << 16}
 
 _held: list[TextIOWrapper] = []
 
 
 def claim(folder: Path) -> int:
-    """The lowest number that no living worker has. It is this process's until the process ends.
+    """Take the lowest number that no living worker has, until this process ends.
 
     Raises OSError: there is no space for the files.
     """
@@ -36,7 +36,7 @@ def claim(folder: Path) -> int:
 
 
 def forget_ended(folder: Path) -> int:
-    """Remove the present state of workers that have ended, and return how many live. Their counts stay."""
+    """Remove the gauges of workers that have ended, but not their counts. Returns the number of living workers."""
     living = 0
     for path in folder.glob("*.lock"):
         if lock := _lock(path):

@@ -1,7 +1,7 @@
-"""What is read when somebody asks for the metrics: the state of the database, and the version.
+"""The metrics that are read at a scrape: the state of the database, and the version.
 
-One statement at most every FRESH_SECONDS, on a connection that is closed after it. While it takes longer than
-WAIT_SECONDS, the database counts as away, and the other metrics are answered without waiting for it.
+One statement at most every FRESH_SECONDS, on a connection that is closed after it. While a statement takes longer than
+WAIT_SECONDS, the database counts as away, and the answer contains only the other metrics.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ logger = logging.getLogger(__name__)
 
 FRESH_SECONDS = 5.0
 WAIT_SECONDS = 2.0
-MOST_ROWS = 10_000  # of a queue that are counted
+MOST_ROWS = 10_000  # the most rows of a queue that are counted
 QUEUE = """(SELECT count(*) AS waiting, coalesce(sum(CASE WHEN attempts > 0 THEN 1 ELSE 0 END), 0) AS retried,
     min(due_at) AS due_at FROM (SELECT attempts, due_at FROM {table} WHERE {condition} LIMIT {most}) AS part)"""
 KEY = "(SELECT max(made_at) FROM {table} WHERE revoked_at IS NULL AND algorithm = '{algorithm}')"
@@ -43,12 +43,12 @@ class Queue(NamedTuple):
     """A queue of `config.infrastructure.work_queue`."""
 
     waiting: int
-    retried: int  # of these, how many an attempt has failed
+    retried: int  # those of them after a failed attempt
     overdue_seconds: float
 
 
 class State(NamedTuple):
-    """Ages in seconds, by the labels of their metric. One that there is not yet is left out."""
+    """Ages in seconds by the labels of their metric. A missing age is left out."""
 
     queues: dict[str, Queue]
     purge_age: dict[tuple[str, ...], float]
@@ -81,14 +81,14 @@ def _statement() -> str:
 
 
 def _age(at: datetime | str | None) -> float | None:
-    """Seconds since then. SQLite has times as text without a zone."""
+    """The seconds since the time, which SQLite returns as text without a zone."""
     if isinstance(at, str):
         at = datetime.fromisoformat(at).replace(tzinfo=UTC)
     return (timezone.now() - at).total_seconds() if at else None
 
 
 class StateCollector:
-    """A collector of prometheus_client. A thread of its own reads, because a database that is stopped never answers."""
+    """A collector of prometheus_client. A separate thread reads, because a stopped database never answers."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -1,4 +1,4 @@
-"""The metrics of a worker: it takes a slot, counts, and serves when it is its turn."""
+"""The metrics of a worker: take a slot, count, and serve if no other worker serves."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ logger = logging.getLogger(__name__)
 
 
 def start() -> None:
-    """Count from now on. Does nothing without METRICS_BIND; without space for the files it logs that, and goes on."""
+    """Begin to count. Does nothing without METRICS_BIND. If the files have no space, logs this and does not count."""
     if port.opened is None:
         return
     try:
@@ -26,7 +26,7 @@ def start() -> None:
     except OSError as error:
         logger.error("this worker does not count metrics: no space for its files", extra={"code": error.errno})
         return
-    # Imported here, because the library chooses at its import how it stores values.
+    # Imported here, because the library chooses its storage of values at its import.
     from prometheus_client import values
 
     values.ValueClass = values.MultiProcessValue(lambda: slot)  # type: ignore[no-untyped-call]

@@ -1,1 +1,1 @@
-"""What the pages of a person's account show of applications."""
+"""The parts of the account pages that concern applications."""

@@ -1,4 +1,4 @@
-"""The page "Applications": which ones a person has allowed to read the profile, and the buttons to end that. D7."""
+"""The page "Applications": those that a person has allowed to read the profile, and how to end that. D7."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 def applications(request: HttpRequest) -> HttpResponse:
     """List the person's applications. A post ends "don't ask again" for one of them, or disconnects it.
 
-    A posted client_id is looked up among the person's own applications only.
+    A posted client_id is searched only among the person's applications.
     """
     person = cast("User", request.user)
     connections = consents.connections(person)

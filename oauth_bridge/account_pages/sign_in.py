@@ -1,4 +1,4 @@
-"""The sign-in page of an old link, such as a bookmark or one that was passed on, begins a new attempt. D8, D24."""
+"""The sign-in page of an old link, such as a bookmark, begins a new attempt. D8, D24."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from oauth_bridge.consent.pending_request import PendingRequest
 
 class SignInView(views.SignInView):
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        """Lead through authorize, which begins the attempt, and back here."""
+        """Redirect an old link to authorize, which begins the attempt and redirects back here."""
         if request.method == "GET":
             onward = return_path.requested(request)
             pending = PendingRequest.of_path(onward)

@@ -1,1 +1,1 @@
-"""The administration's own pages: overview, activity, and the pages of an application and of a person."""
+"""Pages of the administration in addition to Django's: overview, activity, application, person and others."""

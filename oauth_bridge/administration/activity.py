@@ -1,4 +1,4 @@
-"""The activity: where sign-ins stop, why, and the attempts."""
+"""The activity page: the steps at which sign-ins stop, the causes, and the attempts."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ DOWNLOADED = 1000
 
 
 class StepFigure(NamedTuple):
-    """A step, and how many stopped there. `is_nobodys`: nobody has to mend anything."""
+    """A step and the number of sign-ins that stopped there. `is_nobodys`: no setting has to change."""
 
     name: str
     number: int
@@ -58,7 +58,7 @@ class CauseRow:
 
 
 class Query:
-    """What the address of the page asks for. A value that is none of the offered ones counts as not given."""
+    """The query of the page's address. Unknown values are ignored."""
 
     def __init__(self, request: HttpRequest) -> None:
         get = request.GET.get
@@ -110,10 +110,10 @@ class Query:
 
 
 def activity(request: HttpRequest) -> HttpResponse:
-    """The page of one application or of all. As JSON with `format=json`: the records, as the command prints them.
+    """The page of one application or of all. `format=json` returns the records as the command prints them.
 
-    Raises PermissionDenied: without the permission to see the activity. Raises Http404: that of the application may
-    not be seen.
+    Raises PermissionDenied: the permission to see the activity is missing. Raises Http404: this application's activity
+    is not visible to the administrator.
     """
     if not rights.may(request, ACTIVITY):
         raise PermissionDenied
@@ -150,7 +150,7 @@ def _chosen(query: Query) -> str:
 
 
 def _download(request: HttpRequest, query: Query) -> HttpResponse:
-    """Owners get no `detail`, which may name a code or secret of another application, and no person."""
+    """The records as a file. Owners get no person and no `detail`, which may name another application's secret."""
     records = [described(entry) for entry in activity_reading.entries(replace(query.filters, limit=DOWNLOADED))]
     for each in records if query.client_ids is not None else ():
         each.pop("detail", None)
@@ -171,7 +171,7 @@ def _is_shown(each: Attempt, query: Query) -> bool:
 
 
 def _causes(query: Query) -> dict[str, Any]:
-    """The figures of the steps and the table of causes, in the period."""
+    """The figures of the steps and the table of causes in the period."""
     only = [query.client_id] if query.client_id else query.client_ids
     failures = activity_statistics.failures(query.since, None, only)
     finished = sum(activity_statistics.sign_ins(query.since, only).values())
@@ -221,7 +221,7 @@ def _figures(query: Query, merged: Counter[tuple[str, str]]) -> list[StepFigure]
 
 
 def _merged_met(met: dict[Failing, Met]) -> dict[tuple[str, str], Met]:
-    """Of all applications together. Somebody who met a cause in two of them counts twice."""
+    """The figures of all applications together. A person with a cause in two applications counts twice."""
     merged: dict[tuple[str, str], Met] = {}
     for failing, (people, last_at) in met.items():
         key = failing.step, failing.cause

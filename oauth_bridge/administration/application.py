@@ -1,4 +1,4 @@
-"""The page of an application: its state, sign-ins, failures, addresses and secrets; and adding a callback address."""
+"""The page of an application: state, sign-ins, failures, addresses, secrets; and adding a callback address."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ OPENID_SCOPE = "openid profile email"
 
 
 def application(request: HttpRequest, pk: int) -> HttpResponse:
-    """The page. Raises PermissionDenied: without the permission to see applications. Raises Http404: it is gone."""
+    """The page. Raises PermissionDenied: the permission to see applications is missing. Raises Http404: it is gone."""
     found = find_application(request, pk)
     may_see_people = request.user.has_perm(rights.PEOPLE)
     days = activity_statistics.by_day(found.client_id, PLOTTED)
@@ -103,7 +103,7 @@ def _activity(request: HttpRequest, found: Application) -> dict[str, Any]:
 
 
 def plot(days: list[Days]) -> list[dict[str, Any]]:
-    """The bars of the drawing, in units of its box of 300 × 100: failures stand on top of what was finished."""
+    """The bars of the drawing, in units of its box of 300 × 100: failures are above finished sign-ins."""
     largest = max((day.finished + day.failed for day in days), default=0) or 1
     bars = []
     for place, day in enumerate(days):
@@ -124,7 +124,7 @@ def plot(days: list[Days]) -> list[dict[str, Any]]:
 
 
 def boxes(found: Application) -> list[tuple[str, list[tuple[str, str]]]]:
-    """What a product asks for beside client ID and secret: with discovery, and without."""
+    """The values that products ask for besides client ID and secret, with and without discovery."""
     discovered = [
         (_("Issuer"), settings.BASE_URL),
         (_("Discovery address"), f"{settings.BASE_URL}{paths.OPENID_CONFIGURATION}"),
@@ -141,7 +141,7 @@ def boxes(found: Application) -> list[tuple[str, list[tuple[str, str]]]]:
 
 
 def ready_snippets(found: Application) -> list[tuple[str, str]]:
-    """Ready to copy, with the application's own values. The secret is named, never shown."""
+    """Snippets with the application's values, ready to copy, with a placeholder for the secret."""
     callback = (found.callback_addresses or [snippets.EXAMPLE_CALLBACK])[0]
     variables = [
         f"OAUTH_AUTHORIZE_URL={settings.AUTH_URL}{paths.AUTHORIZE}",
@@ -165,9 +165,9 @@ def ready_snippets(found: Application) -> list[tuple[str, str]]:
 
 @fresh_sign_in_required
 def add_address(request: HttpRequest, pk: int) -> HttpResponse:
-    """Add the address of a refused request to its application. The page asks first, and a post adds.
+    """Add the address of a refused request to its application. GET asks, POST adds.
 
-    Raises PermissionDenied: without the permissions to see the activity and to change the addresses.
+    Raises PermissionDenied: the permission to see the activity or to change the addresses is missing.
     """
     if not rights.may(request, ACTIVITY):
         raise PermissionDenied

@@ -1,4 +1,4 @@
-"""What an administrator does with a whole application, each after a page that asks: switch, trust, owners, access."""
+"""The acts of administrators on a whole application, each with a confirmation page: switch, trust, owners, access."""
 
 from __future__ import annotations
 
@@ -59,9 +59,9 @@ class OwnersForm(forms.Form):
 
 
 class Act(NamedTuple):
-    """`brief` is for the list of acts; `ends` says on the page what it does, `do` afterwards what it did.
+    """An act. `brief` is its text in the list of acts, `ends` on its page. `do` returns a sentence about the result.
 
-    `is_proven`: the administrator proves first who they are. `initial` are the answers of the form before.
+    `is_proven`: a fresh proof is needed. `initial` are the initial values of the form.
     """
 
     label: Any
@@ -78,9 +78,9 @@ class Act(NamedTuple):
 
 
 def act(request: HttpRequest, pk: int, name: str) -> HttpResponseBase:
-    """The question before the act; a post does it.
+    """GET asks for confirmation, POST performs the act.
 
-    Raises PermissionDenied: without the permission. Raises Http404: the application or the act does not exist.
+    Raises PermissionDenied: the permission is missing. Raises Http404: the application or the act does not exist.
     """
     chosen = ACTS.get(name)
     if chosen is None:
@@ -91,7 +91,7 @@ def act(request: HttpRequest, pk: int, name: str) -> HttpResponseBase:
     if chosen.is_proven and (question := proof_first(request)):
         return question
     page = shown.page("application", found.pk)
-    if not chosen.fits(found):  # somebody else did it
+    if not chosen.fits(found):  # another administrator did it first
         return redirect(page)
     form = chosen.form(request.POST if request.method == "POST" else None, initial=chosen.initial(found))
     if request.method == "POST" and form.is_valid():
@@ -114,9 +114,10 @@ def act(request: HttpRequest, pk: int, name: str) -> HttpResponseBase:
 
 
 def find_application(request: HttpRequest, pk: int, permission: str = rights.VIEW) -> Application:
-    """One that may be seen, and with which the administrator may do what the permission says.
+    """The application, if the administrator may see it and has the permission for it.
 
-    Raises PermissionDenied: without the permissions for any. Raises Http404: it is gone, or is another's.
+    Raises PermissionDenied: the administrator has the permission for no application. Raises Http404: this one is gone,
+    or belongs to another owner.
     """
     if not rights.may(request, rights.VIEW) or not rights.may(request, permission):
         raise PermissionDenied

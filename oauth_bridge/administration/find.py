@@ -1,4 +1,4 @@
-"""Find what an administrator typed: a reference, an e-mail address, or a client ID. One hit opens at once."""
+"""Find what an administrator typed: a reference, an e-mail address, or a client ID. A single hit opens its page."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ PERMISSIONS = (ACTIVITY, VIEW, PEOPLE)
 
 
 def find(request: HttpRequest) -> HttpResponse:
-    """Lead to the record, the person or the application. Otherwise a page says that nothing is found.
+    """Redirect to the record, the person or the application, or show that nothing was found.
 
-    Raises PermissionDenied: without a permission to see any of them.
+    Raises PermissionDenied: the permission for each of the three is missing.
     """
     if not may_find(request):
         raise PermissionDenied
@@ -55,7 +55,7 @@ def _url_of(request: HttpRequest, typed: str) -> str:
 
 
 def _of_address(typed: str, *, may_see_people: bool, may_see_activity: bool) -> str:
-    """The person's page; for an address without an account, the activity that has its mark."""
+    """The page of the person or, without an account, the activity with the mark of the address."""
     person = get_user_model().objects.filter(email=normalise_email(typed)).first()
     if person and may_see_people:
         return shown.page("person", person.pk)

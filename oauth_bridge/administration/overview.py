@@ -1,4 +1,4 @@
-"""The administration's first page: what fails, by application and cause, and what is about to fail."""
+"""The administration's first page: failures by application and cause, and coming failures."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class CauseRow(NamedTuple):
 
 
 def overview(request: HttpRequest) -> TemplateResponse:
-    """The page; each of its parts needs its permission."""
+    """The page. Each part needs its own permission."""
     context: dict[str, Any] = {
         **admin.site.each_context(request),
         "since": activity_statistics.start_of(1),
@@ -87,7 +87,7 @@ def _failures(request: HttpRequest) -> dict[str, Any]:
 
 
 def _failing(mend: dict[Failing, int], finished: Counter[str]) -> int:
-    """How many applications have the state Failing, as in their list."""
+    """The number of applications in the state Failing, as in the list of applications."""
     failed: Counter[str] = Counter()
     for cause, number in mend.items():
         failed[cause.client_id] += number
@@ -113,7 +113,7 @@ def _row(
 
 
 def _ending_secrets(seen: QuerySet[Application]) -> list[dict[str, Any]]:
-    """The newest secrets that end soon, or that ended while no other works."""
+    """The newest secrets of applications that end soon, or have ended without a successor."""
     now = timezone.now()
     soon = (
         ApplicationSecret.objects.filter(

@@ -1,4 +1,4 @@
-"""The client of the test sign-in: it asks this service over HTTP, as an application does, and masks what it shows."""
+"""The client of the test sign-in: it calls this service over HTTP as an application does, and masks shown values."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from django.utils.translation import gettext as _
 
 SECONDS = 5.0
 MOST_BYTES = 64 * 1024
-# Headers of an answer that are shown.
+# The headers of an answer that are shown.
 SHOWN_HEADERS = ("Content-Type", "Cache-Control", "WWW-Authenticate", "Retry-After", "X-Reference")
 SECRETS = frozenset({"code", "client_secret", "code_verifier", "access_token"})
 
-# One test at a time in this process: each holds a thread while it asks another one.
+# One test at a time in this process: a test occupies one thread while another thread answers it.
 one_at_a_time = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came back. `status` is 0 and `problem` a sentence where nothing did."""
+    """The answer. Without an answer, `status` is 0 and `problem` a sentence."""
 
     sent: str
     status: int = 0
@@ -40,7 +40,7 @@ class Answer:
 
 
 def ask(method: str, path: str, form: dict[str, str] | None = None, token: str = "") -> Answer:
-    """Ask BASE_URL; where it can't be reached from here, BIND with the same host name, which the answer then says.
+    """Call BASE_URL or, if it cannot be reached, BIND with the same host name, which the answer then names.
 
     No redirect is followed, and at most MOST_BYTES are read.
     """
@@ -88,7 +88,7 @@ def _asked(scheme: str, netloc: str, method: str, path: str, body: str, headers:
 
 
 def _parsed(content: bytes, content_type: str) -> dict[str, Any]:
-    """The body if it is a JSON object: anything else is not of this service, and not shown."""
+    """The body if it is a JSON object. Other bodies are not from this service and are not shown."""
     if content_type != "application/json":
         return {}
     try:

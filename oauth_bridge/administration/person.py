@@ -1,4 +1,4 @@
-"""The page of a person: attempts to sign in, applications, browsers, ways to sign in, and what can be done."""
+"""The page of a person: attempts to sign in, applications, browsers, ways to sign in, and acts."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ ATTEMPTS, MOST_BROWSERS = 6, 10
 
 
 def person(request: HttpRequest, pk: UUID) -> HttpResponseBase:
-    """The page. With `act` in the query, the question before that act; a post does it.
+    """The page. With `act` in the query, GET asks for confirmation and POST performs the act.
 
-    Raises PermissionDenied: without the permission. Raises Http404: the person, or the act, does not exist.
+    Raises PermissionDenied: the permission is missing. Raises Http404: the person or the act does not exist.
     """
     if not request.user.has_perm(PEOPLE):
         raise PermissionDenied

@@ -1,4 +1,4 @@
-"""What an administrator does to an account, each after a page that asks. The page of the person offers them."""
+"""The acts of administrators on an account, each with a confirmation page. The person's page offers them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from oauth_bridge.storage import consents
 
 
 class Act(NamedTuple):
-    """Something an administrator does to an account, after a page that asks."""
+    """An act on an account, with a confirmation page."""
 
     label: Any
     ends: Callable[[User], str]
@@ -36,7 +36,7 @@ class Act(NamedTuple):
 
 
 class ActRefused(Exception):
-    """Nothing was done. The text is a sentence for the administrator."""
+    """The act did nothing. The text is a sentence for the administrator."""
 
 
 def _unlock(_request: HttpRequest, found: User) -> str:
@@ -65,7 +65,7 @@ def offered(request: HttpRequest, found: User) -> list[dict[str, Any]]:
 
 
 def offered_act(request: HttpRequest, pk: UUID, name: str) -> list[tuple[Any, str]]:
-    """The words and the page of the act, if the administrator may do it and it would change something."""
+    """The label and the page of the act, if the administrator may do it and it would change something."""
     found = User.objects.filter(pk=pk).first() if request.user.has_perm(PEOPLE) else None
     acts = offered(request, found) if found else []
     return [(each["label"], shown.page("person", pk, act=name)) for each in acts if each["name"] == name]

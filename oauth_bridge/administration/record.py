@@ -1,4 +1,4 @@
-"""The page of one record: what differed, what to change, whether it would pass now, and what was asked."""
+"""The page of one record: what differed, the advice, whether the request would pass now, and the sent parameters."""
 
 from __future__ import annotations
 
@@ -38,7 +38,8 @@ OF_THE_PERSON = {
 def record(request: HttpRequest, pk: int) -> HttpResponse:
     """The page.
 
-    Raises PermissionDenied: without the permission to see the activity. Raises Http404: it is gone, or may not be seen.
+    Raises PermissionDenied: the permission to see the activity is missing. Raises Http404: the record is gone or
+    invisible.
     """
     if not rights.may(request, ACTIVITY):
         raise PermissionDenied
@@ -77,7 +78,7 @@ def record(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 def _acts(request: HttpRequest, entry: Entry, application: Application | None) -> list[tuple[Any, str]]:
-    """What ends the cause, if this page can lead there and the administrator may do it: its words, and its page."""
+    """The label and the page of an act that ends the cause, if the administrator may do it."""
     found: list[tuple[Any, str]] = []
     if application and entry.cause == "client_disabled":
         acts = application_acts.offered(request, application)
@@ -100,7 +101,7 @@ def may_add_addresses(request: HttpRequest, application: Application) -> bool:
 
 
 def _difference(request: HttpRequest, entry: Entry, application: Application | None) -> dict[str, Any]:
-    """Of an address that was not registered: both addresses in pieces, and whether it could be added."""
+    """For an unregistered address: both addresses in pieces, and whether it could be added."""
     sent, nearest = entry.detail.get("sent"), entry.detail.get("nearest")
     if not sent or entry.cause != "redirect_uri_mismatch":
         return {}
@@ -120,5 +121,5 @@ def _difference(request: HttpRequest, entry: Entry, application: Application | N
 
 
 def _received(entry: Entry) -> list[tuple[str, str]]:
-    """The parameters as they were sent: their values where they can't be used again, otherwise their lengths."""
+    """The sent parameters: the harmless values, and the lengths of all others."""
     return [(name, str(value)) for name, value in entry.detail.get("parameters", {}).items()]

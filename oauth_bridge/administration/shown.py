@@ -1,4 +1,4 @@
-"""How attempts, records and applications are shown: words in the active language, and the links that are allowed."""
+"""The display of attempts, records and applications: words in the active language, and the allowed links."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from oauth_bridge.models import Application
 from oauth_bridge.storage.activity_reading import Entry, Filters
 from oauth_bridge.storage.attempts import Attempt, Ending, Event, shown_steps
 
-# The word of each ending, and the kind of its badge.
+# The word and the badge class of each ending.
 ENDINGS = {
     Ending.SIGNED_IN: (gettext_lazy("Signed in"), "good"),
     Ending.REFUSED: (pgettext_lazy("by the person", "Refused"), ""),
@@ -37,7 +37,7 @@ ENDINGS = {
     Ending.REPLAY: (gettext_lazy("Replay"), "warning"),
     Ending.GOING_ON: (gettext_lazy("Going on"), ""),
 }
-# What was done at a step, within the story of an attempt.
+# The words for a finished step in the summary of an attempt.
 DONE = {
     Step.AUTHORIZE: gettext_lazy("authorize"),
     Step.SIGN_IN: gettext_lazy("signed in"),
@@ -57,7 +57,7 @@ MARKS = {
 
 
 class Named(NamedTuple):
-    """An application or a person: what to call it, and its page; no URL where the administrator may not open it."""
+    """An application or a person: the name and the URL of its page, empty if the administrator may not open it."""
 
     name: str
     url: str
@@ -73,7 +73,7 @@ NOBODY = Named("", "")
 
 
 class Names:
-    """The applications and people of a page, read in one statement each. Names that may not be seen are empty."""
+    """The applications and people of a page, read in one statement each. Invisible names are empty."""
 
     def __init__(self, request: HttpRequest, client_ids: Iterable[str], people: Iterable[UUID | None]) -> None:
         self.applications: dict[str, Named] = {}
@@ -91,13 +91,13 @@ class Names:
                 self.people[person.pk] = Named(person.display_name, page("person", person.pk), person.email)
 
     def application(self, client_id: str) -> Named:
-        """One that is gone is named by its client_id."""
+        """The name of the application; the client_id of a deleted one."""
         if client_id.startswith(Application.TWIN):
             return Named(_("Test sign-in"), "")
         return self.applications.get(client_id) or (Named(client_id, "") if client_id else NOBODY)
 
     def fix_of(self, entry: Entry) -> str:
-        """What to do about a record; of an application that is switched off also since when, by whom and why."""
+        """The advice for a record; for a switched-off application also since when, by whom and why."""
         why = self.why_off.get(entry.client_id, "") if entry.cause == "client_disabled" else ""
         return f"{entry.fix} {why}".strip()
 
@@ -130,7 +130,7 @@ class ShownStep:
 
 @dataclass(frozen=True, slots=True)
 class ShownAttempt:
-    """An attempt, for the template. `done` are the words of the story, `end` its last and bold one."""
+    """An attempt, for the template. `done` are the words of the summary, `end` the last, bold word."""
 
     at: datetime
     done: list[str]
@@ -212,7 +212,7 @@ def _note(step: Step, each: Attempt) -> str:
 
 
 def off_since(request: HttpRequest, application: Application) -> str:
-    """Since when it is switched off, by whom and why, as far as it is known; empty while it is switched on."""
+    """Since when, by whom and why the application is switched off; empty if it is switched on."""
     if application.is_enabled or application.disabled_at is None:
         return ""
     since = date_format(application.disabled_at, "DATETIME_FORMAT")
@@ -226,12 +226,12 @@ def off_since(request: HttpRequest, application: Application) -> str:
 
 
 def filters(request: HttpRequest, application: Application, since: datetime) -> Filters:
-    """For the activity of the application, as far as the administrator may see it."""
+    """The filters of the application's activity that the administrator may see."""
     return Filters(client_id=application.client_id, client_ids=rights.client_ids(request), since=since)
 
 
 def browser_of(entry: Entry) -> str:
-    """Its family and system; empty where it is not known."""
+    """The family and system of the browser; empty if unknown."""
     return user_agents.shown(entry.browser) if entry.browser.strip("/") else ""
 
 
@@ -245,14 +245,14 @@ def in_groups(reference: str) -> str:
 
 
 def environment() -> dict[str, Any]:
-    """Which installation this is, for the strip above each page."""
+    """The name of the installation, for the top of each page."""
     name = settings.ENVIRONMENT
     host = settings.AUTH_URL.partition("://")[2]
     return {"name": name, "host": host, "is_production": name.casefold() == "production"}
 
 
 def share(number: int, largest: int) -> int:
-    """The width of a bar, in hundredths. What is there is seen."""
+    """The width of a bar in percent. A number above 0 has a visible bar."""
     return max(3, round(100 * number / largest)) if number and largest else 0
 
 

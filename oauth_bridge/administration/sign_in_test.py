@@ -31,12 +31,12 @@ from oauth_bridge.applications.rights import ACTIVITY
 from oauth_bridge.models import Application
 from oauth_bridge.storage import application_audit, consents, temporary_applications
 
-KEPT = "sign_in_test"  # in the session, which only this browser's key decrypts
+KEPT = "sign_in_test"  # session key; only this browser's key decrypts the session
 OK = 200
 
 
 class StepShown(NamedTuple):
-    """A step of the test. `mark` is empty for done, bad, or open for not reached."""
+    """A step of the test. `mark` is empty (done), "bad", or "open" (not reached)."""
 
     name: str
     mark: str
@@ -49,9 +49,9 @@ class StepShown(NamedTuple):
 
 @fresh_sign_in_required
 def start(request: HttpRequest, pk: int) -> HttpResponse:
-    """What the test does; a post begins it and leads to the authorization.
+    """GET explains the test. POST begins it and redirects to authorize.
 
-    Raises PermissionDenied: without the permissions to see applications and the activity. Raises Http404: it is gone.
+    Raises PermissionDenied: a permission (applications, activity) is missing. Raises Http404: it is gone.
     """
     found = find_application(request, pk, ACTIVITY)
     if request.method == "POST":
@@ -68,7 +68,7 @@ def start(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 def _begin(request: HttpRequest, found: Application) -> str:
-    """Make the twin, keep what only this session may know, and return the address of the authorization."""
+    """Make the twin, store its secrets in this session, and return the address of the authorization request."""
     callback = f"{settings.AUTH_URL}{reverse('admin:sign_in_test_callback')}"
     twin, secret = temporary_applications.make(found, callback)
     state, verifier = secrets.token_urlsafe(24), secrets.token_urlsafe(48)
@@ -95,9 +95,9 @@ def _begin(request: HttpRequest, found: Application) -> str:
 
 
 def callback(request: HttpRequest) -> HttpResponse:
-    """The callback of the twin: exchange the code, read the profile, show both. Each test is shown once.
+    """The callback of the twin: exchange the code, read the profile and show both, once for each test.
 
-    Raises PermissionDenied: without the permission to see the activity. Raises Http404: the application is gone.
+    Raises PermissionDenied: the permission to see the activity is missing. Raises Http404: the application is gone.
     """
     if not rights.may(request, ACTIVITY):
         raise PermissionDenied

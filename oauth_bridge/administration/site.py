@@ -1,4 +1,4 @@
-"""The administration: Django's admin site, with pages of its own beside those of its models."""
+"""The administration: Django's admin site with additional pages."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from oauth_bridge.applications import rights
 
 
 class Section(NamedTuple):
-    """An item of the navigation: shown with the permission, marked on the routes that begin so."""
+    """An item of the navigation. It needs the permission and is marked on routes with this prefix."""
 
     route: str
     label: Any
@@ -68,7 +68,7 @@ SECTIONS = [
 class Site(AdminSite):
     """The site of `django.contrib.admin.site`."""
 
-    own_permissions = ("view_activityrecord", "view_auditentry")  # of pages whose model is not registered
+    own_permissions = ("view_activityrecord", "view_auditentry")  # permissions of pages whose model is not registered
 
     def get_urls(self) -> list[URLResolver | URLPattern]:
         own = [

@@ -1,4 +1,4 @@
-"""The audit trail: what administrators and operators changed, of one application, person or group, or of all."""
+"""The audit trail: the changes by administrators and operators to one application, person or group, or to all."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from oauth_bridge.applications.rights import PEOPLE, VIEW
 from oauth_bridge.models import Application
 
 TRAIL = "accounts.view_auditentry"
-# The permission with which the entries of one thing are seen.
+# The permission to see the entries of one object.
 OF_ONE = {"application": VIEW, "person": PEOPLE, "group": "auth.view_group"}
 ENTRIES = 50
 
@@ -86,7 +86,7 @@ FIELDS = {
 
 
 class Change(NamedTuple):
-    """A field. A list has only what left it and what joined it."""
+    """A changed field. For a list: only the removed and the added values."""
 
     field: str
     before: list[str]
@@ -104,9 +104,9 @@ class Row(NamedTuple):
 
 
 def trail(request: HttpRequest) -> HttpResponse:
-    """The page. With `kind` and `key` in the query, of one thing.
+    """The page; `kind` and `key` in the query select one object.
 
-    Raises PermissionDenied: without the permission to see the audit trail, or to see that thing.
+    Raises PermissionDenied: the permission to see the audit trail or the object is missing.
     """
     kind, key = request.GET.get("kind", ""), request.GET.get("key", "")
     is_of_one = kind in OF_ONE and bool(key)
@@ -132,7 +132,7 @@ def trail(request: HttpRequest) -> HttpResponse:
 
 
 def _subject(request: HttpRequest, kind: str, key: str, rows: list[Row]) -> Named:
-    """What the page is about; its key where neither a row nor an entry has its name."""
+    """The name of the page's object; its key if neither a row nor an entry has a name."""
     if rows:
         return rows[0].subject
     return _subjects(request, [(kind, key)]).get((kind, key), Named(key, ""))
@@ -155,14 +155,14 @@ def _rows(request: HttpRequest, entries: list[AuditEntry]) -> list[Row]:
 
 
 def _with_names(name: str, pair: list[Any], named: dict[tuple[str, str], Named]) -> list[Any]:
-    """Owners are stored as `sub`, and shown by name where the person may be seen."""
+    """Replace the `sub` of owners by the names of visible people."""
     if name != "owners":
         return pair
     return [[named.get(("person", sub), Named(sub, "")).name for sub in subs or ()] for subs in pair]
 
 
 def _subjects(request: HttpRequest, wanted: Iterable[tuple[str, str]]) -> dict[tuple[str, str], Named]:
-    """By kind and key, as they are called today. Those that are gone, or may not be seen, are left out."""
+    """The present names by kind and key. Deleted and invisible objects are left out."""
     found: dict[tuple[str, str], Named] = {}
     keys = set(wanted)
     for kind, rows in _readable(keys):

@@ -1,4 +1,4 @@
-"""Waiting for an application: its sign-ins from now on, step by step, and the first failure."""
+"""The waiting page of an application: its sign-ins from now on, step by step, and the first failure."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from oauth_bridge.storage import attempts
 from oauth_bridge.storage.attempts import Attempt
 
 LASTS = timedelta(minutes=15)
-# Refusals and codes are seen at once; successful sign-ins and profile reads are written about once a second.
+# Refusals and codes are visible at once; successful sign-ins and profile reads are written once a second.
 LOOKS_EVERY_SECONDS = 1
 LOOKS_WITHOUT_SCRIPT_SECONDS = 2  # the whole page is loaded again
 TRIES = 10
 
 
 class Column(NamedTuple):
-    """A step of the board: the steps of an attempt that it stands for, its name, and what it is."""
+    """A column of the page: the steps of an attempt that it combines, its name and its explanation."""
 
     steps: tuple[Step, ...]
     name: Any
@@ -52,7 +52,7 @@ COLUMNS = [
 
 
 class Ticked(NamedTuple):
-    """A column of the latest attempt. `mark` is empty for done, bad, or open for not reached."""
+    """A column of the latest attempt. `mark` is empty (done), "bad", or "open" (not reached)."""
 
     name: Any
     mark: str
@@ -61,9 +61,9 @@ class Ticked(NamedTuple):
 
 
 def waiting(request: HttpRequest, pk: int) -> HttpResponse:
-    """The page. It begins anew without a time in its address, and ends by itself.
+    """The page. Without a time in its address it begins again. It ends by itself.
 
-    Raises PermissionDenied: without the permissions to see applications and the activity. Raises Http404: it is gone.
+    Raises PermissionDenied: a permission (applications, activity) is missing. Raises Http404: it is gone.
     """
     found = find_application(request, pk, ACTIVITY)
     now = timezone.now()

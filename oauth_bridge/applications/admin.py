@@ -58,7 +58,7 @@ class ApplicationAdmin(ApplicationList):
         (gettext_lazy("Who may use it"), {"fields": ["is_restricted", "groups"]}),
         (gettext_lazy("Registration"), {"fields": ["client_id", "client_type", "id_token_alg", "created", "updated"]}),
     ]
-    # Three answers are enough; the rest can wait.
+    # Three fields are enough to register; all others are optional.
     add_fieldsets = [
         (None, {"fields": ["name", "client_type", "redirect_uris"]}),
         (
@@ -87,8 +87,8 @@ class ApplicationAdmin(ApplicationList):
     def get_readonly_fields(self, request: HttpRequest, obj: Application | None = None) -> list[str]:
         """The fields that this administrator can't change.
 
-        The client type is fixed at registration: it decides whether there is a secret. The addresses of a trusted
-        application need the permission to trust, because nobody is asked before a code is sent there.
+        The client type is fixed at registration: it decides whether there is a secret. Changing the addresses of a
+        trusted application needs the permission to trust, because codes are sent there without a consent page.
         """
         fixed = ["client_id", "created", "updated"]
         if obj:
@@ -100,7 +100,7 @@ class ApplicationAdmin(ApplicationList):
 
     def get_fieldsets(self, request: HttpRequest, obj: Application | None = None) -> Any:
         hidden = set() if obj and obj.logo else {"remove_logo"}
-        if request.method != "POST":  # asked once addresses that were used are removed
+        if request.method != "POST":  # asked after used addresses were removed
             hidden.add("remove_used")
         if not self.may_choose_groups(request, obj):
             hidden |= {"is_restricted", "groups"}
@@ -133,7 +133,7 @@ class ApplicationAdmin(ApplicationList):
                 self.message_user(request, text, messages.WARNING)
 
     def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
-        """Save the groups only if who may use it was changed: one that lost its groups stays closed (D23)."""
+        """Save the groups only after a change: an application whose groups were deleted stays closed (D23)."""
         if {"is_restricted", "groups"} & set(form.changed_data):
             applications.set_groups(form.instance, form.cleaned_data["groups"])
         if not change:
@@ -159,7 +159,7 @@ class ApplicationAdmin(ApplicationList):
     # Secrets -----------------------------------------------------------------------------------------------------
 
     def secret_view(self, request: HttpRequest, pk: int) -> HttpResponseBase:
-        """Show a new secret once. With the permission to rotate, list the other secrets and create or end one.
+        """Show a new secret once. With the permission to rotate: list the other secrets, create or end one.
 
         The new secret is in a signed cookie for this path only. The response that creates the secret sets the cookie,
         and the response that shows it deletes the cookie, so the service never stores the secret (D15).
@@ -196,9 +196,9 @@ class ApplicationAdmin(ApplicationList):
 
     @staticmethod
     def _of_secrets(request: HttpRequest, pk: int, *, is_new: bool) -> Application:
-        """Whoever registered it sees its first secret, `is_new`, also without the permission to make others.
+        """The application. Its creator sees the first secret (`is_new`) without the permission to rotate.
 
-        Raises PermissionDenied: without the permission for any. Raises Http404: it is gone, or is another's.
+        Raises PermissionDenied: no permission for any application. Raises Http404: this one is gone, or another's.
         """
         permissions = [rights.ROTATE, *([rights.ADD] if is_new else [])]
         if not any(rights.may(request, each) for each in permissions):
@@ -206,7 +206,7 @@ class ApplicationAdmin(ApplicationList):
         return get_object_or_404(rights.applications(request, *permissions), pk=pk)
 
     def _rotate(self, request: HttpRequest, application: Application, form: forms.Form) -> str:
-        """The new secret; an empty string when the form is invalid, with the error in the form."""
+        """The new secret. If the form is invalid, an empty string, and the form has the error."""
         if not form.is_valid():
             return ""
         overlap, name = form.cleaned_data["overlap"], form.cleaned_data["name"]
@@ -217,7 +217,7 @@ class ApplicationAdmin(ApplicationList):
             return ""
 
     def _end(self, request: HttpRequest, application: Application, form: EndForm) -> bool:
-        """End one secret. False when the form is invalid, with the error in the form."""
+        """End one secret. False if the form is invalid; the form then has the error."""
         if not form.is_valid():
             return False
         number, is_leaked = form.cleaned_data["number"], form.cleaned_data["is_leaked"]
@@ -258,7 +258,7 @@ class ApplicationAdmin(ApplicationList):
         self._set_enabled(request, chosen, True)
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
-        """What ends with the application, as counts: it may have millions of consents."""
+        """The number of rows that end with the application instead of a list: there may be millions of consents."""
         (application,) = objs
         counts = {
             gettext_lazy("people who have allowed it"): Consent.objects.filter(application=application).count(),

@@ -1,4 +1,4 @@
-"""The list of applications in Django admin: one row says how each is."""
+"""The list of applications in Django admin: one row with the state of each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which applications the pages of Django admin show, and what may be done with them."""
+"""The visible applications in Django admin, and the permissions for each."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from oauth_bridge.models import Application
 
 
 class ApplicationPermissions(ModelAdmin):
-    """Asks `rights`. An application that may not be seen is answered as one that does not exist."""
+    """Asks `rights`. An invisible application is answered like a missing one."""
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Application]:
         return rights.applications(request, rights.VIEW, rights.CHANGE)
 
     def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Application:
-        """Raises PermissionDenied: none may be seen. Raises Http404: it is gone, or may not be seen."""
+        """Raises PermissionDenied: no application is visible. Raises Http404: this one is gone or invisible."""
         if not self.has_view_permission(request):
             raise PermissionDenied
         found: Application | None = super().get_object(request, object_id, from_field)
@@ -41,9 +41,9 @@ class ApplicationPermissions(ModelAdmin):
         return rights.may(request, rights.TRUST)
 
     def may_choose_groups(self, request: HttpRequest, obj: Application | None) -> bool:
-        """Who may use an application is no choice of its owners."""
+        """Whether the administrator may choose the groups. Owners may not."""
         return request.user.has_perm(rights.CHANGE if obj else rights.ADD)
 
     def get_actions(self, request: HttpRequest) -> dict[str, Any]:
-        """Without the action that deletes many: an application is deleted on its page, where its name is typed."""
+        """Remove the action that deletes several: the page of an application deletes it after its name is typed."""
         return {name: action for name, action in super().get_actions(request).items() if name != "delete_selected"}

@@ -1,4 +1,4 @@
-"""What would make a sign-in to an application fail, and what is risky: its page and `application check` say so. D24."""
+"""The problems and risks of an application, for its page and for `application check`. D24."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MOST_CAUSES = 5
 
 
 class Finding(NamedTuple):
-    """Something to look at. `code` is for programs; `fix` is empty where the problem says it."""
+    """A problem or risk. `code` is for programs; `fix` is empty if the problem implies the fix."""
 
     code: str
     would_fail: bool
@@ -36,14 +36,14 @@ class Finding(NamedTuple):
 
 
 def of_application(application: Application) -> list[Finding]:
-    """All findings; those that would make a sign-in fail stand first. A few statements."""
+    """All findings, problems of sign-ins first. A few statements."""
     summary = summaries.of([application])[application.pk]
     of_state = of_registration(application, summary, secret_states.states(application))
     return [*of_state, *_of_hints(application), *_of_failures(application)]
 
 
 def of_registration(application: Application, summary: Summary, secrets: list[SecretState]) -> list[Finding]:
-    """Findings about the registration alone: those that would make a sign-in fail, then risks."""
+    """Findings about the registration alone: problems of sign-ins, then risks."""
     found = [*_of_state(application), *_of_secrets(application, secrets), *_of_addresses(application)]
     found += _of_sign_outs(application)
     now, last_at = timezone.now(), summary.last_at or application.created
@@ -98,7 +98,7 @@ def _of_secrets(application: Application, secrets: list[SecretState]) -> list[Fi
 
 
 def _days(end: datetime, now: datetime) -> int | None:
-    """The days until then, rounded up; None if that is not soon."""
+    """The days until the time, rounded up; None if it is not soon."""
     return (end - now).days + 1 if end - now <= ENDS_SOON else None
 
 
@@ -118,7 +118,7 @@ def _of_addresses(application: Application) -> list[Finding]:
 
 
 def _of_sign_outs(application: Application) -> list[Finding]:
-    """What the address itself says; a name is not looked up."""
+    """The findings about the address of sign-out notices, without a DNS lookup."""
     host = urlsplit(application.backchannel_logout_uri).hostname or ""
     if not host or not outgoing_requests.internal_host(host, settings.BACKCHANNEL_NETWORKS):
         return []
@@ -141,8 +141,9 @@ def _of_hints(application: Application) -> list[Finding]:
 
 
 def _of_failures(application: Application) -> list[Finding]:
-    """The causes of the last day that somebody has to mend, the most frequent first. Anybody can make a link fail, so
-    a cause does not prove that the next sign-in would fail.
+    """The causes of the last day that need a change, the most frequent first.
+
+    Anybody can send a wrong link, so a cause does not prove that the next sign-in fails.
     """
     failures = activity_statistics.failures(activity_statistics.start_of(1), None, [application.client_id])
     ordered = [(each, number) for each, number in failures.most_common() if needs_mending(each.step, each.cause)]

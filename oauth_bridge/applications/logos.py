@@ -17,7 +17,7 @@ CACHE_SECONDS = 365 * 24 * 3600
 def store(application: Application, picture: bytes) -> None:
     """Store a picture from `pictures.reencode` and set it as the logo, without saving the application.
 
-    Raises NotStored: the file can't be written, and the application keeps its logo.
+    Raises NotStored: the file cannot be written. The application keeps its logo.
     """
     name = f"{hashlib.sha256(picture).hexdigest()[:32]}.png"
     stored_files.store(f"logos/{name}", picture)

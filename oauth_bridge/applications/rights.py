@@ -1,8 +1,7 @@
-"""What an administrator may do with which applications: with all of them by permission, with their own as an owner.
+"""The rights of administrators: for all applications by permission, for their own as an owner.
 
-The one place of this rule: lists, pages, forms, the activity, the search and the overview ask here. An owner needs no
-permission. The rights of OF_OWNERS are all that an owner has, for the applications that name them as owner, as long as
-they may open the administration.
+Lists, pages, forms, the activity, the search and the overview all use this module. An owner needs no permission. Owners
+have exactly the rights of OF_OWNERS for their applications, as long as they may open the administration.
 """
 
 from __future__ import annotations
@@ -23,12 +22,12 @@ ACTIVITY = "oauth_bridge.view_activityrecord"
 PEOPLE = "accounts.view_user"
 
 OF_OWNERS = frozenset({VIEW, CHANGE, ROTATE, ACTIVITY})
-# Whoever names owners gives these away, and sees the names and addresses of administrators.
+# An administrator who names owners gives these rights, and sees the names and addresses of administrators.
 NAME_OWNERS = OF_OWNERS | {PEOPLE}
 
 
 def applications(request: HttpRequest, *permissions: str) -> QuerySet[Application]:
-    """Those with which the signed-in administrator may do what one of the permissions says."""
+    """The applications for which the signed-in administrator has one of the permissions."""
     if any(map(request.user.has_perm, permissions)):
         return Application.objects.all()
     if OF_OWNERS.isdisjoint(permissions):
@@ -37,7 +36,7 @@ def applications(request: HttpRequest, *permissions: str) -> QuerySet[Applicatio
 
 
 def may(request: HttpRequest, permission: str, application: Application | None = None) -> bool:
-    """Whether the signed-in administrator may do it with this application; without one, with any or in general."""
+    """Whether the signed-in administrator has the right for this application; without one, for any or in general."""
     if request.user.has_perm(permission):
         return True
     found = applications(request, permission)
@@ -45,7 +44,7 @@ def may(request: HttpRequest, permission: str, application: Application | None =
 
 
 def client_ids(request: HttpRequest) -> list[str] | None:
-    """Of the applications whose activity may be seen; None: of all, also what belongs to no application."""
+    """The client_ids with visible activity. None: all activity, also without an application."""
     if request.user.has_perm(ACTIVITY):
         return None
     return list(applications(request, ACTIVITY).values_list("client_id", flat=True))

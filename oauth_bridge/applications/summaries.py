@@ -1,4 +1,4 @@
-"""What a list says of each application: its state, its sign-ins, when its secret ends. A few statements for a page."""
+"""The summary of each application in a list: state, sign-ins, end of the secret. A few statements for a page."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from oauth_bridge.storage import activity_statistics, issued_codes
 MONTH = 30
 # Failing: more than this share of the sign-ins of a day.
 FAILING_SHARE = 0.05
-# Without a sign-in for so long it may be forgotten.
+# An application without a sign-in for this time may be forgotten.
 STALE_AFTER = timedelta(days=90)
-# An end of a secret that is so near is told.
+# The summary names the end of a secret within this time.
 ENDS_SOON = timedelta(days=30)
 
 KINDS = {"confidential": gettext_lazy("Confidential"), "public": gettext_lazy("Public, PKCE")}
 
 
 class State(NamedTuple):
-    """The class of the badge, and its word."""
+    """The class and the word of the badge."""
 
     badge: str
     word: Any
@@ -42,10 +42,10 @@ OFF = State("", pgettext_lazy("application", "Off"))
 
 
 class Summary(NamedTuple):
-    """Of one application: its sign-ins in 24 hours and in MONTH days, its failures in 24 hours.
+    """The summary of an application: sign-ins in 24 hours and in MONTH days, failures in 24 hours.
 
-    `last_at` is its last sign-in, right to the hour once the code is gone. `secret_ends_at` is the end of the last
-    secret that works.
+    `last_at` is the last sign-in, accurate to the hour after the code was purged. `secret_ends_at` is the end of the
+    last secret that works.
     """
 
     state: State
@@ -58,7 +58,7 @@ class Summary(NamedTuple):
 
 
 def of(applications: Collection[Application]) -> dict[int, Summary]:
-    """By primary key. Eight statements, however many applications."""
+    """The summaries by primary key. Eight statements for any number of applications."""
     client_ids, keys = [each.client_id for each in applications], [each.pk for each in applications]
     day = activity_statistics.sign_ins(activity_statistics.start_of(1), client_ids)
     month = activity_statistics.sign_ins(activity_statistics.start_of(MONTH), client_ids)
@@ -81,13 +81,13 @@ def of(applications: Collection[Application]) -> dict[int, Summary]:
 
 
 def month(application: Application) -> int:
-    """Its sign-ins in MONTH days."""
+    """The number of sign-ins in MONTH days."""
     since = activity_statistics.start_of(MONTH)
     return activity_statistics.sign_ins(since, [application.client_id])[application.client_id]
 
 
 def _ends(secrets: list[ApplicationSecret]) -> tuple[bool, datetime | None]:
-    """Whether one works, and the end of the last one that does; None: it has no end, or none works."""
+    """Whether a secret works, and the end of the last working one. None: it has no end, or none works."""
     ends = [secret.expires_at for secret in secrets if secret.works]
     return bool(ends), None if None in ends else max((end for end in ends if end), default=None)
 
@@ -107,7 +107,7 @@ def _state(each: Application, day: int, failed: int, last_at: datetime | None, *
 
 
 def _unowned(applications: Collection[int]) -> set[int]:
-    """Those without an owner who may open the administration; none where no application has owners at all."""
+    """The applications without an owner who may open the administration; none if no application has an owner."""
     owners = Application.owners.through.objects
     if not owners.exists():
         return set()
@@ -116,10 +116,10 @@ def _unowned(applications: Collection[int]) -> set[int]:
 
 
 def is_failing(finished: int, failed: int) -> bool:
-    """Of the sign-ins of 24 hours."""
+    """Whether too many of the sign-ins in 24 hours failed."""
     return failed > FAILING_SHARE * (finished + failed)
 
 
 def is_risky(each: Application) -> bool:
-    """Nobody is asked before a code of a trusted application is sent, so http is more dangerous there."""
+    """A trusted application gets a code without a consent page, so http is more dangerous."""
     return each.is_trusted and any(address.startswith("http://") for address in each.callback_addresses)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, cast
-from urllib.parse import urlencode, urlsplit
+from typing import TYPE_CHECKING, cast
+from urllib.parse import urlencode
 
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
@@ -18,9 +18,8 @@ from django.utils.translation import ngettext
 from accounts import return_path
 from accounts.account_page import person_context
 from accounts.profile.shown_claims import shown_claims
-from config.infrastructure.hosts import LOOPBACK_HOSTS
-from oauth_bridge import responses
 from oauth_bridge.consent import remembered
+from oauth_bridge.consent.callback_pages import destination, form_action
 from oauth_bridge.consent.pending_request import FIELD_NAME, PendingRequest
 from oauth_bridge.models import Application
 from oauth_bridge.protocol import claims
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
 NOTICE = "notice"
 SHORT_NAME_LENGTH = 12
 NEW_FOR = timedelta(days=30)
-WEB_SCHEMES = ("http:", "https:")  # an address is registered in this spelling only
 
 
 def authorize_path(pending: PendingRequest, **more: str) -> str:
@@ -41,7 +39,7 @@ def authorize_path(pending: PendingRequest, **more: str) -> str:
 
 
 def ask_again(pending: PendingRequest) -> HttpResponse:
-    """The answer to a post that was not accepted: late, from another account or without a valid CSRF token.
+    """The answer to a refused post: too late, from another account or without a valid CSRF token.
 
     The consent page is then shown with a notice, even if this account's consent is remembered. An old page begins a new
     attempt.
@@ -83,7 +81,7 @@ def consent(
         "switch_account_url": switch_account_url(pending, application),
         "switch_next": authorize_path(pending),
         "notice": _("This page was out of date. Please confirm once more.") if notice else "",
-        # The address of the link may be too long for a redirect. A choice of the language must not skip the question.
+        # The address of the link may be too long for a redirect. A change of language must not skip the question.
         "language_next": authorize_path(pending, **({NOTICE: "1"} if notice else {})),
     }
     response = render(request, "oauth_bridge/consent.html", context)
@@ -92,7 +90,7 @@ def consent(
 
 
 def _about(application: Application) -> dict[str, str]:
-    """Who runs the application, its policy and terms, and that it is new here.
+    """The operator of the application, its policy and terms, and whether it is new.
 
     A trusted application belongs to this service.
     """
@@ -125,83 +123,16 @@ def shown_facts(person: User, application: Application, facts: Sequence[str]) ->
 
 
 def _short_name(person: User) -> str:
-    """The first word of the nickname for a button; empty without one, or when it is too long for a button."""
+    """The first word of the nickname for a button; empty if there is none or it is too long."""
     first, *_others = person.nickname.split() or [""]
     return first if len(first) <= SHORT_NAME_LENGTH else ""
-
-
-def to_callback(request: HttpRequest, application: Application, callback: responses.Callback, url: str) -> HttpResponse:
-    """A redirect to `url`, an address of `callback`, or a page that posts what it adds."""
-    if not callback.is_posted:
-        return responses.redirect_to_callback(request, url)
-    context = {
-        "application": application.caption,
-        "action": callback.redirect_uri,
-        "fields": callback.fields(url),
-    }
-    response = render(request, "oauth_bridge/posting.html", context)
-    response["Content-Security-Policy"] = form_action(callback.redirect_uri)
-    response["Referrer-Policy"] = "no-referrer"
-    return response
-
-
-def lead_back(
-    request: HttpRequest,
-    application: Application,
-    callback: responses.Callback,
-    url: str,
-    *,
-    by_page: bool,
-    is_refusal: bool = False,
-) -> HttpResponse:
-    """To the callback, or a page with a link to it where a browser may block the redirect. D6, D20."""
-    if callback.is_posted:
-        return to_callback(request, application, callback, url)
-    return leave(request, application, url, by_page=by_page, is_refusal=is_refusal)
-
-
-def leave(
-    request: HttpRequest, application: Application, url: str, *, by_page: bool = False, is_refusal: bool = False
-) -> HttpResponse:
-    """To an address of the application, or a page with a link to it where a browser may block the redirect.
-
-    The page says whether the person is signed in.
-    """
-    if url.startswith(WEB_SCHEMES) and not by_page:
-        return responses.redirect_to_callback(request, url)
-    context = {"application": application.caption, "url": url, "is_refusal": is_refusal}
-    response = render(request, "oauth_bridge/continuing.html", context)
-    response["Content-Security-Policy"] = "form-action 'none'"
-    response["Referrer-Policy"] = "no-referrer"
-    return response
-
-
-def destination(redirect_uri: str) -> dict[str, Any]:
-    """The host, or private scheme, and the full address of the callback, for a person to check."""
-    parts = urlsplit(redirect_uri)
-    is_web = redirect_uri.startswith(WEB_SCHEMES)
-    return {
-        "host": parts.netloc if is_web else parts.scheme,
-        "uri": redirect_uri,
-        "on_this_device": not is_web or parts.hostname in LOOPBACK_HOSTS,
-    }
-
-
-def form_action(redirect_uri: str) -> str:
-    """The CSP directive that allows the redirects from a form to the callback and beyond.
-
-    Chromium and WebKit apply `form-action` to every redirect after a form.
-    """
-    scheme = urlsplit(redirect_uri).scheme
-    sources = {"https": "https:", "http": "https: http:"}.get(scheme, f"{scheme}:")
-    return f"form-action 'self' {sources}"
 
 
 def already_signed_in(request: HttpRequest, application: Application) -> HttpResponse:
     """The page of an attempt whose code was redeemed. A new attempt must begin in the application. D8.
 
-    The application expects its `state` once: an answer to a new attempt with the old one would end in its error page.
-    So the page leads to its `initiate_login_uri`, where it starts one, or to its homepage.
+    The application expects its `state` once: it would refuse the old `state` of a second answer. So the page links to
+    the application's `initiate_login_uri`, which starts a new attempt, or to its homepage.
     """
     context = {
         "application": application.caption,
@@ -234,7 +165,7 @@ def address_not_confirmed(request: HttpRequest, application: Application, pendin
 def not_admitted(request: HttpRequest, application: Application, pending: PendingRequest, url: str) -> HttpResponse:
     """The page for a person who may not use the application, with a link to `url`, the callback with the error. D23.
 
-    It says which account is meant: somebody who has two of them may be signed in with the wrong one.
+    The page names the account, because a person with two accounts may use the wrong one.
     """
     context = {
         "application": application.caption,
@@ -250,7 +181,7 @@ def not_admitted(request: HttpRequest, application: Application, pending: Pendin
 def other_account(request: HttpRequest, application: Application, pending: PendingRequest, url: str) -> HttpResponse:
     """The page for a person who is signed in with another account than the application expects.
 
-    It leads to a sign-in, or to `url`, the callback with the error.
+    The page links to a sign-in and to `url`, the callback with the error.
     """
     context = {
         "application": application.caption,

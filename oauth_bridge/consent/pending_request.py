@@ -1,8 +1,8 @@
 """The pending authorization request, between the application's link and the answer on the consent page. D5, D8.
 
-URLs and forms contain it, signed and dated. It is not stored in the session: requests in several tabs are independent,
-nothing is stored for people who are not signed in, and old pages can continue their request. On a consent page it is
-bound to the person and the browser session; elsewhere it contains only the data of the application's link.
+URLs and forms contain the signed and dated request; the session does not. So requests in several tabs are independent,
+nothing is stored for people who are not signed in, and old pages can continue their request. On a consent page the
+request is bound to the person and the browser session. Elsewhere it contains only the data of the application's link.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from oauth_bridge.protocol.parameter_parsing import Parameters
 SALT = "oauth_bridge.consent.pending"
 # The name of the parameter and of the form field. OpenID Connect reserves `request`.
 FIELD_NAME = "pending"
-SEPARATORS = 2  # between the content, the time and the signature
+SEPARATORS = 2  # separates the content, the time and the signature
 PAGE_LIFETIME_SECONDS = 3600
 
 
@@ -37,9 +37,9 @@ class DamagedRequest(Exception):
 class PendingRequest(AuthorizationRequest):
     """An authorization request and its state.
 
-    `attempt` identifies the one consent that the request can lead to. `opened_at` is a Unix time in seconds.
-    `bound_to` is set on a consent page only; it identifies the person and the browser session. `renews` is the attempt
-    that this one continues, because its link was old.
+    `attempt` identifies the one consent that the request can lead to. `opened_at` is a Unix time in seconds. `bound_to`
+    is set on a consent page only; it identifies the person and the browser session. `renews` is the attempt of an old
+    link that this one continues.
     """
 
     attempt: str
@@ -92,7 +92,7 @@ class PendingRequest(AuthorizationRequest):
     def seal(self) -> str:
         """The signed text. `repeated` is left out: a request with a repeated parameter goes no further.
 
-        So is an empty `renews`, which the last release does not know.
+        An empty `renews` is also left out, because the last release does not know it.
         """
         values = {name: value for name, value in asdict(self).items() if name != "repeated"}
         if not self.renews:
@@ -101,11 +101,11 @@ class PendingRequest(AuthorizationRequest):
 
     @property
     def is_old(self) -> bool:
-        """Whether the link was opened more than an hour ago: a bookmark, or a link that others open as well."""
+        """Whether the link was opened more than an hour ago, as a bookmark or a shared link is."""
         return int(time.time()) - self.opened_at > PAGE_LIFETIME_SECONDS
 
     def renewed(self) -> PendingRequest:
-        """The same request as a new attempt, so that the activity log does not take two sign-ins for one."""
+        """The same request as a new attempt, so that the activity log separates two sign-ins."""
         return replace(self, attempt=new_attempt(), opened_at=int(time.time()), renews=self.attempt)
 
     def bind(self, request: HttpRequest) -> PendingRequest:
@@ -113,15 +113,15 @@ class PendingRequest(AuthorizationRequest):
         return replace(self, bound_to=_binding(request), opened_at=int(time.time()))
 
     def is_answerable(self, request: HttpRequest) -> bool:
-        """Whether the answer of a consent page is accepted: same person, same session, page less than an hour old."""
+        """Whether the answer of a consent page is valid: same person, same session, page less than an hour old."""
         is_fresh = int(time.time()) - self.opened_at < PAGE_LIFETIME_SECONDS
-        # A page of release 0.1.0 has the digest alone.
+        # A page of release 0.1.0 has only the digest.
         sent, digest = (bound.rpartition(" ")[2] for bound in (self.bound_to, _binding(request)))
         return is_fresh and constant_time_compare(sent, digest)
 
     @property
     def asked_at(self) -> float:
-        """When the application's link was opened, as a Unix time in seconds: `new_attempt` has it in milliseconds."""
+        """The time when the application's link was opened, as a Unix time in seconds, from the id of the attempt."""
         return (UUID(self.attempt).int >> 80) / 1000
 
     @property
@@ -137,7 +137,7 @@ class PendingRequest(AuthorizationRequest):
 def new_attempt() -> str:
     """A UUID of version 7 (RFC 9562 §5.7).
 
-    Such UUIDs ascend in time, so PostgreSQL inserts into the last page of the index, which is in memory. Random ones
+    Such UUIDs ascend in time, so PostgreSQL inserts into the last page of the index, which is in memory. Random UUIDs
     would change any page.
     """
     milliseconds = time.time_ns() // 1_000_000

@@ -1,6 +1,6 @@
-"""What an OpenID Connect request still needs of the person before the consent page. OpenID Connect Core 1.0 §3.1.2.1.
+"""What an OpenID Connect request needs from the person before the consent page. OpenID Connect Core 1.0 §3.1.2.1.
 
-A proof counts when it is later than the link of the application. So nobody is asked twice, and the request keeps
+A proof is valid if it is later than the application's link. So nobody is asked twice, although the request keeps
 `prompt` and `max_age`.
 """
 
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
 
 
 class Need(Enum):
-    """In the order in which they are asked for."""
+    """The needs, in the order in which the person is asked."""
 
-    OTHER_ACCOUNT = auto()  # the request names somebody else
+    OTHER_ACCOUNT = auto()  # the request names another person
     PROOF = auto()
     SECOND_FACTOR = auto()
     IMPOSSIBLE = auto()  # a second factor, which the person does not have
 
 
 def need(request: HttpRequest, asked: Asked, pending: PendingRequest) -> Need | None:
-    """What is asked next of the signed-in person; None: nothing."""
-    if asked is NOTHING:  # as for plain OAuth 2.0, which must not pay for reading the proof
+    """The next need of the signed-in person, or None."""
+    if asked is NOTHING:  # plain OAuth 2.0 does not read the proof
         return None
     person, proof = cast("User", request.user), proofs.of(request)
     if asked.subs - {str(person.pk)}:
@@ -49,7 +49,7 @@ def need(request: HttpRequest, asked: Asked, pending: PendingRequest) -> Need | 
 
 
 def proof_url(request: HttpRequest, what: Need, return_to: str) -> str:
-    """The page that asks for the password, a passkey or the second factor, and then continues at `return_to`."""
+    """The URL of the page that asks for the password, a passkey or the second factor, then continues at `return_to`."""
     if what is Need.SECOND_FACTOR:
         return reauthentication.url_of(factors.confirm_path(request.user), return_to)
     return reauthentication.proof_url(request, return_to)

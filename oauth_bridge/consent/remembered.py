@@ -34,12 +34,12 @@ def covers(agreed: consents.Agreed | None, application: Application, facts: Sequ
 
 
 def is_remembered(person: User, application: Application, facts: Sequence[str] = PLAIN_FACTS) -> bool:
-    """Whether the person chose "don't ask again" for this. One statement."""
+    """Whether the person chose "don't ask again" for these facts. One statement."""
     return covers(consents.remembered(person, application), application, facts)
 
 
 def is_asked(person: User, application: Application, facts: Sequence[str] = PLAIN_FACTS) -> bool:
-    """Whether the person is asked for consent: not by a trusted application, nor after "don't ask again"."""
+    """Whether the person is asked for consent: always, except for a trusted application or after "don't ask again"."""
     return not application.is_trusted and not is_remembered(person, application, facts)
 
 
@@ -52,19 +52,19 @@ def all_remembered(person: User, applications: Collection[Application]) -> set[A
 def record(person: User, application: Application, facts: Sequence[str] = PLAIN_FACTS) -> None:
     """Store that the person has allowed the application without a choice of "don't ask again".
 
-    An earlier choice is kept while it is valid: then only an answer to an outdated page leads here.
+    A valid earlier choice is kept: only an answer to an outdated page leads here then.
     """
     if not is_remembered(person, application, facts):
         consents.store(person, application, _agreed(application, facts), None)
 
 
 def remember(person: User, application: Application, facts: Sequence[str] = PLAIN_FACTS) -> None:
-    """Store that the person has allowed the application, and is not asked again for 180 days."""
+    """Store that the person has allowed the application and chose "don't ask again" for 180 days."""
     consents.store(person, application, _agreed(application, facts), timezone.now() + LIFETIME)
 
 
 def has_allowed_before(person: User, application: Application, facts: Sequence[str] = PLAIN_FACTS) -> bool:
-    """Whether the person has allowed the application this before, and has not disconnected it since."""
+    """Whether the person has allowed the application these facts before and has not disconnected it since."""
     return covers(consents.allowed(person, application), application, facts)
 
 

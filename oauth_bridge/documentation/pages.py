@@ -1,6 +1,6 @@
-"""The pages below /docs. They are for everybody, and in English; what is around them is in the reader's language.
+"""The pages below /docs. The documents are public and in English; the rest of the page is in the reader's language.
 
-The Markdown library is imported when the first page is read: a worker that serves none does not pay for it.
+The first page imports the Markdown library, so other workers do not load it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ TITLES = {
     "reference": pgettext_lazy("documentation", "Reference"),
     "errors": _("Errors"),
 }
-# Down to which level the headings of a page are listed at its beginning.
+# The lowest level of headings in the list at the beginning of a page.
 LISTED = {"guide": 2, "connect": 3, "reference": 2, "errors": 2}
 ERRORS_MARK = "<!-- every error: written here when the page is served -->"
 
@@ -60,7 +60,7 @@ def page(request: HttpRequest, name: str = INDEX) -> HttpResponse:
 
 @functools.cache
 def _rendered(name: str, *_settings: str) -> Rendered:
-    """The document, with what the settings say at the time. They are arguments, so that tests may change them."""
+    """The rendered document. The settings in it are arguments, so that a test may change them."""
     from oauth_bridge.documentation import reference, rendering
 
     text = reference.reference() if name == "reference" else snippets.source(name)

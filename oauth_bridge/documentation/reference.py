@@ -15,7 +15,7 @@ INTRODUCTION = """\
 This page is made from `{BASE_URL}/openapi.json`, which tools can read.
 
 """
-# Where an error is answered, and which.
+# The places of errors, and the errors of each.
 PLACES = (
     ("On a page, before the person comes back", "authorize", error_responses.AUTHORIZE),
     ("At your callback address", "callback", error_responses.CALLBACK),
@@ -39,7 +39,7 @@ def reference() -> str:
 
 
 def errors() -> str:
-    """A table for each place where errors are answered."""
+    """The tables of errors, one for each place."""
     return "\n".join(_faults(heading, operation, faults) for heading, operation, faults in PLACES)
 
 

@@ -1,4 +1,4 @@
-"""Markdown of our own documents as HTML. HTML in a document is shown as text."""
+"""Render the Markdown of our documents as HTML. HTML in a document is shown as text."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 DOCUMENT_LINK = re.compile(r"(\w+)\.md(#.*)?")
-# The tables become blocks on a narrow screen, where browsers forget that they are tables.
+# On a narrow screen the tables become CSS blocks, and browsers then remove their table roles.
 ROLES = {
     "table_open": "table",
     "thead_open": "rowgroup",
@@ -40,7 +40,7 @@ class Rendered:
 
 
 def render(text: str) -> Rendered:
-    """The document. Its first line is its title, which the body leaves out. Links to NAME.md become links to pages."""
+    """The document. The first line is its title, which the body omits. Links to NAME.md become links to pages."""
     parser = MarkdownIt("commonmark", {"html": False}).enable("table")
     parser.add_render_rule("fence", _fence)
     tokens = parser.parse(text)
@@ -58,7 +58,7 @@ def render(text: str) -> Rendered:
 
 
 def _headings(tokens: list[Token]) -> list[Heading]:
-    """The headings. Each gets an anchor, which is made of its words."""
+    """The headings. Each gets an anchor made of its words."""
     found: list[Heading] = []
     for token, inline in pairwise(tokens):
         if token.type == "heading_open":
@@ -73,7 +73,7 @@ def anchor(words: str) -> str:
 
 
 def _name_the_columns(tokens: list[Token]) -> None:
-    """Each cell names its column, for a narrow screen."""
+    """Add the name of the column to each cell, for a narrow screen."""
     columns: list[str] = []
     cells = 0
     for token, inline in pairwise(tokens):
@@ -96,7 +96,7 @@ def _page_of(link: str) -> str:
 
 
 def _fence(_renderer: Any, tokens: Sequence[Token], index: int, _options: Any, _environment: Any) -> str:
-    """A block of code, with a button that copies it, which a script shows."""
+    """A block of code with a copy button, which a script shows."""
     return format_html(
         '<div class="code"><pre id="code-{}"><code>{}</code></pre>'
         '<button class="button outlined small" type="button" data-copy="code-{}" data-done="Copied" hidden>'

@@ -1,1 +1,1 @@
-"""What deletes rows in bulk: the purge, and the end of credentials after a restore."""
+"""Work in bulk: the purge, the end of credentials after a restore, and sign-out notices."""

@@ -1,8 +1,7 @@
-"""Applications are told when a sign-in has ended, however it ended. OpenID Connect Back-Channel Logout 1.0.
+"""Tell applications that a sign-in has ended, for whatever reason. OpenID Connect Back-Channel Logout 1.0.
 
-A thread of each worker looks for what has ended and tells the applications, each at least once: a row is tried until
-the application accepts it, or for TRIED_FOR. The thread is not that of the e-mails, which must not wait for a slow
-application.
+A thread of each worker searches ended sign-ins and tells the applications. A row is tried until the application accepts
+it or TRIED_FOR is over. E-mails have another thread, because they must not wait for a slow application.
 """
 
 from __future__ import annotations
@@ -28,28 +27,28 @@ from oauth_bridge.storage.activity import Record
 
 logger = logging.getLogger(__name__)
 
-# Longer than an attempt and the search for the application's address.
+# Longer than an attempt with its DNS lookup.
 LEASE = timedelta(minutes=1)
-SECONDS = 10.0  # of an attempt
+SECONDS = 10.0  # the time limit of an attempt
 LONGEST_PAUSE = timedelta(hours=1)
 TRIED_FOR = timedelta(hours=24)
-LOOK_EACH_SECONDS = 4.0  # less than the thread's pause
-# Looking may take this part of the time of a process, also when many people sign out.
+LOOK_EACH_SECONDS = 4.0  # shorter than the thread's pause
+# The largest share of a process's time for searches, also when many people sign out.
 LOOKING_SHARE = 0.05
-# An application that takes longer is told when no other waits.
+# A slower application is told after all others.
 SLOW_SECONDS = 1.0
-# The application can't be reached, whoever is signed out.
+# The causes that concern the application, not the sign-in.
 OF_THE_ADDRESS = frozenset({"logout_address_internal", "logout_unreachable", "logout_timed_out", "logout_tls_failed"})
 
 _earliest_look = _next_look = 0.0
-# The applications, by primary key, that were slow or could not be reached: the monotonic time until which they are told
-# nothing, because each attempt keeps others waiting.
+# Slow or unreachable applications by primary key. They are told nothing until this monotonic time, because each attempt
+# delays the others.
 _behind: dict[int, float] = {}
 _thread: work_queue.Worker | None = None
 
 
 def tell_next() -> bool:
-    """End what has ended, claim one sign-in whose application is to be told, and try. False when there is none."""
+    """Mark ended sign-ins, claim one and try to tell its application. False if there is none."""
     _look()
     row = _claim()
     if row is None:
@@ -81,7 +80,7 @@ def stop() -> None:
 
 
 def wake() -> None:
-    """A sign-in has just ended in this process."""
+    """Wake the thread: a sign-in has just ended in this process."""
     global _next_look
     _next_look = _earliest_look
     if _thread:
@@ -101,7 +100,7 @@ def _look() -> None:
 
 
 def _claim() -> ApplicationSession | None:
-    """First of the applications that answer at once, then of the others that may be told now."""
+    """Claim a row, first of the fast applications, then of the others that may be told now."""
     now = time.monotonic()
     away = [application for application, until in _behind.items() if until > now]
     row = application_sessions.claim(LEASE, besides=_behind)
@@ -109,7 +108,7 @@ def _claim() -> ApplicationSession | None:
 
 
 def _timed_attempt(row: ApplicationSession, application: Application) -> tuple[str, int]:
-    """As `_attempt`. Remembers whether the application comes behind others."""
+    """Run `_attempt`, and note whether the application is slow or unreachable."""
     began = time.monotonic()
     _behind[application.pk] = began + work_queue.FIRST_PAUSE.total_seconds()  # also when the attempt raises an error
     cause, status = _attempt(row, application)
@@ -121,7 +120,7 @@ def _timed_attempt(row: ApplicationSession, application: Application) -> tuple[s
 
 
 def _attempt(row: ApplicationSession, application: Application) -> tuple[str, int]:
-    """The cause of a failure, empty for a success, and the status of the answer, 0 without one."""
+    """The cause of a failure (empty for a success) and the status of the answer (0 without an answer)."""
     try:
         token = logout_token.make(
             row.pk,
@@ -132,7 +131,7 @@ def _attempt(row: ApplicationSession, application: Application) -> tuple[str, in
         )
     except Error:  # the database is away
         raise
-    except Exception:  # a key that signs is missing, or a file of keys can't be read
+    except Exception:  # a signing key is missing, or a key file cannot be read
         logger.exception("logout token not signed", extra={"client_id": application.client_id})
         return "logout_token_unsigned", 0
     address, allowed = application.backchannel_logout_uri, settings.BACKCHANNEL_NETWORKS
@@ -144,7 +143,7 @@ def _attempt(row: ApplicationSession, application: Application) -> tuple[str, in
         return "logout_timed_out", 0
     except ssl.SSLError:
         return "logout_tls_failed", 0
-    except (OSError, HTTPException, UnicodeError):  # UnicodeError: a host that is no name
+    except (OSError, HTTPException, UnicodeError):  # UnicodeError: the host is not a valid name
         return "logout_unreachable", 0
     if 300 <= status < 400:
         return "logout_redirected", status

@@ -1,4 +1,4 @@
-"""Tell the owners of an application by mail before one of its secrets ends. `manage.py purge` calls it."""
+"""Tell the owners of an application by e-mail before one of its secrets ends. Called by `manage.py purge`."""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ from django.db import transaction
 from oauth_bridge import application_mails
 from oauth_bridge.storage import secret_states
 
-# The days before the end. Once each: a secret that ends within the last of them is not told of for the others too.
+# The e-mails are sent this many days before the end, at most one for each number. Earlier ones that were missed are not
+# sent later.
 TOLD_BEFORE = (1, 7)
 
 
 def tell(now: datetime) -> int:
-    """Write the mails of all secrets that end soon, and return the number of secrets.
+    """Write the e-mails about all secrets that end soon, and return the number of secrets.
 
-    The mark that a secret was told of and its mails are one transaction. So two processes at the same moment send one
-    mail, and a process that dies in between leaves both or neither.
+    One transaction stores the e-mails and marks the secret. So two simultaneous processes send one e-mail, and a crash
+    leaves both changes or none.
     """
     told = 0
     for days in TOLD_BEFORE:

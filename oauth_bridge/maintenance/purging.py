@@ -36,25 +36,24 @@ from oauth_bridge.models import (
 from oauth_bridge.storage import application_sessions, issued_codes, signing_keys, temporary_applications, tokens
 from oauth_bridge.storage.client_secrets import EXPIRED_KEPT_FOR
 
-# After a slower statement the range gets smaller. A request waits for about one statement at most.
+# A slower statement makes the next range smaller. A request waits for about one statement at most.
 TARGET_SECONDS = 0.005
-# A statement that takes longer, because of a slow disk or a locked table, is canceled and tried again.
+# A slower statement (slow disk, locked table) is canceled and tried again.
 STATEMENT_TIMEOUT_MS = 500
 QUERY_CANCELED = "57014"  # SQLSTATE
 
-# The counts of the activity log name no person.
+# The activity counts can be kept longer: they name no person.
 COUNTS_KEPT_FOR = timedelta(days=400)
 
-# After that the code page, of half an hour, and the mail with the code are long forgotten.
+# A sign-up is unconfirmed after this time. The code page ends after half an hour.
 UNCONFIRMED_KEPT_FOR = timedelta(days=30)
 
 
 class Table(NamedTuple):
     """A table to purge. A row is deleted when `condition` is true.
 
-    Its parameters are times: the time of the run minus each entry of `kept_for`. Where other tables refer to
-    the table, `delete` deletes the rows with these keys, checks what the condition can't, and counts them. It may
-    shorten them instead.
+    Its parameters are times: the time of the run minus each entry of `kept_for`. If other tables refer to the table, or
+    rows need another check, `delete` gets the keys, deletes or shortens the rows, and returns their number.
     """
 
     model: type[models.Model]
@@ -69,8 +68,8 @@ class Table(NamedTuple):
 
 TABLES = (
     # A redeemed code is the record of a sign-in. It outlives its token, so that a replay still revokes the token (D13).
-    # Others are kept for as long as a token, so that the application is told why a late code is refused; then the
-    # activity log has a record of each.
+    # Other codes are kept as long as a token, so that the answer to a late code names the reason. Then the activity log
+    # gets a record of each.
     Table(AuthorizationCode, "redeemed_at <= %(redeemed)s", {"redeemed": issued_codes.REDEEMED_KEPT_FOR}),
     Table(
         AuthorizationCode,
@@ -78,7 +77,7 @@ TABLES = (
         {"expired": tokens.lifetime()},
         delete_never_exchanged,
     ),
-    # As long as a code that was not redeemed.
+    # Kept as long as an unredeemed code.
     Table(WithdrawnCode, "expires_at <= %(expired)s", {"expired": tokens.lifetime()}),
     Table(ApplicationSession, "ended_at <= %(ended)s", {"ended": application_sessions.KEPT_FOR}),
     Table(ApplicationSession, application_sessions.FORGOTTEN, {"made": application_sessions.KEPT_UNTOLD_FOR}),
@@ -94,11 +93,10 @@ TABLES = (
     ),
     Table(ActivityCount, "hour <= %(expired)s", {"expired": COUNTS_KEPT_FOR}),
     Table(FailedFactor, "expires_at <= %(expired)s", {"expired": timedelta(0)}),
-    # `accounts.mail.outbox` deletes them, and logs those that were not sent. The purge finds some where nothing sends.
+    # `accounts.mail.outbox` deletes these rows and logs unsent e-mails. The purge only finds rows if no process sends.
     Table(OutgoingMail, "expires_at <= %(expired)s", {"expired": timedelta(days=1)}),
-    # People who signed up but never confirmed the address, which nobody else can take meanwhile. Before the first
-    # sign-in only a sign-up stores a language; accounts that an operator prepared have none. Deactivated accounts are
-    # kept.
+    # Sign-ups whose address was never confirmed: nobody else can use the address meanwhile. Before the first sign-in
+    # only a sign-up stores a language, so accounts of an operator are kept. Deactivated accounts are kept too.
     Table(
         User,
         "email_verified_at IS NULL AND last_login IS NULL AND language <> '' AND is_active"
@@ -112,8 +110,8 @@ TABLES = (
 class RangeStatements(NamedTuple):
     """The statements for ranges of a table on one database, and the smallest and largest size of a range.
 
-    `bounds` selects the first position of the table and the one after the last. `position` formats one for `delete` and
-    for `select`, which selects the keys of the rows instead of deleting them.
+    `bounds` selects the first position and the position after the last. `position` formats a position for `delete` and
+    for `select`, which selects the keys of the rows.
     """
 
     bounds: str
@@ -125,7 +123,7 @@ class RangeStatements(NamedTuple):
 
 
 RANGE_STATEMENTS = {
-    # Positions are pages of 8 kB. Locked rows are left to the next run, so that a purge causes no deadlock.
+    # Positions are pages of 8 kB. The next run deletes locked rows, so that a purge causes no deadlock.
     "postgresql": RangeStatements(
         "SELECT 0, pg_relation_size('{table}') / current_setting('block_size')::bigint",
         "DELETE FROM {table} WHERE ctid = ANY (ARRAY(SELECT ctid FROM {table}"
@@ -170,7 +168,7 @@ def batches(now: datetime) -> Iterator[Batch]:
     bounds = [(table, *_bounds(statements, table)) for table in TABLES]
     passed, total = 0, sum(end - start for _, start, end in bounds)
     for table, start, end in bounds:
-        size = statements.min_size  # a row of this table may cost more than one of the table before
+        size = statements.min_size  # rows of this table may take longer than those of the table before
         while start < end:
             stop = min(start + size, end)
             rows, seconds = _timed(partial(_delete, statements, table, start, stop, now))
@@ -182,7 +180,7 @@ def batches(now: datetime) -> Iterator[Batch]:
 
 
 def _timed(work: Callable[[], int]) -> tuple[int | None, float]:
-    """The rows and the seconds of the work in a transaction. None: a statement was canceled, so nothing was done."""
+    """The rows and the seconds of the work, done in a transaction. None: a statement was canceled; nothing was done."""
     rows: int | None
     began = time.perf_counter()
     try:
@@ -232,7 +230,7 @@ def _delete(statements: RangeStatements, table: Table, start: int, stop: int, no
 
 
 def _next_size(statements: RangeStatements, size: int, seconds: float) -> int:
-    """Half the size after a statement that took longer than the target, twice after one that took less than half."""
+    """The next size: half after a statement slower than the target, double after one faster than half of it."""
     if seconds > TARGET_SECONDS:
         return max(size // 2, statements.min_size)
     return min(size * 2, statements.max_size) if seconds < TARGET_SECONDS / 2 else size

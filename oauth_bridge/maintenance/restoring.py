@@ -1,7 +1,7 @@
 """End credentials after a backup was restored, and report what an operator must check. `manage.py after-restore`.
 
-The database lost all changes that were made after the backup, so this module can't decide which secret or which account
-is right. It counts the rows that are valid now and reports the newest times in the backup.
+The database lost all changes that were made after the backup, so this module cannot decide which secret or account
+should be valid. It counts the rows that are valid now and reports the newest times in the backup.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ WRITTEN_AT: dict[str, tuple[type[models.Model], str]] = {
 
 
 class RestoreReport(NamedTuple):
-    """Ended rows by kind, the newest time of each kind of row, and the other rows that are valid again."""
+    """Ended rows by kind, the newest time of each kind of row, and the rows that are valid again."""
 
     ended: dict[str, int]
     newest: dict[str, datetime | None]
@@ -49,14 +49,14 @@ class RestoreReport(NamedTuple):
 
     @property
     def newest_of_all(self) -> datetime | None:
-        """The backup was made then or later, unless rows were written after the restore. None for an empty database."""
+        """The newest time: the backup is not older, unless rows were written after the restore. None: no rows."""
         return max((time for time in self.newest.values() if time), default=None)
 
 
 def end_credentials_and_report() -> RestoreReport:
     """End all sessions, codes, access tokens and signing keys; report their numbers, and the rows to check.
 
-    E-mails that wait with a code or a link are deleted too.
+    Unsent e-mails with a code or a link are deleted too.
     """
     with transaction.atomic(), connection.cursor() as cursor:
         if connection.vendor == "postgresql":

@@ -1,4 +1,4 @@
-"""Shorten the network addresses of old records to their network: an address says who somebody is for years. D24."""
+"""Replace the network addresses of old records by their network, because an address identifies a person. D24."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _PREFIXES = {4: 24, 6: 48}
 
 
 def network_of(address: str) -> str:
-    """The network of 256 IPv4 addresses, or the IPv6 site, such as 192.0.2.0/24. Empty for what is no address."""
+    """The network of 256 IPv4 addresses, or the IPv6 site, such as 192.0.2.0/24. Empty for other texts."""
     try:
         return str(ip_network(f"{address}/{_PREFIXES[ip_address(address).version]}", strict=False))
     except ValueError:
@@ -21,7 +21,7 @@ def network_of(address: str) -> str:
 
 
 def shorten(keys: list[int]) -> int:
-    """Put the network in the place of each record's address. Returns how many records there were."""
+    """Replace the address of each record by its network. Returns the number of records."""
     records: defaultdict[str, list[int]] = defaultdict(list)
     for key, address in ActivityRecord.objects.filter(pk__in=keys).values_list("pk", "address"):
         records[network_of(address)].append(key)

@@ -1,4 +1,4 @@
-"""Keep few of the records of a day on which an application was flooded. The counts keep all. D24."""
+"""Delete most records of a day on which an application was flooded. The counts stay complete. D24."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from django.db.models.functions import RowNumber, TruncDate
 
 from oauth_bridge.activity_models import ActivityCount, ActivityRecord, Outcome
 
-# Refusals and failures of an application on one day, in UTC.
+# The kept refusals and failures of an application on one day (UTC).
 MOST_OF_A_DAY = 2_000
 BATCH = 200
 _DAY = timedelta(days=1)
@@ -21,7 +21,7 @@ _DAY = timedelta(days=1)
 def superfluous(now: datetime, last_run: datetime | None) -> Iterator[list[int]]:
     """The keys of the records beyond MOST_OF_A_DAY, BATCH at a time, of each day that ended since the last run.
 
-    The first of each cause are kept, and those of callers who proved themselves before those of others.
+    The first records of each cause are kept, and records of authenticated callers before others.
     """
     today = now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     since = today - timedelta(days=settings.ACTIVITY_DAYS)
@@ -38,7 +38,7 @@ def superfluous(now: datetime, last_run: datetime | None) -> Iterator[list[int]]
 
 
 def delete(keys: list[int]) -> int:
-    """Delete the records, but for those that are locked at this moment. Call it in a transaction."""
+    """Delete the records, except those that are locked now. Call this in a transaction."""
     rows = ActivityRecord.objects.filter(pk__in=keys)
     if connection.features.has_select_for_update_skip_locked:
         rows = ActivityRecord.objects.filter(

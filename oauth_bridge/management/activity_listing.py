@@ -1,4 +1,4 @@
-"""`manage.py application activity`: what happened, to which application, and what to change. Contract; D24."""
+"""`manage.py application activity`: the records with their advice. Contract; D24."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def filters_of(options: dict[str, Any]) -> Filters:
-    """Raises CommandError: an option is malformed; the sentence names it."""
+    """The filters of the options. Raises CommandError: an option is malformed; the message names it."""
     if not 1 <= options["limit"] <= MOST:
         raise CommandError(f"--limit is a number from 1 to {MOST}.")
     return Filters(
@@ -65,7 +65,7 @@ def _since(text: str) -> datetime | None:
 
 
 def line(entry: Entry) -> str:
-    """For a terminal: one line, and below it what to do."""
+    """The text of an entry for a terminal: one line, then the advice."""
     person = str(entry.person_id) if entry.person_id else ""
     who = " ".join(filter(None, (entry.client_id, person, entry.address)))
     first = (
@@ -81,7 +81,7 @@ def line(entry: Entry) -> str:
 
 
 def nothing(filters: Filters) -> str:
-    """What is printed instead of no line."""
+    """The text for an empty list."""
     if not filters.reference:
         return "Nothing is recorded."
     return (
@@ -91,7 +91,7 @@ def nothing(filters: Filters) -> str:
 
 
 def follow(filters: Filters) -> Iterator[Entry]:
-    """The entries that are there, oldest first, then each new one, without end."""
+    """The present entries, oldest first, then each new entry, without end."""
     looked_at = timezone.now()
     found = activity_reading.entries(filters)
     latest = max((entry.id for entry in found), default=activity_reading.latest_id())
@@ -99,7 +99,7 @@ def follow(filters: Filters) -> Iterator[Entry]:
         yield from reversed(found)
         time.sleep(FOLLOW_SECONDS)
         connection.close_if_unusable_or_obsolete()
-        # Codes that expired meanwhile have no id.
+        # Codes that have expired meanwhile have no id.
         since, looked_at = looked_at, timezone.now()
         expired = [
             entry for entry in activity_reading.entries(replace(filters, since=since, limit=MOST)) if not entry.id

@@ -1,4 +1,4 @@
-"""`manage.py application check`: what it prints. Contract, operator's interface."""
+"""`manage.py application check`: its output. Contract, operator's interface."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def described(application: Application, found: list[Finding]) -> dict[str, Any]:
 
 
 def text_of(found: list[Finding]) -> str:
-    """For a terminal: a line for each."""
+    """The findings for a terminal, one line each."""
     lines = [
         shown(f"{'would fail' if each.would_fail else 'look at'}: {each.problem} {each.fix}".rstrip()) for each in found
     ]

@@ -1,6 +1,6 @@
-"""`manage.py application apply`: what a file changes, checked in full, then stored in one transaction. Contract.
+"""`manage.py application apply`: check all changes of a file, then store them in one transaction. Contract.
 
-Applications that are not in the file are left alone. Fields that are not in it keep their values.
+Applications and fields that are not in the file do not change.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _NEEDED = ("name", "redirect_uris")
 
 @dataclass
 class Planned:
-    """What happens to an application. `groups` are None where they stay. `before` has only what changes."""
+    """The planned change of an application. `groups` is None without a change. `before` has only changed values."""
 
     application: Application
     is_new: bool
@@ -43,9 +43,9 @@ class Planned:
 
 
 def apply(path: str, *, is_dry_run: bool, warnings: OutputWrapper) -> list[Planned]:
-    """Store what differs, and return it; only return it if it is a dry run.
+    """Return the changes, and store them unless it is a dry run.
 
-    Raises CommandError: the file can't be read, or something in it can't be stored. Then nothing was changed.
+    Raises CommandError: the file cannot be read, or a value cannot be stored. Nothing was changed.
     """
     entries = configuration_file.entries(path)
     try:
@@ -61,7 +61,7 @@ def apply(path: str, *, is_dry_run: bool, warnings: OutputWrapper) -> list[Plann
 
 
 def _planned(entries: list[Entry], warnings: OutputWrapper) -> list[Planned]:
-    """What differs, by client_id. Raises CommandError: as `Problems`."""
+    """The changes by client_id. Raises CommandError: as `Problems`."""
     existing = configuration_file.stored(sorted(entry.client_id for entry in entries))
     planned = {entry.client_id: _plan(entry, existing.get(entry.client_id)) for entry in entries}
     problems = Problems(problem for entry in entries for problem in entry.problems)
@@ -71,7 +71,7 @@ def _planned(entries: list[Entry], warnings: OutputWrapper) -> list[Planned]:
 
 
 def _plan(entry: Entry, application: Application | None) -> Planned:
-    """What the entry changes. Its problems gain what can't be stored."""
+    """The change of an entry. Values that cannot be stored are added to its problems."""
     if application is None:
         return _plan_new(entry)
     before = registration_fields.registered(application)
@@ -129,13 +129,13 @@ def _groups(entry: Entry) -> list[str]:
 
 
 def _check_groups(entry: Entry, application: Application, names: list[str]) -> None:
-    """Without groups a restricted application is for nobody: so is one whose groups were deleted. D23."""
+    """Check the groups: nobody may use a restricted application without groups, such as after their deletion. D23."""
     if names and not application.is_restricted:
         entry.add("restricted", "it is false, but there are groups. Leave it out, or set groups to an empty list.")
 
 
 def _look_alikes(entries: list[Entry], planned: dict[str, Planned], warnings: OutputWrapper) -> list[str]:
-    """Why names can't be stored. All names are compared as they will be, in one pass."""
+    """Add the problems of similar names. All names after the change are compared in one pass."""
     renamed = [(entry, planned[entry.client_id]) for entry in entries if planned[entry.client_id].is_renamed]
     if not renamed:
         return []
@@ -190,7 +190,7 @@ def described(each: Planned) -> dict[str, Any]:
 
 
 def text_of(changes: list[Planned], *, is_dry_run: bool) -> str:
-    """For a terminal: what changes, field by field."""
+    """The changes for a terminal, field by field."""
     if not changes:
         return "no changes"
     lines = [line for each in changes for line in _lines(each)]

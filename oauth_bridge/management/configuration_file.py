@@ -1,4 +1,4 @@
-"""A file of applications, as `manage.py application export` prints it: read and checked in full. Contract."""
+"""Read and check a file of applications in the format of `manage.py application export`. Contract."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from oauth_bridge.models import Application
 
 MOST_BYTES = 64 * 1024 * 1024
 MOST_PROBLEMS = 20
-CLIENT_ID = re.compile("[0-9a-f]{32}")  # as `models.new_client_id` makes it
+CLIENT_ID = re.compile("[0-9a-f]{32}")  # the format of `models.new_client_id`
 _TYPES = {str: "a text", list: "a list of texts", bool: "true or false"}
 _BATCH = 500
 
 
 class Problems(list[str]):
-    """What is wrong in a file: a sentence for each application and field."""
+    """The problems of a file: a sentence for each application and field."""
 
     def refuse(self) -> None:
-        """Raises CommandError: there is a problem. At most MOST_PROBLEMS are named."""
+        """Raises CommandError: there are problems, of which it names at most MOST_PROBLEMS."""
         if not self:
             return
         if len(self) == 1:
@@ -39,7 +39,7 @@ class Problems(list[str]):
 
 
 class Entry:
-    """An application of the file. `values` are those of its fields that have the right type."""
+    """An application of the file. `values` contains the fields of the right type."""
 
     def __init__(self, number: int, content: Any) -> None:
         self.problems: list[str] = []
@@ -72,7 +72,7 @@ class Entry:
 
 
 def _has_texts(value: Any) -> bool:
-    """Whether all that is text in it can be encoded, and a list has nothing else. JSON may hold half a character."""
+    """Whether all texts can be encoded and lists contain only texts. JSON may contain half a surrogate pair."""
     texts = value if isinstance(value, list) else [value] if isinstance(value, str) else []
     return all(isinstance(each, str) and not re.search("[\ud800-\udfff]", each) for each in texts)
 
@@ -80,7 +80,7 @@ def _has_texts(value: Any) -> bool:
 def entries(path: str) -> list[Entry]:
     """The applications of the file; of standard input if the path is `-`.
 
-    Raises CommandError: it can't be read or is no list; or as `Problems`, an application is malformed or twice there.
+    Raises CommandError: the file cannot be read or is no list; as `Problems`, an application is malformed or repeated.
     """
     content = _parsed(_text(path))
     if not isinstance(content, list):
@@ -106,7 +106,7 @@ def _text(path: str) -> str:
         return content.decode("utf-8-sig")
     except OSError as error:
         raise CommandError(f"FILE: it can't be read: {error.strerror or error}.") from None
-    except ValueError:  # a path with NUL, or other bytes than UTF-8
+    except ValueError:  # a path with NUL, or bytes that are not UTF-8
         raise CommandError("FILE: it is not a text in UTF-8.") from None
 
 
@@ -135,7 +135,7 @@ def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def stored(client_ids: list[str]) -> dict[str, Application]:
-    """The applications that exist, by client_id. They are locked, in this order, until the transaction ends."""
+    """The stored applications by client_id, locked in this order until the transaction ends."""
     found: dict[str, Application] = {}
     for start in range(0, len(client_ids), _BATCH):
         rows = Application.objects.select_for_update(no_key=True).filter(
@@ -147,6 +147,6 @@ def stored(client_ids: list[str]) -> dict[str, Application]:
 
 
 def exported() -> Iterator[dict[str, Any]]:
-    """All applications, as `apply` reads them."""
+    """All applications in the format that `apply` reads."""
     rows = Application.objects.order_by("client_id").prefetch_related("groups")
     return (registration_fields.registered(row) for row in rows.iterator(chunk_size=_BATCH))

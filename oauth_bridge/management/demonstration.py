@@ -1,4 +1,4 @@
-"""The accounts and the application of `manage.py quickstart`, and their passwords and secret between two runs."""
+"""The accounts and the application of `manage.py quickstart`, and the file with their passwords and secret."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ DEMO_NAME = "Demo application"
 
 
 def credentials_path() -> Path:
-    """Beside the database, so that both are deleted together."""
+    """The path of the file, next to the database, so that both are deleted together."""
     database = settings.DATABASES["default"]
     is_file = database["ENGINE"] == "django.db.backends.sqlite3"
     return (Path(database["NAME"]).parent if is_file else settings.VAR_DIR) / "quickstart.json"
 
 
 def read_credentials(path: Path) -> dict[str, str]:
-    """What an earlier run stored: passwords by address, and `client_secret`; empty when there is none."""
+    """The stored values of an earlier run: passwords by address, and `client_secret`; empty without an earlier run."""
     try:
         return {str(name): str(value) for name, value in json.loads(path.read_text(encoding="utf-8")).items()}
     except (FileNotFoundError, ValueError, AttributeError):
@@ -41,7 +41,7 @@ def write_credentials(path: Path, credentials: dict[str, str]) -> None:
 
 
 def demo_account(email: str, nickname: str, kept: dict[str, str], is_new: bool, **fields: bool) -> str:
-    """Create the account, or leave its password as it is unless `is_new`; return what to sign in with."""
+    """Create the account; for an existing account set a password only if `is_new`. Returns the password."""
     person = User.objects.filter(email=email).first()
     if person is None:
         person, is_new = User.objects.create_user(email, nickname=nickname), True

@@ -1,4 +1,4 @@
-"""`manage.py application create` and `set`: what they take and do. Contract, operator's interface."""
+"""`manage.py application create` and `set`: options and work. Contract, operator's interface."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _add(parser: ArgumentParser, field: registration_fields.Field, *, is_require
 
 @transaction.atomic
 def create(options: dict[str, Any], warnings: OutputWrapper) -> dict[str, Any]:
-    """Raises CommandError: a value can't be registered; the sentence names the option."""
+    """Register the application. Raises CommandError: a value cannot be registered; the message names the option."""
     try:
         after = options["post_logout_redirect_uris"] or []
         registration_fields.columns({"redirect_uris": options["redirect_uris"], "post_logout_redirect_uris": after})
@@ -81,7 +81,7 @@ def create(options: dict[str, Any], warnings: OutputWrapper) -> dict[str, Any]:
 
 @transaction.atomic
 def change(application: Application, options: dict[str, Any], warnings: OutputWrapper) -> None:
-    """Change the fields that were given. Raises CommandError: none was given, or a value can't be stored."""
+    """Change the given fields. Raises CommandError: no field is given, or a value cannot be stored."""
     given = {field.name: options[field.name] for field in FIELDS if field.option and options[field.name] is not None}
     if not given:
         raise CommandError("Nothing to change was given. See `application set --help`.")
@@ -100,7 +100,7 @@ def warn_of_look_alikes(application: Application, warnings: OutputWrapper) -> No
 
 
 def _groups(options: dict[str, Any], warnings: OutputWrapper) -> list[Group] | None:
-    """Those that were named; None when nothing was said of groups."""
+    """The named groups; None if no option concerns groups."""
     if options["groups"] is None:
         return None
     found, made = groups.named(options["groups"])

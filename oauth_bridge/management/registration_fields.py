@@ -1,7 +1,8 @@
-"""What is registered of an application, as commands name it: members of JSON, and options. Contract.
+"""The registered fields of an application in commands: members of JSON, and options. Contract.
 
-A field that an administrator can change is one line of FIELDS: `show`, `list`, `export` and `apply` then have it, and
-with an option also `set`. A logo is a picture, so it is not one of them; secrets never leave the service.
+A field that an administrator can change is one line of FIELDS. `show`, `list`, `export` and `apply` then include the
+field, and `set` too if it has an option. FIELDS lacks the logo, which is a picture, and secrets, which never leave the
+service.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from oauth_bridge.redirect_uri_registration import split_lines
 
 
 class Field(NamedTuple):
-    """A field: its name in JSON, the column, and the type of its value in JSON. Without an option `set` has it not."""
+    """A field: its name in JSON, the column, and the type of its value in JSON. `set` needs an option."""
 
     name: str
     column: str
@@ -80,19 +81,19 @@ OPTIONS = {field.column: field.option for field in FIELDS} | {groups.FIELD: "--g
 
 
 def registered(application: Application) -> dict[str, Any]:
-    """The values by name, as JSON has them. Reads the groups."""
+    """The values for JSON by name, with the groups, which are read."""
     groups_of_it = sorted(group.name for group in application.groups.all())
     return {"client_id": application.client_id, **values(application), "groups": groups_of_it}
 
 
 def values(application: Application) -> dict[str, Any]:
-    """Those in columns, of an application that may be unsaved."""
+    """The values in columns, of a saved or unsaved application."""
     found = {field: getattr(application, field.column) for field in FIELDS if field.name != "groups"}
     return {field.name: split_lines(value) if field.type is list else value for field, value in found.items()}
 
 
 def columns(given: Mapping[str, Any]) -> dict[str, str | bool]:
-    """Values of the right type by name, as the model's columns hold them. Groups are no column.
+    """The values for the model's columns, from values of the right type by name. Groups are no column.
 
     Raises ValidationError: a callback address is empty, or an address has a line break.
     """

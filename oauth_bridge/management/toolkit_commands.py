@@ -8,7 +8,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 
 class ReplacedCommand(BaseCommand):
-    """Names the command to use instead. Raises CommandError: always, with any arguments."""
+    """A command that always raises CommandError, which names the command to use instead."""
 
     requires_system_checks = []
     instead: str

@@ -13,7 +13,7 @@ class Migration(migrations.Migration):
     ]
 
     operations = [
-        # Tokens first, as when a code is redeemed: the other order met those requests in a deadlock.
+        # Tokens first, as in a redemption: the other order caused deadlocks with requests.
         migrations.AlterField(
             model_name='accesstoken',
             name='application',

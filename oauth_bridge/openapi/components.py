@@ -31,7 +31,7 @@ DETAILS = {
     "host": "localhost:8000",
     "hosts": "api.example.com, auth.example.com",
 }
-# Those that differ by operation.
+# Example values that differ by operation.
 DETAILS_AT: dict[str, dict[str, object]] = {
     "authorize": {"name": "client_id", "allow": "GET, HEAD, POST"},
     "callback": {"name": "response_type"},
@@ -47,7 +47,7 @@ DETAILS_AT: dict[str, dict[str, object]] = {
     "metadata": {"allow": "GET, HEAD"},
     "keys": {"allow": "GET, HEAD"},
 }
-# Those of one fault.
+# Example values of one fault.
 DETAILS_OF: dict[Fault, dict[str, object]] = {
     SiteFault.HEADER_TOO_LONG: {"name": "Accept", "limit": 2048},
     SiteFault.TOO_MANY_FIELDS: {"limit": settings.DATA_UPLOAD_MAX_NUMBER_FIELDS},
@@ -92,7 +92,7 @@ def _headers_of(status: int, at: str, challenge: str) -> Json:
 
 
 def example_sentences(fault: Fault, at: str) -> tuple[str, str]:
-    """What is wrong and what to do, with example values that fit the operation `at`."""
+    """Problem and fix of a fault, with example values for the operation `at`."""
     details = {**DETAILS, **DETAILS_AT[at], **DETAILS_OF.get(fault, {})}
     return fault.problem.format(**details), fault.fix.format(**details)
 
@@ -125,7 +125,7 @@ def query(name: str, description: str, schema: Json, *, required: bool = False) 
 
 
 def form(properties: Json, *, required: list[str]) -> Json:
-    # Other parameters are ignored, but may not be repeated or contain control characters either.
+    # Other parameters are ignored. They also may not be repeated or contain control characters.
     more = {"propertyNames": {"pattern": PLAIN_TEXT}, "additionalProperties": {"type": "string", "pattern": PLAIN_TEXT}}
     schema = {"type": "object", "properties": properties, "required": required, **more}
     return {"required": True, "content": {"application/x-www-form-urlencoded": {"schema": schema}}}
@@ -156,9 +156,9 @@ def _headers(**more: Json) -> Json:
 
 
 def for_every_origin(operation: Json) -> Json:
-    """The operation with the header that lets an application in a browser read each of its responses. D22.
+    """The operation with the header that allows applications in browsers to read its responses. D22.
 
-    It is not required, because the server's own refusals, such as that of a long request line, lack it.
+    The header is not required: errors of the web server, such as for a long request line, lack it.
     """
     for response in operation["responses"].values():
         response["headers"]["Access-Control-Allow-Origin"] = {"schema": {"type": "string", "const": "*"}}

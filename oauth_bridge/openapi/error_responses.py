@@ -1,4 +1,4 @@
-"""The errors that each operation answers. The tests compare every response that they receive with these lists. D19."""
+"""The errors of each operation. The tests compare every response with these lists. D19."""
 
 from __future__ import annotations
 

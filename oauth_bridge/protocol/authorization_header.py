@@ -17,17 +17,16 @@ from oauth_bridge.errors import OAuthFault
 from oauth_bridge.protocol import parameter_parsing
 from oauth_bridge.protocol.parameter_parsing import refuse_padding
 
-# A longer or other first word may be a credential, which is never repeated.
+# A first word that is longer or different may be a credential, which no answer repeats.
 SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9-]{0,15}) +[^ ]")
 B64TOKEN = re.compile(r"[A-Za-z0-9._~+/-]+=*")
 
 
 def client_credentials(request: HttpRequest, form: dict[str, str]) -> dict[str, str]:
-    """The form with `client_id` and `client_secret` in it, also where HTTP Basic sent them.
+    """The form, with `client_id` and `client_secret` from HTTP Basic if it was used.
 
-    Nothing is looked up, so an error depends on the request alone and tells a stranger nothing.
-    Raises RequestError: the header can't be read, has another scheme while the form proves no client, or differs from
-    the form.
+    No statement runs, so an error depends only on the request and reveals nothing. Raises RequestError: the header
+    can't be read, has another scheme and the form does not authenticate a client, or differs from the form.
     """
     header = request.META.get("HTTP_AUTHORIZATION", "").strip()
     if not _is_basic(header):
@@ -70,13 +69,13 @@ def _basic(encoded: str) -> tuple[str, str]:
 
 
 def _scheme_of(header: str) -> str:
-    """The scheme, worded for an error sentence. The rest of the header is a credential, so it is left out."""
+    """The scheme for an error sentence. The rest of the header is a credential and is left out."""
     found = SCHEME.match(header)
     return f"the scheme {found[1]}" if found else "no scheme"
 
 
 def bearer_token(request: HttpRequest) -> str:
-    """The token of the `Authorization` header or, without one, of a form body (RFC 6750 §2.2). Never of the URL (D17).
+    """The token of the `Authorization` header or, without one, of a form body (RFC 6750 §2.2). Never the URL's (D17).
 
     Raises RequestError: there is none, or two, the header has another scheme, or the token is malformed.
     """
@@ -98,7 +97,7 @@ def bearer_token(request: HttpRequest) -> str:
 
 
 def challenge_bearer(error: RequestError) -> None:
-    """Add the `WWW-Authenticate` of RFC 6750 §3. A caller that sent no bearer token learns no error there (§3.1)."""
+    """Add the `WWW-Authenticate` of RFC 6750 §3. Without a bearer token in the request, it contains no error (§3.1)."""
     if error.fault in (OAuthFault.TOKEN_MISSING, OAuthFault.TOKEN_SCHEME):
         error.headers["WWW-Authenticate"] = 'Bearer realm="userinfo"'
     elif error.fault.status in (401, 403):

@@ -17,21 +17,21 @@ from config.infrastructure import paths
 from config.infrastructure.errors import Fault, RequestError, SiteFault
 from config.infrastructure.translation import TranslatableText
 from oauth_bridge import redirect_uri_registration
+from oauth_bridge.callback import Callback
 from oauth_bridge.errors import OAuthFault
 from oauth_bridge.models import Application
+from oauth_bridge.pkce import CHALLENGE
 from oauth_bridge.protocol import claims, id_token, openid_request
 from oauth_bridge.protocol.parameter_parsing import Parameters, of_query
 from oauth_bridge.redirect_uri_likely_faults import likely_differences
-from oauth_bridge.responses import Callback
 from oauth_bridge.storage import applications
 
-# The parameters of OAuth 2.0 but `state`, which is stored percent-encoded; `openid_request` has more. Others are
-# ignored.
+# The parameters of OAuth 2.0 except `state`, which is stored percent-encoded. `openid_request` adds others. Unknown
+# parameters are ignored.
 NAMES = ("client_id", "redirect_uri", "response_type", "scope", "code_challenge", "code_challenge_method")
-CHALLENGE = re.compile(r"[A-Za-z0-9_-]{43}")
-# The causes of other methods than S256.
+# The causes of methods other than S256.
 CHALLENGE_METHODS = {None: "challenge_method_missing", "plain": "challenge_plain"}
-# What a browser loads for something else than a page, and the cause of the refusal.
+# The destinations of a browser's request that are no page, and the causes of their refusal.
 SCRIPT, FRAME = "called_by_script", "framed"
 EMBEDDED = {"empty": SCRIPT, "iframe": FRAME, "frame": FRAME, "embed": FRAME, "object": FRAME}
 PURPOSE_HEADERS = ("HTTP_SEC_PURPOSE", "HTTP_PURPOSE", "HTTP_X_PURPOSE", "HTTP_X_MOZ")
@@ -58,11 +58,11 @@ class AuthorizationRequest:
                 raise UnverifiedRequest(OAuthFault.REPEATED, name=name)
         if not query.text("client_id"):
             raise UnverifiedRequest(OAuthFault.MISSING, name="client_id").about(cause="client_id_missing")
-        # Every valid value is shorter than the cut, so that an invalid one stays invalid.
+        # Every valid value is shorter than this length, so a cut invalid value stays invalid.
         names = NAMES + openid_request.NAMES if claims.is_openid(query.text("scope")) else NAMES
         most = redirect_uri_registration.MAX_LENGTH + 1
         parameters = {name: value[:most] for name in names if (value := query.text(name))}
-        if parameters.pop("id_token_hint", ""):  # the token itself is a credential
+        if parameters.pop("id_token_hint", ""):  # because an ID token is a credential
             parameters[openid_request.HINT] = id_token.hinted(query.text("id_token_hint"))
         return cls(parameters, query.percent_encoded("state"), repeated[0] if repeated else "")
 
@@ -72,7 +72,7 @@ class AuthorizationRequest:
 
     @property
     def callback(self) -> Callback:
-        """Where the answer goes, once client and address are verified."""
+        """The callback of the answer, after client and address are verified."""
         if not claims.is_openid(self.parameters.get("scope", "")):
             return Callback(self.redirect_uri, self.state, None)
         is_posted = openid_request.is_posted(self.parameters)
@@ -82,7 +82,7 @@ class AuthorizationRequest:
 class UnverifiedRequest(RequestError):
     """The client or the callback address of an authorization request is wrong, so nothing is redirected. D3, D4.
 
-    For the error page: `sent_address` is the redirect_uri of the request, `application` the one that it names.
+    For the error page: `sent_address` is the redirect_uri of the request, `application` that of its client_id.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class UnverifiedRequest(RequestError):
 
 
 class CallbackError(RequestError):
-    """The client and the callback address are right, but another part is wrong: the error is sent by a redirect.
+    """Client and callback address are right, but another part is wrong: a redirect sends the error.
 
     RFC 6749 §4.1.2.1.
     """
@@ -109,7 +109,7 @@ class CallbackError(RequestError):
 
 
 def verify(request: AuthorizationRequest) -> Application:
-    """The application that sent the request. Verifies the client, then the callback address, then the rest. D3.
+    """Verify the client, then the callback address, then the rest (D3), and return the application.
 
     Raises UnverifiedRequest: the client or the callback address is wrong, so nothing is redirected (RFC 6749 §4.1.2.1).
     Raises CallbackError: another part is wrong, so the error is sent to the callback address.
@@ -156,7 +156,7 @@ def verify(request: AuthorizationRequest) -> Application:
 
 
 def refuse_speculation(request: HttpRequest) -> None:
-    """Raises RequestError: the browser prefetches the page, or loads it for a frame, an image or a script. D8.
+    """Raises RequestError: the browser prefetches the page, or loads it into a frame, an image or a script. D8.
 
     The status is 503: on a click, browsers discard a prefetched 503 and send a new request. After a prefetched 204, a
     click would do nothing.
@@ -171,7 +171,7 @@ def refuse_speculation(request: HttpRequest) -> None:
 
 
 def is_silent_in_frame(request: HttpRequest) -> bool:
-    """Whether an application asks in a frame who is signed in: no page is shown. OpenID Connect Core 1.0 §3.1.2.1."""
+    """Whether an application asks in a frame who is signed in (`prompt=none`). OpenID Connect Core 1.0 §3.1.2.1."""
     if request.path != paths.AUTHORIZE or request.META.get("HTTP_SEC_FETCH_DEST") != "iframe":
         return False
     query = of_query(request)
@@ -179,7 +179,7 @@ def is_silent_in_frame(request: HttpRequest) -> bool:
 
 
 def is_of_script(request: HttpRequest) -> bool:
-    """Whether a script calls authorize, or asks whether it may. The browser shows it no answer (D22)."""
+    """Whether a script calls authorize, or a preflight asks for it. The script cannot read the answer (D22)."""
     sent = request.META
     is_preflight = request.method == "OPTIONS" and "HTTP_ACCESS_CONTROL_REQUEST_METHOD" in sent
     return request.path == paths.AUTHORIZE and (
@@ -188,7 +188,7 @@ def is_of_script(request: HttpRequest) -> bool:
 
 
 def name_application(request: HttpRequest, error: RequestError) -> None:
-    """For the activity log: whose script or frame was refused. One statement."""
+    """Add the application whose script or frame was refused, for the activity log. One statement."""
     if error.fault is SiteFault.METHOD and is_of_script(request):
         error.about(cause=SCRIPT)
     if error.cause in EMBEDDED.values():

@@ -1,7 +1,7 @@
-"""The claims about a person: which ones a request asks for, and their values. Specification 2.4; D16.
+"""The claims about a person: the requested claims, and their values. Specification 2.4; D16.
 
-A request without the scope `openid` asks for the four of the specification. With it, scopes and the parameter `claims`
-decide. OpenID Connect Core 1.0 §5.1, §5.4, §5.5.
+A request without the scope `openid` asks for the four claims of the specification. A request with `openid` asks by its
+scopes and the parameter `claims`. OpenID Connect Core 1.0 §5.1, §5.4, §5.5.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 OPENID = "openid"
 PLAIN = ("sub", "nickname", "email", "avatar")
 
-# The claims of each scope. `avatar` stays beside `picture`, for applications that send the scope by habit.
+# The claims of each scope. `avatar` is included besides `picture` for applications that read the claim of the
+# specification.
 SCOPES: Mapping[str, tuple[str, ...]] = {
     OPENID: ("sub",),
     "profile": ("name", "nickname", "preferred_username", "picture", "avatar", "updated_at"),
@@ -49,7 +50,7 @@ _VALUES: Mapping[str, Callable[[User], object]] = {
     "picture": avatar_url,
     "avatar": avatar_url,
     "email": lambda person: person.email,
-    "email_verified": lambda person: True,  # no other address is ever sent
+    "email_verified": lambda person: True,  # only a confirmed address is ever sent
     "updated_at": lambda person: person.profile_changed_at and int(person.profile_changed_at.timestamp()),
 }
 
@@ -59,13 +60,13 @@ def is_openid(scope: str) -> bool:
 
 
 def granted_scopes(scope: str) -> list[str]:
-    """The scopes of the request that exist here, in our order. Others are ignored (D18)."""
+    """The known scopes of the request, in our order. Others are ignored (D18)."""
     asked = scope.split()
     return [name for name in SCOPES if name in asked]
 
 
 def of_scopes(scopes: Collection[str], more: Collection[str] = ()) -> list[str]:
-    """The names of the claims, in our order."""
+    """The names of the scopes' claims, in our order."""
     wanted = {name for scope in scopes for name in SCOPES[scope]} | set(more)
     return [name for name in NAMES if name in wanted]
 
@@ -73,8 +74,8 @@ def of_scopes(scopes: Collection[str], more: Collection[str] = ()) -> list[str]:
 def asked_by_parameter(parameter: str, where: str) -> list[str]:
     """The known claims that the parameter `claims` asks for in `where`: "userinfo" or "id_token". §5.5.
 
-    `essential` changes nothing: no claim of ours can be missing. For values see `wanted_values`.
-    Raises ValueError: it is no JSON object.
+    `essential` has no effect: none of our claims can be missing. `wanted_values` reads the values. Raises ValueError:
+    the parameter is not a JSON object.
     """
     if not parameter:
         return []
@@ -85,9 +86,9 @@ def asked_by_parameter(parameter: str, where: str) -> list[str]:
 
 
 def wanted_values(parameter: str, name: str) -> tuple[list[str], bool]:
-    """The values that the parameter `claims` wants of this claim in the ID token, and whether it is essential. §5.5.1.
+    """The values that `claims` requests for this claim in the ID token, and whether it is essential. §5.5.1.
 
-    No values: any. Call it for a parameter that `asked_by_parameter` reads.
+    No values: any value is accepted. Call this only for a parameter that `asked_by_parameter` accepts.
     """
     asked = (json.loads(parameter).get("id_token") or {}).get(name) if parameter else None
     if not isinstance(asked, dict):
@@ -97,9 +98,9 @@ def wanted_values(parameter: str, name: str) -> tuple[list[str], bool]:
 
 
 def values(person: User, names: Collection[str] = PLAIN, application_id: int | None = None) -> dict[str, Any]:
-    """The values of these claims. One statement more for `groups`, of those that the application names (D23).
+    """The values of these claims. `groups` takes one statement and has only groups of the application (D23).
 
-    Raises RequestError: the person's e-mail address is not confirmed, so it may not be sent (D16).
+    Raises RequestError: the person's e-mail address is not confirmed (D16).
     """
     if person.email_verified_at is None:
         raise RequestError(OAuthFault.NO_VERIFIED_EMAIL).about(person=person.pk)
@@ -112,7 +113,7 @@ def values(person: User, names: Collection[str] = PLAIN, application_id: int | N
 
 
 def facts(names: Collection[str]) -> list[str]:
-    """What a person agrees to with these claims, in the order of NAMES. The nickname includes when it changed last."""
+    """The facts that these claims disclose, in the order of NAMES. "nickname" includes the time of its last change."""
     found = list(dict.fromkeys(FACTS[name] for name in NAMES if name in names))
     return [fact for fact in found if fact != "updated_at" or "nickname" not in found]
 

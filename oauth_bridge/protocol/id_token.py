@@ -1,4 +1,4 @@
-"""ID tokens: what they say, and their signature. OpenID Connect Core 1.0 §2, §3.1.3.6."""
+"""ID tokens: their claims and their signature. OpenID Connect Core 1.0 §2, §3.1.3.6."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from oauth_bridge.protocol.openid_request import Granted
 from oauth_bridge.storage import signing_keys
 
 LIFETIME_SECONDS = 3600
-# An ID token may name many groups.
+# The limit is large, because an ID token may name many groups.
 MAX_LENGTH = 8000
 KID = re.compile(r"[A-Za-z0-9_-]{43}")
 
@@ -33,7 +33,7 @@ def make(
     sid: str,
     person_claims: Mapping[str, Any],
 ) -> str:
-    """The ID token. `now` is a Unix time in seconds. `person_claims` are the ones that `granted.id_token` names."""
+    """The ID token. `now` is a Unix time in seconds. `person_claims` are the claims of `granted.id_token`."""
     content: dict[str, Any] = {
         **person_claims,
         "iss": settings.BASE_URL,
@@ -52,7 +52,7 @@ def make(
 
 
 def hinted(token: str) -> str:
-    """client_id and `sub` of an ID token of this service, however old, separated by a space; empty for others."""
+    """client_id and `sub` of an ID token of this service, even expired, separated by a space; empty for others."""
     try:
         content = verified(token)
     except NotOurs:
@@ -61,18 +61,18 @@ def hinted(token: str) -> str:
 
 
 class NotOurs(Exception):
-    """It is no ID token that this service signed. The text is the cause."""
+    """The text is not an ID token that this service signed. The message is the cause."""
 
 
 def verified(token: str) -> dict[str, Any]:
-    """The claims of an ID token of this service, however old.
+    """The claims of an ID token of this service, even an expired one.
 
-    The algorithm is that of the key, never that of the header. A logout token, which has `events`, is no ID token.
-    Raises NotOurs.
+    The key gives the algorithm, never the header. A logout token, which has `events`, is not an ID token. Raises
+    NotOurs.
     """
-    token = token[:MAX_LENGTH]  # the signature of a longer one is then wrong
+    token = token[:MAX_LENGTH]  # a longer text then has a wrong signature
     try:
-        # The header is read before the signature is verified, for the key alone.
+        # Before the signature is verified, the header is read only for the key.
         kid = str(jws.extract_compact(token.encode()).headers().get("kid"))
         found = signing_keys.verification_key(kid) if KID.fullmatch(kid) else None
         if found is None:
@@ -87,6 +87,6 @@ def verified(token: str) -> dict[str, Any]:
 
 
 def half_digest(access_token: str) -> str:
-    """`at_hash`: the left half of its SHA-256 digest, in base64url. §3.1.3.6."""
+    """`at_hash`: the left half of the token's SHA-256 digest in base64url. §3.1.3.6."""
     half = hashlib.sha256(access_token.encode()).digest()[:16]
     return base64.urlsafe_b64encode(half).rstrip(b"=").decode()

@@ -1,6 +1,6 @@
-"""The request of an application to sign the person out: who sent it, and where it leads. RP-Initiated Logout 1.0 §2.
+"""The request of an application to sign the person out: its sender and its address. RP-Initiated Logout 1.0 §2.
 
-Nothing is redirected before the application and the address are verified.
+No redirect happens before the application and the address are verified.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from oauth_bridge.storage import applications
 
 @dataclass(frozen=True, slots=True)
 class LogoutRequest:
-    """`address` is registered for the application; `state` is percent-encoded, None if it was not sent.
+    """A verified request. `address` is registered; `state` is percent-encoded, None if it was not sent.
 
     `person_id` is the `sub` of a valid hint.
     """
@@ -30,15 +30,17 @@ class LogoutRequest:
 
     @property
     def url(self) -> str:
-        """Where the person continues; empty without an address."""
+        """The URL at which the person continues; empty without an address."""
         if not self.address or self.state is None:
             return self.address
         return f"{self.address}{'&' if '?' in self.address else '?'}state={self.state}"
 
 
 def read(query: Parameters) -> LogoutRequest:
-    """Raises RequestError: a parameter is repeated, the hint is no ID token of ours or another application's, the
-    application is unknown or switched off, or the address is not registered for it.
+    """Read the request and check its parameters.
+
+    Raises RequestError: a parameter is repeated; the hint is not our ID token or belongs to another application; the
+    application is unknown or switched off; or the address is not registered for the application.
     """
     for name in query.repeated():
         raise RequestError(OAuthFault.REPEATED, name=name)
@@ -54,7 +56,7 @@ def read(query: Parameters) -> LogoutRequest:
 
 
 def verify(client_id: str, address: str) -> Application | None:
-    """The application; None when none is named. Raises RequestError: as `read`."""
+    """The application; None if the request names none. Raises RequestError: as `read`."""
     if not client_id:
         if address:
             raise RequestError(OAuthFault.MISSING, name="client_id").about(cause="logout_client_id_missing")

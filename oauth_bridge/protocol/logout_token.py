@@ -1,4 +1,4 @@
-"""Logout tokens: they tell an application that a sign-in has ended. OpenID Connect Back-Channel Logout 1.0 §2.4."""
+"""Logout tokens, which tell an application that a sign-in has ended. OpenID Connect Back-Channel Logout 1.0 §2.4."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LIFETIME_SECONDS = 120
 
 
 def make(sid: UUID, *, person_id: UUID, client_id: str, algorithm: str, now: int) -> str:
-    """The signed token. `now` is a Unix time. Each attempt to tell the same has the same `jti`."""
+    """The signed token. `now` is a Unix time. All attempts of one notice have the same `jti`."""
     signer = signing_keys.signer(algorithm)
     content = {
         "iss": settings.BASE_URL,

@@ -1,6 +1,6 @@
-"""What an authorization request with the scope `openid` asks for beyond OAuth 2.0. OpenID Connect Core 1.0 §3.1.2.1.
+"""The OpenID Connect parameters of a request with the scope `openid`. OpenID Connect Core 1.0 §3.1.2.1.
 
-Without that scope none of these parameters is read, so nothing changes for plain OAuth 2.0.
+Without this scope these parameters are not read, so plain OAuth 2.0 does not change.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ NAMES = (
     "login_hint",
     "acr_values",
 )
-# What `id_token_hint` is replaced with when the link is read: client_id and `sub` of the ID token, or empty.
+# The replacement of `id_token_hint` when the link is read: client_id and `sub` of the ID token, or empty.
 HINT = "hint"
 NONCE_MAX_LENGTH = 512
 MAX_AGE = re.compile(r"[0-9]{1,9}", re.ASCII)
@@ -34,10 +34,10 @@ MAX_AGE = re.compile(r"[0-9]{1,9}", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Granted:
-    """What a code and its token keep of the request, as JSON: the ID token and user info are made from it.
+    """The part of the request that a code and its token store as JSON, for the ID token and user info.
 
-    `userinfo` and `id_token` are the names of the claims in each. `auth_time` is a Unix time in seconds. `sign_in` is
-    the name of the browser's sign-in, for which the application gets a `sid`.
+    `userinfo` and `id_token` are the names of their claims. `auth_time` is a Unix time in seconds. `sign_in` is the
+    name of the browser's sign-in, from which the `sid` is made.
     """
 
     userinfo: list[str]
@@ -58,10 +58,10 @@ class Granted:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What the request asks of the person. `max_age` is in seconds.
+    """The requirements on the person. `max_age` is in seconds.
 
-    `subs` are those of the hint and of the parameter `claims`; the person must have each of them. `needs_two_factors`:
-    without them there is no answer but an error (OpenID Connect Core 1.0 §5.5.1.1).
+    `subs` are the `sub` values of the hint and of the parameter `claims`; the person's must equal all of them.
+    `needs_two_factors`: without two factors the answer is an error (OpenID Connect Core 1.0 §5.5.1.1).
     """
 
     prompts: frozenset[str] = frozenset()
@@ -72,7 +72,7 @@ class Asked:
 
     @classmethod
     def of(cls, parameters: Mapping[str, str]) -> Asked:
-        """Of parameters without a `fault`. Plain OAuth 2.0 asks nothing."""
+        """The requirements of parameters without a `fault`; none for plain OAuth 2.0."""
         if not claims.is_openid(parameters.get("scope", "")):
             return NOTHING
         asked = parameters.get("claims", "")
@@ -97,13 +97,13 @@ NOTHING = Asked()
 
 
 def is_posted(parameters: Mapping[str, str]) -> bool:
-    """Whether the answer is posted. Browsers post to web addresses only. OAuth 2.0 Form Post Response Mode."""
+    """Whether a form posts the answer, which works only for web addresses. OAuth 2.0 Form Post Response Mode."""
     is_web = parameters.get("redirect_uri", "").startswith(("https:", "http:"))
     return is_web and parameters.get("response_mode") == "form_post"
 
 
 def fault(parameters: Mapping[str, str]) -> OAuthFault | None:
-    """What is wrong with the parameters of NAMES; None: nothing, or the request is plain OAuth 2.0."""
+    """The fault of the parameters in NAMES. None: they are valid, or the request is plain OAuth 2.0."""
     if not claims.is_openid(parameters.get("scope", "")):
         return None
     if "request" in parameters:
@@ -131,7 +131,7 @@ def fault(parameters: Mapping[str, str]) -> OAuthFault | None:
 
 
 def facts(parameters: Mapping[str, str]) -> list[str]:
-    """What the person agrees to, and the application receives, in whatever answer."""
+    """The facts that the person agrees to and any answer may contain."""
     scope, asked = parameters.get("scope", ""), parameters.get("claims", "")
     if not claims.is_openid(scope):
         return claims.PLAIN_FACTS
@@ -142,7 +142,7 @@ def facts(parameters: Mapping[str, str]) -> list[str]:
 def granted(
     parameters: Mapping[str, str], read_proof: Callable[[], Proof], read_sign_in: Callable[[], str]
 ) -> Granted | None:
-    """What is granted with the code; None for plain OAuth 2.0, which reads neither proof nor sign-in."""
+    """The grant of the code; None for plain OAuth 2.0, which reads neither proof nor sign-in."""
     scope, asked = parameters.get("scope", ""), parameters.get("claims", "")
     if not claims.is_openid(scope):
         return None

@@ -14,11 +14,11 @@ from oauth_bridge.errors import OAuthFault
 
 BODY_LIMIT_BYTES = 64 * 1024
 POSTED_LIMIT_BYTES = 12 * 1024
-# More than the limit is read: on a persistent connection, the rest of a body would be taken for the next request.
+# Bodies above the limit are read up to this length, because the rest of a body would be parsed as the next request.
 READ_BYTES = 1024 * 1024
-# A longer name is not quoted in a sentence: it may be a credential that was sent as a name.
+# A longer name is not quoted in a sentence: it may be a credential sent in the wrong place.
 MAX_QUOTED_LENGTH = 40
-# People copy and paste these, often together with the line end.
+# The values that people paste, often with a line end.
 PASTED_PARAMETERS = ("client_id", "client_secret")
 CONTROL_CHARACTERS = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 
@@ -39,7 +39,7 @@ class Parameters:
         return [_quoted(name) for name, values in self._values.items() if len(values) > 1]
 
     def text(self, name: str) -> str:
-        """The first value; an empty string when there is none. An empty value counts as omitted (RFC 6749 §3.1)."""
+        """The first value; an empty string without one. An empty value counts as omitted (RFC 6749 §3.1)."""
         return self._values.get(name, [b""])[0].decode("utf-8", "replace")
 
     def percent_encoded(self, name: str) -> str | None:
@@ -77,7 +77,7 @@ def _is_form(request: HttpRequest) -> bool:
 
 
 def refuse_padding(name: str, value: str) -> None:
-    """Raises RequestError: the value begins or ends with white space. No credential of this service does."""
+    """Raises RequestError: the value begins or ends with white space, which no credential of this service contains."""
     if value != value.strip():
         raise RequestError(OAuthFault.PADDED, name=name)
 
@@ -100,7 +100,7 @@ def posted_request(request: HttpRequest, *, unless: str, needs: str = "") -> str
         return None
     try:
         body = request.body
-    except Exception:  # the form of our page is read as strictly, and answers why
+    except Exception:  # the form of our page is parsed later and answers the error
         return None
     sent = Parameters(body)
     if sent.text(unless) or (needs and not sent.text(needs)):
@@ -112,7 +112,7 @@ def posted_request(request: HttpRequest, *, unless: str, needs: str = "") -> str
 
 
 def has_body(request: HttpRequest) -> bool:
-    """Whether the request posts something: a length above 0, or a form in chunks, which has no length."""
+    """Whether the request has a body: a length above 0, or a chunked body, which has no length."""
     if request.method != "POST":
         return False
     is_chunked = "HTTP_TRANSFER_ENCODING" in request.META
@@ -120,7 +120,7 @@ def has_body(request: HttpRequest) -> bool:
 
 
 def of_form(request: HttpRequest, *, has_been_read: bool = False) -> dict[str, str]:
-    """The parameters of a form body. `has_been_read`: Django's CSRF check has read the body, so Django has a copy.
+    """The parameters of a form body. `has_been_read`: Django's CSRF check has read and kept the body.
 
     Raises RequestError: the URL has parameters, the media type is another, the body is longer than 65,536 bytes, or
     `Parameters.texts` rejects a parameter.
@@ -132,7 +132,8 @@ def of_form(request: HttpRequest, *, has_been_read: bool = False) -> dict[str, s
         is_quotable = len(media_type) <= MAX_QUOTED_LENGTH and re.fullmatch(r"[\w.+-]+/[\w.+-]+", media_type)
         given = media_type if is_quotable else TranslatableText(gettext_noop("of no stated media type"))
         raise RequestError(SiteFault.MEDIA_TYPE, given=given)
-    # Django reads Content-Length bytes only. A chunked body has no length: it is read where the server ends the input.
+    # Django reads Content-Length bytes only. A chunked body has no length: it is read to the end if the server marks
+    # the end.
     terminated = request.META.get("wsgi.input_terminated")
     try:
         body = (
@@ -146,7 +147,7 @@ def of_form(request: HttpRequest, *, has_been_read: bool = False) -> dict[str, s
 
 
 def require(form: dict[str, str], *names: str) -> None:
-    """Raises RequestError: the form lacks one of these parameters; it names the first."""
+    """Raises RequestError: the form lacks parameters, of which the error names the first."""
     for name in names:
         if name not in form:
             raise RequestError(OAuthFault.MISSING, name=name).about(cause=f"{name}_missing")

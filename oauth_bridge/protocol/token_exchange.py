@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from typing import NamedTuple, cast
 
@@ -12,19 +11,18 @@ from config.infrastructure.events import Event
 from oauth_bridge import application_mails, throttling
 from oauth_bridge.errors import OAuthFault
 from oauth_bridge.models import AuthorizationCode
+from oauth_bridge.pkce import VERIFIER
 from oauth_bridge.protocol import claims, id_token
 from oauth_bridge.protocol.openid_request import Granted
 from oauth_bridge.protocol.parameter_parsing import require
 from oauth_bridge.random_values import OPENID_MARK, new_credential
 from oauth_bridge.storage import application_sessions, client_secrets, code_redemption, signing_keys, tokens
 
-VERIFIER = re.compile(r"[A-Za-z0-9._~-]{43,128}")
-
 
 class Exchanged(NamedTuple):
-    """The access token, which is not stored, and what was stored.
+    """The access token, which is not stored, and the stored rows.
 
-    `openid` are the members that the answer has beyond those of plain OAuth 2.0 (D11).
+    `openid` are the additional members of the answer for OpenID Connect (D11).
     """
 
     access_token: str
@@ -33,12 +31,12 @@ class Exchanged(NamedTuple):
 
 
 def exchange_code(form: dict[str, str], address: str) -> Exchanged:
-    """The access token for the code of the form.
+    """Exchange the code in the form for an access token.
 
-    Success takes two statements (three for a code with `openid`), and one more once a minute
-    (`client_secrets.authenticate`). Failures are counted by `address`, the client's network address.
-    Raises RequestError: a parameter is missing or wrong, the client is not authenticated, the code can't be redeemed,
-    or a limit is reached.
+    Success takes two statements (three for a code with `openid`), and one more at most once a minute
+    (`client_secrets.authenticate`). Failures are counted by `address`, the client's network address. Raises
+    RequestError: a parameter is missing or wrong, the client is not authenticated, the code can't be redeemed, or a
+    limit is reached.
     """
     require(form, "grant_type", "client_id")
     if form["grant_type"] != "authorization_code":
@@ -56,7 +54,7 @@ def exchange_code(form: dict[str, str], address: str) -> Exchanged:
 def authenticated_client(
     form: dict[str, str], address: str, public_field: str | None = "code_verifier"
 ) -> client_secrets.Client:
-    """The client that the form authenticates; a public one by `public_field`. A failure is counted.
+    """The client that the form authenticates, a public one by `public_field`. A failure is counted.
 
     Raises RequestError: as `client_secrets.authenticate`, or the limit of failures is reached.
     """
@@ -78,7 +76,7 @@ def authenticated_client(
 
 
 def _exchange_of(client: client_secrets.Client, form: dict[str, str], address: str) -> Exchanged:
-    """Redeems the code, and counts. Raises RequestError: as `_redeem`, or a limit is reached."""
+    """Redeem the code and count the exchange. Raises RequestError: as `_redeem`, or a limit is reached."""
     throttling.before_exchange(client.pk, is_public=client.is_public)
     try:
         exchanged = _redeem(form, client)
@@ -90,10 +88,10 @@ def _exchange_of(client: client_secrets.Client, form: dict[str, str], address: s
 
 
 def _redeem(form: dict[str, str], client: client_secrets.Client) -> Exchanged:
-    """Raises RequestError: the code_verifier is malformed, or `code_redemption.explain` has found the reason."""
+    """Redeem the code. Raises RequestError: a malformed code_verifier, or the reason of `code_redemption.explain`."""
     if "code_verifier" in form and not VERIFIER.fullmatch(form["code_verifier"]):
         raise RequestError(OAuthFault.VERIFIER_MALFORMED)
-    # Before the redemption: without a key that signs, the code is not spent.
+    # The signer is read before the redemption, so that a missing key does not use up the code.
     signer = signing_keys.signer(client.id_token_alg) if form["code"].startswith(OPENID_MARK) else None
     token = new_credential()
     redemption = code_redemption.redeem(
@@ -141,7 +139,7 @@ def _openid_members(
 
 
 def _sid(granted: Granted, client: client_secrets.Client, code: AuthorizationCode) -> str:
-    """One statement; none for a sign-in of an earlier release, which has no name."""
+    """The `sid` of the sign-in, in one statement; empty for an earlier release's sign-in, which has no name."""
     if not granted.sign_in:
         return ""
     return application_sessions.begin(

@@ -1,4 +1,4 @@
-"""User info: verify the access token, answer its claims. Specification 2.4, 4.4; D16, D17, D18; RFC 6750."""
+"""User info: verify the access token and return the claims. Specification 2.4, 4.4; D16, D17, D18; RFC 6750."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PROFILE_SCOPE = "profile"
 
 
 def verify(request: HttpRequest, scopes: Sequence[str]) -> tokens.Bearer:
-    """The person of the request's access token, which must carry all the scopes. One with `openid` has its own claims.
+    """The bearer of the access token. A token without `openid` must have all the scopes.
 
     Raises RequestError: there is no token, it is not valid, it lacks a scope, or a limit is reached.
     """
@@ -37,7 +37,7 @@ def verify(request: HttpRequest, scopes: Sequence[str]) -> tokens.Bearer:
 
 
 def scopes_of(requested: str) -> list[str]:
-    """The scopes of a token: those granted with `openid`; else the one of the profile, whatever was asked for (D18)."""
+    """The scopes of a token: with `openid` the granted scopes, otherwise always the scope `profile` (D18)."""
     return claims.granted_scopes(requested) if claims.is_openid(requested) else [PROFILE_SCOPE]
 
 

@@ -1,7 +1,7 @@
-"""The records of the activity log: write one, within a budget. D24; specification 7.
+"""Write records of the activity log within a budget. D24; specification 7.
 
-A flood of refused requests must not fill the table, nor hide what others did. So each application has a fixed number of
-slots, and each slot a number of records an hour; unknown client_ids share the slots of "". A slot belongs to
+A flood of refused requests must neither fill the table nor hide the records of others. So each application has a fixed
+number of slots, and each slot a number of records per hour; unknown client_ids share the slots of "". A slot belongs to
 
 - strangers, by a keyed hash of their network (an IPv6 site is one network);
 - signed-in people, by person;
@@ -9,9 +9,9 @@ slots, and each slot a number of records an hour; unknown client_ids share the s
 - whoever a limit has refused: of a flood, one record an hour says enough;
 - whoever a busy service has refused: one record an hour, so that records add no work.
 
-While little is refused a slot is generous, so that a developer finds each of forty failures. It is narrow in an hour in
-which its group has had more than FLOOD of the application. What is beyond the budget is only counted. The oldest
-records are never dropped for new ones: that would let a flood remove the truth.
+Usually a slot allows many records, so that a developer finds each of forty failures. After more than FLOOD records of
+the group in an hour, a slot allows fewer. Requests beyond the budget are only counted. New records never replace old
+ones, because a flood could then remove earlier records.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ PEOPLE = Group(SLOTS, SLOTS, GENEROUS, NARROW)
 LIMITED = Group(2 * SLOTS, SLOTS, GENEROUS, 1)
 PROVEN = Group(3 * SLOTS, 1, 500, 500)
 STAFF = Group(3 * SLOTS + 1, 1, 500, 500)
-# Refused because too much was to be done at once: writing more records would add to it.
+# Refusals under load: more records would add to the load.
 BUSY = Group(3 * SLOTS + 2, SLOTS, 1, 1)
 
 
@@ -96,8 +96,8 @@ _TAKE = f"""
        SET number = CASE WHEN {BUDGETS}.hour = excluded.hour THEN {BUDGETS}.number + 1 ELSE 1 END, hour = excluded.hour
  RETURNING number
 """  # noqa: S608
-# Of the same person, so that nobody who opens another's link uses up the records of its owner; and those of callers
-# that proved nothing apart, such as somebody who found a code.
+# The slot belongs to the person, so that a stranger who opens a link does not use up the owner's records. Callers
+# without a proof, such as a finder of a code, have a slot of their own.
 _OTHERS = f"""
     SELECT 1 FROM {RECORDS} WHERE attempt = %(attempt)s
        AND coalesce(CAST(person_id AS text), '') = %(person)s AND is_proven = %(is_proven)s LIMIT {MOST_OF_AN_ATTEMPT}
@@ -108,7 +108,7 @@ _ADD = f"""
 """  # noqa: S608
 _ALLOWED = "CASE WHEN spent.number > %(flood)s THEN %(narrow)s ELSE %(generous)s END"
 _FITS = f"taken.number <= {_ALLOWED} AND"
-# One statement, and one row that is locked: no order of locks to keep.
+# One statement locks one row, so there is no order of locks.
 TAKE_AND_ADD = f"""
       WITH spent AS (SELECT ({_SPENT}) AS number), taken AS ({_TAKE}),
            added AS ({_ADD.format(json="::jsonb", source="FROM taken, spent", condition=_FITS)})
@@ -116,13 +116,13 @@ TAKE_AND_ADD = f"""
 """  # noqa: S608
 ADD = _ADD.format(json="", source="", condition="")
 
-# Slots that are full until the hour ends, so that a flood costs no further statement. The hour, and client_id and slot.
+# The hour, and the full slots (client_id, slot) of that hour: a flood then runs no further statement.
 _full: tuple[int, set[tuple[str, int]]] = (0, set())
 _lock = threading.Lock()
 
 
 def slot_of(group: Group, caller: object) -> int:
-    """The slot of a network address or a person. Nobody can choose an address that shares another's slot."""
+    """The slot of a network address or a person. The hash is keyed, so nobody can choose another's slot."""
     name = site_of(caller) or caller if isinstance(caller, str) else caller
     digest = hmac.digest(force_bytes(settings.SECRET_KEY), f"activity slot {name}".encode(), hashlib.sha256)
     return group.first + int.from_bytes(digest[:4]) % group.slots
@@ -135,7 +135,7 @@ def is_full(client_id: str, slot: int, now: datetime) -> bool:
 
 
 def add(record: Record, group: Group, slot: int, now: datetime | None = None) -> bool:
-    """Write the record if the slot is not full in the hour of `now`, by default that of the record. Returns whether.
+    """Write the record if its slot is not full in the hour of `now`, by default the record's. Returns whether it did.
 
     One statement on PostgreSQL, three on SQLite. None while `is_full`.
     """
@@ -169,7 +169,7 @@ def _take_and_add(values: dict[str, Any]) -> tuple[int, int]:
 
 
 def _as_text(person_id: UUID | None) -> str:
-    """The value in the form to which the database casts it."""
+    """The value as a text that the database can cast."""
     return "" if person_id is None else str(person_id) if is_postgresql() else person_id.hex
 
 

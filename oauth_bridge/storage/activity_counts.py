@@ -1,6 +1,6 @@
-"""What a request must not wait for: counts, sign-ins that succeeded or wait, and the first read of a profile. D24.
+"""Writes that a request does not wait for: counts, records of sign-ins, and the first read of a profile. D24.
 
-They are kept in memory and written by a thread of the worker about once a second, so a crash loses the last second.
+A thread of the worker writes them from memory about once a second, so a crash loses the last second.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from oauth_bridge.storage.activity import Record
 from oauth_bridge.storage.issued_codes import ProfileRead
 
 FLUSH_SECONDS = 1.0
-# While the database is away. What is beyond is lost.
+# The limit while the database is away. More entries are lost.
 MOST_WAITING = 10_000
 _HOUR_SECONDS = 3600
 
@@ -34,20 +34,20 @@ _ADD = f"""
 """  # noqa: S608 - the name of a table only
 
 
-# A step that ended so: the client_id, the number of the hour since 1970, step, outcome, cause. Making and hashing a
-# plain tuple with a number is a quarter of the work of a class with a datetime.
+# The key of a count: client_id, number of the hour since 1970, step, outcome, cause. A plain tuple with a number takes
+# a quarter of the time of a class with a datetime.
 Key = tuple[str, int, Step, Outcome, str]
 
 
 class Waiting:
-    """What waits in the memory of this process."""
+    """The unwritten entries of this process."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.counts: Counter[Key] = Counter()
         self.records: list[Record] = []
-        self.reads: dict[ProfileRead, tuple[str, datetime]] = {}  # the client_id, and when
-        self.seen: dict[ProfileRead, None] = {}  # the latest reads, in their order
+        self.reads: dict[ProfileRead, tuple[str, datetime]] = {}  # the client_id and the time
+        self.seen: dict[ProfileRead, None] = {}  # the latest reads, in order
 
     def take(self) -> tuple[Counter[Key], list[Record], dict[ProfileRead, tuple[str, datetime]]]:
         with self.lock:
@@ -69,7 +69,7 @@ _worker: Worker | None = None
 
 
 def count(at: datetime, client_id: str, step: Step, outcome: Outcome, cause: str = "") -> None:
-    """Add one to the count of the hour. The test of a sign-in counts nowhere."""
+    """Add one to the count of the hour. Test sign-ins are not counted."""
     if client_id.startswith(Application.TWIN):
         return
     counted = (client_id, _hour_of(at), step, outcome, cause)
@@ -89,7 +89,7 @@ def add_later(record: Record) -> None:
 
 
 def note_profile_read(attempt: UUID, person_id: UUID, client_id: str, at: datetime) -> None:
-    """The application has read the profile. Only the first time of an attempt is stored, and counted."""
+    """Note that the application has read the profile. Only the first read of an attempt is stored and counted."""
     read = ProfileRead(attempt, person_id)
     if read in _waiting.seen:
         return
@@ -102,7 +102,7 @@ def note_profile_read(attempt: UUID, person_id: UUID, client_id: str, at: dateti
 
 
 def flush() -> bool:
-    """Write what waits. Returns False: nothing is left to do. Raises a database Error: it goes on waiting."""
+    """Write all entries. Returns False: nothing is left. Raises a database Error: the entries are kept."""
     counts, records, reads = _waiting.take()
     if counts or records or reads:
         try:
@@ -121,7 +121,7 @@ def _write(counts: Counter[Key], records: list[Record], reads: dict[ProfileRead,
                 counts[client_id, _hour_of(at), Step.PROFILE, Outcome.SUCCEEDED, ""] += 1
         if records:  # PostgreSQL takes at most 65,535 parameters in a statement
             ActivityRecord.objects.bulk_create((record.unsaved() for record in records), batch_size=1_000)
-        for counted in sorted(counts):  # in one order, so that two workers do not wait for each other in a circle
+        for counted in sorted(counts):  # in a fixed order, so that two workers do not deadlock
             client_id, hour, step, outcome, cause = counted
             at = datetime.fromtimestamp(hour * _HOUR_SECONDS, UTC)
             values = {"client_id": client_id, "hour": at, "step": step.value, "outcome": outcome.value, "cause": cause}
@@ -140,7 +140,7 @@ def start() -> None:
 
 
 def stop() -> None:
-    """End the thread, and write what waits. What a database that is away does not take is lost."""
+    """End the thread and write all entries. They are lost if the database is away."""
     if _worker:
         _worker.stop()
         with suppress(Error):

@@ -1,4 +1,4 @@
-"""Read the activity log: records, newest first, and with them the codes that expired and were not exchanged. D24."""
+"""Read the activity log, newest first: records, and codes that expired without an exchange. D24."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from oauth_bridge.redirect_uri_mismatch_reasons import reason
 from oauth_bridge.storage import issued_codes, login_marks
 
 MOST = 1000
-# Codes that were not exchanged are purged, and recorded, an hour after they expired.
+# The purge deletes and records codes without an exchange an hour after they expired.
 UNRECORDED_FOR = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filters:
-    """Which records are wanted; an empty filter takes all. `who` is a network address, or an e-mail address.
+    """The filters of the records; an empty filter takes all. `who` is a network address or an e-mail address.
 
-    `client_ids`: of these applications only, whatever else is wanted; None: of all, and what belongs to none.
+    `client_ids` restricts all filters to these applications; None: all records, also without an application.
     `is_failure`: without successes.
     """
 
@@ -50,7 +50,7 @@ class Filters:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """A record as it is shown. `id` is 0 for a code that was not exchanged and is not purged yet."""
+    """A record as shown. `id` is 0 for a code that expired without an exchange and is not purged yet."""
 
     id: int
     at: datetime
@@ -71,7 +71,7 @@ class Entry:
 
 
 def described(entry: Entry) -> dict[str, Any]:
-    """For JSON. `sent`, `nearest` and `differs` are there for an address that is not registered."""
+    """The entry for JSON. `sent`, `nearest` and `differs` exist for an unregistered address."""
     detail = {name: value for name, value in entry.detail.items() if name not in ("sent", "nearest", "differs")}
     return {
         "time": entry.at.isoformat(),
@@ -91,7 +91,7 @@ def described(entry: Entry) -> dict[str, Any]:
 
 
 def entries(filters: Filters) -> list[Entry]:
-    """The newest first, at most `filters.limit`. Two statements, three if `who` is an e-mail address."""
+    """The entries, newest first, at most `filters.limit`. Two statements; three if `who` is an e-mail address."""
     limit = min(filters.limit, MOST)
     found = [recorded(record) for record in records(filters)[:limit]]
     newest_first = heapq.merge(found, never_exchanged(filters, limit), key=lambda entry: entry.at, reverse=True)
@@ -99,13 +99,13 @@ def entries(filters: Filters) -> list[Entry]:
 
 
 def entry(pk: int, client_ids: Collection[str] | None = None) -> Entry | None:
-    """The record with this id; with `client_ids` only if it is of one of these applications."""
+    """The record with this id, with `client_ids` only of these applications."""
     row = records(Filters(client_ids=client_ids)).filter(pk=pk).first()
     return recorded(row) if row else None
 
 
 def latest_id() -> int:
-    """Of the newest record; 0 when there is none."""
+    """The id of the newest record; 0 without records."""
     return ActivityRecord.objects.order_by("-id").values_list("id", flat=True).first() or 0
 
 
@@ -153,7 +153,7 @@ def recorded(record: ActivityRecord) -> Entry:
 
 
 def never_exchanged(filters: Filters, limit: int) -> list[Entry]:
-    """The codes of the last day that expired unredeemed and are not purged yet. A code has no address or browser."""
+    """The codes of the last day that expired unredeemed and are not purged yet. They have no address or browser."""
     is_other = filters.cause not in ("", NEVER_EXCHANGED) or filters.step not in ("", Step.EXCHANGE)
     if is_other or filters.reference or filters.after_id or (filters.who and "@" not in filters.who):
         return []

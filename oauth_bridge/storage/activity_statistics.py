@@ -1,7 +1,7 @@
-"""Counts for the pages of the administration: how often each step ended how, by cause and by day. D24.
+"""Counts for the pages of the administration: steps by outcome, cause and day. D24.
 
-They are read from the counts of the activity log, which a flood does not fill; how many people a cause met, and when it
-was seen last, is read from the records.
+The counts of the activity log are complete even in a flood. Only the number of people and the latest time of a cause
+come from the records.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from oauth_bridge.storage import issued_codes
 from oauth_bridge.storage.issued_codes import NeverExchanged
 
 DAY = timedelta(days=1)
-# The newest records are looked through, so that a page costs the same after a flood.
+# The number of newest records that are searched, which bounds the time after a flood.
 MOST_RECORDS = 20_000
 
 
 class Failing(NamedTuple):
-    """A cause at a step of an application; `client_id` is empty where none is known."""
+    """A cause at a step of an application; `client_id` is empty if unknown."""
 
     client_id: str
     step: str
@@ -35,14 +35,14 @@ class Failing(NamedTuple):
 
 
 class Met(NamedTuple):
-    """Of the records of a cause: how many people, and the latest."""
+    """The number of people in the records of a cause, and the latest record."""
 
     people: int
     last_at: datetime
 
 
 class Days(NamedTuple):
-    """Of one day: sign-ins that were finished, and failures that somebody has to mend."""
+    """The finished sign-ins of a day, and the failures that need a change."""
 
     day: date
     finished: int
@@ -50,7 +50,7 @@ class Days(NamedTuple):
 
 
 def start_of(days: int) -> datetime:
-    """Since when every page counts: the hour 24 hours ago; of more days than one, midnight (UTC) before the first."""
+    """The beginning of a period on all pages: 24 hours ago (to the hour), or midnight (UTC) before the first day."""
     now = timezone.now()
     if days == 1:
         return (now - DAY).replace(minute=0, second=0, microsecond=0)
@@ -60,7 +60,7 @@ def start_of(days: int) -> datetime:
 def failures(
     since: datetime, until: datetime | None = None, client_ids: Collection[str] | None = None
 ) -> Counter[Failing]:
-    """How often each cause was met from the hour of `since` on. Of all applications unless some are named."""
+    """The number of failures of each cause from the hour of `since` on, of all or of the named applications."""
     counts = _counts(since, until, client_ids).exclude(outcome=Outcome.SUCCEEDED)
     rows = counts.values_list("client_id", "step", "cause").annotate(total=Sum("number"))
     found = Counter({Failing(client_id, step, cause): total for client_id, step, cause, total in rows})
@@ -82,7 +82,7 @@ def last_hours(client_ids: Collection[str]) -> dict[str, datetime]:
 
 
 def met(since: datetime, client_ids: Collection[str] | None = None) -> dict[Failing, Met]:
-    """Of each cause, among the newest records: how many people, and the latest record."""
+    """For each cause, among the newest records: the number of people and the latest record."""
     records = ActivityRecord.objects.all()
     if client_ids is not None:
         records = records.filter(client_id__in=client_ids)
@@ -95,7 +95,7 @@ def met(since: datetime, client_ids: Collection[str] | None = None) -> dict[Fail
 
 
 def by_day(client_id: str, days: int) -> list[Days]:
-    """Each of the last days, in UTC, the oldest first."""
+    """The last days in UTC, the oldest first."""
     today, since = timezone.now().date(), start_of(days)
     rows = (
         _counts(since, None, [client_id])

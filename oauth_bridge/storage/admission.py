@@ -1,11 +1,11 @@
-"""Who may use an application: everybody, or people in groups that were chosen for it. D23.
+"""Who may use an application: everybody, or only the people in its groups. D23.
 
-The rule is applied whenever a code is redeemed or a token is read, so whoever leaves the last of the groups has no
-valid code and no valid token from then on. `is_restricted` of the application says whether the groups count. It stays
-true when they are deleted: then nobody may use the application.
+The rule applies whenever a code is redeemed or a token is read, so leaving the last of the groups invalidates a
+person's codes and tokens. The groups apply if `is_restricted` of the application is true. It stays true when the groups
+are deleted: then nobody may use the application.
 
-The statements for applications that are for everybody do not name the tables of groups. A condition on them would cost
-25 µs each time, a fifth more than the statement, even where PostgreSQL never evaluates it.
+The statements for unrestricted applications do not name the tables of groups. A condition on these tables would add 25
+µs, a fifth of the statement, even if PostgreSQL never evaluates it.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 CHOSEN = Application.groups.through._meta.db_table
 MEMBERS = get_user_model().groups.through._meta.db_table
 
-# The condition for an application `a`, where nobody needs to be a member.
+# The condition that the application `a` is not restricted.
 FOR_EVERYBODY = "NOT a.is_restricted"
 
 
 def _membership(application_id: str, person_id: str) -> str:
-    """A row if the person is in one of the application's groups. The arguments are SQL.
+    """A subquery with a row if the person is in one of the application's groups. The arguments are SQL.
 
-    Give a column with the name of its table: `user_id` alone would be a column of this statement's own table.
+    Qualify a column with its table: a bare `user_id` would be a column of this subquery.
     """
     return f"""SELECT 1 FROM {CHOSEN} chosen JOIN {MEMBERS} member ON member.group_id = chosen.group_id
                      WHERE chosen.application_id = {application_id} AND member.user_id = {person_id}"""  # noqa: S608
@@ -52,12 +52,12 @@ def admits(person_id: str) -> str:
 
 
 def is_member(person_id: UUID | str, application_id: int) -> bool:
-    """Whether the person is in one of the groups that were chosen for the application. One statement."""
+    """Whether the person is in one of the application's groups. One statement."""
     return fetch_one(FIND_MEMBER, person_id=person_id, application_id=application_id) is not None
 
 
 def shared_groups(person_id: UUID | str, application_id: int) -> list[str]:
-    """The names of those of the person's groups that were chosen for the application. One statement."""
+    """The names of the application's groups in which the person is. One statement."""
     return [name for (name,) in fetch_all(SHARED_GROUPS, person_id=person_id, application_id=application_id)]
 
 

@@ -1,4 +1,4 @@
-"""What the audit trail says of an application: which registered values an administrator changed, and its deletion."""
+"""The audit trail of an application: changes of registered values, and the deletion."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ FIELDS = (
 )
 
 DELETED = "application_deleted"
-# The members of a deletion that errors pass on privately. A client_id is random and never used again, so its deletion
-# is the last entry.
+# The facts of a deletion that are added privately to an error. A client_id is never reused, so the deletion is its last
+# entry.
 DELETION = Rows(AuditEntry, "at", "actor_name", "name")
 FIND_DELETION = f"""
     SELECT {DELETION.columns("e")} FROM {AuditEntry._meta.db_table} e
@@ -46,7 +46,7 @@ def subject(application: Application) -> Subject:
 
 
 def audited(application: Application) -> AbstractContextManager[None]:
-    """Write how the block changes the stored registration."""
+    """Write the changes of the block to the stored registration."""
     return audit_trail.changes("application_changed", subject(application), lambda: _stored(application))
 
 
@@ -63,13 +63,13 @@ def deleted(application: Application) -> None:
 
 
 def explain_unknown(error: RequestError, client_id: str) -> None:
-    """Add to the error, privately, that the application of this client_id was deleted, if it was. One statement."""
+    """If the application of this client_id was deleted, add this privately to the error. One statement."""
     if row := fetch_one(FIND_DELETION, deleted_client_id=client_id):
         add_deletion(error, row)
 
 
 def add_deletion(error: RequestError, row: Sequence[Any]) -> None:
-    """Add the deletion to the error; `row` has the columns of DELETION."""
+    """Add the deletion to the error. `row` has the columns of DELETION."""
     entry = DELETION.instance(row)
     at = f"{entry.at:%Y-%m-%d %H:%M} UTC"
     error.about(cause="client_deleted", deleted_name=entry.name, deleted_at=at, deleted_by=entry.actor_name)

@@ -1,6 +1,6 @@
 """Registered applications: find, register, enable. Specification 2.1; D15, D17.
 
-The only writer of their rows except the form of Django admin.
+Only this module and the form of Django admin write these rows.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from oauth_bridge.storage import application_audit, client_secrets, consents, lo
 if TYPE_CHECKING:
     from accounts.models import User
 
-# What no authorization request needs is left out; Django reads it where it is asked for.
+# Fields that no authorization request needs are left out; Django loads them on access.
 APPLICATIONS = Rows(
     Application,
     without=(
@@ -43,7 +43,7 @@ APPLICATIONS = Rows(
     ),
 )
 
-_LINES = {"redirect_uris", "post_logout_redirect_uris"}  # one address a line
+_LINES = {"redirect_uris", "post_logout_redirect_uris"}  # one address per line
 
 FIND_APPLICATION = (
     f"SELECT {APPLICATIONS.columns('a')} FROM {Application._meta.db_table} a WHERE a.client_id = %(client_id)s"  # noqa: S608
@@ -52,7 +52,7 @@ FIND_APPLICATION = (
 
 def find(client_id: str) -> Application | None:
     """The application with this client_id, enabled or not. One statement."""
-    if not client_id.isprintable():  # PostgreSQL takes no NUL
+    if not client_id.isprintable():  # PostgreSQL refuses NUL
         return None
     row = fetch_one(FIND_APPLICATION, client_id=client_id)
     return None if row is None else APPLICATIONS.instance(row)
@@ -77,9 +77,9 @@ def register(
     backchannel_logout_uri: str = "",
     groups: Collection[Group] = (),
 ) -> tuple[Application, str]:
-    """A saved application and its client secret, which is not stored; a public one has none, which is "".
+    """A saved application and its client secret, which is not stored; "" for a public client.
 
-    Raises ValidationError: the name, the homepage or another address can't be registered; or as `look_alikes`.
+    Raises ValidationError: a value cannot be registered; or as `look_alikes`.
     """
     application = Application(
         name=name,
@@ -99,7 +99,7 @@ def register(
 
 @transaction.atomic
 def add(application: Application, groups: Collection[Group]) -> None:
-    """Save a new application, whose values are validated, without a secret."""
+    """Save a new application with validated values, without a secret."""
     application.is_restricted = application.is_restricted or bool(groups)
     application.save(force_insert=True)
     application.groups.set(groups)
@@ -108,10 +108,10 @@ def add(application: Application, groups: Collection[Group]) -> None:
 
 
 def assign(application: Application, values: Mapping[str, str | bool]) -> list[str]:
-    """Give the application the values that differ from its own, by column, and validate them. Returns their columns.
+    """Set the different values by column and validate them. Returns their columns.
 
-    Of a new application all are validated. Lines in another order are no change. Nothing is saved.
-    Raises ValidationError, by column: values can't be stored.
+    All values of a new application are validated. Another order of lines is no change. Nothing is saved. Raises
+    ValidationError, by column: values cannot be stored.
     """
     changed = [column for column, value in values.items() if not application.pk or _differs(application, column, value)]
     for column in changed:
@@ -133,9 +133,9 @@ def _differs(application: Application, column: str, value: str | bool) -> bool:
 def change(
     application: Application, values: Mapping[str, str | bool], groups: Collection[Group] | None = None
 ) -> list[str]:
-    """Store the values that differ from the stored ones, by column, and the groups if they are given.
+    """Store the different values by column, and the groups if they are given.
 
-    Returns what changed. Raises ValidationError, by column: a value can't be stored; or as `look_alikes`.
+    Returns the changes. Raises ValidationError, by column: a value cannot be stored; or as `look_alikes`.
     """
     locked = Application.objects.select_for_update(no_key=True).get(pk=application.pk)
     changed = assign(locked, values)
@@ -157,7 +157,7 @@ def change(
 
 @transaction.atomic
 def save(application: Application, columns: Collection[str], groups: Collection[Group] | None) -> list[str]:
-    """Store these columns, whose values are validated, and other groups if they are given. Returns what changed."""
+    """Store these columns with validated values, and the groups if they are given. Returns the changes."""
     changed = [column for column in columns if column != "is_enabled"]
     with application_audit.audited(application):
         if changed:
@@ -174,9 +174,9 @@ def save(application: Application, columns: Collection[str], groups: Collection[
 
 @transaction.atomic
 def set_enabled(application: Application, is_enabled: bool, *, reason: str = "") -> None:
-    """Switch the application on or off and end its codes and tokens. Without a change nothing ends.
+    """Switch the application on or off. A change ends its codes and tokens.
 
-    `reason` says why it is switched off. D17. One statement, however many codes and tokens there are.
+    `reason` is the reason for switching off. D17. One statement for any number of codes and tokens.
     """
     now = timezone.now()
     changed = Application.objects.filter(pk=application.pk).exclude(is_enabled=is_enabled)
@@ -198,7 +198,7 @@ def set_enabled(application: Application, is_enabled: bool, *, reason: str = "")
 
 @transaction.atomic
 def set_trusted(application: Application, is_trusted: bool) -> None:
-    """Sign people in to it without asking them, or ask them again. D7.
+    """Set whether people sign in to the application without a consent page. D7.
 
     Raises ValidationError: as `look_alikes`.
     """
@@ -212,9 +212,9 @@ def set_trusted(application: Application, is_trusted: bool) -> None:
 
 @transaction.atomic
 def set_owners(application: Application, owners: Collection[User]) -> None:
-    """These administrators, and no others, look after the application from now on.
+    """Replace the owners of the application by these administrators.
 
-    Raises ValidationError: somebody of them can't open the administration.
+    Raises ValidationError: one of them cannot open the administration.
     """
     if not all(person.is_staff and person.is_active for person in owners):
         raise ValidationError(_("Only people who may open the administration can be owners."))
@@ -224,9 +224,9 @@ def set_owners(application: Application, owners: Collection[User]) -> None:
 
 @transaction.atomic
 def end_access(application: Application) -> int:
-    """End the application's codes, tokens and consents of everybody; it stays switched on. Returns how many consents.
+    """End all codes, tokens and consents of the application, which stays switched on. Returns the number of consents.
 
-    A code that is issued meanwhile is of the earlier version, and so refused.
+    A code that is issued meanwhile has the earlier version, so it is refused.
     """
     Application.objects.filter(pk=application.pk).update(credentials_version=F("credentials_version") + 1)
     people = consents.end_all(application)
@@ -238,9 +238,9 @@ def end_access(application: Application) -> int:
 
 @transaction.atomic
 def set_groups(application: Application, groups: Collection[Group]) -> None:
-    """Only people in one of the groups may use the application from now on; without groups, everybody may. D23.
+    """Restrict the application to people in these groups; without groups, everybody may use it. D23.
 
-    Codes and tokens of others are refused at once, and accepted again if they may use it again before they expire.
+    Codes and tokens of other people are refused at once. They are valid again if the person joins before they expire.
     """
     with application_audit.audited(application):
         application.is_restricted = bool(groups)

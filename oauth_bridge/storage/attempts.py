@@ -1,4 +1,4 @@
-"""Read attempts to sign in: the records and the codes of one attempt, put together as its steps. D8, D24."""
+"""Read attempts to sign in: combine the records and codes of an attempt into its steps. D8, D24."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from oauth_bridge.storage import issued_codes
 from oauth_bridge.storage.activity_reading import Entry, Filters, never_exchanged, recorded, records
 from oauth_bridge.storage.issued_codes import IssuedCode
 
-ORDER = [step for step in Step if step is not Step.LOGOUT]  # which is of no attempt
-# An attempt that went on and did not end is over after this time.
+ORDER = [step for step in Step if step is not Step.LOGOUT]  # a sign-out is of no attempt
+# An unfinished attempt is over after this time.
 OVER_AFTER = timedelta(hours=1)
-# Records are read in pages of this size, because one attempt may have several.
+# The number of records of one read; an attempt may have several.
 RECORDS_PER_ATTEMPT = 4
-# Of an attempt of one person.
+# The number of shown records of an attempt of one person.
 MOST_SHOWN = 20
 
 # The key of an attempt, and the person whose steps are shown.
@@ -35,13 +35,13 @@ _Key = tuple[UUID | None, UUID | None]
 
 
 class Ending(StrEnum):
-    """How an attempt ended, or that it did not."""
+    """The ending of an attempt, or that it has not ended."""
 
     SIGNED_IN = "signed_in"
     REFUSED = "refused"  # the person said no
     STOPPED = "stopped"  # the person saw a page of ours
     FAILED = "failed"  # the application's own request was refused
-    UNFINISHED = "unfinished"  # the next step never came
+    UNFINISHED = "unfinished"  # the next step is missing
     REPLAY = "replay"  # the code was used again
     GOING_ON = "going_on"
 
@@ -55,7 +55,7 @@ ENDINGS = {
 
 
 class Event(NamedTuple):
-    """What happened at a step. `entry` is its record; None where a row of a code tells it."""
+    """An event of a step. `entry` is its record; None if the row of a code proves the event."""
 
     step: Step
     at: datetime
@@ -66,13 +66,13 @@ class Event(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One attempt, from the application's link to the profile. `key` is None for a record that belongs to no other."""
+    """One attempt, from the application's link to the profile. `key` is None for a single record."""
 
     key: UUID | None
     events: list[Event]
     client_id: str
     person_id: UUID | None
-    callback: str = ""  # where the code was sent
+    callback: str = ""  # the callback address of the code
     reached: frozenset[Step] = field(default_factory=frozenset)
 
     @property
@@ -108,9 +108,9 @@ class Attempt:
 
 
 def attempts(filters: Filters, *, before: datetime | None = None, limit: int = 20) -> list[Attempt]:
-    """The attempts in which something fits the filters, the latest first. Five statements.
+    """The attempts with a record or code that fits the filters, the latest first. Five statements.
 
-    Two people who opened the same link have an attempt each.
+    If two people opened the same link, each has an attempt.
     """
     before = before or timezone.now()
     rows = records(filters).filter(at__lt=before)[: limit * RECORDS_PER_ATTEMPT]
@@ -125,19 +125,19 @@ def _newest(filters: Filters, before: datetime, limit: int) -> list[IssuedCode]:
 
 
 def _never_exchanged(filters: Filters, before: datetime, limit: int) -> list[IssuedCode]:
-    """The codes that fit the filters, without those of which a purge has made records."""
+    """The codes that fit the filters, without those that the purge has recorded."""
     found = {(each.attempt, each.person_id) for each in never_exchanged(filters, limit) if each.at < before}
     people, keys = {person for _, person in found if person}, {attempt for attempt, _ in found if attempt}
     return [code for code in issued_codes.of_attempts(people, keys) if (code.attempt, code.user_id) in found]
 
 
 def of(entry: Entry, client_ids: Collection[str] | None = None) -> Attempt:
-    """The attempt that the record belongs to. `client_ids` as in `Filters`."""
+    """The attempt of the record. `client_ids` as in `Filters`."""
     return _put_together([entry], [], client_ids)[0]
 
 
 def _put_together(entries: list[Entry], codes: list[IssuedCode], client_ids: Collection[str] | None) -> list[Attempt]:
-    """With `client_ids`, what others did in the same attempt, such as with a stolen code, stays out."""
+    """Combine records and codes. `client_ids` excludes other applications' records, such as of a stolen code."""
     keys = {entry.attempt for entry in entries if entry.attempt} | {code.attempt for code in codes}
     all_entries = _entries_of(keys, client_ids)
     all_codes = _codes_of(keys, all_entries, codes)
@@ -173,7 +173,7 @@ def _entries_of(keys: Collection[UUID], client_ids: Collection[str] | None) -> l
 
 
 def _sole_people(entries: Iterable[Entry], codes: Iterable[IssuedCode]) -> dict[UUID | None, UUID]:
-    """By attempt the person, if nobody else is known to be in it: records that name nobody are then theirs."""
+    """The only known person of each attempt, to whom its records without a person are then assigned."""
     people: defaultdict[UUID | None, set[UUID]] = defaultdict(set)
     for entry in entries:
         if entry.person_id:
@@ -188,7 +188,7 @@ def _key(entry: Entry, sole: dict[UUID | None, UUID]) -> _Key:
 
 
 def _codes_of(keys: Collection[UUID], entries: Iterable[Entry], known: Iterable[IssuedCode]) -> list[IssuedCode]:
-    """The codes of the attempts: those that are known, and those of the people in the records (by their index)."""
+    """The codes of the attempts: the given ones, and those of the people in the records (by index)."""
     people = {entry.person_id for entry in entries if entry.person_id}
     return list({*known, *issued_codes.of_attempts(people, keys)})
 
@@ -198,7 +198,7 @@ def _event(entry: Entry) -> Event:
 
 
 def _events_of(code: IssuedCode, *, is_told: bool) -> list[Event]:
-    """The events that the row of the code proves. `is_told`: a record says why it was not exchanged."""
+    """The events that the row of the code proves. `is_told`: a record has the reason of a missing exchange."""
     events = [Event(Step.CONSENT, code.issued_at, Outcome.SUCCEEDED)]
     if code.redeemed_at:
         events.append(Event(Step.EXCHANGE, code.redeemed_at, Outcome.SUCCEEDED))
@@ -224,7 +224,7 @@ def _attempt(key: UUID | None, events: list[Event], code: IssuedCode | None, nam
 
 
 def _reached(events: list[Event], *, has_link: bool) -> frozenset[Step]:
-    """The steps that were done. A later step proves that the application's link was right."""
+    """The finished steps. A later step proves that the application's link was right."""
     done = {event.step for event in events if event.outcome is Outcome.SUCCEEDED}
     if has_link and any(event.step is not Step.AUTHORIZE for event in events):
         done.add(Step.AUTHORIZE)
@@ -232,9 +232,9 @@ def _reached(events: list[Event], *, has_link: bool) -> frozenset[Step]:
 
 
 def shown_steps(attempt: Attempt) -> list[tuple[Step, Event | None]]:
-    """The steps with what happened at each. Sign-in and second factor are left out where nothing was recorded.
+    """The steps and their events. Sign-in and second factor are left out without a record.
 
-    A step without an event was passed without a record, or not reached: `Attempt.reached` tells.
+    A step without an event was passed without a record or not reached: see `Attempt.reached`.
     """
     last = attempt.last_of_steps
     optional = {Step.SIGN_IN, Step.SECOND_FACTOR}

@@ -1,6 +1,6 @@
 """Client secrets: authenticate an application, rotate its secrets. Specification 5.1, 5.3; D9, D12, D15, D17.
 
-The only writer of their rows, with `secret_states`; `purging` deletes them.
+Only this module and `secret_states` write these rows; `purging` deletes them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from oauth_bridge.storage.application_audit import DELETION, FIND_DELETION
 REVOKE_NOW = timedelta(0)
 DEFAULT_OVERLAP = timedelta(hours=24)
 LONGEST_OVERLAP = timedelta(days=30)
-# An expired secret is kept for this long; a rotation keeps at most so many of its application.
+# How long an expired secret is kept, and how many of them a rotation keeps for each application.
 EXPIRED_KEPT_FOR = timedelta(days=90)
 MOST_EXPIRED = 10
 MOST_WORKING = 10
@@ -50,7 +50,7 @@ FIND_SECRETS = f"""
       LEFT JOIN {SECRETS} s ON s.application_id = coalesce(a.id, 0)
 """  # noqa: S608 - table names only
 
-# Every failed authentication runs it, so that they all take equally long.
+# Every failed authentication runs this statement, so that all failures take equally long.
 FOUND = Rows(ApplicationSecret, "id", "application_id", "expires_at", "is_revoked")
 FIND_BY_DIGEST = f"""
     SELECT {FOUND.columns("s")}, {DELETION.columns("d")}
@@ -59,8 +59,8 @@ FIND_BY_DIGEST = f"""
       LEFT JOIN ({FIND_DELETION}) d ON 1 = 1
 """  # noqa: S608
 
-# The condition stands in the statement too, so that one of many simultaneous calls writes. The others do not wait for
-# it, nor for a rotation that holds the row: the next use is noted as well.
+# The statement repeats the condition, so that only one of several simultaneous calls writes. No call waits for a locked
+# row, because the next use is stored as well.
 NOTE_USE = f"""
     UPDATE {SECRETS} SET last_used_at = %(now)s
      WHERE id = (SELECT id FROM {SECRETS}
@@ -78,7 +78,7 @@ class Client(NamedTuple):
     is_enabled: bool
     is_restricted: bool
     id_token_alg: str
-    secret_id: int | None = None  # the key of the secret that proved it
+    secret_id: int | None = None  # the key of the secret that authenticated it
 
     @property
     def is_public(self) -> bool:
@@ -86,7 +86,7 @@ class Client(NamedTuple):
 
 
 class Secret(NamedTuple):
-    """A secret of the application that authenticates. All members are None when there is none."""
+    """A secret of the application that authenticates. All members are None if no secret matches."""
 
     pk: int
     digest: bytes | None
@@ -95,11 +95,11 @@ class Secret(NamedTuple):
 
 
 def authenticate(form: dict[str, str], public_field: str | None = "code_verifier") -> Client:
-    """The client that `client_id` and `client_secret` prove. One statement; a second one a minute notes the use.
+    """The client that `client_id` and `client_secret` authenticate. One statement; one more per minute for the use.
 
-    The digest is compared in constant time with every secret of the application. A public client names itself and
-    proves itself by its `code_verifier` (D9), or by another field of the form; with None it can't.
-    Raises RequestError: the client does not exist, proves nothing, is switched off, or the secret is wrong or expired.
+    The digest is compared in constant time with every secret of the application. A public client sends its client_id
+    and `code_verifier` (D9) or another `public_field`; with None it is refused. Raises RequestError: the client does
+    not exist, sends no proof, is switched off, or the secret is wrong or expired.
     """
     secret = form.get("client_secret", "")
     now = timezone.now()
@@ -126,16 +126,16 @@ def _refusal(
 ) -> RequestError:
     """Why the client is not authenticated. One statement, the same for every failure.
 
-    A caller whose secret works is told "switched off". A caller whose secret has expired is told so while the
-    application is switched on: the secret was theirs. For everybody else the sentence depends on the request alone:
-    nobody learns whether such a client exists, or its type.
+    A caller with a valid secret is told "switched off". A caller with an expired secret is told so while the
+    application is switched on. For all others the sentence depends only on the request, so it does not reveal whether
+    the client exists, or its type.
     """
     secret = form.get("client_secret", "")
-    # An application that exists was not deleted: looking for no client_id takes as long as looking for an unknown one.
+    # An existing application was not deleted. A search for no client_id takes as long as for an unknown one.
     row = fetch_one(FIND_BY_DIGEST, digest=digest_of(secret), deleted_client_id="" if client.pk else form["client_id"])
     pk, secret_of = row[:2]
-    # Only if the caller proved it. An object for another application's secret would take time, and so reveal that it
-    # exists.
+    # Only after a proof: making an object for another application's secret would take time and reveal the secret's
+    # existence.
     own = FOUND.instance(row[: len(FOUND)]) if matching and pk is not None else None
     deletion = row[len(FOUND) :]
     fault = OAuthFault.CLIENT_NOT_AUTHENTICATED if secret else OAuthFault.CLIENT_SECRET_MISSING
@@ -191,7 +191,7 @@ def _note_use(secret_id: int, now: datetime) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Rotation:
-    """The new client secret, which is not stored, and the secrets that worked until now, latest first."""
+    """The new client secret, which is not stored, and the formerly valid secrets, latest first."""
 
     secret: str = field(repr=False)
     older: list[ApplicationSecret]
@@ -202,7 +202,7 @@ class TooManySecrets(Exception):
 
 
 class Maker(NamedTuple):
-    """Who makes a secret: the `sub` and the nickname at that time. The name stays when the account is deleted."""
+    """The maker of a secret: `sub`, and the nickname at that time, which outlives the account."""
 
     id: UUID | None
     name: str
@@ -215,10 +215,10 @@ COMMAND_LINE = Maker(None, "command line")
 def rotate(
     application: Application, overlap: timedelta = DEFAULT_OVERLAP, *, name: str = "", maker: Maker = COMMAND_LINE
 ) -> Rotation:
-    """A new secret of 256 random bits. The older ones work for `overlap` at most; with REVOKE_NOW they are revoked.
+    """Make a secret of 256 random bits. Older secrets stay valid for at most `overlap`; REVOKE_NOW revokes them.
 
-    The rotation lets no secret work longer than before. `name` is a note of NAME_MAX_LENGTH characters at most.
-    Raises TooManySecrets: MOST_WORKING of them still work and would go on working.
+    The rotation extends no secret. `name` is a note of at most NAME_MAX_LENGTH characters. Raises TooManySecrets:
+    MOST_WORKING secrets would stay valid.
     """
     number = secret_states.lock(application) + 1
     now = timezone.now()
@@ -258,5 +258,5 @@ def _delete_expired(application: Application, now: datetime) -> None:
     expired = application.secrets.filter(expires_at__lte=now).order_by("-expires_at", "-pk")
     kept = expired.filter(expires_at__gt=now - EXPIRED_KEPT_FOR)[:MOST_EXPIRED]
     deleted = expired.exclude(pk__in=list(kept.values_list("pk", flat=True)))
-    # `secret_states.revoke` lists those that leaked lately, as long as a token that was made with one could be valid.
+    # `secret_states.revoke` lists leaked secrets as long as their tokens could be valid.
     deleted.exclude(is_leaked=True, expires_at__gt=now - secret_states.LEAKED_KEPT_FOR).delete()

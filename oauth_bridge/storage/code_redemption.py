@@ -1,12 +1,10 @@
 """Redeem an authorization code, or explain why it was not redeemed. Specification 3; D9, D13, D14.
 
-The statement `REDEEM` is the rule; `explain` checks the same conditions and only reads. `codes` issues the codes.
+The statement `REDEEM` is the rule. `explain` checks the same conditions and only reads. `codes` issues the codes.
 """
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -19,6 +17,7 @@ from django.utils import timezone
 from config.infrastructure.sql import Rows, as_uuid, fetch_one, is_postgresql
 from oauth_bridge.errors import OAuthFault
 from oauth_bridge.models import AccessToken, AuthorizationCode
+from oauth_bridge.pkce import challenge_of
 from oauth_bridge.random_values import digest_of
 from oauth_bridge.redirect_uri_likely_faults import quoted_for_description
 from oauth_bridge.storage import ended_codes, tokens
@@ -29,7 +28,7 @@ from oauth_bridge.storage.tokens import APPLICATIONS, FROM_CODE, PEOPLE, STORED
 # A second redemption within this time is the same exchange sent twice; a later one is a replay (D13).
 SENT_TWICE_WITHIN = timedelta(seconds=3)
 
-# The columns of a redeemed code that its token or its answer needs.
+# The columns of a redeemed code that the token or the answer needs.
 REDEEMED = Rows(AuthorizationCode, "id", *FROM_CODE)
 
 
@@ -37,7 +36,7 @@ REDEEMED = Rows(AuthorizationCode, "id", *FROM_CODE)
 class Redemption:
     """A redeemed code and the token that was stored for it.
 
-    Their rows are made when they are read: most installations read none.
+    The rows become instances when they are accessed: most installations access none.
     """
 
     code_values: Sequence[Any]
@@ -54,7 +53,7 @@ class Redemption:
 
     @property
     def openid(self) -> str | None:
-        """What the ID token says of the sign-in, as JSON; None for a plain OAuth 2.0 request."""
+        """The facts for the ID token, as JSON; None for a plain OAuth 2.0 request."""
         return self.code_values[REDEEMED.names.index("openid")]  # type: ignore[no-any-return]
 
     @property
@@ -64,9 +63,9 @@ class Redemption:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why a code is not redeemed: the fault, the code (or what replaced it) if it is known, and the sentence's details.
+    """Why a code is not redeemed: the fault, the code or its replacement if known, and the details of the sentence.
 
-    `cause` is what only this service may know, if it is finer than the fault.
+    `cause` is the private cause if it is finer than the fault.
     """
 
     fault: OAuthFault
@@ -75,7 +74,8 @@ class Refusal:
     cause: str = ""
 
 
-# `explain` checks the conditions in the same order, but a code_verifier without a code_challenge (D9) later.
+# `explain` checks the conditions in the same order, except that a code_verifier without a code_challenge (D9) comes
+# later.
 
 REDEEM = f"""
     UPDATE {CODES} SET redeemed_at = %(now)s, token_digest = %(token_digest)s
@@ -93,7 +93,7 @@ REDEEM = f"""
  RETURNING {REDEEMED.columns(CODES)}
 """  # noqa: S608
 
-# The same for an application with groups: `storage.admission` has the reason for two statements.
+# The statement for an application with groups. `storage.admission` has the reason for two statements.
 REDEEM_OF_MEMBER = REDEEM.replace(FOR_EVERYBODY, admits(f"{CODES}.user_id"))
 
 
@@ -127,11 +127,11 @@ def redeem(
     is_restricted: bool = False,
     secret_id: int | None = None,
 ) -> Redemption | None:
-    """Redeems the code and stores the token in one transaction; None when the code can't be redeemed.
+    """Redeem the code and store the token in one transaction. None: the code cannot be redeemed.
 
-    `is_restricted` says that only people in the application's groups may use it; without it, no code of such an
-    application is redeemed. `explain` finds the reason. `form` contains `code`, and `code_verifier` and `redirect_uri`
-    if they were sent. `secret_id` is the key of the client secret that proved the application.
+    `is_restricted`: only people in the application's groups may use the application. If false, no code of a restricted
+    application is redeemed. `explain` finds the reason of None. `form` contains `code`, and `code_verifier` and
+    `redirect_uri` if they were sent. `secret_id` is the key of the client secret that authenticated the application.
 
     Specification 3.1, 3.2; D10, D13, D14, D17, D23; RFC 7636 §4.6. Lifetime of the token: 3,600 seconds.
     """
@@ -158,14 +158,14 @@ def redeem(
 
 
 def explain(form: dict[str, str], application_id: int) -> Refusal | None:
-    """The reason why `redeem` returned None; None when there is none. Only reads.
+    """The reason why `redeem` returned None; None if no reason is found. Only reads.
 
-    The code_verifier is checked before a replay is: a person who has read a code, but has no verifier, must not revoke
-    the token that was issued for the code. D9, D13, D14, D17, D23.
+    The code_verifier is checked before a replay: somebody who has a code without its verifier must not revoke the
+    code's token. D9, D13, D14, D17, D23.
     """
     verifier = form.get("code_verifier", "")
     row = next(iter(AuthorizationCode.objects.raw(FIND_CODE, {"digest": digest_of(form["code"])})), None)
-    now = timezone.now()  # after the row was read, so that no redemption of this clock is in the future
+    now = timezone.now()  # read after the row, so that no redemption by this clock is in the future
     if row is None:
         ended = ended_codes.explain(form["code"])
         return Refusal(OAuthFault.CODE_UNKNOWN, ended.successor, cause=ended.cause)
@@ -196,18 +196,11 @@ def explain(form: dict[str, str], application_id: int) -> Refusal | None:
 def _explain_redeemed(row: AuthorizationCode, redeemed_at: datetime, now: datetime) -> Refusal:
     """A replay, or the same exchange sent twice. D13.
 
-    A double click or a retry is far likelier than a theft, and only the holder of the secret or of the code_verifier
-    can send the code again. Only the clock decides, however long the second request waited for a thread. A redemption
-    in the future means that the clock was set back: its age is unknown, so the second one counts as a replay.
+    A double click or a retry is far more likely than a theft, and only the holder of the secret or the code_verifier
+    can send the code again. The clock alone decides, however long the second request waited for a thread. A redemption
+    in the future means that the clock was set back: its age is unknown, so the second request counts as a replay.
     """
     if redeemed_at <= now < redeemed_at + SENT_TWICE_WITHIN:
         return Refusal(OAuthFault.CODE_RACED, row)
     age = max(now - redeemed_at, timedelta()).total_seconds()
     return Refusal(OAuthFault.CODE_SPENT, row, {"age": round(age, 1)})
-
-
-def challenge_of(verifier: str) -> str:
-    """The S256 challenge of a verifier (RFC 7636 §4.2); an empty string for no verifier."""
-    if not verifier:
-        return ""
-    return base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).rstrip(b"=").decode()

@@ -1,6 +1,6 @@
-"""Consents: store, find, forget; the applications that a person has allowed, and the end of their access. D7.
+"""Consents: store, find, forget; list and disconnect the applications that a person has allowed. D7.
 
-The only writer of the consents' rows. The statement that each sign-in without a page runs is hand-written.
+Only this module writes consents. The statement of each sign-in without a page is hand-written.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ FIND_ALL = f"SELECT application_id, fingerprint FROM {CONSENTS} WHERE {REMEMBERE
 class Connection(NamedTuple):
     """An application that the person has allowed, or that has signed the person in (`issued_codes.sign_ins`).
 
-    `consent` is None when the person was never asked, as for a trusted application.
+    `consent` is None if the person was never asked, as for a trusted application.
     """
 
     application: Application
@@ -42,20 +42,20 @@ class Connection(NamedTuple):
 
 
 class Agreed(NamedTuple):
-    """What a person has allowed last: the fingerprint of the application, and what it receives (None: all of D16)."""
+    """The last agreement of a person: the fingerprint of the application, and the facts (None: all of D16)."""
 
     fingerprint: str
     facts: str | None
 
 
 def remembered(person: User, application: Application) -> Agreed | None:
-    """For what the person chose "don't ask again". One statement."""
+    """The agreement for which the person chose "don't ask again". One statement."""
     row = fetch_one(FIND_REMEMBERED, **_remembered(person), application_id=application.pk)
     return None if row is None else Agreed(*row)
 
 
 def remembered_fingerprints(person: User) -> dict[int, str]:
-    """The same for all applications, by their primary key."""
+    """The agreements of `remembered` for all applications, by primary key."""
     return dict(fetch_all(FIND_ALL, **_remembered(person)))
 
 
@@ -65,7 +65,7 @@ def _remembered(person: User) -> dict[str, object]:
 
 
 def store(person: User, application: Application, agreed: Agreed, remembered_until: datetime | None) -> None:
-    """Store that the person has allowed this. The time of the first consent stays.
+    """Store that the person has allowed these facts. The time of the first consent stays.
 
     One statement.
     """
@@ -87,7 +87,7 @@ def store(person: User, application: Application, agreed: Agreed, remembered_unt
 
 
 def allowed(person: User, application: Application) -> Agreed | None:
-    """What the person has allowed last; None for an application that is not allowed."""
+    """The person's last agreement; None if the application is not allowed."""
     row = Consent.objects.filter(user=person, application=application).values_list("fingerprint", "agreed").first()
     return Agreed(*row) if row else None
 
@@ -101,8 +101,9 @@ def forget(person: User, application: Application) -> None:
 def disconnect(person: User, application: Application) -> None:
     """End the consent, and the application's codes and tokens for the person.
 
-    Codes go first: a redemption that has begun ends with a token, which the next statement revokes. An authorization
-    without a page that has read the consent a moment before can still issue a code: it counts as the earlier one.
+    Codes are deleted first: a redemption that has begun stores a token, which the next statement revokes. An
+    authorization without a page may have read the consent a moment before; it still issues a code and counts as
+    earlier.
     """
     codes.delete_all(person, application)
     tokens.revoke_all(person, application)

@@ -1,4 +1,4 @@
-"""Why a code has no row any more: a later code of its attempt replaced it (D8), or it was withdrawn. D24."""
+"""Why a code has no row: a later code of its attempt replaced it (D8), or it was withdrawn. D24."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ FIND = f"""
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """The cause, empty for a code that is not known, and the code that took its place."""
+    """The cause, empty for an unknown code, and the code that replaced it."""
 
     cause: str = ""
     successor: AuthorizationCode | None = None
 
 
 def withdraw(codes: QuerySet[AuthorizationCode]) -> None:
-    """Delete the codes. Until they would have expired, their digests tell that they were issued here.
+    """Delete the codes, and keep their digests until they would have expired.
 
-    A code that takes the place of one of them meanwhile is deleted as well, and not known afterwards.
+    A code that replaces one of them meanwhile is also deleted; its digest is not kept.
     """
     rows = list(codes.filter(expires_at__gt=timezone.now()).values_list("digest", "expires_at"))
     codes.delete()
@@ -41,7 +41,7 @@ def withdraw(codes: QuerySet[AuthorizationCode]) -> None:
 
 
 def explain(code: str) -> Ended:
-    """For a code that no row has. One statement; none for what can't be a code of ours."""
+    """Explain a code without a row. One statement; none for a text that is not well-formed."""
     if not is_well_formed(code):
         return Ended("code_misshapen")
     row = fetch_one(FIND, digest=digest_of(code))

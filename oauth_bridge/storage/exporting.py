@@ -1,4 +1,4 @@
-"""What this package stores about a person, for the file that the person downloads."""
+"""This package's data about a person, for the file that the person downloads."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _OF_A_RECORD = ("at", "client_id", "step", "outcome", "cause", "reference", "add
 
 
 def stored_about(person: User, entries: int) -> dict[str, list[dict[str, Any]]]:
-    """So many of the person's newest rows, without digests. Each names its application, if that still exists.
+    """The person's newest rows, at most `most` of each kind, without digests. Each names its application, if it exists.
 
-    Of the activity log, the records that are surely the person's or of their address.
+    The activity log adds only records of the person or of their address.
     """
     found = {}
     for name, (model, columns) in _COLUMNS.items():

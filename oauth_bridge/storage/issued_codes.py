@@ -1,4 +1,4 @@
-"""What became of issued codes: a person's sign-ins, the first read of a profile, codes that were never exchanged. D24.
+"""Issued codes: a person's sign-ins, the first read of a profile, codes that were never exchanged. D24.
 
 `codes` issues them, `code_redemption` redeems them.
 """
@@ -21,14 +21,14 @@ from oauth_bridge.models import Application, AuthorizationCode
 if TYPE_CHECKING:
     from accounts.models import User
 
-# A redeemed code is the record of a sign-in. People see how often an application signed them in within this time.
+# A redeemed code is the record of a sign-in. People see the number of their sign-ins within this time.
 REDEEMED_KEPT_FOR = timedelta(days=30)
 MOST_LOOKED_THROUGH = 20_000
 LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
 
 CODES = AuthorizationCode._meta.db_table
 APPLICATIONS = Application._meta.db_table
-# Of an unredeemed code only, so that nobody who got hold of a code changes what is told of a sign-in that succeeded.
+# Only unredeemed codes, so that the finder of a code cannot change the record of a successful sign-in.
 FIND_PRESENTED = f"""
     SELECT c.attempt, c.user_id, a.client_id FROM {CODES} c JOIN {APPLICATIONS} a ON a.id = c.application_id
      WHERE c.digest = %(digest)s AND c.redeemed_at IS NULL
@@ -38,7 +38,7 @@ NOTE_READ = f"""
     UPDATE {CODES} SET profile_read_at = %(at)s
      WHERE user_id = %(person_id)s AND attempt = %(attempt)s AND profile_read_at IS NULL RETURNING attempt
 """  # noqa: S608 - the name of a table only
-# All of a batch in one statement.
+# One statement for a batch.
 NOTE_READS = f"""
     UPDATE {CODES} c SET profile_read_at = r.at
       FROM unnest(%(people)s::uuid[], %(attempts)s::uuid[], %(times)s::timestamptz[]) AS r (person_id, attempt, at)
@@ -48,14 +48,14 @@ NOTE_READS = f"""
 
 
 class SignIns(NamedTuple):
-    """A person's sign-ins to one application: redeemed codes."""
+    """A person's sign-ins to one application, from redeemed codes."""
 
     last_at: datetime
     number: int
 
 
 class IssuedCode(NamedTuple):
-    """What the row of a code tells of its attempt: columns of `AuthorizationCode`."""
+    """The columns of `AuthorizationCode` that describe the attempt."""
 
     attempt: UUID
     application_id: int
@@ -68,7 +68,7 @@ class IssuedCode(NamedTuple):
 
 
 class NeverExchanged(NamedTuple):
-    """A code that expired unredeemed. `client_id` is empty when the application is gone."""
+    """A code that expired unredeemed. `client_id` is empty if the application is gone."""
 
     client_id: str
     person_id: UUID
@@ -84,9 +84,9 @@ def sign_ins(person: User) -> dict[int, SignIns]:
 
 
 def sign_ins_by_callback(application: Application) -> dict[str, int]:
-    """How many sign-ins within REDEEMED_KEPT_FOR used each callback address of the application.
+    """The number of sign-ins within REDEEMED_KEPT_FOR for each callback address of the application.
 
-    Counted among the newest MOST_LOOKED_THROUGH codes of all applications, because no index finds those of one.
+    Only the newest MOST_LOOKED_THROUGH codes of all applications are counted, because there is no index by application.
     """
     newest = AuthorizationCode.objects.order_by("-issued_at").values("pk")[:MOST_LOOKED_THROUGH]
     redeemed = AuthorizationCode.objects.filter(
@@ -104,7 +104,7 @@ class Presented(NamedTuple):
 
 
 def presented(digest: bytes, named: str) -> Presented | None:
-    """The unredeemed code with this digest, if it is of the application that was named, or if none has that client_id.
+    """The unredeemed code with this digest, if it belongs to the named application or no application has this id.
 
     One statement.
     """
@@ -113,21 +113,21 @@ def presented(digest: bytes, named: str) -> Presented | None:
 
 
 def last_redeemed(applications: Collection[int]) -> dict[int, datetime]:
-    """The last sign-in of each application, by its primary key. Looked for as in `sign_ins_by_callback`."""
+    """The last sign-in of each application, by its primary key. Searched as in `sign_ins_by_callback`."""
     newest = AuthorizationCode.objects.order_by("-issued_at").values("pk")[:MOST_LOOKED_THROUGH]
     redeemed = AuthorizationCode.objects.filter(pk__in=newest, application__in=applications, redeemed_at__isnull=False)
     return dict(redeemed.values_list("application").annotate(Max("redeemed_at")))
 
 
 class ProfileRead(NamedTuple):
-    """The attempt whose token read a profile, and whose profile. One attempt may have served two people."""
+    """The attempt whose token read a profile, and the person. One attempt may belong to two people."""
 
     attempt: UUID
     person_id: UUID
 
 
 def note_profile_reads(reads: Mapping[ProfileRead, datetime]) -> list[ProfileRead]:
-    """The profiles were read then. Returns those that were read for the first time.
+    """Store the time of these profile reads. Returns the first reads.
 
     One statement on PostgreSQL. It locks the rows in the order of the attempts, like other workers.
     """
@@ -140,9 +140,9 @@ def note_profile_reads(reads: Mapping[ProfileRead, datetime]) -> list[ProfileRea
 
 
 def never_exchanged(client_id: str, since: datetime, limit: int, **columns: object) -> list[NeverExchanged]:
-    """The codes that expired since then, were never sent, and are not purged yet, the newest first.
+    """The codes that expired since that time, were never sent, and are not purged yet, newest first.
 
-    `columns` filters them. Of all applications unless a client_id is given.
+    `columns` filters the codes. Without a client_id, all applications are included.
     """
     now, lifetime = timezone.now(), timedelta(seconds=oauth2_settings.AUTHORIZATION_CODE_EXPIRE_SECONDS)
     codes = AuthorizationCode.objects.filter(
@@ -161,8 +161,10 @@ def newest(
     before: datetime,
     limit: int,
 ) -> list[IssuedCode]:
-    """The newest codes. Those of a person by the person's index; those of applications among the
-    newest MOST_LOOKED_THROUGH of all, because no index finds them. `client_ids`: of these applications only.
+    """The newest codes. `client_ids` restricts the applications.
+
+    An index finds the codes of a person. The codes of applications are searched among the newest MOST_LOOKED_THROUGH of
+    all.
     """
     codes = AuthorizationCode.objects.filter(issued_at__lt=before, issued_at__gte=since or LONG_AGO)
     if person_id:
@@ -183,7 +185,7 @@ def of_attempts(people: Collection[UUID], attempts: Collection[UUID]) -> list[Is
 
 
 def delete_unredeemed(keys: Iterable[int]) -> tuple[int, list[NeverExchanged]]:
-    """Delete those of the codes that are not redeemed: their number, and those that were never sent.
+    """Delete the unredeemed ones of these codes. Returns their number, and the never sent ones.
 
     Call it in a transaction.
     """
@@ -194,8 +196,8 @@ def delete_unredeemed(keys: Iterable[int]) -> tuple[int, list[NeverExchanged]]:
 
 
 def _never_sent(codes: QuerySet[AuthorizationCode]) -> QuerySet[AuthorizationCode]:
-    """Without those whose exchange was refused: that refusal has a record, and is the failure."""
-    is_theirs = Q(person=OuterRef("user")) | Q(person=None)  # one attempt may have served two people
+    """Leave out codes whose exchange was refused: the refusal has a record."""
+    is_theirs = Q(person=OuterRef("user")) | Q(person=None)  # one attempt may belong to two people
     refusals = ActivityRecord.objects.filter(is_theirs, attempt=OuterRef("attempt"), step=Step.EXCHANGE)
     refusals = refusals.exclude(outcome=Outcome.SUCCEEDED)
     return codes.exclude(Exists(refusals))

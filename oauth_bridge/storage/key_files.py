@@ -1,6 +1,6 @@
 """Signing keys in files: the folder of SIGNING_KEYS holds private keys in PEM, RSA or P-256.
 
-All of them are published. Of each algorithm the first by name signs. Added and deleted files count at once.
+All keys are published. For each algorithm the first file by name signs. Added and deleted files take effect at once.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ CURVE = "P-256"
 
 
 def signer(folder: Path, algorithm: str) -> tuple[str, str, Key]:
-    """kid, algorithm and key. Raises ImproperlyConfigured: no file has a key for the algorithm."""
+    """The kid, algorithm and key of the signer. Raises ImproperlyConfigured: no file has a key for the algorithm."""
     for kid, (found, key) in _keys(folder).items():
         if found == algorithm:
             return kid, algorithm, key
@@ -51,7 +51,7 @@ def public_key(jwk: dict[str, Any]) -> Key:
 
 
 def _keys(folder: Path) -> dict[str, tuple[str, Key]]:
-    """Algorithm and key by kid, in the order of the files. Raises ImproperlyConfigured: a file can't be used."""
+    """Algorithm and key by kid, in the order of the files. Raises ImproperlyConfigured: a file cannot be used."""
     try:
         found = sorted(folder.glob("*.pem"))
         return _read(tuple((file, file.stat().st_mtime_ns) for file in found))

@@ -1,4 +1,4 @@
-"""Names of applications that people take for one another: find them, refuse one that looks like a trusted one."""
+"""Names of applications that look alike: find them, and refuse a name that looks like a trusted one."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from django.utils.translation import gettext as _
 
 from oauth_bridge.models import Application
 
-# Letters of other alphabets, and digits, that look like Latin letters in common typefaces: the pairs of Unicode
-# Technical Standard 39 for Cyrillic, Greek, Armenian and Latin that a name could use. Before case is folded.
+# Letters of other alphabets, and digits, that look like Latin letters in common typefaces: pairs of Unicode Technical
+# Standard 39 for Cyrillic, Greek, Armenian and Latin. They are replaced before case folding.
 _LIKE = str.maketrans(
     "АаВвЕеЗзКкМмНнОоРрСсТтУуХхЬьѕЅіІјЈԁԀԛԚԝԜһҺӀӏгпүҮΑαΒβΓγΕεΖΗηΙιΚκΜΝνΟοΡρσΤτΥυΧχωՍսոհցօՕՏıɡɑłŁøØđĐħĦŧ01|",
     "AaBbEe33KkMmHhOoPpCcTtYyXxbbsSiIjJdDqQwWhHllrnyYAaBBTyEeZHnIiKkMNvOoPpoTtYuXxwUunhgoOSigalLoOdDhHtoll",
     "™℠",
 )
-# After case is folded: these pairs of letters, and the letters i and l, differ by a few dots on a screen.
+# After case folding: these pairs of letters, and the letters i and l, differ by a few pixels.
 _PAIRS = re.compile("rn|vv")
 _DROPPED = ("C", "P", "S", "Z")  # control and format characters, punctuation, symbols, spaces
 
 
 def skeleton(name: str) -> str:
-    """What is left of a name at a glance: two names with the same skeleton look alike.
+    """A normal form of a name: two names with the same skeleton look alike.
 
-    Case, spaces, punctuation, symbols and accents don't count; letters and digits that look alike are one.
+    It omits case, spaces, punctuation, symbols and accents, and unifies letters and digits that look alike.
     """
     letters = unicodedata.normalize("NFKC", name.translate(_LIKE)).translate(_LIKE).casefold()
     letters = unicodedata.normalize("NFKD", letters).translate(_LIKE)
@@ -40,7 +40,7 @@ def skeleton(name: str) -> str:
 
 
 def find(name: str, besides: int = 0) -> list[Application]:
-    """The other applications whose name people could take for this one. `besides` is a primary key."""
+    """The other applications with a similar name. `besides` is the primary key of an excluded application."""
     seen = skeleton(name)
     return [each for each in Application.objects.exclude(pk=besides) if skeleton(each.name) == seen]
 
@@ -51,14 +51,14 @@ def keys(name: str, besides: int = 0) -> list[int]:
 
 
 def refuse(name: str, *, is_trusted: bool, besides: int = 0) -> None:
-    """Raises ValidationError: as `refuse_among`, of all applications but the one with the primary key `besides`."""
+    """Run `refuse_among` with all applications except the one with the primary key `besides`."""
     refuse_among(find(name, besides), is_trusted=is_trusted)
 
 
 def refuse_among(others: Iterable[Application], *, is_trusted: bool) -> None:
-    """Nobody is asked before a trusted application signs them in, so none may be taken for one.
+    """Refuse a name that looks like a trusted application's, which signs people in without asking.
 
-    Raises ValidationError: one of the others, whose names look like that of the application, is trusted, or it is.
+    Raises ValidationError: another application has a similar name, and one of the two is trusted.
     """
     for other in others:
         if is_trusted or other.is_trusted:

@@ -1,6 +1,7 @@
-"""Client secrets as people see them: their numbers and states; ending one of them. Decisions C10 to C12.
+"""The numbers and states of client secrets, and the end of a single secret. Decisions C10 to C12.
 
-Every change of an application's secrets holds the lock of `lock`, so that one waits for another. Exchanges do not wait.
+Every change of an application's secrets holds the lock of `lock`, so changes wait for each other. Exchanges do not
+wait.
 """
 
 from __future__ import annotations
@@ -20,37 +21,37 @@ from config.infrastructure.events import Event
 from oauth_bridge.models import Application, ApplicationSecret
 from oauth_bridge.storage import application_audit
 
-# Longer than a token is valid, and than the exchange that stores it can take.
+# Longer than the lifetime of a token and the duration of an exchange together.
 LEAKED_KEPT_FOR = timedelta(days=1)
 
-# An older secret may be removed when a newer one was used so long after its last use: `last_used_at` is right to the
-# minute, and the parts of an application change to a new secret one after the other.
+# An older secret may be removed when a newer one was used this long after its last use: `last_used_at` is accurate to
+# the minute, and the processes of an application change to a new secret one after the other.
 QUIET_FOR = timedelta(hours=1)
 
-# The ends of so many secrets are told in one run at most.
+# The largest number of ending secrets that one run tells about.
 MOST_TOLD = 1_000
 
 
 class State(StrEnum):
-    WORKS = "works"  # without an end
-    ENDING = "ending"  # works until `expires_at`
+    WORKS = "works"  # valid without an end
+    ENDING = "ending"  # valid until `expires_at`
     EXPIRED = "expired"  # it was replaced
     REVOKED = "revoked"  # it was ended at once
-    LEAKED = "leaked"  # as REVOKED, with every token that was made with it
+    LEAKED = "leaked"  # revoked together with all of its tokens
 
 
 class UseWarning(StrEnum):
     NONE = ""
-    STILL_USED = "still_used"  # since it was replaced: the application uses it until it ends
+    STILL_USED = "still_used"  # used since it was replaced
 
 
 @dataclass(frozen=True, slots=True)
 class SecretState:
-    """A client secret, without the secret. `id` is `secret_row` in the log; `name` is a note, mostly empty.
+    """The facts about a client secret. `id` is `secret_row` in the log; `name` is a note, mostly empty.
 
-    `maker` is a nickname; it is English with `maker_id` None, and empty if an earlier release made the secret. So is
-    `prefix`, the beginning of the secret. `last_used_at` is right to the minute.
-    `may_be_removed`: it works, and a newer one is used in its place.
+    `maker` is a nickname, or an English text if `maker_id` is None. `prefix` is the beginning of the secret. Both are
+    empty if an earlier release made the secret. `last_used_at` is accurate to the minute. `may_be_removed`: the secret
+    is valid, and a newer one is used in its place.
     """
 
     id: int
@@ -78,7 +79,7 @@ class UnknownSecret(Exception):
 def states(application: Application) -> list[SecretState]:
     """The secrets of the application, the latest first. One statement.
 
-    More only if an earlier release, which still ran during an upgrade, made one of them: it gets its number now.
+    More statements run only if an earlier release made a secret during an upgrade: the secret gets its number now.
     """
     rows = list(application.secrets.all())
     if any(row.number is None for row in rows):
@@ -89,11 +90,11 @@ def states(application: Application) -> list[SecretState]:
 
 
 def lock(application: Application) -> int:
-    """Wait for another change of the application's secrets, in a transaction. Returns the highest number so far.
+    """Lock the application's secrets in a transaction. Returns the highest number so far.
 
-    Secrets without a number get one.
+    Also sets missing numbers.
     """
-    # Exchanges need not wait (no_key).
+    # With `no_key`, exchanges do not wait.
     locked = Application.objects.select_for_update(no_key=True).get(pk=application.pk)
     highest = ApplicationSecret.objects.filter(application=locked).aggregate(number=Max("number"))["number"]
     last: int = max(locked.last_secret_number, highest or 0)
@@ -107,13 +108,12 @@ def lock(application: Application) -> int:
 
 @transaction.atomic
 def revoke(application: Application, number: int, *, is_leaked: bool = False) -> SecretState:
-    """End one secret at once. With `is_leaked`, every token that was made with it is invalid from then on, too.
+    """End one secret at once. With `is_leaked`, all of its tokens are invalid too.
 
-    A secret that has ended can be said to have leaked. The application lists those that leaked, and
-    `storage.tokens.READ` compares each token with the list: so no token is updated, and the token of an exchange that
-    had begun is as invalid as the others. Tokens that an earlier release stored do not name their secret: they end with
-    any of the application.
-    Raises UnknownSecret: there is none with this number.
+    An ended secret can be reported as leaked too. The application lists its leaked secrets, and `storage.tokens.READ`
+    compares each token with the list. So no token is updated, and the token of an exchange that had begun is invalid
+    too. Tokens of an earlier release do not name their secret: they end with any leaked secret of the application.
+    Raises UnknownSecret: there is no secret with this number.
     """
     lock(application)
     secret, now = application.secrets.filter(number=number).first(), timezone.now()
@@ -140,9 +140,9 @@ def revoke(application: Application, number: int, *, is_leaked: bool = False) ->
 
 
 def ending(now: datetime, days: int) -> list[int]:
-    """The keys of secrets that end within `days`, and of whose end nobody was told so late yet. MOST_TOLD at most.
+    """The keys of at most MOST_TOLD secrets that end within `days` and about which no e-mail was sent this late.
 
-    Only of registered applications that are switched on: the secret of a twin always ends soon.
+    Only registered, switched-on applications are included: the secret of a twin always ends soon.
     """
     applications = Application.objects.filter(is_enabled=True)
     found = ApplicationSecret.objects.filter(_is_untold(now, days), application__in=applications)
@@ -150,7 +150,7 @@ def ending(now: datetime, days: int) -> list[int]:
 
 
 def claim_ending(key: int, now: datetime, days: int) -> ApplicationSecret | None:
-    """The secret of `ending`, of whose end the caller tells in the same transaction. None: another process does."""
+    """Claim a secret of `ending`; the caller sends the e-mails in the same transaction. None: another process does."""
     if not ApplicationSecret.objects.filter(_is_untold(now, days), pk=key).update(told_days=days):
         return None
     secret = ApplicationSecret.objects.select_related("application").get(pk=key)
@@ -200,7 +200,7 @@ def _is_used_instead(newer: ApplicationSecret, older: ApplicationSecret) -> bool
 
 
 def _is_used_since(row: ApplicationSecret, newer: list[ApplicationSecret]) -> bool:
-    """Whether it was used after it was replaced, and no newer one is used in its place."""
+    """Whether the secret was used after its replacement and no newer secret is used in its place."""
     if row.last_used_at is None or not newer or any(_is_used_instead(each, row) for each in newer):
         return False
     return row.last_used_at > min(each.created_at for each in newer)

@@ -1,7 +1,7 @@
 """The keys that sign ID tokens: make, read, rotate, revoke. OpenID Connect Core 1.0 §10.1; RFC 7517, RFC 7638.
 
-The only writer of their rows. A key is published before it signs, for as long as applications keep the published keys,
-and after it signed, for as long as its ID tokens are valid. With SIGNING_KEYS the keys are files, and no row is used.
+Only this module writes these rows. A key is published before it signs, as long as applications may cache the published
+keys, and after it signed, as long as its ID tokens are valid. With SIGNING_KEYS the keys are files, and no row is used.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ ALGORITHMS = ("RS256", "ES256")
 
 # How long applications and caches may keep the published keys.
 PUBLISHED_FOR = timedelta(minutes=5)
-# A new key is published for this long before it signs.
+# How long a new key is published before it signs.
 PUBLISHED_BEFORE = 2 * PUBLISHED_FOR
 # The lifetime of an ID token, and a caller's slow clock.
 PUBLISHED_AFTER = timedelta(hours=1, minutes=10)
@@ -42,7 +42,8 @@ REPLACED_AFTER = timedelta(days=90)
 KEPT_FOR = timedelta(days=400)
 
 TABLE = SigningKey._meta.db_table
-# A leak must end at once in every worker, so the current key is read for each signature; only loaded keys are cached.
+# A revocation must take effect at once in every worker, so each signature reads the current key; only parsed keys are
+# cached.
 SIGNERS = f"""
     SELECT id, kid, private FROM {TABLE}
      WHERE algorithm = %(algorithm)s AND revoked_at IS NULL AND private IS NOT NULL AND signs_from <= %(now)s
@@ -64,11 +65,11 @@ class Signer(NamedTuple):
 
 
 class UnknownKey(Exception):
-    """There is no such key, or it is a file."""
+    """There is no such key, or the key is a file."""
 
 
 def signer(algorithm: str) -> Signer:
-    """The key that signs now; a new one if there is none. One statement."""
+    """The key that signs now; a new key if there is none. One statement."""
     if settings.SIGNING_KEYS:
         return Signer(*key_files.signer(settings.SIGNING_KEYS, algorithm))
     for row_id, kid, sealed in fetch_all(SIGNERS, algorithm=algorithm, now=timezone.now()):
@@ -90,7 +91,7 @@ def published() -> list[dict[str, Any]]:
 
 
 def verification_key(kid: str) -> tuple[str, Key] | None:
-    """The algorithm and the public half of a key that signs or has signed, however long ago; None if it is revoked."""
+    """The algorithm and the public half of a key that signs or has signed; None if it is revoked or unknown."""
     if settings.SIGNING_KEYS:
         return key_files.verification_key(settings.SIGNING_KEYS, kid)
     row = SigningKey.objects.filter(kid=kid, revoked_at=None).first()
@@ -102,10 +103,10 @@ def verification_key(kid: str) -> tuple[str, Key] | None:
 
 @transaction.atomic
 def rotate(algorithm: str) -> SigningKey:
-    """A new key, which signs once every application can know it. The older ones sign until then."""
+    """Make a key, which signs after every application can know it. The older keys sign until then."""
     signs_from = timezone.now() + PUBLISHED_BEFORE
     older = SigningKey.objects.filter(algorithm=algorithm, revoked_at=None)
-    list(older.select_for_update().order_by("made_at"))  # one rotation after another: each ends the key of the last
+    list(older.select_for_update().order_by("made_at"))  # rotations wait for each other: each ends the key of the last
     older.filter(Q(signs_until=None) | Q(signs_until__gt=signs_from)).update(signs_until=signs_from)
     row, _key = _make(algorithm, signs_from)
     return row
@@ -113,7 +114,7 @@ def rotate(algorithm: str) -> SigningKey:
 
 @transaction.atomic
 def revoke(kid: str) -> SigningKey:
-    """End a key at once: it signs nothing more, is not published, and verifies nothing. Raises UnknownKey."""
+    """End a key at once: it no longer signs, is not published, and verifies nothing. Raises UnknownKey."""
     row = SigningKey.objects.select_for_update().filter(kid=kid).first()
     if row is None:
         raise UnknownKey
@@ -126,12 +127,12 @@ def revoke(kid: str) -> SigningKey:
 
 
 def revoke_all() -> int:
-    """End all keys, because a restored backup has brought revoked ones back. The number of keys."""
+    """End all keys, because a restored backup may contain revoked keys. Returns their number."""
     return SigningKey.objects.filter(revoked_at=None).update(revoked_at=timezone.now(), private=None)
 
 
 def tidy(now: datetime) -> None:
-    """Replace old keys; delete private halves that sign no more, and keys that verify no more. For `purge`."""
+    """Replace old keys; delete private halves after signing has ended, and keys that no longer verify. For `purge`."""
     for algorithm in ALGORITHMS:
         newest = SigningKey.objects.filter(algorithm=algorithm, revoked_at=None).first()
         if newest and newest.made_at <= now - REPLACED_AFTER:
@@ -147,7 +148,7 @@ def _published() -> Any:
 
 
 def _make(algorithm: str, signs_from: datetime) -> tuple[SigningKey, Key]:
-    """Two workers that make the first key at once make two. Both are published."""
+    """Make a key. Two workers that make the first key at the same time make two keys; both are published."""
     key = _generated(algorithm)
     row = SigningKey(
         kid=key.thumbprint(),
@@ -168,7 +169,7 @@ def _generated(algorithm: str) -> Key:
         if algorithm == "RS256"
         else ECKey.generate_key("P-256", auto_kid=False)
     )
-    # `signing-key revoke` would take one of 64 names for an option.
+    # one of 64 names would begin with "-", which `signing-key revoke` would parse as an option.
     return _generated(algorithm) if key.thumbprint().startswith("-") else key
 
 
@@ -177,7 +178,7 @@ def _load(kid: str, algorithm: str, row_id: bytes, sealed: bytes) -> Key | None:
     if content is None:
         logger.error("signing key can't be opened: SECRET_KEY has changed without a fallback", extra={"kid": kid})
         return None
-    # The key was made here, and AES-GCM shows that it is unchanged. The check of its primes would take 34 ms.
+    # This service made the key, and AES-GCM shows that it is unchanged. The check of its primes would take 34 ms.
     native: Any = load_der_private_key(content, None, unsafe_skip_rsa_key_validation=True)
     if len(_loaded) >= MOST_LOADED:
         _loaded.clear()

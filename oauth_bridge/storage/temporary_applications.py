@@ -1,8 +1,8 @@
-"""Temporary twins of applications, with which an administrator tests a sign-in. Nothing else lists or counts them.
+"""Temporary twins of applications, with which an administrator tests a sign-in. No list or count includes them.
 
-A twin has the kind, groups, trust and pages of its application, one callback address of ours, and a secret of its own
-that ends after LIFETIME. Our secrets are digests (D15) and the callback is the application's (D3), so the test can't
-be the application itself.
+A twin has the type, groups, trust and pages of its application, a callback address of this service, and a secret that
+ends after LIFETIME. The test cannot use the application itself: its secrets are digests (D15), and its callback is
+elsewhere (D3).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ COPIED = ("name", "homepage", "operator", "policy_uri", "tos_uri", "logo", "clie
 
 @transaction.atomic
 def make(application: Application, callback: str) -> tuple[Application, str]:
-    """A twin and its secret, which is empty for a public application. Twins that are too old are deleted."""
+    """Make a twin and its secret, which is empty for a public client. Old twins are deleted."""
     delete_old()
     twin = Application(
         client_id=f"{Application.TWIN}{uuid.uuid4().hex}",

@@ -1,7 +1,7 @@
 """Access tokens: store, read, revoke. Specification 2.3, 3.3, 3.4; D14, D15, D17.
 
-The only writer of the tokens' rows; `purging` and `restoring` delete them. The statements receive the time as a
-parameter, so that only the clock of the service decides, not the database's.
+Only this module writes the tokens' rows; `purging` and `restoring` delete them. The statements receive the time as a
+parameter, so that only the clock of the service decides.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ APPLICATIONS = Application._meta.db_table
 
 STORED = Rows(AccessToken, without=("revoked_cause",))
 
-# The columns that a token has from the code redeemed for it: the redemption returns them. On PostgreSQL `redeemed` is a
-# part of the same statement.
+# The columns that a token copies from its code; the redemption returns them. On PostgreSQL the same statement defines
+# `redeemed`.
 FROM_CODE = ("application_id", "user_id", "scope", "attempt", "openid", "person_version", "application_version")
 _INSERT = f"INSERT INTO {TOKENS} (digest, issued_at, expires_at, secret_id, {', '.join(FROM_CODE)})"
 _VALUES = "%(token_digest)s, %(now)s, %(token_expires_at)s, CAST(%(secret_id)s AS bigint)"
@@ -45,7 +45,8 @@ STORE_REDEEMED = f"""
 
 BEARERS = Rows(get_user_model(), "id", "nickname", "email", "email_verified_at", "avatar", "profile_changed_at")
 
-# The last condition is null for a token that does not name its secret, while a secret of the application has leaked.
+# The last condition is null, so the token invalid, for a token without a secret while a secret of its application has
+# leaked.
 _VALID = f"""
       FROM {TOKENS} t JOIN {PEOPLE} u ON u.id = t.user_id JOIN {APPLICATIONS} a ON a.id = t.application_id
      WHERE t.digest = %(digest)s AND t.expires_at > %(now)s AND t.revoked_at IS NULL AND u.is_active AND a.is_enabled
@@ -75,30 +76,29 @@ FIND_TOKEN = f"""
 
 
 class Bearer(NamedTuple):
-    """The person an access token stands for, and what the token may be used for."""
+    """The person of an access token, and the rights of the token."""
 
     user: User
     application_id: int
     client_id: str
     is_public: bool  # the application has no secret, and its tokens are on people's devices
     scopes: list[str]
-    attempt: UUID | None  # of the sign-in that the token came from; None for a token of an earlier release
+    attempt: UUID | None  # the attempt of the sign-in; None for a token of an earlier release
     openid: str | None  # None: the request was plain OAuth 2.0
 
 
 def lifetime() -> timedelta:
-    """3,600 seconds, as OAUTH2_PROVIDER has it. Specification 2.3."""
+    """The lifetime of a token in OAUTH2_PROVIDER: 3,600 seconds. Specification 2.3."""
     return timedelta(seconds=oauth2_settings.ACCESS_TOKEN_EXPIRE_SECONDS)
 
 
 def read(token: str) -> Bearer:
-    """The person and the application of a valid token. One statement; a second one to explain a refusal.
+    """The person and the application of a valid token. One statement; a refusal takes a second.
 
-    One statement more for an application with groups.
+    An application with groups takes one more statement.
 
-    Specification 3.3, 3.4; D14, D17, D23.
-    Raises RequestError: the token is unknown, expired or revoked; or its person or application is deactivated, or the
-    credentials of one of them have ended since the token was issued; or the secret that it was made with has leaked; or
+    Specification 3.3, 3.4; D14, D17, D23. Raises RequestError: the token is unknown, expired or revoked; its person or
+    application is deactivated, or the credentials of one of them have ended since the issue; its secret has leaked; or
     the person may not use the application now.
     """
     now = timezone.now()
@@ -114,7 +114,7 @@ def read(token: str) -> Bearer:
 
 
 def read_own(token: str, application_id: int) -> AccessToken | None:
-    """The application's valid token; None for any other text, as fast whether another application has it or none.
+    """The application's valid token. None for any other text, in the same time for another application's token.
 
     One statement; one more for an application with groups. The row has the columns of OWN.
     """
@@ -149,7 +149,7 @@ def revoke(digest: bytes) -> None:
 
 
 def revoke_own(digest: bytes, application_id: int) -> bool:
-    """Revoke the application's token with this digest. Whether the application has such a token."""
+    """Revoke the application's token with this digest. Returns whether the application has such a token."""
     rows = AccessToken.objects.filter(digest=digest, application=application_id)
     rows.filter(revoked_at=None).update(revoked_at=timezone.now())
     return rows.exists()

@@ -15,13 +15,13 @@ for name in (shown_times.ago, shown_times.clock, shown_times.until, shown_times.
 
 @register.filter
 def unlocalized(number: float) -> str:
-    """With a point, for a drawing."""
+    """The number with a decimal point, for SVG."""
     return str(round(number, 1))
 
 
 @register.filter
 def masked_value(value: str) -> str:
-    """A recorded value. One that was not kept stands as its length."""
+    """A recorded value, or the length of a value that was not kept."""
     if value.isdigit():
         return _("masked, %(count)s characters") % {"count": value}
     return value

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from oauth_bridge.models import AccessToken, Application, AuthorizationCode
-from oauth_bridge.storage.code_redemption import challenge_of
+from oauth_bridge.pkce import challenge_of
 from tests.driver import OAuthDriver, error_of
 from tests.factories import PASSWORD, ApplicationFactory, CodeFactory, Registered, TokenFactory
 from tests.matrix import contract

@@ -12,7 +12,7 @@ import pytest
 import requests
 
 from oauth_bridge.models import Application
-from oauth_bridge.storage.code_redemption import challenge_of
+from oauth_bridge.pkce import challenge_of
 from tests.conftest import Launch
 from tests.driver import OAuthDriver, Page, error_of
 from tests.factories import PASSWORD, ApplicationFactory, CodeFactory, PersonFactory, Registered, TokenFactory

@@ -16,7 +16,7 @@ from django.test import Client
 
 from accounts.models import User
 from oauth_bridge.models import Application
-from oauth_bridge.storage import code_redemption
+from oauth_bridge.pkce import challenge_of
 from tests.factories import ApplicationFactory, CodeFactory, Registered, TokenFactory
 from tests.matrix import contract
 from tests.sending import (
@@ -99,7 +99,7 @@ def test_token_of_a_public_client_lets_the_victim_go_on(settings: Any, public: R
     settings.RATES = {"token": "3/m", "token_failures": "3/m"}
     for _ in range(10):
         exchange(public, address=HERS, code="nonsense")
-    code = CodeFactory(application=public, code_challenge=code_redemption.challenge_of(VERIFIER))
+    code = CodeFactory(application=public, code_challenge=challenge_of(VERIFIER))
     assert statuses([exchange(public, address=HERS), exchange(public), exchange(public)]) == [200] * 3
     assert exchange(public, code=code.raw).status_code == 429
     code.row.refresh_from_db()

@@ -17,7 +17,7 @@ from joserfc import jws, jwt
 
 from accounts.models import Session
 from oauth_bridge.consent import remembered
-from oauth_bridge.protocol import id_token, token_state
+from oauth_bridge.protocol import id_token, introspection, revocation
 from oauth_bridge.protocol.openid_request import Asked
 from oauth_bridge.storage import signing_keys
 from tests.contract.test_openid import signed_in
@@ -209,7 +209,7 @@ def test_a_hidden_parameter_of_ours_in_a_link_says_nothing(at_home: OAuthDriver,
 
 @contract("I8.others")
 @pytest.mark.django_db
-@pytest.mark.parametrize("operation", [token_state.introspect, token_state.revoke])
+@pytest.mark.parametrize("operation", [introspection.introspect, revocation.revoke])
 def test_a_token_of_another_application_runs_the_statements_of_an_unknown_one(operation: Callable[..., Any]) -> None:
     """So nothing is learned from the time either, which tests/fuzz/test_timing.py measures."""
     application = ApplicationFactory()

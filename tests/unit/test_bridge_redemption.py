@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
 from oauth_bridge.models import AccessToken, Application, AuthorizationCode
+from oauth_bridge.pkce import challenge_of
 from oauth_bridge.random_values import new_credential
 from oauth_bridge.storage import applications, code_redemption
 from tests.factories import ApplicationFactory, CodeFactory, Issued
@@ -82,7 +83,7 @@ def requests(draw: st.DrawFn) -> Drawn:
 
 
 def stored(drawn: Drawn) -> Issued:
-    code: Issued = CodeFactory(code_challenge=code_redemption.challenge_of(VERIFIER) if drawn.has_challenge else "")
+    code: Issued = CodeFactory(code_challenge=challenge_of(VERIFIER) if drawn.has_challenge else "")
     row, now = code.row, timezone.now()
     if drawn.redeemed_ago is not None:
         row.redeemed_at, row.token_digest = now - drawn.redeemed_ago, bytes(32)

@@ -59,7 +59,7 @@ def test_a_request_is_counted_by_route_and_status_and_its_refusal_by_code(client
 def test_a_request_that_breaks_off_is_no_longer_in_flight(
     client: Client, told: Recorder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("oauth_bridge.recording.record", lambda *_: 1 / 0)
+    monkeypatch.setattr("oauth_bridge.activity_recording.record", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         client.get("/oauth/userinfo")
     assert len(told.of("request_ended")) == 1

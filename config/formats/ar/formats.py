@@ -1,4 +1,4 @@
-"""Arabic: Django has no format of a date with its time."""
+"""Arabic: Django has no Arabic format of date and time."""
 
 DATE_FORMAT = "j F Y"
 TIME_FORMAT = "H:i"

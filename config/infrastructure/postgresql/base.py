@@ -19,7 +19,7 @@ from config.infrastructure.postgresql.timeouts import MIGRATION_LOCK_TIMEOUT_MS,
 
 
 class Connection(psycopg.Connection[Any]):
-    """A connection that is closed when its server does not answer within `answer_seconds`."""
+    """A connection that is closed if its server does not answer within `answer_seconds`."""
 
     def wait(self, gen: Any, interval: float = 0.1, timeout: float | None = None) -> Any:
         try:
@@ -31,9 +31,9 @@ class Connection(psycopg.Connection[Any]):
 
 
 class Silence:
-    """While the server accepts connections and does not answer, one thread at a time waits for it; others fail at once.
+    """While a server accepts connections but does not answer, one thread at a time waits; the others fail at once.
 
-    The processes of a server that is stopped accept connections like this, by the kernel's queue.
+    A stopped server (SIGSTOP) still accepts connections in this way, through the kernel's queue.
     """
 
     def __init__(self) -> None:
@@ -57,9 +57,9 @@ class Silence:
 
 
 class SchemaEditor(schema.DatabaseSchemaEditor):
-    """Fails when a table stays locked: while a migration waits for its lock, all requests to the table wait behind it.
+    """Fails if a table stays locked: while a migration waits for a lock, all requests to the table wait too.
 
-    `manage.py migrate` tries again.
+    `manage.py migrate` runs the migration again.
     """
 
     def __enter__(self) -> Self:
@@ -73,8 +73,8 @@ class DatabaseWrapper(base.DatabaseWrapper):
     """Django's backend with four changes.
 
     The health check reads the state of the socket instead of sending `SELECT 1` (`is_usable`). A frequent statement
-    keeps its cursor (`fetch_all`). A migration waits only briefly for its locks (`SchemaEditor`). A server that does
-    not answer is given up (`Connection`, `Silence`).
+    keeps its cursor (`fetch_all`). A migration waits only briefly for its locks (`SchemaEditor`). The wait for a server
+    without an answer is limited (`Connection`, `Silence`).
     """
 
     SchemaEditorClass = SchemaEditor
@@ -91,8 +91,9 @@ class DatabaseWrapper(base.DatabaseWrapper):
     def fetch_all(self, statement: str, values: Mapping[str, object]) -> list[Any]:
         """All rows of the statement. Its cursor is kept as long as the connection.
 
-        A new cursor looks up the adapters of all types again, which is half of the statement's cost in this process.
-        Binary results are read by psycopg's loaders in C; Django's loader of times in text format is written in Python.
+        A new cursor would look up the adapters of all types again, which is half of the statement's cost in this
+        process. psycopg's loaders in C read binary results; Django's loader of times in text format is written in
+        Python.
         """
         self.close_if_health_check_failed()
         self.ensure_connection()
@@ -115,9 +116,9 @@ class DatabaseWrapper(base.DatabaseWrapper):
         return {"options": options, "application_name": process_name(), **super().get_connection_params()}
 
     def is_usable(self) -> bool:
-        """Whether the connection works. While its socket has nothing to read, the server has not closed it.
+        """Whether the connection works: the server has not closed it while its socket has nothing to read.
 
-        False after an error: once a table was changed, a prepared statement for it fails on its connection for good.
+        False after an error: after a table was changed, its prepared statements fail permanently on this connection.
         """
         if self.errors_occurred:
             return False

@@ -1,4 +1,4 @@
-"""What `pg_stat_activity` calls a process of the service."""
+"""The name of a process of the service in `pg_stat_activity`."""
 
 import re
 import sys

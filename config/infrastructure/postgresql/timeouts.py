@@ -1,15 +1,15 @@
-"""How long PostgreSQL lets a statement run, and wait for a locked row or table."""
+"""The time limits of PostgreSQL for a statement and for the wait for a locked row or table."""
 
 from contextvars import ContextVar
 
-# A request fails instead of waiting longer for a locked row, for instance one of a client that has crashed.
+# A request that waits longer for a locked row, such as that of a crashed client, fails.
 LOCK_TIMEOUT_SECONDS = 5
 # For requests. Commands have no limit for a statement, and more time for a lock.
 STATEMENT_TIMEOUT_SECONDS = 10
 REQUEST_LOCK_TIMEOUT_SECONDS = 2
-# Shorter than PostgreSQL's deadlock_timeout (1 s), so that in a deadlock the migration fails and not a request.
+# Shorter than PostgreSQL's deadlock_timeout (1 s), so a deadlock makes the migration fail instead of a request.
 MIGRATION_LOCK_TIMEOUT_MS = 500
-# Of the connections that this process opens.
+# The limits of the connections that this process opens.
 session_timeouts = {"lock_timeout": LOCK_TIMEOUT_SECONDS}
 
 # The longest wait for an answer of a server that closes no connection (SIGSTOP, a pooler whose database is away):
@@ -18,6 +18,6 @@ answer_seconds: ContextVar[float] = ContextVar("answer_seconds", default=0)
 
 
 def limit_statements() -> None:
-    """Cut off the statements of this process, which serves requests. Called before it opens a connection."""
+    """Limit the statements of a process that serves requests. Call this before it opens a connection."""
     session_timeouts["statement_timeout"] = STATEMENT_TIMEOUT_SECONDS
     session_timeouts["lock_timeout"] = REQUEST_LOCK_TIMEOUT_SECONDS

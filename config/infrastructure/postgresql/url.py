@@ -14,7 +14,7 @@ _PARTS = re.compile(r"([a-z]+://(?:[^/?#]*@)?)([^@/?#]*)(.*)", re.IGNORECASE)
 
 
 def entry(url: str) -> dict[str, Any]:
-    """The entry of `DATABASES` for the URL. libpq parses the hosts, one or several, and checks the options.
+    """The entry of `DATABASES` for the URL. libpq parses the hosts and checks the options.
 
     Raises ValueError: the URL is malformed. The caller appends the error's text, which contains no password, to "must
     be" and `FORM`.
@@ -64,7 +64,7 @@ def _options(prepare_threshold: int | str = 5, **options: Any) -> dict[str, Any]
             "server_side_binding": True,
             "prepare_threshold": prepare_threshold if prepares_statements else None,
             "connect_timeout": 2,  # seconds, the least that libpq takes
-            # Seconds. A lost server is noticed after 15, both while waiting for a result and while sending.
+            # Seconds. A lost server is noticed after 15 seconds, during a wait for a result as well as during sending.
             "keepalives_idle": 5,
             "keepalives_interval": 5,
             "keepalives_count": 2,

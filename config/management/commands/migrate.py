@@ -1,4 +1,4 @@
-"""`manage.py migrate`, which waits for tables in use, and then takes pictures from the folder of earlier releases."""
+"""`manage.py migrate`: wait for locked tables, then copy pictures from the folder of earlier releases."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ LOCKED = ("55P03", "40P01")
 
 
 class Command(migrate.Command):
-    """Runs `migrate` again when a migration did not get a lock: PostgreSQL has rolled that migration back.
+    """Runs `migrate` again if a migration did not get a lock: PostgreSQL has rolled the migration back.
 
-    Then copies the pictures that only the folder MEDIA_ROOT has. They stay there for the release before this one.
+    Then copies the pictures that only the folder MEDIA_ROOT has. The files stay there for the previous release.
 
     Raises CommandError: a table was locked at each attempt, or the store of pictures does not answer.
     """

@@ -21,7 +21,7 @@ from config.infrastructure import postgresql
 from config.infrastructure.postgresql.url import entry
 
 TARGET = "target"
-# Rows of one statement. A picture has up to a megabyte, most rows less than one kilobyte.
+# The number of rows of one statement. A picture has up to a megabyte; most rows have less than a kilobyte.
 BATCH = 200
 
 
@@ -35,10 +35,10 @@ class Command(BaseCommand):
         parser.add_argument("url", help=postgresql.FORM)
 
     def handle(self, *args: Any, url: str, **options: Any) -> None:
-        """Copies in one transaction, while the SQLite database can't be written: all rows are there, or none.
+        """Copy all rows in one transaction, during which the SQLite database cannot be written.
 
-        Raises CommandError: DATABASE_URL is not SQLite, the URL is malformed, or its database does not answer or has
-        rows already.
+        Raises CommandError: DATABASE_URL is not SQLite, the URL is malformed, or its database does not answer or
+        already has rows.
         """
         if connection.vendor != "sqlite":
             raise CommandError("DATABASE_URL is not an SQLite database. To move PostgreSQL, use pg_dump and psql.")
@@ -59,7 +59,7 @@ class Command(BaseCommand):
 
     def _copy_all(self) -> None:
         models = [model for model in apps.get_models(include_auto_created=True) if model._meta.managed]
-        # `migrate` has made both; what refers to them refers to the rows of the source.
+        # `migrate` has filled both tables, but other rows refer to the primary keys of the source.
         made = (Permission, ContentType)
         for model in models:
             if model not in made and model._base_manager.using(TARGET).exists():
@@ -85,7 +85,7 @@ def _batches(rows: Iterator[Model]) -> Iterator[list[Model]]:
 
 
 def _write(model: type[Model], rows: list[Model]) -> int:
-    """Insert the rows as they are: without `save`, signals, or times of now. Returns their number."""
+    """Insert the rows unchanged, without `save`, signals or new times. Returns the number."""
     target, fields = connections[TARGET], model._meta.local_concrete_fields
     name = target.ops.quote_name
     columns, places = ", ".join(name(field.column) for field in fields), ", ".join(["%s"] * len(fields))

@@ -25,9 +25,9 @@ class Command(BaseCommand):
         parser.add_argument("source", help="a folder such as that of MEDIA_ROOT, database, or s3://…, as in PICTURES")
 
     def handle(self, *args: Any, source: str, **options: Any) -> None:
-        """Each file is deleted from the source once it is in the store.
+        """Delete each file from the source after it is in the store.
 
-        Raises CommandError: the source is malformed or the present store, or one of the stores does not answer.
+        Raises CommandError: the source is malformed, or is the present store, or one of the stores does not answer.
         """
         count, storage = 0, _storage(source)
         try:

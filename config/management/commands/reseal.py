@@ -1,4 +1,4 @@
-"""`manage.py reseal`: seal what the database holds anew, under the first SECRET_KEY. Contract, operator's interface."""
+"""`manage.py reseal`: seal the database's secrets again under the first SECRET_KEY. Contract, operator's interface."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from accounts.mail import outbox
 from config.infrastructure import sealing
 from oauth_bridge.storage import signing_keys
 
-# Rows that are read at once. Each is written by itself, so no request waits for more than one row.
+# The number of rows of one read. Each row is written alone, so a request waits for one row at most.
 BATCH = 500
 
 
 @dataclass(frozen=True)
 class SealedColumn:
-    """Where sealed values of one kind are stored. With `member`, in base64, as that member of a JSON object."""
+    """A column of sealed values. With `member`, that member of a JSON object contains the value in base64."""
 
     kind: str
     model: str
     column: str
     purpose: str
     member: str = ""
-    is_bound: bool = False  # to the row's id, a UUID
+    is_bound: bool = False  # whether it is bound to the row's id, a UUID
 
     def rows(self) -> QuerySet[Any]:
         rows: QuerySet[Any] = apps.get_model(self.model)._default_manager.order_by("pk")
@@ -43,7 +43,7 @@ class SealedColumn:
         try:
             return base64.b64decode(stored[self.member]) if self.member else bytes(stored)
         except ValueError:
-            return b""  # which no key opens
+            return b""  # bytes that no key can unseal
 
     def stored(self, sealed: bytes, old: Any) -> Any:
         """The new value of the column, in place of `old`."""
@@ -90,7 +90,7 @@ class Command(BaseCommand):
 
 
 def _read(column: SealedColumn) -> Iterator[tuple[Any, Any]]:
-    """Id and stored value of each row. Rows that are added meanwhile are under the first key, and may be left out."""
+    """The id and stored value of each row. New rows may be missing: they are sealed under the first key."""
     rows = column.rows().values_list("pk", column.column)
     batch = list(rows[:BATCH])
     while batch:
@@ -99,9 +99,9 @@ def _read(column: SealedColumn) -> Iterator[tuple[Any, Any]]:
 
 
 def _reseal(column: SealedColumn, row_id: Any, stored: Any, dry_run: bool) -> str:
-    """What the row was: "old" (it is sealed anew now), "current", "unreadable" or "deleted".
+    """The former state of the row: "old" (now sealed again), "current", "unreadable" or "deleted".
 
-    It is written only if its column is still as it was read, and otherwise read again: a request has changed it.
+    The row is written only if its column is unchanged. If a request has changed it, the row is read again.
     """
     bound_to = row_id.bytes if column.is_bound else b""
     rows = column.rows().filter(pk=row_id)

@@ -151,7 +151,7 @@ class Command(BaseCommand):
 
 
 def _found(client_id: str) -> Application:
-    """Raises CommandError: there is no such application."""
+    """The application. Raises CommandError: there is none with this client_id."""
     application = Application.objects.filter(client_id=client_id).first()
     if application is None:
         raise CommandError(f"There is no application with the client_id {client_id}. See `application list`.")
@@ -159,7 +159,7 @@ def _found(client_id: str) -> Application:
 
 
 def _audited(client_id: str) -> list[dict[str, Any]]:
-    """Raises CommandError: there never was such an application."""
+    """The subject of the audit trail. Raises CommandError: there never was such an application."""
     entries = audit_trail.entries("application", client_id, limit=AUDITED)
     if not entries:  # a deleted application may have entries
         _found(client_id)

@@ -1,4 +1,4 @@
-"""`manage.py deliver`: send the e-mails and tell of the sign-outs that wait, as the threads of the web workers do."""
+"""`manage.py deliver`: send waiting e-mails and sign-out notices, as the threads of the web workers do."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Command(BaseCommand):
             self._deliver_until_stopped()
 
     def _deliver_until_stopped(self) -> None:
-        """The signals are blocked in the thread too, which inherits the mask, so they end no attempt in the middle."""
+        """Deliver in a thread. The thread inherits the blocked signals, so a signal does not interrupt an attempt."""
         ends = {signal.SIGINT, signal.SIGTERM}
         signal.pthread_sigmask(signal.SIG_BLOCK, ends)
         workers = [Worker("deliver", work) for work in _WORK]
@@ -53,7 +53,7 @@ class Command(BaseCommand):
             worker.stop()
 
     def _list(self) -> None:
-        """Kinds and numbers only: addresses and subjects are encrypted."""
+        """List only kinds and numbers: addresses and subjects are encrypted."""
         logouts = application_sessions.waiting()
         if logouts["number"]:
             age = timesince(logouts["oldest"], timezone.now())

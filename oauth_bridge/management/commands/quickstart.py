@@ -69,7 +69,8 @@ class Command(BaseCommand):
     def handle(self, *args: Any, port: int, demo_port: int, new_passwords: bool, **options: Any) -> None:
         check_prerequisites(port, demo_port)
         with ExitStack() as held:
-            # Taken before anything is changed and handed to the two processes: no other program can answer there.
+            # The sockets are opened before any change and passed to both processes, so no other program can use the
+            # ports.
             service = [held.enter_context(listener) for listener in listeners(port, "--port", ("127.0.0.1", "::1"))]
             demo = [held.enter_context(listener) for listener in listeners(demo_port, "--demo-port", ("127.0.0.1",))]
             self.prepare_and_run(port, demo_port, service, demo, new_passwords)
@@ -77,7 +78,7 @@ class Command(BaseCommand):
     def prepare_and_run(
         self, port: int, demo_port: int, service: list[socket.socket], demo: list[socket.socket], new_passwords: bool
     ) -> None:
-        # A host name for the service and an address for the application: two sites to a browser, as in production.
+        # The service uses a host name, the application an IP address: a browser sees two sites, as in production.
         service_url, demo_url = f"http://localhost:{port}", f"http://127.0.0.1:{demo_port}"
         path = credentials_path()
         try:
@@ -121,7 +122,7 @@ class Command(BaseCommand):
         welcome: str,
     ) -> None:
         """Serve until Ctrl-C. Raises CommandError: one of the two processes ended, or a file can't be used."""
-        # SIGINT too: a process that a shell script starts in the background ignores it.
+        # Also SIGINT, which a background process of a shell script ignores by default.
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, interrupt)
         with ExitStack() as running:
@@ -146,7 +147,7 @@ class Command(BaseCommand):
 
 
 def check_prerequisites(port: int, demo_port: int) -> None:
-    """Raises CommandError: the settings, the packages or the ports don't allow a start. Nothing is changed before."""
+    """Raises CommandError: the settings, the packages or the ports do not allow a start. Nothing has changed yet."""
     for origin in (settings.AUTH_URL, settings.BASE_URL):
         if urlsplit(origin).hostname not in LOOPBACK_HOSTS:
             raise CommandError(f"quickstart is for this machine only, but the service is set up as {origin}.")
@@ -163,7 +164,7 @@ def check_prerequisites(port: int, demo_port: int) -> None:
 
 
 def listeners(port: int, option: str, hosts: tuple[str, ...]) -> Iterator[socket.socket]:
-    """A listening socket for each address of this machine, `::1` included: browsers may try it first.
+    """A listening socket for each loopback address, also `::1`, which browsers may try first.
 
     Raises CommandError: the port is in use or not allowed.
     """
@@ -219,7 +220,7 @@ def demo_variables(service_url: str, demo_port: int, application: Application, s
 def child_process(
     command: list[str], variables: dict[str, str], sockets: list[socket.socket], output: Any
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """A gunicorn that serves on the sockets, which is ended when the context ends."""
+    """A gunicorn process that serves on the sockets until the context ends."""
     descriptors = [listener.fileno() for listener in sockets]
     child = subprocess.Popen(
         [*command, *(f"--bind=fd://{descriptor}" for descriptor in descriptors)],
@@ -242,7 +243,7 @@ def child_process(
 
 def wait_for(url: str, name: str, processes: dict[str, subprocess.Popen[bytes]], log: Path) -> None:
     deadline = time.monotonic() + START_SECONDS
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # a proxy's answer would not be the child's
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # without a proxy, so that the child answers
     while time.monotonic() < deadline:
         check_alive(processes, log)
         try:

@@ -1,14 +1,13 @@
-"""The three forms of an answer: JSON for programs, a page for people, a redirect to a verified callback address.
+"""An error as JSON for programs or as a page for people. Specification 7; D4, D19.
 
-Specification 7; D4, D6, D19, D20. The sentences are in `errors`.
+`errors` has the sentences, `callback` the errors that an application receives at its callback address.
 """
 
 from __future__ import annotations
 
 import re
 from http import HTTPStatus
-from typing import Any, NamedTuple
-from urllib.parse import parse_qsl, quote
+from typing import Any
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse, JsonResponse
@@ -24,11 +23,11 @@ from config.infrastructure.translation import TranslatableText
 from oauth_bridge.errors import OAuthFault
 from oauth_bridge.redirect_uri_likely_faults import mark_likely_differences
 
-# Where clients look for what stands elsewhere: below a path (RFC 8414 §3.1), or under other servers' names of the keys.
+# Other paths at which clients look for discovery (RFC 8414 §3.1) and for the keys.
 DISCOVERY = re.compile(
     r"/\.well-known/(openid-configuration|oauth-authorization-server|jwks)|/oauth/(certs|keys|\.well-known)\b"
 )
-# Where other services have the operations, by the last part of the path. Linear: each step takes one part.
+# The paths of the operations in other services; the last part is the name. Matching takes linear time.
 ELSEWHERE = re.compile(
     r"(?:/(?:api|connect|login|o|oauth2?|openid-connect|protocol|v[12]))*/(?P<name>[a-z_]+)/?", re.IGNORECASE
 )
@@ -60,7 +59,7 @@ def error_response(request: HttpRequest, error: RequestError) -> HttpResponse:
 
 
 def wants_page(request: HttpRequest) -> bool:
-    """Whether a person reads the answer: `Accept` names text/html, and the path is not one for programs (D4, D19)."""
+    """Whether a person reads the answer: `Accept` names text/html, and the path is not for programs (D4, D19)."""
     if paths.kind_of(request.path).is_for_programs:
         return False
     accepted = request.META.get("HTTP_ACCEPT", "").split(",")
@@ -68,7 +67,7 @@ def wants_page(request: HttpRequest) -> bool:
 
 
 def not_found(request: HttpRequest) -> HttpResponse:
-    """404. It names the right path where a client looked for an operation (D2) or for discovery, and the documents."""
+    """404 with a link to the documents, and the right path if a client looked for an operation (D2) or discovery."""
     return error_response(request, RequestError(SiteFault.NOT_FOUND, hint=_hint(request.path)))
 
 
@@ -86,42 +85,6 @@ def _hint(path: str) -> TranslatableText:
     if match and (operation := OPERATION_OF.get(match["name"].lower())):
         return TranslatableText(elsewhere, address=origins[operation] + operation, docs=docs)
     return TranslatableText(gettext_noop("Compare it with the documentation at {docs}."), docs=docs)
-
-
-class Callback(NamedTuple):
-    """A verified callback address, and what every answer there carries, percent-encoded. None is left out. D5, D6.
-
-    `iss` is sent to applications that use OpenID Connect (RFC 9207). `is_posted`: by a form, not in the URL.
-    """
-
-    redirect_uri: str
-    state: str | None
-    iss: str | None
-    is_posted: bool = False
-
-    def url(self, **parameters: str) -> str:
-        """The address with `parameters`, which are percent-encoded already."""
-        sent = {**parameters, "state": self.state, "iss": self.iss}
-        pairs = "&".join([f"{name}={value}" for name, value in sent.items() if value is not None])
-        return f"{self.redirect_uri}{'&' if '?' in self.redirect_uri else '?'}{pairs}"
-
-    def fields(self, url: str) -> list[tuple[str, str]]:
-        """What `url`, made by this object, adds to the address."""
-        return parse_qsl(url[len(self.redirect_uri) + 1 :], keep_blank_values=True, errors="replace")
-
-    def error_url(self, error: RequestError) -> str:
-        """The address with the error. RFC 6749 §4.1.2.1."""
-        errors.report(error)
-        return self.url(error=error.fault.error, error_description=quote(error.description, safe=""))
-
-
-def redirect_to_callback(request: HttpRequest, url: str) -> HttpResponse:
-    """302, or 303 after a form, to a `callback_url`. D20.
-
-    Not Django's HttpResponseRedirect, which rewrites the URL and allows few schemes.
-    """
-    status = HTTPStatus.SEE_OTHER if request.method == "POST" else HTTPStatus.FOUND
-    return HttpResponse(status=status, headers={"Location": url, "Referrer-Policy": "no-referrer"})
 
 
 def _is_administrator(request: HttpRequest) -> bool:
@@ -164,7 +127,7 @@ def _page(request: HttpRequest, error: RequestError) -> HttpResponse:
     return render(request, "error.html", context, status=status)
 
 
-# Title and sentence for people, by status. Where the sentence is empty, the page shows that of the error.
+# Title and sentence for people, by status. If the sentence is empty, the page shows the error's.
 PAGE_WORDS = {
     400: (
         gettext_noop("This can't be read"),

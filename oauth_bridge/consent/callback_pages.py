@@ -1,0 +1,82 @@
+"""To a callback address: by a redirect, by a form that a page posts, or by a link on a page. D6, D20."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import urlsplit
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+
+from config.infrastructure.hosts import LOOPBACK_HOSTS
+from oauth_bridge.callback import Callback, redirect_to_callback
+from oauth_bridge.models import Application
+
+WEB_SCHEMES = ("http:", "https:")  # registered addresses have exactly this spelling
+
+
+def to_callback(request: HttpRequest, application: Application, callback: Callback, url: str) -> HttpResponse:
+    """Redirect to `url`, which `callback` made, or show a page that posts its parameters."""
+    if not callback.is_posted:
+        return redirect_to_callback(request, url)
+    context = {
+        "application": application.caption,
+        "action": callback.redirect_uri,
+        "fields": callback.fields(url),
+    }
+    response = render(request, "oauth_bridge/posting.html", context)
+    response["Content-Security-Policy"] = form_action(callback.redirect_uri)
+    response["Referrer-Policy"] = "no-referrer"
+    return response
+
+
+def lead_back(
+    request: HttpRequest,
+    application: Application,
+    callback: Callback,
+    url: str,
+    *,
+    by_page: bool,
+    is_refusal: bool = False,
+) -> HttpResponse:
+    """Answer at the callback, or show a page with a link if a browser may block the redirect. D6, D20."""
+    if callback.is_posted:
+        return to_callback(request, application, callback, url)
+    return leave(request, application, url, by_page=by_page, is_refusal=is_refusal)
+
+
+def leave(
+    request: HttpRequest, application: Application, url: str, *, by_page: bool = False, is_refusal: bool = False
+) -> HttpResponse:
+    """Redirect to an address of the application, or show a page with a link if a browser may block the redirect.
+
+    The page says whether the person is signed in.
+    """
+    if url.startswith(WEB_SCHEMES) and not by_page:
+        return redirect_to_callback(request, url)
+    context = {"application": application.caption, "url": url, "is_refusal": is_refusal}
+    response = render(request, "oauth_bridge/continuing.html", context)
+    response["Content-Security-Policy"] = "form-action 'none'"
+    response["Referrer-Policy"] = "no-referrer"
+    return response
+
+
+def destination(redirect_uri: str) -> dict[str, Any]:
+    """The host, or private scheme, and the full address of the callback, for a person to check."""
+    parts = urlsplit(redirect_uri)
+    is_web = redirect_uri.startswith(WEB_SCHEMES)
+    return {
+        "host": parts.netloc if is_web else parts.scheme,
+        "uri": redirect_uri,
+        "on_this_device": not is_web or parts.hostname in LOOPBACK_HOSTS,
+    }
+
+
+def form_action(redirect_uri: str) -> str:
+    """The CSP directive that allows the redirects from a form to the callback and beyond.
+
+    Chromium and WebKit apply `form-action` to every redirect after a form.
+    """
+    scheme = urlsplit(redirect_uri).scheme
+    sources = {"https": "https:", "http": "https: http:"}.get(scheme, f"{scheme}:")
+    return f"form-action 'self' {sources}"

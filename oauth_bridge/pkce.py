@@ -1,0 +1,17 @@
+"""PKCE: the formats of a code_challenge and a code_verifier, and the S256 method. D9; RFC 7636."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+
+CHALLENGE = re.compile(r"[A-Za-z0-9_-]{43}")
+VERIFIER = re.compile(r"[A-Za-z0-9._~-]{43,128}")
+
+
+def challenge_of(verifier: str) -> str:
+    """The S256 challenge of a verifier (RFC 7636 §4.2); an empty string for no verifier."""
+    if not verifier:
+        return ""
+    return base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).rstrip(b"=").decode()
