@@ -1,7 +1,7 @@
 """The limit of failed second factors: wrong codes, and answers of passkeys that are not accepted. D21, L7.
 
-Failures are rows. They are counted under a lock of the person's row, so the limit also applies without Redis, across
-all workers, and to simultaneous guesses.
+Failures are rows. A lock of the person's row protects the count. So the limit applies without Redis, across all
+workers, and to simultaneous guesses.
 """
 
 from __future__ import annotations

@@ -68,7 +68,7 @@ def sign_in_of(request: HttpRequest) -> str:
 
 
 def keep_newest(person: User, session_key: str | None) -> None:
-    """Delete the person's sessions beyond the newest KEPT, but never that of `session_key`.
+    """Delete the person's sessions except the newest KEPT and the session of `session_key`.
 
     Sessions of known browsers, and sessions that were used more than an hour after they began, are deleted last. So an
     attacker who signs in repeatedly ends only the sessions of these sign-ins.

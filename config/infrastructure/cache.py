@@ -150,8 +150,8 @@ class RateLimitCache(FailOpenRedisCache):
     """The cache in which django-ratelimit counts: one round trip for an event instead of three.
 
     django-ratelimit calls `add`, then `incr` or `get` if `add` returns False. Here `add` counts and the instance keeps
-    the count, which `incr` and `get` return. While Redis does not answer, both return None, and so does
-    django-ratelimit's `get_usage`. Each thread has its own instance.
+    the count, which `incr` and `get` return. While Redis does not answer, `incr`, `get` and django-ratelimit's
+    `get_usage` return None. Each thread has its own instance.
     """
 
     _last_count: int | None = None

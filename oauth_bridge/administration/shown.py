@@ -119,7 +119,7 @@ def named(application: Application) -> Named:
 
 @dataclass(frozen=True, slots=True)
 class ShownStep:
-    """A step in the list of an attempt. `mark` is the class of its sign."""
+    """A step in the list of an attempt. `mark` is the CSS class of its icon."""
 
     name: str
     mark: str

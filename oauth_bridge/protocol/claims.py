@@ -21,8 +21,7 @@ if TYPE_CHECKING:
 OPENID = "openid"
 PLAIN = ("sub", "nickname", "email", "avatar")
 
-# The claims of each scope. `avatar` is included besides `picture` for applications that read the claim of the
-# specification.
+# The claims of each scope. `avatar` is included in addition to `picture`, for applications that already sent the scope.
 SCOPES: Mapping[str, tuple[str, ...]] = {
     OPENID: ("sub",),
     "profile": ("name", "nickname", "preferred_username", "picture", "avatar", "updated_at"),

@@ -42,7 +42,7 @@ class State(StrEnum):
 
 class UseWarning(StrEnum):
     NONE = ""
-    STILL_USED = "still_used"  # used since it was replaced
+    STILL_USED = "still_used"  # used after its replacement
 
 
 @dataclass(frozen=True, slots=True)
