@@ -37,8 +37,8 @@ NEW_PASSKEYS = "20/h"
 RESET_EMAILS = "5/h"
 # Codes to new addresses that one person may ask for. Each code may be sent again twice.
 NEW_ADDRESSES = "5/h"
-# Seconds of CPU time that reading the pictures of one person may take, each at least one. Others wait meanwhile. One
-# more picture begins while something is left, so accounts.pictures.reencoder.MAX_CPU_SECONDS may be added.
+# Seconds of CPU time that reading the pictures of one person may take, each at least one. Other uploads wait meanwhile.
+# A picture may begin below the limit and exceed it by at most accounts.pictures.reencoder.MAX_CPU_SECONDS.
 PICTURE_SECONDS = "6/m"
 PICTURE_SECONDS_IN_AN_HOUR = "40/h"
 LONGEST_PICTURE_SECONDS = 40  # longer than the wait and the reading in pictures.reencoder_process
@@ -232,7 +232,7 @@ def _sign_in_counters(request: HttpRequest, email: str) -> list[Counter]:
 
 
 def _unlocked_mark(email: str) -> str:
-    """Stands for the account since it was unlocked last. One statement, the same for an address without an account."""
+    """Identifies the account since its last unlocking. One statement, the same for an address without an account."""
     mark = known_browsers.account_mark(email)
     unlocks = User.objects.filter(email=normalise_email(email)).values_list("unlocks", flat=True).first()
     return f"{mark} {unlocks}" if unlocks else mark

@@ -1,7 +1,7 @@
 """Browser sessions in the database. A copy of the database is not enough to use or read one (D15).
 
-The key column stores a digest of the browser's key, and the payload is encrypted with a key derived from the browser's
-key: the payload may contain reset keys, confirmation codes and pending requests.
+The key column stores a digest of the browser's key. The payload is encrypted with a key derived from the browser's key,
+because it may contain reset keys, confirmation codes and pending requests.
 """
 
 from __future__ import annotations

@@ -73,7 +73,7 @@ NOBODY = Named("", "")
 
 
 class Names:
-    """The applications and people of a page, read in one statement each. Invisible names are empty."""
+    """The applications and people of a page, read in one statement each. Names without a permission are empty."""
 
     def __init__(self, request: HttpRequest, client_ids: Iterable[str], people: Iterable[UUID | None]) -> None:
         self.applications: dict[str, Named] = {}

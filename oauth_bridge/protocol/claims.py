@@ -1,4 +1,4 @@
-"""The claims about a person: the requested claims, and their values. Specification 2.4; D16.
+"""The claims about a person: which claims a request asks for, and their values. Specification 2.4; D16.
 
 A request without the scope `openid` asks for the four claims of the specification. A request with `openid` asks by its
 scopes and the parameter `claims`. OpenID Connect Core 1.0 §5.1, §5.4, §5.5.

@@ -115,7 +115,7 @@ TAKE_AND_ADD = f"""
 """  # noqa: S608
 ADD = _ADD.format(json="", source="", condition="")
 
-# The hour, and the full slots (client_id, slot) of that hour: a flood then runs no further statement.
+# The present hour and its full slots (client_id, slot). A request of a full slot runs no statement.
 _full: tuple[int, set[tuple[str, int]]] = (0, set())
 _lock = threading.Lock()
 

@@ -98,8 +98,8 @@ def read(token: str) -> Bearer:
     An application with groups takes one more statement.
 
     Specification 3.3, 3.4; D14, D17, D23. Raises RequestError: the token is unknown, expired or revoked; its person or
-    application is deactivated, or the credentials of one of them have ended since the issue; its secret has leaked; or
-    the person may not use the application now.
+    application is deactivated or has newer credentials; its secret has leaked; or the person may not use the
+    application.
     """
     now = timezone.now()
     row = fetch_one(READ, digest=digest_of(token), now=now)
