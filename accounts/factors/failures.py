@@ -28,7 +28,7 @@ from config.infrastructure.network import client_address, site_of
 
 T = TypeVar("T")
 
-# From this failure on the owner gets an e-mail: the page of the second factor appears only after the right password.
+# From this failure on the owner gets an e-mail, because the sender of the failures knows the password.
 TELL_FROM = 3
 
 

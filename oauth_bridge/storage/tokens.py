@@ -116,7 +116,7 @@ def read(token: str) -> Bearer:
 def read_own(token: str, application_id: int) -> AccessToken | None:
     """The application's valid token. None for any other text, in the same time for another application's token.
 
-    One statement; one more for an application with groups. The row has the columns of OWN.
+    One statement, or two for an application with groups. The row has the columns of OWN.
     """
     row = fetch_one(READ_OWN, digest=digest_of(token), now=timezone.now(), application_id=application_id)
     if row is None:
