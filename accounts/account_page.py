@@ -1,4 +1,4 @@
-"""What every page of the account shows: the person, and the page's place in the sub-navigation."""
+"""The shared parts of the account pages: the person, and the page's entry in the sub-navigation."""
 
 from __future__ import annotations
 

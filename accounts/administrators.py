@@ -1,4 +1,4 @@
-"""Administrators: make them, give them permissions, and keep the last one.
+"""Make people administrators, set their permissions, and keep the last administrator.
 
 `keep_one` is the only rule for all ways to delete, deactivate or demote an administrator. P16.
 """
@@ -33,7 +33,7 @@ class LastAdministrator(Exception):
 
 
 def keep_one(leaving: Iterable[UUID]) -> None:
-    """Lock the rows of the people who leave, and of all administrators if one of these people is an administrator.
+    """Lock the rows of the people who leave, and of all administrators if one of them leaves.
 
     The locks last until the transaction ends. The rows of administrators are always locked in the same order, so two
     simultaneous transactions cannot remove the last two. Raises LastAdministrator: no administrator would remain.
@@ -48,7 +48,7 @@ def keep_one(leaving: Iterable[UUID]) -> None:
 
 
 def offered_permissions(site: AdminSite) -> QuerySet[Permission]:
-    """The permissions of the models that are registered in Django admin, and those of the site's own pages."""
+    """The permissions of the models that are registered in Django admin, and of the additional pages of the site."""
     shown = ContentType.objects.get_for_models(*filter(site.is_registered, apps.get_models()))
     own = getattr(site, "own_permissions", ())
     return Permission.objects.filter(Q(content_type__in=shown.values()) | Q(codename__in=own))

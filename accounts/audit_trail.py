@@ -40,7 +40,7 @@ class Actor(NamedTuple):
 
 
 class Subject(NamedTuple):
-    """What was changed: `kind` is application, person or group, and `key` its client_id, `sub` or number."""
+    """The changed object: `kind` is application, person or group, and `key` its client_id, `sub` or number."""
 
     kind: str
     key: str

@@ -1,4 +1,4 @@
-"""Django's groups: find or make them by name, and separate those with permissions. D23.
+"""Django's groups: find or make groups by name, and exclude groups with permissions. D23.
 
 A group decides who may use an application, and may also give permissions for the administration. Only a superuser puts
 people into groups with permissions, takes them out, or gives a group permissions.
@@ -25,7 +25,7 @@ def without_permissions() -> QuerySet[Group]:
 
 
 class Named(NamedTuple):
-    """Groups, and those of them that were made because no group had the name."""
+    """Groups, and which of them are new because no group had the name."""
 
     groups: list[Group]
     made: list[str]

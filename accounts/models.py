@@ -206,7 +206,7 @@ class OutgoingMail(Leased):
 
 
 class StoredPicture(models.Model):
-    """A picture of a person or the logo of an application, under a name such as `avatars/….png`.
+    """A picture of a person or the logo of an application, with a name such as `avatars/….png`.
 
     Only `accounts.pictures.database_storage` reads and writes rows.
     """
@@ -229,7 +229,7 @@ class AppendOnly(models.QuerySet["AuditEntry"]):
 
 
 class AuditEntry(models.Model):
-    """What an administrator or operator changed. Only `accounts.audit_trail` writes rows. Nothing changes a row.
+    """A change by an administrator or operator. Only `accounts.audit_trail` writes rows. Nothing changes a row.
 
     There is no foreign key, because an entry outlives the actor's account and the changed object. `kind` is
     application, person or group, and `key` its client_id, `sub` or number. `changes` has the values of each field

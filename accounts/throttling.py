@@ -1,7 +1,7 @@
 """The limits of failed sign-ins, of sign-ups, of mails that somebody asks for, and of pictures. D21.
 
-Failures are looked up before the password is checked and counted after it, so attempts at the same moment may exceed a
-limit by their number. That is accepted.
+The limit is checked before the password and the failure is counted after it, so simultaneous attempts may exceed a
+limit by their number. This is accepted.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ SIGN_UPS_PER_ADDRESS_AND_DAY = "300/d"
 PASSKEY_OPTIONS_PER_ADDRESS = "60/m"
 # Passkeys that a person adds.
 NEW_PASSKEYS = "20/h"
-# Each of these links works for an hour, so a mailbox that gets no further one holds one that works.
+# Each link works for an hour, so a mailbox over this limit still contains a valid link.
 RESET_EMAILS = "5/h"
-# Codes to new addresses that one person may ask for. Each may be sent again twice.
+# Codes to new addresses that one person may ask for. Each code may be sent again twice.
 NEW_ADDRESSES = "5/h"
-# Seconds of CPU time that reading the pictures of one person may take, each at least one. Others wait meanwhile. One
-# more picture begins while something is left, so accounts.pictures.reencoder.MAX_CPU_SECONDS may be added.
+# Seconds of CPU time that reading the pictures of one person may take, each at least one. Other uploads wait meanwhile.
+# A picture may begin below the limit and exceed it by at most accounts.pictures.reencoder.MAX_CPU_SECONDS.
 PICTURE_SECONDS = "6/m"
 PICTURE_SECONDS_IN_AN_HOUR = "40/h"
-LONGEST_PICTURE_SECONDS = 40  # more than waiting for others and reading one take, in pictures.reencoder_process
+LONGEST_PICTURE_SECONDS = 40  # longer than the wait and the reading in pictures.reencoder_process
 # Mails that strangers can have sent to one mailbox: that the address has an account already, and codes of each kind.
 TAKEN_MAILS = "5/h"
 CODES = "10/h"
@@ -71,7 +71,7 @@ def count_failed_sign_in(request: HttpRequest, email: str) -> None:
 
 
 def unlock_sign_in(person: User) -> None:
-    """Begin a new count of the failed sign-ins of the account, in all browsers. Those of an address still count."""
+    """Begin a new count of the failed sign-ins of the account, in all browsers. Failures of an address still count."""
     User.objects.filter(pk=person.pk).update(unlocks=F("unlocks") + 1)
 
 
@@ -180,7 +180,7 @@ def count_picture(person: User, seconds: int) -> None:
 def one_picture(person: User) -> Iterator[bool]:
     """Whether no other picture of the person waits or is read until the end of this context, by any worker.
 
-    A second one would occupy what other people need. Always true while Redis is away.
+    A second picture would delay other people. Always true while Redis is away.
     """
     key = f"picture:{person.pk}"
     is_only_one = cache.add(key, True, LONGEST_PICTURE_SECONDS)
@@ -232,7 +232,7 @@ def _sign_in_counters(request: HttpRequest, email: str) -> list[Counter]:
 
 
 def _unlocked_mark(email: str) -> str:
-    """Stands for the account since it was unlocked last. One statement, the same for an address without an account."""
+    """Identifies the account since its last unlocking. One statement, the same for an address without an account."""
     mark = known_browsers.account_mark(email)
     unlocks = User.objects.filter(email=normalise_email(email)).values_list("unlocks", flat=True).first()
     return f"{mark} {unlocks}" if unlocks else mark

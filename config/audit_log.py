@@ -1,6 +1,6 @@
 """The handlers of AUDIT_LOG: write each security event as a line of JSON to a separate file or to syslog.
 
-An event that cannot be written there goes to standard error instead, and the request continues.
+If writing fails, the event goes to standard error and the request continues.
 """
 
 from __future__ import annotations

@@ -16,8 +16,8 @@ from config import branding
 from config.http import languages
 from config.infrastructure import references
 
-# The application that asked for the sign-in, and the query that passes it on in links. Both are read only when a page
-# shows them, because the error page must not read the session.
+# The application that asked for the sign-in, and the query that links pass on. Both are read only when a page shows
+# them, because the error page must not read the session.
 _WAY: dict[str, Callable[[HttpRequest], Any]] = {"caption": return_path.caption, "return_query": return_path.query}
 
 

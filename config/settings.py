@@ -165,9 +165,9 @@ RATELIMIT_ENABLE, RATELIMIT_CACHE_PREFIX, RATELIMIT_HASH_ALGORITHM = True, "rl:"
 # Sign-in, sessions, cookies ------------------------------------------------------------------------------------------
 
 AUTH_USER_MODEL = "accounts.User"
-# Every session names this backend, and it decides what an administrator may do. accounts.sign_in.password_check checks
-# passwords. The backend accepts inactive people: allauth refuses them after the password, and
-# accounts.sessions.middleware at each request.
+# Every session names this backend, which also decides about the permissions of administrators.
+# accounts.sign_in.password_check checks passwords. The backend accepts inactive people: allauth refuses them after the
+# password, and accounts.sessions.middleware at each request.
 AUTHENTICATION_BACKENDS = ["django.contrib.auth.backends.AllowAllUsersModelBackend"]
 LOGIN_URL = "account_login"
 LOGIN_REDIRECT_URL = "profile"

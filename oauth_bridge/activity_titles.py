@@ -165,7 +165,7 @@ TITLES = {
     "server_error": _("A fault of the service"),
     "busy": _("The service was busy"),
 }
-# The causes that the person brings about: no setting has to change.
+# The causes that the person is responsible for: no setting has to change.
 OF_THE_PERSON = frozenset(
     {
         "refused",

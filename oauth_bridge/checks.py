@@ -24,8 +24,8 @@ LIFETIMES_SECONDS = {"AUTHORIZATION_CODE_EXPIRE_SECONDS": 600, "ACCESS_TOKEN_EXP
 def toolkit_is_configured(*, app_configs: Sequence[AppConfig] | None = None, **kwargs: Any) -> list[CheckMessage]:
     """Errors in the toolkit's settings.
 
-    oauth_bridge.E001: a model of the toolkit is not swapped. E002: the backend is not the one of this package.
-    E003: a lifetime differs from the specification (2.2, 2.3).
+    oauth_bridge.E001: a model of the toolkit is not swapped. E002: the backend is not that of this package. E003: a
+    lifetime differs from the specification (2.2, 2.3).
     """
     configured = settings.OAUTH2_PROVIDER
     rows = [

@@ -74,7 +74,7 @@ class OAuthFault(Fault):
         "Confirm once more.",
     )
 
-    # Authorize: answered by a page of its own, whose link leads to the callback address with the error
+    # Authorize: answered by a page with a link to the callback address with the error
     NOT_ADMITTED = (
         403,
         "access_denied",

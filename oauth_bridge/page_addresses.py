@@ -16,9 +16,7 @@ validate_web_address = URLValidator(["https", "http"])
 
 
 def validate_page(address: str) -> None:
-    """Raises ValidationError: not an http or https address, one with a user name or a control character, or one whose
-    host can't be read.
-    """
+    """Raises ValidationError: another scheme than http or https, a user name, a control character or a bad host."""
     refuse_control_characters(address)
     validate_web_address(address)
     if "@" in urlsplit(address).netloc:

@@ -105,7 +105,7 @@ def _parts(address: str) -> tuple[str, ...]:
 
 
 def side_by_side(sent: str, registered: str) -> list[tuple[str, str, bool]]:
-    """Pairs of pieces of the two addresses, and whether both are equal. One of them may be empty.
+    """Pairs of pieces of the two addresses, and whether both are equal. Either may be empty.
 
     Whole words are compared, so a misspelt word is one piece.
     """

@@ -1,7 +1,7 @@
 """The limit of failed second factors: wrong codes, and answers of passkeys that are not accepted. D21, L7.
 
-Failures are rows. They are counted under a lock of the person's row, so the limit also applies without Redis, across
-all workers, and to simultaneous guesses.
+Failures are rows. A lock of the person's row protects the count. So the limit applies without Redis, across all
+workers, and to simultaneous guesses.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from config.infrastructure.network import client_address, site_of
 
 T = TypeVar("T")
 
-# From this failure on the owner gets an e-mail: the page of the second factor appears only after the right password.
+# From this failure on the owner gets an e-mail, because the sender of the failures knows the password.
 TELL_FROM = 3
 
 

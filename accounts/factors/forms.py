@@ -1,4 +1,4 @@
-"""allauth's forms of second factors and passkeys, with the fields of this service. Only this origin's passkeys pass."""
+"""allauth's forms of second factors and passkeys with our fields. Only passkeys of this origin are accepted."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ def mark_used(app: Authenticator, code: str) -> bool:
 
 
 def was_used(person: User, code: str) -> bool:
-    """Whether the code is one of the last that the person's app signed in with."""
+    """Whether the code is one of the last used codes of the person's app."""
     apps = Authenticator.objects.filter(user=person, type=Authenticator.Type.TOTP)
     return any(_digest(code) in _used(data) for data in apps.values_list("data", flat=True))
 

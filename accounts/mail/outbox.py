@@ -1,8 +1,7 @@
 """E-mails are rows until the mail server has accepted them, so a restart or an outage loses none. D15.
 
-The transaction that causes an e-mail also writes its row, so a rollback sends nothing. The content may be a credential,
-so it is encrypted with a key derived from SECRET_KEY. The content is deleted when the e-mail is sent or the credential
-expires.
+The transaction that causes an e-mail also writes its row, so a rollback sends nothing. The content may be a credential:
+it is encrypted under a key derived from SECRET_KEY, and deleted when it is sent or expires.
 
 One thread of each worker sends e-mails, the lowest `turn` first: the number of earlier unsent e-mails of the same
 requester. So a requester delays the code of another by at most one connection to the server. E2.

@@ -1,4 +1,4 @@
-"""`manage.py account list` and `show`: their output. Contract, operator's interface."""
+"""The output of `manage.py account list` and `show`. Contract, operator's interface."""
 
 from __future__ import annotations
 

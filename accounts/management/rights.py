@@ -1,4 +1,4 @@
-"""`manage.py account make-administrator`: the permissions to give. Contract, operator's interface."""
+"""The permissions that `manage.py account make-administrator` gives. Contract, operator's interface."""
 
 from __future__ import annotations
 

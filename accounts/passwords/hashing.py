@@ -1,8 +1,8 @@
 """Argon2id for passwords: the cost of a hash, and the limit of simultaneous hashes. D15.
 
 A hash occupies a core and 19 MiB of memory for about twenty times as long as a user info request. So a process computes
-one hash at a time. Requests with a password have a thread of their own (`config.infrastructure.request_classes`); only
-other pages that hash a password, such as those of administrators, wait here.
+one hash at a time. Requests with a password have a separate thread (`config.infrastructure.request_classes`). Only
+other pages with a password, such as pages of administrators, wait here.
 """
 
 from __future__ import annotations

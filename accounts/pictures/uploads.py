@@ -1,4 +1,4 @@
-"""Receive forms with files, within bounds. A refused file does not refuse the other fields."""
+"""Receive forms with files, within bounds. If a file is refused, the other fields are still received."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class CheckedParts:
     def __init__(self, stream: Any, boundary: bytes) -> None:
         self.stream = stream
         self.separator = b"--" + boundary
-        self.kept = self.separator  # the end of what was read, in which headers or a separator may be unfinished
+        self.kept = self.separator  # the last read bytes, which may end within headers or a separator
 
     def read(self, size: int | None = None) -> bytes:
         data: bytes = self.stream.read(size)

@@ -47,7 +47,7 @@ def delete_account(person: User) -> None:
 
 
 def delete_never_confirmed(people: Iterable[UUID]) -> int:
-    """Delete those of the accounts that signed up but never confirmed an address. Returns the number.
+    """Delete these accounts if they signed up but never confirmed an address. Returns the number.
 
     An account whose address is confirmed meanwhile stays.
     """

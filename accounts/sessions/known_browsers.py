@@ -24,7 +24,7 @@ _ACCOUNTS_PER_BROWSER = 5
 
 
 class KnownAccount(NamedTuple):
-    """What the cookie holds of one account."""
+    """The entry of one account in the cookie."""
 
     browser: str  # a random name
     at: int  # Unix time of the latest sign-in

@@ -1,7 +1,7 @@
 """Browser sessions in the database. A copy of the database is not enough to use or read one (D15).
 
-The key column stores a digest of the browser's key, and the payload is encrypted with a key derived from the browser's
-key: the payload may contain reset keys, confirmation codes and pending requests.
+The key column stores a digest of the browser's key. The payload is encrypted with a key derived from the browser's key,
+because it may contain reset keys, confirmation codes and pending requests.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def sign_in_of(request: HttpRequest) -> str:
 
 
 def keep_newest(person: User, session_key: str | None) -> None:
-    """Delete the person's sessions beyond the newest KEPT, but never that of `session_key`.
+    """Delete the person's sessions except the newest KEPT and the session of `session_key`.
 
     Sessions of known browsers, and sessions that were used more than an hour after they began, are deleted last. So an
     attacker who signs in repeatedly ends only the sessions of these sign-ins.

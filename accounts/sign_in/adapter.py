@@ -254,7 +254,7 @@ class AccountAdapter(DefaultAccountAdapter):
         context: dict[str, Any] | None = None,
         email: str | None = None,
     ) -> None:
-        """Tell the person at the given address, such as the one before a change; by default at their own."""
+        """Tell the person at the given address, such as the former address, by default at the present one."""
         person = cast(User, user)
         context = {"nickname": person.display_name, **(context or {})}
         kind, mail, _expires_at = self._compose(template_prefix.rpartition("/")[2], email or person.email, context)

@@ -38,8 +38,8 @@ class _ByGet(WSGIRequest):
 def stale_form(request: HttpRequest) -> HttpResponseBase | None:
     """The page of a form whose CSRF token is missing or old, rendered anew; None for pages of other packages.
 
-    The page keeps what was typed, except passwords. A person who has signed in in another tab continues at once. A page
-    that needs a fresh sign-in redirects to the proof. A stranger gets no session for the message alone.
+    The page keeps the typed values, except passwords. A person who has signed in in another tab continues at once. A
+    page that needs a fresh sign-in redirects to the proof. A stranger gets no session for the message alone.
     """
     match = request.resolver_match
     if match is None or not _is_ours(match, request.path_info):

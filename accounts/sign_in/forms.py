@@ -147,7 +147,7 @@ class ResetRequestForm(ResetPasswordForm):
         self.fields = {"email": EmailField()}
 
     def clean_email(self) -> str:
-        """Find the active account in one statement. Without an account, an unsaved one replaces it."""
+        """Find the active account in one statement. If there is none, use an unsaved account."""
         email: str = self.cleaned_data["email"]
         self.users = list(User.objects.filter(email=email, is_active=True)) or [User(email=email, is_active=False)]
         return email

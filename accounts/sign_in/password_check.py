@@ -32,8 +32,8 @@ def authenticate(request: HttpRequest, email: str, password: str) -> User | None
 def check(email: str, password: str) -> tuple[User | None, str]:
     """The account with the address, and the cause if the password is wrong; "" for the right password.
 
-    Takes one statement and one hash for every address (D15), as django.contrib.auth.authenticate with
-    AllowAllUsersModelBackend does, which gives no cause. Raises HashingBusy.
+    Every address takes one statement and one hash (D15). django.contrib.auth.authenticate does the same, but gives no
+    cause. Raises HashingBusy.
     """
     person = User.objects.filter(email=normalise_email(email)).first()
     if person is None:

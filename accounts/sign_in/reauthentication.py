@@ -25,8 +25,8 @@ from accounts.retry_after import RetryLaterMixin
 
 View = Callable[..., HttpResponseBase]
 
-# A post is accepted for longer than a GET, so that nobody loses what was typed. allauth would store the whole request
-# with its headers in the session and repeat the request after the password.
+# A post is accepted for longer than a GET, so that nobody loses typed text. allauth would store the whole request with
+# its headers in the session and repeat the request after the password.
 _TIMES_FOR_FORMS = 3
 
 

@@ -89,7 +89,7 @@ def forget_account(request: HttpRequest) -> HttpResponse:
 
 
 def send_code(request: HttpRequest) -> HttpResponse:
-    """Send a code to the signed-in person's address and show the code page, or continue at `next` if it is confirmed.
+    """Send a code to the signed-in person's address and show the code page, or continue at `next` after a confirmation.
 
     After the code allauth redirects here with a GET, so the form's URL has `next` in its query.
     """

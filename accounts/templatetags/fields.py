@@ -18,7 +18,7 @@ def needs_summary(form: BaseForm) -> bool:
 
 @register.filter
 def control(field: BoundField) -> SafeString:
-    """The control of a field, with the focus if it has the only error of the form."""
+    """The control of a field, with the focus if its error is the only one."""
     return field.as_widget(attrs={"autofocus": True} if _only_wrong_field(field.form) == field.name else None)
 
 

@@ -15,7 +15,7 @@ from config.http.thread_pools import threads_of
 from config.infrastructure.postgresql import timeouts
 
 NEEDS_DATABASE = ("migrations", "purge", "signing_keys")
-# Connections for commands, in addition to those of the workers.
+# Connections for commands, in addition to the workers' connections.
 SPARE_CONNECTIONS = 3
 SHOWN = 5
 # Connections of each worker in addition to its answering threads: for e-mails, back-channel logout and counts. The
@@ -31,7 +31,7 @@ READ = """
 
 
 def findings() -> list[Finding]:
-    timeouts.limit_statements()  # the workers also set it
+    timeouts.limit_statements()  # as in the workers
     try:
         connection.ensure_connection()
         own = _sqlite() if connection.vendor == "sqlite" else _postgresql()

@@ -18,7 +18,8 @@ from config.deployment.findings import Finding, failed, ok, skipped, warning
 
 MB = 1024 * 1024
 LEAST_MB, FEW_MB = 64, 512
-# The number of guesses. 50 random characters, even hexadecimal, need over 1e45; words, names and repetitions few.
+# The limit of guesses. 50 random characters, even hexadecimal, need over 1e45 guesses; words, names and repetitions
+# need few.
 LEAST_GUESSES_LOG10 = 38
 COMPARED_CHARACTERS = 72  # zxcvbn accepts no longer text
 

@@ -11,7 +11,7 @@ from django.db import connections
 
 logger = logging.getLogger(__name__)
 
-# The limit of one wait. The limit of a check is this times the number of its waits.
+# The limit of one wait. A check may take this time for each of its waits.
 WAIT_SECONDS = 5
 
 

@@ -33,9 +33,9 @@ LIMITS = {
 class HeaderLimitsMiddleware:
     """Refuses a request with a header above its limit; a request for a file is served without that header.
 
-    The page that names the long header needs its files, whose requests have the same header. WhiteNoise cannot precede
-    this middleware: views serve the pictures, and the length and value of the Host header must be checked before any
-    file is served.
+    The page that names the long header loads files, and the requests for the files have the same header. WhiteNoise
+    cannot precede this middleware: views serve the pictures, and the length and value of the Host header must be
+    checked before any file is served.
 
     Removes quoted cookies: old versions of Python take quadratic time to parse them (CVE-2024-7592). No cookie of the
     service is quoted.

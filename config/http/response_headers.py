@@ -39,11 +39,11 @@ def is_page(response: HttpResponseBase) -> bool:
 
 
 class ResponseHeadersMiddleware:
-    """Adds the headers that the view did not set: the body's length, and those of D20 (RFC 6749 §5.1), D22 and D24.
+    """Adds the headers that the view did not set: the body's length and those of D20 (RFC 6749 §5.1), D22 and D24.
 
     A cacheable response has no `X-Reference`: a cache would return it to other clients. A view sets only the CSP
-    directives that differ from `page_policy`; this middleware adds the others. It replaces Django's CommonMiddleware,
-    which would only set the length.
+    directives that differ from `page_policy`; this middleware adds the others. This middleware replaces Django's
+    CommonMiddleware, which would only set the length.
     """
 
     def __init__(self, get_response: GetResponse) -> None:

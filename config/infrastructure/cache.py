@@ -149,9 +149,9 @@ class FailOpenRedisCache(RedisCache):
 class RateLimitCache(FailOpenRedisCache):
     """The cache in which django-ratelimit counts: one round trip for an event instead of three.
 
-    django-ratelimit calls `add`, then `incr` or `get` if `add` returns False. Here `add` counts and the instance keeps
-    the count, which `incr` and `get` return. While Redis does not answer, both return None, and so does
-    django-ratelimit's `get_usage`. Each thread has its own instance.
+    django-ratelimit calls `add`, then `incr` or `get` when `add` returns False. Here `add` counts, and the other two
+    return the count of that call, which the instance keeps. While Redis does not answer they return None, and so does
+    `get_usage`. Each thread has its own instance.
     """
 
     _last_count: int | None = None

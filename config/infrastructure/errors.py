@@ -24,7 +24,7 @@ FULL_WIDTH_STOP = "\u3002"  # the full stop of Chinese, without a space
 
 
 class Fault(Enum):
-    """One kind of error: HTTP status, `error`, what is wrong, what to do. The member's name is its code.
+    """One kind of error: HTTP status, `error`, problem, fix. The member's name is its code.
 
     `fix` is empty if `problem` also contains the fix. A member's name is unique in all packages.
     """

@@ -32,7 +32,7 @@ class Kind:
     is_page: bool = False  # exists at the host of AUTH_URL only; other hosts redirect there. D1.
     is_for_programs: bool = False  # always answered in JSON. D19.
     is_cross_origin: bool = False  # called by applications in browsers, from their own origins; without cookies. D22.
-    is_translated: bool = True  # its pages, also those of errors, are in the language of the request
+    is_translated: bool = True  # its pages, also error pages, are in the language of the request
     is_file: bool = False  # needed by the page that says which header of the browser is too long
     takes_a_file: bool = False  # a post may be multipart
     request_class: RequestClass = request_classes.STRANGER

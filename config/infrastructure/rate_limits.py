@@ -38,7 +38,7 @@ def parse(rate: str) -> Rate:
 
 
 class Counter(NamedTuple):
-    """A limit and what it counts by. `rate` ("N/period") is for limits that are not settings.
+    """A limit and the key of its count. `rate` ("N/period") is for limits that are not settings.
 
     `times` the rate is allowed, but at least one event. With `has_floor` each process counts for itself while the cache
     is away; without, nothing is counted then.

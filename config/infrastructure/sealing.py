@@ -24,7 +24,7 @@ def seal(purpose: str, content: bytes, bound_to: bytes = b"") -> bytes:
 
 
 def unseal(purpose: str, sealed: bytes, bound_to: bytes = b"") -> bytes | None:
-    """The content; None if it was sealed under a key that is neither SECRET_KEY nor one of its fallbacks."""
+    """The content; None if neither SECRET_KEY nor one of its fallbacks has sealed it."""
     for secret_key in (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS):
         content = decrypt(_key(purpose, secret_key), sealed, bound_to)
         if content is not None:

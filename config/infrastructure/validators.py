@@ -14,7 +14,7 @@ _DIRECTIONS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 
 
 def refuse_control_characters(text: str) -> None:
-    """Raises ValidationError: a control character, one that changes the text direction, or an invisible text.
+    """Raises ValidationError: a control character, a change of text direction, or an invisible text.
 
     PostgreSQL cannot store NUL. Changed text direction would reorder the text of a page. White space only is no error:
     forms strip it.

@@ -49,7 +49,7 @@ def claim(model: type[L], lease: timedelta, condition: str = "", **values: objec
     due = f"SELECT id FROM {table} WHERE due_at <= %(now)s {condition} ORDER BY turn, due_at LIMIT 1"  # noqa: S608 - no values
     if is_postgresql():
         due += " FOR UPDATE SKIP LOCKED"
-    elif fetch_one(due, now=now, **values) is None:  # on SQLite an UPDATE of no row takes the write lock too
+    elif fetch_one(due, now=now, **values) is None:  # on SQLite, even an UPDATE of no row takes the write lock
         return None
     statement = (
         f"UPDATE {table} SET due_at = %(lease_ends_at)s, attempts = attempts + 1"  # noqa: S608

@@ -1,7 +1,7 @@
 """The files in which each worker counts. A new worker takes over the files of a worker that has ended.
 
 So the counts outlive a worker, and the number of files is bounded by the number of simultaneous workers. A slot is a
-number. The kernel releases the lock of a slot when its worker ends in any way.
+number. The kernel releases the lock of a slot when the worker ends, even by a signal.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ class Queue(NamedTuple):
     """A queue of `config.infrastructure.work_queue`."""
 
     waiting: int
-    retried: int  # those of them after a failed attempt
+    retried: int  # of the waiting rows, the number after a failed attempt
     overdue_seconds: float
 
 

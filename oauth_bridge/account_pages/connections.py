@@ -1,4 +1,4 @@
-"""The page "Applications": those that a person has allowed to read the profile, and how to end that. D7."""
+"""The page "Applications": the applications that a person has allowed, with the buttons that end this. D7."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 @never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
 def applications(request: HttpRequest) -> HttpResponse:
-    """List the person's applications. A post ends "don't ask again" for one of them, or disconnects it.
+    """List the person's applications. A post ends "don't ask again" for an application, or disconnects it.
 
     A posted client_id is searched only among the person's applications.
     """

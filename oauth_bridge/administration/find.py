@@ -1,4 +1,4 @@
-"""Find what an administrator typed: a reference, an e-mail address, or a client ID. A single hit opens its page."""
+"""The search of the administration for a reference, an e-mail address or a client ID. A single hit opens its page."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ NOBODY = Named("", "")
 
 
 class Names:
-    """The applications and people of a page, read in one statement each. Invisible names are empty."""
+    """The applications and people of a page, read in one statement each. Names without a permission are empty."""
 
     def __init__(self, request: HttpRequest, client_ids: Iterable[str], people: Iterable[UUID | None]) -> None:
         self.applications: dict[str, Named] = {}
@@ -119,7 +119,7 @@ def named(application: Application) -> Named:
 
 @dataclass(frozen=True, slots=True)
 class ShownStep:
-    """A step in the list of an attempt. `mark` is the class of its sign."""
+    """A step in the list of an attempt. `mark` is the CSS class of its icon."""
 
     name: str
     mark: str

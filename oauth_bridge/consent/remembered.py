@@ -44,7 +44,7 @@ def is_asked(person: User, application: Application, facts: Sequence[str] = PLAI
 
 
 def all_remembered(person: User, applications: Collection[Application]) -> set[Application]:
-    """Those of the applications for which `is_remembered` is true. One statement."""
+    """The applications for which `is_remembered` is true. One statement."""
     fingerprints = consents.remembered_fingerprints(person)
     return {each for each in applications if fingerprints.get(each.pk) == fingerprint(each)}
 

@@ -58,7 +58,7 @@ def render(text: str) -> Rendered:
 
 
 def _headings(tokens: list[Token]) -> list[Heading]:
-    """The headings. Each gets an anchor made of its words."""
+    """The headings. Each heading gets an anchor made of its words."""
     found: list[Heading] = []
     for token, inline in pairwise(tokens):
         if token.type == "heading_open":

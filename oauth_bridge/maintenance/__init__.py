@@ -1,1 +1,1 @@
-"""Work in bulk: the purge, the end of credentials after a restore, and sign-out notices."""
+"""Maintenance: the purge, the end of credentials after a restore, and sign-out notices."""

@@ -168,7 +168,7 @@ def batches(now: datetime) -> Iterator[Batch]:
     bounds = [(table, *_bounds(statements, table)) for table in TABLES]
     passed, total = 0, sum(end - start for _, start, end in bounds)
     for table, start, end in bounds:
-        size = statements.min_size  # rows of this table may take longer than those of the table before
+        size = statements.min_size  # rows of this table may take longer than rows of the table before
         while start < end:
             stop = min(start + size, end)
             rows, seconds = _timed(partial(_delete, statements, table, start, stop, now))

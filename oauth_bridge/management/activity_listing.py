@@ -1,4 +1,4 @@
-"""`manage.py application activity`: the records with their advice. Contract; D24."""
+"""The listing of `manage.py application activity`: records and their advice. Contract; D24."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`manage.py application check`: its output. Contract, operator's interface."""
+"""The output of `manage.py application check`. Contract, operator's interface."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`manage.py application create` and `set`: options and work. Contract, operator's interface."""
+"""The options and work of `manage.py application create` and `set`. Contract, operator's interface."""
 
 from __future__ import annotations
 

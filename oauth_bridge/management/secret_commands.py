@@ -1,4 +1,4 @@
-"""`manage.py application rotate-secret`, `revoke-secret` and `secrets`: work and output. Contract."""
+"""The work and output of `manage.py application rotate-secret`, `revoke-secret` and `secrets`. Contract."""
 
 from __future__ import annotations
 

@@ -145,7 +145,7 @@ def page(description: str) -> Json:
 
 
 def _headers(**more: Json) -> Json:
-    """The headers of every response of the three operations, with those of `more` added. D20, D24."""
+    """The headers of every response of the three operations, and the headers of `more`. D20, D24."""
     reference = {
         "required": True,
         "description": "Names this answer in the log of the service: quote it to support.",

@@ -41,8 +41,8 @@ PURPOSE_HEADERS = ("HTTP_SEC_PURPOSE", "HTTP_PURPOSE", "HTTP_X_PURPOSE", "HTTP_X
 class AuthorizationRequest:
     """The parameters of an application's link.
 
-    `parameters` contains those of NAMES that have a value. `state` is percent-encoded byte for byte, and None when it
-    was not sent. `repeated` is the name of the first repeated parameter, or empty.
+    `parameters` contains the parameters of NAMES with a value. `state` is percent-encoded byte for byte, and None when
+    it was not sent. `repeated` is the name of the first repeated parameter, or empty.
     """
 
     parameters: dict[str, str]

@@ -1,4 +1,4 @@
-"""The claims about a person: the requested claims, and their values. Specification 2.4; D16.
+"""The claims about a person: which claims a request asks for, and their values. Specification 2.4; D16.
 
 A request without the scope `openid` asks for the four claims of the specification. A request with `openid` asks by its
 scopes and the parameter `claims`. OpenID Connect Core 1.0 §5.1, §5.4, §5.5.
@@ -21,8 +21,7 @@ if TYPE_CHECKING:
 OPENID = "openid"
 PLAIN = ("sub", "nickname", "email", "avatar")
 
-# The claims of each scope. `avatar` is included besides `picture` for applications that read the claim of the
-# specification.
+# The claims of each scope. `avatar` is included in addition to `picture`, for applications that already sent the scope.
 SCOPES: Mapping[str, tuple[str, ...]] = {
     OPENID: ("sub",),
     "profile": ("name", "nickname", "preferred_username", "picture", "avatar", "updated_at"),

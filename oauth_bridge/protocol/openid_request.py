@@ -60,7 +60,7 @@ class Granted:
 class Asked:
     """The requirements on the person. `max_age` is in seconds.
 
-    `subs` are the `sub` values of the hint and of the parameter `claims`; the person's must equal all of them.
+    `subs` are the `sub` values of the hint and of the parameter `claims`; the person's `sub` must equal each.
     `needs_two_factors`: without two factors the answer is an error (OpenID Connect Core 1.0 §5.5.1.1).
     """
 

@@ -100,7 +100,7 @@ def posted_request(request: HttpRequest, *, unless: str, needs: str = "") -> str
         return None
     try:
         body = request.body
-    except Exception:  # the form of our page is parsed later and answers the error
+    except Exception:  # the form of our page is parsed later, which raises the error
         return None
     sent = Parameters(body)
     if sent.text(unless) or (needs and not sent.text(needs)):

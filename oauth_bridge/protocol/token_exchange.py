@@ -1,4 +1,4 @@
-"""The token operation: authenticate the client, redeem the code, or say why not. Specification 4.3; D9 to D14."""
+"""The token operation: authenticate the client, redeem the code or explain a refusal. Specification 4.3; D9 to D14."""
 
 from __future__ import annotations
 

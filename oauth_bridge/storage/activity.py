@@ -3,11 +3,10 @@
 A flood of refused requests must neither fill the table nor hide the records of others. So each application has a fixed
 number of slots, and each slot a number of records per hour; unknown client_ids share the slots of "". A slot belongs to
 
-- strangers, by a keyed hash of their network (an IPv6 site is one network);
-- signed-in people, by person;
-- callers that proved a secret, a code or a token, all together; administrators, all together;
-- whoever a limit has refused: of a flood, one record an hour says enough;
-- whoever a busy service has refused: one record an hour, so that records add no work.
+- strangers, by a keyed hash of their network (an IPv6 site is one network); - signed-in people, by person; - callers
+that proved a secret, a code or a token, all together; administrators, all together; - callers that a limit has refused:
+one record per hour is enough for a flood; - callers that a busy service has refused: one record per hour, so that
+records add no work.
 
 Usually a slot allows many records, so that a developer finds each of forty failures. After more than FLOOD records of
 the group in an hour, a slot allows fewer. Requests beyond the budget are only counted. New records never replace old
@@ -116,7 +115,7 @@ TAKE_AND_ADD = f"""
 """  # noqa: S608
 ADD = _ADD.format(json="", source="", condition="")
 
-# The hour, and the full slots (client_id, slot) of that hour: a flood then runs no further statement.
+# The present hour and its full slots (client_id, slot). A request of a full slot runs no statement.
 _full: tuple[int, set[tuple[str, int]]] = (0, set())
 _lock = threading.Lock()
 

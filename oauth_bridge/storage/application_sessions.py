@@ -110,7 +110,7 @@ def end_gone() -> int:
 
 
 def end(application: Application, person: User | None = None) -> None:
-    """End the sign-ins of the application: those of the person who disconnects it, or all of them."""
+    """End the sign-ins of the application, either all or only those of the person who disconnects it."""
     now = timezone.now()
     rows = ApplicationSession.objects.filter(application=application, ended_at=None)
     if person:

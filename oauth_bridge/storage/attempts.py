@@ -188,7 +188,7 @@ def _key(entry: Entry, sole: dict[UUID | None, UUID]) -> _Key:
 
 
 def _codes_of(keys: Collection[UUID], entries: Iterable[Entry], known: Iterable[IssuedCode]) -> list[IssuedCode]:
-    """The codes of the attempts: the given ones, and those of the people in the records (by index)."""
+    """The codes of the attempts: the given codes, and the codes of the people in the records (by index)."""
     people = {entry.person_id for entry in entries if entry.person_id}
     return list({*known, *issued_codes.of_attempts(people, keys)})
 

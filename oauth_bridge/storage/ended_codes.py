@@ -31,7 +31,7 @@ class Ended:
 def withdraw(codes: QuerySet[AuthorizationCode]) -> None:
     """Delete the codes, and keep their digests until they would have expired.
 
-    A code that replaces one of them meanwhile is also deleted; its digest is not kept.
+    A code that replaces a deleted one meanwhile is also deleted; its digest is not kept.
     """
     rows = list(codes.filter(expires_at__gt=timezone.now()).values_list("digest", "expires_at"))
     codes.delete()

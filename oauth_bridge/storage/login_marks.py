@@ -1,4 +1,4 @@
-"""The HMAC that replaces a typed address without an account in the activity log. D24.
+"""Marks of typed addresses without an account: HMACs, which the activity log stores instead of the addresses. D24.
 
 An administrator who enters the address finds its records. A person who later confirms the address gets the records.
 """

@@ -24,8 +24,9 @@ from oauth_bridge.storage import application_audit
 # Longer than the lifetime of a token and the duration of an exchange together.
 LEAKED_KEPT_FOR = timedelta(days=1)
 
-# An older secret may be removed when a newer one was used this long after its last use: `last_used_at` is accurate to
-# the minute, and the processes of an application change to a new secret one after the other.
+# An older secret may be removed when a newer one was used this long after its last use. The time allows for the
+# processes of an application, which change to a new secret one after the other, and for `last_used_at`, which is
+# accurate to the minute.
 QUIET_FOR = timedelta(hours=1)
 
 # The largest number of ending secrets that one run tells about.
@@ -42,7 +43,7 @@ class State(StrEnum):
 
 class UseWarning(StrEnum):
     NONE = ""
-    STILL_USED = "still_used"  # used since it was replaced
+    STILL_USED = "still_used"  # used after its replacement
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +141,7 @@ def revoke(application: Application, number: int, *, is_leaked: bool = False) ->
 
 
 def ending(now: datetime, days: int) -> list[int]:
-    """The keys of at most MOST_TOLD secrets that end within `days` and about which no e-mail was sent this late.
+    """The keys of at most MOST_TOLD secrets that end within `days` and have no e-mail for this number of days.
 
     Only registered, switched-on applications are included: the secret of a twin always ends soon.
     """

@@ -1,7 +1,8 @@
 """The keys that sign ID tokens: make, read, rotate, revoke. OpenID Connect Core 1.0 §10.1; RFC 7517, RFC 7638.
 
-Only this module writes these rows. A key is published before it signs, as long as applications may cache the published
-keys, and after it signed, as long as its ID tokens are valid. With SIGNING_KEYS the keys are files, and no row is used.
+Only this module writes these rows. A key is published before it signs, because applications cache the published keys.
+It stays published after its last signature, until its last ID token has expired. With SIGNING_KEYS the keys are files,
+and no row is used.
 """
 
 from __future__ import annotations

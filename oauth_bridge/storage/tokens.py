@@ -98,8 +98,8 @@ def read(token: str) -> Bearer:
     An application with groups takes one more statement.
 
     Specification 3.3, 3.4; D14, D17, D23. Raises RequestError: the token is unknown, expired or revoked; its person or
-    application is deactivated, or the credentials of one of them have ended since the issue; its secret has leaked; or
-    the person may not use the application now.
+    application is deactivated or has newer credentials; its secret has leaked; or the person may not use the
+    application.
     """
     now = timezone.now()
     row = fetch_one(READ, digest=digest_of(token), now=now)
@@ -116,7 +116,7 @@ def read(token: str) -> Bearer:
 def read_own(token: str, application_id: int) -> AccessToken | None:
     """The application's valid token. None for any other text, in the same time for another application's token.
 
-    One statement; one more for an application with groups. The row has the columns of OWN.
+    One statement, or two for an application with groups. The row has the columns of OWN.
     """
     row = fetch_one(READ_OWN, digest=digest_of(token), now=timezone.now(), application_id=application_id)
     if row is None:

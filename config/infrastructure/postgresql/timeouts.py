@@ -12,8 +12,8 @@ MIGRATION_LOCK_TIMEOUT_MS = 500
 # The limits of the connections that this process opens.
 session_timeouts = {"lock_timeout": LOCK_TIMEOUT_SECONDS}
 
-# The longest wait for an answer of a server that closes no connection (SIGSTOP, a pooler whose database is away):
-# neither a time-out of the server nor one of TCP ends it. 0: no limit, as for commands.
+# The longest wait for an answer of a server that closes no connection, such as after SIGSTOP or a pooler without its
+# database. No time-out of the server or of TCP ends this wait. 0: no limit, as for commands.
 answer_seconds: ContextVar[float] = ContextVar("answer_seconds", default=0)
 
 

@@ -49,7 +49,7 @@ class Command(BaseCommand):
 
 @contextmanager
 def catch_signals() -> Iterator[list[signal.Signals]]:
-    """A list that receives SIGINT or SIGTERM, so that the run ends after its batch. A second signal ends it at once."""
+    """A list that receives SIGINT or SIGTERM, so that the run ends after its batch. A second one ends it at once."""
     received: list[signal.Signals] = []
 
     def receive(number: int, _frame: FrameType | None) -> None:
