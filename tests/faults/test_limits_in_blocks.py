@@ -56,7 +56,7 @@ def commands(redis_server: OwnRedis) -> Iterator[Any]:
         yield lambda: client.info("commandstats").get("cmdstat_incrby", {"calls": 0})["calls"]
 
 
-@contract("D21.userinfo", "D21.redis")
+@contract("D21.userinfo", "D21.redis", "D21.blocks")
 @pytest.mark.parametrize(("limit", "block"), [(600, BLOCK), (599, 1)])
 def test_two_workers_admit_no_event_more_than_the_limit(
     launch: Launch, redis_server: OwnRedis, commands: Any, limit: int, block: int
@@ -72,7 +72,7 @@ def test_two_workers_admit_no_event_more_than_the_limit(
         assert 720 / block <= commands() <= 720 / block * 1.5, "some are counted alone while a block is asked for"
 
 
-@contract("D21.token")
+@contract("D21.token", "D21.blocks")
 def test_exchanges_are_counted_in_blocks_and_the_code_of_a_refused_one_is_not_spent(
     launch: Launch, redis_server: OwnRedis, commands: Any
 ) -> None:
@@ -98,7 +98,7 @@ def test_exchanges_are_counted_in_blocks_and_the_code_of_a_refused_one_is_not_sp
     assert answers[200] == 1
 
 
-@contract("D21.userinfo")
+@contract("D21.blocks")
 def test_a_worker_that_is_killed_loses_less_than_a_block(launch: Launch, redis_server: OwnRedis) -> None:
     server = launch(RATE_LIMITS="on", RATE_USERINFO="600/m", WEB_CONCURRENCY="2", REDIS_URL=redis_server.url)
     application = application_within_a_window()

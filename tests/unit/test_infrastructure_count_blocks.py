@@ -20,6 +20,7 @@ from config.infrastructure import rate_limits
 from config.infrastructure.cache import Breaker, RateLimitCache
 from config.infrastructure.count_blocks import Blocks
 from config.infrastructure.rate_limits import Counter
+from tests.matrix import contract
 
 WAIT_SECONDS = 10
 BLOCK = 6  # of a limit of 600
@@ -48,6 +49,7 @@ def unused(blocks: Blocks) -> int:
     return sum(block.last - block.next + 1 for block in blocks._blocks.values())
 
 
+@contract("D21.blocks")
 @settings(deadline=None)
 @given(
     size=st.integers(2, 9),
@@ -82,6 +84,7 @@ def test_an_event_asks_redis_once_in_a_block_and_a_look_takes_no_count() -> None
     assert server.asked == [6, 6, 6, 0]
 
 
+@contract("D21.blocks")
 def test_threads_take_each_count_once_and_one_block_at_a_time() -> None:
     blocks, server, interval = Blocks(), Server(), sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
@@ -162,6 +165,7 @@ def admitted(name: str, events: int) -> int:
     return [rate_limits.count(Counter(name, "17", in_blocks=True)) for _ in range(events)].count(0)
 
 
+@contract("D21.blocks")
 @pytest.mark.parametrize(
     ("rate", "size"), [("600/m", 6), ("999/10s", 9), ("1000/m", 10), ("599/m", 1), ("600/2m", 1), ("600/h", 1)]
 )
