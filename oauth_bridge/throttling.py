@@ -42,7 +42,7 @@ def before_exchange(application_id: int, *, is_public: bool) -> None:
     failures count against the address (`after_exchange`). Concurrent exchanges of a public client may therefore exceed
     the limit.
     """
-    counter = Counter("token", str(application_id))
+    counter = Counter("token", str(application_id), in_blocks=True)
     _raise_if_limited("token", rate_limits.exceeded(counter) if is_public else rate_limits.count(counter))
 
 
@@ -51,7 +51,7 @@ def after_exchange(application_id: int, client_id: str, address: str, *, is_publ
     if is_public and failed:
         token_failure(address, client_id)
     elif is_public:
-        rate_limits.count(Counter("token", str(application_id)))
+        rate_limits.count(Counter("token", str(application_id), in_blocks=True))
 
 
 def token_failure(address: str, client_id: str) -> None:
@@ -77,7 +77,7 @@ def userinfo(application_id: int, person_id: UUID, *, is_public: bool) -> None:
 
     People hold the tokens of a public client themselves, so one person may use only a tenth of its limit.
     """
-    counters = [Counter("userinfo", str(application_id))]
+    counters = [Counter("userinfo", str(application_id), in_blocks=not is_public)]
     if is_public:
         counters.insert(0, Counter("userinfo", f"{application_id} {person_id}", SHARE_OF_ONE_PERSON))
     _raise_if_limited("userinfo", rate_limits.count(*counters))

@@ -18,6 +18,7 @@ from redis.exceptions import ConnectionError, RedisError
 from redis.retry import Retry
 
 from config.infrastructure import measures
+from config.infrastructure.count_blocks import Blocks
 
 T = TypeVar("T")
 
@@ -33,13 +34,13 @@ class Breaker:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._is_open = False
+        self.is_open = False
         self._try_again_at = 0.0
         self._log_again_at = 0.0
 
     def allows_call(self) -> bool:
         """Whether this call may try Redis."""
-        if not self._is_open:
+        if not self.is_open:
             return True
         with self._lock:
             now = time.monotonic()
@@ -51,7 +52,7 @@ class Breaker:
     def failed(self, error: Exception) -> None:
         with self._lock:
             now = time.monotonic()
-            self._is_open = True
+            self.is_open = True
             self._try_again_at = now + RETRY_AFTER_SECONDS
             if measures.meter:
                 measures.meter.redis_is_away(True)
@@ -62,8 +63,8 @@ class Breaker:
             logger.error("Redis is away: limits are not counted.", extra={"cause": type(error).__name__})
 
     def succeeded(self) -> None:
-        if self._is_open:
-            self._is_open = False
+        if self.is_open:
+            self.is_open = False
             if measures.meter:
                 measures.meter.redis_is_away(False)
             logger.warning("Redis answers again.")
@@ -146,19 +147,39 @@ class FailOpenRedisCache(RedisCache):
         return self._call(lambda: bool(self.client.ping()), False)
 
 
+# As the breakers: one for each Redis URL.
+_blocks: dict[str, Blocks] = {}
+
+
 class RateLimitCache(FailOpenRedisCache):
-    """The cache in which django-ratelimit counts: one round trip for an event instead of three.
+    """The cache in which django-ratelimit counts: at most one round trip for an event instead of three.
 
     django-ratelimit calls `add`, then `incr` or `get` when `add` returns False. Here `add` counts, and the other two
     return the count of that call, which the instance keeps. While Redis does not answer they return None, and so does
     `get_usage`. Each thread has its own instance.
+
+    The caller may set `block_size` for the next event: above 1, this process asks Redis for so many counts at once.
     """
 
+    block_size = 1
     _last_count: int | None = None
+
+    def __init__(self, server: str | list[str], params: dict[str, Any]) -> None:
+        super().__init__(server, params)
+        self.blocks = _blocks.setdefault(self.url, Blocks())
 
     def add(self, key: str, value: Any, timeout: float | None = DEFAULT_TIMEOUT, version: int | None = None) -> bool:
         """Count `value` more events; 0 only reads the count."""
-        self._last_count = self._call(lambda: self._add_events(self.make_key(key, version), value, timeout), None)
+        name, size, self.block_size = self.make_key(key, version), self.block_size, 1
+
+        def ask(events: int) -> int | None:
+            return self._call(lambda: self._add_events(name, events, timeout), None)
+
+        # While Redis is away no block is asked for: one that comes after the time-out is lost.
+        if size > 1 and timeout is not None and not self.breaker.is_open:
+            self._last_count = self.blocks.add(name, value, size, timeout, ask)
+        else:
+            self._last_count = ask(value)
         return False
 
     def incr(self, key: str, delta: int = 1, version: int | None = None) -> Any:

@@ -189,6 +189,7 @@ DECISIONS = {
     "D21.all-sign-ins": "Failed sign-ins of all unknown browsers together meet a limit of their own.",
     "D21.known": "Known browsers are counted apart, so that no stranger makes them wait.",
     "D21.redis": "Limits are counted in Redis, so all workers agree.",
+    "D21.blocks": "Large limits of applications: never exceeded, reached early by at most 1 % a worker; others exact.",
     "D21.away": "While Redis is away, requests are answered and the outage is logged; never a 500.",
     "D21.proxy": "The address is the peer's, or behind TRUSTED_PROXIES the right-most untrusted of X-Forwarded-For.",
     "D21.ipv6": "IPv6 counts by /64.",
