@@ -8,12 +8,12 @@ from __future__ import annotations
 import json
 import re
 import secrets
-import shlex
 import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -22,7 +22,7 @@ from django.conf import settings
 from tests.databases import Cluster
 from tests.driver import OAuthDriver
 from tests.factories import PASSWORD
-from tests.image import NAME, STOP_SECONDS, Container, Image, built
+from tests.image import NAME, START_SECONDS, STOP_SECONDS, Container, Image, built
 from tests.nginx import nginx
 from tests.server import ROOT, free_port
 
@@ -40,6 +40,14 @@ def documented(beginning: str) -> str:
     text = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
     blocks = re.findall(r"^```\w*\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
     return next(block for block in blocks if block.startswith(beginning))
+
+
+def give(image: Image, folder: Path, commands: str) -> None:
+    """Give the commands of a document to a shell, with podman for docker."""
+    script = f'docker() {{ podman --log-level=fatal "$@"; }}\n{commands}'
+    options: dict[str, Any] = {"capture_output": True, "text": True, "timeout": START_SECONDS, "check": False}
+    done = subprocess.run(["sh", "-ec", script], cwd=folder, env=image.environment, **options)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def sign_in(image: Image, container: Container, base_url: str) -> None:
@@ -117,34 +125,27 @@ def test_the_image_names_its_version_and_has_no_tools_left(image: Image) -> None
 
 
 def test_the_commands_of_the_small_installation(image: Image, own_postgresql: Cluster, tmp_path: Path) -> None:
-    """Those of the document, with podman for docker and addresses of this machine."""
+    """With addresses of this machine. At the end it moves to PostgreSQL."""
     port, upstream = free_port(), free_port()
     url = f"http://localhost:{port}"
     text = documented("AUTH_URL=").replace("https://sign-in.example.com", url).replace(":8000", f":{upstream}")
     text = text.replace("SECRET_KEY=…", f"SECRET_KEY={secrets.token_urlsafe(64)}")
     (tmp_path / "sign-in.env").write_text(text, encoding="utf-8")
-    commands = documented("docker run --rm --env-file")
-    started = subprocess.run(
-        ["sh", "-ec", 'docker() { podman "$@"; }\n' + commands],
-        cwd=tmp_path,
-        env=image.environment,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert started.returncode == 0, started.stderr
+    give(image, tmp_path, documented("docker run --rm --env-file"))
     process = subprocess.Popen(["podman", "wait", "sign-in"], env=image.environment, stdout=subprocess.DEVNULL)
     container = Container("sign-in", process, tmp_path / "log")
     try:
         with nginx(tmp_path / "nginx", port, upstream):
-            log = image.podman("logs", "sign-in")
-            assert container.is_up(f"{url}/health/ready"), log.stdout + log.stderr
+            assert container.is_up(f"{url}/health/ready"), image.podman("logs", "sign-in").stderr
             sign_in(image, container, url)
-        purge = documented("17 * * * *").partition(" root docker ")[2].split()
-        assert image.podman(*purge).returncode == 0
-        backup = shlex.split(documented("docker exec sign-in python -c"))[1:]
-        assert image.podman(*backup).returncode == 0
+        give(image, tmp_path, documented("17 * * * *").partition(" root ")[2])
+        give(image, tmp_path, documented("docker exec sign-in python -c"))
+        image.podman("stop", "sign-in")
+        database = f"moved_{uuid4().hex}"
+        own_postgresql.administer(f"CREATE DATABASE {database} OWNER service")
+        move = documented("docker run --rm --env-file sign-in.env --volume sign-in:/var/lib/sign-in --network host")
+        address = f"{own_postgresql.url.rpartition('/')[0]}/{database}"
+        give(image, tmp_path, move.replace("postgres://sign-in@127.0.0.1/sign-in", address))
     finally:
         image.podman("rm", "--force", "--time", "0", "sign-in")
         process.wait(STOP_SECONDS)
