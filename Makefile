@@ -6,7 +6,7 @@ PRODUCTION := BASE_URL=https://api.example.com AUTH_URL=https://auth.example.com
 	WEB_CONCURRENCY=4 DATABASE_URL=postgres://service@localhost/service EMAIL_URL=smtp+tls://user@mail.example.com \
 	SECRET_KEY=$$($(PYTHON) -c 'import secrets; print(secrets.token_urlsafe(64))')
 
-.PHONY: help setup run test fast bench attack fuzz messages check format
+.PHONY: help setup run image test fast bench attack fuzz messages check format
 
 help: ## List the targets
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -17,6 +17,9 @@ setup: ## Create the virtual environment with all development packages
 
 run: ## Serve the service and the demo application on this machine
 	$(PYTHON) manage.py quickstart
+
+image: ## Build the container image from Debian packages, without a registry of images; needs root, mmdebstrap, buildah
+	config/container/build
 
 test: ## Run all tests that this machine supports, with faults, fuzzing, browsers and client libraries
 	$(PYTHON) -m pytest tests

@@ -30,6 +30,7 @@ GROUPS = {
     "tests/faults/test_clock_steps.py::test_the_clock_of_two_workers": "load",
     "tests/faults/test_concurrent_redemption.py": "load",
     "tests/faults/test_d": "load",
+    "tests/faults/test_image.py": "one image",
     "tests/faults/test_killed.py": "load",
     "tests/faults/test_mail.py": "load",
     "tests/faults/test_migration_under_load.py": "load",
@@ -85,7 +86,11 @@ def order(items: list[pytest.Item]) -> None:
 
     Those of ALONE come last: each that comes earlier would wait for what the other worker has begun.
     """
-    longest = (QUICKSTART, *(beginning for beginning, group in GROUPS.items() if group == "load"))
+    longest = (
+        QUICKSTART,
+        "tests/faults/test_image.py",
+        *(beginning for beginning, group in GROUPS.items() if group == "load"),
+    )
 
     def place(item: pytest.Item) -> int:
         if is_alone(item):

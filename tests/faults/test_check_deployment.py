@@ -142,6 +142,14 @@ def test_what_the_proxy_passes_on(
     assert checked(**headers)[name].status == status
 
 
+def test_two_addresses(launch: Any, settings: Any) -> None:
+    server = launch(BASE_URL="http://127.0.0.1:{port}", AUTH_URL="http://localhost:{port}")
+    settings.BASE_URL, settings.AUTH_URL, settings.SECRET_KEY = server.base_url, server.auth_url, server.secret_key
+    for name, url in (("base_url", server.base_url), ("auth_url", server.auth_url)):
+        found = by_name(outside.findings(name, url))[name]
+        assert found.status == "ok", found
+
+
 def test_a_proxy_that_is_not_trusted(checked: Any, settings: Any, launch: Any, tmp_path: Path, site: Site) -> None:
     port = free_port()
     url = f"https://localhost:{port}"
