@@ -16,9 +16,13 @@ from pathlib import Path
 from django.core.exceptions import ImproperlyConfigured
 
 SECRET = frozenset(
-    {"SECRET_KEY", "SECRET_KEY_FALLBACKS", "DATABASE_URL", "REDIS_URL", "EMAIL_URL", "AWS_SECRET_ACCESS_KEY"}
+    {
+        *("SECRET_KEY", "SECRET_KEY_FALLBACKS", "DATABASE_URL", "REDIS_URL", "EMAIL_URL", "AWS_SECRET_ACCESS_KEY"),
+        *("OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_TRACES_HEADERS"),
+    }
 )
 FILE = "_FILE"
+OPENTELEMETRY = "OTEL_"  # its SDK reads variables of its own, with names like those read here
 MOST_BYTES = 64 * 1024
 # Of difflib: one letter more, less, or other in a name of eight letters. Two names of ours are less alike.
 ALIKE = 0.87
@@ -49,7 +53,7 @@ def refuse_unknown() -> None:
     Raises ImproperlyConfigured: one is set, while the variable of ours is not.
     """
     known = {name for each in _known for name in (each, *([each + FILE] if each in SECRET else []))}
-    for name in sorted(set(os.environ) - known):
+    for name in sorted(name for name in set(os.environ) - known if not name.startswith(OPENTELEMETRY)):
         of_file = name.removesuffix(FILE)
         if name.endswith(FILE) and of_file in known:
             raise ImproperlyConfigured(f"{name} is not a variable of this service: only secrets are read from files.")

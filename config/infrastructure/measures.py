@@ -1,7 +1,12 @@
-"""What the code below `config.metrics` tells it. Without METRICS_BIND, and in commands, nothing listens."""
+"""What the code below `config.metrics` and `config.http.tracing` tells them.
+
+Without METRICS_BIND or a collector of traces, and in commands, nothing listens.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Protocol
 
 
@@ -24,3 +29,5 @@ class Meter(Protocol):
 
 
 meter: Meter | None = None
+# `with span("redis"):` is a part of the present request in its trace. The name is from the code.
+span: Callable[[str], AbstractContextManager[object]] = nullcontext
