@@ -12,12 +12,17 @@ from typing import Any
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 from django.db import connection
+from django.http import HttpResponse
+from django.test import RequestFactory
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.trace import StatusCode
 
 from config.http import tracing
+from config.infrastructure.errors import RequestError, SiteFault
 from tests.server import ROOT
+from tests.trace_collector import PATH, Collector
 from tests.unit.test_config_environment import settings_with
 
 ENDPOINT = "OTEL_EXPORTER_OTLP_ENDPOINT"
@@ -32,13 +37,12 @@ print([name for name in sys.modules if name.startswith(("config.http.tracing", "
 
 
 @pytest.fixture
-def spans(monkeypatch: pytest.MonkeyPatch) -> Iterator[InMemorySpanExporter]:
-    """What is recorded while a request is traced."""
+def spans(monkeypatch: pytest.MonkeyPatch) -> InMemorySpanExporter:
+    """What has been recorded."""
     exporter, provider = InMemorySpanExporter(), TracerProvider(shutdown_on_exit=False)
     provider.add_span_processor(SimpleSpanProcessor(exporter))
     monkeypatch.setattr(tracing, "tracer", provider.get_tracer("test"))
-    with tracing.tracer.start_as_current_span("request"):
-        yield exporter
+    return exporter
 
 
 @pytest.mark.parametrize(
@@ -123,11 +127,12 @@ def test_a_statement_is_named_by_operation_and_table(sql: str, named: tuple[str,
 
 @pytest.mark.django_db
 def test_a_failed_statement_is_named_and_not_quoted(spans: InMemorySpanExporter) -> None:
-    with connection.execute_wrapper(tracing._statement), connection.cursor() as cursor:
+    wrapped = connection.execute_wrapper(tracing._statement)
+    with tracing.tracer.start_as_current_span("request"), wrapped, connection.cursor() as cursor:
         cursor.execute("SELECT 1 WHERE %s = 'hidden'", ["hidden"])
         with pytest.raises(Exception, match="hidden"):
             cursor.execute("SELECT hidden FROM hidden WHERE 'hidden' = %s", ["hidden"])
-    right, wrong = spans.get_finished_spans()
+    right, wrong, _request = spans.get_finished_spans()
     assert (right.name, right.status.is_ok) == ("SELECT", True)
     assert wrong.attributes is not None
     assert wrong.attributes["error.type"] in ("OperationalError", "ProgrammingError")
@@ -143,22 +148,67 @@ def test_outside_of_a_traced_request_there_are_no_spans(monkeypatch: pytest.Monk
         pass
 
 
-def test_no_header_of_the_collector_is_logged(monkeypatch: pytest.MonkeyPatch, settings: Any) -> None:
+def traced(rf: RequestFactory, path: str, response: HttpResponse) -> None:
+    request = rf.get(path)
+    request.reference, request.reported = "REFERENC", [RequestError(SiteFault.AWAY)]  # type: ignore[attr-defined]
+    tracing.TracingMiddleware(lambda _request: response)(request)
+
+
+def test_an_error_of_the_service_is_an_error_of_the_span(rf: RequestFactory, spans: InMemorySpanExporter) -> None:
+    traced(rf, "/hidden", HttpResponse(status=503))
+    traced(rf, "/hidden", HttpResponse(status=404))
+    ours, theirs = spans.get_finished_spans()
+    assert (ours.status.status_code, theirs.status.status_code) == (StatusCode.ERROR, StatusCode.UNSET)
+    assert ours.name == "GET"
+    assert ours.attributes == {
+        "http.request.method": "GET",
+        "http.response.status_code": 503,
+        "delegated.reference": "REFERENC",
+        "delegated.code": "away",
+    }
+
+
+def test_probes_have_no_trace(rf: RequestFactory, spans: InMemorySpanExporter) -> None:
+    traced(rf, "/health/live", HttpResponse())
+    traced(rf, "/health/ready", HttpResponse(status=503))
+    assert spans.get_finished_spans() == ()
+
+
+@pytest.fixture
+def log() -> Iterator[list[logging.LogRecord]]:
+    """What reaches the handlers of the root."""
+    records: list[logging.LogRecord] = []
+    handler = logging.Handler()
+    handler.emit = records.append  # type: ignore[method-assign]
+    logging.getLogger().addHandler(handler)
+    yield records
+    logging.getLogger().removeHandler(handler)
+
+
+def test_the_log_tells_when_the_collector_refuses_and_when_it_takes_spans_again(
+    settings: Any, log: list[logging.LogRecord]
+) -> None:
+    with Collector().listening() as collector:
+        settings.TRACES_ENDPOINT, settings.TRACES_HEADERS = f"{collector.url}{PATH}", {"x-key": "hidden"}
+        exporter = tracing.Exporter()
+        for collector.status in (200, 401, 401, 200, 200):
+            exporter.export([])
+        exporter.shutdown()
+    assert [(line.levelname, line.getMessage(), getattr(line, "cause", "")) for line in log] == [
+        ("WARNING", "The collector does not take traces.", "401"),
+        ("INFO", "The collector takes traces again.", ""),
+    ]
+
+
+def test_no_header_of_the_collector_is_logged(
+    monkeypatch: pytest.MonkeyPatch, settings: Any, log: list[logging.LogRecord]
+) -> None:
     """The library quotes a malformed header of its environment, and what it could not send."""
     monkeypatch.setenv(HEADERS, 'hidden"')
     settings.TRACES_ENDPOINT, settings.TRACES_HEADERS = "http://127.0.0.1:1/v1/traces", {"x-key": "hidden\n"}
-    lines: list[str] = []
-
-    class Handler(logging.Handler):
-        def emit(self, record: logging.LogRecord) -> None:
-            lines.append(record.getMessage())
-
-    handler = Handler()
-    logging.getLogger().addHandler(handler)
-    try:
-        exporter = tracing.Exporter()
-        exporter.export([])
-        exporter.shutdown()
-    finally:
-        logging.getLogger().removeHandler(handler)
-    assert lines == ["The collector does not take traces."]
+    exporter = tracing.Exporter()
+    exporter.export([])
+    exporter.shutdown()
+    assert [(line.getMessage(), vars(line)["cause"]) for line in log] == [
+        ("The collector does not take traces.", "InvalidHeader")
+    ]
