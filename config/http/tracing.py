@@ -55,7 +55,9 @@ class TracingMiddleware:
             return self.get_response(request)
         parent = _propagator.extract({"traceparent": trace_context.traceparent(request)})
         method = known_method(request)
-        with tracer.start_as_current_span(method, parent, SpanKind.SERVER, record_exception=False) as span:
+        with tracer.start_as_current_span(
+            method, parent, SpanKind.SERVER, record_exception=False, set_status_on_exception=False
+        ) as span:
             context = span.get_span_context()
             if context.is_valid:
                 request.trace_id = trace.format_trace_id(context.trace_id)  # type: ignore[attr-defined]

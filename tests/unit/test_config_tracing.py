@@ -168,6 +168,16 @@ def test_an_error_of_the_service_is_an_error_of_the_span(rf: RequestFactory, spa
     }
 
 
+def test_an_exception_is_not_quoted(rf: RequestFactory, spans: InMemorySpanExporter) -> None:
+    def fail(_request: object) -> HttpResponse:
+        raise ValueError("hidden")
+
+    with pytest.raises(ValueError, match="hidden"):
+        tracing.TracingMiddleware(fail)(rf.get("/"))
+    (span,) = spans.get_finished_spans()
+    assert "hidden" not in span.to_json()
+
+
 def test_probes_have_no_trace(rf: RequestFactory, spans: InMemorySpanExporter) -> None:
     traced(rf, "/health/live", HttpResponse())
     traced(rf, "/health/ready", HttpResponse(status=503))
