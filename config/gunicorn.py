@@ -104,6 +104,8 @@ def post_worker_init(worker: Worker) -> None:
 
     This runs in the worker, because a reload must import the new code and a fork copies no thread.
     """
+    from django.conf import settings as present
+
     from accounts.mail import outbox
     from config.http.gunicorn_errors import Request, write_error
     from config.infrastructure.postgresql.timeouts import limit_statements
@@ -115,6 +117,10 @@ def post_worker_init(worker: Worker) -> None:
     gunicorn.util.write_error = write_error
     gunicorn.http.parser.RequestParser.mesg_class = Request
     metrics.start()
+    if present.TRACES_ENDPOINT:
+        from config.http import tracing
+
+        tracing.start()
     outbox.start()
     backchannel.start()
     activity_counts.start()
@@ -127,12 +133,13 @@ def on_reload(server: Arbiter) -> None:
 
 
 def worker_exit(server: Arbiter, worker: Worker) -> None:
-    """Finish the present e-mail or notice, and write the counts. A worker that could not start has no thread."""
+    """Finish the present e-mail or notice, and write counts and spans. A worker that could not start has no thread."""
     for name in (
         "accounts.mail.outbox",
         "oauth_bridge.maintenance.backchannel",
         "oauth_bridge.storage.activity_counts",
         "config.metrics.serving",
+        "config.http.tracing",
     ):
         if module := sys.modules.get(name):
             module.stop()

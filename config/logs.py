@@ -146,6 +146,9 @@ _SETTINGS: dict[str, Any] = {
         "django.db.backends": _SILENT,
         "gunicorn.access": _SILENT,
         "oauthlib": _SILENT,
+        # They quote a header of the collector that is malformed. config.http.tracing logs that spans are not taken.
+        "opentelemetry.exporter": _SILENT,
+        "opentelemetry.util": _SILENT,
         "oauth2_provider": _SILENT,
     },
 }

@@ -16,9 +16,13 @@ from pathlib import Path
 from django.core.exceptions import ImproperlyConfigured
 
 SECRET = frozenset(
-    {"SECRET_KEY", "SECRET_KEY_FALLBACKS", "DATABASE_URL", "REDIS_URL", "EMAIL_URL", "AWS_SECRET_ACCESS_KEY"}
+    {
+        *("SECRET_KEY", "SECRET_KEY_FALLBACKS", "DATABASE_URL", "REDIS_URL", "EMAIL_URL", "AWS_SECRET_ACCESS_KEY"),
+        *("OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_TRACES_HEADERS"),
+    }
 )
 FILE = "_FILE"
+OPENTELEMETRY = "OTEL_"  # its SDK reads variables of its own, with names like those read here
 MOST_BYTES = 64 * 1024
 # The ratio of difflib: one letter more, less or different in a name of eight letters. No two names of ours are so
 # similar.
@@ -50,7 +54,7 @@ def refuse_unknown() -> None:
     Raises ImproperlyConfigured: such a name is set, while our variable is not.
     """
     known = {name for each in _known for name in (each, *([each + FILE] if each in SECRET else []))}
-    for name in sorted(set(os.environ) - known):
+    for name in sorted(name for name in set(os.environ) - known if not name.startswith(OPENTELEMETRY)):
         of_file = name.removesuffix(FILE)
         if name.endswith(FILE) and of_file in known:
             raise ImproperlyConfigured(f"{name} is not a variable of this service: only secrets are read from files.")

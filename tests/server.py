@@ -143,7 +143,8 @@ def database_url() -> str:
 
 def environment(folder: Path, **changes: str) -> dict[str, str]:
     """The environment for the service or one of its commands, without the variables of the service in this process."""
-    inherited = {name: value for name, value in os.environ.items() if name not in OURS and not name.startswith("RATE_")}
+    others = [name for name in os.environ if name not in OURS and not name.startswith(("RATE_", "OTEL_"))]
+    inherited = {name: os.environ[name] for name in others}
     for name in ("mail", "media"):
         (folder / name).mkdir(parents=True, exist_ok=True)
     return {

@@ -44,10 +44,12 @@ class RequestLogMiddleware:
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         started, meter = time.perf_counter(), measures.meter
         request.received_at = timezone.now()  # type: ignore[attr-defined]
-        token = references.current.set(references.new())
+        reference = references.new()
+        token = references.current.set(reference)
         address = network.client_address(request)
         network.of_request.set(address)
         reported: list[RequestError] = []
+        request.reference, request.reported = reference, reported  # type: ignore[attr-defined]  # for config.http.tracing
         written: list[tuple[Event, dict[str, Member]]] = []
         errors.of_request.set(reported)
         events.of_request.set(written)
@@ -59,7 +61,7 @@ class RequestLogMiddleware:
                 errors.report(_unexplained(request, response))
             if reported or written:
                 activity_recording.record(request, reported, written)
-            match, method, seconds = request.resolver_match, _method(request), time.perf_counter() - started
+            match, method, seconds = request.resolver_match, known_method(request), time.perf_counter() - started
             route = f"/{match.route}" if match else None
             events.write_line(
                 access_log,
@@ -92,7 +94,7 @@ def _is_probe(request: HttpRequest) -> bool:
     return match is not None and match.url_name == "ready" and request.method in ("GET", "HEAD")
 
 
-def _method(request: HttpRequest) -> str:
+def known_method(request: HttpRequest) -> str:
     """The method, or "other" for an unknown method, which may be any text."""
     method = request.method or ""
     return method if method in {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"} else "other"
@@ -102,7 +104,7 @@ def _unexplained(request: HttpRequest, response: HttpResponseBase) -> RequestErr
     """The error of a response that a library made, such as Django's 405."""
     faults = {403: SiteFault.FORBIDDEN, 405: SiteFault.METHOD}
     fault = faults.get(response.status_code, SiteFault.BAD_REQUEST)
-    return RequestError(fault, method=_method(request), allow=response.headers.get("Allow", ""))
+    return RequestError(fault, method=known_method(request), allow=response.headers.get("Allow", ""))
 
 
 class OriginMiddleware:

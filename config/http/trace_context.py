@@ -14,14 +14,28 @@ TRACEPARENT_LENGTH = 55  # version 00; later versions only extend it
 
 
 def of(request: HttpRequest) -> dict[str, str]:
-    """`request_id`, `trace_id`, `parent_id`: the well-formed ids from a proxy in `TRUSTED_PROXIES`."""
+    """`request_id`, `trace_id`, `parent_id`: the well-formed ids from a proxy in `TRUSTED_PROXIES`.
+
+    Without a proxy's trace, `trace_id` is the one that `config.http.tracing` gave the request.
+    """
     found: dict[str, str] = {}
+    if own := getattr(request, "trace_id", ""):
+        found["trace_id"] = own
     if not is_from_proxy(request):
         return found
     request_id = request.META.get("HTTP_X_REQUEST_ID", "")
     if REQUEST_ID.fullmatch(request_id):
         found["request_id"] = request_id
-    traceparent = request.META.get("HTTP_TRACEPARENT", "")[:TRACEPARENT_LENGTH]
-    if trace := TRACEPARENT.fullmatch(traceparent):
+    if trace := _traceparent(request):
         found["trace_id"], found["parent_id"] = trace.groups()
     return found
+
+
+def traceparent(request: HttpRequest) -> str:
+    """The header as far as version 00 goes; empty when no proxy of `TRUSTED_PROXIES` sent it, or it is malformed."""
+    trace = _traceparent(request) if is_from_proxy(request) else None
+    return trace[0] if trace else ""
+
+
+def _traceparent(request: HttpRequest) -> re.Match[str] | None:
+    return TRACEPARENT.fullmatch(request.META.get("HTTP_TRACEPARENT", "")[:TRACEPARENT_LENGTH])

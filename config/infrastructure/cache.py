@@ -101,7 +101,8 @@ class FailOpenRedisCache(RedisCache):
         if not self.breaker.allows_call():
             return fallback
         try:
-            value = operation()
+            with measures.span("redis"):
+                value = operation()
         except (RedisError, OSError) as error:
             self.breaker.failed(error)
             return fallback

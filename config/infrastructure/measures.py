@@ -1,7 +1,12 @@
-"""The counts that lower layers pass to `config.metrics`; `meter` is None without METRICS_BIND and in commands."""
+"""The counts and spans that lower layers pass to `config.metrics` and `config.http.tracing`.
+
+In commands, and without METRICS_BIND or a collector of traces, they are dropped.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Protocol
 
 
@@ -24,3 +29,5 @@ class Meter(Protocol):
 
 
 meter: Meter | None = None
+# `with span("redis"):` is a part of the present request in its trace. The name is from the code.
+span: Callable[[str], AbstractContextManager[object]] = nullcontext

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import difflib
+import re
 from pathlib import Path
 
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
 from config import variables
-from tests.unit.test_config_environment import READ_VARIABLES, settings_with
+from tests.unit.test_config_environment import READ_VARIABLES, ROOT, settings_with
 
 UNKNOWN = ["DATABSE_URL", "DATABASE_URI", "TRUSTED_PROXYS", "BASE_URLS", "SIGNUP", "SECRET_KEYS", "MEDIA_ROOT_FILE"]
 
@@ -20,12 +21,15 @@ def test_a_secret_is_read_from_a_file(monkeypatch: pytest.MonkeyPatch, tmp_path:
         "DATABASE_URL": "sqlite:///:memory:",
         "REDIS_URL": "redis://cache",
         "EMAIL_URL": "smtp://mail.example.com",
+        "OTEL_EXPORTER_OTLP_HEADERS": "x-key=hidden",
+        "OTEL_EXPORTER_OTLP_TRACES_HEADERS": "x-key=hidden",
     }
     value, file = values.get(name, "käse-" * 12), tmp_path / "secret"
     file.write_text(f"\n{value} \n", encoding="utf-8")
     made = settings_with(monkeypatch, **{f"{name}_FILE": str(file)})
     monkeypatch.delenv(f"{name}_FILE")
     compared = ("SECRET_KEY", "SECRET_KEY_FALLBACKS", "DATABASES", "REDIS_URL", "EMAIL_HOST", "IS_SECRET_KEY_GENERATED")
+    compared += ("TRACES_HEADERS",)
     asked = settings_with(monkeypatch, **{name: value})
     assert [made[each] for each in compared] == [asked[each] for each in compared]
 
@@ -58,6 +62,12 @@ def test_a_secret_and_its_file_are_refused_together(monkeypatch: pytest.MonkeyPa
         settings_with(monkeypatch, SECRET_KEY="hidden", SECRET_KEY_FILE=str(tmp_path))
 
 
+def test_the_operations_guide_lists_exactly_the_variables_that_are_read() -> None:
+    guide = (ROOT / "docs" / "operations.md").read_text()
+    listed = set(re.findall(r"^\| `([A-Z_]+)` \|", guide, re.MULTILINE))
+    assert listed == READ_VARIABLES
+
+
 @pytest.mark.parametrize("name", UNKNOWN)
 def test_a_name_that_is_almost_one_of_ours_stops_the_start(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     with pytest.raises(ImproperlyConfigured, match=rf"^{name} is not a variable of this service") as refusal:
@@ -66,7 +76,8 @@ def test_a_name_that_is_almost_one_of_ours_stops_the_start(monkeypatch: pytest.M
 
 
 def test_no_variable_of_ours_is_taken_for_another() -> None:
-    for name in READ_VARIABLES:
+    ours = {name for name in READ_VARIABLES if not name.startswith(variables.OPENTELEMETRY)}
+    for name in ours:
         assert not difflib.get_close_matches(name, READ_VARIABLES - {name}, 1, variables.ALIKE)
 
 

@@ -1,0 +1,178 @@
+"""Traces by OpenTelemetry: a span for each request, and in it one for each statement and each call of Redis.
+
+Imported only where an endpoint of a collector is set. A span holds what the code names (routes, tables, faults) and the
+reference of the request: no path, query, header, address, person, application or value of a statement.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+import re
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from http import HTTPStatus
+from typing import Any
+
+import requests
+from django.conf import settings
+from django.db import connection
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+from opentelemetry import trace
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.sdk.resources import OTELResourceDetector, Resource
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
+from opentelemetry.trace import Span, SpanKind, StatusCode
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+from config.http import trace_context
+from config.http.middleware import GetResponse, known_method
+from config.infrastructure import measures, paths
+
+STOP_SECONDS = 2.0
+PROBES = (paths.LIVENESS, paths.READINESS)
+# Of a statement that this service or Django wrote: what it does first, and to which table.
+_OPERATION = re.compile(r"\b(SELECT|INSERT|UPDATE|DELETE|BEGIN|SAVEPOINT|RELEASE|ROLLBACK|SET)\b")
+_TABLE = re.compile(r'\b(?:FROM|JOIN|INTO|UPDATE)\s+"?([a-z_]+)\b')
+
+logger = logging.getLogger(__name__)
+tracer = trace.get_tracer(__name__)
+_propagator = TraceContextTextMapPropagator()
+_provider: TracerProvider | None = None
+
+
+class TracingMiddleware:
+    """The span of a request, unless a probe sent it. Its parent is that of a proxy of `TRUSTED_PROXIES`."""
+
+    def __init__(self, get_response: GetResponse) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        if paths.kind_of(request.path_info) in PROBES:
+            return self.get_response(request)
+        parent = _propagator.extract({"traceparent": trace_context.traceparent(request)})
+        method = known_method(request)
+        with tracer.start_as_current_span(
+            method, parent, SpanKind.SERVER, record_exception=False, set_status_on_exception=False
+        ) as span:
+            context = span.get_span_context()
+            if context.is_valid:
+                request.trace_id = trace.format_trace_id(context.trace_id)  # type: ignore[attr-defined]
+            with connection.execute_wrapper(_statement) if span.is_recording() else nullcontext():
+                response = self.get_response(request)
+            if span.is_recording():
+                _describe(span, request, method, response)
+        return response
+
+
+def _describe(span: Span, request: HttpRequest, method: str, response: HttpResponseBase) -> None:
+    span.set_attribute("http.request.method", method)
+    span.set_attribute("http.response.status_code", response.status_code)
+    if match := request.resolver_match:
+        span.update_name(f"{method} /{match.route}")
+        span.set_attribute("http.route", f"/{match.route}")
+    span.set_attribute("delegated.reference", request.reference)  # type: ignore[attr-defined]
+    if reported := request.reported:  # type: ignore[attr-defined]
+        span.set_attribute("delegated.code", reported[0].fault.name.lower())
+    if response.status_code >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        span.set_status(StatusCode.ERROR)
+
+
+def _statement(execute: Callable[..., Any], sql: str, params: Any, many: bool, context: dict[str, Any]) -> Any:
+    """A wrapper for Django's `execute_wrapper`. Transactions begin and end outside of it."""
+    operation, table = _named(sql)
+    attributes = {"db.system.name": context["connection"].vendor, "db.operation.name": operation}
+    if table:
+        attributes["db.collection.name"] = table
+    with _part(f"{operation} {table}".strip(), attributes):
+        return execute(sql, params, many, context)
+
+
+@functools.lru_cache(maxsize=512)
+def _named(sql: str) -> tuple[str, str]:
+    """The operation and the table, such as SELECT and accounts_user; of several, those that are named first."""
+    operation, table = _OPERATION.search(sql), _TABLE.search(sql)
+    return operation[1] if operation else "OTHER", table[1] if table else ""
+
+
+@contextmanager
+def _part(name: str, attributes: dict[str, str] | None = None) -> Iterator[None]:
+    """A span of the present request. Nothing where no request is traced: in a probe, in the thread of the mails."""
+    if not trace.get_current_span().is_recording():
+        yield
+        return
+    span = tracer.start_span(name, kind=SpanKind.CLIENT, attributes=attributes)
+    try:
+        yield
+    except Exception as error:
+        # Without the text, which may quote values.
+        span.set_attribute("error.type", type(error).__qualname__)
+        span.set_status(StatusCode.ERROR)
+        raise
+    finally:
+        span.end()
+
+
+class _Session(requests.Session):
+    """Keeps how the last request ended."""
+
+    ended = ""
+
+    def request(self, *args: Any, **kwargs: Any) -> requests.Response:
+        try:
+            response = super().request(*args, **kwargs)
+        except Exception as error:
+            self.ended = type(error).__name__
+            raise
+        self.ended = str(response.status_code)
+        return response
+
+
+class Exporter(SpanExporter):
+    """Sends spans, and logs when the collector stops taking them and when it takes them again.
+
+    The library's own lines are silenced (`config.logs`): it writes several for each attempt, and may quote a header.
+    """
+
+    def __init__(self) -> None:
+        self._session = _Session()
+        self._sender = OTLPSpanExporter(
+            endpoint=settings.TRACES_ENDPOINT, headers=settings.TRACES_HEADERS, session=self._session
+        )
+        self._is_taking = True
+
+    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+        result = self._sender.export(spans)
+        is_taking = result is SpanExportResult.SUCCESS
+        if is_taking is not self._is_taking:
+            self._is_taking = is_taking
+            if is_taking:
+                logger.info("The collector takes traces again.")
+            else:
+                logger.warning("The collector does not take traces.", extra={"cause": self._session.ended})
+        return result
+
+    def shutdown(self) -> None:
+        self._sender.shutdown()  # type: ignore[no-untyped-call]
+
+
+def start() -> None:
+    """Trace from now on. Call it after the fork, because a thread sends the spans."""
+    global _provider
+    named = {"service.name": "delegated-sign-in", "service.version": settings.VERSION}
+    resource = Resource.create(named).merge(OTELResourceDetector().detect())  # OTEL_SERVICE_NAME wins
+    _provider = TracerProvider(resource=resource, shutdown_on_exit=False)
+    _provider.add_span_processor(BatchSpanProcessor(Exporter()))
+    trace.set_tracer_provider(_provider)
+    measures.span = _part
+
+
+def stop() -> None:
+    """Send what is left, within STOP_SECONDS. The library would wait for 30 seconds."""
+    if _provider:
+        last = threading.Thread(target=_provider.shutdown, name="traces-stop", daemon=True)
+        last.start()
+        last.join(STOP_SECONDS)
