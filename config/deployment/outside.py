@@ -61,16 +61,16 @@ def _serves(name: str, url: str, live: visits.Visit) -> Finding | None:
 
 
 def _announces(name: str, url: str) -> Finding | None:
-    """A failure unless the document of OpenID Connect Discovery names AUTH_URL."""
+    """A failure unless the document of OpenID Connect Discovery names BASE_URL as the issuer. Contract I1."""
     answer = visits.get(f"{url}{paths.OPENID_CONFIGURATION}")
     try:
         issuer = json.loads(answer.body)["issuer"]
     except (ValueError, KeyError, TypeError):
         issuer = None
-    if answer.status == 200 and issuer == settings.AUTH_URL:
+    if answer.status == 200 and issuer == settings.BASE_URL:
         return None
-    message = f"{url}{paths.OPENID_CONFIGURATION} does not announce {settings.AUTH_URL}."
-    fix = "Restart the service after a change of AUTH_URL, and let the proxy forward every path of this host to it."
+    message = f"{url}{paths.OPENID_CONFIGURATION} does not announce {settings.BASE_URL}."
+    fix = "Restart the service after a change of BASE_URL, and let the proxy forward every path of this host to it."
     return failed(name, message, fix)
 
 
