@@ -16,6 +16,12 @@ def file(path: str, name: str = "operations.md") -> str:
     return str(re.findall(rf"`{re.escape(path)}`(?:(?!```).)*```\w*\n(.*?)```", document(name), re.DOTALL)[0])
 
 
+def nginx_block(name: str) -> str:
+    """The only block of nginx's configuration in the document."""
+    [block] = re.findall(r"```nginx\n(.*?)```", document(name), re.DOTALL)
+    return str(block)
+
+
 def commands(heading: str, name: str) -> list[str]:
     """The blocks of shell commands of a section, subsections excluded."""
     section = re.split(rf"^#+ {re.escape(heading)}$", document(name), flags=re.MULTILINE)[1]

@@ -17,6 +17,8 @@ from tests import documented
 from tests.server import Server, free_port, is_open, serve
 
 START_SECONDS = 60
+# The documented addresses of one server and of two.
+SERVERS = {1: ("127.0.0.1",), 2: ("10.0.0.1", "10.0.0.2")}
 # The directives that Debian's nginx.conf has around the documented block, with folders of the test.
 AROUND = """
 {user}
@@ -38,24 +40,30 @@ http {{
 
 
 def configuration(
-    folder: Path, port: int, upstream: int, certificate: Path | None = None, worker_connections: int = 4096
+    folder: Path, port: int, upstream: int | tuple[int, int], certificate: Path | None, worker_connections: int
 ) -> str:
     """The documented configuration at loopback ports, without TLS unless there is a certificate with its key.
 
-    Nothing else is changed.
+    Two ports `upstream` are those of two servers, with what docs/second-server.md changes. Nothing else is changed.
     """
+    ports = upstream if isinstance(upstream, tuple) else (upstream,)
     changes = {
         r"listen 80;": f"listen 127.0.0.1:{free_port()};",
         r"listen 443 ssl;": f"listen 127.0.0.1:{port};",
         r"ssl_certificate(_key)? .*": "",
         r"server_name .*;": "server_name localhost;",
         r"/var/log/nginx/": f"{folder}/",
-        r"127\.0\.0\.1:8000": f"127.0.0.1:{upstream}",
+        **{
+            rf"{re.escape(server)}:8000": f"127.0.0.1:{port}"
+            for server, port in zip(SERVERS[len(ports)], ports, strict=True)
+        },
     }
     if certificate:
         changes[r"listen 443 ssl;"] = f"listen 127.0.0.1:{port} ssl;"
         changes[r"ssl_certificate(_key)? .*"] = rf"ssl_certificate\1 {certificate};"
     text = documented.file("/etc/nginx/conf.d/sign-in.conf")
+    if len(ports) == 2:
+        text = re.sub("upstream sign_in .*", documented.nginx_block("second-server.md"), text)
     for pattern, replacement in changes.items():
         text, count = re.subn(pattern, replacement, text)
         assert count, f"docs/operations.md has no {pattern} any more"
@@ -72,12 +80,12 @@ def program() -> str | None:
 def nginx(
     folder: Path,
     port: int,
-    upstream: int,
+    upstream: int | tuple[int, int],
     certificate: Path | None = None,
     worker_connections: int = 4096,
     **replaced: str,
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """nginx on the loopback `port`, which forwards to the server on `upstream`; it ends with the block.
+    """nginx on the loopback `port`, which forwards to the server, or the two, on `upstream`; it ends with the block.
 
     `replaced` are values of headers that it passes on, with `_` for `-`.
     """
