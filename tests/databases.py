@@ -54,16 +54,19 @@ class Cluster:
     """A PostgreSQL server with a superuser `postgres` and a database of the role `service`. It uses fsync."""
 
     def __init__(self, programs: Path, folder: Path) -> None:
-        self.programs, self.folder, self.port = programs, folder, free_port()
-        # PostgreSQL refuses to be run by root.
-        self.account = {"user": "postgres", "group": "postgres", "extra_groups": []} if os.geteuid() == 0 else {}
-        if self.account:
-            subprocess.run(["chown", "postgres", folder], check=True)
+        self._prepare(programs, folder)
         self._run("initdb", "--username=postgres", "--auth=trust", "--encoding=UTF8", "--locale=C.UTF-8", "--no-sync")
         self.start()
         self.administer("CREATE ROLE service LOGIN")
         self.administer("CREATE DATABASE service OWNER service")
         migrate(self.url)
+
+    def _prepare(self, programs: Path, folder: Path) -> None:
+        self.programs, self.folder, self.port = programs, folder, free_port()
+        # PostgreSQL refuses to be run by root.
+        self.account = {"user": "postgres", "group": "postgres", "extra_groups": []} if os.geteuid() == 0 else {}
+        if self.account:
+            subprocess.run(["chown", "postgres", folder], check=True)
 
     @property
     def url(self) -> str:
@@ -141,3 +144,21 @@ class Cluster:
     def _run(self, program: str, *arguments: str) -> None:
         command = [self.programs / program, "-D", self.folder, *arguments]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL, **self.account)
+
+
+class Standby(Cluster):
+    """A server that replicates another one, until it is promoted. The folder must be empty."""
+
+    def __init__(self, primary: Cluster, folder: Path) -> None:
+        self._prepare(primary.programs, folder)
+        source = ["--host=127.0.0.1", f"--port={primary.port}", "--username=postgres"]
+        self._run("pg_basebackup", *source, "--write-recovery-conf", "--checkpoint=fast", "--no-sync")
+        self.start()
+
+    def has_all_of(self, primary: Cluster) -> bool:
+        """Whether nothing that the other one has committed is missing."""
+        [(written,)] = primary.administer("SELECT pg_current_wal_lsn()")
+        return self.administer(f"SELECT pg_last_wal_replay_lsn() >= '{written}'") == [(True,)]
+
+    def promote(self) -> None:
+        self._run("pg_ctl", "promote")

@@ -13,9 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.server import ROOT, Server, free_port, is_open, serve
+from tests import documented
+from tests.server import Server, free_port, is_open, serve
 
 START_SECONDS = 60
+# The documented addresses of one server and of two.
+SERVERS = {1: ("127.0.0.1",), 2: ("10.0.0.1", "10.0.0.2")}
 # The directives that Debian's nginx.conf has around the documented block, with folders of the test.
 AROUND = """
 {user}
@@ -23,8 +26,8 @@ daemon off;
 worker_processes 1;
 worker_rlimit_nofile 16384;
 pid {folder}/nginx.pid;
-error_log {folder}/error.log crit;
-events {{ worker_connections 4096; }}
+error_log {folder}/error.log;
+events {{ worker_connections {worker_connections}; }}
 http {{
     client_body_temp_path {folder}/body;
     proxy_temp_path {folder}/proxy;
@@ -36,36 +39,37 @@ http {{
 """
 
 
-def documented_configuration() -> str:
-    """The nginx block of docs/operations.md."""
-    text = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
-    return text.partition("```nginx\n")[2].partition("```")[0]
-
-
-def configuration(folder: Path, port: int, upstream: int, certificate: Path | None = None) -> str:
+def configuration(
+    folder: Path, port: int, upstream: int | tuple[int, int], certificate: Path | None, worker_connections: int
+) -> str:
     """The documented configuration at loopback ports, without TLS unless there is a certificate with its key.
 
-    Nothing else is changed.
+    Two ports `upstream` are those of two servers, with what docs/second-server.md changes. Nothing else is changed.
     """
+    ports = upstream if isinstance(upstream, tuple) else (upstream,)
     changes = {
         r"listen 80;": f"listen 127.0.0.1:{free_port()};",
         r"listen 443 ssl;": f"listen 127.0.0.1:{port};",
         r"ssl_certificate(_key)? .*": "",
         r"server_name .*;": "server_name localhost;",
         r"/var/log/nginx/": f"{folder}/",
-        r"127\.0\.0\.1:8000": f"127.0.0.1:{upstream}",
-        r"Host \$host;": "Host $http_host;",  # $host has no port, and here the port is not the default one
+        **{
+            rf"{re.escape(server)}:8000": f"127.0.0.1:{port}"
+            for server, port in zip(SERVERS[len(ports)], ports, strict=True)
+        },
     }
     if certificate:
         changes[r"listen 443 ssl;"] = f"listen 127.0.0.1:{port} ssl;"
         changes[r"ssl_certificate(_key)? .*"] = rf"ssl_certificate\1 {certificate};"
-    text = documented_configuration()
+    text = documented.file("/etc/nginx/conf.d/sign-in.conf")
+    if len(ports) == 2:
+        text = re.sub("upstream sign_in .*", documented.nginx_block("second-server.md"), text)
     for pattern, replacement in changes.items():
         text, count = re.subn(pattern, replacement, text)
         assert count, f"docs/operations.md has no {pattern} any more"
     # Temporary files are in a folder of pytest's, which is root's alone.
     user = "user root;" if os.geteuid() == 0 else ""
-    return AROUND.format(folder=folder, documented=text, user=user)
+    return AROUND.format(folder=folder, documented=text, user=user, worker_connections=worker_connections)
 
 
 def program() -> str | None:
@@ -74,9 +78,14 @@ def program() -> str | None:
 
 @contextmanager
 def nginx(
-    folder: Path, port: int, upstream: int, certificate: Path | None = None, **replaced: str
+    folder: Path,
+    port: int,
+    upstream: int | tuple[int, int],
+    certificate: Path | None = None,
+    worker_connections: int = 4096,
+    **replaced: str,
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """nginx on the loopback `port`, which forwards to the server on `upstream`; it ends with the block.
+    """nginx on the loopback `port`, which forwards to the server, or the two, on `upstream`; it ends with the block.
 
     `replaced` are values of headers that it passes on, with `_` for `-`.
     """
@@ -85,7 +94,7 @@ def nginx(
     folder.mkdir(exist_ok=True)
     folder.chmod(0o755)
     path = folder / "nginx.conf"
-    text = configuration(folder, port, upstream, certificate)
+    text = configuration(folder, port, upstream, certificate, worker_connections)
     for name, value in replaced.items():
         text, count = re.subn(rf"(proxy_set_header {name.replace('_', '-')}) .*", rf"\1 {value};", text)
         assert count

@@ -2,18 +2,48 @@
 
 from __future__ import annotations
 
+import json
+import re
 import secrets
+import socket
 import threading
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from urllib.parse import quote
 
 import pytest
 import requests
 
+from tests import nginx
 from tests.driver import OAuthDriver
 from tests.factories import PASSWORD, PersonFactory, Registered
 from tests.matrix import contract
-from tests.server import Server
+from tests.server import Server, free_port
+from tests.smtp import wait_until
+
+KEY = "nobody-may-read-this-key"
+RESET_LINK = f"/accounts/password/reset/{KEY}?code={KEY}"
+# The last columns of the documented format: seconds of nginx and of the service, reference, request ID.
+LINE = re.compile(
+    r'(?P<time>\S+) 127\.0\.0\.1 localhost "(?P<method>[A-Z]+)" (?P<status>\d+) \d+ [\d.]+ '
+    r"(?P<seconds>[\d.]+|-) (?P<reference>\w{8}|-) (?P<request_id>[0-9a-f]{32})"
+)
+
+
+def lines(folder: Path, **wanted: str) -> list[re.Match[str]]:
+    """The lines of nginx's access log with these values."""
+    logged = (folder / "sign-in.log").read_text(encoding="utf-8").splitlines()
+    found = [match for match in map(LINE.fullmatch, logged) if match]
+    assert len(found) == len(logged), logged
+    return [match for match in found if wanted.items() <= match.groupdict().items()]
+
+
+def written(folder: Path) -> str:
+    """Everything that nginx has logged anywhere."""
+    return "".join(path.read_text(encoding="utf-8", errors="replace") for path in folder.glob("*.log"))
 
 
 @contract("D5.state")
@@ -51,3 +81,53 @@ def test_bodies_that_nobody_reads_cost_nobody_else_an_answer(server_behind_nginx
     for sender in senders:
         sender.join()
     assert {name: set(statuses) for name, statuses in answers.items()} == {"unread": {405}, "token": {400}}
+
+
+def test_a_line_of_nginx_leads_to_those_of_the_service_and_has_no_path(server_behind_nginx: Server) -> None:
+    folder = server_behind_nginx.folder.parent / "nginx"
+    answer = requests.get(f"{server_behind_nginx.auth_url}{RESET_LINK}", timeout=10)
+    reference = answer.headers["X-Reference"]
+    wait_until(lambda: len(lines(folder, reference=reference)) == 1)
+    [line] = lines(folder, reference=reference)
+    assert line["status"] == str(answer.status_code)
+    assert float(line["seconds"]) < 10
+    assert abs(datetime.now(UTC) - datetime.fromisoformat(line["time"])) < timedelta(minutes=1)
+    assert server_behind_nginx.logged(f'"request_id":"{line["request_id"]}"')
+    of_service = [json.loads(each) for each in server_behind_nginx.log.splitlines() if line["request_id"] in each]
+    assert {each["reference"] for each in of_service} == {reference}
+    assert KEY not in written(folder)
+
+
+def upstream(server: Server) -> int:
+    """The port behind nginx."""
+    return int(re.findall(r"Listening at: http://127\.0\.0\.1:(\d+)", server.log)[0])
+
+
+def test_a_refusal_of_nginx_itself_is_logged_without_a_path(server_behind_nginx: Server, tmp_path: Path) -> None:
+    port, folder = free_port(), tmp_path / "nginx"
+    request = f"GET {RESET_LINK} HTTP/1.1\r\nHost: localhost:{port}\r\n\r\n".encode()
+    with nginx.nginx(folder, port, upstream(server_behind_nginx)), ExitStack() as opened:
+        for _ in range(140):  # limit_req delays 80 of them and refuses those beyond its burst of 100
+            opened.enter_context(socket.create_connection(("127.0.0.1", port))).sendall(request)
+        wait_until(lambda: len(lines(folder, status="429", reference="-")) > 20)
+    assert KEY not in written(folder)
+
+
+def test_nginx_without_free_connections_logs_no_path(server_behind_nginx: Server, tmp_path: Path) -> None:
+    """Its alerts quote the request line."""
+    port, folder = free_port(), tmp_path / "nginx"
+
+    def ask(_number: int) -> int | None:
+        try:
+            return requests.get(f"http://localhost:{port}{RESET_LINK}", timeout=60).status_code
+        except requests.ConnectionError:
+            return None
+
+    with (
+        nginx.nginx(folder, port, upstream(server_behind_nginx), worker_connections=12),
+        ThreadPoolExecutor(12) as pool,
+    ):
+        statuses = Counter(pool.map(ask, range(100)))
+        assert statuses[500] > 0, statuses
+        wait_until(lambda: len(lines(folder, status="500", reference="-")) == statuses[500])
+    assert KEY not in written(folder)

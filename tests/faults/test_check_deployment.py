@@ -24,17 +24,20 @@ from tests.smtp import MailServer
 
 
 class Site(NamedTuple):
+    """An installation with two hosts: `url` is its AUTH_URL."""
+
     server: Server
     upstream: int
+    api_url: str
     url: str
     certificate: Path
 
 
 def certificate_for(folder: Path, days: int) -> Path:
-    """A self-signed certificate for localhost, with its key in the same file."""
+    """A self-signed certificate for localhost and 127.0.0.1, with its key in the same file."""
     path = folder / f"{days}.pem"
     request = f"req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days {days} -subj /CN=localhost"
-    names = ["-addext", "subjectAltName=DNS:localhost", "-keyout", path, "-out", f"{path}.crt"]
+    names = ["-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1", "-keyout", path, "-out", f"{path}.crt"]
     subprocess.run(["openssl", *request.split(), *names], check=True, capture_output=True)
     path.write_text(path.read_text() + Path(f"{path}.crt").read_text())
     return path
@@ -51,10 +54,10 @@ def key_folder(parent: Path) -> Path:
 def site(django_db_setup: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     folder = tmp_path_factory.mktemp("checked")
     port, upstream = free_port(), free_port()
-    url = f"https://localhost:{port}"
-    given = {"BASE_URL": url, "AUTH_URL": url, "TRUSTED_PROXIES": "127.0.0.1"}
+    api_url, url = f"https://127.0.0.1:{port}", f"https://localhost:{port}"
+    given = {"BASE_URL": api_url, "AUTH_URL": url, "TRUSTED_PROXIES": "127.0.0.1"}
     with serve(folder / "server", port=upstream, **given) as server:
-        yield Site(server, upstream, url, certificate_for(folder, 90))
+        yield Site(server, upstream, api_url, url, certificate_for(folder, 90))
 
 
 @pytest.fixture
@@ -62,7 +65,7 @@ def checked(
     site: Site, settings: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> Callable[..., dict[str, Finding]]:
     """`checked(Host="$host")` says what is found behind an nginx that passes this header on."""
-    settings.AUTH_URL = settings.BASE_URL = site.url
+    settings.BASE_URL, settings.AUTH_URL = site.api_url, site.url
     settings.SECRET_KEY, settings.TRUSTED_PROXIES = site.server.secret_key, [ip_network("127.0.0.1")]
 
     def check(certificate: Path = site.certificate, trust: bool = True, **headers: str) -> dict[str, Finding]:
@@ -77,7 +80,7 @@ def test_a_right_installation_passes(
     site: Site, mail_server: MailServer, tmp_path: Path, manage: Any, redis_server: OwnRedis
 ) -> None:
     variables = {
-        "BASE_URL": site.url,
+        "BASE_URL": site.api_url,
         "AUTH_URL": site.url,
         "SECRET_KEY": site.server.secret_key,
         "TRUSTED_PROXIES": "127.0.0.1",

@@ -1,0 +1,28 @@
+"""Files and commands that docs/ tells an operator to write and to run."""
+
+from __future__ import annotations
+
+import re
+
+from tests.server import ROOT
+
+
+def document(name: str) -> str:
+    return (ROOT / "docs" / name).read_text(encoding="utf-8")
+
+
+def file(path: str, name: str = "operations.md") -> str:
+    """What the document says to write into the file: the block after the file's name."""
+    return str(re.findall(rf"`{re.escape(path)}`(?:(?!```).)*```\w*\n(.*?)```", document(name), re.DOTALL)[0])
+
+
+def nginx_block(name: str) -> str:
+    """The only block of nginx's configuration in the document."""
+    [block] = re.findall(r"```nginx\n(.*?)```", document(name), re.DOTALL)
+    return str(block)
+
+
+def commands(heading: str, name: str) -> list[str]:
+    """The blocks of shell commands of a section, subsections excluded."""
+    section = re.split(rf"^#+ {re.escape(heading)}$", document(name), flags=re.MULTILINE)[1]
+    return re.findall(r"```sh\n(.*?)```", re.split(r"^#+ ", section, flags=re.MULTILINE)[0], re.DOTALL)

@@ -1,0 +1,109 @@
+"""The commands of docs/backup.md: a backup while the service runs, its restoration, and a sign-in afterwards."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from django.db import connection
+
+from accounts.models import User
+from tests import documented
+from tests.conftest import Launch
+from tests.databases import Cluster, in_use, migrate
+from tests.driver import OAuthDriver
+from tests.factories import PASSWORD, ApplicationFactory, PersonFactory
+from tests.server import ROOT, free_port, stop
+
+# What needs root or systemd does nothing else here: the programs run as this process does.
+AROUND = """
+systemctl() { :; }
+runuser() { shift 3; "$@"; }
+install() { command install "${@:3}"; }
+"""
+
+
+@pytest.fixture
+def folders(tmp_path: Path) -> dict[str, Path]:
+    """The test's own in place of the documented ones."""
+    found = {path: tmp_path / path.rpartition("/")[2] for path in ("/var/lib/sign-in", "/var/backups")}
+    for folder in found.values():
+        folder.mkdir()
+    return found | {"/srv/sign-in": ROOT, "/etc/sign-in.env": tmp_path / "sign-in.env"}
+
+
+def run(folders: dict[str, Path], variables: dict[str, str], *headings: str) -> None:
+    """Runs the commands of these sections of docs/backup.md with the variables of the service."""
+    folders["/etc/sign-in.env"].write_text("".join(f"{name}='{value}'\n" for name, value in variables.items()))
+    commands = "\n".join(block for heading in headings for block in documented.commands(heading, "backup.md"))
+    for path, own in folders.items():
+        commands = commands.replace(path, shlex.quote(str(own)))
+    commands = commands.replace(".venv/bin/python", shlex.quote(sys.executable))
+    done = subprocess.run(
+        ["bash", "-euc", AROUND + commands],
+        capture_output=True,
+        text=True,
+        env={**os.environ, **variables},
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def back_up_and_restore(kind: str, url: str, launch: Launch, folders: dict[str, Path], **programs: str) -> None:
+    variables = {
+        "DATABASE_URL": url,
+        "SECRET_KEY": secrets.token_urlsafe(50),
+        "BASE_URL": f"http://localhost:{free_port()}",
+    }
+    person, application = PersonFactory(nickname="before"), ApplicationFactory()
+    server = launch(**variables, port=int(variables["BASE_URL"].rpartition(":")[2]))
+    browser = OAuthDriver(server.base_url)
+    code = browser.authorize(browser.authorization_url(application), person.email, PASSWORD).parameters["code"]
+    token = browser.exchange(application, code).json()["access_token"]
+    run(folders, variables | programs, f"Back up {kind}")
+    User.objects.update(nickname="after")
+    connection.close()
+    stop(server.process)
+    steps = ("Stop the service", f"Restore {kind}", "Start the service")
+    run(folders, variables | programs, *steps)
+
+    launch(**variables, port=int(variables["BASE_URL"].rpartition(":")[2]))
+    assert browser.get("/accounts/profile").status_code == 302
+    assert browser.userinfo(token).status_code == 401
+    code = browser.authorize(browser.authorization_url(application), person.email, PASSWORD).parameters["code"]
+    answer = browser.exchange(application, code)
+    assert browser.userinfo(answer.json()["access_token"]).json()["nickname"] == "before"
+
+
+@pytest.fixture
+def sign_in_database(own_postgresql: Cluster) -> Iterator[str]:
+    """The URL of the documented database, migrated and in use."""
+    own_postgresql.administer('CREATE ROLE "sign-in" LOGIN')
+    own_postgresql.administer('CREATE DATABASE "sign-in" OWNER "sign-in"')
+    url = own_postgresql.url.replace("service", "sign-in")
+    migrate(url)
+    with in_use(url):
+        yield url
+
+
+def test_postgresql_is_backed_up_and_restored(
+    sign_in_database: str, own_postgresql: Cluster, launch: Launch, folders: dict[str, Path]
+) -> None:
+    programs = {"PGHOST": "127.0.0.1", "PGPORT": str(own_postgresql.port), "PGUSER": "postgres"}
+    path = f"{own_postgresql.programs}:{os.environ['PATH']}"
+    back_up_and_restore("PostgreSQL", sign_in_database, launch, folders, **programs, PATH=path)
+    assert own_postgresql.administer("SELECT 1 FROM pg_database WHERE datname = 'sign-in-before'") == [(1,)]
+
+
+def test_sqlite_is_backed_up_and_restored(sqlite_template: Path, launch: Launch, folders: dict[str, Path]) -> None:
+    path = folders["/var/lib/sign-in"] / "db.sqlite3"
+    path.write_bytes(sqlite_template.read_bytes())
+    with in_use(f"sqlite:///{path}"):
+        back_up_and_restore("SQLite", f"sqlite:///{path}", launch, folders)
+    assert (path.parent / "before" / "db.sqlite3").exists()
