@@ -78,7 +78,6 @@ def test_nginx_has_the_documented_configuration(folder: Path) -> None:
         "api.example.com": API,
         "127.0.0.1:8000": "service:8000",
         "/var/log/nginx/sign-in.log": "/dev/stdout",
-        "/var/log/nginx/sign-in.error.log": "/dev/stderr",
     }
     expected = documented_configuration()
     for before, after in changes.items():
