@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from config import variables
-from tests.nginx import documented_configuration
+from tests.documented import nginx_block
 from tests.server import OURS, ROOT, environment
 
 pytestmark = pytest.mark.once
@@ -79,7 +79,7 @@ def test_nginx_has_the_documented_configuration(folder: Path) -> None:
         "127.0.0.1:8000": "service:8000",
         "/var/log/nginx/sign-in.log": "/dev/stdout",
     }
-    expected = documented_configuration()
+    expected = nginx_block("operations.md")
     for before, after in changes.items():
         assert before in expected
         expected = expected.replace(before, after)
