@@ -91,7 +91,7 @@ def test_a_server_that_starts_without_its_redis_serves_and_counts_when_redis_com
 def test_no_exchange_fails_while_redis_is_away_and_comes_back(
     away: str, launch: Launch, redis_server: OwnRedis
 ) -> None:
-    server = launch(RATE_LIMITS="on", RATE_TOKEN="100000/m", WEB_CONCURRENCY="2", REDIS_URL=redis_server.url)
+    server = launch(RATE_LIMITS="on", RATE_TOKEN="100000/h", WEB_CONCURRENCY="2", REDIS_URL=redis_server.url)
     redemptions = Redemptions(server, ApplicationFactory(), 600)
 
     def fault() -> None:

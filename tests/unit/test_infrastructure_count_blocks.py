@@ -84,7 +84,6 @@ def test_an_event_asks_redis_once_in_a_block_and_a_look_takes_no_count() -> None
     assert server.asked == [6, 6, 6, 0]
 
 
-@contract("D21.blocks")
 def test_threads_take_each_count_once_and_one_block_at_a_time() -> None:
     blocks, server, interval = Blocks(), Server(), sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
