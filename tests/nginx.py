@@ -42,10 +42,20 @@ def documented_configuration() -> str:
     return text.partition("```nginx\n")[2].partition("```")[0]
 
 
-def configuration(folder: Path, port: int, upstream: int, certificate: Path | None = None) -> str:
+def certificate_for(folder: Path, days: int) -> Path:
+    """A self-signed certificate for localhost, with its key in the same file."""
+    path = folder / f"{days}.pem"
+    request = f"req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days {days} -subj /CN=localhost"
+    names = ["-addext", "subjectAltName=DNS:localhost", "-keyout", path, "-out", f"{path}.crt"]
+    subprocess.run(["openssl", *request.split(), *names], check=True, capture_output=True)
+    path.write_text(path.read_text() + Path(f"{path}.crt").read_text())
+    return path
+
+
+def configuration(folder: Path, port: int, upstream: int | str, certificate: Path | None = None) -> str:
     """The documented configuration at loopback ports, without TLS unless there is a certificate with its key.
 
-    Nothing else is changed.
+    `upstream` is the port of a server, or a block in place of the documented upstream. Nothing else is changed.
     """
     changes = {
         r"listen 80;": f"listen 127.0.0.1:{free_port()};",
@@ -53,7 +63,7 @@ def configuration(folder: Path, port: int, upstream: int, certificate: Path | No
         r"ssl_certificate(_key)? .*": "",
         r"server_name .*;": "server_name localhost;",
         r"/var/log/nginx/": f"{folder}/",
-        r"127\.0\.0\.1:8000": f"127.0.0.1:{upstream}",
+        r"upstream sign_in \{.*\}" if isinstance(upstream, str) else r"(?<=127\.0\.0\.1:)8000": str(upstream),
         r"Host \$host;": "Host $http_host;",  # $host has no port, and here the port is not the default one
     }
     if certificate:
@@ -74,9 +84,9 @@ def program() -> str | None:
 
 @contextmanager
 def nginx(
-    folder: Path, port: int, upstream: int, certificate: Path | None = None, **replaced: str
+    folder: Path, port: int, upstream: int | str, certificate: Path | None = None, **replaced: str
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """nginx on the loopback `port`, which forwards to the server on `upstream`; it ends with the block.
+    """nginx on the loopback `port`, which forwards to `upstream`, as in `configuration`; it ends with the block.
 
     `replaced` are values of headers that it passes on, with `_` for `-`.
     """

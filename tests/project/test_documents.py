@@ -4,11 +4,10 @@ import re
 
 import pytest
 
+from tests.documents import DOCS, documented
 from tests.matrix import TESTS
 
 pytestmark = pytest.mark.once
-
-DOCS = TESTS.parent / "docs"
 
 
 def test_every_test_that_the_table_of_faults_names_exists():
@@ -49,12 +48,6 @@ def test_each_variable_of_a_limit_is_in_the_table():
     variables = re.findall(r'^    (RATE_[A-Z_]+)="(\S+)",$', settings, re.MULTILINE)
     assert len(variables) == 9
     assert [name for name, default in variables if f"`{name}` {default}" not in limits()] == []
-
-
-def documented(file: str) -> str:
-    """What the operations guide says to write into the file."""
-    guide = (DOCS / "operations.md").read_text(encoding="utf-8")
-    return re.findall(rf"`{re.escape(file)}`(?:(?!```).)*```\w*\n(.*?)```", guide, re.DOTALL)[0]
 
 
 def test_systemd_and_the_shell_read_the_documented_variables_alike():
