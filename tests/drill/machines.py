@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import requests
+from redis import Redis, RedisError
 
 from tests.databases import postgresql_programs
 from tests.documents import documented
@@ -246,6 +247,12 @@ class Site:
             url = f"http://{address(name)}:8000/health/ready"
             return requests.get(url, headers={"Host": host}, timeout=2).ok
         return False
+
+    def counters(self, name: str) -> int:
+        """How many limits the Redis of the machine counts."""
+        with suppress(RedisError), Redis(address(name), password=self.password("REDIS_PASSWORD")) as client:
+            return int(client.dbsize())
+        return 0
 
     def kill_service(self, name: str) -> None:
         self._services.pop(name).close()
