@@ -6,7 +6,7 @@ PRODUCTION := BASE_URL=https://api.example.com AUTH_URL=https://auth.example.com
 	WEB_CONCURRENCY=4 DATABASE_URL=postgres://service@localhost/service EMAIL_URL=smtp+tls://user@mail.example.com \
 	SECRET_KEY=$$($(PYTHON) -c 'import secrets; print(secrets.token_urlsafe(64))')
 
-.PHONY: help setup run image test fast bench attack fuzz messages check format
+.PHONY: help setup run image test fast bench attack fuzz drill messages check format
 
 help: ## List the targets
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -36,6 +36,9 @@ attack: ## Measure how attacks from one machine slow normal requests, directly a
 
 fuzz: ## Send 100,000 hostile requests, measure their CPU time and the timing of rejections; takes minutes, FUZZ_SEED=… repeats a run
 	$(PYTHON) -m pytest tests/fuzz tests/faults -m long
+
+drill: ## Let each machine of docs/high-availability.md fail under load, as root; needs Debian's patroni, etcd-server, haproxy; takes minutes
+	$(PYTHON) -m tests.drill
 
 messages: ## Bring the catalogues in locale/ up to date, and compile them; needs Debian's gettext
 	$(MEMORY) $(PYTHON) manage.py makemessages --all --no-obsolete --no-wrap --no-location --ignore tests --ignore docs

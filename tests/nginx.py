@@ -39,31 +39,46 @@ http {{
 """
 
 
+def certificate_for(folder: Path, days: int) -> Path:
+    """A self-signed certificate for localhost and 127.0.0.1, with its key in the same file."""
+    path = folder / f"{days}.pem"
+    request = f"req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days {days} -subj /CN=localhost"
+    names = ["-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1", "-keyout", path, "-out", f"{path}.crt"]
+    subprocess.run(["openssl", *request.split(), *names], check=True, capture_output=True)
+    path.write_text(path.read_text() + Path(f"{path}.crt").read_text())
+    return path
+
+
+Upstream = int | tuple[int, int] | str
+
+
 def configuration(
-    folder: Path, port: int, upstream: int | tuple[int, int], certificate: Path | None, worker_connections: int
+    folder: Path, port: int, upstream: Upstream, certificate: Path | None, worker_connections: int
 ) -> str:
     """The documented configuration at loopback ports, without TLS unless there is a certificate with its key.
 
-    Two ports `upstream` are those of two servers, with what docs/second-server.md changes. Nothing else is changed.
+    `upstream` is the port of a server; the ports of two, with what docs/second-server.md changes; or a block in place
+    of the documented upstream. Nothing else is changed.
     """
-    ports = upstream if isinstance(upstream, tuple) else (upstream,)
     changes = {
         r"listen 80;": f"listen 127.0.0.1:{free_port()};",
         r"listen 443 ssl;": f"listen 127.0.0.1:{port};",
         r"ssl_certificate(_key)? .*": "",
         r"server_name .*;": "server_name localhost;",
         r"/var/log/nginx/": f"{folder}/",
-        **{
-            rf"{re.escape(server)}:8000": f"127.0.0.1:{port}"
-            for server, port in zip(SERVERS[len(ports)], ports, strict=True)
-        },
     }
+    text = documented.file("/etc/nginx/conf.d/sign-in.conf")
+    if isinstance(upstream, str):
+        changes[r"upstream sign_in \{.*\}"] = upstream
+    else:
+        ports = upstream if isinstance(upstream, tuple) else (upstream,)
+        if len(ports) == 2:
+            text = re.sub("upstream sign_in .*", documented.nginx_block("second-server.md"), text)
+        for server, at in zip(SERVERS[len(ports)], ports, strict=True):
+            changes[rf"{re.escape(server)}:8000"] = f"127.0.0.1:{at}"
     if certificate:
         changes[r"listen 443 ssl;"] = f"listen 127.0.0.1:{port} ssl;"
         changes[r"ssl_certificate(_key)? .*"] = rf"ssl_certificate\1 {certificate};"
-    text = documented.file("/etc/nginx/conf.d/sign-in.conf")
-    if len(ports) == 2:
-        text = re.sub("upstream sign_in .*", documented.nginx_block("second-server.md"), text)
     for pattern, replacement in changes.items():
         text, count = re.subn(pattern, replacement, text)
         assert count, f"docs/operations.md has no {pattern} any more"
@@ -80,12 +95,12 @@ def program() -> str | None:
 def nginx(
     folder: Path,
     port: int,
-    upstream: int | tuple[int, int],
+    upstream: Upstream,
     certificate: Path | None = None,
     worker_connections: int = 4096,
     **replaced: str,
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """nginx on the loopback `port`, which forwards to the server, or the two, on `upstream`; it ends with the block.
+    """nginx on the loopback `port`, which forwards to `upstream`, as in `configuration`; it ends with the block.
 
     `replaced` are values of headers that it passes on, with `_` for `-`.
     """

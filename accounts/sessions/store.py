@@ -15,8 +15,9 @@ from uuid import UUID, uuid4
 
 from django.conf import settings
 from django.contrib.auth import SESSION_KEY
-from django.contrib.sessions.backends.base import SessionBase
+from django.contrib.sessions.backends.base import SessionBase, UpdateError
 from django.contrib.sessions.backends.db import SessionStore as DatabaseSessionStore
+from django.db import InternalError, OperationalError
 from django.db.models import Case, F, Q, When
 from django.http import HttpRequest
 from django.utils import timezone
@@ -148,6 +149,15 @@ class SessionStore(DatabaseSessionStore):
         row.sign_in = UUID(data[SIGN_IN_KEY]) if SIGN_IN_KEY in data else None
         row.last_used_at = timezone.now()
         return row
+
+    def save(self, must_create: bool = False) -> None:
+        """Raises UpdateError: the session has ended. Django raises it also while the database is away."""
+        try:
+            super().save(must_create)
+        except UpdateError as error:
+            if isinstance(error.__context__, OperationalError | InternalError):
+                raise error.__context__ from None
+            raise
 
     def store_use(self) -> None:
         """Store the time of use, at most once an hour, for the page of browsers."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 from collections.abc import Callable, Iterator
 from ipaddress import ip_network
 from pathlib import Path
@@ -17,7 +16,7 @@ from joserfc.jwk import RSAKey
 from config.deployment import outside, questions
 from config.deployment.findings import Finding
 from tests.checks import by_name
-from tests.nginx import nginx
+from tests.nginx import certificate_for, nginx
 from tests.own_redis import OwnRedis
 from tests.server import Server, free_port, serve
 from tests.smtp import MailServer
@@ -31,16 +30,6 @@ class Site(NamedTuple):
     api_url: str
     url: str
     certificate: Path
-
-
-def certificate_for(folder: Path, days: int) -> Path:
-    """A self-signed certificate for localhost and 127.0.0.1, with its key in the same file."""
-    path = folder / f"{days}.pem"
-    request = f"req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days {days} -subj /CN=localhost"
-    names = ["-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1", "-keyout", path, "-out", f"{path}.crt"]
-    subprocess.run(["openssl", *request.split(), *names], check=True, capture_output=True)
-    path.write_text(path.read_text() + Path(f"{path}.crt").read_text())
-    return path
 
 
 def key_folder(parent: Path) -> Path:

@@ -69,8 +69,9 @@ def test_each_variable_of_a_limit_is_in_the_table():
     assert [name for name, default in variables if f"`{name}` {default}" not in limits()] == []
 
 
-def test_systemd_and_the_shell_read_the_documented_variables_alike():
-    variables = documented.file("/etc/sign-in.env")
+@pytest.mark.parametrize("document", ["operations.md", "high-availability.md"])
+def test_systemd_and_the_shell_read_the_documented_variables_alike(document):
+    variables = documented.file("/etc/sign-in.env", document)
     assert [line for line in variables.splitlines() if not re.fullmatch(r"#.*|[A-Z_]+='[^']*'", line)] == []
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from django.contrib import messages
+from django.db import OperationalError
 from django.http import HttpRequest, HttpResponseRedirect
 
 from accounts.models import Session, User
@@ -93,3 +94,19 @@ def test_an_outdated_form_of_a_page_of_people_is_shown_again(
     assert answer.status_code == status
     assert ('class="developer"' in answer.content.decode()) is is_error
     assert answer.wsgi_request.method == "POST"
+
+
+@pytest.mark.parametrize("method", ["get", "post"])
+def test_a_database_that_is_away_ends_no_session(method: str, alice: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Django tells of it, when a session is stored, as of a session that has ended."""
+    browser = with_session(alice)
+    browser.raise_request_exception = False
+    assert browser.post("/accounts/profile", {"nickname": "Ali"}).status_code == 302
+
+    def fail(*_arguments: Any, **_options: Any) -> None:
+        raise OperationalError
+
+    monkeypatch.setattr(Session, "save", fail)
+    answer = getattr(browser, method)("/accounts/profile", {"nickname": "Alice"})
+    assert answer.status_code == 503
+    assert DONE not in answer.content.decode()

@@ -1,0 +1,236 @@
+"""People and applications that use the service while machines fail, and a record of what they were promised."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import requests
+from requests.adapters import HTTPAdapter
+
+from tests.driver import OAuthDriver, Page
+from tests.factories import PASSWORD
+from tests.upgrading import CALLBACK, Client, form_with
+
+APPLICATION_THREADS = ("alice", "bob", "carol")
+PROFILE, SIGN_IN, READER = "dave", "load", "backend"
+OPERATIONS = ("authorize", "token", "user info", "profile", "sign-in")
+PAGE = "page"  # that has the form of an operation
+PAUSE_SECONDS = 0.15
+RETRY_SECONDS = 0.3
+KEPT_SESSIONS = 30
+PATIENCE_SECONDS = 180
+
+
+class FromAddress(HTTPAdapter):
+    """Connections from one address, so that nginx limits each person apart."""
+
+    def __init__(self, address: str) -> None:
+        self.address = address
+        super().__init__()
+
+    def init_poolmanager(self, *args: Any, **options: Any) -> None:
+        super().init_poolmanager(*args, **options, source_address=(self.address, 0))
+
+
+@dataclass(frozen=True)
+class Answered:
+    """A request: from when to when (monotonic seconds), and what went wrong; "" for an answer that was right."""
+
+    began: float
+    ended: float
+    trouble: str
+
+
+@dataclass
+class Ledger:
+    """What the service has acknowledged, and what it broke of that."""
+
+    tokens: dict[str, str] = field(default_factory=dict)  # code: token
+    refused: set[str] = field(default_factory=set)  # codes whose first exchange got no answer and which are spent
+    nicknames: list[str] = field(default_factory=list)  # the last acknowledged one, then those without an answer
+    sessions: list[OAuthDriver] = field(default_factory=list)
+    changes: int = 0  # of profiles
+    sign_ins: int = 0
+    broken: Counter[str] = field(default_factory=Counter)
+
+
+class Load:
+    """While the block runs, six people or applications repeat what they do, each in a thread."""
+
+    def __init__(self, url: str, certificate: str, application: Client) -> None:
+        self.url, self.certificate, self.application = url, certificate, application
+        self.ledger = Ledger()
+        self.answers: dict[str, list[Answered]] = {name: [] for name in (*OPERATIONS, PAGE)}
+        self._is_over = threading.Event()
+        self._crashes: list[BaseException] = []
+        self._addresses = itertools.count(1)
+        self._drivers = {name: self.browser() for name in (*APPLICATION_THREADS, PROFILE, READER)}
+        jobs: Mapping[str, Callable[[str], None]] = {
+            **dict.fromkeys(APPLICATION_THREADS, self._use_application),
+            PROFILE: self._change_profile,
+            SIGN_IN: self._sign_in,
+            READER: self._read_again,
+        }
+        self._threads = [threading.Thread(target=self._repeat, args=job, daemon=True) for job in jobs.items()]
+
+    def browser(self) -> OAuthDriver:
+        driver = OAuthDriver(self.url)
+        adapter = FromAddress(f"127.77.1.{next(self._addresses) % 250 + 1}")
+        for session in (driver.browser, driver.backend):
+            session.hooks["response"].clear()
+            session.verify, session.trust_env = self.certificate, False  # nor a proxy of the environment
+            session.mount("https://", adapter)
+        return driver
+
+    def __enter__(self) -> Load:
+        for name, driver in self._drivers.items():
+            driver.signed_in(f"{name}@example.com", PASSWORD)
+        self._use_application(READER)
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._is_over.set()
+        for thread in self._threads:
+            thread.join()
+
+    def wait_for_answers(self) -> None:
+        """Waits until each operation has been answered, twice, in requests that began from now on."""
+        began, end = time.monotonic(), time.monotonic() + PATIENCE_SECONDS
+
+        def is_answered(operation: str) -> bool:
+            return sum(each.began > began and not each.trouble for each in list(self.answers[operation])) >= 2
+
+        while not all(is_answered(operation) for operation in OPERATIONS):
+            if self._crashes:
+                raise self._crashes[0]
+            if time.monotonic() > end:
+                waiting = [operation for operation in OPERATIONS if not is_answered(operation)]
+                raise AssertionError(f"no answers for {PATIENCE_SECONDS} seconds: {', '.join(waiting)}")
+            time.sleep(0.05)
+
+    def nickname(self, name: str) -> str:
+        """The nickname in the person's own form."""
+        return form_with(self._drivers[name].get("/accounts/profile"), "nickname").fields["nickname"]
+
+    # ------------------------------------------------------------------------------------------------------------------
+
+    def _repeat(self, name: str, job: Callable[[str], None]) -> None:
+        while not self._is_over.wait(PAUSE_SECONDS):
+            try:
+                job(name)
+            except BaseException as error:  # `wait_for_answers` raises it
+                self._crashes.append(error)
+                return
+
+    def _ask(
+        self, operation: str, ask: Callable[[], requests.Response], is_right: Callable[[requests.Response], bool]
+    ) -> requests.Response | None:
+        """The answer, right or wrong; None without one."""
+        began, answer = time.monotonic(), None
+        try:
+            answer = ask()
+            trouble = "" if is_right(answer) else told(answer)
+        except requests.RequestException as error:
+            trouble = type(error).__name__
+        self.answers[operation].append(Answered(began, time.monotonic(), trouble))
+        return answer
+
+    def _use_application(self, name: str) -> None:
+        """A browser that is signed in leads to a code; the application redeems it and reads the profile."""
+        driver = self._drivers[name]
+        address = driver.authorization_url(self.application)
+        answer = self._ask("authorize", lambda: driver.get(address), is_callback)
+        if answer is None or not is_callback(answer):
+            if answer is not None and answer.status_code < 500:
+                self.ledger.broken[f"a session: authorize answered {answer.status_code}"] += 1
+            return
+        code = driver.callback(answer).parameters["code"]
+        if (token := self._exchange(driver, code)) is not None:
+            self._read(driver, token)
+
+    def _exchange(self, driver: OAuthDriver, code: str) -> str | None:
+        """The token, after as many attempts as needed; None for a code that an attempt without an answer has spent."""
+        for attempt in itertools.count():
+            if attempt and self._is_over.wait(RETRY_SECONDS):
+                return None
+            answer = self._ask("token", lambda: driver.exchange(self.application, code), is_settled)
+            if answer is not None and answer.status_code == 200:
+                self.ledger.tokens[code] = str(answer.json()["access_token"])
+                return self.ledger.tokens[code]
+            if answer is not None and is_settled(answer):
+                if attempt == 0:
+                    self.ledger.broken["a code: its first exchange was refused"] += 1
+                self.ledger.refused.add(code)
+                return None
+        return None
+
+    def _read_again(self, name: str) -> None:
+        """An application that reads the profile with the token that it has."""
+        self._read(self._drivers[name], next(iter(self.ledger.tokens.values())))
+
+    def _read(self, driver: OAuthDriver, token: str) -> None:
+        while True:
+            answer = self._ask("user info", lambda: driver.userinfo(token), is_ok)
+            if answer is not None and is_ok(answer):
+                return
+            if answer is not None and answer.status_code == 401:
+                self.ledger.broken["a token: user info answered 401"] += 1
+                return
+            if self._is_over.wait(RETRY_SECONDS):
+                return
+
+    def _change_profile(self, name: str) -> None:
+        driver, wanted = self._drivers[name], f"Dave {time.monotonic_ns()}"
+        page = self._ask(PAGE, lambda: driver.get("/accounts/profile"), is_ok)
+        if page is None or not is_ok(page):
+            return
+        form = form_with(page, "nickname")
+        self.ledger.nicknames.append(wanted)
+        answer = self._ask("profile", lambda: driver.submit(form, follow=False, nickname=wanted), is_redirect)
+        if answer is not None and is_redirect(answer):
+            self.ledger.nicknames = [wanted]
+            self.ledger.changes += 1
+
+    def _sign_in(self, name: str) -> None:
+        driver = self.browser()
+        page = self._ask(PAGE, lambda: driver.get("/accounts/sign-in"), is_ok)
+        if page is None or not is_ok(page):
+            return
+        form = Page(page).sign_in
+        assert form
+        login, secret = form.of_type("email", "text"), form.of_type("password")
+        fields: dict[str, str | None] = {str(login): f"{name}@example.com", str(secret): PASSWORD}
+        answer = self._ask("sign-in", lambda: driver.submit(form, follow=False, **fields), is_redirect)
+        if answer is not None and is_redirect(answer):
+            self.ledger.sessions = [*self.ledger.sessions, driver][-KEPT_SESSIONS:]
+            self.ledger.sign_ins += 1
+
+
+def told(answer: requests.Response) -> str:
+    """The status, and where a redirect leads, without values."""
+    return f"{answer.status_code} {answer.headers.get('Location', '').partition('?')[0]}".strip()
+
+
+def is_ok(answer: requests.Response) -> bool:
+    return answer.status_code == 200
+
+
+def is_redirect(answer: requests.Response) -> bool:
+    return answer.status_code == 302
+
+
+def is_callback(answer: requests.Response) -> bool:
+    return is_redirect(answer) and answer.headers["Location"].startswith(f"{CALLBACK}?code=")
+
+
+def is_settled(answer: requests.Response) -> bool:
+    """A token, or the answer that the code is spent."""
+    return is_ok(answer) or (answer.status_code == 400 and answer.json()["error"] == "invalid_grant")

@@ -1,0 +1,300 @@
+"""The machines of docs/high-availability.md on loopback: each has an address, and the documented files and programs."""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+import secrets
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import Any
+
+import requests
+from redis import Redis, RedisError
+
+from tests import documented
+from tests.databases import postgresql_programs
+from tests.server import Server, children_of, serve
+
+DOCUMENT = "high-availability.md"
+NETWORK = "127.77.0."
+DATABASES, WEBS, ETCDS = ("db1", "db2"), ("web1", "web2"), ("db1", "db2", "web1")
+HOSTS = {"db1": 11, "db2": 12, "web1": 21, "web2": 22}
+AS_POSTGRES = ("setpriv", "--reuid=postgres", "--regid=postgres", "--init-groups")
+PROGRAMS = ("etcd", "patroni", "patronictl", "haproxy", "redis-server", "setpriv", "openssl", "nginx")
+START_SECONDS = 120
+# As `serve`, but for limits that no caller of the drill reaches.
+RATES = dict.fromkeys(
+    ("RATE_TOKEN", "RATE_TOKEN_FAILURES", "RATE_USERINFO", "RATE_AUTHORIZE", "RATE_SIGN_IN_DONE"), "1000000/m"
+)
+
+
+class Missing(Exception):
+    """A program that the drill needs is not installed, or it may not start programs as other users."""
+
+
+def address(machine: str) -> str:
+    return f"{NETWORK}{HOSTS[machine]}"
+
+
+def wait_until(is_true: Callable[[], object], what: str, seconds: float = START_SECONDS) -> None:
+    end = time.monotonic() + seconds
+    while not is_true():
+        if time.monotonic() > end:
+            raise AssertionError(f"not within {seconds} seconds: {what}")
+        time.sleep(0.1)
+
+
+def send(number: int, pids: Iterable[int]) -> None:
+    for pid in pids:
+        with suppress(ProcessLookupError):
+            os.kill(pid, number)
+
+
+class Program:
+    """A process of a machine. Its log outlives a kill."""
+
+    def __init__(self, name: str, log: Path, *command: str | Path, env: dict[str, str] | None = None) -> None:
+        self.name, self.log, self.command = name, log, command
+        self.env = {**{key: os.environ[key] for key in ("PATH", "LANG") if key in os.environ}, **(env or {})}
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        with self.log.open("ab") as output:
+            self.process = subprocess.Popen(
+                self.command, env=self.env, stdout=output, stderr=output, start_new_session=True, cwd=self.log.parent
+            )
+
+    @property
+    def pids(self) -> list[int]:
+        return [self.process.pid] if self.process and self.process.poll() is None else []
+
+    def kill(self) -> None:
+        send(signal.SIGKILL, self.pids)
+        if self.process:
+            self.process.wait()
+
+
+class Site:
+    """All machines. `with Site(folder) as site` starts them, with an empty database and without the service."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._passwords: dict[str, str] = {}
+        self.secret_key = secrets.token_urlsafe(50)
+        self._ended = ExitStack()
+        self._services: dict[str, ExitStack] = {}
+        self.servers: dict[str, Server] = {}
+        self.etcds = {name: self._etcd(name) for name in ETCDS}
+        self.patronis = {name: self._patroni(name) for name in DATABASES}
+        self.redises = {name: self._redis(name) for name in WEBS}
+        self.haproxies = {name: self._haproxy(name) for name in WEBS}
+
+    # Files ------------------------------------------------------------------------------------------------------------
+
+    def text(self, file: str, machine: str) -> str:
+        """The documented file of the machine: other addresses and folders, and random passwords; nothing else."""
+        text = documented.file(file, DOCUMENT)
+        for placeholder in set(re.findall(r"[A-Z]+_PASSWORD", text)):
+            text = text.replace(placeholder, self.password(placeholder))
+        home = self.folder / machine
+        for pattern, replacement in {
+            r"10\.0\.0\.0/24": "127.0.0.0/8",  # connections on loopback come from 127.0.0.1
+            r"10\.0\.0\.": NETWORK,
+            r"127\.0\.0\.1(?=:\d)": address(machine),
+            r"auth\.example\.com": "localhost",
+            r"\bADDRESS\b": address(machine),
+            r"\bNAME\b": machine,
+            r"/var/lib/(?=postgresql|etcd)": f"{home}/",
+            r"/run/postgresql": f"{home}/postgresql",
+            r"/usr/lib/postgresql/15/bin": str(postgresql_programs()),
+        }.items():
+            text = re.sub(pattern, replacement, text)
+        return text
+
+    def password(self, placeholder: str) -> str:
+        return self._passwords.setdefault(placeholder, secrets.token_hex(16))
+
+    def variables(self, file: str, machine: str) -> dict[str, str]:
+        return dict(re.findall(r"^([A-Z0-9_]+)='([^']*)'$", self.text(file, machine), re.MULTILINE))
+
+    def written(self, file: str, machine: str) -> Path:
+        """The path of the documented file of the machine."""
+        home = self.folder / machine
+        home.mkdir(exist_ok=True, mode=0o755)
+        path = home / Path(file).name
+        path.write_text(self.text(file, machine), encoding="utf-8")
+        path.chmod(0o600)
+        return path
+
+    # Programs ---------------------------------------------------------------------------------------------------------
+
+    def _etcd(self, name: str) -> Program:
+        home = self.folder / name
+        home.mkdir(exist_ok=True, mode=0o755)
+        return Program("etcd", home / "etcd.log", "etcd", env=self.variables("/etc/default/etcd", name))
+
+    def _patroni(self, name: str) -> Program:
+        path = self.written("/etc/patroni/config.yml", name)
+        home = path.with_name("postgresql")
+        home.mkdir()
+        for each in (home, path):
+            shutil.chown(each, "postgres", "postgres")
+        log = path.with_name("patroni.log")
+        return Program("patroni", log, *AS_POSTGRES, "patroni", path)
+
+    def _redis(self, name: str) -> Program:
+        path = self.written("/etc/redis/redis.conf", name)
+        return Program("redis", path.with_name("redis.log"), "redis-server", path, "--dir", str(path.parent))
+
+    def _haproxy(self, name: str) -> Program:
+        path = self.written("/etc/haproxy/haproxy.cfg", name)
+        haproxy = shutil.which("haproxy", path=f"{os.environ['PATH']}:/usr/sbin") or "haproxy"
+        return Program("haproxy", path.with_name("haproxy.log"), haproxy, "-db", "-f", path)
+
+    def postgresql_pids(self, name: str) -> list[int]:
+        """The postmaster of the machine, and its processes."""
+        path = self.folder / name / "postgresql" / "15" / "sign-in" / "postmaster.pid"
+        pid = int(path.read_text().split()[0]) if path.exists() else 0
+        if not pid or not Path(f"/proc/{pid}").exists():
+            return []
+        return [pid, *children_of(pid)]
+
+    def database_pids(self, name: str) -> list[int]:
+        """All processes of the machine of a PostgreSQL."""
+        return [*self.patronis[name].pids, *self.postgresql_pids(name), *self.etcds[name].pids]
+
+    def kill_database(self, name: str) -> None:
+        """The end of the machine: no process says good-bye."""
+        send(signal.SIGKILL, self.database_pids(name))
+        self.patronis[name].kill()
+        self.etcds[name].kill()
+
+    def start_database(self, name: str) -> None:
+        self.etcds[name].start()
+        self.patronis[name].start()
+
+    # The cluster ------------------------------------------------------------------------------------------------------
+
+    def roles(self) -> dict[str, str]:
+        """What each PostgreSQL is that runs, as Patroni sees it: leader, sync_standby, replica."""
+        for name in DATABASES:
+            with suppress(requests.RequestException, ValueError):
+                members = requests.get(f"http://{address(name)}:8008/cluster", timeout=2).json()["members"]
+                return {each["name"]: each["role"] for each in members if each["state"] in ("running", "streaming")}
+        return {}
+
+    def wait_for_pair(self) -> None:
+        wait_until(lambda: sorted(self.roles().values()) == ["leader", "sync_standby"], "a primary and its standby")
+
+    def primary(self) -> str:
+        return next(name for name, role in self.roles().items() if role == "leader")
+
+    def standby(self) -> str:
+        return next(name for name in DATABASES if name != self.primary())
+
+    def patronictl(self, *arguments: str) -> str:
+        command = ["patronictl", "-c", self.folder / "db1" / "config.yml", *arguments]
+        return subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout
+
+    def psql(self, sql: str) -> None:
+        name = self.primary()
+        command = [
+            *AS_POSTGRES,
+            "psql",
+            "-qv",
+            "ON_ERROR_STOP=1",
+            "-h",
+            str(self.folder / name / "postgresql"),
+            "-f",
+            "-",
+        ]
+        subprocess.run(command, input=sql, check=True, text=True, timeout=60, cwd="/")
+
+    # The service ------------------------------------------------------------------------------------------------------
+
+    def service_variables(self, name: str, port: int) -> dict[str, str]:
+        """The variables of the service on the machine, which nginx at `port` shows to people."""
+        origin = f"https://localhost:{port}"
+        return {
+            **self.variables("/etc/sign-in.env", name),
+            "TRUSTED_PROXIES": "127.0.0.1",  # where connections on loopback come from
+            "BIND": f"{address(name)}:8000",
+            "BASE_URL": origin,
+            "AUTH_URL": origin,
+            "SECRET_KEY": self.secret_key,
+            "RATE_LIMITS": "on",
+            **RATES,
+        }
+
+    def start_service(self, name: str, port: int) -> None:
+        stack = self._services[name] = ExitStack()
+        folder = self.folder / f"service-{name}-{secrets.token_hex(2)}"
+        folder.mkdir()
+        variables = self.service_variables(name, port)
+        self.servers[name] = stack.enter_context(serve(folder, is_awaited=False, **variables))
+        wait_until(functools.partial(self.is_serving, name), f"the service on {name}")
+
+    def is_serving(self, name: str) -> bool:
+        host = self.servers[name].auth_url.partition("//")[2]
+        with suppress(requests.RequestException):
+            url = f"http://{address(name)}:8000/health/ready"
+            return requests.get(url, headers={"Host": host}, timeout=2).ok
+        return False
+
+    def counters(self, name: str) -> int:
+        """How many limits the Redis of the machine counts."""
+        with suppress(RedisError), Redis(address(name), password=self.password("REDIS_PASSWORD")) as client:
+            return int(client.dbsize())
+        return 0
+
+    def kill_service(self, name: str) -> None:
+        self._services.pop(name).close()
+
+    # ------------------------------------------------------------------------------------------------------------------
+
+    def __enter__(self) -> Site:
+        self._ended.callback(self._end)
+        for program in (*self.etcds.values(), *self.redises.values(), *self.haproxies.values()):
+            program.start()
+        self.patronis["db1"].start()
+        self.patronis["db2"].start()
+        try:
+            self.wait_for_pair()
+        except BaseException:
+            self._ended.close()
+            raise
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._ended.close()
+
+    def _end(self) -> None:
+        for service in self._services.values():
+            service.close()
+        for name in DATABASES:
+            self.patronis[name].kill()  # first, because it would start PostgreSQL again
+        for name in DATABASES:
+            send(signal.SIGKILL, self.postgresql_pids(name))
+        for program in (*self.etcds.values(), *self.redises.values(), *self.haproxies.values()):
+            program.kill()
+
+
+def require_programs() -> None:
+    """Raises Missing."""
+    path = f"{os.environ['PATH']}:/usr/sbin"
+    absent = [program for program in PROGRAMS if shutil.which(program, path=path) is None]
+    if postgresql_programs() is None:
+        absent.append("postgresql")
+    if absent:
+        raise Missing(
+            f"The drill needs {', '.join(absent)}: apt-get install patroni python3-etcd etcd-server haproxy …"
+        )
+    if os.geteuid() != 0:
+        raise Missing("The drill needs root, because it starts PostgreSQL as the user postgres.")
