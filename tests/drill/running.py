@@ -13,9 +13,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import requests
+
 from tests.drill.failures import Failure
 from tests.drill.load import OPERATIONS, PROFILE, Load
-from tests.drill.machines import WEBS, Site
+from tests.drill.machines import WEBS, Site, wait_until
 from tests.nginx import certificate_for, nginx
 from tests.server import ROOT, environment, free_port
 from tests.upgrading import SEED, Client
@@ -50,7 +52,15 @@ def running(folder: Path) -> Iterator[tuple[Site, Client, str, Path]]:
             site.start_service(name, port)
         upstream = site.text("/etc/nginx/conf.d/sign-in.conf", "web1").strip()
         with nginx(folder / "nginx", port, upstream, certificate):
-            yield site, Client(made["client_id"], made["client_secret"]), f"https://localhost:{port}", certificate
+            url = f"https://localhost:{port}"
+            wait_until(lambda: is_alive(url, certificate), "HAProxy has found the servers")
+            yield site, Client(made["client_id"], made["client_secret"]), url, certificate
+
+
+def is_alive(url: str, certificate: Path) -> bool:
+    with requests.Session() as session:
+        session.verify, session.trust_env = str(certificate), False
+        return session.get(f"{url}/health/live", timeout=5).ok
 
 
 def manage(variables: dict[str, str], *arguments: str, stdin: str = "") -> str:
