@@ -7,8 +7,9 @@ LOCK_TIMEOUT_SECONDS = 5
 # For requests. Commands have no limit for a statement, and more time for a lock.
 STATEMENT_TIMEOUT_SECONDS = 10
 REQUEST_LOCK_TIMEOUT_SECONDS = 2
-# Shorter than PostgreSQL's deadlock_timeout (1 s), so a deadlock makes the migration fail instead of a request.
-MIGRATION_LOCK_TIMEOUT_MS = 500
+# Requests wait behind a migration this long at most. Shorter than PostgreSQL's deadlock_timeout (1 s), so a
+# deadlock makes the migration fail instead of a request.
+MIGRATION_LOCK_TIMEOUT_MS = 200
 # The limits of the connections that this process opens.
 session_timeouts = {"lock_timeout": LOCK_TIMEOUT_SECONDS}
 
