@@ -45,7 +45,7 @@ LONGEST_PAUSE_WHILE_SOMEBODY_WAITS = timedelta(minutes=2)
 NOTICE_LIFETIME = timedelta(days=3)
 # The turn of a row before its own turn is counted. The row keeps this value if the process ends before.
 LAST_TURN = 1_000_000_000
-# A page waits so long for the e-mail that it caused. After a wait without result, no page waits for the pause.
+# The longest wait of a page for its e-mail. After a wait without result, no page waits for the pause.
 PAGE_SECONDS = 1.0
 PAUSE_OF_PAGES_SECONDS = 30.0
 PURPOSE = "accounts.outbox"

@@ -22,7 +22,7 @@ def mark_verified(user: User, *, is_new: bool = False) -> None:
 
 
 def clear_nickname_of_sign_up(user: User) -> None:
-    """Clear the nickname of an unconfirmed sign-up: a stranger may have typed it so that it is mailed.
+    """Clear the nickname of an unconfirmed sign-up, which a stranger may have chosen as the text of an e-mail.
 
     A nickname that an operator gave stays: only a sign-up stores a language before the first sign-in.
     """

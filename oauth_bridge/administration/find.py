@@ -22,7 +22,7 @@ PERMISSIONS = (ACTIVITY, VIEW, PEOPLE)
 def find(request: HttpRequest) -> HttpResponse:
     """Redirect to the record, the person or the application, or show that nothing was found.
 
-    Raises PermissionDenied: the permission for each of the three is missing.
+    Raises PermissionDenied: the administrator has none of the three permissions.
     """
     if not may_find(request):
         raise PermissionDenied

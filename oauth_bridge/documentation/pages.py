@@ -1,6 +1,6 @@
 """The pages below /docs. The documents are public and in English; the rest of the page is in the reader's language.
 
-The first page imports the Markdown library, so other workers do not load it.
+A worker imports the Markdown library when it renders its first document.
 """
 
 from __future__ import annotations

@@ -99,7 +99,7 @@ def entries(filters: Filters) -> list[Entry]:
 
 
 def entry(pk: int, client_ids: Collection[str] | None = None) -> Entry | None:
-    """The record with this id, with `client_ids` only of these applications."""
+    """The record with this id; with `client_ids`, only if it is of one of these applications. None if there is none."""
     row = records(Filters(client_ids=client_ids)).filter(pk=pk).first()
     return recorded(row) if row else None
 

@@ -202,7 +202,7 @@ class TooManySecrets(Exception):
 
 
 class Maker(NamedTuple):
-    """The maker of a secret: `sub`, and the nickname at that time, which outlives the account."""
+    """The maker of a secret: the `sub`, and the nickname when the secret was made. The row keeps that nickname."""
 
     id: UUID | None
     name: str

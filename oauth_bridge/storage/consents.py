@@ -55,7 +55,7 @@ def remembered(person: User, application: Application) -> Agreed | None:
 
 
 def remembered_fingerprints(person: User) -> dict[int, str]:
-    """The agreements of `remembered` for all applications, by primary key."""
+    """The fingerprints of all agreements that `remembered` would find, by the primary key of the application."""
     return dict(fetch_all(FIND_ALL, **_remembered(person)))
 
 
