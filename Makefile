@@ -6,17 +6,10 @@ PRODUCTION := BASE_URL=https://api.example.com AUTH_URL=https://auth.example.com
 	WEB_CONCURRENCY=4 DATABASE_URL=postgres://service@localhost/service EMAIL_URL=smtp+tls://user@mail.example.com \
 	SECRET_KEY=$$($(PYTHON) -c 'import secrets; print(secrets.token_urlsafe(64))')
 
-.PHONY: help setup run image test fast bench attack fuzz drill messages check format
+.PHONY: help image test fast bench attack fuzz drill messages check format
 
 help: ## List the targets
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
-
-setup: ## Create the virtual environment with all development packages
-	python3 -m venv .venv
-	.venv/bin/pip install --quiet --requirement config/requirements/develop.txt
-
-run: ## Serve the service and the demo application on this machine
-	$(PYTHON) manage.py quickstart
 
 image: ## Build the container image from Debian packages, without a registry of images; needs root, mmdebstrap, buildah
 	config/container/build
