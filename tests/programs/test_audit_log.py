@@ -71,8 +71,9 @@ def test_the_documented_rotation_loses_no_line(tmp_path: Path) -> None:
     command = [sys.executable, "-c", WRITER, folder / "audit.log"]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     writers = [subprocess.Popen([*command, str(number)], cwd=ROOT, text=True, **pipes) for number in range(4)]
-    wait_until((folder / "audit.log").exists)
+    log = folder / "audit.log"
     for _ in range(15):
+        wait_until(lambda: log.exists() and log.stat().st_size > 0)  # an absent or empty file is not rotated
         done = subprocess.run(rotate, capture_output=True, text=True, check=False)
         assert (done.returncode, done.stderr) == (0, "")
     written = {f"{number} {line}" for number, each in enumerate(writers) for line in range(int(each.communicate()[0]))}
