@@ -5,10 +5,11 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 from urllib.parse import parse_qs
 
+from tests import http_peer
 from tests.server import free_port
 
 HANGS, DRIPS = -1, -2
@@ -45,19 +46,8 @@ class Receiver:
             def log_message(self, *given: Any) -> None:
                 pass
 
-        class Server(ThreadingHTTPServer):
-            def handle_error(self, *given: Any) -> None:
-                """Say nothing of a peer that went away: the service does so after its time."""
-
-        server = Server((host, self.port), Handler)
-        server.daemon_threads, server.block_on_close = True, False
-        threading.Thread(target=server.serve_forever, args=[0.02], daemon=True).start()
-        try:
+        with http_peer.listening(Handler, self.port, self.released, host):
             yield self
-        finally:
-            self.released.set()
-            server.shutdown()
-            server.server_close()
 
     def handle(self, handler: BaseHTTPRequestHandler) -> None:
         body = handler.rfile.read(int(handler.headers.get("Content-Length") or 0)).decode()

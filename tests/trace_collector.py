@@ -6,11 +6,12 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
+from tests import http_peer
 from tests.server import free_port
 
 PATH = "/v1/traces"
@@ -83,19 +84,8 @@ class Collector:
             def log_message(self, *given: Any) -> None:
                 pass
 
-        class Server(ThreadingHTTPServer):
-            def handle_error(self, *given: Any) -> None:
-                """Say nothing of a service that went away."""
-
-        server = Server(("127.0.0.1", self.port), Handler)
-        server.daemon_threads, server.block_on_close = True, False
-        threading.Thread(target=server.serve_forever, args=[0.02], daemon=True).start()
-        try:
+        with http_peer.listening(Handler, self.port, self.released, "127.0.0.1"):
             yield self
-        finally:
-            self.released.set()
-            server.shutdown()
-            server.server_close()
 
 
 def values(attributes: Any) -> dict[str, Any]:
