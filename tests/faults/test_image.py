@@ -6,7 +6,6 @@ In this folder because the integration run has it run once, with PostgreSQL: it 
 from __future__ import annotations
 
 import json
-import re
 import secrets
 import subprocess
 import time
@@ -19,12 +18,13 @@ from uuid import uuid4
 import pytest
 from django.conf import settings
 
+from tests import documented
 from tests.databases import Cluster
 from tests.driver import OAuthDriver
 from tests.factories import PASSWORD
 from tests.image import NAME, START_SECONDS, STOP_SECONDS, Container, Image, built
 from tests.nginx import nginx
-from tests.server import ROOT, free_port
+from tests.server import free_port
 
 EMAIL = "alice@example.com"
 
@@ -33,13 +33,6 @@ EMAIL = "alice@example.com"
 def image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Image]:
     with built(tmp_path_factory.mktemp("image")) as image:
         yield image
-
-
-def documented(beginning: str) -> str:
-    """The block of docs/operations.md that begins so."""
-    text = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
-    blocks = re.findall(r"^```\w*\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
-    return next(block for block in blocks if block.startswith(beginning))
 
 
 def give(image: Image, folder: Path, commands: str) -> None:
@@ -128,22 +121,24 @@ def test_the_commands_of_the_small_installation(image: Image, own_postgresql: Cl
     """With addresses of this machine. At the end it moves to PostgreSQL."""
     port, upstream = free_port(), free_port()
     url = f"http://localhost:{port}"
-    text = documented("AUTH_URL=").replace("https://sign-in.example.com", url).replace(":8000", f":{upstream}")
+    text = documented.block("AUTH_URL=").replace("https://sign-in.example.com", url).replace(":8000", f":{upstream}")
     text = text.replace("SECRET_KEY=…", f"SECRET_KEY={secrets.token_urlsafe(64)}")
     (tmp_path / "sign-in.env").write_text(text, encoding="utf-8")
-    give(image, tmp_path, documented("docker run --rm --env-file"))
+    give(image, tmp_path, documented.block("docker run --rm --env-file"))
     process = subprocess.Popen(["podman", "wait", "sign-in"], env=image.environment, stdout=subprocess.DEVNULL)
     container = Container("sign-in", process, tmp_path / "log")
     try:
         with nginx(tmp_path / "nginx", port, upstream):
             assert container.is_up(f"{url}/health/ready"), image.podman("logs", "sign-in").stderr
             sign_in(image, container, url)
-        give(image, tmp_path, documented("17 * * * *").partition(" root ")[2])
-        give(image, tmp_path, documented("docker exec sign-in python -c"))
+        give(image, tmp_path, documented.block("17 * * * *").partition(" root ")[2])
+        give(image, tmp_path, documented.block("docker exec sign-in python -c"))
         image.podman("stop", "sign-in")
         database = f"moved_{uuid4().hex}"
         own_postgresql.administer(f"CREATE DATABASE {database} OWNER service")
-        move = documented("docker run --rm --env-file sign-in.env --volume sign-in:/var/lib/sign-in --network host")
+        move = documented.block(
+            "docker run --rm --env-file sign-in.env --volume sign-in:/var/lib/sign-in --network host"
+        )
         address = f"{own_postgresql.url.rpartition('/')[0]}/{database}"
         give(image, tmp_path, move.replace("postgres://sign-in@127.0.0.1/sign-in", address))
     finally:
