@@ -27,11 +27,14 @@ def postgresql_is_killed(site: Site, load: Load) -> None:
     load.wait_for_answers()
 
 
-def primary_is_killed(site: Site, load: Load) -> None:
-    name = site.primary()
+def machine_is_killed(site: Site, load: Load, name: str) -> None:
     site.kill_database(name)
     load.wait_for_answers()
     site.start_database(name)
+
+
+def primary_is_killed(site: Site, load: Load) -> None:
+    machine_is_killed(site, load, site.primary())
 
 
 def primary_is_suspended(site: Site, load: Load) -> None:
@@ -45,10 +48,7 @@ def primary_is_suspended(site: Site, load: Load) -> None:
 
 
 def standby_is_killed(site: Site, load: Load) -> None:
-    name = site.standby()
-    site.kill_database(name)
-    load.wait_for_answers()
-    site.start_database(name)
+    machine_is_killed(site, load, site.standby())
 
 
 def primary_is_switched(site: Site, load: Load) -> None:
