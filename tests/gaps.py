@@ -3,48 +3,40 @@
 from __future__ import annotations
 
 import itertools
-import subprocess
-import sys
 import threading
 import time
 from collections import Counter
-from pathlib import Path
 from types import TracebackType
 
 from tests.load import Caller, NotListening, Unanswered
-from tests.server import ROOT, Server, environment
+from tests.server import Server
 from tests.smtp import wait_until
 
-PAUSE_SECONDS = 0.01
+PAUSE_SECONDS = 0.02
 # A page, and the API with a look into the database: what each answers.
 EXPECTED = {"/accounts/sign-in": 200, "/oauth/userinfo": 401}
 HEADERS = {"Authorization": "Bearer nobody", "Accept": "text/html"}
-IMPORT = [sys.executable, "-c", "import config.wsgi"]
-LONGEST_GAP_SECONDS = 0.3
-
-
-def allowed_seconds(server: Server, folder: Path, workers: int = 2) -> float:
-    """The longest gap that the start of so many workers may cause: on a busy machine, twice that of other programs."""
-    with Gaps(server) as gaps:
-        importing = [subprocess.Popen(IMPORT, cwd=ROOT, env=environment(folder)) for _ in range(workers)]
-        assert {program.wait() for program in importing} == {0}
-    return max(LONGEST_GAP_SECONDS, 2 * gaps.longest_seconds)
+LONGEST_SECONDS = 0.3
 
 
 class Gaps:
     """While the block runs, two callers of each path: one keeps its connection, one opens a new one for each request.
 
-    `longest_seconds` is the longest time in which one of the paths answered nobody. `failed` counts what was no answer
-    or the wrong one.
+    The same callers ask `another` server, to which nothing happens: where the machine is busy, that one has gaps too.
+    `failed` counts what was no answer or the wrong one.
     """
 
-    def __init__(self, server: Server) -> None:
-        self.server = server
+    def __init__(self, server: Server, another: Server) -> None:
         self.failed: Counter[str] = Counter()
-        self._answers: dict[str, list[float]] = {path: [] for path in EXPECTED}
+        self._answers: dict[tuple[Server, str], list[float]] = {
+            (asked, path): [] for asked in (server, another) for path in EXPECTED
+        }
+        self._server, self._another = server, another
         self._is_over = threading.Event()
         self._threads = [
-            threading.Thread(target=self._ask, args=[path, keeps]) for path in EXPECTED for keeps in (True, False)
+            threading.Thread(target=self._ask, args=[*asked, keeps])
+            for asked in self._answers
+            for keeps in (True, False)
         ]
 
     def __enter__(self) -> Gaps:
@@ -64,17 +56,26 @@ class Gaps:
 
     @property
     def longest_seconds(self) -> float:
-        found = [sorted(times) for times in self._answers.values()]
+        """The longest time in which the server answered nobody on one of the paths."""
+        return self._longest_of(self._server)
+
+    @property
+    def allowed_seconds(self) -> float:
+        """On a busy machine, twice the longest gap of the other server."""
+        return max(LONGEST_SECONDS, 2 * self._longest_of(self._another))
+
+    def _longest_of(self, server: Server) -> float:
+        found = [sorted(self._answers[server, path]) for path in EXPECTED]
         return max(after - before for times in found for before, after in itertools.pairwise(times))
 
-    def _ask(self, path: str, keeps: bool) -> None:
-        caller = Caller(self.server, keeps=keeps)
+    def _ask(self, server: Server, path: str, keeps: bool) -> None:
+        caller = Caller(server, keeps=keeps)
         while not self._is_over.wait(PAUSE_SECONDS):
             try:
                 status = caller.call("GET", path, headers=HEADERS).status
             except (NotListening, Unanswered) as error:
                 self.failed[f"{path}: {type(error).__name__}"] += 1
                 continue
-            self._answers[path].append(time.monotonic())
+            self._answers[server, path].append(time.monotonic())
             if status != EXPECTED[path]:
                 self.failed[f"{path}: {status}"] += 1

@@ -75,7 +75,7 @@ def socket_unit(listener: socket.socket) -> dict[str, Any]:
     return {"port": listener.getsockname()[1], **handed_over}
 
 
-@dataclass
+@dataclass(eq=False)
 class Server:
     base_url: str
     auth_url: str
