@@ -154,7 +154,7 @@ def _refusal(
         error.about(secret_row=pk, secret_of=secret_of)
     if own and own.expires_at:
         error.about(expired_seconds=round((now - own.expires_at).total_seconds(), 1))
-    return error.about(client=client) if client.pk else error
+    return error.about(client=client if client.pk else None)
 
 
 def _cause(
@@ -165,21 +165,22 @@ def _cause(
     *,
     is_of_another: bool,
 ) -> str:
+    """The private cause. Every check that an existing client needs runs for an unknown one too: it takes as long."""
     has_secret = bool(form.get("client_secret"))
-    if not client.pk:
-        return "client_unknown"
-    if not client.is_enabled:
-        return "client_disabled"
-    if client.is_public:
-        return "public_with_secret" if has_secret else "public_without_verifier"
-    if not has_secret:
-        return "verifier_instead_of_secret" if "code_verifier" in form else "secret_missing"
-    if own:
-        return "secret_revoked" if own.is_revoked else "secret_expired"
-    if is_of_another:
-        return "secret_of_another"
     has_working = any(each.pk and not each.is_expired for each in secrets)
-    return "secret_wrong" if has_working else "secret_none_left"
+    if client.pk and not client.is_enabled:
+        cause = "client_disabled"
+    elif client.is_public:
+        cause = "public_with_secret" if has_secret else "public_without_verifier"
+    elif not has_secret:
+        cause = "verifier_instead_of_secret" if "code_verifier" in form else "secret_missing"
+    elif own:
+        cause = "secret_revoked" if own.is_revoked else "secret_expired"
+    elif is_of_another:
+        cause = "secret_of_another"
+    else:
+        cause = "secret_wrong" if has_working else "secret_none_left"
+    return cause if client.pk else "client_unknown"
 
 
 def _note_use(secret_id: int, now: datetime) -> None:
