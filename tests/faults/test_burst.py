@@ -166,26 +166,22 @@ def test_a_class_signs_in_and_user_info_goes_on(launch: Launch, alice: Any) -> N
 
 
 @pytest.mark.long
-def test_user_info_takes_at_most_twice_as_long_beside_a_class(
-    launch: Launch, alice: Any, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_user_info_takes_at_most_twice_as_long_beside_a_class(launch: Launch, alice: Any) -> None:
     """On a quiet machine."""
     server, profile = launch(start_seconds=120), profile_of(alice)
     sampled(server, profile, 0.5)
     found = [sign_in_at_once(server, profile) for _ in range(CLASSES)]
     ratios = sorted(each.ratio for each in found)
-    slowest = sorted(max(seconds for _, seconds in each.arrived) for each in found)
-    with capsys.disabled():
-        print(f"\nuser info beside a class, of calm: {ratios}\nslowest sign-in, s: {slowest}")  # noqa: T201
-        print(f"refused: {[sum(status != 200 for status, _ in each.arrived) for each in found]}")  # noqa: T201
-        print(f"memory, KB: {most_memory_kb(server)}")  # noqa: T201
+    slowest = [max(seconds for _, seconds in each.arrived) for each in found]
+    refused = [sum(status != 200 for status, _ in each.arrived) for each in found]
+    print(f"{ratios=} {slowest=} {refused=}, memory, KB: {most_memory_kb(server)}")  # noqa: T201 - shown by `-rP`
     assert statistics.median(ratios) <= 2
 
 
 @contract(SENTENCE)
 @pytest.mark.parametrize("duration", [10, pytest.param(60, marks=pytest.mark.long)])
 def test_ten_times_overload_is_refused_in_order_and_the_service_is_alive(
-    launch: Launch, alice: Any, capsys: pytest.CaptureFixture[str], duration: int
+    launch: Launch, alice: Any, duration: int
 ) -> None:
     server, application = launch(start_seconds=120), ApplicationFactory()
     browser = OAuthDriver(server.base_url, server.auth_url)
@@ -212,8 +208,7 @@ def test_ten_times_overload_is_refused_in_order_and_the_service_is_alive(
         live = finish_live()
         samples = {name: end() for name, end in finish.items()}
     told = {name: (dict(sample.statuses), sample.median) for name, sample in samples.items()}
-    with capsys.disabled():
-        print(f"\n{told}\nlive {dict(live.statuses)} {live.median}, memory, KB: {most_memory_kb(server)}")  # noqa: T201
+    print(told, f"live {live.median}, memory, KB: {most_memory_kb(server)}")  # noqa: T201 - shown by `-rP`
     assert all(set(sample.statuses) <= {200, 302, 400, 503} and not sample.without_time for sample in samples.values())
     assert samples["page"].statuses[503], told
     shares = [samples[name].served for name in ("page", "authorize", "token", "user info")]
