@@ -41,10 +41,13 @@ NO_DIGEST = bytes(32)
 APPLICATIONS = Application._meta.db_table
 SECRETS = ApplicationSecret._meta.db_table
 
-# Always read both tables, so that an unknown client takes as long as a wrong secret.
+# Always read both tables and return values, so that an unknown client takes as long as a wrong secret. The values of an
+# unknown client are those of an application that is switched off, but it has no key.
 FIND_SECRETS = f"""
-    SELECT a.id, a.client_id, a.client_type, a.is_enabled, a.is_restricted, a.id_token_alg,
-           s.id, s.digest, s.is_revoked OR s.expires_at <= %(now)s, s.last_used_at > %(noted_before)s
+    SELECT a.id, coalesce(a.client_id, %(client_id)s), coalesce(a.client_type, '{Application.CLIENT_CONFIDENTIAL}'),
+           coalesce(a.is_enabled, false), coalesce(a.is_restricted, false), coalesce(a.id_token_alg, ''),
+           s.id, coalesce(s.digest, %(no_digest)s),
+           s.is_revoked OR s.expires_at <= %(now)s, s.last_used_at > %(noted_before)s
       FROM (SELECT 1) AS always
       LEFT JOIN {APPLICATIONS} a ON a.client_id = %(client_id)s
       LEFT JOIN {SECRETS} s ON s.application_id = coalesce(a.id, 0)
@@ -86,10 +89,10 @@ class Client(NamedTuple):
 
 
 class Secret(NamedTuple):
-    """A secret of the application that authenticates. All members are None if no secret matches."""
+    """A secret of the application that authenticates. Without any, `digest` is NO_DIGEST and the others are None."""
 
     pk: int
-    digest: bytes | None
+    digest: bytes
     is_expired: bool | None
     is_noted: bool | None
 
@@ -103,10 +106,11 @@ def authenticate(form: dict[str, str], public_field: str | None = "code_verifier
     """
     secret = form.get("client_secret", "")
     now = timezone.now()
-    rows = fetch_all(FIND_SECRETS, now=now, noted_before=now - USE_NOTED_EVERY, client_id=form["client_id"])
+    noted_before = now - USE_NOTED_EVERY
+    rows = fetch_all(FIND_SECRETS, now=now, noted_before=noted_before, client_id=form["client_id"], no_digest=NO_DIGEST)
     secrets = [Secret(*row[6:]) for row in rows]
     digest = digest_of(secret)
-    matching = [each for each in secrets if constant_time_compare(digest, each.digest or NO_DIGEST)]
+    matching = [each for each in secrets if constant_time_compare(digest, each.digest)]
     values = [*rows[0][:6], matching[0].pk if matching else None]
     client = Client(*values)
     if client.is_public:
