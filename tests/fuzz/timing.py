@@ -57,8 +57,8 @@ def measured(
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         for number in range(rounds):
             order.shuffle(names)
-            for name in names:
-                request = makers[name.rstrip("'")](number)
+            # All are made before one is sent: a request that is sent right after it was made takes 8 µs longer.
+            for name, request in [(name, makers[name.rstrip("'")](number)) for name in names]:
                 began = time.perf_counter_ns()
                 connection.sendall(request)
                 answer = connection.recv(65536)
