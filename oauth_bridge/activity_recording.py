@@ -61,7 +61,6 @@ STEPS_OF_ROUTES = dict.fromkeys(
         "account_signup",
         "account_signup_by_passkey",
         "mfa_signup_webauthn",
-        "account_inactive",
         "account_email_verification_sent",
         "send_code",
         "account_reset_password",
