@@ -15,7 +15,7 @@ from uuid import UUID
 from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
 from django.db import Error
-from django.http import HttpRequest, QueryDict
+from django.http import HttpRequest
 
 from accounts import former_addresses, return_path
 from accounts.sessions import user_agents
@@ -28,6 +28,7 @@ from oauth_bridge.activity_models import Outcome, Step
 from oauth_bridge.consent.pending_request import PendingRequest
 from oauth_bridge.errors import OAuthFault
 from oauth_bridge.protocol.authorization_request import EMBEDDED
+from oauth_bridge.protocol.parameter_parsing import Parameters, of_query
 from oauth_bridge.redirect_uri_masking import masked
 from oauth_bridge.redirect_uri_mismatch import compare
 from oauth_bridge.storage import activity, activity_counts, issued_codes, login_marks
@@ -259,7 +260,7 @@ def _detail(request: HttpRequest, step: Step, error: RequestError) -> dict[str, 
     known = {**error.private, **error.details}
     detail = {name: _short(known[name]) for name in DETAILS if name in known}
     if step is Step.AUTHORIZE:
-        detail["parameters"] = _parameters(request.GET)
+        detail["parameters"] = _parameters(of_query(request))
     sent = error.private.get("redirect_uri")
     if isinstance(sent, str):
         detail["sent"] = masked(sent)
@@ -270,11 +271,11 @@ def _detail(request: HttpRequest, step: Step, error: RequestError) -> dict[str, 
     return detail
 
 
-def _parameters(sent: QueryDict) -> dict[str, str]:
+def _parameters(sent: Parameters) -> dict[str, str]:
     """The parameters of the application's link: harmless values, and the lengths of all others."""
     found: dict[str, str] = {}
-    for name, values in list(sent.lists())[:MOST_PARAMETERS]:
-        value = values[-1]
+    for name in sent.names()[:MOST_PARAMETERS]:
+        value = sent.text(name)
         if name == "redirect_uri":
             shown = masked(value)
         elif name in SHOWN_PARAMETERS and SHOWN_VALUE.fullmatch(value):

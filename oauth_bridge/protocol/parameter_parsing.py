@@ -34,6 +34,9 @@ class Parameters:
                 key = unquote_to_bytes(name).decode("utf-8", "replace")
                 self._values.setdefault(key, []).append(unquote_to_bytes(value))
 
+    def names(self) -> list[str]:
+        return list(self._values)
+
     def repeated(self) -> list[str]:
         """The names that occur more than once, ready to be quoted in a sentence."""
         return [_quoted(name) for name, values in self._values.items() if len(values) > 1]
