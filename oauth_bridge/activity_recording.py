@@ -119,6 +119,16 @@ def record(
         logger.exception("activity not recorded")
 
 
+def name_applications(request: HttpRequest, reported: Sequence[RequestError]) -> None:
+    """Add the application and the attempt to the errors of the pages of `accounts`. Never raises, as `record`."""
+    try:
+        for error in reported:
+            if step_of(request, error) in (Step.SIGN_IN, Step.SECOND_FACTOR) and (pending := _pending(request)):
+                error.about(client=pending, attempt=pending.attempt)
+    except Exception:
+        logger.exception("application not named")
+
+
 def step_of(request: HttpRequest, error: RequestError) -> Step | None:
     """The step of the request; None if the error is no step of a sign-in."""
     fault = error.fault
@@ -138,8 +148,6 @@ def _record_error(request: HttpRequest, error: RequestError) -> None:
         return
     client_id = error.client.client_id if error.client else ""
     attempt = _as_attempt(error.private.get("attempt"))
-    if step in (Step.SIGN_IN, Step.SECOND_FACTOR):
-        attempt, client_id = _way_on(request)
     outcome = Outcome.FAILED if error.fault.status >= SERVER_ERRORS else Outcome.REFUSED
     at, address = request.received_at, client_address(request)  # type: ignore[attr-defined]
     group, slot = _budget(request, step, error, address)
@@ -194,15 +202,15 @@ def _note_event(request: HttpRequest, event: Event, members: dict[str, Member]) 
         return
     else:
         return
-    attempt, client_id = _way_on(request)
+    pending = _pending(request)
     activity_counts.add_later(
         Record(
             at=at,
             step=step,
             outcome=outcome,
             cause=cause,
-            attempt=attempt,
-            client_id=client_id,
+            attempt=_as_attempt(pending and pending.attempt),
+            client_id=pending.client_id if pending else "",
             person_id=person if isinstance(person, UUID) else None,
             reference=references.current.get(),
             address=client_address(request),
@@ -211,10 +219,9 @@ def _note_event(request: HttpRequest, event: Event, members: dict[str, Member]) 
     )
 
 
-def _way_on(request: HttpRequest) -> tuple[UUID | None, str]:
-    """The attempt and the client_id of the authorization request that follows the sign-in, if there is one."""
-    pending = PendingRequest.of_path(return_path.requested(request) or return_path.kept_path(request))
-    return (_as_attempt(pending.attempt), pending.parameters.get("client_id", "")) if pending else (None, "")
+def _pending(request: HttpRequest) -> PendingRequest | None:
+    """The authorization request that follows the sign-in, if there is one."""
+    return PendingRequest.of_path(return_path.requested(request) or return_path.kept_path(request))
 
 
 def _as_attempt(value: object) -> UUID | None:
