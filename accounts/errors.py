@@ -87,7 +87,7 @@ class AccountFault(Fault):
     )
 
     # Accounts
-    ACCOUNT_INACTIVE = 302, "access_denied", "The account is switched off.", "An administrator can switch it on again."
+    ACCOUNT_INACTIVE = 403, "access_denied", "The account is switched off.", "An administrator can switch it on again."
     SIGN_IN_ENDED = (
         302,
         "access_denied",

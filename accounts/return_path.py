@@ -37,7 +37,6 @@ URL_MAX_LENGTH = MAX_URL_REDIRECT_LENGTH - 1024  # the length without the URL of
 _SALT = "accounts.returning"
 _STEPS = (
     "account_login",
-    "account_inactive",
     "account_email_verification_sent",
     "account_reset_password_done",
     "mfa_authenticate",

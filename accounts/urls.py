@@ -39,7 +39,6 @@ urlpatterns = [
     path("accounts/sign-up", sign_up.SignUpView.as_view(), name="account_signup"),
     path("accounts/sign-up/passkey", sign_up.PasskeySignUpView.as_view(), name="account_signup_by_passkey"),
     path("accounts/sign-up/passkey/add", factors.FirstPasskeyView.as_view(), name="mfa_signup_webauthn"),
-    path("accounts/inactive", library.account_inactive, name="account_inactive"),
     path("accounts/profile", ProfileView.as_view(), name="profile"),
     path("accounts/security", security_page.SecurityView.as_view(), name="security"),
     path("accounts/security", security_page.SecurityView.as_view(), name="mfa_index"),

@@ -15,7 +15,7 @@ from uuid import UUID
 from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
 from django.db import Error
-from django.http import HttpRequest, QueryDict
+from django.http import HttpRequest
 
 from accounts import former_addresses, return_path
 from accounts.sessions import user_agents
@@ -28,6 +28,7 @@ from oauth_bridge.activity_models import Outcome, Step
 from oauth_bridge.consent.pending_request import PendingRequest
 from oauth_bridge.errors import OAuthFault
 from oauth_bridge.protocol.authorization_request import EMBEDDED
+from oauth_bridge.protocol.parameter_parsing import Parameters, of_query
 from oauth_bridge.redirect_uri_masking import masked
 from oauth_bridge.redirect_uri_mismatch import compare
 from oauth_bridge.storage import activity, activity_counts, issued_codes, login_marks
@@ -61,7 +62,6 @@ STEPS_OF_ROUTES = dict.fromkeys(
         "account_signup",
         "account_signup_by_passkey",
         "mfa_signup_webauthn",
-        "account_inactive",
         "account_email_verification_sent",
         "send_code",
         "account_reset_password",
@@ -119,6 +119,16 @@ def record(
         logger.exception("activity not recorded")
 
 
+def name_applications(request: HttpRequest, reported: Sequence[RequestError]) -> None:
+    """Add the application and the attempt to the errors of the pages of `accounts`. Never raises, as `record`."""
+    try:
+        for error in reported:
+            if step_of(request, error) in (Step.SIGN_IN, Step.SECOND_FACTOR) and (pending := _pending(request)):
+                error.about(client=pending, attempt=pending.attempt)
+    except Exception:
+        logger.exception("application not named")
+
+
 def step_of(request: HttpRequest, error: RequestError) -> Step | None:
     """The step of the request; None if the error is no step of a sign-in."""
     fault = error.fault
@@ -138,8 +148,6 @@ def _record_error(request: HttpRequest, error: RequestError) -> None:
         return
     client_id = error.client.client_id if error.client else ""
     attempt = _as_attempt(error.private.get("attempt"))
-    if step in (Step.SIGN_IN, Step.SECOND_FACTOR):
-        attempt, client_id = _way_on(request)
     outcome = Outcome.FAILED if error.fault.status >= SERVER_ERRORS else Outcome.REFUSED
     at, address = request.received_at, client_address(request)  # type: ignore[attr-defined]
     group, slot = _budget(request, step, error, address)
@@ -194,15 +202,15 @@ def _note_event(request: HttpRequest, event: Event, members: dict[str, Member]) 
         return
     else:
         return
-    attempt, client_id = _way_on(request)
+    pending = _pending(request)
     activity_counts.add_later(
         Record(
             at=at,
             step=step,
             outcome=outcome,
             cause=cause,
-            attempt=attempt,
-            client_id=client_id,
+            attempt=_as_attempt(pending and pending.attempt),
+            client_id=pending.client_id if pending else "",
             person_id=person if isinstance(person, UUID) else None,
             reference=references.current.get(),
             address=client_address(request),
@@ -211,10 +219,9 @@ def _note_event(request: HttpRequest, event: Event, members: dict[str, Member]) 
     )
 
 
-def _way_on(request: HttpRequest) -> tuple[UUID | None, str]:
-    """The attempt and the client_id of the authorization request that follows the sign-in, if there is one."""
-    pending = PendingRequest.of_path(return_path.requested(request) or return_path.kept_path(request))
-    return (_as_attempt(pending.attempt), pending.parameters.get("client_id", "")) if pending else (None, "")
+def _pending(request: HttpRequest) -> PendingRequest | None:
+    """The authorization request that follows the sign-in, if there is one."""
+    return PendingRequest.of_path(return_path.requested(request) or return_path.kept_path(request))
 
 
 def _as_attempt(value: object) -> UUID | None:
@@ -260,7 +267,7 @@ def _detail(request: HttpRequest, step: Step, error: RequestError) -> dict[str, 
     known = {**error.private, **error.details}
     detail = {name: _short(known[name]) for name in DETAILS if name in known}
     if step is Step.AUTHORIZE:
-        detail["parameters"] = _parameters(request.GET)
+        detail["parameters"] = _parameters(of_query(request))
     sent = error.private.get("redirect_uri")
     if isinstance(sent, str):
         detail["sent"] = masked(sent)
@@ -271,11 +278,11 @@ def _detail(request: HttpRequest, step: Step, error: RequestError) -> dict[str, 
     return detail
 
 
-def _parameters(sent: QueryDict) -> dict[str, str]:
+def _parameters(sent: Parameters) -> dict[str, str]:
     """The parameters of the application's link: harmless values, and the lengths of all others."""
     found: dict[str, str] = {}
-    for name, values in list(sent.lists())[:MOST_PARAMETERS]:
-        value = values[-1]
+    for name in sent.names()[:MOST_PARAMETERS]:
+        value = sent.text(name)
         if name == "redirect_uri":
             shown = masked(value)
         elif name in SHOWN_PARAMETERS and SHOWN_VALUE.fullmatch(value):

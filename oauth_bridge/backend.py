@@ -115,13 +115,14 @@ class Backend:
 
         Raises RequestError: as `client_credentials`, `of_form` and `exchange_code`.
         """
-        form = parameter_parsing.of_form(request)
+        sent, form = parameter_parsing.of_query(request), {}  # parameters in the URL are refused, but tell the code
         try:
-            form = authorization_header.client_credentials(request, form)
+            sent = parameter_parsing.read_form(request)
+            form = authorization_header.client_credentials(request, sent.texts())
             exchanged = token_exchange.exchange_code(form, client_address(request))
         except RequestError as error:
-            if "code" in form:
-                error.about(presented=(digest_of(form["code"]), form.get("client_id", "")))
+            if code := sent.text("code"):
+                error.about(presented=(digest_of(code), form.get("client_id", sent.text("client_id"))))
             raise
         # Only receivers of `app_authorized` read the row, and most installations have none.
         request.access_token = SimpleLazyObject(lambda: exchanged.redemption.token)  # type: ignore[attr-defined]

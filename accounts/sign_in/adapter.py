@@ -15,7 +15,7 @@ from django.contrib.auth.base_user import AbstractBaseUser
 from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import redirect
+from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import get_language, gettext_lazy
@@ -47,8 +47,7 @@ _MESSAGES = {
     "mfa/messages/recovery_codes_generated.txt": "",
 }
 
-# Session key of a sign-in that needs more steps after the password.
-_SIGN_IN_STATE = "sign_in_begun"
+_SIGN_IN_STATE = "sign_in_begun"  # session key of a sign-in that needs more steps after the password
 
 
 def _sign_in_state(user: AbstractBaseUser) -> list[Any]:
@@ -114,7 +113,7 @@ class AccountAdapter(DefaultAccountAdapter):
 
     def respond_user_inactive(self, request: HttpRequest, user: AbstractBaseUser) -> HttpResponse:
         refuse(AccountFault.ACCOUNT_INACTIVE, person=user.pk)
-        return cast(HttpResponse, super().respond_user_inactive(request, user))
+        return render(request, "account/account_inactive.html", status=AccountFault.ACCOUNT_INACTIVE.status)
 
     def is_current_sign_in(self, request: HttpRequest, user: AbstractBaseUser) -> bool:
         """Whether the account is active and has the same `credentials_version` as when this sign-in began."""
@@ -123,15 +122,16 @@ class AccountAdapter(DefaultAccountAdapter):
     def login(self, request: HttpRequest, user: AbstractBaseUser) -> None:
         """Sign the person in, after the password and any further step.
 
-        Raises ImmediateHttpResponse: the account was deactivated or its credentials ended after the password was typed,
-        or the limit of sign-ins is reached. Only this step counts the sign-in and ends old sessions: the password alone
-        must not be enough.
+        Raises ImmediateHttpResponse: the account was deactivated, its credentials ended, or the limit of sign-ins is
+        reached. Only this step counts the sign-in and ends old sessions: the password alone must not be enough.
         """
         is_current = self.is_current_sign_in(request, user)
         request.session.pop(_SIGN_IN_STATE, None)
+        if not user.is_active:
+            raise ImmediateHttpResponse(self.respond_user_inactive(request, user))
         if not is_current:
-            refuse(AccountFault.SIGN_IN_ENDED if user.is_active else AccountFault.ACCOUNT_INACTIVE, person=user.pk)
-            raise ImmediateHttpResponse(redirect("account_login" if user.is_active else "account_inactive"))
+            refuse(AccountFault.SIGN_IN_ENDED, person=user.pk)
+            raise ImmediateHttpResponse(redirect("account_login"))
         person = cast(User, user)
         was_known = bool(known_browsers.find(request, person.email))
         if seconds := throttling.sign_in_done_wait(request, person):

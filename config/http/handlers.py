@@ -76,18 +76,20 @@ def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponseBase:
     """Show the page of an outdated form again. 403 if there is no such page."""
     request.was_refused = True  # type: ignore[attr-defined]  # for accounts.sessions.middleware
     error = RequestError(SiteFault.CSRF)
-    answer = _ask_again(request) if request.path == reverse("authorize") else stale_form(request)
+    answer = _ask_again(request, error) if request.path == reverse("authorize") else stale_form(request)
     if answer is None:
         return error_response(request, error)
     errors.report(error)
     return answer
 
 
-def _ask_again(request: HttpRequest) -> HttpResponseBase | None:
+def _ask_again(request: HttpRequest, error: RequestError) -> HttpResponseBase | None:
     try:
-        return pages.ask_again(PendingRequest.unseal(request.POST.get(FIELD_NAME, "")))
+        pending = PendingRequest.unseal(request.POST.get(FIELD_NAME, ""))
     except DamagedRequest:
         return None
+    error.about(client=pending)
+    return pages.ask_again(pending)
 
 
 def forbidden(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:

@@ -59,6 +59,9 @@ class RequestLogMiddleware:
             response = self.get_response(request)
             if response.status_code >= HTTPStatus.BAD_REQUEST and not reported and not _is_probe(request):
                 errors.report(_unexplained(request, response))
+            activity_recording.name_applications(request, reported)
+            for error in reported:
+                errors.write(error)
             if reported or written:
                 activity_recording.record(request, reported, written)
             match, method, seconds = request.resolver_match, known_method(request), time.perf_counter() - started

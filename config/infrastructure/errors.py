@@ -184,7 +184,7 @@ of_request: ContextVar[list[RequestError] | None] = ContextVar("errors", default
 
 
 def report(error: RequestError) -> None:
-    """Log the event "refused", and keep the error for the activity log, which is written after the answer.
+    """Keep the error until the answer is made; then its event "refused" is logged, and the activity log records it.
 
     Every answer that is an error passes here once, whatever made it and whatever it is.
 
@@ -192,8 +192,14 @@ def report(error: RequestError) -> None:
     `status` in the event is the fault's, not the answer's.
     """
     reported = of_request.get()
-    if reported is not None:
+    if reported is None:
+        write(error)
+    else:
         reported.append(error)
+
+
+def write(error: RequestError) -> None:
+    """Log the event "refused"."""
     events.write(
         Event.REFUSED,
         code=error.fault.name.lower(),

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from uuid import UUID
 
 from django.core import signing
-from django.http import HttpRequest, QueryDict
+from django.http import HttpRequest
 from django.utils.crypto import constant_time_compare, salted_hmac
 
 from config.infrastructure import paths
@@ -69,7 +69,7 @@ class PendingRequest(AuthorizationRequest):
         if url.path != paths.AUTHORIZE:
             return None
         try:
-            return cls.unseal(QueryDict(url.query).get(FIELD_NAME, ""))
+            return cls.unseal(Parameters(url.query.encode("utf-8", "replace")).text(FIELD_NAME))
         except DamagedRequest:
             return None
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from django.utils import timezone
 
 from oauth_bridge.models import Application
-from oauth_bridge.protocol.claims import PLAIN_FACTS
+from oauth_bridge.protocol.claims import INCLUDED, PLAIN_FACTS
 from oauth_bridge.storage import consents
 
 if TYPE_CHECKING:
@@ -30,7 +30,8 @@ def covers(agreed: consents.Agreed | None, application: Application, facts: Sequ
     """Whether the person agreed to all these facts, and to the application's present details."""
     if agreed is None or agreed.fingerprint != fingerprint(application):
         return False
-    return set(facts) <= set(PLAIN_FACTS if agreed.facts is None else agreed.facts.split())
+    known = PLAIN_FACTS if agreed.facts is None else agreed.facts.split()
+    return all(fact in known or INCLUDED.get(fact) in known for fact in facts)
 
 
 def is_remembered(person: User, application: Application, facts: Sequence[str] = PLAIN_FACTS) -> bool:

@@ -67,6 +67,10 @@ class AuthorizationRequest:
         return cls(parameters, query.percent_encoded("state"), repeated[0] if repeated else "")
 
     @property
+    def client_id(self) -> str:
+        return self.parameters.get("client_id", "")
+
+    @property
     def redirect_uri(self) -> str:
         return self.parameters.get("redirect_uri", "")
 
@@ -118,7 +122,7 @@ def verify(request: AuthorizationRequest) -> Application:
     application = applications.find(sent["client_id"])
     if application is None:
         unknown = UnverifiedRequest(OAuthFault.CLIENT_UNKNOWN, request.redirect_uri)
-        applications.explain_unknown(unknown, request.parameters["client_id"])
+        applications.explain_unknown(unknown, request.client_id)
         raise unknown
     if not application.is_enabled:
         raise UnverifiedRequest(OAuthFault.CLIENT_DISABLED, request.redirect_uri).about(client=application)

@@ -36,10 +36,12 @@ FACTS = dict.fromkeys(SCOPES["profile"], "nickname") | {
     "picture": "avatar",
     "avatar": "avatar",
     "email": "email",
-    "email_verified": "email",
+    "email_verified": "email_verified",
     "groups": "groups",
     "updated_at": "updated_at",
 }
+# The facts that another fact includes: a nickname the time of its last change, an address that it is confirmed.
+INCLUDED = {"updated_at": "nickname", "email_verified": "email"}
 
 _VALUES: Mapping[str, Callable[[User], object]] = {
     "sub": lambda person: str(person.pk),
@@ -112,9 +114,9 @@ def values(person: User, names: Collection[str] = PLAIN, application_id: int | N
 
 
 def facts(names: Collection[str]) -> list[str]:
-    """The facts that these claims disclose, in the order of NAMES. "nickname" includes the time of its last change."""
+    """The facts that these claims disclose, in the order of NAMES, without those that another one includes."""
     found = list(dict.fromkeys(FACTS[name] for name in NAMES if name in names))
-    return [fact for fact in found if fact != "updated_at" or "nickname" not in found]
+    return [fact for fact in found if INCLUDED.get(fact) not in found]
 
 
 PLAIN_FACTS = facts(PLAIN)

@@ -34,6 +34,9 @@ class Parameters:
                 key = unquote_to_bytes(name).decode("utf-8", "replace")
                 self._values.setdefault(key, []).append(unquote_to_bytes(value))
 
+    def names(self) -> list[str]:
+        return list(self._values)
+
     def repeated(self) -> list[str]:
         """The names that occur more than once, ready to be quoted in a sentence."""
         return [_quoted(name) for name, values in self._values.items() if len(values) > 1]
@@ -122,8 +125,15 @@ def has_body(request: HttpRequest) -> bool:
 def of_form(request: HttpRequest, *, has_been_read: bool = False) -> dict[str, str]:
     """The parameters of a form body. `has_been_read`: Django's CSRF check has read and kept the body.
 
-    Raises RequestError: the URL has parameters, the media type is another, the body is longer than 65,536 bytes, or
-    `Parameters.texts` rejects a parameter.
+    Raises RequestError: as `read_form` and `Parameters.texts`.
+    """
+    return read_form(request, has_been_read=has_been_read).texts()
+
+
+def read_form(request: HttpRequest, *, has_been_read: bool = False) -> Parameters:
+    """The unchecked parameters of a form body.
+
+    Raises RequestError: the URL has parameters, the media type is another, or the body is longer than 65,536 bytes.
     """
     if request.META.get("QUERY_STRING"):
         raise RequestError(OAuthFault.IN_URL)
@@ -143,7 +153,7 @@ def of_form(request: HttpRequest, *, has_been_read: bool = False) -> dict[str, s
         raise RequestError(SiteFault.BAD_REQUEST) from None
     if len(body) > BODY_LIMIT_BYTES:
         raise RequestError(SiteFault.TOO_LARGE, limit=BODY_LIMIT_BYTES)
-    return Parameters(body).texts()
+    return Parameters(body)
 
 
 def require(form: dict[str, str], *names: str) -> None:

@@ -87,3 +87,15 @@ def test_a_python_without_django_is_told_where_it_is() -> None:
     assert (
         ended.stderr == "Django is not installed for this Python: run .venv/bin/python manage.py, as README.md says.\n"
     )
+
+
+def test_a_host_without_the_database_of_time_zones_serves_times() -> None:
+    """PYTHONTZPATH names no folder, so only the package tzdata is left."""
+    program = """
+import django
+django.setup()
+from django.utils import timezone
+print(timezone.localtime(timezone.now()).tzname())
+"""
+    ended = start("-c", program, DJANGO_SETTINGS_MODULE="config.settings", PYTHONTZPATH="")
+    assert (ended.stdout, ended.returncode) == ("UTC\n", 0)

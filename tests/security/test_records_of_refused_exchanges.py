@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from django.db import connection
+from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
@@ -64,6 +65,26 @@ def test_a_refused_exchange_is_told_with_the_attempt_and_the_person_of_its_code(
     assert not AuthorizationCode.objects.exists()
     assert not ActivityCount.objects.filter(cause=NEVER_EXCHANGED).exists()
     assert ActivityCount.objects.filter(cause=cause, client_id=tried.application.client_id, number=1).exists()
+
+
+@pytest.mark.parametrize(
+    ("cause", "path", "added"),
+    [
+        ("repeated", "/oauth/token", "client_id=twice"),
+        ("malformed", "/oauth/token", "state=%ff"),
+        ("padded", "/oauth/token", "client_secret=a%20"),
+        ("in_url", "/oauth/token?{form}", ""),
+    ],
+)
+def test_a_malformed_exchange_is_told_with_the_attempt_of_its_code(cause: str, path: str, added: str) -> None:
+    tried = Tried()
+    form = f"code={tried.callback()}&client_id={tried.application.client_id}"
+    content_type = "application/x-www-form-urlencoded"
+    answer = Client().post(path.format(form=form), f"{form}&{added}", content_type)
+    record = ActivityRecord.objects.get(step="exchange")
+    assert (answer.status_code, record.reference) == (400, answer["X-Reference"])
+    assert (record.attempt, record.person_id) == (AuthorizationCode.objects.get().attempt, tried.person.pk)
+    assert record.cause == cause
 
 
 def test_a_reached_limit_is_told_with_the_attempt_of_the_code(settings: Any) -> None:

@@ -58,8 +58,8 @@ def test_a_deactivated_person_learns_so_after_the_right_password_only(client: Cl
     bob = PersonFactory(is_active=False)
     assert "is not right" in text_of(sign_in(client, bob.email, "wrong password"))
     response = sign_in(client, bob.email)
-    assert response["Location"] == "/accounts/inactive"
-    assert client.get("/accounts/inactive").status_code == 200
+    assert response.status_code == 403
+    assert "This account is switched off" in text_of(response)
     assert client.get("/accounts/profile").status_code == 302
 
 

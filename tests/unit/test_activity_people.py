@@ -101,3 +101,11 @@ def test_an_address_that_nobody_confirmed_gives_no_records() -> None:
     person = PersonFactory(email=OLD, email_verified_at=None)
     type_in(OLD, PASSWORD)
     assert "account_unknown" not in exported(person)
+
+
+def test_the_page_of_a_switched_off_account_shows_the_reference_of_its_record() -> None:
+    person = PersonFactory(is_active=False)
+    answer = Client().post("/accounts/sign-in", {"login": person.email, "password": PASSWORD}, **HTML)
+    record = ActivityRecord.objects.get()
+    assert (record.cause, record.person_id) == ("account_inactive", person.pk)
+    assert f"<code>{record.reference}</code>" in answer.text

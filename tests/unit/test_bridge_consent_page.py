@@ -68,6 +68,20 @@ def test_the_time_of_the_last_change_is_shown_alone_where_nothing_else_is_asked_
     assert "Last change" not in opened(person, application, **asked)
 
 
+def test_that_the_address_is_confirmed_is_shown_without_the_address_where_no_more_is_asked_for(
+    alice: Any, application: Registered
+) -> None:
+    asked = {"scope": "openid", "claims": json.dumps({"userinfo": {"email_verified": None}})}
+    page = opened(alice, application, **asked)
+    assert "E-mail address Confirmed" in text_of(page)
+    assert alice.email not in page
+    both = opened(alice, application, scope="openid email")
+    assert alice.email in both
+    assert "E-mail address Confirmed" not in text_of(both)
+    allowed_once(alice, application)  # the address
+    assert "Continue to Reading List" in text_of(opened(alice, application, **asked))
+
+
 def test_a_missing_nickname_is_said_to_be_missing_beside_the_name_that_is_sent(application: Registered) -> None:
     person = PersonFactory(nickname="")
     page = text_of(opened(person, application))
