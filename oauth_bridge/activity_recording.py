@@ -36,8 +36,9 @@ from oauth_bridge.storage.activity import Group, Record
 
 logger = logging.getLogger(__name__)
 
-# These faults are not steps of a sign-in. `step_of` makes an exception for a script or frame of a known application.
-# AWAY means that the database is unavailable. An OVERLOADED service must not use the database.
+# Most of these faults do not belong to a step of a sign-in. `step_of` makes an exception for a script or frame of a
+# known application. AWAY is not recorded because the database is unavailable, and OVERLOADED because the service must
+# not use the database.
 NOT_RECORDED: set[Fault] = {
     SiteFault.BAD_REQUEST,
     SiteFault.HOST,
@@ -121,7 +122,7 @@ def record(
 
 
 def step_of(request: HttpRequest, error: RequestError) -> Step | None:
-    """Return the step in which the error occurred; None if the error is not a step of a sign-in."""
+    """Return the step of a sign-in in which the error occurred; None if the error does not belong to a sign-in."""
     fault = error.fault
     if fault in NOT_RECORDED and not (error.client and error.cause in EMBEDDED.values()):
         return None
@@ -236,7 +237,7 @@ def _budget(request: HttpRequest, step: Step, error: RequestError, address: str)
     # In these steps a program sends the request, without a cookie, so nobody is signed in.
     person = None if step in (Step.EXCHANGE, Step.PROFILE) else getattr(request, "user", None)
     is_person = person is not None and person.is_authenticated
-    is_embedded = error.cause in EMBEDDED.values()  # the answer has the same error code as BUSY
+    is_embedded = error.cause in EMBEDDED.values()  # has the error code of BUSY, but not its budget
     if not is_embedded and (group := BUDGETS.get(error.fault.error)):
         return group, activity.slot_of(group, person.pk if is_person and person else address)
     if is_person and person:
@@ -273,7 +274,7 @@ def _detail(request: HttpRequest, step: Step, error: RequestError) -> dict[str, 
 
 
 def _parameters(sent: QueryDict) -> dict[str, str]:
-    """Return the parameters of the application's link. The length replaces each value that may be secret."""
+    """Return the parameters of the application's link, with the length instead of each value that may be secret."""
     found: dict[str, str] = {}
     for name, values in list(sent.lists())[:MOST_PARAMETERS]:
         value = values[-1]

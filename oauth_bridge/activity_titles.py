@@ -188,7 +188,7 @@ _STEPS_OF_THE_PERSON = frozenset({Step.SIGN_IN, Step.SECOND_FACTOR})
 
 
 def title_of(cause: str) -> str:
-    """Return one short sentence in the active language: the title or, without one, the problem of the fault."""
+    """Return one short sentence in the active language: the title or, if there is none, the sentence of the fault."""
     if title := TITLES.get(cause):
         return gettext(title)
     fault = fault_of(cause)
@@ -201,5 +201,8 @@ def name_of(step: str) -> str:
 
 
 def needs_mending(step: str, cause: str) -> bool:
-    """Return whether somebody other than the person must change something. Such failures count as the application's."""
+    """Return whether somebody other than the person must change something.
+
+    Such failures are counted for the application.
+    """
     return step not in _STEPS_OF_THE_PERSON and cause not in OF_THE_PERSON

@@ -13,7 +13,7 @@ from config.infrastructure.errors import RequestError
 
 
 class Callback(NamedTuple):
-    """A verified callback address, and the percent-encoded parameters of each answer at this address. D5, D6.
+    """A verified callback address, and the percent-encoded parameters that each answer contains. D5, D6.
 
     A parameter that is None is left out. `iss` is sent to applications that use OpenID Connect (RFC 9207). If
     `is_posted` is true, a form posts the parameters.
@@ -31,7 +31,7 @@ class Callback(NamedTuple):
         return f"{self.redirect_uri}{'&' if '?' in self.redirect_uri else '?'}{pairs}"
 
     def fields(self, url: str) -> list[tuple[str, str]]:
-        """Return the parameters that the method `url` of this object has added to the address."""
+        """Return the parameters in `url`, which the method `url` of this object has made."""
         return parse_qsl(url[len(self.redirect_uri) + 1 :], keep_blank_values=True, errors="replace")
 
     def error_url(self, error: RequestError) -> str:

@@ -59,7 +59,7 @@ def error_response(request: HttpRequest, error: RequestError) -> HttpResponse:
 
 
 def wants_page(request: HttpRequest) -> bool:
-    """Return whether to answer with a page: `Accept` names text/html, and the path is not for programs (D4, D19)."""
+    """Return whether the answer is a page: `Accept` names text/html, and the path is not for programs (D4, D19)."""
     if paths.kind_of(request.path).is_for_programs:
         return False
     accepted = request.META.get("HTTP_ACCEPT", "").split(",")
@@ -67,7 +67,10 @@ def wants_page(request: HttpRequest) -> bool:
 
 
 def not_found(request: HttpRequest) -> HttpResponse:
-    """Answer 404 with a link to the documents, and with the right path of an operation (D2) or of discovery."""
+    """Answer 404 with a link to the documents.
+
+    If the client looked for an operation (D2) or for discovery, the answer also names the right path.
+    """
     return error_response(request, RequestError(SiteFault.NOT_FOUND, hint=_hint(request.path)))
 
 

@@ -38,7 +38,7 @@ PAGE_LIFETIME = timedelta(hours=1)
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """The data of the page that asks the person. The form of the page contains this data, signed and dated.
+    """The data of the page that asks the person to confirm. The form of the page contains it, signed and dated.
 
     `state` is percent-encoded.
     """
@@ -69,7 +69,7 @@ class Question:
 
 
 def request_or_answer(request: HttpRequest) -> HttpResponseBase:
-    """Redirect a posted request to a link, as `views.request_or_answer` does. Other posts are the form of our page."""
+    """Redirect a posted request to a link, as `views.request_or_answer` does. Other posts come from our page."""
     posted = parameter_parsing.posted_request(request, unless=FIELD_NAME)
     if posted is not None:
         return HttpResponseRedirect(f"{request.path}?{posted}" if posted else request.path, status=303)
@@ -103,7 +103,7 @@ def _answered(request: HttpRequest) -> HttpResponse:
         return HttpResponseRedirect(reverse("end_session"), status=303)
     is_old = Question.unseal(sealed, PAGE_LIFETIME) is None
     if request.user.is_authenticated and (is_old or str(request.user.pk) != question.person_id):
-        return redirect_to_callback(request, question.path)  # the URL of a long state is longer than Django allows
+        return redirect_to_callback(request, question.path)  # a URL with a long state is longer than Django allows
     application = logout_request.verify(question.client_id, question.address)
     if request.user.is_authenticated:
         _sign_out(request)

@@ -73,7 +73,7 @@ class Application(AbstractApplication):
         db_default="",
         validators=[refuse_control_characters],
     )
-    # The names are from RFC 7591 §2 and OpenID Connect Dynamic Client Registration 1.0 §2.
+    # The names of these columns are from RFC 7591 §2 and OpenID Connect Dynamic Client Registration 1.0 §2.
     policy_uri = models.URLField(
         _("privacy policy"), max_length=500, blank=True, default="", db_default="", validators=[validate_page]
     )
@@ -83,7 +83,7 @@ class Application(AbstractApplication):
     initiate_login_uri = models.URLField(
         _("sign-in address"), max_length=500, blank=True, default="", db_default="", validators=[validate_sign_in_start]
     )
-    # The names are from OpenID Connect RP-Initiated Logout 1.0 §3.1 and Back-Channel Logout 1.0 §2.2.
+    # The names of these columns are from OpenID Connect RP-Initiated Logout 1.0 §3.1 and Back-Channel Logout 1.0 §2.2.
     post_logout_redirect_uris = models.TextField(
         _("addresses after a sign-out"),
         blank=True,
@@ -151,7 +151,7 @@ class Application(AbstractApplication):
     # invalid.
     leaked_secrets = models.TextField(default="", db_default="", editable=False)
 
-    # The fields of the toolkit's model that this service does not use or stores in another table.
+    # Fields of the toolkit's model that this service does not use, or that it stores in another table.
     user = None
     client_secret = None
     hash_client_secret = None  # type: ignore[assignment]

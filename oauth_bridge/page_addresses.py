@@ -32,7 +32,8 @@ def validate_page(address: str) -> None:
 def validate_sign_in_start(address: str) -> None:
     """Validate the address at which an application starts a sign-in.
 
-    Raises ValidationError: see `validate_page`, or the address has http with a host other than the loopback interface.
+    Raises ValidationError: the address is invalid for `validate_page`, or has http with a host other than the loopback
+    interface.
     """
     validate_page(address)
     parts = urlsplit(address)
@@ -43,7 +44,7 @@ def validate_sign_in_start(address: str) -> None:
 def validate_told(address: str) -> None:
     """Validate the address that is told of a sign-out. Back-Channel Logout 1.0 §2.2.
 
-    Raises ValidationError: see `validate_sign_in_start`, or the address has a fragment.
+    Raises ValidationError: the address is invalid for `validate_sign_in_start`, or has a fragment.
     """
     validate_sign_in_start(address)
     if "#" in address:

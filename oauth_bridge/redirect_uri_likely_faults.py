@@ -61,7 +61,10 @@ def likely_differences(address: str) -> list[str]:
 
 
 def mark_likely_differences(address: str) -> list[tuple[str, bool]]:
-    """Split the address into pieces, and mark the pieces with `likely_differences`. The whole host is never marked."""
+    """Split the address into pieces, and mark the pieces with `likely_differences`.
+
+    The host as a whole is never marked.
+    """
     scheme, authority, path, _query, _fragment = _parts(address)
     rest = len(scheme + authority + path)
     spans = [
@@ -107,7 +110,7 @@ def _parts(address: str) -> tuple[str, ...]:
 def side_by_side(sent: str, registered: str) -> list[tuple[str, str, bool]]:
     """Return pairs of pieces of the two addresses, and whether the two pieces are equal. A piece may be empty.
 
-    The comparison is by words, so a misspelt word is one piece.
+    Words are compared, not letters, so a misspelt word is one piece.
     """
     ours, theirs = (_WORDS.findall(address[:MAX_QUOTED_LENGTH]) for address in (sent, registered))
     matcher = SequenceMatcher(None, ours, theirs, autojunk=False)

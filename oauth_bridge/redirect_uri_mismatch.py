@@ -31,7 +31,7 @@ _ANY_HOST = {*LOOPBACK_HOSTS, "0.0.0.0"}  # noqa: S104 - compared, not listened 
 
 
 class Comparison(NamedTuple):
-    """A nearest registered address or "", the classes of its differences, and the number of equally near addresses."""
+    """The nearest registered address or "", its classes of differences, and the number of equally near addresses."""
 
     nearest: str
     differs: tuple[str, ...]
@@ -105,7 +105,7 @@ def _parsed(address: str) -> _Address:
 
 
 def _differences(sent: _Address, wanted: _Address) -> set[str]:
-    """Return the classes of differences. Misspellings are not searched: see `_refined`."""
+    """Return the classes of differences. `_refined` searches for misspellings."""
     if sent.has_authority != wanted.has_authority and sent.scheme.lower() == wanted.scheme.lower() != "":
         if _joined(sent) == _joined(wanted):
             return {"scheme_slashes"}

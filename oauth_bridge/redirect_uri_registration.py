@@ -38,7 +38,7 @@ def validate_all(uris: list[str]) -> None:
 
 
 def validate_after_sign_out(text: str) -> None:
-    """Validate a text field with one address per line, to which people return after a sign-out. It may be empty.
+    """Validate the addresses to which people return after a sign-out, one per line. The text may be empty.
 
     Raises ValidationError: see `validate_all`.
     """
@@ -64,7 +64,7 @@ def validate_lines(text: str) -> None:
 
 
 def registration_problem(uri: str, taken: set[str] = RESPONSE_PARAMETERS) -> str | None:
-    """Return why the address cannot be registered, as the text after a colon; None if it can be registered.
+    """Return why the address cannot be registered, as text that follows a colon; None if it can be registered.
 
     `taken` are the parameters that this service adds to the address.
     """

@@ -80,7 +80,8 @@ def token_state(operation: str, application_id: int) -> None:
 def userinfo(application_id: int, person_id: UUID, *, is_public: bool) -> None:
     """Limit the number of profiles that one application reads. The rate is RATE_USERINFO.
 
-    In a public client a person's own device has the token, so one person may use only a tenth of the client's limit.
+    Each person holds the token of a public client on their own device, so one person may use only a tenth of the
+    client's limit.
     """
     counters = [Counter("userinfo", str(application_id), in_blocks=not is_public)]
     if is_public:

@@ -62,7 +62,7 @@ def leave(
 
 
 def destination(redirect_uri: str) -> dict[str, Any]:
-    """Return the host or private scheme, and the full address, of the callback, so that a person can check them."""
+    """Describe the callback address for a person to check: its host or private scheme, and the full address."""
     parts = urlsplit(redirect_uri)
     is_web = redirect_uri.startswith(WEB_SCHEMES)
     return {

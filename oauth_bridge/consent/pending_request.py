@@ -31,7 +31,10 @@ PAGE_LIFETIME_SECONDS = 3600
 
 
 class DamagedRequest(Exception):
-    """The signature of the pending request is wrong or missing. The text is the cause in the activity log."""
+    """The signature of the pending request is wrong or missing.
+
+    The text of the exception is the cause in the activity log.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +105,7 @@ class PendingRequest(AuthorizationRequest):
 
     @property
     def is_old(self) -> bool:
-        """Whether the application's link was opened more than an hour ago, as with a bookmark or a shared link."""
+        """Whether the link is more than an hour old. Such a link is usually a bookmark, or somebody shared it."""
         return int(time.time()) - self.opened_at > PAGE_LIFETIME_SECONDS
 
     def renewed(self) -> PendingRequest:
@@ -138,8 +141,8 @@ class PendingRequest(AuthorizationRequest):
 def new_attempt() -> str:
     """Return a UUID of version 7 (RFC 9562 §5.7).
 
-    Such UUIDs ascend in time, so PostgreSQL always inserts into the last page of the index, which is in memory. Each
-    random UUID would change another page.
+    Such UUIDs ascend in time, so PostgreSQL always inserts into the last page of the index, which is in memory. Random
+    UUIDs would be inserted into random pages.
     """
     milliseconds = time.time_ns() // 1_000_000
     number = milliseconds << 80 | secrets.randbits(80)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Need(Enum):
-    """What a request can need from the person, in the order in which the person is asked."""
+    """The needs that a request can have, in the order in which the person is asked."""
 
     OTHER_ACCOUNT = auto()  # the request expects another person
     PROOF = auto()

@@ -60,7 +60,7 @@ def page(request: HttpRequest, name: str = INDEX) -> HttpResponse:
 
 @functools.cache
 def _rendered(name: str, *_settings: str) -> Rendered:
-    """Render the document once for each value of the settings, which are arguments so that a test can change them."""
+    """Render a document. The settings are part of the cache key, so that a test may change them."""
     from oauth_bridge.documentation import reference, rendering
 
     text = reference.reference() if name == "reference" else snippets.source(name)

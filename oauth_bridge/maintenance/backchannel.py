@@ -38,12 +38,12 @@ LOOK_EACH_SECONDS = 4.0  # the time between two searches; shorter than the threa
 LOOKING_SHARE = 0.05
 # An application that answers more slowly is told after all others.
 SLOW_SECONDS = 1.0
-# The causes that concern the address of the application, and not one sign-in.
+# The causes that concern the address of the application, not a single sign-in.
 OF_THE_ADDRESS = frozenset({"logout_address_internal", "logout_unreachable", "logout_timed_out", "logout_tls_failed"})
 
 _earliest_look = _next_look = 0.0
-# Slow and unreachable applications by primary key. Until this monotonic time no notice is sent to them, because each
-# attempt would delay the notices to other applications.
+# The primary keys of slow and unreachable applications, each with a monotonic time. No notice is sent to them before
+# this time, because each attempt would delay the notices to other applications.
 _behind: dict[int, float] = {}
 _thread: work_queue.Worker | None = None
 
@@ -111,7 +111,7 @@ def _claim() -> ApplicationSession | None:
 def _timed_attempt(row: ApplicationSession, application: Application) -> tuple[str, int]:
     """Run `_attempt`, and note whether the application is slow or unreachable."""
     began = time.monotonic()
-    _behind[application.pk] = began + work_queue.FIRST_PAUSE.total_seconds()  # kept if the attempt raises an error
+    _behind[application.pk] = began + work_queue.FIRST_PAUSE.total_seconds()  # stays if `_attempt` raises
     cause, status = _attempt(row, application)
     if cause not in OF_THE_ADDRESS:
         del _behind[application.pk]

@@ -9,8 +9,8 @@ from django.db import transaction
 from oauth_bridge import application_mails
 from oauth_bridge.storage import secret_states
 
-# An owner receives at most one e-mail for each of these numbers of days before the end. A missed e-mail is not sent
-# later.
+# An owner receives at most one e-mail for each of these numbers of days before the end of a secret. A missed e-mail is
+# not sent later.
 TOLD_BEFORE = (1, 7)
 
 

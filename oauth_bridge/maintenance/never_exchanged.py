@@ -1,4 +1,4 @@
-"""Record the codes that no application has sent. The purge does this, because this failure has no request.
+"""Record the codes that no application has sent. The purge does this, because no request shows this failure.
 
 Possible causes: the callback did not answer, the application lost its `state`, or a firewall stopped the exchange. A
 refusal, a disconnection and `after-restore` delete the code earlier, so they cause no record.

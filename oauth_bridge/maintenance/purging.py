@@ -4,8 +4,8 @@ Each statement reads one range of a table, in the order in which rows are stored
 the cost, even if earlier batches left many deleted rows that are not yet vacuumed. A new run starts again at the first
 row.
 
-Only this module, `codes` and `restoring` delete codes and tokens. Of the tables purged here, other tables refer only to
-the table of people. SQL may therefore delete the rows of the others without Django's cascades.
+Only this module, `codes` and `restoring` delete codes and tokens. Among the tables purged here, other tables refer only
+to the table of people. In the remaining tables, SQL may therefore delete rows without Django's cascades.
 """
 
 from __future__ import annotations
@@ -185,7 +185,10 @@ def batches(now: datetime) -> Iterator[Batch]:
 
 
 def _timed(work: Callable[[], int]) -> tuple[int | None, float]:
-    """Do the work in a transaction. Returns the number of rows and the seconds; None if a statement was canceled."""
+    """Do the work in a transaction. Returns the number of rows and the seconds.
+
+    The number is None if a statement was canceled: then the work is not done.
+    """
     rows: int | None
     began = time.perf_counter()
     try:
@@ -193,7 +196,7 @@ def _timed(work: Callable[[], int]) -> tuple[int | None, float]:
             if connection.vendor == "postgresql":
                 with connection.cursor() as cursor:
                     cursor.execute(f"SET LOCAL statement_timeout = {STATEMENT_TIMEOUT_MS}")
-            began = time.perf_counter()  # SQLite has waited for the write lock by now
+            began = time.perf_counter()  # does not count how long SQLite waits for the write lock
             rows = work()
     except OperationalError as error:
         if getattr(error.__cause__, "sqlstate", None) != QUERY_CANCELED:
@@ -203,7 +206,10 @@ def _timed(work: Callable[[], int]) -> tuple[int | None, float]:
 
 
 def record_finished() -> None:
-    """Delete old twins, tidy the signing keys and store the time of a complete run, which `/health/ready` reports."""
+    """Delete old twins of applications, tidy the signing keys and store the time of a complete run.
+
+    `/health/ready` reports this time.
+    """
     temporary_applications.delete_old()
     signing_keys.tidy(timezone.now())
     PurgeRun.objects.update_or_create(pk=1, defaults={"finished_at": timezone.now()})
@@ -235,7 +241,7 @@ def _delete(statements: RangeStatements, table: Table, start: int, stop: int, no
 
 
 def _next_size(statements: RangeStatements, size: int, seconds: float) -> int:
-    """Halve the size if the statement took longer than the target. Double it if the statement took less than half."""
+    """Halve the size after a statement slower than the target. Double it after one that took less than half of it."""
     if seconds > TARGET_SECONDS:
         return max(size // 2, statements.min_size)
     return min(size * 2, statements.max_size) if seconds < TARGET_SECONDS / 2 else size

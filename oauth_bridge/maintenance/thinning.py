@@ -1,4 +1,4 @@
-"""Delete most records of a day on which an application has very many. The counts stay complete. D24."""
+"""Delete most records of an application for a day with very many records. The counts stay complete. D24."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from django.db.models.functions import RowNumber, TruncDate
 
 from oauth_bridge.activity_models import ActivityCount, ActivityRecord, Outcome
 
-# The number of refusals and failures that are kept of an application and a day (UTC).
+# The number of refusals and failures that are kept for each application and day (UTC).
 MOST_OF_A_DAY = 2_000
 BATCH = 200
 _DAY = timedelta(days=1)
 
 
 def superfluous(now: datetime, last_run: datetime | None) -> Iterator[list[int]]:
-    """Yield the keys of the records beyond MOST_OF_A_DAY of each day that ended since the last run, BATCH at a time.
+    """Yield the keys of the records to delete, BATCH at a time: all beyond MOST_OF_A_DAY on a day since the last run.
 
     Records of authenticated callers are kept before others, and the first records of each cause before later ones.
     """

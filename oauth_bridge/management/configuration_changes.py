@@ -48,7 +48,7 @@ class Planned:
 def apply(path: str, *, is_dry_run: bool, warnings: OutputWrapper) -> list[Planned]:
     """Return the changes, and store them unless it is a dry run.
 
-    Raises CommandError: the file cannot be read, or a value cannot be stored. In both cases nothing was changed.
+    Raises CommandError: the file cannot be read, or a value cannot be stored. In both cases nothing is changed.
     """
     entries = configuration_file.entries(path)
     try:
@@ -134,8 +134,7 @@ def _groups(entry: Entry) -> list[str]:
 def _check_groups(entry: Entry, application: Application, names: list[str]) -> None:
     """Add a problem if an application has groups but is not restricted. D23.
 
-    The reverse is valid: nobody may use a restricted application without groups, such as after the deletion of its
-    groups.
+    A restricted application without groups is valid: nobody may use it. The deletion of its groups has this result.
     """
     if names and not application.is_restricted:
         entry.add("restricted", "it is false, but there are groups. Leave it out, or set groups to an empty list.")

@@ -26,7 +26,7 @@ def credentials_path() -> Path:
 
 
 def read_credentials(path: Path) -> dict[str, str]:
-    """Return the values of the last run: passwords by e-mail address, and `client_secret`; empty without a run."""
+    """Return the stored passwords by e-mail address, and the `client_secret`; empty before the first run."""
     try:
         return {str(name): str(value) for name, value in json.loads(path.read_text(encoding="utf-8")).items()}
     except (FileNotFoundError, ValueError, AttributeError):

@@ -87,13 +87,13 @@ def registered(application: Application) -> dict[str, Any]:
 
 
 def values(application: Application) -> dict[str, Any]:
-    """Return the values that are columns by name. The application may be saved or unsaved."""
+    """Return, by name, the values that are stored in columns. The application may be saved or unsaved."""
     found = {field: getattr(application, field.column) for field in FIELDS if field.name != "groups"}
     return {field.name: split_lines(value) if field.type is list else value for field, value in found.items()}
 
 
 def columns(given: Mapping[str, Any]) -> dict[str, str | bool]:
-    """Convert values by name, which have the right type, to values by column. Groups are left out.
+    """Convert values of fields to values of columns. The values must have the right type. Groups are left out.
 
     Raises ValidationError: a callback address is empty, or an address has a line break.
     """

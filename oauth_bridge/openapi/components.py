@@ -59,7 +59,10 @@ REFERENCE = "7K3M9QXT"
 
 
 def failures(faults: tuple[Fault, ...], *, at: str, challenge: str = "", pages: bool = False) -> Json:
-    """Return one response for each status of the operation `at`. Its examples are all sentences of that status."""
+    """Return one response for each status of the operation `at`.
+
+    The examples of a response are all sentences of its status.
+    """
     by_status: dict[int, list[Fault]] = {}
     for fault in faults:
         by_status.setdefault(fault.status, []).append(fault)
@@ -145,7 +148,7 @@ def page(description: str) -> Json:
 
 
 def _headers(**more: Json) -> Json:
-    """Return the headers that these responses have in common, and the headers of `more`. D20, D24."""
+    """Return the headers of all responses, and the headers of `more`. D20, D24."""
     reference = {
         "required": True,
         "description": "Names this answer in the log of the service: quote it to support.",

@@ -123,7 +123,7 @@ class Command(BaseCommand):
         welcome: str,
     ) -> None:
         """Serve until Ctrl-C. Raises CommandError: one of the two processes ended, or a file can't be used."""
-        # SIGINT is set too, because a background process of a shell script ignores it by default.
+        # SIGINT gets a handler too, because a background process of a shell script ignores this signal by default.
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, interrupt)
         with ExitStack() as running:
