@@ -1,7 +1,7 @@
 """The advice for each cause in the activity log, for administrators and developers. D24.
 
-Each cause that is not in FIXES is the lower-case name of a fault. Its advice is the fix of that fault, which the public
-answer contains too. No public answer contains a sentence of FIXES.
+Each cause that is not in FIXES is the lower-case name of a fault. The advice for such a cause is the fix of the fault,
+which the public answer contains too. No public answer contains a sentence of FIXES.
 """
 
 from __future__ import annotations

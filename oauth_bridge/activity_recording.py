@@ -1,8 +1,8 @@
 """Record the errors and events of a request in the activity log. D24; specification 7.
 
 `config.http.middleware` calls `record` for each request with errors or events, after the answer is made. This module
-records only steps of a sign-in. It does not record missing pages, malformed HTTP, forms from other sites or the pages
-of an account.
+records only steps of a sign-in. Missing pages, malformed HTTP, forms from other sites and the pages of an account are
+not recorded.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ from oauth_bridge.storage.activity import Group, Record
 
 logger = logging.getLogger(__name__)
 
-# Most of these faults do not belong to a step of a sign-in. `step_of` makes an exception for a script or frame of a
-# known application. AWAY is not recorded because the database is unavailable, and OVERLOADED because the service must
-# not use the database.
+# Most faults in NOT_RECORDED do not belong to a step of a sign-in. `step_of` makes an exception for a script or frame
+# of a known application. AWAY is not recorded because the database is unavailable, and OVERLOADED because the service
+# must not use the database.
 NOT_RECORDED: set[Fault] = {
     SiteFault.BAD_REQUEST,
     SiteFault.HOST,
@@ -79,7 +79,7 @@ CONSENT_FAULTS = {
     OAuthFault.ATTEMPT_FINISHED,
     OAuthFault.CONSENT_PAGE_OUTDATED,
 }
-# A record contains these public and private details of an error, each cut to DETAIL_LENGTH characters.
+# The public and private details of an error that a record contains, each cut to DETAIL_LENGTH characters.
 DETAILS = (
     "name",
     "scheme",
@@ -177,7 +177,7 @@ def _record_error(request: HttpRequest, error: RequestError) -> None:
 
 
 def _note_event(request: HttpRequest, event: Event, members: dict[str, Member]) -> None:
-    """Count or record a success. Record also a sign-in that waits for a mailed code: the person may stop there."""
+    """Count or record a success. Also record a sign-in that waits for a mailed code, because it may stop there."""
     at, person = request.received_at, members.get("person")  # type: ignore[attr-defined]
     outcome, cause = Outcome.SUCCEEDED, ""
     if step := COUNTED.get(event):
@@ -234,10 +234,10 @@ def _presented(error: RequestError) -> issued_codes.Presented | None:
 def _budget(request: HttpRequest, step: Step, error: RequestError, address: str) -> tuple[Group, int]:
     if error.private.get("is_proven"):
         return activity.PROVEN, activity.slot_of(activity.PROVEN, "")
-    # In these steps a program sends the request, without a cookie, so nobody is signed in.
+    # Programs request an exchange or a profile without a cookie, so nobody is signed in.
     person = None if step in (Step.EXCHANGE, Step.PROFILE) else getattr(request, "user", None)
     is_person = person is not None and person.is_authenticated
-    is_embedded = error.cause in EMBEDDED.values()  # has the error code of BUSY, but not its budget
+    is_embedded = error.cause in EMBEDDED.values()  # the fault SPECULATIVE has the error code of BUSY
     if not is_embedded and (group := BUDGETS.get(error.fault.error)):
         return group, activity.slot_of(group, person.pk if is_person and person else address)
     if is_person and person:

@@ -1,6 +1,6 @@
 """The title of each cause in the activity log. D24. `activity_causes` contains the advice.
 
-The titles are only for administrators. No public answer contains them.
+The titles are for administrators only. No public answer contains a title.
 """
 
 from __future__ import annotations
@@ -203,6 +203,6 @@ def name_of(step: str) -> str:
 def needs_mending(step: str, cause: str) -> bool:
     """Return whether somebody other than the person must change something.
 
-    Such failures are counted for the application.
+    Only failures for which the answer is True count for the application.
     """
     return step not in _STEPS_OF_THE_PERSON and cause not in OF_THE_PERSON

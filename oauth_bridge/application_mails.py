@@ -1,6 +1,6 @@
 """Write e-mails to people about the applications that they use, and to the owners of an application.
 
-`accounts.mail.outbox` sends these e-mails.
+`accounts.mail.outbox` sends the e-mails.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def consent_given(
 
 
 def code_replayed(person_id: UUID, application_id: int) -> None:
-    """Tell the person that one of their codes was sent twice, and that its token is revoked. D13.
+    """Tell the person that one of their codes was sent twice and that the token is revoked. D13.
 
     For all replayed codes of one application, a person receives one e-mail in `outbox.NOTICE_LIFETIME`.
     """
@@ -88,8 +88,8 @@ def owners_of(application: Application) -> list[User]:
 def _tell_owners(kind: str, application: Application, once: str, **context: Any) -> None:
     """Send an e-mail to each owner.
 
-    `once` names the event, as in `outbox.add_notice`, so that an owner receives one e-mail about it. If `once` is
-    empty, each call sends an e-mail.
+    `once` names the event, as in `outbox.add_notice`, so that an owner receives one e-mail about the event. If `once`
+    is empty, each call sends an e-mail.
     """
     people = {f"{once} {person.pk}": person for person in owners_of(application)}
     address = reverse("admin:oauth_bridge_application_secret", args=[application.pk])

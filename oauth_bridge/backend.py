@@ -1,4 +1,4 @@
-"""The class of the setting `OAUTH2_BACKEND_CLASS`. The toolkit's views call it; it calls `protocol` and `storage`."""
+"""The class of the setting `OAUTH2_BACKEND_CLASS`, between the toolkit's views and `protocol` and `storage`."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ Response = tuple[str | None, dict[str, str], str, int]  # URL, headers, body, st
 class VerifiedRequest:
     """An authorization request that `authorization_request.verify` has accepted.
 
-    The toolkit's views name it `credentials`. `form` is empty unless the request is a post.
+    The toolkit's views name this object `credentials`. `form` is empty unless the request is a post.
     """
 
     application: Application
@@ -54,7 +54,7 @@ class VerifiedRequest:
 
 
 class Backend:
-    """The methods that the toolkit's views call. They raise RequestError instead of the toolkit's own exceptions."""
+    """The methods that the toolkit's views call, which raise RequestError instead of the toolkit's exceptions."""
 
     def __init__(self, server: object) -> None:
         """The toolkit passes an oauthlib server, which this class does not use (docs/architecture.md)."""
@@ -123,7 +123,8 @@ class Backend:
             if "code" in form:
                 error.about(presented=(digest_of(form["code"]), form.get("client_id", "")))
             raise
-        # The row is lazy, because only receivers of `app_authorized` read it, and most installations have no receivers.
+        # The row is made only on access, because most installations have no receiver of `app_authorized`, which reads
+        # the row.
         request.access_token = SimpleLazyObject(lambda: exchanged.redemption.token)  # type: ignore[attr-defined]
         body = {
             "access_token": exchanged.access_token,
@@ -143,7 +144,7 @@ class Backend:
         return None, {"Content-Type": "application/json"}, "", 200
 
     def verify_request(self, request: HttpRequest, scopes: list[str]) -> tuple[bool, Bearer]:
-        """Return True and the Bearer of the token. The toolkit stores its `user` as `request.resource_owner`.
+        """Return True and the Bearer of the token. The toolkit stores `user` of the Bearer as `resource_owner`.
 
         Never returns False. Raises RequestError: see `userinfo.verify`.
         """

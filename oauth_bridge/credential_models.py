@@ -1,13 +1,14 @@
 """The tables of codes and tokens, which are stored only as SHA-256 digests (D15).
 
 The references to people and applications have no database constraint, because a constraint would lock both rows at
-every insert. The statements that redeem a code or read a token check both rows instead. There is no index by
-application, because one application may own nearly all rows. The rows of a deleted application cannot be used, and stay
-until the purge.
+every insert. Instead of a constraint, the statements that redeem a code or read a token check both rows. There is no
+index by application, because one application may own nearly all rows. The rows of a deleted application cannot be used,
+and stay until the purge.
 
 All codes and tokens of a person or an application can end at once without an update of their rows. Each row stores the
-`credentials_version` of its person and its application, and is invalid after a change of either. The tokens of a leaked
-secret end in a similar way: the row of the application lists its leaked secrets, and each token names its secret.
+`credentials_version` of its person and its application. A change of either version makes the row invalid. The tokens of
+a leaked secret end in a similar way: the row of the application lists its leaked secrets, and each token names its
+secret.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ class AuthorizationCode(models.Model):
     digest = models.BinaryField(max_length=32, unique=True, editable=False)
     former_digest = models.BinaryField(
         max_length=32, null=True, editable=False
-    )  # the digest of the code that this one replaced
+    )  # the digest of the code that this code replaced
     attempt = models.UUIDField(editable=False)
     application = _application()
     user = models.ForeignKey(
@@ -69,7 +70,7 @@ class AuthorizationCode(models.Model):
     person_version = version_of_credentials()
     application_version = version_of_credentials()
 
-    # The next two attributes are not columns. `storage.code_redemption.explain` sets them when it reads the row.
+    # The next two attributes are not columns. `storage.code_redemption.explain` sets both when it reads the row.
     person_is_active: bool
     ended_by: str | None
 
@@ -78,7 +79,7 @@ class AuthorizationCode(models.Model):
         constraints: ClassVar[list[models.BaseConstraint]] = [
             models.UniqueConstraint(fields=["user", "attempt"], name="oauth_bridge_one_code_an_attempt"),
         ]
-        # The index of `issued_at` is for the activity of an hour or a day. A redemption does not use this index.
+        # The index of `issued_at` is for the activity of an hour or a day. A redemption does not use `issued_at`.
         indexes: ClassVar[list[models.Index]] = [
             models.Index(fields=["issued_at"], name="oauth_bridge_code_issued_at"),
             models.Index(
@@ -90,7 +91,10 @@ class AuthorizationCode(models.Model):
 
 
 class WithdrawnCode(models.Model):
-    """The digest of a code whose row was deleted before the code expired. `storage.ended_codes` writes and reads it."""
+    """The digest of a code whose row was deleted before the code expired.
+
+    `storage.ended_codes` writes and reads the rows.
+    """
 
     digest = models.BinaryField(max_length=32, unique=True, editable=False)
     expires_at = models.DateTimeField()
@@ -125,7 +129,8 @@ class AccessToken(models.Model):
     person_version = version_of_credentials()
     application_version = version_of_credentials()
 
-    # The next three attributes are not columns. `storage.tokens` sets them to explain why a token is invalid.
+    # The next three attributes are not columns. `storage.tokens` sets these attributes to explain why a token is
+    # invalid.
     client_id: str | None
     leaked_secrets: str | None
     ended_by: str | None

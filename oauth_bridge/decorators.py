@@ -25,7 +25,7 @@ def operation(view: View, *methods: str, challenge: Callable[[HttpRequest, Reque
     `challenge` adds headers such as `WWW-Authenticate`, or private facts, to the error.
     """
 
-    @csrf_exempt  # the view checks the CSRF token, after the method is checked here
+    @csrf_exempt  # the view itself checks the CSRF token later
     @functools.wraps(view)
     def checked(request: HttpRequest) -> HttpResponseBase:
         if cors.is_preflight(request):
@@ -42,7 +42,7 @@ def operation(view: View, *methods: str, challenge: Callable[[HttpRequest, Reque
 
 
 def check_method(request: HttpRequest, methods: tuple[str, ...]) -> None:
-    """Check the method of the request. Raises RequestError: it is not one of `methods`."""
+    """Check the method of the request. Raises RequestError: the method is not in `methods`."""
     if request.method not in methods:
         allow = ", ".join(methods)
         method = request.method if request.method in KNOWN_METHODS else TranslatableText(gettext_noop("this method"))

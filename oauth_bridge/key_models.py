@@ -10,10 +10,10 @@ from django.utils import timezone
 
 
 class SigningKey(models.Model):
-    """A published key pair. It signs from `signs_from` until `signs_until`; later it only verifies signatures.
+    """A published key pair, which signs from `signs_from` until `signs_until` and later only verifies signatures.
 
     `kid` is the RFC 7638 thumbprint. `public` is a JWK as JSON. `private` is PKCS #8 in DER, sealed and bound to `id`;
-    null after the key has stopped signing. A revoked key is not published.
+    `private` is null after the key has stopped signing. A revoked key is not published.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)

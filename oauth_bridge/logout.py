@@ -61,7 +61,7 @@ class Question:
 
     @property
     def path(self) -> str:
-        """The path of the page that asks again."""
+        """The path of the page that asks this question again."""
         sent = {"client_id": self.client_id, "post_logout_redirect_uri": self.address}
         query = urlencode({name: value for name, value in sent.items() if value})
         state = "" if self.state is None else f"&state={self.state}"

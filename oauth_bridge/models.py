@@ -38,7 +38,7 @@ def new_client_id() -> str:
 
 
 class Registered(models.Manager["Application"]):
-    """The manager of the registered applications. It leaves out the twins."""
+    """The manager of the registered applications, which leaves out the twins."""
 
     def get_queryset(self) -> models.QuerySet[Application]:
         return super().get_queryset().exclude(client_id__startswith=Application.TWIN)
@@ -120,19 +120,19 @@ class Application(AbstractApplication):
     )
     is_trusted = models.BooleanField(_("trusted"), default=False)
     is_enabled = models.BooleanField(_("enabled"), default=True)
-    # If true, only people in `groups` may use the application (D23). `storage.applications.set_groups` writes both
-    # columns.
+    # If true, only people in `groups` may use the application (D23). `storage.applications.set_groups` writes
+    # `is_restricted` and `groups`.
     is_restricted = models.BooleanField(_("only for people in chosen groups"), default=False, db_default=False)
-    # The table has no constraint. During an upgrade the last release may delete an application, and does not know the
-    # table.
+    # The table of `groups` has no constraint, because the last release does not know the table, and may delete an
+    # application during an upgrade.
     groups = models.ManyToManyField(Group, verbose_name=_("groups"), related_name="+", blank=True, db_constraint=False)
     # The owners are administrators who have the rights of `applications.rights`. `storage.applications.set_owners`
-    # writes them.
+    # writes the owners.
     owners = models.ManyToManyField(
         settings.AUTH_USER_MODEL, verbose_name=_("owners"), related_name="+", blank=True, db_constraint=False
     )
-    # These columns state why, when and by whom the application was switched off. The name outlives the administrator's
-    # account.
+    # The next three columns state why, when and by whom the application was switched off. The name outlives the
+    # administrator's account.
     disabled_reason = models.CharField(
         _("reason"),
         max_length=REASON_MAX_LENGTH,
@@ -147,7 +147,7 @@ class Application(AbstractApplication):
     # The highest number that a secret of the application has had. Only `storage.client_secrets` writes this and the
     # next column.
     last_secret_number = models.IntegerField(default=0, db_default=0, editable=False)
-    # The primary keys of the application's recently leaked secrets, such as ",12,45,". Tokens of these secrets are
+    # The primary keys of the application's recently leaked secrets, such as ",12,45,". The tokens of leaked secrets are
     # invalid.
     leaked_secrets = models.TextField(default="", db_default="", editable=False)
 
@@ -245,6 +245,6 @@ class Consent(models.Model):
 
 
 class PurgeRun(models.Model):
-    """The time of the last complete run of `manage.py purge`. At most one row exists."""
+    """The time of the last complete run of `manage.py purge`. The table has at most one row."""
 
     finished_at = models.DateTimeField()

@@ -9,7 +9,8 @@ from django.utils.translation import gettext_noop as _  # marks the sentences fo
 
 FAR = 20
 
-# The weight of each class of differences in the distance between two addresses. Results list classes in this order.
+# The weight of each class of differences in the distance between two addresses. A result lists the classes in the order
+# of WEIGHTS.
 WEIGHTS = {
     "whitespace": 1,
     "quotes": 1,
@@ -42,7 +43,7 @@ WEIGHTS = {
     "query": 2,
     "fragment": 1,
 }
-# The likely reason and the advice for each class. If an address has several classes, the first one decides.
+# The likely reason and the advice for each class. If an address has several classes, the first class decides.
 _REASONS = {
     "whitespace": _("It was pasted with a space or a line end. Remove it in the application's setting."),
     "quotes": _("It was sent with quotation marks or angle brackets. Remove them in the application's setting."),

@@ -18,13 +18,13 @@ class ApplicationSecret(models.Model):
     """The digest of a client secret. The secret itself is shown once and never stored (D15).
 
     An expired secret is kept until the purge, so that its use is recognised. `expires_at` of a revoked secret is the
-    time of the revocation. `is_revoked` keeps the secret revoked even if the clock is set back. `last_used_at` is
+    time of the revocation. `is_revoked` keeps a secret revoked even if the clock is set back. `last_used_at` is
     accurate to the minute.
 
     `number` counts the secrets of one application from 1, and is never reused. A row of an earlier release has no
     number until `storage.client_secrets` sets it. `prefix` is the beginning of the secret, so that people can recognise
-    the secret in a configuration. `maker` is the name of the person who made the secret; it outlives the person's
-    account. `maker_id` is the `sub` of that account, null if a command made the secret.
+    the secret in a configuration. `maker` is the name of the person who made the secret. The name outlives the person's
+    account. `maker_id` is the `sub` of the person, null if a command made the secret.
     """
 
     application = models.ForeignKey("oauth_bridge.Application", on_delete=models.CASCADE, related_name="secrets")

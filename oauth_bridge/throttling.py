@@ -29,7 +29,7 @@ def authorize(request: HttpRequest) -> None:
 def logout(request: HttpRequest) -> None:
     """Limit sign-outs and the answers of their page from one network address.
 
-    The rate is RATE_AUTHORIZE. Sign-outs have a count of their own.
+    The rate is RATE_AUTHORIZE, but sign-outs and authorization requests are counted separately.
     """
     if rate := (settings.RATES or {}).get("authorize"):
         _raise_if_limited(
@@ -70,7 +70,7 @@ def token_failure(address: str, client_id: str) -> None:
 def token_state(operation: str, application_id: int) -> None:
     """Limit how often an application calls `operation`, "revoke" or "introspect". The rate is RATE_USERINFO.
 
-    Each operation has a count of its own.
+    The two operations are counted separately.
     """
     rate = (settings.RATES or {}).get("userinfo") or ""
     if rate:

@@ -110,13 +110,13 @@ class AuthorizeView(BaseAuthorizationView):
         is_our_link = bool(query.text(FIELD_NAME))
         must_ask = bool(query.text(pages.NOTICE) or asked.prompts & {"consent", "select_account"})
         if not must_ask and not remembered.is_asked(person, self.application, self.facts):
-            # If the query has a pending request, a form of this service, such as the sign-in, may have redirected here.
-            # Browsers apply the CSP form-action of that form to every following redirect, so a page with a link
-            # replaces the redirect.
+            # If the query contains a pending request, a form of this service, such as the sign-in, may have redirected
+            # to authorize. Browsers apply the CSP form-action of that form to every following redirect, so a page with
+            # a link replaces the redirect.
             return self._lead_back(allow=True, by_page=is_our_link)
         if not is_our_link and len(address := pages.authorize_path(self.pending)) <= MAX_URL_REDIRECT_LENGTH:
-            # Each attempt has its own address. Back and a reload therefore show the result of the attempt and begin no
-            # new one.
+            # Each attempt has its own address. The Back button and a reload therefore show the result of the attempt,
+            # and do not begin a new attempt.
             return HttpResponseRedirect(address)
         codes.refuse_redeemed(UUID(self.pending.attempt), person.pk)
         return pages.consent(request, self.application, self.pending, self.facts, notice=bool(query.text(pages.NOTICE)))
@@ -250,8 +250,8 @@ def request_or_answer(request: HttpRequest) -> HttpResponseBase:
     """Serve authorize. Redirect a request that an application posts to the same request as a link.
 
     The query of the link contains the posted parameters (OpenID Connect Core 1.0 §3.1.2.1). Browsers send no cookies
-    with such a post, so without the redirect nobody would appear signed in. Other posts are the answers of our pages.
-    Raises RequestError: the request is too long for a URL.
+    with such a post, so without the redirect nobody would appear signed in. Other posts come from the pages of this
+    service. Raises RequestError: the request is too long for a URL.
     """
     if query := parameter_parsing.posted_request(request, unless=FIELD_NAME, needs="client_id"):
         return HttpResponseRedirect(f"{request.path}?{query}", status=303)

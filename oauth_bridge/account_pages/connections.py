@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 @never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
 def applications(request: HttpRequest) -> HttpResponse:
-    """List the person's applications. A post ends "don't ask again" for an application, or disconnects it.
+    """List the person's applications. A post ends "don't ask again" or disconnects an application.
 
     A posted client_id must belong to one of the person's applications.
     """

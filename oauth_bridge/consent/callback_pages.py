@@ -12,7 +12,7 @@ from config.infrastructure.hosts import LOOPBACK_HOSTS
 from oauth_bridge.callback import Callback, redirect_to_callback
 from oauth_bridge.models import Application
 
-WEB_SCHEMES = ("http:", "https:")  # registered addresses spell these schemes in lower case
+WEB_SCHEMES = ("http:", "https:")  # registered addresses contain the scheme in lower case
 
 
 def to_callback(request: HttpRequest, application: Application, callback: Callback, url: str) -> HttpResponse:

@@ -41,8 +41,8 @@ def authorize_path(pending: PendingRequest, **more: str) -> str:
 def ask_again(pending: PendingRequest) -> HttpResponse:
     """Redirect to the consent page after a post that is too late, from another account or without a valid CSRF token.
 
-    The consent page then has a notice. It is shown even if the consent of this account is remembered. An old page
-    begins a new attempt.
+    The consent page then contains a notice, and is shown even if the consent of the account is remembered. A post from
+    an old page begins a new attempt.
     """
     pending = pending.renewed() if pending.is_old else pending
     return HttpResponseRedirect(authorize_path(pending, **{NOTICE: "1"}), status=303)
@@ -55,7 +55,7 @@ def sign_in_url(pending: PendingRequest, application: Application) -> str:
 
 
 def switch_account_url(pending: PendingRequest, application: Application) -> str:
-    """Return the URL of the form "Not you?". It signs the person out and shows the sign-in page of the same request."""
+    """Return the URL of the form "Not you?", which signs the person out and shows the sign-in page of the request."""
     return return_path.switch_account_url(authorize_path(pending), **_sign_in_caption(application))
 
 
@@ -81,8 +81,8 @@ def consent(
         "switch_account_url": switch_account_url(pending, application),
         "switch_next": authorize_path(pending),
         "notice": _("This page was out of date. Please confirm once more.") if notice else "",
-        # A change of language redirects to this path, because the application's link may be too long for a redirect.
-        # NOTICE makes sure that the consent page is shown again.
+        # A change of language redirects to `language_next`, because the application's link may be too long for a
+        # redirect. With the parameter NOTICE, authorize shows the consent page again.
         "language_next": authorize_path(pending, **({NOTICE: "1"} if notice else {})),
     }
     response = render(request, "oauth_bridge/consent.html", context)
@@ -111,7 +111,7 @@ def _new(application: Application) -> str:
 
 
 def shown_facts(person: User, application: Application, facts: Sequence[str]) -> list[dict[str, str]]:
-    """Return the facts as the application receives them, in the order of the page. Notes explain missing values."""
+    """Return the facts as the application receives them, in the order of the page. Notes explain empty values."""
     values = claims.values(person, facts, application.pk)
     shown = [claim | {"value": values[claim["name"]]} for claim in shown_claims(person) if claim["name"] in facts]
     if "updated_at" in values and person.profile_changed_at:
@@ -166,7 +166,7 @@ def address_not_confirmed(request: HttpRequest, application: Application, pendin
 def not_admitted(request: HttpRequest, application: Application, pending: PendingRequest, url: str) -> HttpResponse:
     """Render the page for a person who may not use the application. D23.
 
-    The page links to `url`, the callback address with the error. It names the account, because a person with two
+    The page links to `url`, the callback address with the error. The page names the account, because a person with two
     accounts may use the wrong one.
     """
     context = {

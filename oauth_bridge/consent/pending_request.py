@@ -1,8 +1,8 @@
 """The authorization request between the application's link and the answer on the consent page. D5, D8.
 
-URLs and forms contain the signed and dated request; the session does not contain it. So requests in several tabs are
+URLs and forms, not the session, contain the signed and dated request. Requests in several tabs are therefore
 independent, nothing is stored for people who are not signed in, and old pages can continue their request. On a consent
-page the request is bound to the person and the browser session. Elsewhere it contains only the data of the
+page the request is bound to the person and the browser session. Elsewhere the request contains only the data of the
 application's link.
 """
 
@@ -24,7 +24,8 @@ from oauth_bridge.protocol.authorization_request import AuthorizationRequest
 from oauth_bridge.protocol.parameter_parsing import Parameters
 
 SALT = "oauth_bridge.consent.pending"
-# The name of the URL parameter and of the form field. It is not `request`, because OpenID Connect reserves that name.
+# The name of the URL parameter and of the form field. The name `request` is not possible, because OpenID Connect
+# reserves it.
 FIELD_NAME = "pending"
 SEPARATORS = 2  # the colons between the content, the time and the signature
 PAGE_LIFETIME_SECONDS = 3600
@@ -94,9 +95,9 @@ class PendingRequest(AuthorizationRequest):
             raise DamagedRequest("link_not_ours" if sealed.count(":") == SEPARATORS else "link_cut") from None
 
     def seal(self) -> str:
-        """Return the signed text. It omits `repeated`, because a request with a repeated parameter is refused.
+        """Return the signed text. The text omits `repeated`, because a request with a repeated parameter is refused.
 
-        It also omits an empty `renews`, because the last release does not know this name.
+        The text also omits an empty `renews`, because the last release does not know this name.
         """
         values = {name: value for name, value in asdict(self).items() if name != "repeated"}
         if not self.renews:
@@ -105,7 +106,7 @@ class PendingRequest(AuthorizationRequest):
 
     @property
     def is_old(self) -> bool:
-        """Whether the link is more than an hour old. Such a link is usually a bookmark, or somebody shared it."""
+        """Whether the link is more than an hour old, such as a bookmark or a shared link."""
         return int(time.time()) - self.opened_at > PAGE_LIFETIME_SECONDS
 
     def renewed(self) -> PendingRequest:
@@ -125,12 +126,12 @@ class PendingRequest(AuthorizationRequest):
 
     @property
     def asked_at(self) -> float:
-        """The Unix time in seconds at which the application's link was opened. The id of the attempt contains it."""
+        """The Unix time in seconds at which the application's link was opened, from the id of the attempt."""
         return (UUID(self.attempt).int >> 80) / 1000
 
     @property
     def person_id(self) -> UUID | None:
-        """The person of the consent page; None elsewhere, and on a page of release 0.1.0 or earlier."""
+        """The person who saw the consent page; None for other pages, and for a page of release 0.1.0 or earlier."""
         person, _space, digest = self.bound_to.partition(" ")
         return UUID(person) if digest else None
 
@@ -141,8 +142,8 @@ class PendingRequest(AuthorizationRequest):
 def new_attempt() -> str:
     """Return a UUID of version 7 (RFC 9562 §5.7).
 
-    Such UUIDs ascend in time, so PostgreSQL always inserts into the last page of the index, which is in memory. Random
-    UUIDs would be inserted into random pages.
+    UUIDs of version 7 ascend in time, so PostgreSQL always inserts into the last page of the index, which is in memory.
+    Random UUIDs would be inserted into random pages.
     """
     milliseconds = time.time_ns() // 1_000_000
     number = milliseconds << 80 | secrets.randbits(80)

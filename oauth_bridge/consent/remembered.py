@@ -52,7 +52,7 @@ def all_remembered(person: User, applications: Collection[Application]) -> set[A
 def record(person: User, application: Application, facts: Sequence[str] = PLAIN_FACTS) -> None:
     """Store that the person has allowed the application and has not chosen "don't ask again".
 
-    A valid earlier choice is kept. It exists only if the person has answered an outdated page.
+    A valid earlier choice is kept. An earlier choice exists only if the person has answered an outdated page.
     """
     if not is_remembered(person, application, facts):
         consents.store(person, application, _agreed(application, facts), None)

@@ -1,4 +1,4 @@
-"""The pages below /docs. The documents are public and in English; the rest of the page is in the reader's language.
+"""The pages below /docs. The documents are public and in English. The rest of a page is in the reader's language.
 
 A worker imports the Markdown library when it renders its first document.
 """
@@ -60,7 +60,7 @@ def page(request: HttpRequest, name: str = INDEX) -> HttpResponse:
 
 @functools.cache
 def _rendered(name: str, *_settings: str) -> Rendered:
-    """Render a document. The settings are part of the cache key, so that a test may change them."""
+    """Render a document. The settings are part of the cache key, so that a test may change a setting."""
     from oauth_bridge.documentation import reference, rendering
 
     text = reference.reference() if name == "reference" else snippets.source(name)

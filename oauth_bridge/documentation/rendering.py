@@ -14,7 +14,8 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 DOCUMENT_LINK = re.compile(r"(\w+)\.md(#.*)?")
-# On a narrow screen the CSS shows tables as blocks. Browsers then ignore the roles of a table, so the HTML states them.
+# On a narrow screen the CSS shows tables as blocks. Browsers ignore the roles of such a table, so the HTML states the
+# roles.
 ROLES = {
     "table_open": "table",
     "thead_open": "rowgroup",
@@ -73,7 +74,7 @@ def anchor(words: str) -> str:
 
 
 def _name_the_columns(tokens: list[Token]) -> None:
-    """Add the name of the column to each cell, because the CSS for narrow screens shows it there."""
+    """Add the name of the column to each cell, so that the CSS for narrow screens can show the name in the cell."""
     columns: list[str] = []
     cells = 0
     for token, inline in pairwise(tokens):

@@ -1,4 +1,4 @@
-"""Read the named blocks of code in the documents, and insert values into them.
+"""Read the named blocks of code in the documents, and insert values into a text.
 
 The name of a block follows its language, as in ```python client. Blocks with the same name are joined.
 """
@@ -43,7 +43,10 @@ def fill(text: str, **values: str) -> str:
 
 
 def fill_for(text: str, application: Application) -> str:
-    """Insert the application's values except the secret into the code. A public client gets no lines about a secret."""
+    """Insert the application's values, but not its secret, into sample code.
+
+    The lines about a secret are removed for a public client.
+    """
     callback = (application.callback_addresses or [EXAMPLE_CALLBACK])[0]
     if application.is_public:
         text = "".join(line for line in text.splitlines(keepends=True) if "CLIENT_SECRET" not in line)

@@ -1,7 +1,7 @@
 """Tell applications that a sign-in has ended, for whatever reason. OpenID Connect Back-Channel Logout 1.0.
 
-A thread of each worker searches for ended sign-ins and tells the applications. It repeats a notice until the
-application accepts it or TRIED_FOR has passed. E-mails have another thread, because they must not wait for a slow
+A thread of each worker searches for ended sign-ins and tells the applications. The thread repeats a notice until the
+application accepts the notice or TRIED_FOR has passed. E-mails have another thread, so that no e-mail waits for a slow
 application.
 """
 
@@ -28,7 +28,7 @@ from oauth_bridge.storage.activity import Record
 
 logger = logging.getLogger(__name__)
 
-# The time for which a process claims a row. It is longer than an attempt with a DNS lookup.
+# The time for which a process claims a row, which is longer than an attempt with a DNS lookup.
 LEASE = timedelta(minutes=1)
 SECONDS = 10.0  # the time limit of an attempt
 LONGEST_PAUSE = timedelta(hours=1)
@@ -42,8 +42,8 @@ SLOW_SECONDS = 1.0
 OF_THE_ADDRESS = frozenset({"logout_address_internal", "logout_unreachable", "logout_timed_out", "logout_tls_failed"})
 
 _earliest_look = _next_look = 0.0
-# The primary keys of slow and unreachable applications, each with a monotonic time. No notice is sent to them before
-# this time, because each attempt would delay the notices to other applications.
+# The primary keys of slow and unreachable applications, each with a monotonic time. No notice is sent to an application
+# before its time, because each attempt would delay the notices to other applications.
 _behind: dict[int, float] = {}
 _thread: work_queue.Worker | None = None
 
@@ -69,7 +69,7 @@ def tell_next() -> bool:
 
 
 def start() -> None:
-    """Start the thread. Call this once in each process, after the fork."""
+    """Start the thread. Call this function once in each process, after the fork."""
     global _thread
     _thread = work_queue.Worker("logout", tell_next)
     _thread.start()

@@ -1,4 +1,4 @@
-"""Tell the owners of an application by e-mail before one of its secrets ends. `manage.py purge` calls this."""
+"""Tell the owners of an application by e-mail before one of its secrets ends. `manage.py purge` calls `tell`."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ TOLD_BEFORE = (1, 7)
 def tell(now: datetime) -> int:
     """Write the e-mails about all secrets that end soon, and return the number of secrets.
 
-    One transaction stores the e-mails about a secret and marks the secret. So two simultaneous processes send the
-    e-mails once, and a crash leaves both changes or none.
+    One transaction stores the e-mails about a secret and marks the secret. Two simultaneous processes therefore send
+    the e-mails once, and a crash leaves both changes or none.
     """
     told = 0
     for days in TOLD_BEFORE:

@@ -1,4 +1,4 @@
-"""Record the codes that no application has sent. The purge does this, because no request shows this failure.
+"""Record the codes that no application has exchanged. The purge does this, because no request shows the failure.
 
 Possible causes: the callback did not answer, the application lost its `state`, or a firewall stopped the exchange. A
 refusal, a disconnection and `after-restore` delete the code earlier, so they cause no record.

@@ -1,8 +1,8 @@
 """Delete expired rows in batches while the service runs. `manage.py purge`; contract, operator's interface.
 
 Each statement reads one range of a table, in the order in which rows are stored. The size of the range therefore bounds
-the cost, even if earlier batches left many deleted rows that are not yet vacuumed. A new run starts again at the first
-row.
+the cost of a statement, even if earlier batches left many deleted rows that are not yet vacuumed. A new run starts
+again at the first row.
 
 Only this module, `codes` and `restoring` delete codes and tokens. Among the tables purged here, other tables refer only
 to the table of people. In the remaining tables, SQL may therefore delete rows without Django's cascades.
@@ -37,9 +37,11 @@ from oauth_bridge.models import (
 from oauth_bridge.storage import application_sessions, issued_codes, signing_keys, temporary_applications, tokens
 from oauth_bridge.storage.client_secrets import EXPIRED_KEPT_FOR
 
-# If a statement takes longer, the next range is smaller. A request waits for about one statement at most.
+# If a statement takes longer than TARGET_SECONDS, the next range is smaller. A request waits for about one statement at
+# most.
 TARGET_SECONDS = 0.005
-# A statement that takes longer, because of a slow disk or a locked table, is canceled and tried again.
+# A statement that takes longer than STATEMENT_TIMEOUT_MS, because of a slow disk or a locked table, is canceled and
+# tried again.
 STATEMENT_TIMEOUT_MS = 500
 QUERY_CANCELED = "57014"  # SQLSTATE
 
@@ -54,9 +56,9 @@ UNCONFIRMED_KEPT_FOR = timedelta(days=30)
 class Table(NamedTuple):
     """A table to purge. A row is deleted when `condition` is true.
 
-    The parameters of `condition` are times: the time of the run minus each entry of `kept_for`. If other tables refer
-    to the table, or the rows need another check, `delete` receives their keys, deletes or shortens the rows, and
-    returns their number.
+    The parameters of `condition` are times: the time of the run minus each entry of `kept_for`. `delete` is set if
+    other tables refer to the table, or if the rows need another check. `delete` receives the keys of the rows, deletes
+    or shortens the rows, and returns their number.
     """
 
     model: type[models.Model]
@@ -70,9 +72,9 @@ class Table(NamedTuple):
 
 
 TABLES = (
-    # A redeemed code is the record of a sign-in. It outlives its token, so that a replay still revokes the token (D13).
-    # An unredeemed code is kept as long as a token, so that the answer to a late exchange names the reason. The purge
-    # then records it in the activity log.
+    # A redeemed code is the record of a sign-in. The code outlives its token, so that a replay still revokes the token
+    # (D13). An unredeemed code is kept as long as a token, so that the answer to a late exchange names the reason. The
+    # purge records the unredeemed code in the activity log.
     Table(AuthorizationCode, "redeemed_at <= %(redeemed)s", {"redeemed": issued_codes.REDEEMED_KEPT_FOR}),
     Table(
         AuthorizationCode,
@@ -96,8 +98,8 @@ TABLES = (
     ),
     Table(ActivityCount, "hour <= %(expired)s", {"expired": COUNTS_KEPT_FOR}),
     Table(FailedFactor, "expires_at <= %(expired)s", {"expired": timedelta(0)}),
-    # `accounts.mail.outbox` deletes these rows and logs unsent e-mails. The purge finds such rows only if no process
-    # sends e-mails.
+    # `accounts.mail.outbox` deletes expired rows and logs unsent e-mails. The purge finds expired rows only if no
+    # process sends e-mails.
     Table(OutgoingMail, "expires_at <= %(expired)s", {"expired": timedelta(days=1)}),
     # Delete a sign-up whose address was never confirmed, because nobody else can use the address meanwhile. Before the
     # first sign-in only a sign-up stores a language, so accounts that an operator created are kept. Deactivated
@@ -128,7 +130,8 @@ class RangeStatements(NamedTuple):
 
 
 RANGE_STATEMENTS = {
-    # Positions are pages of 8 kB. A purge skips locked rows, so that it causes no deadlock. The next run deletes them.
+    # Positions are pages of 8 kB. A purge skips locked rows, so that no deadlock occurs. The next run deletes these
+    # rows.
     "postgresql": RangeStatements(
         "SELECT 0, pg_relation_size('{table}') / current_setting('block_size')::bigint",
         "DELETE FROM {table} WHERE ctid = ANY (ARRAY(SELECT ctid FROM {table}"
@@ -154,7 +157,7 @@ RANGE_STATEMENTS = {
 class Batch(NamedTuple):
     """The result of one statement. `done` is the share of all tables that the run has read so far, from 0 to 1.
 
-    A statement that timed out has deleted nothing. The next statement starts at the same position.
+    A statement that timed out has deleted nothing, so the next statement starts at the same position.
     """
 
     table: str
@@ -187,7 +190,7 @@ def batches(now: datetime) -> Iterator[Batch]:
 def _timed(work: Callable[[], int]) -> tuple[int | None, float]:
     """Do the work in a transaction. Returns the number of rows and the seconds.
 
-    The number is None if a statement was canceled: then the work is not done.
+    The number of rows is None if a statement was canceled and nothing was done.
     """
     rows: int | None
     began = time.perf_counter()
@@ -208,7 +211,7 @@ def _timed(work: Callable[[], int]) -> tuple[int | None, float]:
 def record_finished() -> None:
     """Delete old twins of applications, tidy the signing keys and store the time of a complete run.
 
-    `/health/ready` reports this time.
+    `/health/ready` reports the time.
     """
     temporary_applications.delete_old()
     signing_keys.tidy(timezone.now())
@@ -241,7 +244,7 @@ def _delete(statements: RangeStatements, table: Table, start: int, stop: int, no
 
 
 def _next_size(statements: RangeStatements, size: int, seconds: float) -> int:
-    """Halve the size after a statement slower than the target. Double it after one that took less than half of it."""
+    """Halve the size after a statement slower than the target. Double the size after a statement twice as fast."""
     if seconds > TARGET_SECONDS:
         return max(size // 2, statements.min_size)
     return min(size * 2, statements.max_size) if seconds < TARGET_SECONDS / 2 else size

@@ -1,7 +1,7 @@
 """End credentials after a backup was restored, and report what an operator must check. `manage.py after-restore`.
 
 The database lost all changes that were made after the backup, so this module cannot decide which secret or account
-should be valid. It counts the rows that are valid now and reports the newest times in the backup.
+should be valid. The module counts the rows that are valid now, and reports the newest times in the backup.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ ENDED: dict[str, type[models.Model]] = {
     "codes": AuthorizationCode,
     "access_tokens": AccessToken,
 }
-# The newest of these times shows when the backup was made.
+# The newest time in these columns shows when the backup was made.
 WRITTEN_AT: dict[str, tuple[type[models.Model], str]] = {
     "session": (Session, "created_at"),
     "sign_in": (User, "last_login"),
@@ -94,7 +94,7 @@ def _report(now: datetime) -> RestoreReport:
 
 
 def _delete_all(table: str) -> None:
-    """Delete all rows of a table, in a transaction of its own to prevent deadlocks. No other table refers to them."""
+    """Delete all rows of a table to which no other table refers, in a transaction of its own to prevent deadlocks."""
     statement = "TRUNCATE {}" if connection.vendor == "postgresql" else "DELETE FROM {}"
     with connection.cursor() as cursor:
         cursor.execute(statement.format(connection.ops.quote_name(table)))

@@ -38,7 +38,7 @@ def superfluous(now: datetime, last_run: datetime | None) -> Iterator[list[int]]
 
 
 def delete(keys: list[int]) -> int:
-    """Delete the records, except those that another transaction has locked. Call this in a transaction."""
+    """Delete the records, except records that another transaction has locked. Call this function in a transaction."""
     rows = ActivityRecord.objects.filter(pk__in=keys)
     if connection.features.has_select_for_update_skip_locked:
         rows = ActivityRecord.objects.filter(

@@ -134,7 +134,7 @@ def _groups(entry: Entry) -> list[str]:
 def _check_groups(entry: Entry, application: Application, names: list[str]) -> None:
     """Add a problem if an application has groups but is not restricted. D23.
 
-    A restricted application without groups is valid: nobody may use it. The deletion of its groups has this result.
+    A restricted application without groups is valid, for example after its groups were deleted: nobody may use it.
     """
     if names and not application.is_restricted:
         entry.add("restricted", "it is false, but there are groups. Leave it out, or set groups to an empty list.")

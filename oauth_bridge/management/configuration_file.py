@@ -28,7 +28,7 @@ class Problems(list[str]):
     """The problems of a file, as sentences. Each sentence concerns one application and one field."""
 
     def refuse(self) -> None:
-        """Raise CommandError if there are problems. The message names at most MOST_PROBLEMS of them."""
+        """Raise CommandError, which names at most MOST_PROBLEMS problems, if there are problems."""
         if not self:
             return
         if len(self) == 1:
@@ -135,7 +135,7 @@ def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def stored(client_ids: list[str]) -> dict[str, Application]:
-    """Return the stored applications by client_id. They are locked in the given order until the transaction ends."""
+    """Return the stored applications by client_id, and lock them in the given order until the transaction ends."""
     found: dict[str, Application] = {}
     for start in range(0, len(client_ids), _BATCH):
         rows = Application.objects.select_for_update(no_key=True).filter(

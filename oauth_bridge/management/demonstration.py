@@ -41,7 +41,7 @@ def write_credentials(path: Path, credentials: dict[str, str]) -> None:
 
 
 def demo_account(email: str, nickname: str, kept: dict[str, str], is_new: bool, **fields: bool) -> str:
-    """Create the account, or update it. Returns its address and password for the terminal.
+    """Create or update the account. Returns the address and the password of the account for the terminal.
 
     An existing account gets a new password only if `is_new` is true.
     """
@@ -64,7 +64,7 @@ def demo_account(email: str, nickname: str, kept: dict[str, str], is_new: bool, 
 
 
 def demo_application(demo_url: str, kept: dict[str, str]) -> tuple[Application, str]:
-    """Register the demo application, or update its address.
+    """Register the demo application, or update the addresses of the registered one.
 
     Returns the application and its client secret, which is new if the last run stored no valid one.
     """

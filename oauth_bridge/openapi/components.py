@@ -15,7 +15,7 @@ from oauth_bridge.protocol.userinfo import PROFILE_SCOPE
 
 Json = dict[str, Any]
 
-# The values that `protocol.parameter_parsing` accepts. They contain no control characters except the tab.
+# The values that `protocol.parameter_parsing` accepts: texts without control characters, except the tab.
 PLAIN_TEXT = r"^[^\x00-\x08\x0A-\x1F\x7F]*$"
 
 # Example values for the placeholders in the sentences of `errors`.

@@ -49,7 +49,7 @@ class Command(BaseCommand):
 
 @contextmanager
 def catch_signals() -> Iterator[list[signal.Signals]]:
-    """Yield a list of received signals, so that a run can end after its batch. A second signal ends the run at once.
+    """Yield a list of received signals, so that a run can end after its batch. A second signal kills the process.
 
     The signals are SIGINT and SIGTERM.
     """
