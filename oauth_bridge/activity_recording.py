@@ -109,7 +109,10 @@ SERVER_ERRORS = 500
 def record(
     request: HttpRequest, reported: Sequence[RequestError], written: Sequence[tuple[Event, dict[str, Member]]]
 ) -> None:
-    """Record each error and each event that is a step of a sign-in. Never raises: the answer is already made."""
+    """Record each error and each event that belongs to a step of a sign-in.
+
+    This function never raises an error, because the answer is already made.
+    """
     try:
         for error in reported:
             _record_error(request, error)
@@ -177,7 +180,10 @@ def _record_error(request: HttpRequest, error: RequestError) -> None:
 
 
 def _note_event(request: HttpRequest, event: Event, members: dict[str, Member]) -> None:
-    """Count or record a success. Also record a sign-in that waits for a mailed code, because it may stop there."""
+    """Count or record a success, and record a sign-in that waits for a mailed code.
+
+    Such a sign-in is recorded because it may end there.
+    """
     at, person = request.received_at, members.get("person")  # type: ignore[attr-defined]
     outcome, cause = Outcome.SUCCEEDED, ""
     if step := COUNTED.get(event):
@@ -274,7 +280,7 @@ def _detail(request: HttpRequest, step: Step, error: RequestError) -> dict[str, 
 
 
 def _parameters(sent: QueryDict) -> dict[str, str]:
-    """Return the parameters of the application's link, with the length instead of each value that may be secret."""
+    """Return the parameters of the application's link. For a value that may be secret, return its length."""
     found: dict[str, str] = {}
     for name, values in list(sent.lists())[:MOST_PARAMETERS]:
         value = values[-1]

@@ -203,6 +203,6 @@ def name_of(step: str) -> str:
 def needs_mending(step: str, cause: str) -> bool:
     """Return whether somebody other than the person must change something.
 
-    Only failures for which the answer is True count for the application.
+    A cause counts as a failure of the application only if the result is True.
     """
     return step not in _STEPS_OF_THE_PERSON and cause not in OF_THE_PERSON

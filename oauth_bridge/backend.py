@@ -1,4 +1,4 @@
-"""The class of the setting `OAUTH2_BACKEND_CLASS`, between the toolkit's views and `protocol` and `storage`."""
+"""The class of the setting `OAUTH2_BACKEND_CLASS`: the toolkit's views call it to reach `protocol` and `storage`."""
 
 from __future__ import annotations
 

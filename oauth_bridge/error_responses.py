@@ -27,7 +27,7 @@ from oauth_bridge.redirect_uri_likely_faults import mark_likely_differences
 DISCOVERY = re.compile(
     r"/\.well-known/(openid-configuration|oauth-authorization-server|jwks)|/oauth/(certs|keys|\.well-known)\b"
 )
-# Paths at which other services have an operation. The last part of the path names the operation. Matching takes linear
+# The paths that operations have in other services. The last part of the path names the operation. Matching takes linear
 # time.
 ELSEWHERE = re.compile(
     r"(?:/(?:api|connect|login|o|oauth2?|openid-connect|protocol|v[12]))*/(?P<name>[a-z_]+)/?", re.IGNORECASE

@@ -38,7 +38,7 @@ PAGE_LIFETIME = timedelta(hours=1)
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """The data of the page that asks the person to confirm. The form of the page contains it, signed and dated.
+    """The data of the page that asks the person to confirm. The form contains this data, signed and dated.
 
     `state` is percent-encoded.
     """
@@ -94,7 +94,10 @@ def _asked(request: HttpRequest) -> HttpResponse:
 
 @csrf_protect
 def _answered(request: HttpRequest) -> HttpResponse:
-    """Sign out the person who has confirmed on the page. An old page, or the page of another person, asks again."""
+    """Sign out the person who has confirmed on the page.
+
+    If the page is old, or is the page of another person, the person is asked again.
+    """
     throttling.logout(request)
     form = parameter_parsing.of_form(request, has_been_read=True)
     sealed = form.get(FIELD_NAME, "")

@@ -14,7 +14,7 @@ from oauth_bridge.credential_models import version_of_credentials
 
 
 def _kept_reference(model: str, *, has_index: bool) -> models.ForeignKey[Any, Any]:
-    """Return a foreign key without a database constraint: the row must outlive its person, to tell the application."""
+    """Return a foreign key without a database constraint, because the row must outlive a deleted person."""
     return models.ForeignKey(
         model, on_delete=models.DO_NOTHING, related_name="+", db_constraint=False, db_index=has_index
     )
@@ -40,8 +40,8 @@ class ApplicationSession(Leased):
     class Meta:
         default_permissions = ()
         constraints: ClassVar[list[models.BaseConstraint]] = [
-            # The index contains the sign-ins that have not ended. It begins with `application`, because the search for
-            # ended sign-ins selects by application.
+            # The index contains the sign-ins that have not ended. The index begins with `application`, because the
+            # search for ended sign-ins selects by application.
             models.UniqueConstraint(
                 fields=["application", "sign_in", "person_version"],
                 name="oauth_bridge_application_session",

@@ -175,12 +175,12 @@ class Application(AbstractApplication):
 
     @property
     def callback_addresses(self) -> list[str]:
-        """The registered redirect_uris. A request must send one of them unchanged (D3)."""
+        """The registered redirect_uris, one of which each request must send unchanged (D3)."""
         return split_lines(self.redirect_uris)
 
     @property
     def addresses_after_sign_out(self) -> list[str]:
-        """The registered post_logout_redirect_uris. A request must send one of them unchanged."""
+        """The registered post_logout_redirect_uris, one of which a request must send unchanged."""
         return split_lines(self.post_logout_redirect_uris)
 
     @property

@@ -61,7 +61,7 @@ def likely_differences(address: str) -> list[str]:
 
 
 def mark_likely_differences(address: str) -> list[tuple[str, bool]]:
-    """Split the address into pieces, and mark the pieces with `likely_differences`.
+    """Split the address into pieces, and mark the pieces that have `likely_differences`.
 
     The host as a whole is never marked as a likely difference.
     """

@@ -79,7 +79,7 @@ def _sum(classes: Iterable[str]) -> int:
 
 
 def _cleaned(sent: str) -> tuple[set[str], str]:
-    """Remove white space, quotation marks and a second encoding. Returns the classes and the cleaned address."""
+    """Remove white space, quotation marks and a second encoding. Returns the found classes and the cleaned address."""
     classes: set[str] = set()
     for name, characters in (("whitespace", _UNSEEN), ("quotes", _QUOTES), ("whitespace", _UNSEEN)):
         stripped = sent.strip(characters)

@@ -247,7 +247,7 @@ _authorize = csrf_protect(AuthorizeView.as_view())
 
 
 def request_or_answer(request: HttpRequest) -> HttpResponseBase:
-    """Serve authorize. Redirect a request that an application posts to the same request as a link.
+    """Serve authorize. If an application posts a request, redirect to the same request as a link.
 
     The query of the link contains the posted parameters (OpenID Connect Core 1.0 §3.1.2.1). Browsers send no cookies
     with such a post, so without the redirect nobody would appear signed in. Other posts come from the pages of this

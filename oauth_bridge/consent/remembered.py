@@ -1,4 +1,4 @@
-"""Consents, and "don't ask again", which is remembered for 180 days. D7."""
+"""Store consents, and remember the choice "don't ask again" for 180 days. D7."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ from oauth_bridge.storage.activity import Record
 
 logger = logging.getLogger(__name__)
 
-# The time for which a process claims a row, which is longer than an attempt with a DNS lookup.
+# A process claims a row for this time, which is longer than an attempt with a DNS lookup.
 LEASE = timedelta(minutes=1)
 SECONDS = 10.0  # the time limit of an attempt
 LONGEST_PAUSE = timedelta(hours=1)
@@ -49,7 +49,7 @@ _thread: work_queue.Worker | None = None
 
 
 def tell_next() -> bool:
-    """Mark ended sign-ins, claim one and try to tell its application. Returns False if there is none to tell."""
+    """Mark ended sign-ins, claim one and try to tell its application. Returns False if there is nothing to claim."""
     _look()
     row = _claim()
     if row is None:
@@ -111,7 +111,7 @@ def _claim() -> ApplicationSession | None:
 def _timed_attempt(row: ApplicationSession, application: Application) -> tuple[str, int]:
     """Run `_attempt`, and note whether the application is slow or unreachable."""
     began = time.monotonic()
-    _behind[application.pk] = began + work_queue.FIRST_PAUSE.total_seconds()  # stays if `_attempt` raises
+    _behind[application.pk] = began + work_queue.FIRST_PAUSE.total_seconds()  # remains if `_attempt` raises an error
     cause, status = _attempt(row, application)
     if cause not in OF_THE_ADDRESS:
         del _behind[application.pk]

@@ -1,4 +1,6 @@
-"""Record the codes that no application has exchanged. The purge does this, because no request shows the failure.
+"""Record the codes that no application has exchanged.
+
+The purge writes the records, because no request shows the failure.
 
 Possible causes: the callback did not answer, the application lost its `state`, or a firewall stopped the exchange. A
 refusal, a disconnection and `after-restore` delete the code earlier, so they cause no record.
@@ -17,7 +19,7 @@ from oauth_bridge.storage.activity import PEOPLE, Record
 
 
 def delete_never_exchanged(keys: Iterable[int]) -> int:
-    """Delete the unredeemed codes with these keys. Record and count those that were never sent.
+    """Delete the unredeemed codes with these keys. Record and count the codes that were never sent.
 
     Returns the number of deleted codes.
     """

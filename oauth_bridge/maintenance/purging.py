@@ -102,8 +102,8 @@ TABLES = (
     # process sends e-mails.
     Table(OutgoingMail, "expires_at <= %(expired)s", {"expired": timedelta(days=1)}),
     # Delete a sign-up whose address was never confirmed, because nobody else can use the address meanwhile. Before the
-    # first sign-in only a sign-up stores a language, so accounts that an operator created are kept. Deactivated
-    # accounts are kept too.
+    # first sign-in only a sign-up stores a language, so the condition on `language` keeps the accounts that an operator
+    # created. Deactivated accounts are kept too.
     Table(
         User,
         "email_verified_at IS NULL AND last_login IS NULL AND language <> '' AND is_active"
@@ -199,7 +199,7 @@ def _timed(work: Callable[[], int]) -> tuple[int | None, float]:
             if connection.vendor == "postgresql":
                 with connection.cursor() as cursor:
                     cursor.execute(f"SET LOCAL statement_timeout = {STATEMENT_TIMEOUT_MS}")
-            began = time.perf_counter()  # does not count how long SQLite waits for the write lock
+            began = time.perf_counter()  # excludes the time that SQLite waits for the write lock
             rows = work()
     except OperationalError as error:
         if getattr(error.__cause__, "sqlstate", None) != QUERY_CANCELED:
@@ -244,7 +244,11 @@ def _delete(statements: RangeStatements, table: Table, start: int, stop: int, no
 
 
 def _next_size(statements: RangeStatements, size: int, seconds: float) -> int:
-    """Halve the size after a statement slower than the target. Double the size after a statement twice as fast."""
+    """Return the size of the next range.
+
+    The size is halved after a statement slower than the target, and doubled after a statement that took less than half
+    the target.
+    """
     if seconds > TARGET_SECONDS:
         return max(size // 2, statements.min_size)
     return min(size * 2, statements.max_size) if seconds < TARGET_SECONDS / 2 else size

@@ -19,9 +19,10 @@ _DAY = timedelta(days=1)
 
 
 def superfluous(now: datetime, last_run: datetime | None) -> Iterator[list[int]]:
-    """Yield the keys of the records to delete, BATCH at a time: all beyond MOST_OF_A_DAY on a day since the last run.
+    """Yield the keys of the records to delete, BATCH at a time.
 
-    Records of authenticated callers are kept before others, and the first records of each cause before later ones.
+    Of each application, MOST_OF_A_DAY records are kept for each day that ended since the last run. Records of
+    authenticated callers are kept before others, and the first records of each cause before later ones.
     """
     today = now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     since = today - timedelta(days=settings.ACTIVITY_DAYS)

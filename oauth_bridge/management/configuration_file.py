@@ -28,7 +28,7 @@ class Problems(list[str]):
     """The problems of a file, as sentences. Each sentence concerns one application and one field."""
 
     def refuse(self) -> None:
-        """Raise CommandError, which names at most MOST_PROBLEMS problems, if there are problems."""
+        """Raise CommandError if there are problems. The message names at most MOST_PROBLEMS problems."""
         if not self:
             return
         if len(self) == 1:

@@ -64,7 +64,7 @@ def demo_account(email: str, nickname: str, kept: dict[str, str], is_new: bool, 
 
 
 def demo_application(demo_url: str, kept: dict[str, str]) -> tuple[Application, str]:
-    """Register the demo application, or update the addresses of the registered one.
+    """Register the demo application, or update its addresses if it is registered.
 
     Returns the application and its client secret, which is new if the last run stored no valid one.
     """
