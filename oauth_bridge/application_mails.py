@@ -77,8 +77,7 @@ def secret_ends(secret: ApplicationSecret) -> None:
 def owners_of(application: Application) -> list[User]:
     """Return the owners of the application who can receive an e-mail or, if there are none, superusers.
 
-    At most MOST_OWNERS people are returned. All of these people are active administrators with a confirmed e-mail
-    address.
+    At most MOST_OWNERS people are returned. Each person is an active administrator with a confirmed e-mail address.
     """
     reachable = get_user_model().objects.filter(is_active=True, email_verified_at__isnull=False)
     named = application.owners.values("pk")

@@ -199,7 +199,7 @@ class Application(AbstractApplication):
 
     @property
     def caption(self) -> Caption:
-        """The application as pages show it."""
+        """The name, host, logo and homepage of the application, as pages show them."""
         return Caption(self.name, self.homepage_host, self.logo_url, self.homepage)
 
     def clean(self) -> None:

@@ -51,7 +51,7 @@ class RestoreReport(NamedTuple):
     def newest_of_all(self) -> datetime | None:
         """The newest of all times; None without rows.
 
-        The backup is not older than this time, unless rows were written after the restore.
+        The backup was made at this time or later, unless rows were written after the restore.
         """
         return max((time for time in self.newest.values() if time), default=None)
 
