@@ -180,9 +180,9 @@ def _record_error(request: HttpRequest, error: RequestError) -> None:
 
 
 def _note_event(request: HttpRequest, event: Event, members: dict[str, Member]) -> None:
-    """Count or record a success, and record a sign-in that waits for a mailed code.
+    """Count a successful consent or exchange, and record a successful sign-in or second factor.
 
-    Such a sign-in is recorded because it may end there.
+    A sign-in that waits for a mailed code is recorded too, because it may end there.
     """
     at, person = request.received_at, members.get("person")  # type: ignore[attr-defined]
     outcome, cause = Outcome.SUCCEEDED, ""

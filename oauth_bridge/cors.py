@@ -10,7 +10,7 @@ from django.http import HttpRequest, HttpResponse
 
 from config.infrastructure import paths
 
-PREFLIGHT_SECONDS = "7200"  # how long browsers cache the answer: the maximum of Chromium
+PREFLIGHT_SECONDS = "7200"  # browsers cache the answer for two hours, the maximum of Chromium
 
 
 def is_preflight(request: HttpRequest) -> bool:

@@ -21,7 +21,7 @@ def _kept_reference(model: str, *, has_index: bool) -> models.ForeignKey[Any, An
 
 
 class ApplicationSession(Leased):
-    """A sign-in that an application knows. The primary key is the `sid` in the ID tokens.
+    """A sign-in that an application knows by the `sid` in its ID tokens, which is the primary key.
 
     The sign-in ends with the browser session that `sign_in` identifies, or when `person_version` is outdated. The
     application is then told at `due_at`, unless `due_at` is null. `storage.application_sessions` is the only writer.
