@@ -1,7 +1,7 @@
 """The advice for each cause in the activity log, for administrators and developers. D24.
 
-A cause outside FIXES is the name of a fault in lower case. Its advice is the fix of the fault, which the answer also
-contains. The sentences of FIXES are for administrators: no public answer contains them.
+Each cause that is not in FIXES is the lower-case name of a fault. The advice for such a cause is the fix of the fault,
+which the public answer contains too. No public answer contains a sentence of FIXES.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from django.utils.translation import gettext
-from django.utils.translation import gettext_noop as _  # marks the sentences: pages show them
+from django.utils.translation import gettext_noop as _  # marks the sentences for translation
 
 from accounts.errors import AccountFault
 from config.infrastructure.errors import Fault, SiteFault
@@ -208,7 +208,7 @@ FIXES = {
     "server_error": _("A fault of the service. Look for the reference in its log."),
     "busy": _BUSY,
 }
-# Advice with facts of the record.
+# Advice that contains facts of the record.
 _DELETED = _(
     "The application %(deleted_name)s was deleted on %(deleted_at)s by %(deleted_by)s."
     " Register it again, and change its client_id there."
@@ -219,14 +219,14 @@ _FAULTS: dict[str, Fault] = {
 
 
 def fault_of(cause: str) -> Fault | None:
-    """The fault whose name in lower case is the cause."""
+    """Return the fault whose lower-case name is `cause`; None if there is none."""
     return _FAULTS.get(cause)
 
 
 def fix_of(cause: str, facts: Mapping[str, object] | None = None) -> str:
-    """One or two sentences in the active language. Empty for a success and for an unknown cause of a later release.
+    """Return one or two sentences in the active language; empty for a success and for an unknown cause.
 
-    `facts` are the details of a record.
+    `facts` are the details of a record. A cause is unknown if a later release has recorded it.
     """
     if cause == "client_deleted" and facts and "deleted_at" in facts:
         return gettext(_DELETED) % facts

@@ -1,7 +1,7 @@
 """The tables of the activity log: one record for each refused or failed step of a sign-in, and counts of all steps.
 
-D24. Records are written by `storage.activity` and counts by `storage.activity_counts`; `maintenance.purging` deletes
-both. No row contains a credential, a `state` or a typed login name.
+D24. `storage.activity` writes the records, and `storage.activity_counts` writes the counts. `maintenance.purging`
+deletes both. No row contains a credential, a `state` or a typed login name.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from django.db import models
 
 
 class Step(StrEnum):
-    """The steps of a sign-in, in their order, and the sign-out."""
+    """The steps of a sign-in in their order, and the sign-out."""
 
     AUTHORIZE = "authorize"
     SIGN_IN = "sign_in"
@@ -26,7 +26,11 @@ class Step(StrEnum):
 
 
 class Outcome(StrEnum):
-    """The outcome. Refused: by the service or the person. Failed: a fault of the service, or a missing next step."""
+    """The outcome of a step.
+
+    REFUSED: the service or the person refused the step. FAILED: the service had a fault, or the next step did not
+    follow.
+    """
 
     SUCCEEDED = "succeeded"
     REFUSED = "refused"
@@ -34,12 +38,12 @@ class Outcome(StrEnum):
 
 
 class ActivityRecord(models.Model):
-    """One step of a sign-in. `attempt` (D8) groups the steps from the application's link to the profile.
+    """One step of a sign-in. `attempt` (D8) is the same for all steps of one sign-in.
 
-    `client_id` and `person` are empty if unknown. `person` has proved their identity, or is the owner of the typed
-    address. `address` is the network address, `browser` the family and system as in the list of browsers. `login_mark`
-    is an HMAC of a well-formed address without an account. `detail` has the facts of the cause. `is_proven`: the caller
-    proved a secret, a code or a token.
+    `client_id` and `person` are empty if unknown. `person` has proved their identity or owns the typed e-mail address.
+    `address` is the network address. `browser` names the family and the operating system of the browser. `login_mark`
+    is an HMAC of a typed e-mail address that has no account. `detail` contains facts about the cause. `is_proven` is
+    true if the caller sent a secret, code or token of this service.
     """
 
     at = models.DateTimeField()
@@ -64,7 +68,7 @@ class ActivityRecord(models.Model):
     is_proven = models.BooleanField(default=False)
 
     class Meta:
-        # Ids ascend in time, so `at` needs no index. The reference is not unique: D24.
+        # Ids ascend in time, so `at` needs no index. Several records may have the same reference (D24).
         indexes: ClassVar[list[models.Index]] = [
             models.Index(fields=["client_id", "-id"], name="oauth_bridge_activity_client"),
             models.Index(fields=["reference"], name="oauth_bridge_activity_ref"),
@@ -81,9 +85,9 @@ class ActivityRecord(models.Model):
 
 
 class ActivityBudget(models.Model):
-    """The number of records of a group of callers in an hour. Each application has a fixed number of rows.
+    """The number of records that a group of callers has caused in an hour. An application has a fixed number of rows.
 
-    `hour` counts from 1970. The next hour uses the same row. `storage.activity` explains the slots.
+    `hour` is the number of hours since 1970. The next hour overwrites the row. `storage.activity` explains `slot`.
     """
 
     client_id = models.CharField(max_length=255, blank=True)
@@ -98,7 +102,7 @@ class ActivityBudget(models.Model):
 
 
 class ActivityCount(models.Model):
-    """The number of steps with this outcome and cause in an hour, recorded or not. It names no person."""
+    """The number of steps with this outcome and cause in an hour, with or without a record. No row names a person."""
 
     hour = models.DateTimeField()
     client_id = models.CharField(max_length=255, blank=True)

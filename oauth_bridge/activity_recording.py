@@ -1,7 +1,8 @@
 """Record the errors and events of a request in the activity log. D24; specification 7.
 
-`config.http.middleware` calls `record` for each request with errors or events, after the answer is made. Only steps of
-a sign-in are recorded, not missing pages, malformed HTTP, forms from other sites or the pages of an account.
+`config.http.middleware` calls `record` for each request with errors or events, after the answer is made. This module
+records only steps of a sign-in. Missing pages, malformed HTTP, forms from other sites and the pages of an account are
+not recorded.
 """
 
 from __future__ import annotations
@@ -36,8 +37,9 @@ from oauth_bridge.storage.activity import Group, Record
 
 logger = logging.getLogger(__name__)
 
-# These faults are no step of a sign-in, unless the application of the script or frame is known. AWAY cannot be
-# recorded: the database is away. OVERLOADED must not use the database.
+# Most faults in NOT_RECORDED do not belong to a step of a sign-in. `step_of` makes an exception for a script or frame
+# of a known application. AWAY is not recorded because the database is unavailable, and OVERLOADED because the service
+# must not use the database.
 NOT_RECORDED: set[Fault] = {
     SiteFault.BAD_REQUEST,
     SiteFault.HOST,
@@ -54,7 +56,7 @@ NOT_RECORDED: set[Fault] = {
     OAuthFault.SPECULATIVE,
 }
 STEPS_OF_PATHS = {paths.TOKEN: Step.EXCHANGE, paths.USERINFO: Step.PROFILE, paths.LOGOUT: Step.LOGOUT}
-# The steps of the pages of `accounts`, by the name of the route.
+# The step to which each page of `accounts` belongs, by the name of the route.
 STEPS_OF_ROUTES = dict.fromkeys(
     (
         "account_login",
@@ -69,7 +71,7 @@ STEPS_OF_ROUTES = dict.fromkeys(
     ),
     Step.SIGN_IN,
 ) | dict.fromkeys(("mfa_authenticate", "passkey_options"), Step.SECOND_FACTOR)
-# The faults of authorize that are raised after the request was verified.
+# The faults that authorize raises after it has verified the request.
 CONSENT_FAULTS = {
     OAuthFault.NOT_ADMITTED,
     OAuthFault.REFUSED,
@@ -77,7 +79,7 @@ CONSENT_FAULTS = {
     OAuthFault.ATTEMPT_FINISHED,
     OAuthFault.CONSENT_PAGE_OUTDATED,
 }
-# The details of an error, public and private, that a record keeps. None is longer than DETAIL_LENGTH.
+# The public and private details of an error that a record contains, each cut to DETAIL_LENGTH characters.
 DETAILS = (
     "name",
     "scheme",
@@ -95,7 +97,7 @@ DETAILS = (
     "deleted_by",
 )
 DETAIL_LENGTH = 100
-# The parameters of authorize whose values are kept. The values are shorter than any credential.
+# The parameters of authorize whose values are recorded. SHOWN_VALUE matches only values shorter than any credential.
 SHOWN_PARAMETERS = {"response_type", "client_id", "scope", "code_challenge_method", "prompt", "ui_locales"}
 SHOWN_VALUE = re.compile(r"[A-Za-z][A-Za-z0-9 ._-]{0,31}|[0-9a-f]{32}")
 MOST_PARAMETERS = 12
@@ -107,7 +109,10 @@ SERVER_ERRORS = 500
 def record(
     request: HttpRequest, reported: Sequence[RequestError], written: Sequence[tuple[Event, dict[str, Member]]]
 ) -> None:
-    """Record each error, and note each event, that is a step of a sign-in. Never raises: the answer is already made."""
+    """Record each error and each event that belongs to a step of a sign-in.
+
+    This function never raises an error, because the answer is already made.
+    """
     try:
         for error in reported:
             _record_error(request, error)
@@ -130,7 +135,7 @@ def name_applications(request: HttpRequest, reported: Sequence[RequestError]) ->
 
 
 def step_of(request: HttpRequest, error: RequestError) -> Step | None:
-    """The step of the request; None if the error is no step of a sign-in."""
+    """Return the step of a sign-in in which the error occurred; None if the error does not belong to a sign-in."""
     fault = error.fault
     if fault in NOT_RECORDED and not (error.client and error.cause in EMBEDDED.values()):
         return None
@@ -159,7 +164,7 @@ def _record_error(request: HttpRequest, error: RequestError) -> None:
     if is_full:
         return
     login = _typed_address(error)
-    # The statement always runs, so the response time reveals nothing.
+    # This statement runs for every typed address, so the response time does not reveal which addresses have an account.
     former_owner = former_addresses.owner_of(login) if login else None
     activity.add(
         Record(
@@ -183,7 +188,10 @@ def _record_error(request: HttpRequest, error: RequestError) -> None:
 
 
 def _note_event(request: HttpRequest, event: Event, members: dict[str, Member]) -> None:
-    """Count or record a success, or a sign-in that waits for the mailed code, because it may stop there."""
+    """Count a successful consent or exchange, and record a successful sign-in or second factor.
+
+    A sign-in that waits for a mailed code is recorded too, because it may end there.
+    """
     at, person = request.received_at, members.get("person")  # type: ignore[attr-defined]
     outcome, cause = Outcome.SUCCEEDED, ""
     if step := COUNTED.get(event):
@@ -192,7 +200,7 @@ def _note_event(request: HttpRequest, event: Event, members: dict[str, Member]) 
     if event is Event.SIGNED_IN:
         step = Step.SIGN_IN
         if not members["in_known_browser"] and isinstance(person, UUID):
-            login_marks.give(person)  # an operator may have made the account and confirmed its address
+            login_marks.give(person)  # an operator, not the person, may have confirmed the address
     elif event is Event.SECOND_FACTOR_USED and members["is_sign_in"]:
         step = Step.SECOND_FACTOR
     elif event is Event.ADDRESS_CODE_SENT and not request.user.is_authenticated:
@@ -220,7 +228,7 @@ def _note_event(request: HttpRequest, event: Event, members: dict[str, Member]) 
 
 
 def _pending(request: HttpRequest) -> PendingRequest | None:
-    """The authorization request that follows the sign-in, if there is one."""
+    """Return the authorization request that follows the sign-in, if there is one."""
     return PendingRequest.of_path(return_path.requested(request) or return_path.kept_path(request))
 
 
@@ -229,7 +237,7 @@ def _as_attempt(value: object) -> UUID | None:
 
 
 def _presented(error: RequestError) -> issued_codes.Presented | None:
-    """The code that a refused exchange sent, if the exchange did not read it. One statement."""
+    """Find the code that a refused exchange sent, unless the exchange has already read it. Runs one statement."""
     presented = error.private.get("presented")
     if "attempt" in error.private or not isinstance(presented, tuple):
         return None
@@ -239,10 +247,10 @@ def _presented(error: RequestError) -> issued_codes.Presented | None:
 def _budget(request: HttpRequest, step: Step, error: RequestError, address: str) -> tuple[Group, int]:
     if error.private.get("is_proven"):
         return activity.PROVEN, activity.slot_of(activity.PROVEN, "")
-    # Programs send no cookie, so nobody is signed in.
+    # Programs request an exchange or a profile without a cookie, so nobody is signed in.
     person = None if step in (Step.EXCHANGE, Step.PROFILE) else getattr(request, "user", None)
     is_person = person is not None and person.is_authenticated
-    is_embedded = error.cause in EMBEDDED.values()  # its answer has the same error as "busy"
+    is_embedded = error.cause in EMBEDDED.values()  # the fault SPECULATIVE has the error code of BUSY
     if not is_embedded and (group := BUDGETS.get(error.fault.error)):
         return group, activity.slot_of(group, person.pk if is_person and person else address)
     if is_person and person:
@@ -252,7 +260,7 @@ def _budget(request: HttpRequest, step: Step, error: RequestError, address: str)
 
 
 def _typed_address(error: RequestError) -> str:
-    """The typed login name if it is an address; otherwise empty, because it may be a password."""
+    """Return the typed login name if it is an e-mail address; otherwise "", because it may be a password."""
     typed = error.private.get("login")
     if not isinstance(typed, str) or not typed:
         return ""
@@ -279,7 +287,7 @@ def _detail(request: HttpRequest, step: Step, error: RequestError) -> dict[str, 
 
 
 def _parameters(sent: Parameters) -> dict[str, str]:
-    """The parameters of the application's link: harmless values, and the lengths of all others."""
+    """Return the parameters of the application's link. For a value that may be secret, return its length."""
     found: dict[str, str] = {}
     for name in sent.names()[:MOST_PARAMETERS]:
         value = sent.text(name)

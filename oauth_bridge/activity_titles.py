@@ -1,12 +1,12 @@
-"""The title of each cause in the activity log, for administrators. D24; `activity_causes` has the advice.
+"""The title of each cause in the activity log. D24. `activity_causes` contains the advice.
 
-These sentences are for administrators: no public answer contains them.
+The titles are for administrators only. No public answer contains a title.
 """
 
 from __future__ import annotations
 
 from django.utils.translation import gettext
-from django.utils.translation import gettext_noop as _  # marks the sentences: pages show them
+from django.utils.translation import gettext_noop as _  # marks the sentences for translation
 
 from oauth_bridge.activity_causes import NEVER_EXCHANGED, UNCONFIRMED, fault_of
 from oauth_bridge.activity_models import Step
@@ -165,7 +165,7 @@ TITLES = {
     "server_error": _("A fault of the service"),
     "busy": _("The service was busy"),
 }
-# The causes that the person is responsible for: no setting has to change.
+# The causes for which the person is responsible. No setting has to change.
 OF_THE_PERSON = frozenset(
     {
         "refused",
@@ -188,7 +188,7 @@ _STEPS_OF_THE_PERSON = frozenset({Step.SIGN_IN, Step.SECOND_FACTOR})
 
 
 def title_of(cause: str) -> str:
-    """One short sentence in the active language; the sentence of the fault if the table has none."""
+    """Return one short sentence in the active language: the title or, if there is none, the sentence of the fault."""
     if title := TITLES.get(cause):
         return gettext(title)
     fault = fault_of(cause)
@@ -196,10 +196,13 @@ def title_of(cause: str) -> str:
 
 
 def name_of(step: str) -> str:
-    """The step's name in the active language."""
+    """Return the name of the step in the active language."""
     return gettext(STEPS[Step(step)])
 
 
 def needs_mending(step: str, cause: str) -> bool:
-    """Whether somebody other than the person must change something. Such failures count for the application."""
+    """Return whether somebody other than the person must change something.
+
+    A cause counts as a failure of the application only if the result is True.
+    """
     return step not in _STEPS_OF_THE_PERSON and cause not in OF_THE_PERSON

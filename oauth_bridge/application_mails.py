@@ -1,6 +1,6 @@
-"""E-mails to people about their applications, and to the owners of an application.
+"""Write e-mails to people about the applications that they use, and to the owners of an application.
 
-`accounts.mail.outbox` sends these e-mails.
+`accounts.mail.outbox` sends the e-mails.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from oauth_bridge.models import Application, ApplicationSecret, Consent
 if TYPE_CHECKING:
     from accounts.models import User
 
-# The largest number of people who are told about an application.
+# The largest number of recipients of an e-mail to the owners of an application.
 MOST_OWNERS = 20
 
 
@@ -32,10 +32,11 @@ def consent_given(
 ) -> None:
     """Tell the person that they allowed the application to read the facts, if no consent is stored yet.
 
-    Call this before the consent is stored. A second post of the same consent page, `attempt`, sends nothing.
+    Call this before the consent is stored. `attempt` identifies the consent page: a second post of the same page sends
+    no e-mail.
     """
     once = f"application_allowed {person.pk} {attempt}"
-    if application.client_id.startswith(Application.TWIN):  # the test of an administrator
+    if application.client_id.startswith(Application.TWIN):  # an administrator tests a sign-in
         return
     if Consent.objects.filter(user=person, application=application).exists() or outbox.is_known(once):
         return
@@ -44,9 +45,9 @@ def consent_given(
 
 
 def code_replayed(person_id: UUID, application_id: int) -> None:
-    """Tell the person that a code of theirs was sent twice and its token revoked. D13.
+    """Tell the person that one of their codes was sent twice and that the token is revoked. D13.
 
-    At most once in `outbox.NOTICE_LIFETIME` for each person and application, however many codes are replayed.
+    For all replayed codes of one application, a person receives one e-mail in `outbox.NOTICE_LIFETIME`.
     """
     once = f"code_replayed {person_id} {application_id}"
     if outbox.is_known(once):
@@ -60,7 +61,7 @@ def code_replayed(person_id: UUID, application_id: int) -> None:
 def code_replayed_to_owners(application_id: int) -> None:
     """Tell the owners that the application sent a code twice. D13.
 
-    At most once in `outbox.NOTICE_LIFETIME` for each owner and application, however many codes are replayed.
+    For all replayed codes of one application, an owner receives one e-mail in `outbox.NOTICE_LIFETIME`.
     """
     application = Application.objects.filter(pk=application_id).first()
     if application:
@@ -74,9 +75,9 @@ def secret_ends(secret: ApplicationSecret) -> None:
 
 
 def owners_of(application: Application) -> list[User]:
-    """At most MOST_OWNERS people to tell about the application: its owners or, if none can be told, superusers.
+    """Return the owners of the application who can receive an e-mail or, if there are none, superusers.
 
-    All of them are active administrators with a confirmed address.
+    At most MOST_OWNERS people are returned. Each person is an active administrator with a confirmed e-mail address.
     """
     reachable = get_user_model().objects.filter(is_active=True, email_verified_at__isnull=False)
     named = application.owners.values("pk")
@@ -85,7 +86,11 @@ def owners_of(application: Application) -> list[User]:
 
 
 def _tell_owners(kind: str, application: Application, once: str, **context: Any) -> None:
-    """`once` names the event as in `outbox.add_notice`: one e-mail to each person. Empty: an e-mail at each call."""
+    """Send an e-mail to each owner.
+
+    `once` names the event, as in `outbox.add_notice`, so that an owner receives one e-mail about the event. If `once`
+    is empty, each call sends an e-mail.
+    """
     people = {f"{once} {person.pk}": person for person in owners_of(application)}
     address = reverse("admin:oauth_bridge_application_secret", args=[application.pk])
     facts = {"now": timezone.now(), "application": application.name, "secrets_address": f"{settings.AUTH_URL}{address}"}

@@ -1,4 +1,4 @@
-"""The setting `OAUTH2_BACKEND_CLASS`: the toolkit's views call this class, which calls `protocol` and `storage`."""
+"""The class of the setting `OAUTH2_BACKEND_CLASS`: the toolkit's views call it to reach `protocol` and `storage`."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ Response = tuple[str | None, dict[str, str], str, int]  # URL, headers, body, st
 
 @dataclass(frozen=True, slots=True)
 class VerifiedRequest:
-    """An authorization request that `authorization_request.verify` accepts: the `credentials` of the toolkit's views.
+    """An authorization request that `authorization_request.verify` has accepted.
 
-    `form` is empty unless the request is a post.
+    The toolkit's views name this object `credentials`. `form` is empty unless the request is a post.
     """
 
     application: Application
@@ -54,15 +54,15 @@ class VerifiedRequest:
 
 
 class Backend:
-    """The methods that the toolkit's views call. They raise RequestError instead of the toolkit's own exceptions."""
+    """The methods that the toolkit's views call, which raise RequestError instead of the toolkit's exceptions."""
 
     def __init__(self, server: object) -> None:
         """The toolkit passes an oauthlib server, which this class does not use (docs/architecture.md)."""
 
     def validate_authorization_request(self, request: HttpRequest) -> tuple[list[str], VerifiedRequest]:
-        """The scopes of the token, and the request.
+        """Return the scopes of the future token, and the verified request.
 
-        Raises RequestError: the signature of the pending request is wrong, or as `parameter_parsing.of_form`,
+        Raises RequestError: the signature of the pending request is wrong. See also `parameter_parsing.of_form`,
         `PendingRequest.of_link` and `authorization_request.verify`.
         """
         is_post = request.method == "POST"
@@ -84,13 +84,13 @@ class Backend:
     def create_authorization_response(
         self, request: HttpRequest, scopes: list[str], credentials: VerifiedRequest, allow: bool
     ) -> Response:
-        """The callback with a code or, when the person refused, with `access_denied`.
+        """Return the URL of the callback with a code or, if the person refused, with the error `access_denied`.
 
-        Raises AlreadyRedeemed: as `codes.issue` and `codes.discard`.
+        Raises AlreadyRedeemed: see `codes.issue` and `codes.discard`.
         """
         pending = credentials.pending
         if not allow:
-            # The person of the page. The browser's session may have ended or have another person by now.
+            # Use the person who saw the page. The browser session may have ended since, or belong to another person.
             person_id = pending.person_id or request.user.pk
             codes.discard(UUID(pending.attempt), person_id)
             refused = RequestError(OAuthFault.REFUSED).about(client=credentials.application, person=person_id)
@@ -111,9 +111,9 @@ class Backend:
         return credentials.callback.url(code=code), {}, "", 302
 
     def create_token_response(self, request: HttpRequest) -> Response:
-        """The JSON with the access token. Sets `request.access_token` to the token's row.
+        """Return the JSON with the access token, and set `request.access_token` to the row of the token.
 
-        Raises RequestError: as `client_credentials`, `of_form` and `exchange_code`.
+        Raises RequestError: see `client_credentials`, `of_form` and `exchange_code`.
         """
         sent, form = parameter_parsing.of_query(request), {}  # parameters in the URL are refused, but tell the code
         try:
@@ -124,7 +124,8 @@ class Backend:
             if code := sent.text("code"):
                 error.about(presented=(digest_of(code), form.get("client_id", sent.text("client_id"))))
             raise
-        # Only receivers of `app_authorized` read the row, and most installations have none.
+        # The row is made only on access, because most installations have no receiver of `app_authorized`, which reads
+        # the row.
         request.access_token = SimpleLazyObject(lambda: exchanged.redemption.token)  # type: ignore[attr-defined]
         body = {
             "access_token": exchanged.access_token,
@@ -135,16 +136,19 @@ class Backend:
         return None, {"Content-Type": "application/json"}, json.dumps(body), 200
 
     def create_revocation_response(self, request: HttpRequest) -> Response:
-        """An empty answer. Raises RequestError: as `client_credentials`, `of_form` and `revocation.revoke`."""
+        """Revoke the token, and return an empty answer.
+
+        Raises RequestError: see `client_credentials`, `of_form` and `revocation.revoke`.
+        """
         form = authorization_header.client_credentials(request, parameter_parsing.of_form(request))
         revocation.revoke(form, client_address(request))
         return None, {"Content-Type": "application/json"}, "", 200
 
     def verify_request(self, request: HttpRequest, scopes: list[str]) -> tuple[bool, Bearer]:
-        """True, and the token's Bearer, whose `user` the toolkit sets as `request.resource_owner`.
+        """Return True and the Bearer of the token. The toolkit stores `user` of the Bearer as `resource_owner`.
 
-        Raises RequestError: as `userinfo.verify`. Never returns False.
+        Never returns False. Raises RequestError: see `userinfo.verify`.
         """
         bearer = userinfo.verify(request, scopes)
-        request.bearer = bearer  # type: ignore[attr-defined]  # the toolkit's view keeps the person alone
+        request.bearer = bearer  # type: ignore[attr-defined]  # the toolkit's view keeps only the person
         return True, bearer

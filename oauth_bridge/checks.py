@@ -1,4 +1,4 @@
-"""System checks of the bridge: settings that restore the toolkit's default behaviour prevent the start."""
+"""System checks of the toolkit's settings, which prevent a start with the toolkit's default behaviour."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ LIFETIMES_SECONDS = {"AUTHORIZATION_CODE_EXPIRE_SECONDS": 600, "ACCESS_TOKEN_EXP
 
 @register
 def toolkit_is_configured(*, app_configs: Sequence[AppConfig] | None = None, **kwargs: Any) -> list[CheckMessage]:
-    """Errors in the toolkit's settings.
+    """Return the errors in the toolkit's settings.
 
-    oauth_bridge.E001: a model of the toolkit is not swapped. E002: the backend is not that of this package. E003: a
-    lifetime differs from the specification (2.2, 2.3).
+    oauth_bridge.E001: a model of the toolkit is not swapped. E002: the backend is not the class of this package. E003:
+    a lifetime differs from the specification (2.2, 2.3).
     """
     configured = settings.OAUTH2_PROVIDER
     rows = [

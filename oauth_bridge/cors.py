@@ -1,6 +1,7 @@
 """CORS preflights: a browser asks whether a script of another origin may send a request. D22.
 
-`config.http.response_headers` adds `Access-Control-Allow-Origin` to every response of these paths.
+`config.http.response_headers` adds `Access-Control-Allow-Origin` to every response of the paths that scripts of other
+origins may use.
 """
 
 from __future__ import annotations
@@ -9,11 +10,11 @@ from django.http import HttpRequest, HttpResponse
 
 from config.infrastructure import paths
 
-PREFLIGHT_SECONDS = "7200"  # the lifetime of the answer in a browser; Chromium's maximum
+PREFLIGHT_SECONDS = "7200"  # browsers cache the answer for two hours, the maximum of Chromium
 
 
 def is_preflight(request: HttpRequest) -> bool:
-    """Whether the request is a CORS preflight. Fetch, CORS-preflight request."""
+    """Return whether the request is a CORS preflight. Fetch Standard, "CORS-preflight request"."""
     sent = request.META
     return (
         request.method == "OPTIONS"
@@ -24,9 +25,9 @@ def is_preflight(request: HttpRequest) -> bool:
 
 
 def preflight_response(methods: tuple[str, ...]) -> HttpResponse:
-    """The answer to a preflight, which no limit counts. D22.
+    """Answer a preflight. No rate limit counts preflights. D22.
 
-    The answer names `Authorization`, which "*" does not include (Fetch, CORS-preflight fetch).
+    The answer names `Authorization`, because "*" does not include it (Fetch Standard, "CORS-preflight fetch").
     """
     response = HttpResponse(
         headers={
@@ -35,5 +36,5 @@ def preflight_response(methods: tuple[str, ...]) -> HttpResponse:
             "Access-Control-Max-Age": PREFLIGHT_SECONDS,
         }
     )
-    del response["Content-Type"]  # there is no content
+    del response["Content-Type"]  # the answer has no content
     return response

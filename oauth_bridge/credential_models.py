@@ -1,13 +1,14 @@
 """The tables of codes and tokens, which are stored only as SHA-256 digests (D15).
 
 The references to people and applications have no database constraint, because a constraint would lock both rows at
-every insert. No check is lost: the statements that redeem a code or read a token check both rows. There is no index by
-application, because one application may own nearly all rows. The rows of a deleted application stay, unusable, until
-they are purged.
+every insert. Instead of a constraint, the statements that redeem a code or read a token check both rows. There is no
+index by application, because one application may own nearly all rows. The rows of a deleted application cannot be used,
+and stay until the purge.
 
 All codes and tokens of a person or an application can end at once without an update of their rows. Each row stores the
-`credentials_version` of its person and its application, and is invalid after a change of either. The tokens of a leaked
-secret end similarly: the application lists leaked secrets, and each token names its secret.
+`credentials_version` of its person and its application. A change of either version makes the row invalid. The tokens of
+a leaked secret end in a similar way: the row of the application lists its leaked secrets, and each token names its
+secret.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from oauth_bridge.secret_models import ApplicationSecret
 
 
 def _application() -> models.ForeignKey[Any, Any]:
-    """The application of a code or token: a foreign key without an index or a database constraint."""
+    """Return the field for the application: a foreign key without an index or a database constraint."""
     return models.ForeignKey(
         settings.OAUTH2_PROVIDER_APPLICATION_MODEL,
         on_delete=models.DO_NOTHING,
@@ -32,26 +33,26 @@ def _application() -> models.ForeignKey[Any, Any]:
 
 
 def _openid() -> models.TextField[str | None, str | None]:
-    """The facts of the sign-in for the ID token and user info, as JSON; null for a plain OAuth 2.0 request."""
+    """Return the field for the facts of the ID token and user info, as JSON; null for a plain OAuth 2.0 request."""
     return models.TextField(null=True, editable=False)
 
 
 def version_of_credentials() -> models.IntegerField[int, int]:
-    """The `credentials_version` of the person or the application when the row was created."""
+    """Return the field for the `credentials_version` of the person or the application when the row was created."""
     return models.IntegerField(default=0, db_default=0, editable=False)
 
 
 class AuthorizationCode(models.Model):
     """A one-time code, kept after the redemption to recognise a replay (D13, D14) and to show people their sign-ins.
 
-    `attempt` identifies the consent page, or the authorization without one, that issued the code. A person has at most
-    one valid code for each attempt (D8).
+    `attempt` identifies the authorization request that issued the code, with or without a consent page. A person has at
+    most one valid code for each attempt (D8).
     """
 
     digest = models.BinaryField(max_length=32, unique=True, editable=False)
     former_digest = models.BinaryField(
         max_length=32, null=True, editable=False
-    )  # the digest of the code that this one replaced
+    )  # the digest of the code that this code replaced
     attempt = models.UUIDField(editable=False)
     application = _application()
     user = models.ForeignKey(
@@ -63,13 +64,13 @@ class AuthorizationCode(models.Model):
     issued_at = models.DateTimeField()
     expires_at = models.DateTimeField()
     redeemed_at = models.DateTimeField(null=True)
-    profile_read_at = models.DateTimeField(null=True)  # the first read of the profile
+    profile_read_at = models.DateTimeField(null=True)  # when the application first read the profile
     token_digest = models.BinaryField(max_length=32, null=True, editable=False)
     openid = _openid()
     person_version = version_of_credentials()
     application_version = version_of_credentials()
 
-    # These are not columns: `storage.code_redemption.explain` sets them when it reads the row.
+    # The next two attributes are not columns. `storage.code_redemption.explain` sets both when it reads the row.
     person_is_active: bool
     ended_by: str | None
 
@@ -78,7 +79,7 @@ class AuthorizationCode(models.Model):
         constraints: ClassVar[list[models.BaseConstraint]] = [
             models.UniqueConstraint(fields=["user", "attempt"], name="oauth_bridge_one_code_an_attempt"),
         ]
-        # For the activity of an hour or a day. A redemption does not use `issued_at`.
+        # The index of `issued_at` is for the activity of an hour or a day. A redemption does not use `issued_at`.
         indexes: ClassVar[list[models.Index]] = [
             models.Index(fields=["issued_at"], name="oauth_bridge_code_issued_at"),
             models.Index(
@@ -90,7 +91,10 @@ class AuthorizationCode(models.Model):
 
 
 class WithdrawnCode(models.Model):
-    """The digest of a code whose row was deleted before it expired. `storage.ended_codes` writes and reads it."""
+    """The digest of a code whose row was deleted before the code expired.
+
+    `storage.ended_codes` writes and reads the rows.
+    """
 
     digest = models.BinaryField(max_length=32, unique=True, editable=False)
     expires_at = models.DateTimeField()
@@ -110,8 +114,8 @@ class AccessToken(models.Model):
     expires_at = models.DateTimeField()
     revoked_at = models.DateTimeField(null=True)
     revoked_cause = models.CharField(max_length=40, null=True, editable=False)  # noqa: DJ001 - null costs nothing
-    attempt = models.UUIDField(null=True, editable=False)  # the attempt of its code
-    # The secret that authenticated the application. Null: a public client, or a token of an earlier release.
+    attempt = models.UUIDField(null=True, editable=False)  # the attempt of the redeemed code
+    # The secret that authenticated the application; null for a public client and for a token of an earlier release.
     secret = models.ForeignKey(
         ApplicationSecret,
         on_delete=models.DO_NOTHING,
@@ -125,7 +129,8 @@ class AccessToken(models.Model):
     person_version = version_of_credentials()
     application_version = version_of_credentials()
 
-    # These are not columns: `storage.tokens` sets them to explain why a token is invalid.
+    # The next three attributes are not columns. `storage.tokens` sets these attributes to explain why a token is
+    # invalid.
     client_id: str | None
     leaked_secrets: str | None
     ended_by: str | None

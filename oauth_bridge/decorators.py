@@ -20,12 +20,12 @@ KNOWN_METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 
 
 def operation(view: View, *methods: str, challenge: Callable[[HttpRequest, RequestError], None] | None = None) -> View:
-    """The view, limited to these methods. A page or JSON answers every RequestError. D19.
+    """Limit the view to these methods, and answer every RequestError with a page or JSON. D19.
 
-    `challenge` adds headers to the error, such as `WWW-Authenticate`, or private facts.
+    `challenge` adds headers such as `WWW-Authenticate`, or private facts, to the error.
     """
 
-    @csrf_exempt  # the view checks the CSRF token itself, after the method
+    @csrf_exempt  # the view itself checks the CSRF token later
     @functools.wraps(view)
     def checked(request: HttpRequest) -> HttpResponseBase:
         if cors.is_preflight(request):
@@ -42,7 +42,7 @@ def operation(view: View, *methods: str, challenge: Callable[[HttpRequest, Reque
 
 
 def check_method(request: HttpRequest, methods: tuple[str, ...]) -> None:
-    """Raises RequestError: another method."""
+    """Check the method of the request. Raises RequestError: the method is not in `methods`."""
     if request.method not in methods:
         allow = ", ".join(methods)
         method = request.method if request.method in KNOWN_METHODS else TranslatableText(gettext_noop("this method"))

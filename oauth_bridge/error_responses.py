@@ -1,6 +1,6 @@
-"""An error as JSON for programs or as a page for people. Specification 7; D4, D19.
+"""Answer an error with JSON for programs or with a page for people. Specification 7; D4, D19.
 
-`errors` has the sentences, `callback` the errors that an application receives at its callback address.
+`errors` contains the sentences. `callback` sends errors to the callback address of an application.
 """
 
 from __future__ import annotations
@@ -23,11 +23,12 @@ from config.infrastructure.translation import TranslatableText
 from oauth_bridge.errors import OAuthFault
 from oauth_bridge.redirect_uri_likely_faults import mark_likely_differences
 
-# Other paths at which clients look for discovery (RFC 8414 §3.1) and for the keys.
+# Paths at which clients of other services look for the metadata (RFC 8414 §3.1) and for the keys.
 DISCOVERY = re.compile(
     r"/\.well-known/(openid-configuration|oauth-authorization-server|jwks)|/oauth/(certs|keys|\.well-known)\b"
 )
-# The paths of the operations in other services; the last part is the name. Matching takes linear time.
+# The paths that operations have in other services. The last part of the path names the operation. Matching takes linear
+# time.
 ELSEWHERE = re.compile(
     r"(?:/(?:api|connect|login|o|oauth2?|openid-connect|protocol|v[12]))*/(?P<name>[a-z_]+)/?", re.IGNORECASE
 )
@@ -46,7 +47,7 @@ SHOWN_ADDRESS_LENGTH = 400
 
 
 def error_response(request: HttpRequest, error: RequestError) -> HttpResponse:
-    """The error as a page or as JSON, with its headers. Specification 7; D19."""
+    """Report the error, and answer it with a page or with JSON. Specification 7; D19."""
     errors.report(error)
     if wants_page(request):
         response = _page(request, error)
@@ -59,7 +60,7 @@ def error_response(request: HttpRequest, error: RequestError) -> HttpResponse:
 
 
 def wants_page(request: HttpRequest) -> bool:
-    """Whether a person reads the answer: `Accept` names text/html, and the path is not for programs (D4, D19)."""
+    """Return whether the answer is a page: `Accept` names text/html, and the path is not for programs (D4, D19)."""
     if paths.kind_of(request.path).is_for_programs:
         return False
     accepted = request.META.get("HTTP_ACCEPT", "").split(",")
@@ -67,7 +68,10 @@ def wants_page(request: HttpRequest) -> bool:
 
 
 def not_found(request: HttpRequest) -> HttpResponse:
-    """404 with a link to the documents, and the right path if a client looked for an operation (D2) or discovery."""
+    """Answer 404 with a link to the documents.
+
+    If the client looked for an operation (D2) or for discovery, the answer also names the right path.
+    """
     return error_response(request, RequestError(SiteFault.NOT_FOUND, hint=_hint(request.path)))
 
 
@@ -88,12 +92,12 @@ def _hint(path: str) -> TranslatableText:
 
 
 def _is_administrator(request: HttpRequest) -> bool:
-    """Whether an administrator is signed in. A request that a middleware refused has no user."""
+    """Return whether an administrator is signed in. A request that a middleware refused has no user."""
     return bool(hasattr(request, "user") and request.user.is_staff)
 
 
 def _page(request: HttpRequest, error: RequestError) -> HttpResponse:
-    """The error page: first what a person can do, then the details for a developer."""
+    """Render the error page: first what a person can do, then the details for a developer."""
     status = error.fault.status
     is_sign_in = request.path == paths.AUTHORIZE and status == HTTPStatus.BAD_REQUEST
     is_sign_out = request.path == paths.LOGOUT and status == HTTPStatus.BAD_REQUEST
@@ -127,7 +131,7 @@ def _page(request: HttpRequest, error: RequestError) -> HttpResponse:
     return render(request, "error.html", context, status=status)
 
 
-# Title and sentence for people, by status. If the sentence is empty, the page shows the error's.
+# The title and the sentence for people, by status. If the sentence is empty, the page shows the sentence of the error.
 PAGE_WORDS = {
     400: (
         gettext_noop("This can't be read"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from django.utils.translation import gettext_noop as _  # marks the sentences that a page may show
+from django.utils.translation import gettext_noop as _  # marks the sentences of pages for translation
 
 from config.infrastructure.errors import Fault
 
@@ -60,7 +60,7 @@ class OAuthFault(Fault):
         _("Go back to the application and sign in again."),
     )
 
-    # Authorize: answered by a page of its own
+    # Authorize: a special page shows the error
     ATTEMPT_FINISHED = (
         400,
         "invalid_request",
@@ -74,7 +74,7 @@ class OAuthFault(Fault):
         "Confirm once more.",
     )
 
-    # Authorize: answered by a page with a link to the callback address with the error
+    # Authorize: a page links to the callback address with the error
     NOT_ADMITTED = (
         403,
         "access_denied",
@@ -82,7 +82,7 @@ class OAuthFault(Fault):
         "Only the operator of this service can change that.",
     )
 
-    # Authorize: sent to the callback address
+    # Authorize: the callback address receives the error
     RESPONSE_TYPE = (
         400,
         "unsupported_response_type",

@@ -1,7 +1,7 @@
-"""The view of logout, at which an application signs a person out. OpenID Connect RP-Initiated Logout 1.0.
+"""The view of logout, to which an application sends a person to sign out. OpenID Connect RP-Initiated Logout 1.0.
 
-With an ID token of the signed-in person, the view signs out at once; otherwise a page asks. So a link of a stranger
-cannot sign a person out.
+If the request contains an ID token of the signed-in person, the view signs the person out at once. Otherwise a page
+asks first, so that a link from a stranger cannot sign a person out.
 """
 
 from __future__ import annotations
@@ -38,7 +38,10 @@ PAGE_LIFETIME = timedelta(hours=1)
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """The question of the page, which its form contains signed and dated. `state` is percent-encoded."""
+    """The data of the page that asks the person to confirm. The form contains this data, signed and dated.
+
+    `state` is percent-encoded.
+    """
 
     client_id: str
     address: str
@@ -50,7 +53,7 @@ class Question:
 
     @classmethod
     def unseal(cls, sealed: str, max_age: timedelta | None = None) -> Question | None:
-        """The question; None if it is damaged or older than `max_age`."""
+        """Return the question; None if it is damaged or older than `max_age`."""
         try:
             return cls(**signing.loads(sealed, salt=SALT, max_age=max_age))
         except (signing.BadSignature, TypeError, ValueError):
@@ -58,7 +61,7 @@ class Question:
 
     @property
     def path(self) -> str:
-        """The path of the page that asks again."""
+        """The path of the page that asks this question again."""
         sent = {"client_id": self.client_id, "post_logout_redirect_uri": self.address}
         query = urlencode({name: value for name, value in sent.items() if value})
         state = "" if self.state is None else f"&state={self.state}"
@@ -66,7 +69,7 @@ class Question:
 
 
 def request_or_answer(request: HttpRequest) -> HttpResponseBase:
-    """A posted request continues as a link (see `views.request_or_answer`); other posts are the form of our page."""
+    """Redirect a posted request to a link, as `views.request_or_answer` does. Other posts come from our page."""
     posted = parameter_parsing.posted_request(request, unless=FIELD_NAME)
     if posted is not None:
         return HttpResponseRedirect(f"{request.path}?{posted}" if posted else request.path, status=303)
@@ -91,7 +94,10 @@ def _asked(request: HttpRequest) -> HttpResponse:
 
 @csrf_protect
 def _answered(request: HttpRequest) -> HttpResponse:
-    """The person has confirmed on the page. An old page, or the page of another person, asks again."""
+    """Sign out the person who has confirmed on the page.
+
+    If the page is old, or is the page of another person, the person is asked again.
+    """
     throttling.logout(request)
     form = parameter_parsing.of_form(request, has_been_read=True)
     sealed = form.get(FIELD_NAME, "")
@@ -100,7 +106,7 @@ def _answered(request: HttpRequest) -> HttpResponse:
         return HttpResponseRedirect(reverse("end_session"), status=303)
     is_old = Question.unseal(sealed, PAGE_LIFETIME) is None
     if request.user.is_authenticated and (is_old or str(request.user.pk) != question.person_id):
-        return redirect_to_callback(request, question.path)  # Django's limit is too short for a long state
+        return redirect_to_callback(request, question.path)  # a URL with a long state is longer than Django allows
     application = logout_request.verify(question.client_id, question.address)
     if request.user.is_authenticated:
         _sign_out(request)

@@ -14,17 +14,17 @@ from oauth_bridge.credential_models import version_of_credentials
 
 
 def _kept_reference(model: str, *, has_index: bool) -> models.ForeignKey[Any, Any]:
-    """A foreign key without a database constraint: the row outlives a deleted person, so the application is told."""
+    """Return a foreign key without a database constraint, because the row must outlive a deleted person."""
     return models.ForeignKey(
         model, on_delete=models.DO_NOTHING, related_name="+", db_constraint=False, db_index=has_index
     )
 
 
 class ApplicationSession(Leased):
-    """A sign-in that an application knows. The primary key is the `sid` of its ID tokens.
+    """A sign-in that an application knows by the `sid` in its ID tokens, which is the primary key.
 
-    It ends with the browser session of the name `sign_in`, or when `person_version` is outdated. After the end, the
-    application is told at `due_at`; null: there is nothing to tell. `storage.application_sessions` is the only writer.
+    The sign-in ends with the browser session that `sign_in` identifies, or when `person_version` is outdated. The
+    application is then told at `due_at`, unless `due_at` is null. `storage.application_sessions` is the only writer.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
@@ -40,7 +40,8 @@ class ApplicationSession(Leased):
     class Meta:
         default_permissions = ()
         constraints: ClassVar[list[models.BaseConstraint]] = [
-            # Rows that have not ended. The search for rows without a browser session goes by application.
+            # The index contains the sign-ins that have not ended. The index begins with `application`, because the
+            # search for ended sign-ins selects by application.
             models.UniqueConstraint(
                 fields=["application", "sign_in", "person_version"],
                 name="oauth_bridge_application_session",

@@ -1,4 +1,4 @@
-"""The views of the metadata and of the published keys, for every origin (D22).
+"""The views of the metadata and the published keys, which scripts of every origin may read (D22).
 
 OpenID Connect Discovery 1.0 §4; RFC 8414 §3; RFC 7517 §5.
 """

@@ -1,6 +1,6 @@
-"""The tables of the bridge: applications and consents. Other modules define the others.
+"""The tables of applications and consents. Other modules define the other tables of the bridge.
 
-The model omits the toolkit's columns for grants that this service does not offer.
+`Application` omits the columns of the toolkit's model for grants that this service does not offer.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ def new_client_id() -> str:
 
 
 class Registered(models.Manager["Application"]):
-    """The registered applications, without twins."""
+    """The manager of the registered applications, which leaves out the twins."""
 
     def get_queryset(self) -> models.QuerySet[Application]:
         return super().get_queryset().exclude(client_id__startswith=Application.TWIN)
 
 
 class Twins(models.Manager["Application"]):
-    """The temporary twins of `storage.temporary_applications`."""
+    """The manager of the twins: temporary applications, with which an administrator tests a sign-in."""
 
     def get_queryset(self) -> models.QuerySet[Application]:
         return super().get_queryset().filter(client_id__startswith=Application.TWIN)
@@ -63,7 +63,8 @@ class Application(AbstractApplication):
     client_id = models.CharField(_("client ID"), max_length=255, unique=True, default=new_client_id, editable=False)
     name = models.CharField(_("name"), max_length=NAME_MAX_LENGTH, validators=[refuse_control_characters])
     homepage = models.URLField(_("homepage"), blank=True, validators=[validate_page])
-    # `db_default`: an earlier release, which still runs during an upgrade, creates rows without these columns.
+    # `db_default` is needed because an earlier release, which still runs during an upgrade, inserts rows without these
+    # columns.
     operator = models.CharField(
         _("operated by"),
         max_length=NAME_MAX_LENGTH,
@@ -72,7 +73,7 @@ class Application(AbstractApplication):
         db_default="",
         validators=[refuse_control_characters],
     )
-    # Named as in RFC 7591 §2 and OpenID Connect Dynamic Client Registration 1.0 §2.
+    # The names of these columns are from RFC 7591 §2 and OpenID Connect Dynamic Client Registration 1.0 §2.
     policy_uri = models.URLField(
         _("privacy policy"), max_length=500, blank=True, default="", db_default="", validators=[validate_page]
     )
@@ -82,7 +83,7 @@ class Application(AbstractApplication):
     initiate_login_uri = models.URLField(
         _("sign-in address"), max_length=500, blank=True, default="", db_default="", validators=[validate_sign_in_start]
     )
-    # Named as in OpenID Connect RP-Initiated Logout 1.0 §3.1 and Back-Channel Logout 1.0 §2.2.
+    # The names of these columns are from OpenID Connect RP-Initiated Logout 1.0 §3.1 and Back-Channel Logout 1.0 §2.2.
     post_logout_redirect_uris = models.TextField(
         _("addresses after a sign-out"),
         blank=True,
@@ -109,7 +110,7 @@ class Application(AbstractApplication):
         choices=AbstractApplication.CLIENT_TYPES,
         default=AbstractApplication.CLIENT_CONFIDENTIAL,
     )
-    # The algorithm of its ID tokens. OpenID Connect's default is RS256.
+    # The algorithm that signs the ID tokens of the application. OpenID Connect's default is RS256.
     id_token_alg = models.CharField(
         _("signature of ID tokens"),
         max_length=5,
@@ -119,17 +120,19 @@ class Application(AbstractApplication):
     )
     is_trusted = models.BooleanField(_("trusted"), default=False)
     is_enabled = models.BooleanField(_("enabled"), default=True)
-    # Only people in `groups` may use it (D23). `storage.applications.set_groups` writes both.
+    # If true, only people in `groups` may use the application (D23). `storage.applications.set_groups` writes
+    # `is_restricted` and `groups`.
     is_restricted = models.BooleanField(_("only for people in chosen groups"), default=False, db_default=False)
-    # There is no constraint: during an upgrade the last release, which does not know the table, may delete an
-    # application.
+    # The table of `groups` has no constraint, because the last release does not know the table, and may delete an
+    # application during an upgrade.
     groups = models.ManyToManyField(Group, verbose_name=_("groups"), related_name="+", blank=True, db_constraint=False)
-    # The owners: administrators with the rights of `applications.rights`. `storage.applications.set_owners` writes
-    # them.
+    # The owners are administrators who have the rights of `applications.rights`. `storage.applications.set_owners`
+    # writes the owners.
     owners = models.ManyToManyField(
         settings.AUTH_USER_MODEL, verbose_name=_("owners"), related_name="+", blank=True, db_constraint=False
     )
-    # Why, when and by whom the application was switched off. The name outlives the administrator's account.
+    # The next three columns state why, when and by whom the application was switched off. The name outlives the
+    # administrator's account.
     disabled_reason = models.CharField(
         _("reason"),
         max_length=REASON_MAX_LENGTH,
@@ -141,12 +144,14 @@ class Application(AbstractApplication):
     disabled_at = models.DateTimeField(null=True, editable=False)
     disabled_by = models.CharField(max_length=120, default="", db_default="", editable=False)
     credentials_version = models.IntegerField(default=0, db_default=0, editable=False)
-    # The highest number that any of its secrets has had. Only `storage.client_secrets` writes this and the next column.
+    # The highest number that a secret of the application has had. Only `storage.client_secrets` writes this and the
+    # next column.
     last_secret_number = models.IntegerField(default=0, db_default=0, editable=False)
-    # The keys of its recently leaked secrets, such as ",12,45,". Tokens of these secrets are invalid.
+    # The primary keys of the application's recently leaked secrets, such as ",12,45,". The tokens of leaked secrets are
+    # invalid.
     leaked_secrets = models.TextField(default="", db_default="", editable=False)
 
-    # The fields of the toolkit's model that this service does not use or stores in another table.
+    # Fields of the toolkit's model that this service does not use, or that it stores in another table.
     user = None
     client_secret = None
     hash_client_secret = None  # type: ignore[assignment]
@@ -170,12 +175,12 @@ class Application(AbstractApplication):
 
     @property
     def callback_addresses(self) -> list[str]:
-        """The registered redirect_uris. A request must send one of them unchanged (D3)."""
+        """The registered redirect_uris, one of which each request must send unchanged (D3)."""
         return split_lines(self.redirect_uris)
 
     @property
     def addresses_after_sign_out(self) -> list[str]:
-        """The registered post_logout_redirect_uris. A request must send one of them unchanged."""
+        """The registered post_logout_redirect_uris, one of which a request must send unchanged."""
         return split_lines(self.post_logout_redirect_uris)
 
     @property
@@ -194,7 +199,7 @@ class Application(AbstractApplication):
 
     @property
     def caption(self) -> Caption:
-        """The application as pages show it."""
+        """The name, host, logo and homepage of the application, as pages show them."""
         return Caption(self.name, self.homepage_host, self.logo_url, self.homepage)
 
     def clean(self) -> None:
@@ -203,14 +208,14 @@ class Application(AbstractApplication):
 
 
 class RefreshToken(models.Model):
-    """Required by the toolkit. No refresh token is issued (D11)."""
+    """An empty table, which the toolkit requires. The service issues no refresh tokens (D11)."""
 
     class Meta:
         swappable = "OAUTH2_PROVIDER_REFRESH_TOKEN_MODEL"
 
 
 class IDToken(models.Model):
-    """Required by the toolkit. ID tokens are not stored."""
+    """An empty table, which the toolkit requires. The service stores no ID tokens."""
 
     class Meta:
         swappable = "OAUTH2_PROVIDER_ID_TOKEN_MODEL"
@@ -220,14 +225,14 @@ class Consent(models.Model):
     """A person has allowed an application, for the first time at `given_at`, and has not disconnected it since.
 
     `fingerprint` identifies the name, homepage and callback addresses of the last agreement. "Don't ask again" (D7) is
-    remembered until `expires_at`; null: the person is asked every time. A change of the application's fingerprint or
-    the person's `credentials_version` ends "don't ask again", but not the consent.
+    remembered until `expires_at`. If `expires_at` is null, the person is asked every time. A change of the
+    application's fingerprint or the person's `credentials_version` ends "don't ask again", but not the consent.
     """
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
     application = models.ForeignKey(Application, on_delete=models.CASCADE, related_name="+")
     fingerprint = models.CharField(max_length=64)
-    # The agreed facts: names of `protocol.claims`, in order. Null: the four of plain OAuth 2.0.
+    # The agreed facts, by their names in `protocol.claims`, in order; null for the four facts of plain OAuth 2.0.
     agreed = models.TextField(null=True, editable=False)  # noqa: DJ001 - null: see above
     given_at = models.DateTimeField()
     expires_at = models.DateTimeField(null=True)
@@ -240,6 +245,6 @@ class Consent(models.Model):
 
 
 class PurgeRun(models.Model):
-    """The time of the last complete run of `manage.py purge`. At most one row exists."""
+    """The time of the last complete run of `manage.py purge`. The table has at most one row."""
 
     finished_at = models.DateTimeField()

@@ -16,7 +16,11 @@ validate_web_address = URLValidator(["https", "http"])
 
 
 def validate_page(address: str) -> None:
-    """Raises ValidationError: another scheme than http or https, a user name, a control character or a bad host."""
+    """Validate the address of a page.
+
+    Raises ValidationError: the scheme is not http or https, or the address has a user name, a control character or a
+    bad host.
+    """
     refuse_control_characters(address)
     validate_web_address(address)
     if "@" in urlsplit(address).netloc:
@@ -26,7 +30,11 @@ def validate_page(address: str) -> None:
 
 
 def validate_sign_in_start(address: str) -> None:
-    """Raises ValidationError: as `validate_page`, or http on a host other than the loopback interface."""
+    """Validate the address at which an application starts a sign-in.
+
+    Raises ValidationError: the address is invalid for `validate_page`, or has http with a host other than the loopback
+    interface.
+    """
     validate_page(address)
     parts = urlsplit(address)
     if parts.scheme.lower() != "https" and parts.hostname not in LOOPBACK_HOSTS:
@@ -34,14 +42,17 @@ def validate_sign_in_start(address: str) -> None:
 
 
 def validate_told(address: str) -> None:
-    """Raises ValidationError: as `validate_sign_in_start`, or it has a fragment. Back-Channel Logout 1.0 §2.2."""
+    """Validate the address that is told of a sign-out. Back-Channel Logout 1.0 §2.2.
+
+    Raises ValidationError: the address is invalid for `validate_sign_in_start`, or has a fragment.
+    """
     validate_sign_in_start(address)
     if "#" in address:
         raise ValidationError(_("A fragment (#…) is not possible; it would never reach your server."), code="fragment")
 
 
 def shown_host(address: str) -> str:
-    """The host as browsers send it, with the port if the address has one; empty when it can't be read.
+    """Return the host as browsers send it, with the port if the address has one; empty if it can't be read.
 
     A non-ASCII name is shown in punycode (`xn--`, by UTS #46 as in browsers), because letters of several alphabets look
     alike. The user name is left out, because it could look like the host.
@@ -51,7 +62,7 @@ def shown_host(address: str) -> str:
         host, port = parts.hostname or "", parts.port
         if not host.isascii():
             host = idna.encode(host, uts46=True).decode()
-    except ValueError:  # idna's errors are UnicodeErrors, which are ValueErrors
+    except ValueError:  # idna raises UnicodeErrors, which are ValueErrors
         return ""
     host = f"[{host}]" if ":" in host else host
     return host if port is None else f"{host}:{port}"

@@ -11,7 +11,7 @@ VERIFIER = re.compile(r"[A-Za-z0-9._~-]{43,128}")
 
 
 def challenge_of(verifier: str) -> str:
-    """The S256 challenge of a verifier (RFC 7636 §4.2); an empty string for no verifier."""
+    """Return the S256 challenge of a verifier (RFC 7636 §4.2); an empty string if the verifier is empty."""
     if not verifier:
         return ""
     return base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).rstrip(b"=").decode()

@@ -23,10 +23,10 @@ QUOTATION_MARKS = frozenset("\"'`‘’‚“”„‹›«»")
 
 
 def quoted_for_description(address: str, *, without: Iterable[str] = ()) -> str:
-    """The address percent-encoded for an `error_description`, cut after 300 characters.
+    """Percent-encode the address for an `error_description`, and cut it after 300 characters.
 
-    Each credential in `without` is replaced by `...`. A value that is not an absolute address is not quoted: it may be
-    a credential in the wrong parameter.
+    `...` replaces each credential in `without`. A value that is not an absolute address is not quoted, because it may
+    be a credential in the wrong parameter.
     """
     if not SCHEME.match(address):
         return "not an absolute address"
@@ -37,10 +37,10 @@ def quoted_for_description(address: str, *, without: Iterable[str] = ()) -> str:
 
 
 def likely_differences(address: str) -> list[str]:
-    """The likely faults of a sent address, in words that are marked for translation. D3.
+    """Return the likely faults of a sent address, in words that are marked for translation. D3.
 
-    Only the sent address is read, so the words reveal nothing about the registered addresses. http on loopback is valid
-    (RFC 8252 §7.3), so it is no fault.
+    This function reads only the sent address, so the words reveal nothing about the registered addresses. The scheme
+    http is no fault for a loopback host (RFC 8252 §7.3).
     """
     scheme, authority, path, query, fragment = _parts(address)
     is_suspect = {
@@ -61,7 +61,10 @@ def likely_differences(address: str) -> list[str]:
 
 
 def mark_likely_differences(address: str) -> list[tuple[str, bool]]:
-    """The address in pieces. Pieces of its `likely_differences` are marked, but never the whole host."""
+    """Split the address into pieces, and mark the pieces that have `likely_differences`.
+
+    The host as a whole is never marked as a likely difference.
+    """
     scheme, authority, path, _query, _fragment = _parts(address)
     rest = len(scheme + authority + path)
     spans = [
@@ -86,7 +89,7 @@ def _is_http_elsewhere(scheme: str, authority: str) -> bool:
 
 
 def _host(authority: str) -> str:
-    """The host in lower case, without user name, port and the brackets of IPv6."""
+    """Return the host in lower case, without the user name, the port and the brackets of IPv6."""
     return PORT.sub("", authority.removeprefix("//").rpartition("@")[2]).strip("[]").lower()
 
 
@@ -95,19 +98,19 @@ def _is_upper(character: str) -> bool:
 
 
 def _without_escapes(text: str) -> str:
-    """The text with each percent-encoded byte replaced by as many characters, because its digits may be upper case."""
+    """Replace each percent-encoded byte by three other characters, because its digits may be in upper case."""
     return ESCAPE.sub("%--", text)
 
 
 def _parts(address: str) -> tuple[str, ...]:
-    """Scheme, authority, path, query and fragment, each with its separator; empty if missing."""
+    """Return the scheme, authority, path, query and fragment, each with its separator. A missing part is empty."""
     return URI_PARTS.match(address).groups("")  # type: ignore[union-attr]  # matches every text
 
 
 def side_by_side(sent: str, registered: str) -> list[tuple[str, str, bool]]:
-    """Pairs of pieces of the two addresses, and whether both are equal. Either may be empty.
+    """Return pairs of pieces of the two addresses, and whether the two pieces are equal. A piece may be empty.
 
-    Whole words are compared, so a misspelt word is one piece.
+    Words are compared, not letters, so a misspelt word is one piece.
     """
     ours, theirs = (_WORDS.findall(address[:MAX_QUOTED_LENGTH]) for address in (sent, registered))
     matcher = SequenceMatcher(None, ours, theirs, autojunk=False)

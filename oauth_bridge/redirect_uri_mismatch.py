@@ -1,6 +1,7 @@
 """Compare a sent callback address with the registered ones, for administrators. D3; RFC 8252.
 
-The public error depends only on the sent address (`redirect_uri_likely_faults`): no answer contains this comparison.
+No public answer contains this comparison: the public error depends only on the sent address
+(`redirect_uri_likely_faults`).
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from oauth_bridge.redirect_uri_masking import ENCODED_SCHEME, MOST_COMPARED
 from oauth_bridge.redirect_uri_mismatch_reasons import FAR, WEIGHTS
 
 MOST_IN_HOST = 253
-MOST_EDITED = 500  # the longest part in which misspellings are searched
-REFINED = 5  # the number of nearest addresses in which misspellings are searched
+MOST_EDITED = 500  # longer hosts and paths are not searched for misspellings
+REFINED = 5  # this number of nearest addresses is searched for misspellings
 
 _PARTS = re.compile(r"(?:([A-Za-z][A-Za-z0-9+.-]*):)?(?://([^/?#]*))?([^?#]*)(\?[^#]*)?(#.*)?", re.DOTALL)
 _HOST_FIRST = re.compile(r"(?:localhost|[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+)(?::[0-9]+)?(?:[/?#]|\Z)")
@@ -30,7 +31,7 @@ _ANY_HOST = {*LOOPBACK_HOSTS, "0.0.0.0"}  # noqa: S104 - compared, not listened 
 
 
 class Comparison(NamedTuple):
-    """The nearest registered address or ""; the classes of differences; the number of equally near addresses."""
+    """The nearest registered address or "", its classes of differences, and the number of equally near addresses."""
 
     nearest: str
     differs: tuple[str, ...]
@@ -49,7 +50,10 @@ class _Address(NamedTuple):
 
 
 def compare(sent: str, registered: Sequence[str]) -> Comparison:
-    """Find the intended registered address and the differences from it. `another_host`: no address is near."""
+    """Find the registered address that the sender meant, and the differences.
+
+    The difference `another_host` means that no registered address is near.
+    """
     if sent in registered:
         return Comparison(sent, (), 1)
     classes, cleaned = _cleaned(sent[:MOST_COMPARED])
@@ -75,7 +79,7 @@ def _sum(classes: Iterable[str]) -> int:
 
 
 def _cleaned(sent: str) -> tuple[set[str], str]:
-    """The classes of additions around the address and of changes to it, and the cleaned address."""
+    """Remove white space, quotation marks and a second encoding. Returns the found classes and the cleaned address."""
     classes: set[str] = set()
     for name, characters in (("whitespace", _UNSEEN), ("quotes", _QUOTES), ("whitespace", _UNSEEN)):
         stripped = sent.strip(characters)
@@ -89,7 +93,7 @@ def _cleaned(sent: str) -> tuple[set[str], str]:
 
 
 def _parsed(address: str) -> _Address:
-    if _HOST_FIRST.match(address):  # without a scheme
+    if _HOST_FIRST.match(address):  # the scheme is missing
         address = f"//{address}"
     scheme, authority, path, query, fragment = _PARTS.match(address).groups("")  # type: ignore[union-attr]
     userinfo, at, netloc = authority.rpartition("@")
@@ -101,7 +105,7 @@ def _parsed(address: str) -> _Address:
 
 
 def _differences(sent: _Address, wanted: _Address) -> set[str]:
-    """The classes without misspellings, which `_refined` may put in place of `another_host`, `subdomain` and `path`."""
+    """Return the classes of differences. `_refined` searches for misspellings."""
     if sent.has_authority != wanted.has_authority and sent.scheme.lower() == wanted.scheme.lower() != "":
         if _joined(sent) == _joined(wanted):
             return {"scheme_slashes"}
@@ -155,7 +159,7 @@ def _ascii(host: str) -> str:
 
 
 def _domain(host: str) -> str:
-    """The last two labels, without a list of public suffixes: this is only a hint."""
+    """Return the last two labels. No list of public suffixes is needed, because the result is only a hint."""
     labels = host.rstrip(".").split(".")
     return ".".join(labels[-2:]) if len(labels) > 1 and not labels[-1].isdigit() else ""
 
@@ -200,7 +204,7 @@ def _path_classes(sent: str, wanted: str) -> set[str]:
 
 
 def _refined(sent: _Address, wanted: _Address, found: set[str]) -> set[str]:
-    """The classes, with a misspelling in place of another host or path if the two are similar."""
+    """Replace the class of another host or path by the class of a misspelling if the two texts are similar."""
     for is_other, name, ours, theirs, limit in (
         (found & {"another_host", "subdomain"}, "host_typo", sent.host.lower(), wanted.host.lower(), 2),
         (found & {"path"}, "path_typo", sent.path, wanted.path, 3),
@@ -211,7 +215,7 @@ def _refined(sent: _Address, wanted: _Address, found: set[str]) -> set[str]:
 
 
 def _is_near(one: str, other: str, limit: int) -> bool:
-    """Whether at most this number of letters is wrong, missing, added or swapped with a neighbour."""
+    """Return whether at most `limit` letters are wrong, missing, added or swapped with a neighbour."""
     start = 0
     while start < min(len(one), len(other)) and one[start] == other[start]:
         start += 1
@@ -224,7 +228,7 @@ def _is_near(one: str, other: str, limit: int) -> bool:
 
 
 def _distance(one: str, other: str, limit: int) -> int:
-    """The optimal string alignment distance, computed in a band as wide as the limit."""
+    """Return the optimal string alignment distance, which is computed in a band as wide as the limit."""
     far = limit + 1
     before: dict[int, int] = {}
     row = {column: column for column in range(min(limit, len(other)) + 1)}

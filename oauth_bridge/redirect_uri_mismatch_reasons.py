@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from django.utils.translation import gettext
-from django.utils.translation import gettext_noop as _  # marks the sentences: pages show them
+from django.utils.translation import gettext_noop as _  # marks the sentences for translation
 
 FAR = 20
 
-# The weight of each class in the distance of two addresses, in the order in which the classes are named.
+# The weight of each class of differences in the distance between two addresses. A result lists the classes in the order
+# of WEIGHTS.
 WEIGHTS = {
     "whitespace": 1,
     "quotes": 1,
@@ -42,7 +43,7 @@ WEIGHTS = {
     "query": 2,
     "fragment": 1,
 }
-# The likely reason and the advice. The first fitting class or pair of classes decides.
+# The likely reason and the advice for each class. If an address has several classes, the first class decides.
 _REASONS = {
     "whitespace": _("It was pasted with a space or a line end. Remove it in the application's setting."),
     "quotes": _("It was sent with quotation marks or angle brackets. Remove them in the application's setting."),
@@ -80,7 +81,7 @@ _REASONS = {
 
 
 def reason(differs: Iterable[str]) -> str:
-    """The likely reason and the advice for an administrator, in the active language; empty without a difference."""
+    """Return the likely reason and advice for an administrator, in the active language; empty without a difference."""
     found = set(differs)
     if "scheme" in found and found - {"scheme", "default_port"}:
         others = _first(found - {"scheme", "default_port"})

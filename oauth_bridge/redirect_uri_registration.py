@@ -16,27 +16,31 @@ REVERSE_DOMAIN_SCHEME = re.compile(r"[a-z][a-z0-9-]*(\.[a-z0-9-]+)+")
 VISIBLE_ASCII = re.compile(r"[\x21-\x7e]+")
 BROKEN_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 RESPONSE_PARAMETERS = {"code", "state", "error", "error_description"}
-# An address on this machine without its scheme, or with too few slashes.
+# The beginning of an address on this machine without a scheme, or with too few slashes.
 ON_THIS_MACHINE = re.compile(r"(?:http:)?/{0,2}(?:localhost|127\.0\.0\.1|\[::1\])(?:[:/?]|\Z)", re.IGNORECASE)
 INVALID_CHARACTERS = set('<>"{}|\\^`')
 
 
 def split_lines(text: str) -> list[str]:
-    """The lines of a text field without surrounding white space and without empty lines."""
+    """Return the lines of a text field without surrounding white space and without empty lines."""
     return [line.strip() for line in text.splitlines() if line.strip()]
 
 
 def validate_all(uris: list[str]) -> None:
-    """Raises ValidationError: no address, too many addresses, or one that is repeated or cannot be registered."""
+    """Validate callback addresses.
+
+    Raises ValidationError: there is no address, there are too many addresses, or an address is repeated or cannot be
+    registered.
+    """
     if not uris:
         raise ValidationError(_("Enter at least one callback address."))
     _validate_each(uris, RESPONSE_PARAMETERS)
 
 
 def validate_after_sign_out(text: str) -> None:
-    """Validate a text field of optional addresses to which people return after a sign-out, one per line.
+    """Validate the addresses to which people return after a sign-out, one per line. The text may be empty.
 
-    Raises ValidationError: as `validate_all`.
+    Raises ValidationError: see `validate_all`.
     """
     _validate_each(split_lines(text), {"state"})
 
@@ -55,12 +59,12 @@ def _validate_each(uris: list[str], taken: set[str]) -> None:
 
 
 def validate_lines(text: str) -> None:
-    """Validate a text field with one address per line. Raises ValidationError: as `validate_all`."""
+    """Validate a text field with one callback address per line. Raises ValidationError: see `validate_all`."""
     validate_all(split_lines(text))
 
 
 def registration_problem(uri: str, taken: set[str] = RESPONSE_PARAMETERS) -> str | None:
-    """The reason why the address cannot be registered, as text after a colon; None if it can.
+    """Return why the address cannot be registered, as text that follows a colon; None if it can be registered.
 
     `taken` are the parameters that this service adds to the address.
     """
@@ -107,7 +111,7 @@ def _proposed_scheme(uri: str) -> str:
 
 
 def _private_scheme_problem(uri: str, scheme: str) -> str | None:
-    if not scheme or ON_THIS_MACHINE.match(uri):  # the host "localhost" before a port looks like a scheme
+    if not scheme or ON_THIS_MACHINE.match(uri):  # in "localhost:8000", the host looks like a scheme
         return _("it has no scheme; write %(scheme)s://host/path.") % {"scheme": _proposed_scheme(uri)}
     if not REVERSE_DOMAIN_SCHEME.fullmatch(scheme) or not uri.startswith(f"{scheme}:"):
         return _("use https, or a scheme of your own in the form com.example.app (lower case).")

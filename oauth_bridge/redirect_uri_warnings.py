@@ -1,4 +1,4 @@
-"""Warnings about callback addresses that can be registered, but that clients seldom send. D3."""
+"""Warn about callback addresses that can be registered, but that clients seldom send. D3."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _DEFAULT_PORTS = {"https": 443, "http": 80}
 
 
 def hints(uri: str) -> list[str]:
-    """Sentences about unusual parts of an address that can be registered."""
+    """Return sentences about unusual parts of an address that can be registered."""
     parts = urlsplit(uri)
     if parts.scheme not in _DEFAULT_PORTS:
         return []
@@ -42,7 +42,7 @@ def _is_private(host: str) -> bool:
 
 
 def _spelled_out(host: str) -> str:
-    """The decoded host if it is in punycode."""
+    """Return the decoded host if it is in punycode; otherwise an empty string."""
     if "xn--" not in host:
         return ""
     try:

@@ -11,19 +11,20 @@ from accounts.models import NICKNAME_MAX_LENGTH
 from config.infrastructure.validators import refuse_control_characters
 
 NAME_MAX_LENGTH = 80
-PREFIX_LENGTH = 4  # of 43 characters: the other 39 have 234 random bits
+PREFIX_LENGTH = 4  # the other 39 of the 43 characters have 234 random bits
 
 
 class ApplicationSecret(models.Model):
     """The digest of a client secret. The secret itself is shown once and never stored (D15).
 
-    An expired secret is kept until the purge, so that its use is recognised. A revoked secret stays revoked even if the
-    clock is set back; `expires_at` is the time of the revocation. `last_used_at` is accurate to the minute.
+    An expired secret is kept until the purge, so that its use is recognised. `expires_at` of a revoked secret is the
+    time of the revocation. `is_revoked` keeps a secret revoked even if the clock is set back. `last_used_at` is
+    accurate to the minute.
 
-    `number` counts within the application, from 1, and is never reused. A row of an earlier release has no number until
-    `storage.client_secrets` sets it. `prefix` is the beginning of the secret, by which people recognise it in a
-    configuration. `maker` is the name of the maker, which outlives the account. `maker_id` is the account's `sub`, null
-    for the command line.
+    `number` counts the secrets of one application from 1, and is never reused. A row of an earlier release has no
+    number until `storage.client_secrets` sets it. `prefix` is the beginning of the secret, so that people can recognise
+    the secret in a configuration. `maker` is the name of the person who made the secret. The name outlives the person's
+    account. `maker_id` is the `sub` of the person, null if a command made the secret.
     """
 
     application = models.ForeignKey("oauth_bridge.Application", on_delete=models.CASCADE, related_name="secrets")
@@ -40,12 +41,12 @@ class ApplicationSecret(models.Model):
     prefix = models.CharField(max_length=PREFIX_LENGTH, default="", db_default="", editable=False)
     maker_id = models.UUIDField(null=True, editable=False)
     maker = models.CharField(max_length=NICKNAME_MAX_LENGTH, default="", db_default="", editable=False)
-    # The number of days before the end at which the last e-mail was sent; null: none was sent.
+    # The number of days before the end at which the last e-mail was sent; null if no e-mail was sent.
     told_days = models.IntegerField(null=True, editable=False)
 
     class Meta:
         ordering = ["-id"]
-        # The digest shows whether a wrong secret belongs to another application.
+        # A search by digest shows whether a wrong secret belongs to another application.
         indexes: ClassVar[list[models.Index]] = [models.Index(fields=["digest"], name="oauth_bridge_secret_digest")]
         constraints: ClassVar[list[models.BaseConstraint]] = [
             models.UniqueConstraint(fields=["application", "number"], name="oauth_bridge_secret_number"),

@@ -13,7 +13,10 @@ DAY = timedelta(days=1)
 
 
 def time_since(moment: datetime) -> str:
-    """The time since `moment` in its largest unit. A time of day would be in the wrong time zone for most people."""
+    """Return the time since `moment` in the largest unit.
+
+    A time of day would be in UTC, which is the wrong time zone for most people.
+    """
     minutes = (timezone.now() - moment) // timedelta(minutes=1)
     if minutes < 1:
         return _("just now")
@@ -26,18 +29,18 @@ def time_since(moment: datetime) -> str:
 
 
 def ago(at: datetime) -> str:
-    """The time since `moment` within a day; otherwise the date."""
+    """Return the time since `at` if it is less than a day; otherwise the date."""
     return time_since(at) if timezone.now() - at < DAY else date_format(at, "SHORT_DATE_FORMAT")
 
 
 def clock(at: datetime) -> str:
-    """The time of day, with the date if it is not today."""
+    """Return the time of day, with the date if `at` is not today."""
     time = at.strftime("%H:%M:%S")
     return time if at.date() == timezone.now().date() else f"{date_format(at, 'MONTH_DAY_FORMAT')}, {time[:5]}"
 
 
 def until(at: datetime) -> str:
-    """The time until `moment` in hours or days."""
+    """Return the time until `at` in hours or days."""
     left = at - timezone.now()
     if left < DAY:
         hours = max(1, left // timedelta(hours=1))
@@ -46,6 +49,6 @@ def until(at: datetime) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Minutes and seconds, such as 0:09."""
+    """Return the duration as minutes and seconds, such as 0:09."""
     minutes, rest = divmod(int(seconds), 60)
     return f"{minutes}:{rest:02}"

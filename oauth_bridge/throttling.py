@@ -1,4 +1,4 @@
-"""The rate limits of this package, one function for each. D21; `config.infrastructure.rate_limits` counts.
+"""The rate limits of this package, with one function for each limit. D21. `config.infrastructure.rate_limits` counts.
 
 Each function raises RequestError with 429 `rate_limited` and `Retry-After` when its limit is reached. RATE_LIMITS=off
 turns all limits off.
@@ -17,17 +17,20 @@ from config.infrastructure.network import client_address
 from config.infrastructure.rate_limits import Counter
 from oauth_bridge.random_values import digest_of
 
-# One person may use this part of a public application's limit at user info.
+# One person may use this share of a public application's limit at user info.
 SHARE_OF_ONE_PERSON = 0.1
 
 
 def authorize(request: HttpRequest) -> None:
-    """RATE_AUTHORIZE: authorization requests from one network address."""
+    """Limit authorization requests from one network address. The rate is RATE_AUTHORIZE."""
     _raise_if_limited("authorize", rate_limits.count(*rate_limits.by_address("authorize", client_address(request))))
 
 
 def logout(request: HttpRequest) -> None:
-    """Sign-outs, and answers of their page, from one network address: at RATE_AUTHORIZE, with a count of their own."""
+    """Limit sign-outs and the answers of their page from one network address.
+
+    The rate is RATE_AUTHORIZE, but sign-outs and authorization requests are counted separately.
+    """
     if rate := (settings.RATES or {}).get("authorize"):
         _raise_if_limited(
             "logout", rate_limits.count(*rate_limits.by_address("logout", client_address(request), rate=rate))
@@ -35,19 +38,18 @@ def logout(request: HttpRequest) -> None:
 
 
 def before_exchange(application_id: int, *, is_public: bool) -> None:
-    """RATE_TOKEN: exchanges of one application. Called before the code is redeemed.
+    """Limit the exchanges of one application. The rate is RATE_TOKEN. Call this before the code is redeemed.
 
-    A confidential client is already authenticated, so every exchange counts. A public client is identified only by a
-    redeemed code, because anybody can send its client_id: only successes count against the application's limit, and
-    failures count against the address (`after_exchange`). Concurrent exchanges of a public client may therefore exceed
-    the limit.
+    A confidential client is already authenticated, so every exchange counts. Anybody can send the client_id of a public
+    client, so only a redeemed code identifies such a client. `after_exchange` therefore counts successes for the
+    application, and failures for the network address. Concurrent exchanges of a public client may exceed the limit.
     """
     counter = Counter("token", str(application_id), in_blocks=True)
     _raise_if_limited("token", rate_limits.exceeded(counter) if is_public else rate_limits.count(counter))
 
 
 def after_exchange(application_id: int, client_id: str, address: str, *, is_public: bool, failed: bool) -> None:
-    """Counts the exchange of a public client, once its result is known; see `before_exchange`."""
+    """Count the exchange of a public client when its result is known. See `before_exchange`."""
     if is_public and failed:
         token_failure(address, client_id)
     elif is_public:
@@ -55,7 +57,7 @@ def after_exchange(application_id: int, client_id: str, address: str, *, is_publ
 
 
 def token_failure(address: str, client_id: str) -> None:
-    """RATE_TOKEN_FAILURES: failed authentications from one address for one client_id.
+    """Limit failed authentications from one address for one client_id. The rate is RATE_TOKEN_FAILURES.
 
     A second limit, ten times as high, counts all client_ids together, because anybody can invent new ones.
     """
@@ -66,16 +68,20 @@ def token_failure(address: str, client_id: str) -> None:
 
 
 def token_state(operation: str, application_id: int) -> None:
-    """Calls of "revoke" or "introspect" by one application: each at RATE_USERINFO, with a count of its own."""
+    """Limit how often an application calls `operation`, "revoke" or "introspect". The rate is RATE_USERINFO.
+
+    The two operations are counted separately.
+    """
     rate = (settings.RATES or {}).get("userinfo") or ""
     if rate:
         _raise_if_limited(operation, rate_limits.count(Counter(operation, str(application_id), rate=rate)))
 
 
 def userinfo(application_id: int, person_id: UUID, *, is_public: bool) -> None:
-    """RATE_USERINFO: profiles that one application reads.
+    """Limit the number of profiles that one application reads. The rate is RATE_USERINFO.
 
-    People hold the tokens of a public client themselves, so one person may use only a tenth of its limit.
+    Each person holds the token of a public client on their own device, so one person may use only a tenth of the
+    client's limit.
     """
     counters = [Counter("userinfo", str(application_id), in_blocks=not is_public)]
     if is_public:
@@ -84,7 +90,7 @@ def userinfo(application_id: int, person_id: UUID, *, is_public: bool) -> None:
 
 
 def userinfo_failure(request: HttpRequest) -> None:
-    """RATE_USERINFO_FAILURES: invalid tokens from one network address."""
+    """Limit invalid tokens from one network address. The rate is RATE_USERINFO_FAILURES."""
     _count_failure(*rate_limits.by_address("userinfo_failures", client_address(request)))
 
 

@@ -1,4 +1,4 @@
-"""The paths of the bridge. No path ends in a slash, and no request is redirected to add one (D2)."""
+"""The paths of the bridge. No path ends in a slash, and no redirect adds a slash (D2)."""
 
 from django.urls import path, re_path
 

@@ -44,7 +44,7 @@ NO_STORE = {"Cache-Control": "no-store", "Pragma": "no-cache"}  # RFC 6749 §5.1
 
 
 class AuthorizeView(BaseAuthorizationView):
-    """Verifies the request, then asks for a sign-in, then for consent. Specification 4.1, 4.2; D3 to D9, D23."""
+    """Verify the request, ask for a sign-in, then ask for consent. Specification 4.1, 4.2; D3 to D9, D23."""
 
     scopes: list[str]
     credentials: VerifiedRequest
@@ -74,7 +74,7 @@ class AuthorizeView(BaseAuthorizationView):
             return pages.already_signed_in(request, self.application)
 
     def _renewed_address(self) -> str:
-        """The address of the request as a new attempt; empty if it is too long for a redirect."""
+        """Return the address that continues the request as a new attempt; empty if it is too long for a redirect."""
         notice = {pages.NOTICE: "1"} if self.credentials.query.text(pages.NOTICE) else {}
         address = pages.authorize_path(self.pending.renewed(), **notice)
         return address if len(address) <= MAX_URL_REDIRECT_LENGTH else ""
@@ -89,7 +89,7 @@ class AuthorizeView(BaseAuthorizationView):
         return cast("User", self.request.user)
 
     def handle_no_permission(self) -> HttpResponse:  # type: ignore[override]
-        """Redirect to the sign-in page. A post is handled by `post`, because a refusal needs no sign-in."""
+        """Redirect to the sign-in page. `post` handles a post, because a refusal needs no sign-in."""
         if self.request.method == "POST":
             return self.post(self.request)
         if self.credentials.asked.is_silent:
@@ -110,18 +110,19 @@ class AuthorizeView(BaseAuthorizationView):
         is_our_link = bool(query.text(FIELD_NAME))
         must_ask = bool(query.text(pages.NOTICE) or asked.prompts & {"consent", "select_account"})
         if not must_ask and not remembered.is_asked(person, self.application, self.facts):
-            # A pending request in the query may follow a form of this service, such as the sign-in. Browsers apply the
-            # CSP form-action of that form to every following redirect, so a page with a link replaces the redirect.
+            # If the query contains a pending request, a form of this service, such as the sign-in, may have redirected
+            # to authorize. Browsers apply the CSP form-action of that form to every following redirect, so a page with
+            # a link replaces the redirect.
             return self._lead_back(allow=True, by_page=is_our_link)
         if not is_our_link and len(address := pages.authorize_path(self.pending)) <= MAX_URL_REDIRECT_LENGTH:
-            # Each attempt has its own address, so Back and a reload show the result of the attempt instead of a new
-            # attempt.
+            # Each attempt has its own address. The Back button and a reload therefore show the result of the attempt,
+            # and do not begin a new attempt.
             return HttpResponseRedirect(address)
         codes.refuse_redeemed(UUID(self.pending.attempt), person.pk)
         return pages.consent(request, self.application, self.pending, self.facts, notice=bool(query.text(pages.NOTICE)))
 
     def post(self, request: HttpRequest) -> HttpResponse:
-        """The answer of a consent page. "Allow" counts only from the person and the browser session of the page."""
+        """Handle the answer of a consent page. "Allow" counts only from the person and browser session of the page."""
         form = self.credentials.form
         decision = form.get("decision")
         if decision == "refuse":  # an outdated page may refuse, because a refusal discloses nothing
@@ -146,7 +147,7 @@ class AuthorizeView(BaseAuthorizationView):
         return answer
 
     def _answer_silently(self) -> HttpResponse:
-        """The answer to `prompt=none`: a code, or the reason why a page is needed. OpenID Connect Core 1.0 §3.1.2.6."""
+        """Answer `prompt=none` with a code or the reason why a page is needed. OpenID Connect Core 1.0 §3.1.2.6."""
         if self._need():
             return self._refuse(OAuthFault.LOGIN_REQUIRED)
         if not admission.is_admitted(self.person, self.application) or self.person.email_verified_at is None:
@@ -163,7 +164,7 @@ class AuthorizeView(BaseAuthorizationView):
         return prompts.need(self.request, self.credentials.asked, self.pending)
 
     def _ask_for_proof(self, need: prompts.Need) -> HttpResponse:
-        """The answer that asks for the missing proof."""
+        """Ask for the proof that is missing, or answer that the person cannot give it."""
         callback = self.credentials.callback
         if need is prompts.Need.IMPOSSIBLE:
             url = callback.error_url(self._error(OAuthFault.ACR))
@@ -174,16 +175,16 @@ class AuthorizeView(BaseAuthorizationView):
         return HttpResponseRedirect(prompts.proof_url(self.request, need, pages.authorize_path(self.pending)))
 
     def _turn_away(self) -> HttpResponse:
-        """The page for a person who may not use the application. An earlier code is deleted. D23.
+        """Show the page for a person who may not use the application, and delete an earlier code. D23.
 
-        Raises AlreadyRedeemed: the application has had its answer to this request (D8).
+        Raises AlreadyRedeemed: the application has already received its answer to this request (D8).
         """
         codes.discard(UUID(self.pending.attempt), self.person.pk)
         url = self.credentials.callback.error_url(self._error(OAuthFault.NOT_ADMITTED))
         return pages.not_admitted(self.request, self.application, self.pending, url)
 
     def _report(self, fault: OAuthFault) -> None:
-        """Report an error that a page or a redirect of this service answers."""
+        """Report an error that this service answers with a page of its own or a redirect."""
         errors.report(self._error(fault))
 
     def _error(self, fault: OAuthFault) -> RequestError:
@@ -198,27 +199,27 @@ class AuthorizeView(BaseAuthorizationView):
 
 
 class TokenView(ToolkitTokenView):
-    """Exchanges a code for an access token. Specification 4.3; D10 to D14."""
+    """Exchange a code for an access token. Specification 4.3; D10 to D14."""
 
     def post(self, request: HttpRequest) -> HttpResponse:
-        """Replaces the toolkit's method, which parses the form leniently and reads the token again for its signal."""
+        """Replace the toolkit's method, which parses the form leniently and reads the token again for its signal."""
         _url, headers, body, status = self.create_token_response(request)
         app_authorized.send_robust(sender=self, request=request, token=request.access_token)  # type: ignore[attr-defined]
         return HttpResponse(body, status=status, headers={**headers, **NO_STORE})
 
 
 class RevokeView(ToolkitRevokeView):
-    """Ends an access token. RFC 7009."""
+    """Revoke an access token. RFC 7009."""
 
 
 def answer_introspection(request: HttpRequest) -> HttpResponse:
-    """The state of the application's token (RFC 7662). The toolkit's view would answer for any token."""
+    """Answer with the state of the application's token (RFC 7662). The toolkit's view would answer for any token."""
     form = authorization_header.client_credentials(request, parameter_parsing.of_form(request))
     return JsonResponse(introspection.introspect(form, client_address(request)), headers=NO_STORE)
 
 
 class UserinfoView(ScopedProtectedResourceView):
-    """The profile of the person whose access token is sent. Specification 4.4; D16 to D18; RFC 6750."""
+    """Answer with the profile of the person who owns the access token. Specification 4.4; D16 to D18; RFC 6750."""
 
     required_scopes = [userinfo.PROFILE_SCOPE]  # type: ignore[assignment]
 
@@ -246,11 +247,11 @@ _authorize = csrf_protect(AuthorizeView.as_view())
 
 
 def request_or_answer(request: HttpRequest) -> HttpResponseBase:
-    """The view of authorize. A request that an application posts is treated as a link.
+    """Serve authorize. If an application posts a request, redirect to the same request as a link.
 
-    Its parameters move into the query (OpenID Connect Core 1.0 §3.1.2.1): browsers send no cookies with such a post, so
-    everybody would look signed out. Other posts answer our pages. Raises RequestError: the request is too long for a
-    URL.
+    The query of the link contains the posted parameters (OpenID Connect Core 1.0 §3.1.2.1). Browsers send no cookies
+    with such a post, so without the redirect nobody would appear signed in. Other posts come from the pages of this
+    service. Raises RequestError: the request is too long for a URL.
     """
     if query := parameter_parsing.posted_request(request, unless=FIELD_NAME, needs="client_id"):
         return HttpResponseRedirect(f"{request.path}?{query}", status=303)

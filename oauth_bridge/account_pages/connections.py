@@ -1,4 +1,4 @@
-"""The page "Applications": the applications that a person has allowed, with the buttons that end this. D7."""
+"""The page "Applications", where a person sees and disconnects the applications that they have allowed. D7."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 @never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
 def applications(request: HttpRequest) -> HttpResponse:
-    """List the person's applications. A post ends "don't ask again" for an application, or disconnects it.
+    """List the person's applications. A post ends "don't ask again" or disconnects an application.
 
-    A posted client_id is searched only among the person's applications.
+    A posted client_id must belong to one of the person's applications.
     """
     person = cast("User", request.user)
     connections = consents.connections(person)

@@ -1,4 +1,4 @@
-"""Adds what this package stores about a person to the file that the person downloads."""
+"""Add the data that this package stores about a person to the person's data export."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The sign-in page of an old link, such as a bookmark, begins a new attempt. D8, D24."""
+"""Begin a new attempt when somebody opens the sign-in page from an old link, such as a bookmark. D8, D24."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from oauth_bridge.consent.pending_request import PendingRequest
 
 class SignInView(views.SignInView):
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        """Redirect an old link to authorize, which begins the attempt and redirects back here."""
+        """Redirect an old link to authorize, which begins a new attempt and redirects back to this page."""
         if request.method == "GET":
             onward = return_path.requested(request)
             pending = PendingRequest.of_path(onward)

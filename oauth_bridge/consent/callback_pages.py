@@ -1,4 +1,4 @@
-"""To a callback address: by a redirect, by a form that a page posts, or by a link on a page. D6, D20."""
+"""Send the browser to a callback address by a redirect, by a form that a page posts, or by a link. D6, D20."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from config.infrastructure.hosts import LOOPBACK_HOSTS
 from oauth_bridge.callback import Callback, redirect_to_callback
 from oauth_bridge.models import Application
 
-WEB_SCHEMES = ("http:", "https:")  # registered addresses have exactly this spelling
+WEB_SCHEMES = ("http:", "https:")  # registered addresses contain the scheme in lower case
 
 
 def to_callback(request: HttpRequest, application: Application, callback: Callback, url: str) -> HttpResponse:
-    """Redirect to `url`, which `callback` made, or show a page that posts its parameters."""
+    """Redirect to `url`, which `callback` has made, or show a page that posts the parameters of `url`."""
     if not callback.is_posted:
         return redirect_to_callback(request, url)
     context = {
@@ -39,7 +39,7 @@ def lead_back(
     by_page: bool,
     is_refusal: bool = False,
 ) -> HttpResponse:
-    """Answer at the callback, or show a page with a link if a browser may block the redirect. D6, D20."""
+    """Send the answer to the callback, or show a page with a link if a browser may block the redirect. D6, D20."""
     if callback.is_posted:
         return to_callback(request, application, callback, url)
     return leave(request, application, url, by_page=by_page, is_refusal=is_refusal)
@@ -62,7 +62,7 @@ def leave(
 
 
 def destination(redirect_uri: str) -> dict[str, Any]:
-    """The host, or private scheme, and the full address of the callback, for a person to check."""
+    """Describe the callback address for a person to check: its host or private scheme, and the full address."""
     parts = urlsplit(redirect_uri)
     is_web = redirect_uri.startswith(WEB_SCHEMES)
     return {
@@ -73,9 +73,9 @@ def destination(redirect_uri: str) -> dict[str, Any]:
 
 
 def form_action(redirect_uri: str) -> str:
-    """The CSP directive that allows the redirects from a form to the callback and beyond.
+    """Return the CSP directive that allows a form to redirect to the callback, and the callback to redirect again.
 
-    Chromium and WebKit apply `form-action` to every redirect after a form.
+    Chromium and WebKit apply `form-action` to every redirect that follows a form.
     """
     scheme = urlsplit(redirect_uri).scheme
     sources = {"https": "https:", "http": "https: http:"}.get(scheme, f"{scheme}:")

@@ -1,4 +1,4 @@
-"""The pages between the application's link and its callback, and the URLs they link to. D4, D8."""
+"""The pages between the application's link and its callback, and the URLs to which they link. D4, D8."""
 
 from __future__ import annotations
 
@@ -27,44 +27,44 @@ from oauth_bridge.protocol import claims
 if TYPE_CHECKING:
     from accounts.models import User
 
-# The parameter with which `ask_again` makes the consent page ask.
+# The parameter that makes authorize show the consent page. `ask_again` adds it.
 NOTICE = "notice"
 SHORT_NAME_LENGTH = 12
 NEW_FOR = timedelta(days=30)
 
 
 def authorize_path(pending: PendingRequest, **more: str) -> str:
-    """The path that continues the request in any tab, signed in or not."""
+    """Return the path that continues the request in any tab, even if nobody is signed in."""
     return f"{reverse('authorize')}?{urlencode({FIELD_NAME: pending.unbound().seal(), **more})}"
 
 
 def ask_again(pending: PendingRequest) -> HttpResponse:
-    """The answer to a refused post: too late, from another account or without a valid CSRF token.
+    """Redirect to the consent page after a post that is too late, from another account or without a valid CSRF token.
 
-    The consent page is then shown with a notice, even if this account's consent is remembered. An old page begins a new
-    attempt.
+    The consent page then contains a notice, and is shown even if the consent of the account is remembered. A post from
+    an old page begins a new attempt.
     """
     pending = pending.renewed() if pending.is_old else pending
     return HttpResponseRedirect(authorize_path(pending, **{NOTICE: "1"}), status=303)
 
 
 def sign_in_url(pending: PendingRequest, application: Application) -> str:
-    """The sign-in page that names the application and then continues the request."""
+    """Return the URL of the sign-in page, which names the application and then continues the request."""
     login = pending.parameters.get("login_hint", "")
     return return_path.sign_in_url(authorize_path(pending), login=login, **_sign_in_caption(application))
 
 
 def switch_account_url(pending: PendingRequest, application: Application) -> str:
-    """The action of the form "Not you?": it signs the person out and shows the sign-in page of the same request."""
+    """Return the URL of the form "Not you?", which signs the person out and shows the sign-in page of the request."""
     return return_path.switch_account_url(authorize_path(pending), **_sign_in_caption(application))
 
 
 def consent(
     request: HttpRequest, application: Application, pending: PendingRequest, facts: Sequence[str], *, notice: bool
 ) -> HttpResponse:
-    """The consent page: the application, the claims, the account and the destination. D7.
+    """Render the consent page with the application, the claims, the account and the destination. D7.
 
-    It is shorter for a person who has allowed the application before.
+    The page is shorter for a person who has allowed the application before.
     """
     person = cast("User", request.user)
     again = remembered.has_allowed_before(person, application, facts)
@@ -81,7 +81,8 @@ def consent(
         "switch_account_url": switch_account_url(pending, application),
         "switch_next": authorize_path(pending),
         "notice": _("This page was out of date. Please confirm once more.") if notice else "",
-        # The address of the link may be too long for a redirect. A change of language must not skip the question.
+        # A change of language redirects to `language_next`, because the application's link may be too long for a
+        # redirect. With the parameter NOTICE, authorize shows the consent page again.
         "language_next": authorize_path(pending, **({NOTICE: "1"} if notice else {})),
     }
     response = render(request, "oauth_bridge/consent.html", context)
@@ -90,16 +91,16 @@ def consent(
 
 
 def _about(application: Application) -> dict[str, str]:
-    """The operator of the application, its policy and terms, and whether it is new.
+    """Return the operator, the policy and the terms of the application, and a sentence if it is new.
 
-    A trusted application belongs to this service.
+    A trusted application belongs to this service, so its operator and age are left out.
     """
     known = {"policy_uri": application.policy_uri, "tos_uri": application.tos_uri, "operator": "", "new": ""}
     return known if application.is_trusted else known | {"operator": application.operator, "new": _new(application)}
 
 
 def _new(application: Application) -> str:
-    """A sentence for an application that was registered less than 30 days ago; empty for others."""
+    """Return a sentence for an application that was registered less than 30 days ago; empty for others."""
     age = timezone.now() - application.created
     if age >= NEW_FOR:
         return ""
@@ -110,7 +111,7 @@ def _new(application: Application) -> str:
 
 
 def shown_facts(person: User, application: Application, facts: Sequence[str]) -> list[dict[str, str]]:
-    """The facts as the application receives them, in the order of the page, with a note on a missing nickname."""
+    """Return the facts as the application receives them, in the order of the page. Notes explain empty values."""
     values = claims.values(person, facts, application.pk)
     shown = [claim | {"value": values[claim["name"]]} for claim in shown_claims(person) if claim["name"] in facts]
     if "email_verified" in values:
@@ -125,16 +126,16 @@ def shown_facts(person: User, application: Application, facts: Sequence[str]) ->
 
 
 def _short_name(person: User) -> str:
-    """The first word of the nickname for a button; empty if there is none or it is too long."""
+    """Return the first word of the nickname for a button; empty if there is no word or it is too long."""
     first, *_others = person.nickname.split() or [""]
     return first if len(first) <= SHORT_NAME_LENGTH else ""
 
 
 def already_signed_in(request: HttpRequest, application: Application) -> HttpResponse:
-    """The page of an attempt whose code was redeemed. A new attempt must begin in the application. D8.
+    """Render the page of an attempt whose code was redeemed. A new attempt must begin in the application. D8.
 
-    The application expects its `state` once: it would refuse the old `state` of a second answer. So the page links to
-    the application's `initiate_login_uri`, which starts a new attempt, or to its homepage.
+    An application accepts a `state` only once, so it would refuse a second answer to the same attempt. The page links
+    to the application's `initiate_login_uri`, which starts a new attempt, or to its homepage.
     """
     context = {
         "application": application.caption,
@@ -148,7 +149,7 @@ def already_signed_in(request: HttpRequest, application: Application) -> HttpRes
 
 
 def address_not_confirmed(request: HttpRequest, application: Application, pending: PendingRequest) -> HttpResponse:
-    """The page on which a person can ask for a code that confirms the e-mail address. D16."""
+    """Render the page on which a person can ask for a code that confirms the e-mail address. D16."""
     context = {
         "application": application.caption,
         "heading": _("Your e-mail address is not confirmed"),
@@ -165,9 +166,10 @@ def address_not_confirmed(request: HttpRequest, application: Application, pendin
 
 
 def not_admitted(request: HttpRequest, application: Application, pending: PendingRequest, url: str) -> HttpResponse:
-    """The page for a person who may not use the application, with a link to `url`, the callback with the error. D23.
+    """Render the page for a person who may not use the application. D23.
 
-    The page names the account, because a person with two accounts may use the wrong one.
+    The page links to `url`, the callback address with the error. The page names the account, because a person with two
+    accounts may use the wrong one.
     """
     context = {
         "application": application.caption,
@@ -181,9 +183,9 @@ def not_admitted(request: HttpRequest, application: Application, pending: Pendin
 
 
 def other_account(request: HttpRequest, application: Application, pending: PendingRequest, url: str) -> HttpResponse:
-    """The page for a person who is signed in with another account than the application expects.
+    """Render the page for a person who is signed in with another account than the application expects.
 
-    The page links to a sign-in and to `url`, the callback with the error.
+    The page links to the sign-in page, and to `url`, the callback address with the error.
     """
     context = {
         "application": application.caption,

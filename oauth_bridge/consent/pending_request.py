@@ -1,8 +1,9 @@
-"""The pending authorization request, between the application's link and the answer on the consent page. D5, D8.
+"""The authorization request between the application's link and the answer on the consent page. D5, D8.
 
-URLs and forms contain the signed and dated request; the session does not. So requests in several tabs are independent,
-nothing is stored for people who are not signed in, and old pages can continue their request. On a consent page the
-request is bound to the person and the browser session. Elsewhere it contains only the data of the application's link.
+URLs and forms, not the session, contain the signed and dated request. Requests in several tabs are therefore
+independent, nothing is stored for people who are not signed in, and old pages can continue their request. On a consent
+page the request is bound to the person and the browser session. Elsewhere the request contains only the data of the
+application's link.
 """
 
 from __future__ import annotations
@@ -23,23 +24,27 @@ from oauth_bridge.protocol.authorization_request import AuthorizationRequest
 from oauth_bridge.protocol.parameter_parsing import Parameters
 
 SALT = "oauth_bridge.consent.pending"
-# The name of the parameter and of the form field. OpenID Connect reserves `request`.
+# The name of the URL parameter and of the form field. The name `request` is not possible, because OpenID Connect
+# reserves it.
 FIELD_NAME = "pending"
-SEPARATORS = 2  # separates the content, the time and the signature
+SEPARATORS = 2  # the colons between the content, the time and the signature
 PAGE_LIFETIME_SECONDS = 3600
 
 
 class DamagedRequest(Exception):
-    """The signature of the pending request is wrong or missing. The text is the cause."""
+    """The signature of the pending request is wrong or missing.
+
+    The text of the exception is the cause in the activity log.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingRequest(AuthorizationRequest):
-    """An authorization request and its state.
+    """An authorization request that nobody has answered yet.
 
-    `attempt` identifies the one consent that the request can lead to. `opened_at` is a Unix time in seconds. `bound_to`
-    is set on a consent page only; it identifies the person and the browser session. `renews` is the attempt of an old
-    link that this one continues.
+    `attempt` identifies the request, which can result in one consent. `opened_at` is the Unix time in seconds at which
+    the link or consent page was opened. `bound_to` identifies the person and the browser session of a consent page;
+    elsewhere it is empty. `renews` is the attempt of an old link that this request continues.
     """
 
     attempt: str
@@ -49,12 +54,12 @@ class PendingRequest(AuthorizationRequest):
 
     @classmethod
     def of_form(cls, form: dict[str, str]) -> PendingRequest:
-        """The pending request of a consent form. Raises DamagedRequest: the signature is wrong or missing."""
+        """Return the pending request of a consent form. Raises DamagedRequest: the signature is wrong or missing."""
         return cls.unseal(form.get(FIELD_NAME, ""))
 
     @classmethod
     def of_link(cls, query: Parameters) -> PendingRequest:
-        """The pending request of a link of this service; a new one for an application's link.
+        """Return the pending request in a link of this service, or begin a new one for an application's link.
 
         Raises DamagedRequest: the signature is wrong. Raises RequestError: the link has no client_id.
         """
@@ -64,7 +69,7 @@ class PendingRequest(AuthorizationRequest):
 
     @classmethod
     def of_path(cls, path: str) -> PendingRequest | None:
-        """The pending request of a path to authorize, such as the return path of a sign-in; None if it has none."""
+        """Return the pending request in a path to authorize, such as the return path of a sign-in, or None."""
         url = urlsplit(path)
         if url.path != paths.AUTHORIZE:
             return None
@@ -75,24 +80,24 @@ class PendingRequest(AuthorizationRequest):
 
     @classmethod
     def begin(cls, request: AuthorizationRequest) -> PendingRequest:
-        """A new attempt."""
+        """Begin a new attempt."""
         return cls(
             request.parameters, request.state, request.repeated, attempt=new_attempt(), opened_at=int(time.time())
         )
 
     @classmethod
     def unseal(cls, sealed: str) -> PendingRequest:
-        """Raises DamagedRequest: the signature is wrong or missing."""
+        """Verify and read a signed text. Raises DamagedRequest: the signature is wrong or missing."""
         try:
             return cls(**signing.loads(sealed, salt=SALT))
         except (signing.BadSignature, TypeError, ValueError, json.JSONDecodeError):
-            # A mail program or a chat cuts a long link; the signature is at its end.
+            # Mail programs and chats may cut a long link, which then lacks the signature at its end.
             raise DamagedRequest("link_not_ours" if sealed.count(":") == SEPARATORS else "link_cut") from None
 
     def seal(self) -> str:
-        """The signed text. `repeated` is left out: a request with a repeated parameter goes no further.
+        """Return the signed text. The text omits `repeated`, because a request with a repeated parameter is refused.
 
-        An empty `renews` is also left out, because the last release does not know it.
+        The text also omits an empty `renews`, because the last release does not know this name.
         """
         values = {name: value for name, value in asdict(self).items() if name != "repeated"}
         if not self.renews:
@@ -101,32 +106,32 @@ class PendingRequest(AuthorizationRequest):
 
     @property
     def is_old(self) -> bool:
-        """Whether the link was opened more than an hour ago, as a bookmark or a shared link is."""
+        """Whether the link is more than an hour old, such as a bookmark or a shared link."""
         return int(time.time()) - self.opened_at > PAGE_LIFETIME_SECONDS
 
     def renewed(self) -> PendingRequest:
-        """The same request as a new attempt, so that the activity log separates two sign-ins."""
+        """Return the same request as a new attempt, so that the activity log separates the two sign-ins."""
         return replace(self, attempt=new_attempt(), opened_at=int(time.time()), renews=self.attempt)
 
     def bind(self, request: HttpRequest) -> PendingRequest:
-        """The request for a consent page, bound to this person and this browser session and dated now."""
+        """Return the request for a consent page, bound to this person and browser session, with the present time."""
         return replace(self, bound_to=_binding(request), opened_at=int(time.time()))
 
     def is_answerable(self, request: HttpRequest) -> bool:
-        """Whether the answer of a consent page is valid: same person, same session, page less than an hour old."""
+        """Return whether the consent page is less than an hour old and belongs to this person and browser session."""
         is_fresh = int(time.time()) - self.opened_at < PAGE_LIFETIME_SECONDS
-        # A page of release 0.1.0 has only the digest.
+        # On a page of release 0.1.0, `bound_to` contains only the digest.
         sent, digest = (bound.rpartition(" ")[2] for bound in (self.bound_to, _binding(request)))
         return is_fresh and constant_time_compare(sent, digest)
 
     @property
     def asked_at(self) -> float:
-        """The time when the application's link was opened, as a Unix time in seconds, from the id of the attempt."""
+        """The Unix time in seconds at which the application's link was opened, from the id of the attempt."""
         return (UUID(self.attempt).int >> 80) / 1000
 
     @property
     def person_id(self) -> UUID | None:
-        """The person of the consent page; None elsewhere, and on a page of release 0.1.0 or earlier."""
+        """The person who saw the consent page; None for other pages, and for a page of release 0.1.0 or earlier."""
         person, _space, digest = self.bound_to.partition(" ")
         return UUID(person) if digest else None
 
@@ -135,10 +140,10 @@ class PendingRequest(AuthorizationRequest):
 
 
 def new_attempt() -> str:
-    """A UUID of version 7 (RFC 9562 §5.7).
+    """Return a UUID of version 7 (RFC 9562 §5.7).
 
-    Such UUIDs ascend in time, so PostgreSQL inserts into the last page of the index, which is in memory. Random UUIDs
-    would change any page.
+    UUIDs of version 7 ascend in time, so PostgreSQL always inserts into the last page of the index, which is in memory.
+    Random UUIDs would be inserted into random pages.
     """
     milliseconds = time.time_ns() // 1_000_000
     number = milliseconds << 80 | secrets.randbits(80)

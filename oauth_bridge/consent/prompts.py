@@ -1,7 +1,7 @@
-"""What an OpenID Connect request needs from the person before the consent page. OpenID Connect Core 1.0 §3.1.2.1.
+"""Find what an OpenID Connect request needs before the consent page. OpenID Connect Core 1.0 §3.1.2.1.
 
-A proof is valid if it is later than the application's link. So nobody is asked twice, although the request keeps
-`prompt` and `max_age`.
+A proof of identity is valid if it is later than the application's link. A person is therefore asked only once, although
+the pending request still contains `prompt` and `max_age`.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
 
 
 class Need(Enum):
-    """The needs, in the order in which the person is asked."""
+    """The needs that a request can have, in the order in which the person is asked."""
 
-    OTHER_ACCOUNT = auto()  # the request names another person
+    OTHER_ACCOUNT = auto()  # the request expects another person
     PROOF = auto()
     SECOND_FACTOR = auto()
-    IMPOSSIBLE = auto()  # a second factor, which the person does not have
+    IMPOSSIBLE = auto()  # a second factor is needed, and the person has none
 
 
 def need(request: HttpRequest, asked: Asked, pending: PendingRequest) -> Need | None:
-    """The next need of the signed-in person, or None."""
-    if asked is NOTHING:  # plain OAuth 2.0 does not read the proof
+    """Return what the request needs next from the signed-in person; None if it needs nothing."""
+    if asked is NOTHING:  # a plain OAuth 2.0 request needs no proof
         return None
     person, proof = cast("User", request.user), proofs.of(request)
     if asked.subs - {str(person.pk)}:
@@ -49,7 +49,7 @@ def need(request: HttpRequest, asked: Asked, pending: PendingRequest) -> Need | 
 
 
 def proof_url(request: HttpRequest, what: Need, return_to: str) -> str:
-    """The URL of the page that asks for the password, a passkey or the second factor, then continues at `return_to`."""
+    """Return the URL of the page that asks for the password, a passkey or the second factor, then opens `return_to`."""
     if what is Need.SECOND_FACTOR:
         return reauthentication.url_of(factors.confirm_path(request.user), return_to)
     return reauthentication.proof_url(request, return_to)

@@ -1,4 +1,4 @@
-"""Consents, and "don't ask again", which is remembered for 180 days. D7."""
+"""Store consents, and remember the choice "don't ask again" for 180 days. D7."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ LIFETIME = timedelta(days=180)
 
 
 def fingerprint(application: Application) -> str:
-    """A digest of the details that the person agreed to: name, homepage and callback addresses."""
+    """Return a digest of the details to which a person agrees: name, homepage and callback addresses."""
     agreed = [application.name, application.homepage, sorted(application.callback_addresses)]
     return hashlib.sha256(json.dumps(agreed).encode()).hexdigest()
 
 
 def covers(agreed: consents.Agreed | None, application: Application, facts: Sequence[str]) -> bool:
-    """Whether the person agreed to all these facts, and to the application's present details."""
+    """Return whether the person agreed to all these facts and to the present details of the application."""
     if agreed is None or agreed.fingerprint != fingerprint(application):
         return False
     known = PLAIN_FACTS if agreed.facts is None else agreed.facts.split()
@@ -35,25 +35,25 @@ def covers(agreed: consents.Agreed | None, application: Application, facts: Sequ
 
 
 def is_remembered(person: User, application: Application, facts: Sequence[str] = PLAIN_FACTS) -> bool:
-    """Whether the person chose "don't ask again" for these facts. One statement."""
+    """Return whether the person chose "don't ask again" for these facts. Runs one statement."""
     return covers(consents.remembered(person, application), application, facts)
 
 
 def is_asked(person: User, application: Application, facts: Sequence[str] = PLAIN_FACTS) -> bool:
-    """Whether the person is asked for consent: always, except for a trusted application or after "don't ask again"."""
+    """Return whether to ask for consent: always, except for a trusted application or after "don't ask again"."""
     return not application.is_trusted and not is_remembered(person, application, facts)
 
 
 def all_remembered(person: User, applications: Collection[Application]) -> set[Application]:
-    """The applications for which `is_remembered` is true. One statement."""
+    """Return the applications for which `is_remembered` is true. Runs one statement."""
     fingerprints = consents.remembered_fingerprints(person)
     return {each for each in applications if fingerprints.get(each.pk) == fingerprint(each)}
 
 
 def record(person: User, application: Application, facts: Sequence[str] = PLAIN_FACTS) -> None:
-    """Store that the person has allowed the application without a choice of "don't ask again".
+    """Store that the person has allowed the application and has not chosen "don't ask again".
 
-    A valid earlier choice is kept: only an answer to an outdated page leads here then.
+    A valid earlier choice is kept. An earlier choice exists only if the person has answered an outdated page.
     """
     if not is_remembered(person, application, facts):
         consents.store(person, application, _agreed(application, facts), None)
@@ -65,7 +65,7 @@ def remember(person: User, application: Application, facts: Sequence[str] = PLAI
 
 
 def has_allowed_before(person: User, application: Application, facts: Sequence[str] = PLAIN_FACTS) -> bool:
-    """Whether the person has allowed the application these facts before and has not disconnected it since."""
+    """Return whether the person allowed the application to read these facts and has not disconnected it since."""
     return covers(consents.allowed(person, application), application, facts)
 
 

@@ -1,4 +1,4 @@
-"""The pages below /docs. The documents are public and in English; the rest of the page is in the reader's language.
+"""The pages below /docs. The documents are public and in English. The rest of a page is in the reader's language.
 
 A worker imports the Markdown library when it renders its first document.
 """
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 CACHE_SECONDS = 300
 INDEX = "index"
-# The names of the pages, in the order of the navigation.
+# The names and the titles of the pages, in the order of the navigation.
 TITLES = {
     INDEX: _("Overview"),
     "guide": _("Five-minute guide"),
@@ -33,7 +33,7 @@ TITLES = {
     "reference": pgettext_lazy("documentation", "Reference"),
     "errors": _("Errors"),
 }
-# The lowest level of headings in the list at the beginning of a page.
+# The deepest level of headings in the table of contents of a page.
 LISTED = {"guide": 2, "connect": 3, "reference": 2, "errors": 2}
 ERRORS_MARK = "<!-- every error: written here when the page is served -->"
 
@@ -60,7 +60,7 @@ def page(request: HttpRequest, name: str = INDEX) -> HttpResponse:
 
 @functools.cache
 def _rendered(name: str, *_settings: str) -> Rendered:
-    """The rendered document. The settings in it are arguments, so that a test may change them."""
+    """Render a document. The settings are part of the cache key, so that a test may change a setting."""
     from oauth_bridge.documentation import reference, rendering
 
     text = reference.reference() if name == "reference" else snippets.source(name)

@@ -1,4 +1,4 @@
-"""The reference and the tables of errors, as Markdown, from the OpenAPI document and the faults."""
+"""Write the reference and the tables of errors, as Markdown, from the OpenAPI document and the faults."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ INTRODUCTION = """\
 This page is made from `{BASE_URL}/openapi.json`, which tools can read.
 
 """
-# The places of errors, and the errors of each.
+# The places where errors appear: a heading, the operation that chooses the example values, and the errors.
 PLACES = (
     ("On a page, before the person comes back", "authorize", error_responses.AUTHORIZE),
     ("At your callback address", "callback", error_responses.CALLBACK),
@@ -27,7 +27,7 @@ PLACES = (
 
 
 def reference() -> str:
-    """The operations: parameters, answers, examples."""
+    """Return the parameters, answers and examples of all operations."""
     described = document.document()
     sections = [
         _operation(described, path, method)
@@ -39,7 +39,7 @@ def reference() -> str:
 
 
 def errors() -> str:
-    """The tables of errors, one for each place."""
+    """Return the tables of errors, one for each place."""
     return "\n".join(_faults(heading, operation, faults) for heading, operation, faults in PLACES)
 
 
@@ -94,7 +94,7 @@ def _parameters(operation: Json) -> Iterator[str]:
 
 
 def _examples(described: Json, response: Json) -> Iterator[str]:
-    """The JSON of a success, or a table of the errors."""
+    """Yield the lines of the JSON of a success, or of a table of the errors."""
     content = response.get("content", {}).get("application/json", {})
     if "example" in content:
         yield from ("```json", json.dumps(content["example"], indent=2), "```")

@@ -14,7 +14,8 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 DOCUMENT_LINK = re.compile(r"(\w+)\.md(#.*)?")
-# On a narrow screen the tables become CSS blocks, and browsers then remove their table roles.
+# On a narrow screen the CSS shows tables as blocks. Browsers ignore the roles of such a table, so the HTML states the
+# roles.
 ROLES = {
     "table_open": "table",
     "thead_open": "rowgroup",
@@ -40,7 +41,7 @@ class Rendered:
 
 
 def render(text: str) -> Rendered:
-    """The document. The first line is its title, which the body omits. Links to NAME.md become links to pages."""
+    """Render a document. The first line is its title, which the body omits. Links to NAME.md become links to pages."""
     parser = MarkdownIt("commonmark", {"html": False}).enable("table")
     parser.add_render_rule("fence", _fence)
     tokens = parser.parse(text)
@@ -58,7 +59,7 @@ def render(text: str) -> Rendered:
 
 
 def _headings(tokens: list[Token]) -> list[Heading]:
-    """The headings. Each heading gets an anchor made of its words."""
+    """Return the headings, and give each heading an anchor made of its words."""
     found: list[Heading] = []
     for token, inline in pairwise(tokens):
         if token.type == "heading_open":
@@ -73,7 +74,7 @@ def anchor(words: str) -> str:
 
 
 def _name_the_columns(tokens: list[Token]) -> None:
-    """Add the name of the column to each cell, for a narrow screen."""
+    """Add the name of the column to each cell, so that the CSS for narrow screens can show the name in the cell."""
     columns: list[str] = []
     cells = 0
     for token, inline in pairwise(tokens):
@@ -96,7 +97,7 @@ def _page_of(link: str) -> str:
 
 
 def _fence(_renderer: Any, tokens: Sequence[Token], index: int, _options: Any, _environment: Any) -> str:
-    """A block of code with a copy button, which a script shows."""
+    """Render a block of code with a copy button, which is hidden until a script shows it."""
     return format_html(
         '<div class="code"><pre id="code-{}"><code>{}</code></pre>'
         '<button class="button outlined small" type="button" data-copy="code-{}" data-done="Copied" hidden>'

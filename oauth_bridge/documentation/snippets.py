@@ -1,6 +1,6 @@
-"""The named blocks of code in the documents, and the values inserted into them.
+"""Read the named blocks of code in the documents, and insert values into a text.
 
-The name of a block follows its language: ```python client. Blocks of the same name belong together.
+The name of a block follows its language, as in ```python client. Blocks with the same name are joined.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from django.conf import settings
 from oauth_bridge.models import Application
 
 NAMED_BLOCK = re.compile(r"^```\w+ ([\w-]+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-# The callback address in the guide, which works unchanged for a trial.
+# The callback address in the guide, which a developer can register unchanged for a trial.
 EXAMPLE_CALLBACK = "http://127.0.0.1:8765/callback"
 
 
 def source(name: str) -> str:
-    """The Markdown of the document in the repository."""
+    """Return the Markdown of the document in the repository."""
     return (settings.BASE_DIR / "docs" / f"{name}.md").read_text(encoding="utf-8")
 
 
 def blocks(name: str, language: str = "") -> dict[str, str]:
-    """The code of the document by name, optionally only in one `language`."""
+    """Return the named blocks of the document by name: all blocks, or only those in `language`."""
     found: dict[str, str] = {}
     for match in NAMED_BLOCK.finditer(source(name)):
         if match[0].startswith(f"```{language}"):
@@ -32,7 +32,7 @@ def blocks(name: str, language: str = "") -> dict[str, str]:
 
 
 def fill(text: str, **values: str) -> str:
-    """The text with {NAMES} replaced by the addresses and the name of this service, and by `values`."""
+    """Replace each {NAME} in the text by an address or the name of this service, or by a value of `values`."""
     filled = {
         "AUTH_URL": settings.AUTH_URL,
         "BASE_URL": settings.BASE_URL,
@@ -43,7 +43,10 @@ def fill(text: str, **values: str) -> str:
 
 
 def fill_for(text: str, application: Application) -> str:
-    """The code with the application's values except the secret. Lines about a secret are removed for public clients."""
+    """Insert the application's values, but not its secret, into sample code.
+
+    The lines about a secret are removed for a public client.
+    """
     callback = (application.callback_addresses or [EXAMPLE_CALLBACK])[0]
     if application.is_public:
         text = "".join(line for line in text.splitlines(keepends=True) if "CLIENT_SECRET" not in line)

@@ -1,7 +1,8 @@
 """Tell applications that a sign-in has ended, for whatever reason. OpenID Connect Back-Channel Logout 1.0.
 
-A thread of each worker searches ended sign-ins and tells the applications. A row is tried until the application accepts
-it or TRIED_FOR is over. E-mails have another thread, because they must not wait for a slow application.
+A thread of each worker searches for ended sign-ins and tells the applications. The thread repeats a notice until the
+application accepts the notice or TRIED_FOR has passed. E-mails have another thread, so that no e-mail waits for a slow
+application.
 """
 
 from __future__ import annotations
@@ -27,28 +28,28 @@ from oauth_bridge.storage.activity import Record
 
 logger = logging.getLogger(__name__)
 
-# Longer than an attempt with its DNS lookup.
+# A process claims a row for this time, which is longer than an attempt with a DNS lookup.
 LEASE = timedelta(minutes=1)
 SECONDS = 10.0  # the time limit of an attempt
 LONGEST_PAUSE = timedelta(hours=1)
 TRIED_FOR = timedelta(hours=24)
-LOOK_EACH_SECONDS = 4.0  # shorter than the thread's pause
-# The largest share of a process's time for searches, also when many people sign out.
+LOOK_EACH_SECONDS = 4.0  # the time between two searches; shorter than the thread's pause
+# Searches take at most this share of a process's time, even when many people sign out.
 LOOKING_SHARE = 0.05
-# A slower application is told after all others.
+# An application that answers more slowly is told after all others.
 SLOW_SECONDS = 1.0
-# The causes that concern the application, not the sign-in.
+# The causes that concern the address of the application, not a single sign-in.
 OF_THE_ADDRESS = frozenset({"logout_address_internal", "logout_unreachable", "logout_timed_out", "logout_tls_failed"})
 
 _earliest_look = _next_look = 0.0
-# Slow or unreachable applications by primary key. They are told nothing until this monotonic time, because each attempt
-# delays the others.
+# The primary keys of slow and unreachable applications, each with a monotonic time. No notice is sent to an application
+# before its time, because each attempt would delay the notices to other applications.
 _behind: dict[int, float] = {}
 _thread: work_queue.Worker | None = None
 
 
 def tell_next() -> bool:
-    """Mark ended sign-ins, claim one and try to tell its application. False if there is none."""
+    """Mark ended sign-ins, claim one and try to tell its application. Returns False if there is nothing to claim."""
     _look()
     row = _claim()
     if row is None:
@@ -68,7 +69,7 @@ def tell_next() -> bool:
 
 
 def start() -> None:
-    """Start the thread, once in a process, after the fork."""
+    """Start the thread. Call this function once in each process, after the fork."""
     global _thread
     _thread = work_queue.Worker("logout", tell_next)
     _thread.start()
@@ -80,7 +81,7 @@ def stop() -> None:
 
 
 def wake() -> None:
-    """Wake the thread: a sign-in has just ended in this process."""
+    """Wake the thread, because a sign-in has just ended in this process."""
     global _next_look
     _next_look = _earliest_look
     if _thread:
@@ -100,7 +101,7 @@ def _look() -> None:
 
 
 def _claim() -> ApplicationSession | None:
-    """Claim a row, first of the fast applications, then of the others that may be told now."""
+    """Claim a row of a fast application or, if there is none, of a slow application that may be told now."""
     now = time.monotonic()
     away = [application for application, until in _behind.items() if until > now]
     row = application_sessions.claim(LEASE, besides=_behind)
@@ -110,7 +111,7 @@ def _claim() -> ApplicationSession | None:
 def _timed_attempt(row: ApplicationSession, application: Application) -> tuple[str, int]:
     """Run `_attempt`, and note whether the application is slow or unreachable."""
     began = time.monotonic()
-    _behind[application.pk] = began + work_queue.FIRST_PAUSE.total_seconds()  # also when the attempt raises an error
+    _behind[application.pk] = began + work_queue.FIRST_PAUSE.total_seconds()  # remains if `_attempt` raises an error
     cause, status = _attempt(row, application)
     if cause not in OF_THE_ADDRESS:
         del _behind[application.pk]
@@ -120,7 +121,7 @@ def _timed_attempt(row: ApplicationSession, application: Application) -> tuple[s
 
 
 def _attempt(row: ApplicationSession, application: Application) -> tuple[str, int]:
-    """The cause of a failure (empty for a success) and the status of the answer (0 without an answer)."""
+    """Send the notice. Returns the cause of a failure or "", and the status of the answer or 0."""
     try:
         token = logout_token.make(
             row.pk,
@@ -129,7 +130,7 @@ def _attempt(row: ApplicationSession, application: Application) -> tuple[str, in
             algorithm=application.id_token_alg,
             now=int(time.time()),
         )
-    except Error:  # the database is away
+    except Error:  # the database is unavailable
         raise
     except Exception:  # a signing key is missing, or a key file cannot be read
         logger.exception("logout token not signed", extra={"client_id": application.client_id})

@@ -1,4 +1,4 @@
-"""Tell the owners of an application by e-mail before one of its secrets ends. Called by `manage.py purge`."""
+"""Tell the owners of an application by e-mail before one of its secrets ends. `manage.py purge` calls `tell`."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from django.db import transaction
 from oauth_bridge import application_mails
 from oauth_bridge.storage import secret_states
 
-# The e-mails are sent this many days before the end, at most one for each number. Earlier ones that were missed are not
-# sent later.
+# An owner receives at most one e-mail for each of these numbers of days before the end of a secret. A missed e-mail is
+# not sent later.
 TOLD_BEFORE = (1, 7)
 
 
 def tell(now: datetime) -> int:
     """Write the e-mails about all secrets that end soon, and return the number of secrets.
 
-    One transaction stores the e-mails and marks the secret. So two simultaneous processes send one e-mail, and a crash
-    leaves both changes or none.
+    One transaction stores the e-mails about a secret and marks the secret. Two simultaneous processes therefore send
+    the e-mails once, and a crash leaves both changes or none.
     """
     told = 0
     for days in TOLD_BEFORE:

@@ -1,7 +1,9 @@
-"""Codes that were never exchanged: a failure without a request. The purge writes a record of each.
+"""Record the codes that no application has exchanged.
 
-Causes: the callback did not answer, the application lost its `state`, or a firewall stopped the exchange. A refusal, a
-disconnection and `after-restore` delete the code before, so they cause no record.
+The purge writes the records, because no request shows the failure.
+
+Possible causes: the callback did not answer, the application lost its `state`, or a firewall stopped the exchange. A
+refusal, a disconnection and `after-restore` delete the code earlier, so they cause no record.
 """
 
 from __future__ import annotations
@@ -17,7 +19,10 @@ from oauth_bridge.storage.activity import PEOPLE, Record
 
 
 def delete_never_exchanged(keys: Iterable[int]) -> int:
-    """Delete the unredeemed codes with these keys; record and count the never sent ones. Returns the number."""
+    """Delete the unredeemed codes with these keys. Record and count the codes that were never sent.
+
+    Returns the number of deleted codes.
+    """
     now = timezone.now()
     number, never_sent = issued_codes.delete_unredeemed(keys)
     for client_id, person_id, attempt, expired_at in never_sent:

@@ -1,10 +1,11 @@
-"""Delete expired rows in batches while the service runs. `manage.py purge`; contract, operator's interface.
+"""Delete expired rows in batches while the service runs. Contract, operator's interface, `manage.py purge`.
 
-Each statement reads one range of a table in the order of storage. Its cost is therefore bounded by the range, even if
-earlier batches left many deleted rows that are not yet vacuumed. A new run starts again at the first row.
+Each statement reads one range of a table, in the order in which rows are stored. The size of the range therefore bounds
+the cost of a statement, even if earlier batches left many deleted rows that are not yet vacuumed. A new run starts
+again at the first row.
 
-Only this module, `codes` and `restoring` delete codes and tokens. No other table refers to the tables purged here,
-except to people, so SQL may delete the rows of the others without Django's cascades.
+Only this module, `codes` and `restoring` delete codes and tokens. Among the tables purged here, other tables refer only
+to the table of people. In the remaining tables, SQL may therefore delete rows without Django's cascades.
 """
 
 from __future__ import annotations
@@ -36,24 +37,28 @@ from oauth_bridge.models import (
 from oauth_bridge.storage import application_sessions, issued_codes, signing_keys, temporary_applications, tokens
 from oauth_bridge.storage.client_secrets import EXPIRED_KEPT_FOR
 
-# A slower statement makes the next range smaller. A request waits for about one statement at most.
+# If a statement takes longer than TARGET_SECONDS, the next range is smaller. A request waits for about one statement at
+# most.
 TARGET_SECONDS = 0.005
-# A slower statement (slow disk, locked table) is canceled and tried again.
+# A statement that takes longer than STATEMENT_TIMEOUT_MS, because of a slow disk or a locked table, is canceled and
+# tried again.
 STATEMENT_TIMEOUT_MS = 500
 QUERY_CANCELED = "57014"  # SQLSTATE
 
-# The activity counts can be kept longer: they name no person.
+# The activity counts are kept longer than the records, because they name no person.
 COUNTS_KEPT_FOR = timedelta(days=400)
 
-# A sign-up is unconfirmed after this time. The code page ends after half an hour.
+# A sign-up that nobody confirmed is deleted after this time. The page that asks for the code expires after half an
+# hour.
 UNCONFIRMED_KEPT_FOR = timedelta(days=30)
 
 
 class Table(NamedTuple):
     """A table to purge. A row is deleted when `condition` is true.
 
-    Its parameters are times: the time of the run minus each entry of `kept_for`. If other tables refer to the table, or
-    rows need another check, `delete` gets the keys, deletes or shortens the rows, and returns their number.
+    The parameters of `condition` are times: the time of the run minus each entry of `kept_for`. `delete` is set if
+    other tables refer to the table, or if the rows need another check. `delete` receives the keys of the rows, deletes
+    or shortens the rows, and returns their number.
     """
 
     model: type[models.Model]
@@ -67,9 +72,9 @@ class Table(NamedTuple):
 
 
 TABLES = (
-    # A redeemed code is the record of a sign-in. It outlives its token, so that a replay still revokes the token (D13).
-    # Other codes are kept as long as a token, so that the answer to a late code names the reason. Then the activity log
-    # gets a record of each.
+    # A redeemed code is the record of a sign-in. The code outlives its token, so that a replay still revokes the token
+    # (D13). An unredeemed code is kept as long as a token, so that the answer to a late exchange names the reason. The
+    # purge records the unredeemed code in the activity log.
     Table(AuthorizationCode, "redeemed_at <= %(redeemed)s", {"redeemed": issued_codes.REDEEMED_KEPT_FOR}),
     Table(
         AuthorizationCode,
@@ -77,7 +82,7 @@ TABLES = (
         {"expired": tokens.lifetime()},
         delete_never_exchanged,
     ),
-    # Kept as long as an unredeemed code.
+    # A withdrawn code is kept as long as an unredeemed code.
     Table(WithdrawnCode, "expires_at <= %(expired)s", {"expired": tokens.lifetime()}),
     Table(ApplicationSession, "ended_at <= %(ended)s", {"ended": application_sessions.KEPT_FOR}),
     Table(ApplicationSession, application_sessions.FORGOTTEN, {"made": application_sessions.KEPT_UNTOLD_FOR}),
@@ -93,10 +98,12 @@ TABLES = (
     ),
     Table(ActivityCount, "hour <= %(expired)s", {"expired": COUNTS_KEPT_FOR}),
     Table(FailedFactor, "expires_at <= %(expired)s", {"expired": timedelta(0)}),
-    # `accounts.mail.outbox` deletes these rows and logs unsent e-mails. The purge only finds rows if no process sends.
+    # `accounts.mail.outbox` deletes expired rows and logs unsent e-mails. The purge finds expired rows only if no
+    # process sends e-mails.
     Table(OutgoingMail, "expires_at <= %(expired)s", {"expired": timedelta(days=1)}),
-    # Sign-ups whose address was never confirmed: nobody else can use the address meanwhile. Before the first sign-in
-    # only a sign-up stores a language, so accounts of an operator are kept. Deactivated accounts are kept too.
+    # Delete a sign-up whose address was never confirmed, because nobody else can use the address meanwhile. Before the
+    # first sign-in only a sign-up stores a language, so the condition on `language` keeps the accounts that an operator
+    # created. Deactivated accounts are kept too.
     Table(
         User,
         "email_verified_at IS NULL AND last_login IS NULL AND language <> '' AND is_active"
@@ -108,10 +115,10 @@ TABLES = (
 
 
 class RangeStatements(NamedTuple):
-    """The statements for ranges of a table on one database, and the smallest and largest size of a range.
+    """The statements for a range of a table on one kind of database, and the smallest and largest size of a range.
 
-    `bounds` selects the first position and the position after the last. `position` formats a position for `delete` and
-    for `select`, which selects the keys of the rows.
+    `bounds` selects the first position and the position after the last one. `select` selects the keys of the rows.
+    `position` formats a position for `delete` and `select`.
     """
 
     bounds: str
@@ -123,7 +130,8 @@ class RangeStatements(NamedTuple):
 
 
 RANGE_STATEMENTS = {
-    # Positions are pages of 8 kB. The next run deletes locked rows, so that a purge causes no deadlock.
+    # Positions are pages of 8 kB. A purge skips locked rows, so that no deadlock occurs. The next run deletes these
+    # rows.
     "postgresql": RangeStatements(
         "SELECT 0, pg_relation_size('{table}') / current_setting('block_size')::bigint",
         "DELETE FROM {table} WHERE ctid = ANY (ARRAY(SELECT ctid FROM {table}"
@@ -147,9 +155,9 @@ RANGE_STATEMENTS = {
 
 
 class Batch(NamedTuple):
-    """The result of one statement. `done` is the part of all tables that the run has read so far, from 0 to 1.
+    """The result of one statement. `done` is the share of all tables that the run has read so far, from 0 to 1.
 
-    A statement that timed out has deleted nothing; the next one starts at the same position.
+    A statement that timed out has deleted nothing, so the next statement starts at the same position.
     """
 
     table: str
@@ -160,7 +168,7 @@ class Batch(NamedTuple):
 
 
 def batches(now: datetime) -> Iterator[Batch]:
-    """Purge all tables once, with one statement in one transaction for each batch."""
+    """Purge all tables once. Each batch is one statement in its own transaction."""
     for keys in thinning.superfluous(now, last_finished()):
         rows, seconds = _timed(partial(thinning.delete, keys))
         yield Batch(ActivityRecord._meta.db_table, rows or 0, seconds, 0, has_timed_out=rows is None)
@@ -168,7 +176,7 @@ def batches(now: datetime) -> Iterator[Batch]:
     bounds = [(table, *_bounds(statements, table)) for table in TABLES]
     passed, total = 0, sum(end - start for _, start, end in bounds)
     for table, start, end in bounds:
-        size = statements.min_size  # rows of this table may take longer than rows of the table before
+        size = statements.min_size  # rows of this table may take longer than rows of the previous table
         while start < end:
             stop = min(start + size, end)
             rows, seconds = _timed(partial(_delete, statements, table, start, stop, now))
@@ -180,7 +188,10 @@ def batches(now: datetime) -> Iterator[Batch]:
 
 
 def _timed(work: Callable[[], int]) -> tuple[int | None, float]:
-    """The rows and the seconds of the work, done in a transaction. None: a statement was canceled; nothing was done."""
+    """Do the work in a transaction. Returns the number of rows and the seconds.
+
+    The number of rows is None if a statement was canceled and nothing was done.
+    """
     rows: int | None
     began = time.perf_counter()
     try:
@@ -188,7 +199,7 @@ def _timed(work: Callable[[], int]) -> tuple[int | None, float]:
             if connection.vendor == "postgresql":
                 with connection.cursor() as cursor:
                     cursor.execute(f"SET LOCAL statement_timeout = {STATEMENT_TIMEOUT_MS}")
-            began = time.perf_counter()  # on SQLite, after waiting for the write lock
+            began = time.perf_counter()  # excludes the time that SQLite waits for the write lock
             rows = work()
     except OperationalError as error:
         if getattr(error.__cause__, "sqlstate", None) != QUERY_CANCELED:
@@ -198,14 +209,17 @@ def _timed(work: Callable[[], int]) -> tuple[int | None, float]:
 
 
 def record_finished() -> None:
-    """Delete old twins, tidy the signing keys, and store the time of a complete run. `/health/ready` reports it."""
+    """Delete old twins of applications, tidy the signing keys and store the time of a complete run.
+
+    `/health/ready` reports the time.
+    """
     temporary_applications.delete_old()
     signing_keys.tidy(timezone.now())
     PurgeRun.objects.update_or_create(pk=1, defaults={"finished_at": timezone.now()})
 
 
 def last_finished() -> datetime | None:
-    """The end of the last complete run; None before the first one."""
+    """Return the time at which the last complete run ended; None before the first one."""
     return PurgeRun.objects.values_list("finished_at", flat=True).first()
 
 
@@ -230,7 +244,11 @@ def _delete(statements: RangeStatements, table: Table, start: int, stop: int, no
 
 
 def _next_size(statements: RangeStatements, size: int, seconds: float) -> int:
-    """The next size: half after a statement slower than the target, double after one faster than half of it."""
+    """Return the size of the next range.
+
+    The size is halved after a statement slower than the target, and doubled after a statement that took less than half
+    the target.
+    """
     if seconds > TARGET_SECONDS:
         return max(size // 2, statements.min_size)
     return min(size * 2, statements.max_size) if seconds < TARGET_SECONDS / 2 else size

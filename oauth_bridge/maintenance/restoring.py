@@ -1,7 +1,7 @@
 """End credentials after a backup was restored, and report what an operator must check. `manage.py after-restore`.
 
 The database lost all changes that were made after the backup, so this module cannot decide which secret or account
-should be valid. It counts the rows that are valid now and reports the newest times in the backup.
+should be valid. The module counts the rows that are valid now, and reports the newest times in the backup.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ ENDED: dict[str, type[models.Model]] = {
     "codes": AuthorizationCode,
     "access_tokens": AccessToken,
 }
-# The newest of these times shows when the backup was made.
+# The newest time in these columns shows when the backup was made.
 WRITTEN_AT: dict[str, tuple[type[models.Model], str]] = {
     "session": (Session, "created_at"),
     "sign_in": (User, "last_login"),
@@ -38,7 +38,7 @@ WRITTEN_AT: dict[str, tuple[type[models.Model], str]] = {
 
 
 class RestoreReport(NamedTuple):
-    """Ended rows by kind, the newest time of each kind of row, and the rows that are valid again."""
+    """The number of ended rows by kind, the newest time of each kind of row, and the rows that are valid again."""
 
     ended: dict[str, int]
     newest: dict[str, datetime | None]
@@ -49,7 +49,10 @@ class RestoreReport(NamedTuple):
 
     @property
     def newest_of_all(self) -> datetime | None:
-        """The newest time: the backup is not older, unless rows were written after the restore. None: no rows."""
+        """The newest of all times; None without rows.
+
+        The backup was made at this time or later, unless rows were written after the restore.
+        """
         return max((time for time in self.newest.values() if time), default=None)
 
 
@@ -60,7 +63,7 @@ def end_credentials_and_report() -> RestoreReport:
     """
     with transaction.atomic(), connection.cursor() as cursor:
         if connection.vendor == "postgresql":
-            cursor.execute("SET LOCAL statement_timeout = 0")  # counting reads whole tables
+            cursor.execute("SET LOCAL statement_timeout = 0")  # counting takes long, because it reads whole tables
         report = _report(timezone.now())
     for model in ENDED.values():
         _delete_all(model._meta.db_table)
@@ -91,7 +94,7 @@ def _report(now: datetime) -> RestoreReport:
 
 
 def _delete_all(table: str) -> None:
-    """Each table has its own transaction, to prevent deadlocks with requests. No other table refers to these rows."""
+    """Delete all rows of a table to which no other table refers, in a transaction of its own to prevent deadlocks."""
     statement = "TRUNCATE {}" if connection.vendor == "postgresql" else "DELETE FROM {}"
     with connection.cursor() as cursor:
         cursor.execute(statement.format(connection.ops.quote_name(table)))

@@ -1,4 +1,4 @@
-"""Replace the network addresses of old records by their network, because an address identifies a person. D24."""
+"""Replace the network address in each old record by its network, because an address identifies a person. D24."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _PREFIXES = {4: 24, 6: 48}
 
 
 def network_of(address: str) -> str:
-    """The network of 256 IPv4 addresses, or the IPv6 site, such as 192.0.2.0/24. Empty for other texts."""
+    """Return the network of 256 IPv4 addresses, such as 192.0.2.0/24, or the IPv6 site; empty for other texts."""
     try:
         return str(ip_network(f"{address}/{_PREFIXES[ip_address(address).version]}", strict=False))
     except ValueError:

@@ -1,4 +1,4 @@
-"""Delete most records of a day on which an application was flooded. The counts stay complete. D24."""
+"""Delete most records of an application for a day with very many records. The counts stay complete. D24."""
 
 from __future__ import annotations
 
@@ -12,16 +12,17 @@ from django.db.models.functions import RowNumber, TruncDate
 
 from oauth_bridge.activity_models import ActivityCount, ActivityRecord, Outcome
 
-# The kept refusals and failures of an application on one day (UTC).
+# The number of refusals and failures that are kept for each application and day (UTC).
 MOST_OF_A_DAY = 2_000
 BATCH = 200
 _DAY = timedelta(days=1)
 
 
 def superfluous(now: datetime, last_run: datetime | None) -> Iterator[list[int]]:
-    """The keys of the records beyond MOST_OF_A_DAY, BATCH at a time, of each day that ended since the last run.
+    """Yield the keys of the records to delete, BATCH at a time.
 
-    The first records of each cause are kept, and records of authenticated callers before others.
+    Of each application, MOST_OF_A_DAY records are kept for each day that ended since the last run. Records of
+    authenticated callers are kept before others, and the first records of each cause before later ones.
     """
     today = now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     since = today - timedelta(days=settings.ACTIVITY_DAYS)
@@ -38,7 +39,7 @@ def superfluous(now: datetime, last_run: datetime | None) -> Iterator[list[int]]
 
 
 def delete(keys: list[int]) -> int:
-    """Delete the records, except those that are locked now. Call this in a transaction."""
+    """Delete the records, except records that another transaction has locked. Call this function in a transaction."""
     rows = ActivityRecord.objects.filter(pk__in=keys)
     if connection.features.has_select_for_update_skip_locked:
         rows = ActivityRecord.objects.filter(

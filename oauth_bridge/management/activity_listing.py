@@ -36,7 +36,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def filters_of(options: dict[str, Any]) -> Filters:
-    """The filters of the options. Raises CommandError: an option is malformed; the message names it."""
+    """Return the filters that the options choose. Raises CommandError, which names a malformed option."""
     if not 1 <= options["limit"] <= MOST:
         raise CommandError(f"--limit is a number from 1 to {MOST}.")
     return Filters(
@@ -65,7 +65,7 @@ def _since(text: str) -> datetime | None:
 
 
 def line(entry: Entry) -> str:
-    """The text of an entry for a terminal: one line, then the advice."""
+    """Format an entry for a terminal: the facts, then the advice."""
     person = str(entry.person_id) if entry.person_id else ""
     who = " ".join(filter(None, (entry.client_id, person, entry.address)))
     first = (
@@ -81,7 +81,7 @@ def line(entry: Entry) -> str:
 
 
 def nothing(filters: Filters) -> str:
-    """The text for an empty list."""
+    """Return the text for a listing without entries."""
     if not filters.reference:
         return "Nothing is recorded."
     return (
@@ -91,7 +91,7 @@ def nothing(filters: Filters) -> str:
 
 
 def follow(filters: Filters) -> Iterator[Entry]:
-    """The present entries, oldest first, then each new entry, without end."""
+    """Yield the present entries, oldest first, then each new entry. This generator never ends."""
     looked_at = timezone.now()
     found = activity_reading.entries(filters)
     latest = max((entry.id for entry in found), default=activity_reading.latest_id())
@@ -99,7 +99,7 @@ def follow(filters: Filters) -> Iterator[Entry]:
         yield from reversed(found)
         time.sleep(FOLLOW_SECONDS)
         connection.close_if_unusable_or_obsolete()
-        # Codes that have expired meanwhile have no id.
+        # The entry of a code that expired since the last query has no id, so a query by time finds this entry.
         since, looked_at = looked_at, timezone.now()
         expired = [
             entry for entry in activity_reading.entries(replace(filters, since=since, limit=MOST)) if not entry.id

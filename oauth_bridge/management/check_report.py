@@ -19,7 +19,7 @@ def described(application: Application, found: list[Finding]) -> dict[str, Any]:
 
 
 def text_of(found: list[Finding]) -> str:
-    """The findings for a terminal, one line each."""
+    """Format the findings for a terminal, one line each."""
     lines = [
         shown(f"{'would fail' if each.would_fail else 'look at'}: {each.problem} {each.fix}".rstrip()) for each in found
     ]

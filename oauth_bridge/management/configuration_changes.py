@@ -28,7 +28,10 @@ _NEEDED = ("name", "redirect_uris")
 
 @dataclass
 class Planned:
-    """The planned change of an application. `groups` is None without a change. `before` has only changed values."""
+    """The planned change of an application. `groups` is None if the groups do not change.
+
+    `before` and `after` contain only values that change.
+    """
 
     application: Application
     is_new: bool
@@ -45,7 +48,7 @@ class Planned:
 def apply(path: str, *, is_dry_run: bool, warnings: OutputWrapper) -> list[Planned]:
     """Return the changes, and store them unless it is a dry run.
 
-    Raises CommandError: the file cannot be read, or a value cannot be stored. Nothing was changed.
+    Raises CommandError: the file cannot be read, or a value cannot be stored. In both cases nothing is changed.
     """
     entries = configuration_file.entries(path)
     try:
@@ -61,7 +64,7 @@ def apply(path: str, *, is_dry_run: bool, warnings: OutputWrapper) -> list[Plann
 
 
 def _planned(entries: list[Entry], warnings: OutputWrapper) -> list[Planned]:
-    """The changes by client_id. Raises CommandError: as `Problems`."""
+    """Return the changes in the order of client_id. Raises CommandError: see `Problems.refuse`."""
     existing = configuration_file.stored(sorted(entry.client_id for entry in entries))
     planned = {entry.client_id: _plan(entry, existing.get(entry.client_id)) for entry in entries}
     problems = Problems(problem for entry in entries for problem in entry.problems)
@@ -71,7 +74,7 @@ def _planned(entries: list[Entry], warnings: OutputWrapper) -> list[Planned]:
 
 
 def _plan(entry: Entry, application: Application | None) -> Planned:
-    """The change of an entry. Values that cannot be stored are added to its problems."""
+    """Return the change of an entry. Add values that cannot be stored to the problems of the entry."""
     if application is None:
         return _plan_new(entry)
     before = registration_fields.registered(application)
@@ -129,13 +132,16 @@ def _groups(entry: Entry) -> list[str]:
 
 
 def _check_groups(entry: Entry, application: Application, names: list[str]) -> None:
-    """Check the groups: nobody may use a restricted application without groups, such as after their deletion. D23."""
+    """Add a problem if an application has groups but is not restricted. D23.
+
+    A restricted application without groups is valid, for example after its groups were deleted: nobody may use it.
+    """
     if names and not application.is_restricted:
         entry.add("restricted", "it is false, but there are groups. Leave it out, or set groups to an empty list.")
 
 
 def _look_alikes(entries: list[Entry], planned: dict[str, Planned], warnings: OutputWrapper) -> list[str]:
-    """Add the problems of similar names. All names after the change are compared in one pass."""
+    """Return the problems of similar names. One pass compares all names that exist after the change."""
     renamed = [(entry, planned[entry.client_id]) for entry in entries if planned[entry.client_id].is_renamed]
     if not renamed:
         return []
@@ -190,7 +196,7 @@ def described(each: Planned) -> dict[str, Any]:
 
 
 def text_of(changes: list[Planned], *, is_dry_run: bool) -> str:
-    """The changes for a terminal, field by field."""
+    """Format the changes for a terminal, field by field."""
     if not changes:
         return "no changes"
     lines = [line for each in changes for line in _lines(each)]

@@ -25,10 +25,10 @@ _BATCH = 500
 
 
 class Problems(list[str]):
-    """The problems of a file: a sentence for each application and field."""
+    """The problems of a file, as sentences. Each sentence concerns one application and one field."""
 
     def refuse(self) -> None:
-        """Raises CommandError: there are problems, of which it names at most MOST_PROBLEMS."""
+        """Raise CommandError if there are problems. The message names at most MOST_PROBLEMS problems."""
         if not self:
             return
         if len(self) == 1:
@@ -39,7 +39,7 @@ class Problems(list[str]):
 
 
 class Entry:
-    """An application of the file. `values` contains the fields of the right type."""
+    """An application of the file. `values` contains only the fields whose values have the right type."""
 
     def __init__(self, number: int, content: Any) -> None:
         self.problems: list[str] = []
@@ -72,15 +72,15 @@ class Entry:
 
 
 def _has_texts(value: Any) -> bool:
-    """Whether all texts can be encoded and lists contain only texts. JSON may contain half a surrogate pair."""
+    """Return whether lists contain only texts, and texts contain no half surrogate pairs, which UTF-8 cannot encode."""
     texts = value if isinstance(value, list) else [value] if isinstance(value, str) else []
     return all(isinstance(each, str) and not re.search("[\ud800-\udfff]", each) for each in texts)
 
 
 def entries(path: str) -> list[Entry]:
-    """The applications of the file; of standard input if the path is `-`.
+    """Read the applications from the file, or from standard input if the path is `-`.
 
-    Raises CommandError: the file cannot be read or is no list; as `Problems`, an application is malformed or repeated.
+    Raises CommandError: the file cannot be read, it is not a list, or an application is malformed or repeated.
     """
     content = _parsed(_text(path))
     if not isinstance(content, list):
@@ -135,7 +135,7 @@ def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def stored(client_ids: list[str]) -> dict[str, Application]:
-    """The stored applications by client_id, locked in this order until the transaction ends."""
+    """Return the stored applications by client_id, and lock them in the given order until the transaction ends."""
     found: dict[str, Application] = {}
     for start in range(0, len(client_ids), _BATCH):
         rows = Application.objects.select_for_update(no_key=True).filter(
@@ -147,6 +147,6 @@ def stored(client_ids: list[str]) -> dict[str, Application]:
 
 
 def exported() -> Iterator[dict[str, Any]]:
-    """All applications in the format that `apply` reads."""
+    """Return all applications in the format that `apply` reads."""
     rows = Application.objects.order_by("client_id").prefetch_related("groups")
     return (registration_fields.registered(row) for row in rows.iterator(chunk_size=_BATCH))

@@ -1,4 +1,4 @@
-"""The accounts and the application of `manage.py quickstart`, and the file with their passwords and secret."""
+"""Create the accounts and the application of `manage.py quickstart`, and the file with passwords and secret."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ DEMO_NAME = "Demo application"
 
 
 def credentials_path() -> Path:
-    """The path of the file, next to the database, so that both are deleted together."""
+    """Return the path of the file. The file is next to the database, so that both are deleted together."""
     database = settings.DATABASES["default"]
     is_file = database["ENGINE"] == "django.db.backends.sqlite3"
     return (Path(database["NAME"]).parent if is_file else settings.VAR_DIR) / "quickstart.json"
 
 
 def read_credentials(path: Path) -> dict[str, str]:
-    """The stored values of an earlier run: passwords by address, and `client_secret`; empty without an earlier run."""
+    """Return the stored passwords by e-mail address, and the `client_secret`; empty before the first run."""
     try:
         return {str(name): str(value) for name, value in json.loads(path.read_text(encoding="utf-8")).items()}
     except (FileNotFoundError, ValueError, AttributeError):
@@ -41,7 +41,10 @@ def write_credentials(path: Path, credentials: dict[str, str]) -> None:
 
 
 def demo_account(email: str, nickname: str, kept: dict[str, str], is_new: bool, **fields: bool) -> str:
-    """Create the account; for an existing account set a password only if `is_new`. Returns the password."""
+    """Create or update the account. Returns the address and the password of the account for the terminal.
+
+    An existing account gets a new password only if `is_new` is true.
+    """
     person = User.objects.filter(email=email).first()
     if person is None:
         person, is_new = User.objects.create_user(email, nickname=nickname), True
@@ -61,7 +64,10 @@ def demo_account(email: str, nickname: str, kept: dict[str, str], is_new: bool, 
 
 
 def demo_application(demo_url: str, kept: dict[str, str]) -> tuple[Application, str]:
-    """The registered demo application, with its current address, and its client secret: a new one if none is known."""
+    """Register the demo application, or update its addresses if it is registered.
+
+    Returns the application and its client secret, which is new if the last run stored no valid one.
+    """
     callback = f"{demo_url}/callback"
     application = Application.objects.filter(name=DEMO_NAME).first()
     if application is None:

@@ -58,7 +58,7 @@ def _add(parser: ArgumentParser, field: registration_fields.Field, *, is_require
 
 @transaction.atomic
 def create(options: dict[str, Any], warnings: OutputWrapper) -> dict[str, Any]:
-    """Register the application. Raises CommandError: a value cannot be registered; the message names the option."""
+    """Register the application. Raises CommandError: a value cannot be registered. The message names the option."""
     try:
         after = options["post_logout_redirect_uris"] or []
         registration_fields.columns({"redirect_uris": options["redirect_uris"], "post_logout_redirect_uris": after})
@@ -100,7 +100,7 @@ def warn_of_look_alikes(application: Application, warnings: OutputWrapper) -> No
 
 
 def _groups(options: dict[str, Any], warnings: OutputWrapper) -> list[Group] | None:
-    """The named groups; None if no option concerns groups."""
+    """Return the groups that the options name; None if no option concerns groups."""
     if options["groups"] is None:
         return None
     found, made = groups.named(options["groups"])

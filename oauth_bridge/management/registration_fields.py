@@ -1,8 +1,8 @@
-"""The registered fields of an application in commands: members of JSON, and options. Contract.
+"""The fields of an application as commands show and change them: members of JSON, and options. Contract.
 
-A field that an administrator can change is one line of FIELDS. `show`, `list`, `export` and `apply` then include the
-field, and `set` too if it has an option. FIELDS lacks the logo, which is a picture, and secrets, which never leave the
-service.
+Each field that an administrator can change has one entry in FIELDS. `show`, `list`, `export` and `apply` use all
+entries. `set` uses the entries with an option. FIELDS does not contain the logo, which is a picture, or secrets, which
+never leave the service.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from oauth_bridge.redirect_uri_registration import split_lines
 
 
 class Field(NamedTuple):
-    """A field: its name in JSON, the column, and the type of its value in JSON. `set` needs an option."""
+    """A field: its name in JSON, its column, the type of its value in JSON, and its option of `set`, if it has one."""
 
     name: str
     column: str
@@ -81,19 +81,19 @@ OPTIONS = {field.column: field.option for field in FIELDS} | {groups.FIELD: "--g
 
 
 def registered(application: Application) -> dict[str, Any]:
-    """The values for JSON by name, with the groups, which are read."""
+    """Return the values for JSON by name, with the groups, which are read from the database."""
     groups_of_it = sorted(group.name for group in application.groups.all())
     return {"client_id": application.client_id, **values(application), "groups": groups_of_it}
 
 
 def values(application: Application) -> dict[str, Any]:
-    """The values in columns, of a saved or unsaved application."""
+    """Return, by name, the values that are stored in columns. The application may be saved or unsaved."""
     found = {field: getattr(application, field.column) for field in FIELDS if field.name != "groups"}
     return {field.name: split_lines(value) if field.type is list else value for field, value in found.items()}
 
 
 def columns(given: Mapping[str, Any]) -> dict[str, str | bool]:
-    """The values for the model's columns, from values of the right type by name. Groups are no column.
+    """Convert values of fields to values of columns. The values must have the right type. Groups are left out.
 
     Raises ValidationError: a callback address is empty, or an address has a line break.
     """

@@ -31,7 +31,10 @@ def add_arguments(parser: ArgumentParser, action: str) -> None:
 
 
 def rotate(application: Application, options: dict[str, Any]) -> dict[str, Any]:
-    """Make a new secret. Raises CommandError: a public client, a malformed option, or as `client_secrets.rotate`."""
+    """Make a new secret.
+
+    Raises CommandError: the client is public, an option is malformed, or too many secrets of the application work.
+    """
     _refuse_public(application)
     overlap = client_secrets.REVOKE_NOW if options["now"] else _overlap(options["overlap"])
     name = _name(options["name"])
@@ -49,7 +52,7 @@ def rotate(application: Application, options: dict[str, Any]) -> dict[str, Any]:
 
 
 def revoke(application: Application, options: dict[str, Any], warnings: OutputWrapper) -> dict[str, Any]:
-    """End one secret. Raises CommandError: a public client, or no secret with that number."""
+    """End one secret. Raises CommandError: the client is public, or no secret has that number."""
     _refuse_public(application)
     try:
         ended = secret_states.revoke(application, options["number"], is_leaked=options["leaked"])
@@ -68,7 +71,7 @@ def _refuse_public(application: Application) -> None:
 
 
 def _overlap(text: str) -> timedelta:
-    """The value of `--overlap`, such as 24h. Raises CommandError: the value is malformed, zero or above 30 days."""
+    """Read `--overlap`, such as 24h. Raises CommandError: the value is malformed, zero or above 30 days."""
     given = OVERLAP.fullmatch(text)
     overlap = timedelta(**{UNITS[given[2]]: int(given[1])}) if given else client_secrets.REVOKE_NOW
     if not client_secrets.REVOKE_NOW < overlap <= client_secrets.LONGEST_OVERLAP:
@@ -92,7 +95,7 @@ def _name(text: str) -> str:
 
 
 def with_secret(application: Application, secret: str) -> dict[str, Any]:
-    """The JSON with the secret; `client_secret` is null for a public application."""
+    """Describe an application with its secret for JSON. `client_secret` is null for a public application."""
     return {
         "client_id": application.client_id,
         "client_secret": secret or None,
@@ -102,7 +105,7 @@ def with_secret(application: Application, secret: str) -> dict[str, Any]:
 
 
 def brief(secret: ApplicationSecret) -> dict[str, Any]:
-    """The short JSON of a secret; `id` is `secret_row` in the log."""
+    """Describe a secret briefly for JSON. `id` is the value of `secret_row` in the log."""
     return {
         "id": secret.pk,
         "created": secret.created_at.isoformat(),
@@ -113,7 +116,7 @@ def brief(secret: ApplicationSecret) -> dict[str, Any]:
 
 
 def described(state: SecretState) -> dict[str, Any]:
-    """The JSON of `brief` and all other members; `maker_sub` is null for the command line."""
+    """Describe a secret in full for JSON. `maker_sub` is null if a command made the secret."""
     return {
         "id": state.id,
         "number": state.number,
@@ -132,7 +135,7 @@ def described(state: SecretState) -> dict[str, Any]:
 
 
 def line(secret: dict[str, Any]) -> str:
-    """The line of a `described` secret for a terminal."""
+    """Format a secret, which `described` returned, as one line for a terminal."""
     parts = [f"No. {secret['number']}", secret["name"], secret["prefix"] and f"{secret['prefix']}…"]
     made_by = f" by {secret['maker']}" if secret["maker"] else ""
     parts.append(ends_and_use(secret) + made_by)

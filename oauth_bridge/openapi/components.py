@@ -15,7 +15,7 @@ from oauth_bridge.protocol.userinfo import PROFILE_SCOPE
 
 Json = dict[str, Any]
 
-# The values that `protocol.parameters` accepts: no control characters.
+# The values that `protocol.parameter_parsing` accepts: texts without control characters, except the tab.
 PLAIN_TEXT = r"^[^\x00-\x08\x0A-\x1F\x7F]*$"
 
 # Example values for the placeholders in the sentences of `errors`.
@@ -47,7 +47,7 @@ DETAILS_AT: dict[str, dict[str, object]] = {
     "metadata": {"allow": "GET, HEAD"},
     "keys": {"allow": "GET, HEAD"},
 }
-# Example values of one fault.
+# Example values that differ by fault.
 DETAILS_OF: dict[Fault, dict[str, object]] = {
     SiteFault.HEADER_TOO_LONG: {"name": "Accept", "limit": 2048},
     SiteFault.TOO_MANY_FIELDS: {"limit": settings.DATA_UPLOAD_MAX_NUMBER_FIELDS},
@@ -59,7 +59,10 @@ REFERENCE = "7K3M9QXT"
 
 
 def failures(faults: tuple[Fault, ...], *, at: str, challenge: str = "", pages: bool = False) -> Json:
-    """A response for each status of the operation `at`, with every sentence of that status as an example."""
+    """Return one response for each status of the operation `at`.
+
+    The examples of a response are all sentences of its status.
+    """
     by_status: dict[int, list[Fault]] = {}
     for fault in faults:
         by_status.setdefault(fault.status, []).append(fault)
@@ -92,7 +95,7 @@ def _headers_of(status: int, at: str, challenge: str) -> Json:
 
 
 def example_sentences(fault: Fault, at: str) -> tuple[str, str]:
-    """Problem and fix of a fault, with example values for the operation `at`."""
+    """Return the problem and the fix of a fault, with example values for the operation `at`."""
     details = {**DETAILS, **DETAILS_AT[at], **DETAILS_OF.get(fault, {})}
     return fault.problem.format(**details), fault.fix.format(**details)
 
@@ -103,7 +106,7 @@ def _body(fault: Fault, at: str) -> dict[str, str]:
 
 
 def callback(faults: tuple[Fault, ...]) -> Json:
-    """The redirect to the callback address, with a table of the errors it may contain."""
+    """Return the redirect to the callback address, with a table of the errors that the redirect may contain."""
     rows = [f"| `{fault.error}` | {' '.join(example_sentences(fault, 'callback')).strip()} |" for fault in faults]
     return {
         "description": "To your `redirect_uri` with `code` and `state`, or with `error`, `error_description` and "
@@ -125,7 +128,7 @@ def query(name: str, description: str, schema: Json, *, required: bool = False) 
 
 
 def form(properties: Json, *, required: list[str]) -> Json:
-    # Other parameters are ignored. They also may not be repeated or contain control characters.
+    # The service ignores other parameters, but refuses them if they are repeated or contain control characters.
     more = {"propertyNames": {"pattern": PLAIN_TEXT}, "additionalProperties": {"type": "string", "pattern": PLAIN_TEXT}}
     schema = {"type": "object", "properties": properties, "required": required, **more}
     return {"required": True, "content": {"application/x-www-form-urlencoded": {"schema": schema}}}
@@ -145,7 +148,7 @@ def page(description: str) -> Json:
 
 
 def _headers(**more: Json) -> Json:
-    """The headers of every response of the three operations, and the headers of `more`. D20, D24."""
+    """Return the headers of all responses, and the headers of `more`. D20, D24."""
     reference = {
         "required": True,
         "description": "Names this answer in the log of the service: quote it to support.",
@@ -156,9 +159,9 @@ def _headers(**more: Json) -> Json:
 
 
 def for_every_origin(operation: Json) -> Json:
-    """The operation with the header that allows applications in browsers to read its responses. D22.
+    """Add the header that allows scripts of every origin to read the responses of the operation. D22.
 
-    The header is not required: errors of the web server, such as for a long request line, lack it.
+    The header is not marked as required, because errors of the web server, such as for a long request line, lack it.
     """
     for response in operation["responses"].values():
         response["headers"]["Access-Control-Allow-Origin"] = {"schema": {"type": "string", "const": "*"}}
@@ -170,7 +173,7 @@ def const(value: str) -> Json:
 
 
 def published(description: str) -> Json:
-    """A JSON document that caches may keep."""
+    """Return the response with a JSON document that caches may store."""
     response = json(description, {"type": "object"})
     response["headers"] = {"X-Content-Type-Options": const("nosniff")}
     return response

@@ -1,6 +1,6 @@
-"""The operations as an OpenAPI 3.1 document, for developers and their tools. Specification 4, 7; D19.
+"""Describe the operations in an OpenAPI 3.1 document, for developers and their tools. Specification 4, 7; D19.
 
-Status and sentence of each error come from the table in `errors`, so the document and the service agree.
+The status and the sentences of each error are from the table in `errors`, so the document agrees with the service.
 `error_responses` lists the errors of each operation.
 """
 
@@ -154,7 +154,7 @@ def _authorize() -> Json:
 
 
 def _of_openid() -> list[Json]:
-    """The parameters that are read with the scope `openid` only."""
+    """Return the parameters that the service reads only from a request with the scope `openid`."""
     return [
         components.query(
             "nonce", "With `openid`: it comes back in the ID token; at most 512 characters.", {"type": "string"}

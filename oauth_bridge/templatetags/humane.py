@@ -1,4 +1,4 @@
-"""Times and numbers in the templates of the administration."""
+"""Filters for times and numbers in the templates of the administration."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ for name in (shown_times.ago, shown_times.clock, shown_times.until, shown_times.
 
 @register.filter
 def unlocalized(number: float) -> str:
-    """The number with a decimal point, for SVG."""
+    """Return the number with a decimal point, as SVG needs it."""
     return str(round(number, 1))
 
 
 @register.filter
 def masked_value(value: str) -> str:
-    """A recorded value, or the length of a value that was not kept."""
+    """Return a recorded value, or a sentence with the length of a value that was not recorded."""
     if value.isdigit():
         return _("masked, %(count)s characters") % {"count": value}
     return value

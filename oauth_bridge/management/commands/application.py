@@ -151,7 +151,7 @@ class Command(BaseCommand):
 
 
 def _found(client_id: str) -> Application:
-    """The application. Raises CommandError: there is none with this client_id."""
+    """Return the application. Raises CommandError: no application has this client_id."""
     application = Application.objects.filter(client_id=client_id).first()
     if application is None:
         raise CommandError(f"There is no application with the client_id {client_id}. See `application list`.")
@@ -159,7 +159,7 @@ def _found(client_id: str) -> Application:
 
 
 def _audited(client_id: str) -> list[dict[str, Any]]:
-    """The subject of the audit trail. Raises CommandError: there never was such an application."""
+    """Return the audit trail of an application. Raises CommandError: no application ever had this client_id."""
     entries = audit_trail.entries("application", client_id, limit=AUDITED)
     if not entries:  # a deleted application may have entries
         _found(client_id)

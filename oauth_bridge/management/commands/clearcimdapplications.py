@@ -1,4 +1,4 @@
-"""`manage.py clearcimdapplications` of the toolkit needs the toolkit's own tables, so it is replaced."""
+"""Replace the toolkit's command `manage.py clearcimdapplications`, which needs the toolkit's own tables."""
 
 from oauth_bridge.management.toolkit_commands import ReplacedCommand
 

@@ -1,4 +1,4 @@
-"""`manage.py createapplication` of the toolkit creates no client secret, so it is replaced."""
+"""Replace the toolkit's command `manage.py createapplication`, which creates no client secret."""
 
 from oauth_bridge.management.toolkit_commands import ReplacedCommand
 

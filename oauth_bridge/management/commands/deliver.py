@@ -40,7 +40,7 @@ class Command(BaseCommand):
             self._deliver_until_stopped()
 
     def _deliver_until_stopped(self) -> None:
-        """Deliver in a thread. The thread inherits the blocked signals, so a signal does not interrupt an attempt."""
+        """Deliver in threads, which inherit the blocked signals, so that a signal does not interrupt an attempt."""
         ends = {signal.SIGINT, signal.SIGTERM}
         signal.pthread_sigmask(signal.SIG_BLOCK, ends)
         workers = [Worker("deliver", work) for work in _WORK]
@@ -53,7 +53,7 @@ class Command(BaseCommand):
             worker.stop()
 
     def _list(self) -> None:
-        """List only kinds and numbers: addresses and subjects are encrypted."""
+        """List only kinds and numbers, because addresses and subjects are encrypted."""
         logouts = application_sessions.waiting()
         if logouts["number"]:
             age = timesince(logouts["oldest"], timezone.now())

@@ -39,7 +39,7 @@ class Command(BaseCommand):
                 time.sleep(batch.seconds * PAUSE_FACTOR)
                 if received:
                     report.stopped(received[0].name)
-                    # The exit codes of a shell for SIGINT and SIGTERM: 130 and 143.
+                    # As in a shell, the exit code is 130 after SIGINT and 143 after SIGTERM.
                     sys.exit(128 + received[0])
             purging.record_finished()
         if told := ending_secrets.tell(timezone.now()):
@@ -49,7 +49,10 @@ class Command(BaseCommand):
 
 @contextmanager
 def catch_signals() -> Iterator[list[signal.Signals]]:
-    """A list that receives SIGINT or SIGTERM, so that the run ends after its batch. A second one ends it at once."""
+    """Yield a list of received signals, so that a run can end after its batch. A second signal kills the process.
+
+    The signals are SIGINT and SIGTERM.
+    """
     received: list[signal.Signals] = []
 
     def receive(number: int, _frame: FrameType | None) -> None:
@@ -65,7 +68,7 @@ def catch_signals() -> Iterator[list[signal.Signals]]:
 
 
 class ProgressLog:
-    """Logs a line for each batch that deleted rows, and one at the end."""
+    """Log a line for each batch that deleted rows, and a line at the end."""
 
     def __init__(self) -> None:
         self.began = time.monotonic()
@@ -96,7 +99,7 @@ class ProgressLog:
 
 
 class ProgressBar(ProgressLog):
-    """Shows the progress in one line of a terminal, updated after each batch."""
+    """Show the progress in one line of a terminal, and update the line after each batch."""
 
     def __init__(self, terminal: OutputWrapper) -> None:
         super().__init__()

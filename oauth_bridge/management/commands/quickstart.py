@@ -69,7 +69,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, port: int, demo_port: int, new_passwords: bool, **options: Any) -> None:
         check_prerequisites(port, demo_port)
         with ExitStack() as held:
-            # The sockets are opened before any change and passed to both processes, so no other program can use the
+            # Open the sockets before any change and pass them to the processes, so that no other program can use the
             # ports.
             service = [held.enter_context(listener) for listener in listeners(port, "--port", ("127.0.0.1", "::1"))]
             demo = [held.enter_context(listener) for listener in listeners(demo_port, "--demo-port", ("127.0.0.1",))]
@@ -78,7 +78,8 @@ class Command(BaseCommand):
     def prepare_and_run(
         self, port: int, demo_port: int, service: list[socket.socket], demo: list[socket.socket], new_passwords: bool
     ) -> None:
-        # The service uses a host name, the application an IP address: a browser sees two sites, as in production.
+        # The service uses a host name and the application an IP address, so that a browser sees two sites, as in
+        # production.
         service_url, demo_url = f"http://localhost:{port}", f"http://127.0.0.1:{demo_port}"
         path = credentials_path()
         try:
@@ -122,7 +123,7 @@ class Command(BaseCommand):
         welcome: str,
     ) -> None:
         """Serve until Ctrl-C. Raises CommandError: one of the two processes ended, or a file can't be used."""
-        # Also SIGINT, which a background process of a shell script ignores by default.
+        # SIGINT gets a handler too, because a background process of a shell script ignores this signal by default.
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, interrupt)
         with ExitStack() as running:
@@ -147,7 +148,10 @@ class Command(BaseCommand):
 
 
 def check_prerequisites(port: int, demo_port: int) -> None:
-    """Raises CommandError: the settings, the packages or the ports do not allow a start. Nothing has changed yet."""
+    """Check that a start is possible. Call this before any change.
+
+    Raises CommandError: the settings, the packages or the ports do not allow a start.
+    """
     for origin in (settings.AUTH_URL, settings.BASE_URL):
         if urlsplit(origin).hostname not in LOOPBACK_HOSTS:
             raise CommandError(f"quickstart is for this machine only, but the service is set up as {origin}.")
@@ -164,7 +168,7 @@ def check_prerequisites(port: int, demo_port: int) -> None:
 
 
 def listeners(port: int, option: str, hosts: tuple[str, ...]) -> Iterator[socket.socket]:
-    """A listening socket for each loopback address, also `::1`, which browsers may try first.
+    """Yield a listening socket for each address in `hosts`. Browsers may try `::1` first.
 
     Raises CommandError: the port is in use or not allowed.
     """
@@ -220,7 +224,7 @@ def demo_variables(service_url: str, demo_port: int, application: Application, s
 def child_process(
     command: list[str], variables: dict[str, str], sockets: list[socket.socket], output: Any
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """A gunicorn process that serves on the sockets until the context ends."""
+    """Run a gunicorn process that serves on the sockets until the context ends."""
     descriptors = [listener.fileno() for listener in sockets]
     child = subprocess.Popen(
         [*command, *(f"--bind=fd://{descriptor}" for descriptor in descriptors)],
@@ -243,7 +247,7 @@ def child_process(
 
 def wait_for(url: str, name: str, processes: dict[str, subprocess.Popen[bytes]], log: Path) -> None:
     deadline = time.monotonic() + START_SECONDS
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # without a proxy, so that the child answers
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # no proxy, so that the child process answers
     while time.monotonic() < deadline:
         check_alive(processes, log)
         try:
