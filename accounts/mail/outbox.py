@@ -1,11 +1,10 @@
 """Store each e-mail as a row until the mail server has accepted it, so a restart or an outage loses no e-mail. D15.
 
 The transaction that causes an e-mail also writes its row, so a rollback sends no e-mail. The content may be a
-credential. So the content is encrypted under a key derived from SECRET_KEY, and deleted when the e-mail is sent or
-expires.
+credential. So it is encrypted under a key derived from SECRET_KEY, and deleted when the e-mail is sent or expires.
 
-One thread of each worker sends e-mails, the lowest `turn` first. `turn` is the number of earlier unsent e-mails of the
-same requester, so one requester delays another requester's code by at most one connection to the mail server. E2.
+One thread of each worker sends e-mails, the lowest `turn` first. `turn` counts the earlier unsent e-mails of the same
+requester, so a requester delays another one's code by at most one connection to the mail server. E2.
 """
 
 from __future__ import annotations
