@@ -12,7 +12,7 @@ from accounts.pictures import current_picture
 
 
 class AccountPageMixin(ContextMixin):
-    """`section` is the route of the marked entry in the sub-navigation. If empty, the route of the page is marked."""
+    """`section` is the route of the marked entry. If `section` is empty, the entry of the page itself is marked."""
 
     request: HttpRequest
     section = ""
@@ -23,7 +23,7 @@ class AccountPageMixin(ContextMixin):
 
 
 def person_context(person: User) -> dict[str, str]:
-    """Return the values of the person that templates show."""
+    """Return the person's name, e-mail address and picture URL for templates."""
     return {
         "display_name": person.display_name,
         "email": person.email,

@@ -95,7 +95,7 @@ class GroupAdmin(ModelAdmin):
         return audit_trail.of_group(obj)
 
     def get_actions(self, request: HttpRequest) -> dict[str, Any]:
-        """Offer no action: Django's deletion of several groups does not check whether each group has permissions."""
+        """Offer no action: Django's "delete selected" does not check whether each group has permissions."""
         return {}
 
 
@@ -169,7 +169,7 @@ class UserAdmin(ModelAdmin):
         return super().get_form(request, obj, change, **kwargs)
 
     def formfield_for_manytomany(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
-        """Offer the permissions of registered models, and the groups that this administrator may choose."""
+        """Offer the permissions of the models in Django admin, and the groups that this administrator may choose."""
         if db_field.name == "groups":
             kwargs["queryset"] = Group.objects.all() if request.user.is_superuser else groups.without_permissions()
             kwargs["help_text"] = _("Groups say who may use an application.")

@@ -64,7 +64,7 @@ class PersonForm(forms.ModelForm):  # type: ignore[type-arg]
         return [*self.cleaned_data["groups"], *self.instance.groups.exclude(pk__in=offered)]
 
     def clean(self) -> dict[str, Any] | None:
-        """Refuse to demote or deactivate the last administrator. The page calls this in its transaction."""
+        """Refuse to demote or deactivate the last administrator. The page calls this method in its transaction."""
         if any(self.cleaned_data.get(name) is False for name in administrators.REQUIRED):
             try:
                 administrators.keep_one([self.instance.pk])

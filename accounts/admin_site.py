@@ -1,4 +1,4 @@
-"""The admin site and the base class of its model pages. Sign-in uses the service's page; searches are limited."""
+"""The admin site and the base class of model pages. Sign-in uses the service's page; searches have a maximum length."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class ModelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
 
     list_per_page = list_max_show_all = 30  # DATA_UPLOAD_MAX_NUMBER_FIELDS limits the rows that one action may select
 
-    # `saved_elsewhere` names form fields that another function saves; `saved_with_form`, columns that every form saves.
+    # `saved_elsewhere`: form fields that another function saves. `saved_with_form`: columns that every form saves.
     saved_elsewhere: ClassVar[frozenset[str]] = frozenset()
     saved_with_form: ClassVar[frozenset[str]] = frozenset()
 
@@ -67,7 +67,7 @@ class ModelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         return super().render_change_form(request, context, add, change, form_url, obj)
 
     def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
-        """Remove Django's links beside a select box, which open new windows."""
+        """Remove the links that Django shows beside a select box: they open new windows."""
         field = super().formfield_for_dbfield(db_field, request, **kwargs)
         if field and isinstance(field.widget, RelatedFieldWidgetWrapper):
             field.widget = field.widget.widget
@@ -79,7 +79,7 @@ class ModelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         return super().response_post_save_change(request, obj)
 
     def typed_to_delete(self, obj: Any) -> str:
-        """Return the text that confirms the deletion. If it is empty, no text and no new authentication is required."""
+        """Return the text to type before a deletion. If it is empty, no text and no new authentication is required."""
         return ""
 
     def delete_view(  # type: ignore[override]
@@ -132,7 +132,7 @@ class ModelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
 
 @admin.action(description=gettext_lazy("Delete …"), permissions=["delete"])
 def delete_selected(model_admin: ModelAdmin, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponseBase | None:
-    """Run Django's action, which deletes only after the administrator has typed the number of objects."""
+    """Run Django's action, but delete nothing until the administrator has typed the number of objects."""
     if request.POST.get("post") and request.POST.get("typed", "").strip() != str(queryset.count()):
         messages.error(request, NOT_TYPED)
         return None
@@ -177,7 +177,7 @@ class AdminSite(admin.AdminSite):
         return redirect("security")
 
     def has_permission(self, request: HttpRequest) -> bool:
-        """Return whether the person is an administrator and has used a second factor, if STAFF_SECOND_FACTOR is set."""
+        """Return whether the person is an administrator. If STAFF_SECOND_FACTOR is set, require a second factor too."""
         if not super().has_permission(request):
             return False
         return not settings.STAFF_SECOND_FACTOR or factors.has_confirmed(request)

@@ -1,4 +1,4 @@
-"""Make people administrators, set their permissions, and keep the last administrator.
+"""Make people administrators, set their permissions, and make sure that an administrator remains.
 
 Every function that deletes, deactivates or demotes an administrator calls `keep_one`. P16.
 """

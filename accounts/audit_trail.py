@@ -32,7 +32,7 @@ Changes = Mapping[str, tuple[object, object]]
 
 
 class Actor(NamedTuple):
-    """The person who makes a change. `pk` is None for a command. `name` and `address` outlive the account."""
+    """The person who makes a change. `pk` is None for a command. `name` and network `address` outlive the account."""
 
     pk: UUID | None
     name: str

@@ -25,7 +25,7 @@ def without_permissions() -> QuerySet[Group]:
 
 
 class Named(NamedTuple):
-    """The groups of a list of names. `made` has the names for which no group existed."""
+    """The groups with the given names. `made` lists the names of new groups."""
 
     groups: list[Group]
     made: list[str]

@@ -27,7 +27,7 @@ COOKIE_AGE_SECONDS = 365 * 24 * 3600
 @csrf_exempt
 @require_http_methods(["GET", "HEAD", "POST"])
 def choose(request: HttpRequest) -> HttpResponse:
-    """Store the posted language for this browser and the person, and redirect to the page."""
+    """Store the posted language for this browser and the person, and redirect back to the page with the form."""
     if request.method != "POST":  # somebody opened the address of the form
         return redirect("profile")
     there = request.POST.get(REDIRECT_FIELD_NAME, "")
@@ -47,7 +47,7 @@ def _store(request: HttpRequest, language: str) -> None:
 
 
 def learn(person: User) -> None:
-    """Store the language of the present request for a person whose language is not known."""
+    """Store the language of the current request for a person whose language is not known."""
     language = translation.get_language()
     if not person.language and language:
         person.language = language

@@ -65,12 +65,11 @@ class User(AbstractBaseUser, PermissionsMixin):
     is_staff = models.BooleanField(_("administrator"), default=False)
     created_at = models.DateTimeField(_("created at"), default=timezone.now, editable=False)
     password_changed_at = models.DateTimeField(null=True, editable=False)  # None: never changed
-    # The last change of nickname, picture or address. None: the account is older than this column and was not changed
-    # since.
+    # The last change of nickname, picture or address. None: the account is older than this column, and its profile was
+    # not changed since.
     profile_changed_at = models.DateTimeField(null=True, default=timezone.now, editable=False)
-    # Credentials are valid only under the version that they store. `sessions.credential_changes` increments the
-    # version. Unlike a time, the version does not depend on clocks, and also voids a credential that another request is
-    # issuing.
+    # A credential stores this number at its issue, and is invalid after `sessions.credential_changes` has incremented
+    # the number. A time would depend on clocks, and would not void a credential that another request is just issuing.
     credentials_version = models.IntegerField(default=0, db_default=0, editable=False)
     # How often the account was unlocked. The key of the count of failed sign-ins contains this number, so each
     # unlocking begins a new count.
@@ -130,7 +129,7 @@ class User(AbstractBaseUser, PermissionsMixin):
         return check_password(raw_password, stored, upgrade)
 
     def get_session_auth_hash(self) -> str:
-        """Return the value that a valid session contains. A change of password or `credentials_version` changes it."""
+        """Return the value that a valid session contains. It depends on the password and `credentials_version`."""
         return self._session_auth_hash(settings.SECRET_KEY)
 
     def get_session_auth_fallback_hash(self) -> Iterator[str]:
@@ -144,13 +143,14 @@ class User(AbstractBaseUser, PermissionsMixin):
 class Session(AbstractBaseSession):
     """A browser's session. `session_key` is the digest of the key in the browser's cookie (D15).
 
-    `get_decoded` does not work, and the model names no store class: only the key in the cookie decrypts a row.
+    Only the key in the cookie decrypts a row. So `get_decoded` does not work, and the model names no store class.
     """
 
     session_key = models.CharField(_("digest of the session key"), max_length=64, primary_key=True)
     user = models.ForeignKey(User, on_delete=models.CASCADE, null=True, related_name="sessions")
     created_at = models.DateTimeField(default=timezone.now, editable=False)
-    browser = models.CharField(max_length=60, blank=True, default="", db_default="", editable=False)  # user_agents
+    # A result of `accounts.sessions.user_agents.describe`.
+    browser = models.CharField(max_length=60, blank=True, default="", db_default="", editable=False)
     last_used_at = models.DateTimeField(null=True, editable=False)  # updated at most once an hour
     # True: the browser was known when the session began (accounts.sessions.known_browsers).
     was_known = models.BooleanField(default=False, db_default=False, editable=False)
@@ -232,7 +232,7 @@ class AppendOnly(models.QuerySet["AuditEntry"]):
 
 
 class AuditEntry(models.Model):
-    """A change by an administrator or operator. Only `accounts.audit_trail` writes rows. Nothing changes a row.
+    """A change by an administrator or operator. Only `accounts.audit_trail` writes rows. Rows never change.
 
     There is no foreign key, because an entry outlives the actor's account and the changed object. `kind` is
     application, person or group; `key` is the client_id, the `sub` or the primary key. `changes` has the values of each

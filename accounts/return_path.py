@@ -1,4 +1,4 @@
-"""The return path: where a person continues after signing in, and which application asked for the sign-in.
+"""Pass on where a person continues after the sign-in (return path) and which application asked for it (caption).
 
 The parameter `next` contains the return path, a path of this service. The parameter `for` contains the caption, which
 names the application. The session also stores both, because some flows lose the parameters: the steps after the
@@ -66,7 +66,7 @@ class Caption:
 
 
 class StepMixin:
-    """For views that are steps of the sign-in: passes the return path and the caption to the URL of the next step."""
+    """A step of the sign-in. The view passes the return path and the caption to the URL of the next step."""
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         return carry(request, super().dispatch(request, *args, **kwargs))  # type: ignore[misc]
@@ -100,7 +100,7 @@ def form_field(request: HttpRequest) -> dict[str, Any]:
 
 
 def sign_in_url(return_to: str, *, name: str = "", host: str = "", logo: str = "", login: str = "") -> str:
-    """Return the URL of the sign-in page that continues at `return_to`, and shows "to continue to NAME" with `name`.
+    """Return the URL of the sign-in page that continues at `return_to`. With `name`, it shows "to continue to NAME".
 
     `login` is the initial value of the address field.
     """
@@ -114,7 +114,7 @@ def switch_account_url(return_to: str, *, name: str = "", host: str = "", logo: 
 
 
 def send_code_url(return_to: str, *, name: str = "", host: str = "", logo: str = "") -> str:
-    """Return the URL that mails a code to the signed-in person and then continues at `return_to`."""
+    """Return the URL of the view that mails a code to the signed-in person and then continues at `return_to`."""
     return _address("send_code", return_to, _signed_caption(return_to, name, host, logo))
 
 
@@ -144,7 +144,8 @@ def onward_from_sign_out(request: HttpRequest) -> str:
 def carry(request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
     """Return the response. If it redirects to another sign-in step, add the return path and the caption to its URL.
 
-    So the page of that step names the application and continues there, even if another tab signs in for another one.
+    So the page of that step names the application and continues there, even if another tab signs in for another
+    application.
     """
     if response.get("Location") in {reverse(step) for step in _STEPS}:
         response["Location"] += query(request)

@@ -44,11 +44,11 @@ NEW_ADDRESSES = "5/h"
 # accounts.pictures.reencoder.MAX_CPU_SECONDS.
 PICTURE_SECONDS = "6/m"
 PICTURE_SECONDS_IN_AN_HOUR = "40/h"
-LONGEST_PICTURE_SECONDS = 40  # longer than wait and run in pictures.reencoder_process
+LONGEST_PICTURE_SECONDS = 40  # longer than WAIT_SECONDS + RUN_SECONDS of pictures.reencoder_process
 # The limits of e-mails that strangers can cause to one mailbox: "you already have an account", and codes of each kind.
 TAKEN_MAILS = "5/h"
 CODES = "10/h"
-# All unknown browsers together can cause this many times RESET_EMAILS to one mailbox.
+# All unknown browsers together may cause RESET_EMAILS times this number of e-mails to one mailbox.
 RESET_EMAILS_FROM_ALL = 3
 # Maps the name of a counter to the cause of AccountFault.SIGN_IN_LIMITED.
 _SIGN_IN_CAUSES = {
@@ -59,7 +59,7 @@ _SIGN_IN_CAUSES = {
 
 
 def sign_in_wait(request: HttpRequest, email: str) -> tuple[int, str]:
-    """Return the seconds until this browser may try this account again, or 0, and the cause of the wait.
+    """Return the seconds until this browser may try this account again (0: now), and the cause of the wait.
 
     The limit that covers most browsers is checked first, as in `rate_limits.exceeded`.
     """
@@ -181,7 +181,7 @@ def count_picture(person: User, seconds: int) -> None:
 
 @contextmanager
 def one_picture(person: User) -> Iterator[bool]:
-    """Give True if no other worker or thread reads a picture of the person, or waits to read a picture.
+    """Yield True if no other worker or thread reads a picture of the person, or waits to read a picture.
 
     The lock lasts until the end of this context. A second picture of the same person would delay other people. Without
     Redis, the result is always True.
@@ -236,7 +236,7 @@ def _sign_in_counters(request: HttpRequest, email: str) -> list[Counter]:
 
 
 def _unlocked_mark(email: str) -> str:
-    """Return the identifier of the account since its last unlocking. Unknown addresses take the same statement."""
+    """Return the identifier of the account since its last unlocking. An unknown address takes the same statement."""
     mark = known_browsers.account_mark(email)
     unlocks = User.objects.filter(email=normalise_email(email)).values_list("unlocks", flat=True).first()
     return f"{mark} {unlocks}" if unlocks else mark

@@ -95,7 +95,7 @@ def keep_for_sign_in(person: AbstractBaseUser) -> None:
 
 
 def drop_idle_codes(person: AbstractBaseUser | AnonymousUser) -> None:
-    """Delete the recovery codes of a person who is asked for no second factor."""
+    """Delete the recovery codes of a person who is not asked for a second factor."""
     if not is_asked_after_password(person):
         Authenticator.objects.filter(user_id=person.pk, type=Authenticator.Type.RECOVERY_CODES).delete()
 

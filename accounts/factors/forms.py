@@ -48,7 +48,7 @@ class CodeField(forms.CharField):
 
 
 class LimitedMixin(forms.Form):
-    """Limits the number of failed proofs. D21."""
+    """Limits the number of wrong codes and refused passkey answers. D21."""
 
     user: User
     is_sign_in = True

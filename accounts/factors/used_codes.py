@@ -1,4 +1,4 @@
-"""Used codes of authenticator apps. A used code is not accepted again."""
+"""Remember the used codes of authenticator apps, so that no code is accepted twice."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ class PasskeySignInView(StepMixin, webauthn.LoginWebAuthnView):
         return cast(HttpResponse, super().post(request, *args, **kwargs))
 
     def get_authenticated_redirect_url(self) -> str:
-        """Return the URL for a person who has already signed in, in another tab."""
+        """Return the URL to which a person is redirected who has already signed in in another tab."""
         return return_path.requested(self.request) or reverse("profile")
 
     def form_valid(self, form: Form) -> HttpResponse:
@@ -150,7 +150,7 @@ def _end(stage: Any) -> Any:
 
 
 class SecurityPageMixin(LoginRequiredMixin, AccountPageMixin):
-    """Requires a sign-in before allauth's view runs, which stores the request of an anonymous visitor in a session."""
+    """Requires a sign-in: allauth's view would store the request of an anonymous visitor in a session."""
 
     section = "security"
 
@@ -220,7 +220,7 @@ class RecoveryCodesView(SecurityPageMixin, recovery_codes.ViewRecoveryCodesView)
         return HttpResponse()
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        """Return the posted codes as a file if the post contains exactly the unused codes of a complete set.
+        """Return the posted codes as a file if they are a complete set of unused codes.
 
         The file contains nothing that the sender does not know. Only a complete set is compared, so the page does not
         reveal whether a single guess is an unused code.

@@ -1,4 +1,4 @@
-"""The texts of e-mails. The template `account/email/NAME_message.txt` gives the plain text and thereby the HTML."""
+"""Make e-mails. The HTML is made from the plain text, the template `account/email/NAME_message.txt`."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ The transaction that causes an e-mail also writes its row, so a rollback sends n
 credential. So it is encrypted under a key derived from SECRET_KEY, and deleted when the e-mail is sent or expires.
 
 One thread of each worker sends e-mails, the lowest `turn` first. `turn` counts the earlier unsent e-mails of the same
-requester, so a requester delays another one's code by at most one connection to the mail server. E2.
+requester, so a requester delays others by at most one connection to the mail server. E2.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ from config.infrastructure.network import site_of
 
 logger = logging.getLogger(__name__)
 
-# An attempt takes less: at most EMAIL_TIMEOUT and the DNS lookup, which EMAIL_TIMEOUT does not limit.
+# The lease is longer than an attempt, which takes at most EMAIL_TIMEOUT plus the time of a DNS lookup.
 LEASE = timedelta(minutes=3)
 LONGEST_PAUSE = timedelta(hours=4)
 LONGEST_PAUSE_WHILE_SOMEBODY_WAITS = timedelta(minutes=2)
 NOTICE_LIFETIME = timedelta(days=3)
 # The turn of a new row until `_queue` sets its turn. If the process ends earlier, the row keeps this value.
 LAST_TURN = 1_000_000_000
-# The longest wait of a page for its e-mail. After a wait without result, pages do not wait during the pause below.
+# The longest wait of a page for its e-mail. After a wait without result, no page waits during the pause below.
 PAGE_SECONDS = 1.0
 PAUSE_OF_PAGES_SECONDS = 30.0
 PURPOSE = "accounts.outbox"
@@ -158,7 +158,7 @@ def wake() -> None:
 class Page:
     """Lets one page of a process wait for its e-mail, so that a slow mail server blocks at most one thread.
 
-    After a wait without result, no page waits for PAUSE_OF_PAGES_SECONDS.
+    After a wait without result, no page waits during the next PAUSE_OF_PAGES_SECONDS.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:

@@ -87,7 +87,7 @@ def described(person: User) -> dict[str, Any]:
 
 
 def line(each: dict[str, Any]) -> str:
-    """Return an account of `brief` as one line of text for a terminal."""
+    """Return a result of `brief` as one line of text."""
     notes = [] if each["active"] else ["deactivated"]
     if not each["confirmed"]:
         notes.append("not confirmed")
@@ -98,7 +98,7 @@ def line(each: dict[str, Any]) -> str:
 
 
 def lines(each: dict[str, Any]) -> str:
-    """Return an account of `described` as text for a terminal, with one value in each line."""
+    """Return a result of `described` as text with one value in each line."""
     return "\n".join(f"{name + ':':15} {shown(_word(value))}" for name, value in each.items())
 
 

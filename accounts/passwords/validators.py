@@ -23,7 +23,7 @@ PASSWORD_MAX_LENGTH = 1024
 HARD_TO_GUESS_MIN_LENGTH = 8
 # Shorter words of the person's data, such as "Al" or "com", occur in good passwords by chance.
 _WORD_MIN_LENGTH = 4
-# zxcvbn must estimate at least this many guesses. With a stolen hash, one core needs about three years for them.
+# zxcvbn must estimate at least this many guesses. With a stolen hash, one core needs about three years for this.
 MIN_GUESSES = 10**9
 # The time of zxcvbn grows with the square of the length, so it estimates only this many characters. The time also grows
 # with the number of ways to read digits and signs as letters, so only the first four different signs in the password
@@ -54,7 +54,7 @@ class PlainTextValidator:
 
 
 class LengthValidator(password_validation.MinimumLengthValidator):
-    """Django's validator with our own message: Django 5.2 lacks Arabic and Chinese translations of its message."""
+    """Django's validator with our own message, because Django 5.2 lacks the Arabic and Chinese translations."""
 
     def get_error_message(self) -> str:
         text = _("This password is too short. It must have at least %(count)d characters.")
@@ -120,7 +120,7 @@ def _plain(text: str) -> str:
 
 
 def _period(text: str) -> int:
-    """Return the length of the shortest prefix that gives the text when repeated. Linear time (Knuth, Morris)."""
+    """Return the length of the shortest prefix that gives the text if repeated. Takes linear time (Knuth, Morris)."""
     borders = [0] * len(text)
     for end in range(1, len(text)):
         border = borders[end - 1]
@@ -131,7 +131,7 @@ def _period(text: str) -> int:
 
 
 def _unexpected(text: str) -> int:
-    """Count the characters that differ from the previous one and are not next to it in alphabet or keyboard."""
+    """Count the characters that are neither equal to the previous one nor next to it in an alphabet or keyboard."""
     return len(text[:1]) + sum(not _are_neighbours(first, second) for first, second in pairwise(text))
 
 

@@ -61,7 +61,7 @@ def remove_picture(user: User) -> None:
 
 
 def delete_file(name: str) -> None:
-    """Delete a stored picture after the commit of the transaction that removes the picture's name from the database."""
+    """Delete a stored picture after the transaction that removes its name is committed."""
     if name:
         transaction.on_commit(lambda: stored_files.delete(name))
 

@@ -41,7 +41,10 @@ def _colour(hue: float, lightness: float) -> str:
 
 
 def _first_letter(word: str) -> str:
-    """Return the first letter or digit of a word, without accents, or "" if it is not ASCII: the font lacks it."""
+    """Return the first letter or digit of a word, without accents.
+
+    If the result is not ASCII, return an empty string, because the font has only ASCII characters.
+    """
     for character in unicodedata.normalize("NFKD", word):
         if character.isalnum():
             return character.upper() if character.isascii() else ""

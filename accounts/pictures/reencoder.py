@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 MAX_PIXELS = 52_000_000  # telephones with "50 megapixels" make pictures of up to 8192 x 6144
 # In bytes of address space. A WebP picture of MAX_PIXELS with alpha needs 880 MB; other formats need 60 to 540 MB.
 MAX_MEMORY = 1_000_000_000
-# To decode 50 megapixels takes 1.5 to 2.9 seconds for WebP, and 0.3 to 1.5 seconds for other formats.
+# Decoding 50 megapixels takes 1.5 to 2.9 seconds for WebP, and 0.3 to 1.5 seconds for other formats.
 MAX_CPU_SECONDS = 6
 NICENESS = 5  # the requests of the workers have priority
 # For each scan of a progressive JPEG, the decoder may process all pixels. Encoders write 10 scans, rarely up to 20.

@@ -124,7 +124,8 @@ def _run(source: IO[bytes], result: IO[bytes], lock: IO[bytes], size: int, crop:
             stderr=subprocess.DEVNULL,
             cwd=settings.BASE_DIR,
             env={name: os.environ[name] for name in PASSED_ON if name in os.environ},
-            # The program inherits the lock, so no second program starts before it ends, even if this worker is killed.
+            # The program inherits the lock, so no second program starts before the first ends, even if this worker is
+            # killed.
             pass_fds=(lock.fileno(),),
             timeout=RUN_SECONDS,
             check=False,
@@ -164,7 +165,7 @@ def _locked(file: IO[bytes]) -> bool:
 
 @contextmanager
 def _on_disk(upload: File[Any]) -> Iterator[IO[bytes]]:
-    """Give the upload as an open file, positioned at its beginning. Copy an upload in memory to a file first."""
+    """Yield the upload as an open file, positioned at its beginning. Copy an upload in memory to a file first."""
     upload.seek(0)
     try:
         descriptor = upload.fileno()

@@ -1,4 +1,4 @@
-"""Store pictures in a store with the API of Amazon S3. Needs the extra `s3` and PICTURES with an `s3:` URL."""
+"""Keep pictures in a store with the API of Amazon S3. Needs the extra `s3` and an `s3:` URL in PICTURES."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TIMES = Config(connect_timeout=2, read_timeout=4, retries={"total_max_attempts":
 
 @contextmanager
 def _as_os_error() -> Iterator[None]:
-    """Raise errors of the store as OSError, as a folder does. A missing file already raises FileNotFoundError."""
+    """Raise errors of the store as OSError, as a file system does. A missing file already raises FileNotFoundError."""
     try:
         yield
     except (BotoCoreError, ClientError) as error:

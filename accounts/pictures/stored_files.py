@@ -41,7 +41,7 @@ def read(name: str) -> bytes:
 
 
 def delete(name: str) -> None:
-    """Delete the file if it exists. If this fails, write a log line: the file only occupies space."""
+    """Delete the file if it exists. A failed deletion is only logged, because the file does no harm."""
     for storage in (default_storage, media_folder()):
         try:
             storage.delete(name)
@@ -86,5 +86,5 @@ def warn_unreadable(name: str) -> None:
 
 
 def reason(error: OSError) -> dict[str, str | None]:
-    """Return the fields of a log line that name the error. They do not contain the path of the file."""
+    """Return log fields that describe the error without the path of the file."""
     return {"kind": type(error).__name__, "code": errno.errorcode.get(error.errno or 0)}

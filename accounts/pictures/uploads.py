@@ -41,7 +41,7 @@ class CheckedParts:
     def __init__(self, stream: Any, boundary: bytes) -> None:
         self.stream = stream
         self.separator = b"--" + boundary
-        self.kept = self.separator  # the end of the read bytes may be within headers or a separator
+        self.kept = self.separator  # headers or a separator may continue in the next bytes
 
     def read(self, size: int | None = None) -> bytes:
         data: bytes = self.stream.read(size)

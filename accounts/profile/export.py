@@ -1,4 +1,4 @@
-"""The page on which a person downloads all stored data about them. `oauth_bridge` adds the data that it stores."""
+"""The page on which a person downloads their stored data. `oauth_bridge` adds the data that it stores."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class ExportView(AccountPageMixin, TemplateView):
         return response
 
     def data(self, person: User) -> dict[str, Any]:
-        """Return all stored data except credentials: their digests are useless to the person but useful to a thief."""
+        """Return all stored data except credentials, whose digests would help only a thief."""
         picture = current_picture.png(person) if person.avatar else None
         return {
             "sub": person.pk,

@@ -28,7 +28,7 @@ class KnownAccount(NamedTuple):
 
     browser: str  # a random name
     at: int  # Unix time of the latest sign-in
-    credentials_version: int  # of the account at that time
+    credentials_version: int  # the account's value at that time
 
 
 def account_mark(email: str) -> str:

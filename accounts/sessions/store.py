@@ -1,7 +1,7 @@
 """Store browser sessions in the database. A copy of the database is not enough to use or read a session (D15).
 
-The key column stores a digest of the browser's key, the value of the cookie. The payload may contain reset keys,
-confirmation codes and pending requests, so it is encrypted with a key derived from the browser's key.
+The browser's key is the value of the cookie. The key column stores a digest of this key. The payload may contain reset
+keys, confirmation codes and pending requests, so it is encrypted with a key derived from the browser's key.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def describe(session: SessionBase, *, browser: str, was_known: bool) -> None:
 
 
 def sign_in_of(request: HttpRequest) -> str:
-    """Return the random ID of the sign-in, which outlives a change of key. Empty: an earlier release signed in."""
+    """Return the random ID of the sign-in, or an empty string if an earlier release began the session."""
     return str(request.session.get(SIGN_IN_KEY, ""))
 
 
@@ -106,11 +106,14 @@ class SessionStore(DatabaseSessionStore):
 
     @property
     def is_of_deactivated_account(self) -> bool:
-        """True if a person is signed in here whose account has been deactivated."""
+        """True if the account of the person who is signed in here has been deactivated."""
         return self.person is not None and not self.person.is_active
 
     def get_expiry_age(self, **kwargs: Any) -> int:
-        """Return the seconds until the session expires: at most an hour without a signed-in person, to save rows."""
+        """Return the seconds until the session expires.
+
+        Without a signed-in person, the result is at most an hour, to limit the number of rows.
+        """
         age: int = super().get_expiry_age(**kwargs)
         return age if SESSION_KEY in self else min(age, ANONYMOUS_AGE_SECONDS)
 
@@ -118,7 +121,7 @@ class SessionStore(DatabaseSessionStore):
         return timezone.now() + timedelta(seconds=self.get_expiry_age(**kwargs))
 
     def set_expiry(self, value: datetime | timedelta | int | None) -> None:
-        """Ignore the default age, which allauth sets after each password: this would store an empty session."""
+        """Ignore the default age: allauth sets it after each password, which would store an empty session."""
         if value != settings.SESSION_COOKIE_AGE:
             super().set_expiry(value)
 
@@ -183,5 +186,5 @@ class SessionStore(DatabaseSessionStore):
             return {}
 
     def _payload_key(self) -> bytes:
-        """Return the encryption key, derived from the browser's key, of which the database has only a digest. P5."""
+        """Return the encryption key. It is derived from the browser's key, which the database does not store. P5."""
         return hmac.digest(b"accounts.sessions payload", (self.session_key or "").encode(), "sha256")

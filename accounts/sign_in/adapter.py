@@ -100,7 +100,7 @@ class AccountAdapter(DefaultAccountAdapter):
         return self.authenticate(self.request, email=cast(User, user).email, password=password) is not None
 
     def is_reauthentication_required(self, *, app: str, **kwargs: Any) -> bool:
-        """Return whether allauth's sensitive pages must ask for a proof. A recent sign-in is also a proof."""
+        """Return whether allauth's sensitive pages must ask for the password or a passkey again."""
         return not reauthentication.is_fresh(self.request)
 
     def pre_login(self, request: HttpRequest, user: AbstractBaseUser, **kwargs: Any) -> HttpResponse | None:
@@ -169,7 +169,7 @@ class AccountAdapter(DefaultAccountAdapter):
     # Address and password ----------------------------------------------------------------------------------------
 
     def confirm_email(self, request: HttpRequest, email_address: Any) -> bool:
-        """Confirm the address, for allauth and in the person's row together. A new address ends credentials. P12."""
+        """Confirm the address in allauth's table and the person's row at once. A new address ends credentials. P12."""
         user: User = email_address.user
         former, is_new = user.email, user.email != email_address.email
         try:
@@ -218,7 +218,7 @@ class AccountAdapter(DefaultAccountAdapter):
         return f"{settings.AUTH_URL}{path}"
 
     def send_password_reset_mail(self, user: AbstractBaseUser, email: str, context: dict[str, Any]) -> None:
-        """Send the link to the address as stored. If no account is active, send an e-mail that says so.
+        """Send the link to the address as stored. If there is no active account, send an e-mail that says so.
 
         Both e-mails are rendered, so that the response time does not reveal which one is sent.
         """

@@ -86,7 +86,7 @@ class CodeView(StepMixin, library.ConfirmEmailVerificationCodeView):
             sign_up.drop_typed(self.request)
         if before and person.is_authenticated:
             person.refresh_from_db()
-            if person.email != before:  # the change has also ended the known-browser mark of this browser
+            if person.email != before:  # the change has made this browser unknown
                 known_browsers.add(self.request, response, person)
                 last_account.offer(response, person)
         return response

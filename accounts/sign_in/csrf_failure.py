@@ -25,7 +25,7 @@ _ADMIN_PAGES = frozenset(
 
 
 class _ByGet(WSGIRequest):
-    """The same request with the method GET. It shares all other attributes, so middleware sees what a view sets."""
+    """The same request with the method GET. It shares all attributes, so middleware sees what a view sets."""
 
     def __init__(self, request: HttpRequest) -> None:
         self.__dict__ = request.__dict__

@@ -245,7 +245,7 @@ class ConfirmForm(PasswordFormMixin, ReauthenticateForm):
 
 
 class NewAddressForm(AddEmailForm):
-    """Asks for a new address without looking it up, so it reveals no account. The code page refuses a taken address."""
+    """The form does not look up the new address, so it reveals no account. The code page refuses a taken address."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

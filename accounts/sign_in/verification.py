@@ -37,7 +37,7 @@ def delete_unverified(user: User) -> None:
 
 
 def align(user: User) -> None:
-    """Make allauth's table agree with the person's row: one primary address, verified if it is in the row.
+    """Make allauth's table agree with the person's row: one primary address with the same verification.
 
     The person's row is the authority, because `createsuperuser` and operators write the row without allauth.
     """

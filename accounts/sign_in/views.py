@@ -36,7 +36,7 @@ class SignInView(return_path.StepMixin, RetryLaterMixin, library.LoginView):
         }
 
     def _offer(self, context: dict[str, Any]) -> dict[str, Any]:
-        """Return the context of the account that signed in last here; empty if another address was typed."""
+        """Return the context of this browser's last account; empty if another address was typed."""
         person = last_account.offered(self.request)
         if person is None or normalise_email(self._login() or person.email) != person.email:
             return {}

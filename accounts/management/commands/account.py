@@ -1,4 +1,4 @@
-"""`manage.py account`: people's accounts, for the operator."""
+"""`manage.py account`: the operator manages people's accounts."""
 
 from __future__ import annotations
 
@@ -194,7 +194,7 @@ def _groups_of(user: User) -> dict[str, object]:
 
 
 def _password(options: dict[str, Any], user: User) -> str:
-    """Read the password from the first line of standard input, and check the password rules."""
+    """Read the password from the first line of standard input, and check it against the password rules."""
     if not options["password_stdin"]:
         raise CommandError("Give the password on standard input, with --password-stdin.")
     if sys.stdin is None:
