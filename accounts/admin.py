@@ -108,7 +108,7 @@ class UserAdmin(ModelAdmin):
     list_filter = ("is_active", "is_staff")
     search_fields = ("=email", "email", "nickname", "=id")
     ordering = ("email",)
-    saved_elsewhere = frozenset({"is_active"})  # `set_active` saves this field
+    saved_elsewhere = frozenset({"is_active"})  # `set_active` saves `is_active`
     actions = ("confirm_addresses", "deactivate", delete_selected)
     readonly_fields = ("id", "email", "email_verified_at", "created_at", "last_login")
     fieldsets = (

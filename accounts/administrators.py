@@ -21,7 +21,7 @@ from accounts.models import User
 from config.infrastructure import events
 from config.infrastructure.events import Event
 
-# These columns are true for an administrator who can make other people administrators.
+# REQUIRED names the columns that are true for an administrator who can make other people administrators.
 REQUIRED = ("is_active", "is_staff", "is_superuser")
 ADVICE = _("Nobody could administer the service then. Make somebody else an administrator with superuser status first.")
 
@@ -35,8 +35,8 @@ class LastAdministrator(Exception):
 def keep_one(leaving: Iterable[UUID]) -> None:
     """Check that an administrator remains if the people `leaving` are deleted, deactivated or demoted.
 
-    Lock the rows of these people, and of all administrators if one of these people is an administrator. The locks last
-    until the transaction ends. The rows of administrators are always locked in the same order, so two simultaneous
+    Lock the rows of `leaving`, and the rows of all administrators if `leaving` contains an administrator. The locks
+    last until the transaction ends. The rows of administrators are always locked in the same order, so two simultaneous
     transactions cannot remove the last two administrators. Raises LastAdministrator: no administrator would remain.
     """
     going = set(leaving)

@@ -40,7 +40,7 @@ class Actor(NamedTuple):
 
 
 class Subject(NamedTuple):
-    """The changed object. `kind` is application, person or group; `key` is its client_id, `sub` or primary key."""
+    """The changed object. `kind` is application, person or group; `key` is the client_id, `sub` or primary key."""
 
     kind: str
     key: str
@@ -120,7 +120,7 @@ def write(action: str, subject: Subject, changes: Changes | None = None) -> None
 
 @contextmanager
 def changes(action: str, subject: Subject, stored: Callable[[], Mapping[str, object]]) -> Iterator[None]:
-    """Compare `stored()` before and after the block, and write the difference. Without an actor, do neither."""
+    """Compare `stored()` before and after the block, and write the difference. Without an actor, do nothing."""
     if _actor.get() is None:
         yield
         return

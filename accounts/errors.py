@@ -65,9 +65,9 @@ class AccountFault(Fault):
         _("You have added many passkeys in a short time. Try again in %(when)s."),
     )
     PICTURES_LIMITED = 429, "rate_limited", _("You have tried many pictures in a short time. Try again in %(when)s.")
-    # The page does not show this fault. It shows the same text as within the limit.
+    # RESET_MAIL_LIMITED is never shown: the page has the same text as within the limit.
     RESET_MAIL_LIMITED = 302, "rate_limited", "The address has got many links for a new password.", "Use one of them."
-    # This is allauth's sentence. The password was right, but the next code cannot be sent yet.
+    # SIGN_IN_TOO_SOON has allauth's sentence. The password was right, but the next code cannot be sent yet.
     SIGN_IN_TOO_SOON = 200, "rate_limited", "Too many failed login attempts. Try again later."
 
     # Passwords
@@ -96,7 +96,7 @@ class AccountFault(Fault):
     )
     SIGN_UP_CLOSED = 200, "access_denied", "New accounts are by invitation, or not possible.", "Ask for an invitation."
     NOT_INVITED = 200, "access_denied", _("The invitation is for another address.")
-    # A sign-up never shows this fault.
+    # A sign-up never shows ADDRESS_TAKEN.
     ADDRESS_TAKEN = 200, "access_denied", _("Another account uses this address, so yours stays as it is.")
     SAME_ADDRESS = 200, "invalid_request", _("This is your address already.")
     ANOTHER_ADDRESS = 200, "invalid_request", _("This is not the address of your account.")

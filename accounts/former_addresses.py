@@ -24,9 +24,9 @@ def marks_of(address: str) -> list[bytes]:
 
 
 def note(person: User, before: str) -> None:
-    """Store the address that a person had before confirming a new address. Call this in the same transaction.
+    """Store the address that a person had before confirming a new address. Call this in the transaction of the change.
 
-    Marks of the new address are deleted, because this address is in use and no longer a former address.
+    Marks of the new address are deleted, because an address in use is not a former address.
     """
     _forget(person.email)
     if before != person.email:
@@ -39,7 +39,7 @@ def _forget(address: str) -> None:
 
 
 def owner_of(address: str) -> UUID | None:
-    """Return the ID of the person who had this address last, or None. This runs one SQL statement."""
+    """Return the ID of the person who had this address last, or None. The function runs one SQL statement."""
     return FormerAddress.objects.filter(mark__in=marks_of(address)).values_list("user", flat=True).first()
 
 

@@ -52,7 +52,7 @@ def validated(names: Collection[str]) -> list[str]:
 
 
 def named(names: Collection[str]) -> Named:
-    """Return the groups with these names for a command. Make missing groups, without permissions.
+    """Return the groups with the given names for a command. Make missing groups, without permissions.
 
     Call this in a transaction. Raises the ValidationError of `validated`.
     """

@@ -65,14 +65,15 @@ class User(AbstractBaseUser, PermissionsMixin):
     is_staff = models.BooleanField(_("administrator"), default=False)
     created_at = models.DateTimeField(_("created at"), default=timezone.now, editable=False)
     password_changed_at = models.DateTimeField(null=True, editable=False)  # None: never changed
-    # The last change of nickname, picture or address. None: the account is older than this column, and its profile was
-    # not changed since.
+    # The last change of nickname, picture or address. The value is None if the account is older than this column and
+    # its profile was not changed since.
     profile_changed_at = models.DateTimeField(null=True, default=timezone.now, editable=False)
-    # A credential stores this number at its issue, and is invalid after `sessions.credential_changes` has incremented
-    # the number. A time would depend on clocks, and would not void a credential that another request is just issuing.
+    # A credential stores `credentials_version` at its issue, and is invalid after `sessions.credential_changes` has
+    # incremented the version. A timestamp would depend on clocks, and would not void a credential that another request
+    # is just issuing.
     credentials_version = models.IntegerField(default=0, db_default=0, editable=False)
-    # How often the account was unlocked. The key of the count of failed sign-ins contains this number, so each
-    # unlocking begins a new count.
+    # The number of times that the account was unlocked. The key of the count of failed sign-ins contains `unlocks`, so
+    # each unlocking begins a new count.
     unlocks = models.IntegerField(default=0, db_default=0, editable=False)
 
     USERNAME_FIELD = "email"
@@ -102,7 +103,7 @@ class User(AbstractBaseUser, PermissionsMixin):
 
     @property
     def display_name(self) -> str:
-        """The nickname, or a neutral name if the nickname is empty. Never the e-mail address (D16)."""
+        """The nickname, or a neutral name if the nickname is empty. The e-mail address is never used (D16)."""
         return self.nickname.strip() or f"Member {self.id.hex[:6]}"
 
     def change_profile(self, **values: Any) -> None:
@@ -129,7 +130,7 @@ class User(AbstractBaseUser, PermissionsMixin):
         return check_password(raw_password, stored, upgrade)
 
     def get_session_auth_hash(self) -> str:
-        """Return the value that a valid session contains. It depends on the password and `credentials_version`."""
+        """Return the value that a valid session contains. The value depends on password and `credentials_version`."""
         return self._session_auth_hash(settings.SECRET_KEY)
 
     def get_session_auth_fallback_hash(self) -> Iterator[str]:
@@ -152,10 +153,10 @@ class Session(AbstractBaseSession):
     # A result of `accounts.sessions.user_agents.describe`.
     browser = models.CharField(max_length=60, blank=True, default="", db_default="", editable=False)
     last_used_at = models.DateTimeField(null=True, editable=False)  # updated at most once an hour
-    # True: the browser was known when the session began (accounts.sessions.known_browsers).
+    # `was_known` is true if the browser was known when the session began (accounts.sessions.known_browsers).
     was_known = models.BooleanField(default=False, db_default=False, editable=False)
-    # The random ID of the sign-in, which does not change with the session key. Null: nobody is signed in, or an earlier
-    # release began the session.
+    # The random ID of the sign-in, which does not change with the session key. The value is null if nobody is signed in
+    # or an earlier release began the session.
     sign_in = models.UUIDField(null=True, db_index=True, editable=False)
 
     class Meta(AbstractBaseSession.Meta):  # type: ignore[name-defined]

@@ -36,7 +36,7 @@ def too_many_requests(
     cause: str = "",
     person: UUID | None = None,
 ) -> HttpResponse:
-    """Report a refusal and return an error page. Use this for limits that no form explains, as allauth's. D21."""
+    """Report a refusal and return an error page, for limits that no form explains, such as allauth's. D21."""
     refuse(fault, cause=cause, person=person)
     response = render(
         request,

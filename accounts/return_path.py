@@ -1,8 +1,8 @@
 """Pass on where a person continues after the sign-in (return path) and which application asked for it (caption).
 
 The parameter `next` contains the return path, a path of this service. The parameter `for` contains the caption, which
-names the application. The session also stores both, because some flows lose the parameters: the steps after the
-password, a password reset, and a code page that closes after three wrong codes.
+names the application. The session also stores return path and caption, because some flows lose the parameters: the
+steps after the password, a password reset, and a code page that closes after three wrong codes.
 """
 
 from __future__ import annotations
@@ -100,16 +100,16 @@ def form_field(request: HttpRequest) -> dict[str, Any]:
 
 
 def sign_in_url(return_to: str, *, name: str = "", host: str = "", logo: str = "", login: str = "") -> str:
-    """Return the URL of the sign-in page that continues at `return_to`. With `name`, it shows "to continue to NAME".
+    """Return the URL of the sign-in page that continues at `return_to`.
 
-    `login` is the initial value of the address field.
+    With `name`, the page shows "to continue to NAME". `login` is the initial value of the address field.
     """
     url = _address("account_login", return_to, _signed_caption(return_to, name, host, logo))
     return f"{url}&{urlencode({LOGIN_FIELD_NAME: login})}" if login else url
 
 
 def switch_account_url(return_to: str, *, name: str = "", host: str = "", logo: str = "") -> str:
-    """Return the URL of the sign-out page for "not you?". It continues at `sign_in_url` with the same arguments."""
+    """Return the URL of the sign-out page for "not you?", which continues at `sign_in_url` with the same arguments."""
     return _address("account_logout", return_to, _signed_caption(return_to, name, host, logo))
 
 
@@ -119,14 +119,14 @@ def send_code_url(return_to: str, *, name: str = "", host: str = "", logo: str =
 
 
 def code_page_url(request: HttpRequest) -> str:
-    """Return the URL of the page for the mailed code. It continues at the request's URL and keeps the caption."""
+    """Return the URL of the page for the mailed code, which continues at the request's URL and keeps the caption."""
     found, return_to = caption(request), request.get_full_path()
     signed = _signed_caption(return_to, found.name, found.host, found.logo) if found else ""
     return _address("account_email_verification_sent", return_to, signed)
 
 
 def caption(request: HttpRequest) -> Caption | None:
-    """Return the application that asked for the sign-in. None: no caption is signed for this return path."""
+    """Return the application that asked for the sign-in, or None if no caption is signed for the return path."""
     return _unsealed(*_way(request))
 
 
@@ -142,10 +142,10 @@ def onward_from_sign_out(request: HttpRequest) -> str:
 
 
 def carry(request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
-    """Return the response. If it redirects to another sign-in step, add the return path and the caption to its URL.
+    """Return the response, with return path and caption in the URL of a redirect to another step of the sign-in.
 
-    So the page of that step names the application and continues there, even if another tab signs in for another
-    application.
+    So the page of the next step names the application and continues at the return path, even if another tab signs in
+    for another application.
     """
     if response.get("Location") in {reverse(step) for step in _STEPS}:
         response["Location"] += query(request)
@@ -200,7 +200,7 @@ def _kept(request: HttpRequest) -> tuple[str, str]:
 
 
 def _unsealed(return_to: str, signed: str) -> Caption | None:
-    """Return the caption. None: it is unsigned, too old, or signed for another return path."""
+    """Return the caption, or None if the caption is unsigned, too old, or signed for another return path."""
     if not signed:
         return None
     try:

@@ -1,7 +1,7 @@
 """The limits of sign-ins, sign-ups, requested e-mails, passkeys and pictures. D21.
 
 The limit is checked before the password, and a failure is counted after the password. So simultaneous attempts may
-exceed a limit by the number of these attempts. This is accepted.
+exceed a limit by the number of attempts. This imprecision is accepted.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from config.infrastructure import rate_limits
 from config.infrastructure.network import client_address, site_of
 from config.infrastructure.rate_limits import Counter
 
-# The limit of failed sign-ins of all unknown browsers together. Each password takes 25 ms, so this many passwords
+# The limit of failed sign-ins of all unknown browsers together. Each password takes 25 ms, so 1,200 passwords a minute
 # occupy half a core. RATE_SIGN_IN_ADDRESS allows one machine, with an IPv4 address and an IPv6 site, at most 250
 # failures in 15 minutes. So one machine never reaches this limit.
 ALL_FAILURES = "1200/m"
@@ -216,7 +216,8 @@ def code_wait(email: str, *, is_new: bool) -> int:
 def _mailbox(email: str) -> str:
     """Return the identifier of the mailbox for the limits of e-mails.
 
-    `user+tag@` is usually the mailbox of `user@`, so both addresses have the same identifier, but only in these limits.
+    `user+tag@` is usually the mailbox of `user@`, so both addresses have the same identifier, but only in the limits of
+    e-mails.
     """
     name, _at, host = normalise_email(email).rpartition("@")
     return known_browsers.account_mark(f"{name.partition('+')[0] or name}@{host}")

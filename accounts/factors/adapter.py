@@ -48,10 +48,10 @@ class FactorAdapter(DefaultMFAAdapter):
     }
 
     def is_mfa_enabled(self, user: AbstractBaseUser | AnonymousUser | None, types: Any = None) -> bool:
-        """Return whether the person has a factor of these types. `user` is None if the account was deleted meanwhile.
+        """Return whether the person has a factor of one of `types`. `user` is None if the account was just deleted.
 
-        If `types` contains apps and passkeys, allauth asks whether a second factor must follow the password. Passkeys
-        that only sign in do not count then.
+        If `types` contains apps and passkeys, allauth asks whether a second factor must follow the password. For this
+        question, passkeys that only sign in do not count.
         """
         if types and {Authenticator.Type.TOTP, Authenticator.Type.WEBAUTHN} <= set(types):
             return is_asked_after_password(user)

@@ -1,4 +1,4 @@
-"""A person's authenticators. allauth calls authenticator apps, passkeys and sets of recovery codes by this name."""
+"""A person's authenticators, which is allauth's name for authenticator apps, passkeys and recovery codes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from config.infrastructure.events import Event
 
 # A page that sends the person's passkeys to the browser takes half a millisecond longer for each passkey.
 MOST_PASSKEYS = 20
-# This key of a passkey's `data` is true if the person is not asked for the passkey after the password.
+# The key of a passkey's `data` that is true if the person is not asked for the passkey after the password.
 _ONLY_SIGNS_IN = "only_signs_in"
 
 
@@ -52,7 +52,7 @@ def described(person: User) -> list[dict[str, Any]]:
 
 
 def has_confirmed(request: HttpRequest) -> bool:
-    """Return whether the person has a passkey or app, and has used a second factor in this browser session."""
+    """Return whether the person has a passkey or an app, and has used a second factor in this browser session."""
     records = get_authentication_records(request, request.user)
     return any(record.get("method") == "mfa" for record in records) and has_any(request.user)
 
@@ -75,7 +75,7 @@ def types_of(person: AbstractBaseUser | AnonymousUser) -> set[str]:
 def is_asked_after_password(person: AbstractBaseUser | AnonymousUser | None) -> bool:
     """Return whether the person is asked for a second factor after the password.
 
-    `person` is None if the account was deleted during the sign-in; the result is False then.
+    Return False for None, which means that the account was deleted during the sign-in.
     """
     return person is not None and any(map(_is_second_factor, Authenticator.objects.filter(user_id=person.pk)))
 
@@ -87,7 +87,7 @@ def _is_second_factor(row: Authenticator) -> bool:
 
 
 def keep_for_sign_in(person: AbstractBaseUser) -> None:
-    """Stop asking for the newest passkey after the password. This passkey still signs in without a password."""
+    """Stop asking for the newest passkey after the password. The passkey still signs in without a password."""
     row = Authenticator.objects.filter(user_id=person.pk, type=Authenticator.Type.WEBAUTHN).latest("pk")
     row.data[_ONLY_SIGNS_IN] = True
     row.save(update_fields=["data"])

@@ -1,4 +1,4 @@
-"""allauth's forms for second factors and passkeys, with our fields. Only passkeys of this origin are accepted."""
+"""allauth's forms for second factors and passkeys, with our fields. Passkeys must have the origin AUTH_URL."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ class ActivateTOTPForm(totp.ActivateTOTPForm):
             return super().clean_code()
 
 
-# The WebAuthn library raises one of these errors or ValidationError for a malformed answer, which no browser sends.
+# For a malformed answer, which no browser sends, the WebAuthn library raises one of _MALFORMED or ValidationError.
 _MALFORMED = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError, struct.error)
 _BASE64URL = re.compile(r"[A-Za-z0-9_-]+={0,2}", re.ASCII)
 
@@ -124,7 +124,7 @@ _BASE64URL = re.compile(r"[A-Za-z0-9_-]+={0,2}", re.ASCII)
 class PasskeyField(forms.JSONField):
     """The browser's answer to a passkey request, as a dictionary. The origin in the answer must be AUTH_URL.
 
-    allauth would accept every port and every subdomain of the host. It would also store the whole answer, and the
+    allauth would accept every port and every subdomain of the host. allauth would also store the whole answer, and the
     WebAuthn library would allocate as many bytes as a number in the answer says. So the field keeps only the needed
     members, which must be base64url text.
     """

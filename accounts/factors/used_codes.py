@@ -11,8 +11,8 @@ from django.utils.crypto import salted_hmac
 
 from accounts.models import User
 
-# A code is valid for three periods of 30 seconds. In this time, at most four other codes are valid. So the last ten
-# used codes include every used code that is still valid.
+# A code is valid for three periods of 30 seconds. During the three periods, at most four other codes are valid. So the
+# last ten used codes include every used code that is still valid.
 _REMEMBERED = 10
 
 

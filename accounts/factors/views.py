@@ -57,7 +57,7 @@ class PasskeySignInView(StepMixin, webauthn.LoginWebAuthnView):
         return cast(HttpResponse, super().post(request, *args, **kwargs))
 
     def get_authenticated_redirect_url(self) -> str:
-        """Return the URL to which a person is redirected who has already signed in in another tab."""
+        """Return the URL of the redirect if the person has already signed in in another tab."""
         return return_path.requested(self.request) or reverse("profile")
 
     def form_valid(self, form: Form) -> HttpResponse:
@@ -73,7 +73,7 @@ class PasskeySignInView(StepMixin, webauthn.LoginWebAuthnView):
 
 
 class PasskeyOptionsView(base.AuthenticateView):
-    """Returns the passkey options after the password. In this step, `PasskeySignInView` would only redirect."""
+    """Returns the passkey options after the password, when `PasskeySignInView` would only redirect."""
 
     http_method_names = ("get", "options")
 
@@ -194,7 +194,7 @@ class NewFactorMixin:
 class ActivateTOTPView(NewFactorMixin, SecurityPageMixin, totp.ActivateTOTPView):
     @transaction.atomic
     def form_valid(self, form: Form) -> HttpResponse:
-        """Mark the code that sets up the app as used, so that it cannot sign in. RFC 6238 §5.2."""
+        """Mark the code that sets up the app as used, so that the code cannot sign in. RFC 6238 §5.2."""
         response = super().form_valid(form)
         for app in Authenticator.objects.filter(user_id=self.request.user.pk, type=Authenticator.Type.TOTP):
             mark_used(app, form.cleaned_data["code"])
@@ -249,7 +249,7 @@ class AddPasskeyView(NewFactorMixin, SecurityPageMixin, RetryLaterMixin, webauth
     @transaction.atomic
     def form_valid(self, form: Form) -> HttpResponse:
         person = cast(User, self.request.user)
-        User.objects.select_for_update(no_key=True).get(pk=person.pk)  # two tabs must not exceed the limit
+        User.objects.select_for_update(no_key=True).get(pk=person.pk)  # two tabs must not exceed MOST_PASSKEYS
         if self._is_full():
             refuse(AccountFault.PASSKEYS_FULL, person=person.pk)
             return cast(HttpResponse, self.render_to_response(self.get_context_data(form=form)))
@@ -281,7 +281,7 @@ class RemovePasskeyView(SecurityPageMixin, webauthn.RemoveWebAuthnView):
     @transaction.atomic
     def form_valid(self, form: Form) -> HttpResponse:
         person = cast(User, self.request.user)
-        User.objects.select_for_update().get(pk=person.pk)  # so that two tabs cannot remove the last two passkeys
+        User.objects.select_for_update().get(pk=person.pk)  # two tabs must not remove the last two passkeys
         if not FactorAdapter().can_delete_authenticator(self.object):
             refuse(AccountFault.PASSKEY_NEEDED, person=person.pk)
             return cast(HttpResponse, self.render_to_response(self.get_context_data(form=form)))

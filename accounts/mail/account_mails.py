@@ -1,6 +1,6 @@
 """E-mails about events of an account, in the person's language, and messages on pages about unsent e-mails.
 
-`accounts.mail.outbox` sends these e-mails.
+`accounts.mail.outbox` sends the e-mails.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from accounts.mail.composing import compose
 from accounts.models import User
 from accounts.sessions import known_browsers, user_agents
 
-# The limit of these e-mails for a person whose browser is always unknown, for example because it keeps no cookies.
+# The limit of e-mails about unknown browsers, for a person whose browser keeps no cookies or is always another one.
 NEW_BROWSERS_PER_DAY = 5
 
 
@@ -37,7 +37,7 @@ def recovery_code_used(request: HttpRequest, person: User, left: int) -> None:
 
 
 def account_deleted(request: HttpRequest, person: User) -> None:
-    """Tell the person about the deletion, but only at a confirmed address: another may belong to a stranger."""
+    """Tell the person about the deletion. An unconfirmed address gets no e-mail: its owner may be a stranger."""
     kind = "account_deleted" if request.user.pk == person.pk else "account_deleted_by_administrator"
     if person.email_verified_at:
         tell(request, person, kind, f"account_deleted {person.pk}")

@@ -1,7 +1,7 @@
 """Store each e-mail as a row until the mail server has accepted it, so a restart or an outage loses no e-mail. D15.
 
 The transaction that causes an e-mail also writes its row, so a rollback sends no e-mail. The content may be a
-credential. So it is encrypted under a key derived from SECRET_KEY, and deleted when the e-mail is sent or expires.
+credential, so it is encrypted under a key derived from SECRET_KEY, and deleted when the e-mail is sent or expires.
 
 One thread of each worker sends e-mails, the lowest `turn` first. `turn` counts the earlier unsent e-mails of the same
 requester, so a requester delays others by at most one connection to the mail server. E2.
@@ -43,9 +43,9 @@ LEASE = timedelta(minutes=3)
 LONGEST_PAUSE = timedelta(hours=4)
 LONGEST_PAUSE_WHILE_SOMEBODY_WAITS = timedelta(minutes=2)
 NOTICE_LIFETIME = timedelta(days=3)
-# The turn of a new row until `_queue` sets its turn. If the process ends earlier, the row keeps this value.
+# The turn of a new row until `_queue` sets the turn. The row keeps LAST_TURN if the process ends before `_queue` runs.
 LAST_TURN = 1_000_000_000
-# The longest wait of a page for its e-mail. After a wait without result, no page waits during the pause below.
+# A page waits at most PAGE_SECONDS for its e-mail. After a wait without result, no page waits during the next pause.
 PAGE_SECONDS = 1.0
 PAUSE_OF_PAGES_SECONDS = 30.0
 PURPOSE = "accounts.outbox"
@@ -71,7 +71,7 @@ def add_notice(kind: str, mail: Email, *, once: str = "") -> None:
 
 
 def is_known(once: str) -> bool:
-    """Return whether a notice with this name was stored within NOTICE_LIFETIME."""
+    """Return whether a notice with the name `once` was stored within NOTICE_LIFETIME."""
     return not unknown([once])
 
 
@@ -227,7 +227,7 @@ def _attempt(row: OutgoingMail) -> Outcome:
             return _give_up(row)
         OutgoingMail.objects.filter(pk=row.pk, attempts=row.attempts).update(due_at=due_at, turn=F("turn") + 1)
         return Outcome.LATER
-    if row.once:  # keep the row without content: it prevents a second notice
+    if row.once:  # the row without content prevents a second notice
         OutgoingMail.objects.filter(pk=row.pk).update(sealed=b"", due_at=row.expires_at)
     else:
         OutgoingMail.objects.filter(pk=row.pk).delete()
@@ -240,7 +240,7 @@ def _give_up(row: OutgoingMail) -> Outcome:
 
 
 def _refusal(error: Exception) -> int:
-    """Return the 5xx code that refuses this recipient or content, or 0 for any other error."""
+    """Return the 5xx code that refuses the recipient or the content, or 0 for any other error."""
     codes = [0]
     if isinstance(error, SMTPRecipientsRefused):
         codes = [code for code, _text in error.recipients.values()]
@@ -250,7 +250,7 @@ def _refusal(error: Exception) -> int:
 
 
 def _pause(row: OutgoingMail, refusal: int) -> timedelta:
-    """Return the pause: 30 s, doubled after each attempt. A refusal rarely changes, so its pause is the longest."""
+    """Return the pause: 30 s, doubled after each attempt. Refusals rarely change, so they get the longest pause."""
     if refusal:
         return LONGEST_PAUSE
     longest = LONGEST_PAUSE_WHILE_SOMEBODY_WAITS if row.holds_credential else LONGEST_PAUSE
@@ -258,7 +258,7 @@ def _pause(row: OutgoingMail, refusal: int) -> timedelta:
 
 
 def _message(row: OutgoingMail, mail: Email) -> EmailMultiAlternatives:
-    """Return the message. Its headers are the same at each attempt, so a mailbox recognizes a duplicate."""
+    """Return the message. The headers are the same at each attempt, so a mailbox recognizes a duplicate."""
     headers = {
         "Auto-Submitted": "auto-generated",
         "Date": format_datetime(row.created_at),

@@ -1,4 +1,4 @@
-"""The output of `manage.py account list` and `manage.py account show`. Source: contract, operator's interface."""
+"""The output of `manage.py account list` and `account show`, which the operator's interface in the contract defines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The permissions that `manage.py account make-administrator` gives. Source: contract, operator's interface."""
+"""Give the rights of `manage.py account make-administrator`, which the operator's interface in the contract defines."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 A hash takes about twenty times as long as a user info request, and occupies a core and 19 MiB of memory. So a process
 computes one hash at a time. Sign-in requests have a separate thread (`config.infrastructure.request_classes`). Only
-other pages that check or set a password, such as pages of administrators, wait here.
+other pages that check or set a password, such as pages of administrators, wait in this module.
 """
 
 from __future__ import annotations

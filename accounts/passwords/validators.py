@@ -1,4 +1,4 @@
-"""Password validators that Django lacks. They use blocklists, not composition rules, as NIST SP 800-63B requires.
+"""Password validators that Django lacks. All use blocklists, not composition rules, as NIST SP 800-63B requires.
 
 Passwords are hashed as typed, without Unicode normalisation. See docs/decisions.md, P9.
 """
@@ -19,21 +19,22 @@ from zxcvbn import zxcvbn
 from config.infrastructure.validators import refuse_control_characters
 
 PASSWORD_MAX_LENGTH = 1024
-# A password must have this many characters that are not easily guessed.
+# A password must have at least HARD_TO_GUESS_MIN_LENGTH characters that are not easily guessed.
 HARD_TO_GUESS_MIN_LENGTH = 8
 # Shorter words of the person's data, such as "Al" or "com", occur in good passwords by chance.
 _WORD_MIN_LENGTH = 4
-# zxcvbn must estimate at least this many guesses. With a stolen hash, one core needs about three years for this.
+# zxcvbn must estimate at least MIN_GUESSES guesses. With a stolen hash, one core needs about three years for 10**9
+# guesses.
 MIN_GUESSES = 10**9
-# The time of zxcvbn grows with the square of the length, so it estimates only this many characters. The time also grows
-# with the number of ways to read digits and signs as letters, so only the first four different signs in the password
-# are read as letters.
+# The time of zxcvbn grows with the square of the length, so zxcvbn gets only the first _ESTIMATED_LENGTH characters.
+# The time also grows with the number of ways to read digits and signs as letters, so only the first four different
+# signs in the password are read as letters.
 _ESTIMATED_LENGTH = 48
 _READ_AS_LETTERS = frozenset("@8({[<369!|1$057+/%24")
 _MOST_READ_AS_LETTERS = 4
 _PRIVATE_USE = 0xE000
 # Phrases that articles quote as good passwords, or that people type as sample text. zxcvbn's list of common words does
-# not contain these words.
+# not contain the words of _FAMOUS.
 _FAMOUS = ("correcthorsebatterystaple", "thequickbrownfox", "jumpsoverthelazydog", "loremipsumdolorsitamet")
 _NEIGHBOURS = ("qwertyuiop", "asdfghjkl", "zxcvbnm", "qwertzuiop", "azertyuiop", "1234567890")
 
@@ -131,7 +132,7 @@ def _period(text: str) -> int:
 
 
 def _unexpected(text: str) -> int:
-    """Count the characters that are neither equal to the previous one nor next to it in an alphabet or keyboard."""
+    """Count the characters that neither equal the previous character nor are next to it in alphabet or keyboard."""
     return len(text[:1]) + sum(not _are_neighbours(first, second) for first, second in pairwise(text))
 
 

@@ -30,7 +30,7 @@ def version(user: User) -> str:
 
 
 def png(user: User) -> bytes | None:
-    """Return the upload as PNG, or a drawing if the person uploaded none. None: the upload cannot be read."""
+    """Return the upload, or a drawing if there is no upload. Return None if the upload cannot be read."""
     if not user.avatar:
         return drawn(user)
     try:

@@ -15,7 +15,7 @@ from config.infrastructure.colors import TEXT_CONTRAST, WHITE, contrast
 
 
 def drawn_avatar(sub: uuid.UUID, nickname: str, size: int) -> bytes:
-    """Return a square PNG, `size` pixels wide. It depends only on the person's `sub` and the nickname."""
+    """Return a square PNG, `size` pixels wide. The picture depends only on `sub` and `nickname`."""
     return _draw(initials(nickname), background(sub), size)
 
 

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from PIL.ImageFile import ImageFile
 
 MAX_PIXELS = 52_000_000  # telephones with "50 megapixels" make pictures of up to 8192 x 6144
-# In bytes of address space. A WebP picture of MAX_PIXELS with alpha needs 880 MB; other formats need 60 to 540 MB.
+# The limit of the address space, in bytes. A WebP picture of MAX_PIXELS with alpha needs 880 MB; other formats need 60
+# to 540 MB.
 MAX_MEMORY = 1_000_000_000
 # Decoding 50 megapixels takes 1.5 to 2.9 seconds for WebP, and 0.3 to 1.5 seconds for other formats.
 MAX_CPU_SECONDS = 6
@@ -115,7 +116,7 @@ def has_too_many_scans(file: int) -> bool:
 
 
 def register_heif() -> bool:
-    """Let Pillow open HEIC pictures if the extra `heic` is installed. Return whether it is installed."""
+    """If the extra `heic` is installed, let Pillow open HEIC pictures and return True."""
     try:
         import pillow_heif
     except ImportError:

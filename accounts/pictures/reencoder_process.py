@@ -41,12 +41,12 @@ WAIT_SECONDS = 10.0
 RUN_SECONDS = 20.0
 POLL_SECONDS = 0.05
 RETRY_AFTER_SECONDS = 10
-# The program gets only these environment variables, which Python needs to find itself and its packages. It does not
-# get, for example, SECRET_KEY.
+# The program gets only the environment variables in PASSED_ON, which Python needs to find itself and its packages. The
+# program does not get, for example, SECRET_KEY.
 PASSED_ON = ("LD_LIBRARY_PATH", "PYTHONHOME", "PYTHONPATH", "PYTHONPYCACHEPREFIX", "PYTHONDONTWRITEBYTECODE")
 
 logger = logging.getLogger(__name__)
-# Only the thread with this lock waits for the lock of the machine. The other threads stay free for other requests.
+# Only the thread that holds `_one_here` waits for the lock of the machine. Other threads stay free for other requests.
 _one_here = threading.Lock()
 
 
@@ -114,7 +114,7 @@ def _cpu_seconds() -> float:
 
 
 def _run(source: IO[bytes], result: IO[bytes], lock: IO[bytes], size: int, crop: Crop) -> int:
-    """Run the program. Return its exit status, or -SIGXCPU if the program was killed after RUN_SECONDS."""
+    """Run the program and return its exit status, or -SIGXCPU if it was killed after RUN_SECONDS."""
     command = [sys.executable, "-m", "accounts.pictures.reencoder", *map(str, (size, crop.zoom, crop.x, crop.y))]
     try:
         return subprocess.run(  # noqa: S603  (numbers of ours)
@@ -138,8 +138,8 @@ def _run(source: IO[bytes], result: IO[bytes], lock: IO[bytes], size: int, crop:
 def _turn() -> Iterator[IO[bytes]]:
     """Hold the lock of this machine. The lock is on a file of this package, so that no file is created.
 
-    One thread of each process waits for the lock, for at most WAIT_SECONDS. Raises Busy: this wait was too long, or
-    another thread of this process waits or holds the lock.
+    One thread of each process waits for the lock, for at most WAIT_SECONDS. Raises Busy: the wait was too long, or
+    another thread of the process waits or holds the lock.
     """
     if not _one_here.acquire(blocking=False):
         raise Busy

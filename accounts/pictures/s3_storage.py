@@ -1,4 +1,4 @@
-"""Keep pictures in a store with the API of Amazon S3. Needs the extra `s3` and an `s3:` URL in PICTURES."""
+"""Keep pictures in a store with the API of Amazon S3. PICTURES must be an `s3:` URL, and the extra `s3` installed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from django.core.files.base import ContentFile, File
 from storages.backends.s3 import S3Storage
 
-# In seconds. A store that does not answer occupies a thread of a worker for at most six seconds.
+# Timeouts in seconds. A store that does not answer occupies a thread of a worker for at most six seconds.
 TIMES = Config(connect_timeout=2, read_timeout=4, retries={"total_max_attempts": 1})
 
 

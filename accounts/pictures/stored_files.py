@@ -1,6 +1,6 @@
 """Read and write the files of pictures and logos, in the store that `PICTURES` names.
 
-Releases up to 0.1 kept the files in the folder MEDIA_ROOT. Files that were not moved are still read from there.
+Releases up to 0.1 kept the files in the folder MEDIA_ROOT. Files that were not moved are still read from MEDIA_ROOT.
 """
 
 from __future__ import annotations

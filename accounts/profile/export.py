@@ -27,7 +27,7 @@ _COLUMNS = (
     "profile_changed_at",
     "is_staff",
 )
-# The export contains only this many of the newest entries of each list: an application can cause thousands of codes and
+# The export contains only the newest ENTRIES entries of each list: an application can cause thousands of codes and
 # tokens for a person.
 ENTRIES = 100
 _SESSION_COLUMNS = ("browser", "created_at", "last_used_at", "expire_date")

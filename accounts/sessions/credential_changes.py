@@ -1,4 +1,4 @@
-"""End a person's credentials, and make the changes that require this. No other module ends credentials."""
+"""End a person's credentials, and make the changes that must end credentials. No other module ends credentials."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from config.infrastructure.events import Event
 def end_credentials(user: User, *, except_session: str | None = None) -> None:
     """Void the person's sessions, codes, access tokens, remembered consents and known-browser marks.
 
-    Each credential stores the person's `credentials_version` at its issue. It is invalid when the version has changed.
-    `except_session` is the key of a session that stays valid.
+    Each credential stores the person's `credentials_version` at its issue, and is invalid after the version has
+    changed. `except_session` is the key of a session that stays valid.
     """
     _next_version(user)
     sessions = user.sessions.all()
@@ -45,10 +45,11 @@ def set_password(user: User, password: str, *, except_session: str | None = None
 
 @transaction.atomic
 def set_active(user: User, is_active: bool) -> None:
-    """Deactivate or activate the account. Both changes end its credentials.
+    """Deactivate or activate the account. Both changes end the account's credentials.
 
-    After a deactivation, the rows of the invalid sessions stay until they expire or the account is activated. From such
-    a row, the sign-in page knows why a browser is signed out. Raises LastAdministrator: nothing was changed.
+    After a deactivation, the rows of the invalid sessions stay until they expire or the account is activated. From the
+    row of an invalid session, the sign-in page knows why a browser is signed out. Raises LastAdministrator: nothing was
+    changed.
     """
     if not is_active:
         keep_one([user.pk])

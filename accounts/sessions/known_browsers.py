@@ -28,11 +28,11 @@ class KnownAccount(NamedTuple):
 
     browser: str  # a random name
     at: int  # Unix time of the latest sign-in
-    credentials_version: int  # the account's value at that time
+    credentials_version: int  # the account's version at the latest sign-in
 
 
 def account_mark(email: str) -> str:
-    """Return the identifier of the account for cookies and counters. It hides the e-mail address."""
+    """Return the identifier of the account for cookies and counters, which hides the e-mail address."""
     return salted_hmac(_SALT, normalise_email(email), algorithm="sha256").hexdigest()[:32]
 
 

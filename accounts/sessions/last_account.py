@@ -1,4 +1,4 @@
-"""The account that signed in last with this browser. The sign-in page offers it, and the person can remove it.
+"""Remember the account that signed in last with a browser. The sign-in page offers this account.
 
 An encrypted cookie contains the person's id, so a reader of the cookie learns nothing. The cookie is valid until the
 person's credentials end. So a lost device does not show the account after the owner has chosen a new password.

@@ -27,8 +27,8 @@ _ASKING_FIRST = ("account_login", "account_reauthenticate", "mfa_reauthenticate"
 class SessionMiddleware(sessions.SessionMiddleware):
     """If a signed-in person's session ends during a post, tells the person whether the post was carried out.
 
-    The view itself or another browser can end the session. Django notices this when it saves the session, after the
-    view has answered.
+    The view itself or another browser can end the session. Django notices the end of a session when it saves the
+    session, after the view has answered.
     """
 
     def process_response(self, request: HttpRequest, response: HttpResponse) -> HttpResponse:
@@ -60,7 +60,7 @@ class AuthenticationMiddleware(middleware.AuthenticationMiddleware):
 
 
 def signed_in_person(request: HttpRequest) -> User | None:
-    """Return the signed-in person. None: nobody is signed in, the account is inactive, or the session is invalid."""
+    """Return the signed-in person, or None if nobody is signed in, the account inactive or the session invalid."""
     session = cast(SessionStore, request.session)
     person = session.person
     if person is None or session.get(BACKEND_SESSION_KEY) not in settings.AUTHENTICATION_BACKENDS:

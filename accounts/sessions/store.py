@@ -35,7 +35,7 @@ SIGN_IN_KEY = "sign_in"
 # A person keeps KEPT sessions, including the new session. One sign-in deletes at most _DELETED_AT_ONCE sessions.
 KEPT = 100
 _DELETED_AT_ONCE = 1000
-# The maximum age of a session without a signed-in person. No step of a sign-in takes longer.
+# The maximum age of a session without a signed-in person. Each step of a sign-in takes less time.
 ANONYMOUS_AGE_SECONDS = 3600
 
 _USE_IS_STORED_EACH = timedelta(hours=1)
@@ -154,7 +154,7 @@ class SessionStore(DatabaseSessionStore):
         return row
 
     def save(self, must_create: bool = False) -> None:
-        """Raise UpdateError only if the session has ended. Django also raises it while the database is unavailable."""
+        """Raise UpdateError only if the session has ended. Django also raises UpdateError if the database is away."""
         try:
             super().save(must_create)
         except UpdateError as error:
@@ -186,5 +186,5 @@ class SessionStore(DatabaseSessionStore):
             return {}
 
     def _payload_key(self) -> bytes:
-        """Return the encryption key. It is derived from the browser's key, which the database does not store. P5."""
+        """Return the encryption key, derived from the browser's key, which the database does not store. P5."""
         return hmac.digest(b"accounts.sessions payload", (self.session_key or "").encode(), "sha256")

@@ -95,7 +95,7 @@ class NicknameField(forms.CharField):
 
 
 class PasswordFormMixin(forms.Form):
-    """Asks for the password again if this process is too busy to hash it (accounts.passwords.hashing)."""
+    """Asks for the password again if the process is too busy to hash the password (accounts.passwords.hashing)."""
 
     is_busy = False
 
@@ -106,7 +106,7 @@ class PasswordFormMixin(forms.Form):
         self.add_error(None, refused(AccountFault.PASSWORD_BUSY, "busy", seconds=hashing.RETRY_AFTER_SECONDS))
 
     def check_present_password(self, user: User, field: str) -> None:
-        """Check the person's password. If it is wrong, add an error and count a failed sign-in (D21).
+        """Check the person's password. If the password is wrong, add an error and count a failed sign-in (D21).
 
         Raises ValidationError: the limit of failed sign-ins is reached.
         """
@@ -153,7 +153,7 @@ class ResetRequestForm(ResetPasswordForm):
         return email
 
     def save(self, request: HttpRequest, **kwargs: Any) -> str:
-        """Send a link or, without an account, an e-mail that says so. Steps and page are the same in both cases.
+        """Send a link or, without an account, an e-mail that says so. The steps and the page are always the same.
 
         Beyond the limit, no e-mail is sent, and the page does not say so. The links of earlier e-mails still work. So
         repeated requests cannot flood the owner's mailbox or lock the owner out.
@@ -197,8 +197,8 @@ class NewPasswordForm(NewPasswordFormMixin, ResetPasswordKeyForm):
     def save(self) -> None:
         """Save the password and begin a new session. Mark the address, which received the link, as verified.
 
-        The new password ends the session of a person who was signed in, so this session cannot store the next steps. A
-        proof in this session must not replace the second factor.
+        The new password ends the old session of a person who was signed in, so the old session cannot store the next
+        steps. A proof in the old session must not replace the second factor.
         """
         super().save()
         verification.clear_nickname_of_sign_up(self.user)

@@ -10,10 +10,10 @@ from accounts.models import User, normalise_email
 
 
 def authenticate(request: HttpRequest, email: str, password: str) -> User | None:
-    """Return the account, active or not, with this address and password. None: a failed sign-in was counted. D21.
+    """Return the account, active or not, with this address and password, or count a failed sign-in. D21.
 
-    This replaces allauth's limits, by which six wrong passwords from any network lock the owner out. Raises FormError:
-    a limit of failed sign-ins is reached. Raises HashingBusy.
+    The function replaces allauth's limits, by which six wrong passwords from any network lock the owner out. Raises
+    FormError: a limit of failed sign-ins is reached. Raises HashingBusy.
     """
     seconds, cause = throttling.sign_in_wait(request, email)
     if seconds:

@@ -24,7 +24,7 @@ from accounts.sign_in.forms import PasswordFormMixin, ResetRequestForm
 
 
 class NewPasswordMixin(RetryLaterMixin):
-    """Asks for the new password again, and stores nothing, if this process is too busy to hash it."""
+    """Asks for the new password again, and stores nothing, if the process is too busy to hash the password."""
 
     busy_field = "password1"  # the field that gets the focus
 

@@ -25,7 +25,7 @@ from accounts.sign_in import password_check, who_may_sign_up
 from accounts.sign_in.forms import EmailField, NewPasswordField, NicknameField, PasswordFormMixin
 from accounts.sign_in.password_pages import NewPasswordMixin
 
-# Session key of the values in the sign-up form. The session keeps them until the mailed code is confirmed.
+# Session key of the values in the sign-up form. The session keeps the values until the mailed code is confirmed.
 _TYPED = "sign_up"
 
 
@@ -152,7 +152,7 @@ class SignUpView(StepMixin, NewPasswordMixin, library.SignupView):
         return context | {
             **form_field(self.request),
             "passkeys_are_possible": passkey_host.are_possible(),
-            "query": f"?{query}" if query else "",  # contains the invitation
+            "query": f"?{query}" if query else "",  # the query contains the invitation
         }
 
     def get_form_kwargs(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Write `email_verified_at` and allauth's table of e-mail addresses. No other module writes these two."""
+"""Write `email_verified_at` and allauth's table of e-mail addresses. No other module writes that column or table."""
 
 from __future__ import annotations
 

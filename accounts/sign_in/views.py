@@ -76,7 +76,7 @@ class SignOutView(library.LogoutView):
 
 
 def sign_out(request: HttpRequest) -> None:
-    """End the session of this browser. The next page shows a message about this."""
+    """End the session of this browser, and show a message about the sign-out on the next page."""
     get_adapter().logout(request)
 
 

@@ -167,7 +167,7 @@ class Command(BaseCommand):
 
 
 def _invitation(options: dict[str, Any]) -> str:
-    """Return an invitation link. The link is not stored, so nobody can revoke it. It expires after seven days."""
+    """Return an invitation link, which expires after seven days. The link is not stored, so nobody can revoke it."""
     email = normalise_email(options["email"])
     try:
         validate_email(email)
