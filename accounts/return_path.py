@@ -47,7 +47,7 @@ _STEPS = (
 
 @dataclass(frozen=True)
 class Caption:
-    """What pages show of the application that asked for the sign-in."""
+    """The application that asked for the sign-in: the values that pages show."""
 
     name: str
     host: str = ""
@@ -182,7 +182,7 @@ def keep_after_factor(request: HttpRequest, return_to: str) -> None:
 
 
 def take_after_factor(request: HttpRequest) -> str:
-    """Return the path that `keep_after_factor` stored, or an empty string if there is none, and delete it."""
+    """Return and delete the path that `keep_after_factor` stored. Without such a path, return an empty string."""
     return_to, kept_at = request.session.pop(AFTER_FACTOR_KEY, None) or ("", 0)
     return return_to if time.time() - kept_at < RETURN_AGE_SECONDS and is_own_path(return_to) else ""
 

@@ -237,7 +237,7 @@ def _sign_in_counters(request: HttpRequest, email: str) -> list[Counter]:
 
 
 def _unlocked_mark(email: str) -> str:
-    """Return the identifier of the account since its last unlocking. An unknown address takes the same statement."""
+    """Return the identifier of the account since its last unlocking. An unknown address needs the same statement."""
     mark = known_browsers.account_mark(email)
     unlocks = User.objects.filter(email=normalise_email(email)).values_list("unlocks", flat=True).first()
     return f"{mark} {unlocks}" if unlocks else mark

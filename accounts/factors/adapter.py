@@ -50,8 +50,8 @@ class FactorAdapter(DefaultMFAAdapter):
     def is_mfa_enabled(self, user: AbstractBaseUser | AnonymousUser | None, types: Any = None) -> bool:
         """Return whether the person has a factor of one of `types`. `user` is None if the account was just deleted.
 
-        If `types` contains apps and passkeys, allauth asks whether a second factor must follow the password. For this
-        question, passkeys that only sign in do not count.
+        If `types` contains apps and passkeys, allauth asks whether a second factor must follow the password. So
+        passkeys that only sign in do not count for this question.
         """
         if types and {Authenticator.Type.TOTP, Authenticator.Type.WEBAUTHN} <= set(types):
             return is_asked_after_password(user)
@@ -63,7 +63,10 @@ class FactorAdapter(DefaultMFAAdapter):
         return base64.b64encode(sealing.seal(PURPOSE, text.encode())).decode()
 
     def decrypt(self, encrypted_text: str) -> str:
-        """Return the secret. If SECRET_KEY has changed since the encryption, return a random secret: no code fits."""
+        """Return the secret.
+
+        If SECRET_KEY has changed since the encryption, return a random secret, so that no code is valid.
+        """
         content = sealing.unseal(PURPOSE, base64.b64decode(encrypted_text))
         if content is None:
             logger.error("a second factor can't be read: it was stored under another SECRET_KEY")

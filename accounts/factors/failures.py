@@ -28,7 +28,7 @@ from config.infrastructure.network import client_address, site_of
 
 T = TypeVar("T")
 
-# From this number of failures on, the owner gets an e-mail: whoever guesses the factor knows the password.
+# From TELL_FROM failures on, the owner gets an e-mail: whoever guesses the factor knows the password.
 TELL_FROM = 3
 
 

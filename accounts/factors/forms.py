@@ -167,7 +167,7 @@ class KnownPasskeyMixin(forms.Form):
             return super().clean_credential()  # type: ignore[misc]
         except (ValidationError, *_MALFORMED):
             pass
-        person = getattr(self, "user", None)  # before a sign-in by passkey, no person is known
+        person = getattr(self, "user", None)  # before a sign-in by passkey, the person is unknown
         raise refused(AccountFault.PASSKEY_UNKNOWN, "unknown", person=person and person.pk)
 
 

@@ -1,4 +1,4 @@
-"""The pages of second factors and passkeys. allauth implements the flows; our texts and redirects replace its own."""
+"""The pages of second factors and passkeys. allauth implements the flows; this module sets texts and redirects."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from accounts.return_path import StepMixin
 
 
 class PasskeySignInView(StepMixin, webauthn.LoginWebAuthnView):
-    """GET returns the passkey options as JSON. POST receives the answer. The query is that of the sign-in page."""
+    """GET returns the passkey options as JSON. POST receives the answer. The URL has the sign-in page's query."""
 
     def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         """Limit the calls, because each call stores a challenge in a session."""
@@ -104,7 +104,7 @@ class SecondFactorView(StepMixin, RetryLaterMixin, base.AuthenticateView):
         }
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        """Abort the sign-in if the person's factors were removed: the sign-in page would redirect back endlessly."""
+        """Abort the sign-in if the factors were removed: sign-in page and this page would redirect to each other."""
         response = super().dispatch(request, *args, **kwargs)
         stage = getattr(request, "_login_stage", None)
         if stage and not request.user.is_authenticated and not is_asked_after_password(stage.login.user):
@@ -243,7 +243,7 @@ class AddPasskeyView(NewFactorMixin, SecurityPageMixin, RetryLaterMixin, webauth
     """Adds a passkey unless the person already has MOST_PASSKEYS."""
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        """Keep the form in `kwargs`: allauth's method would make a new form without the errors that were added here."""
+        """Keep the form in `kwargs`: allauth's method would make a new form without the errors of `form_valid`."""
         return super().get_context_data(**kwargs) | kwargs | {"most": MOST_PASSKEYS, "is_full": self._is_full()}
 
     @transaction.atomic

@@ -19,7 +19,7 @@ from accounts.mail.composing import compose
 from accounts.models import User
 from accounts.sessions import known_browsers, user_agents
 
-# The limit of e-mails about unknown browsers, for a person whose browser keeps no cookies or is always another one.
+# The limit of e-mails about unknown browsers, for a person whose browser keeps no cookies or is new each time.
 NEW_BROWSERS_PER_DAY = 5
 
 

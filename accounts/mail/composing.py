@@ -74,7 +74,7 @@ def paragraphs(text: str) -> Iterator[Paragraph]:
 
 
 def _runs(block: str) -> Iterator[tuple[bool, str]]:
-    """Split a paragraph into links and the lines between links. Yield whether the part is a link, and the part."""
+    """Split a paragraph into links and the lines between links. Yield (is a link, text) for each part."""
     lines: list[str] = []
     for line in block.splitlines():
         if re.fullmatch(re.escape(settings.AUTH_URL) + r"(/\S*)?", line):

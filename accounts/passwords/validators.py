@@ -1,4 +1,4 @@
-"""Password validators that Django lacks. All use blocklists, not composition rules, as NIST SP 800-63B requires.
+"""Password validators that Django lacks. NIST SP 800-63B requires a blocklist, not composition rules.
 
 Passwords are hashed as typed, without Unicode normalisation. See docs/decisions.md, P9.
 """

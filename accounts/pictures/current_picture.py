@@ -19,7 +19,7 @@ from accounts.pictures.reencoder_process import SIZE_PIXELS
 
 def avatar_url(user: User) -> str:
     """Return the `avatar` claim: a URL below BASE_URL that changes with the picture. Specification 2.4; D16."""
-    # `reverse` would take longer than all four claims together.
+    # `reverse` would take longer than the computation of all four claims.
     return f"{settings.BASE_URL}/avatars/{user.pk}/{version(user)}.png"
 
 

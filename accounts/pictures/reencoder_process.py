@@ -35,8 +35,8 @@ ACCEPTED_TYPES = ["image/jpeg", "image/png", "image/gif", "image/webp"]
 if HEIC_IS_ACCEPTED:
     ACCEPTED_TYPES += ["image/heic", "image/heif"]
 
-# The longest wait while another worker reads a picture. WAIT_SECONDS and RUN_SECONDS together are shorter than the
-# timeout in the documented configuration of nginx.
+# A thread waits at most WAIT_SECONDS while another worker reads a picture. WAIT_SECONDS and RUN_SECONDS together are
+# shorter than the timeout in the documented configuration of nginx.
 WAIT_SECONDS = 10.0
 RUN_SECONDS = 20.0
 POLL_SECONDS = 0.05

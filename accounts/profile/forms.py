@@ -23,7 +23,7 @@ MIDDLE_PERCENT = 50
 class SliderField(forms.IntegerField):
     """A slider with a whole number, in percent.
 
-    If the posted value is missing or invalid, the value is the initial value.
+    A missing or invalid value is replaced with the initial value.
     """
 
     def __init__(self, label: Any, initial: int, least: int, most: int, attrs: dict[str, Any]) -> None:

@@ -1,7 +1,8 @@
-"""Remember the account that signed in last with a browser. The sign-in page offers this account.
+"""Remember the account that signed in last with a browser. The sign-in page offers the account.
 
-An encrypted cookie contains the person's id, so a reader of the cookie learns nothing. The cookie is valid until the
-person's credentials end. So a lost device does not show the account after the owner has chosen a new password.
+An encrypted cookie contains the person's id, so a reader of the cookie learns nothing. On the sign-in page, the person
+can delete the cookie. The cookie is valid until the person's credentials end. So a lost device does not show the
+account after the owner has chosen a new password.
 """
 
 from __future__ import annotations

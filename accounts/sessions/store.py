@@ -86,7 +86,7 @@ class SessionStore(DatabaseSessionStore):
     """Django's database store with digests of keys and encrypted payloads. One statement reads session and person."""
 
     _person: User | None = None
-    _created: tuple[str | None, datetime] | None = None  # the key, and the creation time of its row
+    _created: tuple[str | None, datetime] | None = None  # the session key, and the creation time of the row
     _last_used: datetime | None = None
 
     # The asynchronous methods of Django's database store would use the key instead of its digest. The methods of

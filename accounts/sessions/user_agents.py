@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.utils.translation import gettext as _
 
 _READ_CHARACTERS = 500
-# The order matters: Edge's header also contains "Chrome", Chrome's header "Safari", and Android's header "Linux".
+# The order matters, because some headers contain several names: Edge's "Chrome", Chrome's "Safari", Android's "Linux".
 _FAMILIES = {
     "Edg": "Edge",
     "OPR/": "Opera",

@@ -136,7 +136,7 @@ class AccountAdapter(DefaultAccountAdapter):
         was_known = bool(known_browsers.find(request, person.email))
         if seconds := throttling.sign_in_done_wait(request, person):
             raise ImmediateHttpResponse(_too_many_sign_ins(request, seconds, person, "sign_ins_done_limited"))
-        is_first = person.last_login is None  # right after the sign-up
+        is_first = person.last_login is None  # the person has just signed up
         super().login(request, user)
         events.write(events.Event.SIGNED_IN, person=person.pk, in_known_browser=was_known)
         if not is_first:
@@ -169,7 +169,7 @@ class AccountAdapter(DefaultAccountAdapter):
     # Address and password ----------------------------------------------------------------------------------------
 
     def confirm_email(self, request: HttpRequest, email_address: Any) -> bool:
-        """Confirm the address in allauth's table and the person's row at once. A new address ends credentials. P12."""
+        """Confirm the address in both allauth's table and the person's row. A new address ends credentials. P12."""
         user: User = email_address.user
         former, is_new = user.email, user.email != email_address.email
         try:

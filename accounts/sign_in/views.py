@@ -1,4 +1,4 @@
-"""The pages for sign-in and sign-out. allauth implements the flows; our texts and redirects replace its own."""
+"""The pages for sign-in and sign-out. allauth implements the flows; this module sets texts and redirects."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class SignOutView(library.LogoutView):
         return return_path.onward_from_sign_out(self.request)
 
     def post(self, *args: Any, **kwargs: Any) -> HttpResponse:
-        """Sign out. With a return path, the person wants to change the account, so stop offering this account."""
+        """Sign out. With a return path, the person wants another account, so stop offering this account."""
         response = cast(HttpResponse, super().post(*args, **kwargs))
         if return_path.requested(self.request):
             last_account.withdraw(response)
