@@ -59,7 +59,7 @@ def offered_permissions(site: AdminSite) -> QuerySet[Permission]:
 def make(person: User, permissions: Collection[Permission]) -> None:
     """Make the person an administrator with only these permissions, or a superuser if `permissions` is empty.
 
-    Raises LastAdministrator: the person is the last superuser, and would lose this status.
+    Raises LastAdministrator: the person is the last administrator with superuser status, and would lose this status.
     """
     if permissions:
         keep_one([person.pk])

@@ -165,7 +165,7 @@ def kept_path(request: HttpRequest) -> str:
 
 @contextmanager
 def kept(request: HttpRequest) -> Iterator[None]:
-    """Keep the return path in the session, although the block empties the session."""
+    """Restore the return path in the session after the block, which empties the session."""
     stored = request.session.get(SESSION_KEY)
     yield
     if stored:

@@ -40,7 +40,7 @@ _NEIGHBOURS = ("qwertyuiop", "asdfghjkl", "zxcvbnm", "qwertzuiop", "azertyuiop",
 
 
 class PlainTextValidator:
-    """Refuses control characters, and passwords of more than 1,024 characters, which only take more time."""
+    """Refuses control characters. Also refuses more than 1,024 characters, which only take more time to hash."""
 
     def validate(self, password: str, user: object = None) -> None:
         if len(password) > PASSWORD_MAX_LENGTH:

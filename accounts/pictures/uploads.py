@@ -1,4 +1,4 @@
-"""Receive forms with files, within limits. If a file is refused, the other fields are still received."""
+"""Receive forms with files, and enforce limits. If a file is refused, the other fields are still received."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class BoundedUploadHandler(FileUploadHandler):
     The form still receives its other fields, so the page can name the error and keep the typed values. If the disk
     cannot store a temporary file, the form gets a LostUpload.
 
-    The temporary file has no name. So a long file extension has no effect, unlike in Django's handler.
+    The temporary file has no name, so a long file extension has no effect, unlike in Django's handler.
     """
 
     _is_lost = False

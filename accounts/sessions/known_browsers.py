@@ -32,7 +32,7 @@ class KnownAccount(NamedTuple):
 
 
 def account_mark(email: str) -> str:
-    """Return the identifier of the account for cookies and counters, which hides the e-mail address."""
+    """Return an identifier of the account, for cookies and counters, that hides the e-mail address."""
     return salted_hmac(_SALT, normalise_email(email), algorithm="sha256").hexdigest()[:32]
 
 

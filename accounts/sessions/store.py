@@ -26,11 +26,11 @@ from accounts.models import Session, User
 from config.infrastructure import sealing
 from config.infrastructure.sql import Rows, fetch_one
 
-# The entry of the session for the browser's description, which a column also stores.
+# The session's entry with the description of the browser. A column of the row stores the same value.
 BROWSER_KEY = "browser"
-# The entry that is true if the browser was known at sign-in, which a column also stores.
+# The session's entry that is true if the browser was known at sign-in. A column of the row stores the same value.
 WAS_KNOWN_KEY = "was_known"
-# The entry for the random ID of the sign-in, which a column also stores.
+# The session's entry with the random ID of the sign-in. A column of the row stores the same value.
 SIGN_IN_KEY = "sign_in"
 # A person keeps KEPT sessions, including the new session. One sign-in deletes at most _DELETED_AT_ONCE sessions.
 KEPT = 100
@@ -106,7 +106,7 @@ class SessionStore(DatabaseSessionStore):
 
     @property
     def is_of_deactivated_account(self) -> bool:
-        """True if the account of the person who is signed in here has been deactivated."""
+        """True if the account of the session's person has been deactivated."""
         return self.person is not None and not self.person.is_active
 
     def get_expiry_age(self, **kwargs: Any) -> int:

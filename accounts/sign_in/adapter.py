@@ -243,7 +243,7 @@ class AccountAdapter(DefaultAccountAdapter):
             self.send_mail("account/email/email_change", address.email, {"code": emailconfirmation.key})
 
     def send_account_already_exists_mail(self, email: str) -> None:
-        """Send the e-mail within the limit of the address. The page is the same without an e-mail."""
+        """Send the e-mail unless the mailbox has reached its limit. The page is the same in both cases."""
         if throttling.may_send_taken_mail(email):
             super().send_account_already_exists_mail(email)
 

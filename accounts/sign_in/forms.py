@@ -153,10 +153,11 @@ class ResetRequestForm(ResetPasswordForm):
         return email
 
     def save(self, request: HttpRequest, **kwargs: Any) -> str:
-        """Send a link or, without an account, an e-mail that says so. The steps and the page are always the same.
+        """Send a link or, without an account, an e-mail that says so.
 
-        Beyond the limit, no e-mail is sent, and the page does not say so. The links of earlier e-mails still work. So
-        repeated requests cannot flood the owner's mailbox or lock the owner out.
+        The steps and the page are the same with and without an account. Beyond the limit, no e-mail is sent, and the
+        page does not say so. The links of earlier e-mails still work. So repeated requests cannot flood the owner's
+        mailbox or lock the owner out.
         """
         email: str = self.cleaned_data["email"]
         if not throttling.may_send_reset_email(request, email):

@@ -172,7 +172,7 @@ class SignUpView(StepMixin, NewPasswordMixin, library.SignupView):
         # The steps after this page may lose `next`, so the session keeps it.
         return_path.keep(self.request)
         response = super().form_valid(form)
-        # With an invitation, a person cannot correct the address, so no values are kept.
+        # If SIGN_UP is not open, the invitation determines the address, so the session keeps no values to correct.
         if settings.SIGN_UP == "open" and response.status_code == HTTPStatus.FOUND:
             typed = {name: form.cleaned_data[name] for name in ("email", "nickname")}
             person = cast(SignUpForm, form).person

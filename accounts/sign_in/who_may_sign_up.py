@@ -33,5 +33,5 @@ def invited_address(request: HttpRequest) -> str:
 
 
 def may_sign_up(request: HttpRequest) -> bool:
-    """Return whether the request may make an account. With an invitation, the form accepts only the invited address."""
+    """Return whether the request may make an account. Unless SIGN_UP is open, the form requires the invited address."""
     return settings.SIGN_UP == "open" or (settings.SIGN_UP == "invitation" and bool(invited_address(request)))
