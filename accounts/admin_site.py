@@ -79,7 +79,7 @@ class ModelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         return super().response_post_save_change(request, obj)
 
     def typed_to_delete(self, obj: Any) -> str:
-        """Return the text to type before a deletion. If the text is empty, no new authentication is required either."""
+        """Return the text to type before a deletion. If the text is empty, no new authentication is needed."""
         return ""
 
     def delete_view(  # type: ignore[override]

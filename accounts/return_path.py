@@ -1,8 +1,9 @@
-"""Pass on where a person continues after the sign-in (return path) and which application asked for it (caption).
+"""Pass the return path and the caption of a sign-in from page to page.
 
-The parameter `next` contains the return path, a path of this service. The parameter `for` contains the caption, which
-names the application. The session also stores return path and caption, because some flows lose the parameters: the
-steps after the password, a password reset, and a code page that closes after three wrong codes.
+The return path is the path of this service where the person continues after the sign-in. The caption names the
+application that asked for the sign-in. The parameters `next` and `for` contain return path and caption. The session
+also stores return path and caption, because some flows lose the parameters: the steps after the password, a password
+reset, and a code page that closes after three wrong codes.
 """
 
 from __future__ import annotations

@@ -57,7 +57,7 @@ def digest(session_key: str) -> str:
 
 
 def describe(session: SessionBase, *, browser: str, was_known: bool) -> None:
-    """Set the entries of a new sign-in that the row also stores in columns."""
+    """Set the entries of a new sign-in. The row also stores these values in columns."""
     session[WAS_KNOWN_KEY] = was_known
     session[BROWSER_KEY] = browser
     session.setdefault(SIGN_IN_KEY, uuid4().hex)
