@@ -1,4 +1,4 @@
-"""The shared parts of the account pages: the person, and the page's entry in the sub-navigation."""
+"""The template context that all account pages share: the person, and the marked entry of the sub-navigation."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from accounts.pictures import current_picture
 
 
 class AccountPageMixin(ContextMixin):
-    """`section` is the route of the entry that is marked; empty when the page's own route has an entry."""
+    """`section` is the route of the marked entry. If `section` is empty, the entry of the page itself is marked."""
 
     request: HttpRequest
     section = ""
@@ -23,7 +23,7 @@ class AccountPageMixin(ContextMixin):
 
 
 def person_context(person: User) -> dict[str, str]:
-    """The person, for templates."""
+    """Return the person's name, e-mail address and picture URL for templates."""
     return {
         "display_name": person.display_name,
         "email": person.email,

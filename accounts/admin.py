@@ -1,4 +1,4 @@
-"""People in Django admin. No page shows the hash of a password, or a session."""
+"""The Django admin pages of people and groups. No page shows a password hash or a session."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from config.infrastructure.events import Event
 
 @admin.register(Group)
 class GroupAdmin(ModelAdmin):
-    """Only superusers change and delete groups with permissions, and give permissions to groups."""
+    """Only superusers may change or delete a group that has permissions, or give permissions to a group."""
 
     search_fields = ("name",)
     ordering = ("name",)
@@ -51,7 +51,7 @@ class GroupAdmin(ModelAdmin):
         form_url: str = "",
         extra_context: dict[str, Any] | None = None,
     ) -> HttpResponseBase:
-        """Ask a person who may change permissions for a proof before the form is shown."""
+        """Before the form is shown, ask a superuser to authenticate again: superusers can change permissions."""
         question = proof_first(request) if request.user.is_superuser else None
         return question or super().changeform_view(request, object_id, form_url, extra_context)
 
@@ -95,7 +95,7 @@ class GroupAdmin(ModelAdmin):
         return audit_trail.of_group(obj)
 
     def get_actions(self, request: HttpRequest) -> dict[str, Any]:
-        """Remove the action that deletes several groups: it does not check whether each group has permissions."""
+        """Offer no action: Django's "delete selected" does not check whether each group has permissions."""
         return {}
 
 
@@ -108,7 +108,7 @@ class UserAdmin(ModelAdmin):
     list_filter = ("is_active", "is_staff")
     search_fields = ("=email", "email", "nickname", "=id")
     ordering = ("email",)
-    saved_elsewhere = frozenset({"is_active"})  # by `set_active`
+    saved_elsewhere = frozenset({"is_active"})  # `set_active` saves `is_active`
     actions = ("confirm_addresses", "deactivate", delete_selected)
     readonly_fields = ("id", "email", "email_verified_at", "created_at", "last_login")
     fieldsets = (
@@ -169,7 +169,7 @@ class UserAdmin(ModelAdmin):
         return super().get_form(request, obj, change, **kwargs)
 
     def formfield_for_manytomany(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
-        """Offer the permissions of registered models, and the groups that this administrator may choose."""
+        """Offer the permissions of the models in Django admin, and the groups that this administrator may choose."""
         if db_field.name == "groups":
             kwargs["queryset"] = Group.objects.all() if request.user.is_superuser else groups.without_permissions()
             kwargs["help_text"] = _("Groups say who may use an application.")
@@ -209,7 +209,7 @@ class UserAdmin(ModelAdmin):
         form_url: str = "",
         extra_context: dict[str, Any] | None = None,
     ) -> HttpResponseBase:
-        """Ask a person who may change rights for a proof before the form is shown."""
+        """Before the form is shown, ask a superuser to authenticate again: superusers can change rights."""
         question = proof_first(request) if object_id and request.user.is_superuser else None
         return question or super().changeform_view(request, object_id, form_url, extra_context)
 
@@ -229,7 +229,7 @@ class UserAdmin(ModelAdmin):
         return self._unless_last(request, lambda: super(UserAdmin, self).changelist_view(request, extra_context))
 
     def _unless_last(self, request: HttpRequest, view: Callable[[], HttpResponseBase]) -> HttpResponseBase:
-        """The response of the view. Nothing is changed or logged if the last administrator would be deleted."""
+        """Run the view in a transaction. If no administrator would remain, roll back and show a message."""
         try:
             with transaction.atomic():
                 return view()
@@ -256,7 +256,7 @@ class UserAdmin(ModelAdmin):
 
     @admin.action(description=_("Switch off"), permissions=["change"])
     def deactivate(self, request: HttpRequest, queryset: QuerySet[User]) -> None:
-        """Raises LastAdministrator: no account was deactivated."""
+        """Raises LastAdministrator: no administrator would remain, so no account is deactivated."""
         people = [person for person in queryset if self.has_change_permission(request, person)]
         administrators.keep_one([person.pk for person in people])
         for person in people:

@@ -53,7 +53,7 @@ class PersonForm(forms.ModelForm):  # type: ignore[type-arg]
         fields = ("nickname", "is_active", "groups", *PRIVILEGES)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        """Offer the groups that this administrator may choose. The person stays a member of all other groups."""
+        """Offer the groups that this administrator may choose. The edited person stays in all other groups."""
         super().__init__(*args, **kwargs)
         if "groups" in self.fields:
             offered = self.fields["groups"].queryset  # type: ignore[attr-defined]
@@ -64,7 +64,7 @@ class PersonForm(forms.ModelForm):  # type: ignore[type-arg]
         return [*self.cleaned_data["groups"], *self.instance.groups.exclude(pk__in=offered)]
 
     def clean(self) -> dict[str, Any] | None:
-        """Refuse to demote or deactivate the last administrator. The page runs this in its transaction."""
+        """Refuse to demote or deactivate the last administrator. The page calls this method in its transaction."""
         if any(self.cleaned_data.get(name) is False for name in administrators.REQUIRED):
             try:
                 administrators.keep_one([self.instance.pk])
@@ -75,5 +75,5 @@ class PersonForm(forms.ModelForm):  # type: ignore[type-arg]
 
 class PermissionField(forms.ModelMultipleChoiceField):  # type: ignore[type-arg]
     def label_from_instance(self, obj: Permission) -> str:
-        """The translated name of the permission only: the select boxes of the page cut off longer labels."""
+        """Return only the translated name of the permission: the page's select boxes cut off longer labels."""
         return gettext(obj.name)

@@ -1,4 +1,4 @@
-"""The administration's site and base class: sign-in by the page of the service, bounded searches."""
+"""The admin site and the base class of model pages. Sign-in uses the service's page; searches have a maximum length."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ NOT_TYPED = gettext_lazy("What you typed is something else. Nothing is deleted."
 
 
 class ModelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
-    """A list with filters for the fields of `list_filter` only, and a form that saves only the changed fields."""
+    """Allows filters only by the fields of `list_filter`, and saves only the changed fields of a form."""
 
-    list_per_page = list_max_show_all = 30  # DATA_UPLOAD_MAX_NUMBER_FIELDS bounds the rows of one action
+    list_per_page = list_max_show_all = 30  # DATA_UPLOAD_MAX_NUMBER_FIELDS limits the rows that one action may select
 
-    # Fields of the form that another function saves, and fields of the row that every form saves.
+    # `saved_elsewhere`: form fields that another function saves. `saved_with_form`: columns that every form saves.
     saved_elsewhere: ClassVar[frozenset[str]] = frozenset()
     saved_with_form: ClassVar[frozenset[str]] = frozenset()
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
-        """Save only the changed fields: another request may have changed the others, such as the password."""
+        """Save only the changed fields: another request may have changed other fields, such as the password."""
         if not change:
             super().save_model(request, obj, form, change)
             return
@@ -67,7 +67,7 @@ class ModelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         return super().render_change_form(request, context, add, change, form_url, obj)
 
     def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
-        """Remove the links beside a choice: they open further windows."""
+        """Remove the links that Django shows beside a select box: they open new windows."""
         field = super().formfield_for_dbfield(db_field, request, **kwargs)
         if field and isinstance(field.widget, RelatedFieldWidgetWrapper):
             field.widget = field.widget.widget
@@ -79,7 +79,7 @@ class ModelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         return super().response_post_save_change(request, obj)
 
     def typed_to_delete(self, obj: Any) -> str:
-        """The text that the administrator types, with a proof, to delete the object; empty if a button is enough."""
+        """Return the text to type before a deletion. If the text is empty, no new authentication is needed."""
         return ""
 
     def delete_view(  # type: ignore[override]
@@ -108,7 +108,7 @@ class ModelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         return redirect(f"{reverse('admin:trail')}?{urlencode({'kind': subject.kind, 'key': subject.key})}")
 
     def audited_as(self, obj: Any) -> audit_trail.Subject:
-        """How the audit trail names the object."""
+        """Return the subject that the audit trail stores for the object."""
         raise NotImplementedError
 
     # The audit trail replaces Django's log, whose rows keep the name or address of a deleted person.
@@ -126,13 +126,13 @@ class ModelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         return super().get_action_choices(request, [("", _("With the chosen ones …"))])
 
     def lookup_allowed(self, lookup: str, value: str, request: HttpRequest | None = None) -> bool:
-        """Refuse other lookups: they would reveal hidden columns, such as digests, character by character (D15)."""
+        """Allow only lookups of `list_filter`: others let a reader guess hidden columns, such as digests (D15)."""
         return lookup.removesuffix("__exact") in self.list_filter
 
 
 @admin.action(description=gettext_lazy("Delete …"), permissions=["delete"])
 def delete_selected(model_admin: ModelAdmin, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponseBase | None:
-    """Run Django's action after the administrator has typed the number of objects to delete."""
+    """Run Django's action, but delete nothing until the administrator has typed the number of objects."""
     if request.POST.get("post") and request.POST.get("typed", "").strip() != str(queryset.count()):
         messages.error(request, NOT_TYPED)
         return None
@@ -140,7 +140,7 @@ def delete_selected(model_admin: ModelAdmin, request: HttpRequest, queryset: Que
 
 
 def not_allowed(request: HttpRequest) -> HttpResponse:
-    """403 for a page of the administration that the signed-in person may not open, with links to other pages."""
+    """Answer with status 403: the signed-in person may not open the page. Link to pages that the person may open."""
     person = cast(User, request.user)
     is_login = request.path == reverse("admin:login")
     return_to = return_path.requested(request) if is_login else request.get_full_path()
@@ -153,14 +153,14 @@ def not_allowed(request: HttpRequest) -> HttpResponse:
 
 
 class AdminSite(admin.AdminSite):
-    """The site uses the sign-in page of the service, so the limits of that page apply to administrators too."""
+    """Uses the service's sign-in page, so the limits of sign-ins also apply to administrators."""
 
     site_header = site_title = settings.SERVICE_NAME
 
     def login(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
-        """Redirect to the sign-in page or the page of the second factor, which redirects back.
+        """Redirect to the next step: the sign-in page, the page of the second factor, or the requested page.
 
-        Raises PermissionDenied: the signed-in person is no administrator.
+        Raises PermissionDenied: the signed-in person is not an administrator.
         """
         return_to = return_path.requested(request) or reverse("admin:index")
         if self.has_permission(request):
@@ -177,16 +177,16 @@ class AdminSite(admin.AdminSite):
         return redirect("security")
 
     def has_permission(self, request: HttpRequest) -> bool:
-        """Whether the person is an administrator and used a second factor, if the installation requires one."""
+        """Return whether the person is an administrator. If STAFF_SECOND_FACTOR is set, require a second factor too."""
         if not super().has_permission(request):
             return False
         return not settings.STAFF_SECOND_FACTOR or factors.has_confirmed(request)
 
     def admin_view(self, view: Any, cacheable: bool = False) -> Any:
-        """A view of the administration, for administrators only.
+        """Wrap a view so that only administrators may open it, and the audit trail records them as the actors.
 
-        Raises BadRequest: a search or filter is so long that it takes seconds, or a filter contains a NUL character,
-        which PostgreSQL refuses.
+        The wrapped view raises BadRequest: a search or filter is so long that the query takes seconds, or a filter
+        contains a NUL character, which PostgreSQL refuses.
         """
         inner = super().admin_view(view, cacheable)
 
@@ -209,5 +209,5 @@ class AdminSite(admin.AdminSite):
     def password_change(  # type: ignore[override]
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        """Redirect to the page of the service: it asks for the present password and ends all other sessions."""
+        """Redirect to the service's page, which asks for the current password and ends all other sessions."""
         return redirect("account_change_password")

@@ -1,6 +1,6 @@
-"""Make people administrators, set their permissions, and keep the last administrator.
+"""Make people administrators, set their permissions, and make sure that an administrator remains.
 
-`keep_one` is the only rule for all ways to delete, deactivate or demote an administrator. P16.
+Every function that deletes, deactivates or demotes an administrator calls `keep_one`. P16.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from accounts.models import User
 from config.infrastructure import events
 from config.infrastructure.events import Event
 
-# The columns of an administrator who can make other people administrators.
+# REQUIRED names the columns that are true for an administrator who can make other people administrators.
 REQUIRED = ("is_active", "is_staff", "is_superuser")
 ADVICE = _("Nobody could administer the service then. Make somebody else an administrator with superuser status first.")
 
@@ -33,10 +33,11 @@ class LastAdministrator(Exception):
 
 
 def keep_one(leaving: Iterable[UUID]) -> None:
-    """Lock the rows of the people who leave, and of all administrators if one of them leaves.
+    """Check that an administrator remains if the people `leaving` are deleted, deactivated or demoted.
 
-    The locks last until the transaction ends. The rows of administrators are always locked in the same order, so two
-    simultaneous transactions cannot remove the last two. Raises LastAdministrator: no administrator would remain.
+    Lock the rows of `leaving`, and the rows of all administrators if `leaving` contains an administrator. The locks
+    last until the transaction ends. The rows of administrators are always locked in the same order, so two simultaneous
+    transactions cannot remove the last two administrators. Raises LastAdministrator: no administrator would remain.
     """
     going = set(leaving)
     locked = _lock_all() if _administrators.filter(pk__in=going).exists() else set()
@@ -48,7 +49,7 @@ def keep_one(leaving: Iterable[UUID]) -> None:
 
 
 def offered_permissions(site: AdminSite) -> QuerySet[Permission]:
-    """The permissions of the models that are registered in Django admin, and of the additional pages of the site."""
+    """Return the permissions for the models that are registered in Django admin, and for the site's own pages."""
     shown = ContentType.objects.get_for_models(*filter(site.is_registered, apps.get_models()))
     own = getattr(site, "own_permissions", ())
     return Permission.objects.filter(Q(content_type__in=shown.values()) | Q(codename__in=own))
@@ -56,9 +57,9 @@ def offered_permissions(site: AdminSite) -> QuerySet[Permission]:
 
 @transaction.atomic
 def make(person: User, permissions: Collection[Permission]) -> None:
-    """Make the person an administrator with only these permissions, or with every right if the list is empty.
+    """Make the person an administrator with only these permissions, or a superuser if `permissions` is empty.
 
-    Raises LastAdministrator: the person is the last administrator with every right, and would lose it.
+    Raises LastAdministrator: the person is the last administrator with superuser status, and would lose this status.
     """
     if permissions:
         keep_one([person.pk])

@@ -1,9 +1,9 @@
 """The audit trail: the changes by administrators and operators, written in the transaction of each change.
 
-Only pages of the administration and commands write entries (`by_request`, `by_command`). Changes by people to their own
-accounts are not recorded here. Nothing in this service changes or deletes an entry, so the entry outlives the actor's
-account and the changed object. No entry contains a secret, a password or a digest, or the name or address of the person
-whose account was changed: `sub` identifies the person while the account exists. Each entry is also written as a
+Only administration pages (`by_request`) and commands (`by_command`) write entries. Changes by people to their own
+accounts are not recorded here. Nothing in this service changes or deletes an entry, so an entry outlives the actor's
+account and the changed object. No entry contains a secret, a password, a digest, or the name or address of the person
+whose account was changed. `sub` identifies this person while the account exists. Each entry is also written as a
 security event without the values.
 """
 
@@ -32,7 +32,7 @@ Changes = Mapping[str, tuple[object, object]]
 
 
 class Actor(NamedTuple):
-    """Who acts: the account, if there is one, and a name and a network address, which outlive the account."""
+    """The person who makes a change. `pk` is None for a command. `name` and network `address` outlive the account."""
 
     pk: UUID | None
     name: str
@@ -40,7 +40,7 @@ class Actor(NamedTuple):
 
 
 class Subject(NamedTuple):
-    """The changed object: `kind` is application, person or group, and `key` its client_id, `sub` or number."""
+    """The changed object. `kind` is application, person or group; `key` is the client_id, `sub` or primary key."""
 
     kind: str
     key: str
@@ -52,7 +52,7 @@ _actor: ContextVar[Actor | None] = ContextVar("actor", default=None)
 
 @contextmanager
 def by_request(request: HttpRequest) -> Iterator[None]:
-    """The signed-in administrator acts."""
+    """Make the signed-in administrator the actor of all changes within this context."""
     person = request.user
     actor = Actor(person.pk, person.display_name, client_address(request)) if isinstance(person, User) else None
     token = _actor.set(actor)
@@ -64,7 +64,7 @@ def by_request(request: HttpRequest) -> Iterator[None]:
 
 @contextmanager
 def by_command() -> Iterator[None]:
-    """The operator who runs the command acts."""
+    """Make the operator who runs the command the actor of all changes within this context."""
     token = _actor.set(Actor(None, f"{COMMAND_LINE} ({_system_user()})", ""))
     try:
         yield
@@ -75,12 +75,12 @@ def by_command() -> Iterator[None]:
 def _system_user() -> str:
     try:
         return getpass.getuser()
-    except (KeyError, OSError):  # in a container, the user's number may have no name
+    except (KeyError, OSError):  # in a container, the user ID may have no name
         return "?"
 
 
 def actor_name() -> str:
-    """The name of the actor; empty without an actor."""
+    """Return the name of the actor, or an empty string without an actor."""
     actor = _actor.get()
     return actor.name[:ACTOR_NAME_LENGTH] if actor else ""
 
@@ -88,7 +88,7 @@ def actor_name() -> str:
 def write(action: str, subject: Subject, changes: Changes | None = None) -> None:
     """Write an entry if there is an actor. `changes` maps each field to its values before and after.
 
-    Fields with equal values are left out. Nothing is written if no field changed.
+    Fields whose two values are equal are left out. Nothing is written if no field changed.
     """
     actor = _actor.get()
     if actor is None:
@@ -120,7 +120,7 @@ def write(action: str, subject: Subject, changes: Changes | None = None) -> None
 
 @contextmanager
 def changes(action: str, subject: Subject, stored: Callable[[], Mapping[str, object]]) -> Iterator[None]:
-    """Write how the block changed the `stored` values, which are read only if there is an actor."""
+    """Compare `stored()` before and after the block, and write the difference. Without an actor, do nothing."""
     if _actor.get() is None:
         yield
         return
@@ -139,7 +139,7 @@ def of_group(group: Group) -> Subject:
 
 
 def entries(kind: str = "", key: str = "", before_id: int = 0, limit: int = 50) -> list[AuditEntry]:
-    """The entries, newest first."""
+    """Return the matching entries, newest first. Empty arguments match every entry."""
     rows = AuditEntry.objects.all()
     if kind:
         rows = rows.filter(kind=kind)
@@ -151,7 +151,7 @@ def entries(kind: str = "", key: str = "", before_id: int = 0, limit: int = 50) 
 
 
 def described(entry: AuditEntry) -> dict[str, Any]:
-    """The entry as a value for JSON."""
+    """Return the entry as a dictionary for JSON."""
     return {
         "time": entry.at.isoformat(),
         "actor": entry.actor_name,
@@ -168,7 +168,7 @@ def described(entry: AuditEntry) -> dict[str, Any]:
 
 
 def _shown(value: object) -> object:
-    """The value for JSON. A text becomes a list of lines, so texts that differ only in their line ends are equal."""
+    """Return the value for JSON. Line ends are unified, so texts that differ only in line ends are equal."""
     if value is None or isinstance(value, bool | int):
         return value
     if isinstance(value, list | tuple | set):

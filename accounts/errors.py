@@ -1,8 +1,8 @@
-"""The errors of this package: the faults, the sentences of forms and pages, and the causes in the log. D19, D21.
+"""The errors of this package: the faults, their sentences on forms and pages, and their causes in the log. D19, D21.
 
-One sentence may have several causes, which only the log contains. Some sentences are not split into problem and fix,
-because their translation is one text. The status is that of the answer: 200 for a form that is shown again, 302 for a
-redirect.
+One sentence may have several causes. Only the log contains the cause. Some sentences are not split into problem and
+fix, because their translation is one text. A fault contains the status of the response: 200 if the form is shown again,
+302 for a redirect.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from config.infrastructure.errors import Fault, RequestError
 
 
 class AccountFault(Fault):
-    """Faults of signing in and of the pages of an account. Placeholders are written as in Django's messages."""
+    """The faults of sign-in and of account pages. Placeholders have Django's form, such as `%(when)s`."""
 
     def translate(self, **details: object) -> str:
-        """The sentence in the active language. `seconds` also fills in the placeholder `when`, in words."""
+        """Return the sentence in the active language. `seconds` also fills in `when`, as a duration in words."""
         if "seconds" in details:
             details["when"] = duration(cast(int, details["seconds"]))
         return super().translate() % details
@@ -65,9 +65,9 @@ class AccountFault(Fault):
         _("You have added many passkeys in a short time. Try again in %(when)s."),
     )
     PICTURES_LIMITED = 429, "rate_limited", _("You have tried many pictures in a short time. Try again in %(when)s.")
-    # The answer is the same as within the limit.
+    # No page shows RESET_MAIL_LIMITED: the text is the same as after a sent e-mail.
     RESET_MAIL_LIMITED = 302, "rate_limited", "The address has got many links for a new password.", "Use one of them."
-    # allauth's own sentence: the password was right, but the next code can't be sent yet.
+    # SIGN_IN_TOO_SOON has allauth's sentence. The password was right, but the next code cannot be sent yet.
     SIGN_IN_TOO_SOON = 200, "rate_limited", "Too many failed login attempts. Try again later."
 
     # Passwords
@@ -96,13 +96,13 @@ class AccountFault(Fault):
     )
     SIGN_UP_CLOSED = 200, "access_denied", "New accounts are by invitation, or not possible.", "Ask for an invitation."
     NOT_INVITED = 200, "access_denied", _("The invitation is for another address.")
-    # No answer to a sign-up shows this fault.
+    # A sign-up never shows ADDRESS_TAKEN.
     ADDRESS_TAKEN = 200, "access_denied", _("Another account uses this address, so yours stays as it is.")
     SAME_ADDRESS = 200, "invalid_request", _("This is your address already.")
     ANOTHER_ADDRESS = 200, "invalid_request", _("This is not the address of your account.")
     LAST_ADMINISTRATOR = 200, "access_denied", _("You are the only administrator. Make somebody else one first.")
 
-    # Codes and second factors. The cause of a code that an app has shown and somebody has used before is factor_used.
+    # Codes and second factors. If an app's code was used before, the cause is factor_used.
     MAIL_CODE_WRONG = 200, "access_denied", _("This is not the code we sent. Look at the newest mail from us.")
     MAIL_CODE_EXPIRED = 302, "access_denied", "This browser waits for no code, or no longer.", "Start again."
     APP_CODE_WRONG = (
@@ -170,7 +170,7 @@ class AccountFault(Fault):
 
 
 class FormError(ValidationError):
-    """The error of a form, with the sentence of the fault in the active language, completed by `details`."""
+    """A form error with the fault's sentence in the active language. `details` fills in the placeholders."""
 
     def __init__(self, fault: AccountFault, code: str | None = None, **details: object) -> None:
         super().__init__(fault.translate(**details), code, details)
@@ -178,21 +178,21 @@ class FormError(ValidationError):
 
 
 def refuse(fault: AccountFault, *, person: UUID | None = None, cause: str = "", login: str = "") -> None:
-    """Record a refusal. `person` is the owner of the account, if known; `login` is the address that was typed."""
+    """Report a refusal. `person` is the owner of the account, if known; `login` is the typed e-mail address."""
     errors.report(RequestError(fault).about(person=person, cause=cause, login=login))
 
 
 def refused(
     fault: AccountFault, code: str | None = None, *, person: UUID | None = None, cause: str = "", **details: object
 ) -> FormError:
-    """The error for a form, which is also recorded."""
+    """Report a refusal, and return the error for the form."""
     refuse(fault, person=person, cause=cause)
     return FormError(fault, code, **details)
 
 
 @contextmanager
 def recorded(faults: Mapping[str, AccountFault], person: UUID | None = None) -> Iterator[None]:
-    """Record the form errors that allauth raises inside this context. The code of the error gives the fault."""
+    """Report the form errors that allauth raises in this context. `faults` maps the error's code to a fault."""
     try:
         yield
     except ValidationError as error:

@@ -1,7 +1,7 @@
 """The former addresses of a person, stored as marks: keyed digests that do not reveal the address.
 
-A person may still type a former address. The activity log finds the owner by the mark, so the record appears in the
-owner's export and is deleted with the owner. D24.
+If a person types a former address, the activity log finds the owner by the mark. So the record of the attempt appears
+in the owner's export and is deleted with the owner's account. D24.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from django.utils.crypto import salted_hmac
 
 from accounts.models import FormerAddress, User, normalise_email
 
-_SALT = "oauth_bridge.activity.login"  # the same key as in the records of earlier releases
+_SALT = "oauth_bridge.activity.login"  # the salt of the records of earlier releases
 _BYTES = 8
 
 
 def marks_of(address: str) -> list[bytes]:
-    """The marks of the address under SECRET_KEY (first) and SECRET_KEY_FALLBACKS, which find older rows."""
+    """Return the marks of the address: first under SECRET_KEY, then under SECRET_KEY_FALLBACKS to find older rows."""
     return list(_marks_of(address))
 
 
 def note(person: User, before: str) -> None:
-    """Store the former address of a person who has confirmed another. Call this in the same transaction.
+    """Store the address that a person had before confirming a new address. Call this in the transaction of the change.
 
-    Marks of the new address are deleted: it is no longer anybody's former address.
+    Marks of the new address are deleted, because an address in use is not a former address.
     """
     _forget(person.email)
     if before != person.email:
@@ -39,7 +39,7 @@ def _forget(address: str) -> None:
 
 
 def owner_of(address: str) -> UUID | None:
-    """The person who had this address last, read in one statement."""
+    """Return the ID of the person who had this address last, or None. The function runs one SQL statement."""
     return FormerAddress.objects.filter(mark__in=marks_of(address)).values_list("user", flat=True).first()
 
 

@@ -1,7 +1,7 @@
-"""Django's groups: find or make groups by name, and exclude groups with permissions. D23.
+"""Find or make Django's groups by name, and list the groups without permissions. D23.
 
-A group decides who may use an application, and may also give permissions for the administration. Only a superuser puts
-people into groups with permissions, takes them out, or gives a group permissions.
+A group decides who may use an application, and may also give permissions for the administration. Only a superuser may
+give a group permissions, and add or remove the members of a group with permissions.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ FIELD = "group"
 
 
 def without_permissions() -> QuerySet[Group]:
-    """The groups into which every administrator of people may put people."""
+    """Return the groups whose members every administrator of people may choose."""
     return Group.objects.filter(permissions=None)
 
 
 class Named(NamedTuple):
-    """Groups, and which of them are new because no group had the name."""
+    """The groups with the given names. `made` lists the names of new groups."""
 
     groups: list[Group]
     made: list[str]
 
 
 def validated(names: Collection[str]) -> list[str]:
-    """The names without repetitions, in order. A single empty name means no group.
+    """Return the names in alphabetical order, without repetitions. A single empty name means no group.
 
-    Raises ValidationError, for the field "group": a name is too long, has a control character, or is empty although
-    there are other names.
+    Raises ValidationError for the field "group": a name is too long, contains a control character, or is empty in a
+    list with other names.
     """
     cleaned = sorted({name.strip() for name in names})
     if cleaned == [""]:
@@ -52,9 +52,9 @@ def validated(names: Collection[str]) -> list[str]:
 
 
 def named(names: Collection[str]) -> Named:
-    """The groups with these names, for a command. Missing groups are made, without permissions.
+    """Return the groups with the given names for a command. Make missing groups, without permissions.
 
-    Call this in a transaction. Raises ValidationError: as `validated`.
+    Call this in a transaction. Raises the ValidationError of `validated`.
     """
     found, made = [], []
     for name in validated(names):

@@ -1,4 +1,4 @@
-"""The language that a person chooses. A cookie, which config.http.languages reads, and the person's row store it."""
+"""Store the language that a person chooses, in the person's row and in a cookie that config.http.languages reads."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from config.infrastructure.cookies import set_cookie
 COOKIE_AGE_SECONDS = 365 * 24 * 3600
 
 
-# Error pages also have the form. Without a session or the database, they have no CSRF token. A forged post has no more
-# effect than a link with `ui_locales`: the session cookie is SameSite, so the post reaches no account and stores
-# nothing.
+# Error pages also contain the form for the language. Without a session or the database, error pages have no CSRF token.
+# A forged post changes only the language of pages, as a link with `ui_locales` does. The session cookie is SameSite, so
+# a forged post changes no account.
 @csrf_exempt
 @require_http_methods(["GET", "HEAD", "POST"])
 def choose(request: HttpRequest) -> HttpResponse:
-    """Store the posted language for this browser and the person, and redirect to the page."""
-    if request.method != "POST":  # a GET of an address that answers posts only
+    """Store the posted language for this browser and the person, and redirect back to the page with the form."""
+    if request.method != "POST":  # somebody opened the address of the form
         return redirect("profile")
     there = request.POST.get(REDIRECT_FIELD_NAME, "")
     response = HttpResponseRedirect(there if return_path.is_own_path(there) else reverse("profile"), status=303)
@@ -47,7 +47,7 @@ def _store(request: HttpRequest, language: str) -> None:
 
 
 def learn(person: User) -> None:
-    """Store the language of the present request for a person whose language is not known."""
+    """Store the language of the current request for a person whose language is not known."""
     language = translation.get_language()
     if not person.language and language:
         person.language = language

@@ -1,4 +1,4 @@
-"""The person, and the browser sessions."""
+"""The models of this package: people, browser sessions, outgoing e-mails, pictures and the audit trail."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ EMAIL_MAX_LENGTH = 254
 
 
 def normalise_email(email: str) -> str:
-    """The one spelling under which an address is stored and looked up: NFKC, lower case, trimmed."""
+    """Return the form in which addresses are stored and looked up: NFKC, lower case, without surrounding spaces."""
     return unicodedata.normalize("NFKC", email).strip().lower()
 
 
@@ -36,14 +36,14 @@ class UserManager(BaseUserManager["User"]):
         return self.get(email=normalise_email(username or ""))
 
     def create_user(self, email: str, password: str | None = None, **fields: Any) -> User:
-        """Store an account. Its address is verified only if `email_verified_at` is set."""
+        """Store an account. The address counts as verified only if `email_verified_at` is set."""
         user = self.model(email=normalise_email(email), **fields)
         user.set_password(password)
         user.save()
         return user
 
     def create_superuser(self, email: str, password: str | None = None, **fields: Any) -> User:
-        """Store an administrator for the operator; the address counts as verified (contract, operator's interface)."""
+        """Store a superuser for the operator. The address counts as verified (contract, operator's interface)."""
         fields = {"is_staff": True, "is_superuser": True, "email_verified_at": timezone.now(), **fields}
         return self.create_user(email, password, **fields)
 
@@ -58,19 +58,22 @@ class User(AbstractBaseUser, PermissionsMixin):
     email = models.EmailField(_("e-mail address"), max_length=EMAIL_MAX_LENGTH)
     email_verified_at = models.DateTimeField(_("address confirmed at"), null=True, blank=True)
     nickname = models.CharField(_("nickname"), max_length=NICKNAME_MAX_LENGTH, blank=True)
-    # A code of settings.LANGUAGES for e-mails without a request of the person; empty if not known.
+    # The language of e-mails to the person, as a code of settings.LANGUAGES; empty if unknown.
     language = models.CharField(_("language"), max_length=20, blank=True, default="", db_default="")
     avatar = models.CharField(_("picture"), max_length=100, blank=True, editable=False)
     is_active = models.BooleanField(_("active"), default=True)
     is_staff = models.BooleanField(_("administrator"), default=False)
     created_at = models.DateTimeField(_("created at"), default=timezone.now, editable=False)
     password_changed_at = models.DateTimeField(null=True, editable=False)  # None: never changed
-    # The last change of nickname, picture or address. None for an account older than the column without such a change.
+    # The last change of nickname, picture or address. The value is None if the account is older than this column and
+    # its profile was not changed since.
     profile_changed_at = models.DateTimeField(null=True, default=timezone.now, editable=False)
-    # Incremented by `sessions.credential_changes`. A counter does not depend on clocks. It also voids a credential that
-    # is issued at this moment under the previous version.
+    # A credential stores `credentials_version` at its issue, and is invalid after `sessions.credential_changes` has
+    # incremented the version. A timestamp would depend on clocks, and would not void a credential that another request
+    # is just issuing.
     credentials_version = models.IntegerField(default=0, db_default=0, editable=False)
-    # The number of unlockings. Failed sign-ins are counted under this number, so each unlocking begins a new count.
+    # The number of times that the account was unlocked. The key of the count of failed sign-ins contains `unlocks`, so
+    # each unlocking begins a new count.
     unlocks = models.IntegerField(default=0, db_default=0, editable=False)
 
     USERNAME_FIELD = "email"
@@ -100,20 +103,20 @@ class User(AbstractBaseUser, PermissionsMixin):
 
     @property
     def display_name(self) -> str:
-        """The nickname, or a neutral name without one. Never the e-mail address (D16)."""
+        """The nickname, or a neutral name if the nickname is empty. The e-mail address is never used (D16)."""
         return self.nickname.strip() or f"Member {self.id.hex[:6]}"
 
     def change_profile(self, **values: Any) -> None:
-        """Store these values of the profile and the time of the change, which is the claim `updated_at`."""
+        """Store these values of the profile and the time of the change. The time is the claim `updated_at`."""
         for name, value in values.items():
             setattr(self, name, value)
         self.profile_changed_at = timezone.now()
         self.save(update_fields=[*values, "profile_changed_at"])
 
     def check_password(self, raw_password: str) -> bool:
-        """Whether this is the password.
+        """Return whether `raw_password` is the password.
 
-        Unlike Django's method, an upgrade of the hash ends no session and overwrites no newer password.
+        Unlike Django's method, this method upgrades a hash without ending sessions or overwriting a newer password.
 
         Raises HashingBusy: the password was not checked.
         """
@@ -127,7 +130,7 @@ class User(AbstractBaseUser, PermissionsMixin):
         return check_password(raw_password, stored, upgrade)
 
     def get_session_auth_hash(self) -> str:
-        """The value that a valid session contains. It changes with the password and with `credentials_version`."""
+        """Return the value that a valid session contains. The value depends on password and `credentials_version`."""
         return self._session_auth_hash(settings.SECRET_KEY)
 
     def get_session_auth_fallback_hash(self) -> Iterator[str]:
@@ -139,20 +142,21 @@ class User(AbstractBaseUser, PermissionsMixin):
 
 
 class Session(AbstractBaseSession):
-    """A browser's session. The key column holds the digest of the key the browser keeps (D15).
+    """A browser's session. `session_key` is the digest of the key in the browser's cookie (D15).
 
-    The model names no store class, so `get_decoded` does not work: only the browser's key decrypts a row.
+    Only the key in the cookie decrypts a row. So `get_decoded` does not work, and the model names no store class.
     """
 
     session_key = models.CharField(_("digest of the session key"), max_length=64, primary_key=True)
     user = models.ForeignKey(User, on_delete=models.CASCADE, null=True, related_name="sessions")
     created_at = models.DateTimeField(default=timezone.now, editable=False)
-    browser = models.CharField(max_length=60, blank=True, default="", db_default="", editable=False)  # user_agents
+    # A result of `accounts.sessions.user_agents.describe`.
+    browser = models.CharField(max_length=60, blank=True, default="", db_default="", editable=False)
     last_used_at = models.DateTimeField(null=True, editable=False)  # updated at most once an hour
-    # Whether the browser was known when the session began. accounts.sessions.known_browsers
+    # `was_known` is true if the browser was known when the session began (accounts.sessions.known_browsers).
     was_known = models.BooleanField(default=False, db_default=False, editable=False)
-    # The random name of the sign-in. It outlives a change of the key. Null: nobody is signed in, or an earlier release
-    # began the session.
+    # The random ID of the sign-in, which does not change with the session key. The value is null if nobody is signed in
+    # or an earlier release began the session.
     sign_in = models.UUIDField(null=True, db_index=True, editable=False)
 
     class Meta(AbstractBaseSession.Meta):  # type: ignore[name-defined]
@@ -161,7 +165,7 @@ class Session(AbstractBaseSession):
 
 
 class FormerAddress(models.Model):
-    """An address that a person had before, as a digest. Only `accounts.former_addresses` writes and reads the rows."""
+    """A former e-mail address of a person, as a digest. Only `accounts.former_addresses` writes and reads the rows."""
 
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="+")
     mark = models.BinaryField(max_length=8, unique=True)
@@ -171,9 +175,9 @@ class FormerAddress(models.Model):
 
 
 class FailedFactor(models.Model):
-    """A wrong code or passkey answer after the right password, or of a signed-in person.
+    """A wrong code or passkey answer, sent after the right password or by a signed-in person.
 
-    Only `accounts.factors.failures` writes and reads the rows. `source` is a digest.
+    Only `accounts.factors.failures` writes and reads the rows. `source` is a digest of the browser or network address.
     """
 
     user = models.ForeignKey(User, on_delete=models.CASCADE)
@@ -188,8 +192,8 @@ class FailedFactor(models.Model):
 class OutgoingMail(Leased):
     """An e-mail that is not sent yet. Only `accounts.mail.outbox` writes and reads the rows.
 
-    `sealed` is the encrypted e-mail; empty after it was sent. A row with `once` stays until it expires and prevents a
-    second row with the same digest.
+    `sealed` is the encrypted e-mail, and empty after the e-mail was sent. A row with `once` stays until it expires and
+    prevents a second row with the same digest.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
@@ -219,7 +223,7 @@ class StoredPicture(models.Model):
 
 
 class AppendOnly(models.QuerySet["AuditEntry"]):
-    """Rows that are only added, never changed or deleted."""
+    """Refuses to change or delete rows."""
 
     def update(self, **kwargs: Any) -> int:
         raise TypeError("The audit trail is append-only.")
@@ -229,11 +233,11 @@ class AppendOnly(models.QuerySet["AuditEntry"]):
 
 
 class AuditEntry(models.Model):
-    """A change by an administrator or operator. Only `accounts.audit_trail` writes rows. Nothing changes a row.
+    """A change by an administrator or operator. Only `accounts.audit_trail` writes rows. Rows never change.
 
     There is no foreign key, because an entry outlives the actor's account and the changed object. `kind` is
-    application, person or group, and `key` its client_id, `sub` or number. `changes` has the values of each field
-    before and after.
+    application, person or group; `key` is the client_id, the `sub` or the primary key. `changes` has the values of each
+    field before and after.
     """
 
     at = models.DateTimeField(default=timezone.now, editable=False)

@@ -1,4 +1,4 @@
-"""Answers to a person who must try again later: a form, or a page, with its status and `Retry-After`."""
+"""Responses that ask a person to try again later: forms and pages with a status and `Retry-After`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ RETRY_AFTER_SECONDS = 60
 
 
 class RetryLaterMixin:
-    """Sets the status and `Retry-After` of the answer if the form asks the person to try again later."""
+    """Sets the status and `Retry-After` of the response if an error of the form says when to try again."""
 
     def form_invalid(self, form: Form) -> HttpResponse:
         response = cast(HttpResponse, super().form_invalid(form))  # type: ignore[misc]
@@ -36,7 +36,7 @@ def too_many_requests(
     cause: str = "",
     person: UUID | None = None,
 ) -> HttpResponse:
-    """The page for limits that no form explains, such as allauth's. The refusal is recorded with its cause. D21."""
+    """Report a refusal and return an error page, for limits that no form explains, such as allauth's. D21."""
     refuse(fault, cause=cause, person=person)
     response = render(
         request,

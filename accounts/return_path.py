@@ -1,8 +1,9 @@
-"""The return path: where a person continues after signing in, and which application asked for the sign-in.
+"""Pass the return path and the caption of a sign-in from page to page.
 
-The parameter `next` contains the return path, a path of this service. The parameter `for` contains the caption, which
-names the application. The session also contains both for the flows that lose parameters: the steps after the password,
-password reset, three wrong codes.
+The return path is the path of this service where the person continues after the sign-in. The caption names the
+application that asked for the sign-in. The parameters `next` and `for` contain return path and caption. The session
+also stores return path and caption, because some flows lose the parameters: the steps after the password, a password
+reset, and a code page that closes after three wrong codes.
 """
 
 from __future__ import annotations
@@ -29,10 +30,10 @@ CAPTION_FIELD_NAME = "for"
 LOGIN_FIELD_NAME = "login"
 CAPTION_AGE_SECONDS = 24 * 3600
 SESSION_KEY = "return"
-AFTER_FACTOR_KEY = "after_factor"  # session key of the page that asked the person to set up a second factor
+AFTER_FACTOR_KEY = "after_factor"  # session key of the page that requires a second factor
 RETURN_AGE_SECONDS = 3600
 LONG_NAME_LENGTH = 30
-URL_MAX_LENGTH = MAX_URL_REDIRECT_LENGTH - 1024  # the length without the URL of the page, which is added before
+URL_MAX_LENGTH = MAX_URL_REDIRECT_LENGTH - 1024  # leaves 1,024 characters for the URL in front of `next`
 
 _SALT = "accounts.returning"
 _STEPS = (
@@ -46,7 +47,7 @@ _STEPS = (
 
 @dataclass(frozen=True)
 class Caption:
-    """The application that asked for the sign-in, as pages show it."""
+    """The application that asked for the sign-in: the values that pages show."""
 
     name: str
     host: str = ""
@@ -60,21 +61,21 @@ class Caption:
 
     @property
     def is_long(self) -> bool:
-        """Whether the name is so long that its heading needs smaller type."""
+        """True if the name is so long that its heading needs a smaller font."""
         return len(self.name) > LONG_NAME_LENGTH
 
 
 class StepMixin:
-    """A step of the sign-in. It passes the return path and the caption to the URL of the next step."""
+    """A step of the sign-in. The view passes the return path and the caption to the URL of the next step."""
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         return carry(request, super().dispatch(request, *args, **kwargs))  # type: ignore[misc]
 
 
 def is_own_path(url: str) -> bool:
-    """Whether `url` is a path of this service, so a redirect to it stays on this host.
+    """Return whether `url` is a path of this service, so that a redirect to `url` stays on this host.
 
-    Django's check gets the path without the query, because the check refuses more than 2,048 characters.
+    Django's check refuses more than 2,048 characters, so it gets the path without the query.
     """
     return (
         url.startswith("/")
@@ -85,13 +86,13 @@ def is_own_path(url: str) -> bool:
 
 
 def requested(request: HttpRequest) -> str:
-    """The `next` of a request; empty if there is none or if it leads elsewhere."""
+    """Return the `next` of a request, or an empty string if it is missing or not a path of this service."""
     url = request.POST.get(REDIRECT_FIELD_NAME) or request.GET.get(REDIRECT_FIELD_NAME) or ""
     return url if is_own_path(url) else ""
 
 
 def form_field(request: HttpRequest) -> dict[str, Any]:
-    """The checked `next` for the form of the page (the `next` in allauth's context is not checked)."""
+    """Return the checked `next` for the form of the page. allauth's context contains an unchecked `next`."""
     return {
         "redirect_field_name": REDIRECT_FIELD_NAME,
         "redirect_field_value": requested(request),
@@ -99,51 +100,52 @@ def form_field(request: HttpRequest) -> dict[str, Any]:
 
 
 def sign_in_url(return_to: str, *, name: str = "", host: str = "", logo: str = "", login: str = "") -> str:
-    """The URL of the sign-in page, which continues at `return_to` and shows "to continue to NAME" for a given name.
+    """Return the URL of the sign-in page that continues at `return_to`.
 
-    `login` is the initial value of the address field.
+    With `name`, the page shows "to continue to NAME". `login` is the initial value of the address field.
     """
     url = _address("account_login", return_to, _signed_caption(return_to, name, host, logo))
     return f"{url}&{urlencode({LOGIN_FIELD_NAME: login})}" if login else url
 
 
 def switch_account_url(return_to: str, *, name: str = "", host: str = "", logo: str = "") -> str:
-    """The URL of the sign-out page, which continues at `sign_in_url` with the same arguments ("not you?")."""
+    """Return the URL of the sign-out page for "not you?", which continues at `sign_in_url` with the same arguments."""
     return _address("account_logout", return_to, _signed_caption(return_to, name, host, logo))
 
 
 def send_code_url(return_to: str, *, name: str = "", host: str = "", logo: str = "") -> str:
-    """The URL that mails a code to the signed-in person and then continues at `return_to`."""
+    """Return the URL of the view that mails a code to the signed-in person and then continues at `return_to`."""
     return _address("send_code", return_to, _signed_caption(return_to, name, host, logo))
 
 
 def code_page_url(request: HttpRequest) -> str:
-    """The URL of the page for the mailed code. The page continues at the request's URL and keeps the caption."""
+    """Return the URL of the page for the mailed code, which continues at the request's URL and keeps the caption."""
     found, return_to = caption(request), request.get_full_path()
     signed = _signed_caption(return_to, found.name, found.host, found.logo) if found else ""
     return _address("account_email_verification_sent", return_to, signed)
 
 
 def caption(request: HttpRequest) -> Caption | None:
-    """The application that asked for the sign-in. None: the caption is not signed for this return path."""
+    """Return the application that asked for the sign-in, or None if no caption is signed for the return path."""
     return _unsealed(*_way(request))
 
 
 def query(request: HttpRequest) -> str:
-    """The safe return path and the caption as the query of a link; empty without either."""
+    """Return the checked return path and caption as the query of a URL, or an empty string without a return path."""
     return_to, signed = _way(request)
     return _query(return_to, signed if _unsealed(return_to, signed) else "")
 
 
 def onward_from_sign_out(request: HttpRequest) -> str:
-    """The URL of the sign-in page, with the return path and the caption of the sign-out page."""
+    """Return the URL of the sign-in page, with the return path and the caption of the sign-out page."""
     return reverse("account_login") + query(request)
 
 
 def carry(request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
-    """The response. The URL of a redirect to another sign-in step gets the return path and the caption.
+    """Return the response, with return path and caption in the URL of a redirect to another step of the sign-in.
 
-    So the page of this step names the application and continues there, whatever other tabs do.
+    So the page of the next step names the application and continues at the return path, even if another tab signs in
+    for another application.
     """
     if response.get("Location") in {reverse(step) for step in _STEPS}:
         response["Location"] += query(request)
@@ -157,13 +159,13 @@ def keep(request: HttpRequest) -> None:
 
 
 def kept_path(request: HttpRequest) -> str:
-    """The return path in the session; empty without one or if it is too old."""
+    """Return the return path in the session, or an empty string if it is missing or too old."""
     return _kept(request)[0]
 
 
 @contextmanager
 def kept(request: HttpRequest) -> Iterator[None]:
-    """Keep the return path while the block empties the session."""
+    """Restore the return path in the session after the block, which empties the session."""
     stored = request.session.get(SESSION_KEY)
     yield
     if stored:
@@ -175,18 +177,18 @@ def drop(request: HttpRequest) -> None:
 
 
 def keep_after_factor(request: HttpRequest, return_to: str) -> None:
-    """Keep where the person continues once a second factor is set up, for an hour."""
+    """Store for an hour the path where the person continues after setting up a second factor."""
     request.session[AFTER_FACTOR_KEY] = [return_to, int(time.time())]
 
 
 def take_after_factor(request: HttpRequest) -> str:
-    """Return the path that `keep_after_factor` stored, and delete it; empty if there is none."""
+    """Return and delete the path that `keep_after_factor` stored. Without such a path, return an empty string."""
     return_to, kept_at = request.session.pop(AFTER_FACTOR_KEY, None) or ("", 0)
     return return_to if time.time() - kept_at < RETURN_AGE_SECONDS and is_own_path(return_to) else ""
 
 
 def _way(request: HttpRequest) -> tuple[str, str]:
-    """The unchecked return path and caption of the request or, without a return path there, of the session."""
+    """Return the return path and unchecked caption of the request, or of the session if the request has none."""
     return_to = requested(request)
     return (return_to, request.GET.get(CAPTION_FIELD_NAME, "")) if return_to else _kept(request)
 
@@ -198,7 +200,7 @@ def _kept(request: HttpRequest) -> tuple[str, str]:
 
 
 def _unsealed(return_to: str, signed: str) -> Caption | None:
-    """The caption. None: it is unsigned, too old, or signed for another return path."""
+    """Return the caption, or None if the caption is unsigned, too old, or signed for another return path."""
     if not signed:
         return None
     try:
@@ -219,7 +221,7 @@ def _query(return_to: str, signed_caption: str) -> str:
 
 
 def _signed_caption(return_to: str, name: str, host: str, logo: str) -> str:
-    """The caption, signed together with the return path, so it is invalid with another path."""
+    """Return the caption, signed together with the return path, so it is invalid with another path."""
     return signing.dumps([name, host, logo, _digest(return_to)], salt=_SALT, compress=True) if name else ""
 
 

@@ -1,7 +1,7 @@
-"""The limits of failed sign-ins, of sign-ups, of mails that somebody asks for, and of pictures. D21.
+"""The limits of sign-ins, sign-ups, requested e-mails, passkeys and pictures. D21.
 
-The limit is checked before the password and the failure is counted after it, so simultaneous attempts may exceed a
-limit by their number. This is accepted.
+The limit is checked before the password, and a failure is counted after the password. So simultaneous attempts may
+exceed a limit by the number of attempts. This imprecision is accepted.
 """
 
 from __future__ import annotations
@@ -20,34 +20,37 @@ from config.infrastructure import rate_limits
 from config.infrastructure.network import client_address, site_of
 from config.infrastructure.rate_limits import Counter
 
-# Failed sign-ins of all unknown browsers together: at 25 ms for each password, half a core. By RATE_SIGN_IN_ADDRESS one
-# machine has at most 250 in a quarter of an hour (its IPv4 address and its IPv6 site), so it never reaches this limit.
+# The limit of failed sign-ins of all unknown browsers together. Each password takes 25 ms, so 1,200 passwords a minute
+# occupy half a core. RATE_SIGN_IN_ADDRESS allows one machine, with an IPv4 address and an IPv6 site, at most 250
+# failures in 15 minutes. So one machine never reaches this limit.
 ALL_FAILURES = "1200/m"
 RESETS_PER_ADDRESS = "20/m"
 NEW_PASSWORDS_PER_ADDRESS = "20/m"
-# Codes and links that one address may ask for, to any mailboxes.
+# The limit of codes and links that one network address may request, for all mailboxes together.
 MAILS_PER_ADDRESS = "200/h"
-# Accounts that one address may ask for. The purge keeps those that are never confirmed for 30 days (P19).
+# The limits of accounts that one network address may request. The purge deletes an account that is still unconfirmed
+# after 30 days (P19).
 SIGN_UPS_PER_ADDRESS = "20/m"
 SIGN_UPS_PER_ADDRESS_AND_DAY = "300/d"
 PASSKEY_OPTIONS_PER_ADDRESS = "60/m"
-# Passkeys that a person adds.
+# The limit of passkeys that a person may add.
 NEW_PASSKEYS = "20/h"
-# Each link works for an hour, so a mailbox over this limit still contains a valid link.
+# Each link works for an hour, so a mailbox that has reached this limit still contains a valid link.
 RESET_EMAILS = "5/h"
-# Codes to new addresses that one person may ask for. Each code may be sent again twice.
+# The limit of codes to new addresses that one person may request. Each code may be sent again twice.
 NEW_ADDRESSES = "5/h"
-# Seconds of CPU time that reading the pictures of one person may take, each at least one. Other uploads wait meanwhile.
-# A picture may begin below the limit and exceed it by at most accounts.pictures.reencoder.MAX_CPU_SECONDS.
+# The limits of CPU time, in seconds, for reading the pictures of one person. Each picture counts at least one second.
+# Other uploads wait while a picture is read. A picture that begins below the limit may exceed the limit by at most
+# accounts.pictures.reencoder.MAX_CPU_SECONDS.
 PICTURE_SECONDS = "6/m"
 PICTURE_SECONDS_IN_AN_HOUR = "40/h"
-LONGEST_PICTURE_SECONDS = 40  # longer than the wait and the reading in pictures.reencoder_process
-# Mails that strangers can have sent to one mailbox: that the address has an account already, and codes of each kind.
+LONGEST_PICTURE_SECONDS = 40  # longer than WAIT_SECONDS + RUN_SECONDS of pictures.reencoder_process
+# The limits of e-mails that strangers can cause to one mailbox: "you already have an account", and codes of each kind.
 TAKEN_MAILS = "5/h"
 CODES = "10/h"
-# How many times RESET_EMAILS one mailbox gets from all unknown browsers together.
+# All unknown browsers together may cause RESET_EMAILS times this number of e-mails to one mailbox.
 RESET_EMAILS_FROM_ALL = 3
-# Of AccountFault.SIGN_IN_LIMITED, by the name of the counter.
+# Maps the name of a counter to the cause of AccountFault.SIGN_IN_LIMITED.
 _SIGN_IN_CAUSES = {
     "sign_in_account": "sign_in_limited_account",
     "sign_in_address": "sign_in_limited_address",
@@ -56,9 +59,9 @@ _SIGN_IN_CAUSES = {
 
 
 def sign_in_wait(request: HttpRequest, email: str) -> tuple[int, str]:
-    """Seconds until this browser may try this account again, and the cause; 0 when it may now.
+    """Return the seconds until this browser may try this account again (0: now), and the cause of the wait.
 
-    The widest limit is asked first, as in `rate_limits.exceeded`.
+    The limit that covers most browsers is checked first, as in `rate_limits.exceeded`.
     """
     for counter in reversed(_counters_with_floor(request, email)):
         if seconds := rate_limits.exceeded(counter):
@@ -71,19 +74,19 @@ def count_failed_sign_in(request: HttpRequest, email: str) -> None:
 
 
 def unlock_sign_in(person: User) -> None:
-    """Begin a new count of the failed sign-ins of the account, in all browsers. Failures of an address still count."""
+    """Begin a new count of the account's failed sign-ins in all browsers. The counts of network addresses stay."""
     User.objects.filter(pk=person.pk).update(unlocks=F("unlocks") + 1)
 
 
 def reset_wait(request: HttpRequest) -> int:
-    """Count a request for a reset link against its network address: 0, or the seconds to wait."""
+    """Count a request for a reset link from this network address. Return the seconds to wait, or 0."""
     return rate_limits.attempt(*rate_limits.by_address("reset", client_address(request), rate=RESETS_PER_ADDRESS))
 
 
 def sign_in_begun_wait(request: HttpRequest, person: User) -> int:
-    """Count a right password, by account and address: 0, or the seconds to wait.
+    """Count a right password for this account and network address. Return the seconds to wait, or 0.
 
-    Each begins a session that waits for the next step for an hour.
+    Each right password begins a session that waits for the next step for an hour.
     """
     browser = known_browsers.find(request, person.email)
     rate = settings.RATES.get("sign_in_done", "")
@@ -91,9 +94,9 @@ def sign_in_begun_wait(request: HttpRequest, person: User) -> int:
 
 
 def sign_in_done_wait(request: HttpRequest, person: User) -> int:
-    """Count a sign-in that is completed, by account; a known browser by itself: 0, or the seconds to wait.
+    """Count a completed sign-in of the account. Return the seconds to wait, or 0.
 
-    A new password, which ends all credentials, also begins a new count.
+    A known browser has its own count. A new password, which ends all credentials, begins a new count.
     """
     browser = known_browsers.find(request, person.email)
     account = f"{known_browsers.account_mark(person.email)} {person.credentials_version}"
@@ -101,7 +104,7 @@ def sign_in_done_wait(request: HttpRequest, person: User) -> int:
 
 
 def sign_up_wait(request: HttpRequest) -> int:
-    """Count a request for an account against its network address: 0, or the seconds to wait."""
+    """Count a request for an account from this network address. Return the seconds to wait, or 0."""
     address = client_address(request)
     minute = rate_limits.by_address("sign_up", address, rate=SIGN_UPS_PER_ADDRESS)
     return rate_limits.attempt(
@@ -110,16 +113,16 @@ def sign_up_wait(request: HttpRequest) -> int:
 
 
 def new_password_wait(request: HttpRequest) -> int:
-    """Count a new password that was posted to the page of a reset link: 0, or the seconds to wait."""
+    """Count a new password that was posted to the page of a reset link. Return the seconds to wait, or 0."""
     return rate_limits.attempt(
         *rate_limits.by_address("new_password", client_address(request), rate=NEW_PASSWORDS_PER_ADDRESS)
     )
 
 
 def mail_wait(request: HttpRequest, email: str) -> int:
-    """Count a mail with a code or link against the network address that asks for it: 0, or the seconds to wait.
+    """Count an e-mail with a code or link that this network address requests. Return the seconds to wait, or 0.
 
-    A browser in which the account of the mailbox has signed in before is counted apart.
+    A browser with which the account of the mailbox has signed in before has its own count.
     """
     browser = known_browsers.find(request, email)
     if browser:
@@ -130,12 +133,12 @@ def mail_wait(request: HttpRequest, email: str) -> int:
 
 
 def passkey_options_wait(request: HttpRequest) -> int:
-    """Count a request for the options of a passkey against its network address: 0, or the seconds to wait."""
+    """Count a request for passkey options from this network address. Return the seconds to wait, or 0."""
     return rate_limits.attempt(*_passkeys(request))
 
 
 def passkey_wait(request: HttpRequest) -> int:
-    """Seconds until this network address may answer with a passkey again; 0 when it may now."""
+    """Return the seconds until this network address may send a passkey answer again, or 0."""
     return rate_limits.exceeded(*_passkeys(request))
 
 
@@ -148,12 +151,12 @@ def _passkeys(request: HttpRequest) -> list[Counter]:
 
 
 def new_passkey_wait(person: User) -> int:
-    """Count a passkey that the person adds: 0, or the seconds to wait."""
+    """Count a passkey that the person adds. Return the seconds to wait, or 0."""
     return rate_limits.attempt(Counter("new_passkey", str(person.pk), rate=NEW_PASSKEYS))
 
 
 def may_send_reset_email(request: HttpRequest, email: str) -> bool:
-    """Whether another reset e-mail may go to the address now, which is then counted."""
+    """Return whether another reset e-mail may be sent to the address now. If so, count the e-mail."""
     browser = known_browsers.find(request, email)
     return not rate_limits.attempt(
         *_account_counters("reset_mail", request, _mailbox(email), browser, RESET_EMAILS_FROM_ALL, RESET_EMAILS)
@@ -161,26 +164,27 @@ def may_send_reset_email(request: HttpRequest, email: str) -> bool:
 
 
 def new_address_wait(person: User) -> int:
-    """Count a code to a new address against the person who asked for it: 0, or the seconds to wait."""
+    """Count a code to a new address that this person requests. Return the seconds to wait, or 0."""
     return rate_limits.attempt(Counter("new_address", str(person.pk), rate=NEW_ADDRESSES))
 
 
 def picture_wait(person: User) -> int:
-    """Seconds until another picture of the person is read; 0 when it is read now."""
+    """Return the seconds until another picture of the person may be read, or 0."""
     return rate_limits.exceeded(*_pictures(person))
 
 
 def count_picture(person: User, seconds: int) -> None:
-    """Count seconds of CPU time that reading a picture of the person took."""
+    """Count the seconds of CPU time that it took to read a picture of the person."""
     for counter in _pictures(person):
         rate_limits.count(*[counter] * seconds)
 
 
 @contextmanager
 def one_picture(person: User) -> Iterator[bool]:
-    """Whether no other picture of the person waits or is read until the end of this context, by any worker.
+    """Yield True if no other worker or thread reads a picture of the person, or waits to read a picture.
 
-    A second picture would delay other people. Always true while Redis is away.
+    The lock lasts until the end of this context. A second picture of the same person would delay other people. Without
+    Redis, the result is always True.
     """
     key = f"picture:{person.pk}"
     is_only_one = cache.add(key, True, LONGEST_PICTURE_SECONDS)
@@ -199,20 +203,21 @@ def _pictures(person: User) -> list[Counter]:
 
 
 def may_send_taken_mail(email: str) -> bool:
-    """Whether another mail "you already have an account" may go to the address now, which is then counted."""
+    """Return whether another e-mail "you already have an account" may be sent now. If so, count the e-mail."""
     return not rate_limits.attempt(Counter("taken_mail", _mailbox(email), rate=TAKEN_MAILS))
 
 
 def code_wait(email: str, *, is_new: bool) -> int:
-    """Count a code to the address, apart for new addresses of accounts: 0, or the seconds to wait."""
+    """Count a code to the mailbox. Codes to new addresses have their own count. Return the seconds to wait, or 0."""
     mailbox = _mailbox(email)
     return rate_limits.attempt(Counter("code_mail", f"{mailbox} new" if is_new else mailbox, rate=CODES))
 
 
 def _mailbox(email: str) -> str:
-    """Identifies the mailbox in the limits of mails: `user+tag@` is usually the mailbox of `user@`.
+    """Return the identifier of the mailbox for the limits of e-mails.
 
-    Only these limits treat them as one.
+    `user+tag@` is usually the mailbox of `user@`, so both addresses have the same identifier, but only in the limits of
+    e-mails.
     """
     name, _at, host = normalise_email(email).rpartition("@")
     return known_browsers.account_mark(f"{name.partition('+')[0] or name}@{host}")
@@ -232,7 +237,7 @@ def _sign_in_counters(request: HttpRequest, email: str) -> list[Counter]:
 
 
 def _unlocked_mark(email: str) -> str:
-    """Identifies the account since its last unlocking. One statement, the same for an address without an account."""
+    """Return the identifier of the account since its last unlocking. An unknown address needs the same statement."""
     mark = known_browsers.account_mark(email)
     unlocks = User.objects.filter(email=normalise_email(email)).values_list("unlocks", flat=True).first()
     return f"{mark} {unlocks}" if unlocks else mark
@@ -241,10 +246,11 @@ def _unlocked_mark(email: str) -> str:
 def _account_counters(
     name: str, request: HttpRequest, account: str, browser: str, times_from_all: int, rate: str = ""
 ) -> list[Counter]:
-    """A known browser is counted by itself, any other by account and address.
+    """Return the counter of a known browser, or the counters of the network address and of all unknown browsers.
 
-    Otherwise a few wrong passwords from anywhere would lock the owner out. Rotating addresses reach a wider limit,
-    which does not count known browsers. IPv6 counts by site here: one machine has few sites and many addresses.
+    A known browser has its own counter, so that a few wrong passwords from elsewhere do not lock the owner out. An
+    attacker who changes network addresses reaches the wider limit of all unknown browsers. IPv6 addresses are counted
+    by site, because one machine has few sites and many addresses.
     """
     if browser:
         return [Counter(name, f"{account}:{browser}", rate=rate)]

@@ -1,4 +1,4 @@
-"""allauth's adapter for second factors and passkeys: it encrypts secrets and sets the values for devices."""
+"""allauth's adapter for second factors and passkeys: encrypts secrets, draws the QR code, and names passkeys."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ PURPOSE = "accounts.factors"
 
 
 def _dark_runs(row: list[bool | None]) -> Iterator[tuple[int, int]]:
-    """The beginning and the length of each run of dark modules in a row of a QR code."""
+    """Yield the start and the length of each run of dark modules in a row of a QR code."""
     x = 0
     for is_dark, modules in groupby(row):
         length = len(list(modules))
@@ -48,9 +48,10 @@ class FactorAdapter(DefaultMFAAdapter):
     }
 
     def is_mfa_enabled(self, user: AbstractBaseUser | AnonymousUser | None, types: Any = None) -> bool:
-        """Whether a second factor is asked for; False for None, an account that was deleted during the sign-in.
+        """Return whether the person has a factor of one of `types`. `user` is None if the account was just deleted.
 
-        allauth passes both types when it asks whether the password is enough.
+        If `types` contains apps and passkeys, allauth asks whether a second factor must follow the password. So
+        passkeys that only sign in do not count for this question.
         """
         if types and {Authenticator.Type.TOTP, Authenticator.Type.WEBAUTHN} <= set(types):
             return is_asked_after_password(user)
@@ -62,7 +63,10 @@ class FactorAdapter(DefaultMFAAdapter):
         return base64.b64encode(sealing.seal(PURPOSE, text.encode())).decode()
 
     def decrypt(self, encrypted_text: str) -> str:
-        """The secret, or a random one without any code if SECRET_KEY has changed since the encryption."""
+        """Return the secret.
+
+        If SECRET_KEY has changed since the encryption, return a random secret, so that no code is valid.
+        """
         content = sealing.unseal(PURPOSE, base64.b64decode(encrypted_text))
         if content is None:
             logger.error("a second factor can't be read: it was stored under another SECRET_KEY")
@@ -72,7 +76,7 @@ class FactorAdapter(DefaultMFAAdapter):
     # Authenticator apps ----------------------------------------------------------------------------------------------
 
     def build_totp_svg(self, url: str) -> SafeString:
-        """An SVG element of the page: the page's policy allows no image in a `data:` URL."""
+        """Return an SVG element for the page, whose Content-Security-Policy allows no image in a `data:` URL."""
         code = QRCode(border=4)
         code.add_data(url)
         rows = code.get_matrix()
@@ -87,7 +91,7 @@ class FactorAdapter(DefaultMFAAdapter):
     # Passkeys --------------------------------------------------------------------------------------------------------
 
     def can_delete_authenticator(self, authenticator: Authenticator) -> bool:
-        """False for the last passkey of a person without a password."""
+        """Return False for the last passkey of a person without a password."""
         if authenticator.type != Authenticator.Type.WEBAUTHN or authenticator.user.has_usable_password():
             return True
         others = Authenticator.objects.filter(user_id=authenticator.user_id, type=Authenticator.Type.WEBAUTHN)
@@ -98,5 +102,5 @@ class FactorAdapter(DefaultMFAAdapter):
         return _("Passkey") if number == 1 else _("Passkey %(number)d") % {"number": number}
 
     def get_public_key_credential_rp_entity(self) -> dict[str, str]:
-        """The host of AUTH_URL instead of the Host header (D1): passkeys of another host do not work here."""
+        """Return the host of AUTH_URL, not of the Host header (D1): passkeys for another host do not work here."""
         return {"id": passkey_host.host(), "name": settings.SERVICE_NAME}

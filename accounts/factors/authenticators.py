@@ -1,4 +1,4 @@
-"""A person's authenticators: allauth's word for an authenticator app, passkeys and recovery codes."""
+"""A person's authenticators, which is allauth's name for authenticator apps, passkeys and recovery codes."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from accounts.sessions.credential_changes import end_credentials
 from config.infrastructure import events
 from config.infrastructure.events import Event
 
-# Each passkey adds half a millisecond to a page that passes the person's passkeys to the browser.
+# A page that sends the person's passkeys to the browser takes half a millisecond longer for each passkey.
 MOST_PASSKEYS = 20
-# A member of a passkey's `data`: true if the person is not asked for this passkey after the password.
+# The key of a passkey's `data` that is true if the person is not asked for the passkey after the password.
 _ONLY_SIGNS_IN = "only_signs_in"
 
 
 def overview(person: AbstractBaseUser) -> dict[str, Any]:
-    """The person's passkeys and second factor, for the page "Security"."""
+    """Return the person's passkeys and second factor for the page "Security"."""
     rows = list(Authenticator.objects.filter(user_id=person.pk).order_by("created_at"))
     codes = next((row for row in rows if row.type == Authenticator.Type.RECOVERY_CODES), None)
     return {
@@ -43,7 +43,7 @@ def overview(person: AbstractBaseUser) -> dict[str, Any]:
 
 
 def described(person: User) -> list[dict[str, Any]]:
-    """The person's factors, without secrets, for the file with the person's data."""
+    """Return the person's factors, without secrets, for the export of the person's data."""
     rows = Authenticator.objects.filter(user=person).order_by("created_at")
     return [
         {"type": row.type, "name": str(row), "created_at": row.created_at, "last_used_at": row.last_used_at}
@@ -52,7 +52,7 @@ def described(person: User) -> list[dict[str, Any]]:
 
 
 def has_confirmed(request: HttpRequest) -> bool:
-    """Whether the person has a second factor or a passkey and has used one in this browser session."""
+    """Return whether the person has a passkey or an app, and has used a second factor in this browser session."""
     records = get_authentication_records(request, request.user)
     return any(record.get("method") == "mfa" for record in records) and has_any(request.user)
 
@@ -62,20 +62,20 @@ def has_any(person: AbstractBaseUser | AnonymousUser) -> bool:
 
 
 def confirm_path(person: AbstractBaseUser | AnonymousUser) -> str:
-    """The URL of the page that asks a signed-in person for a code of the app, or without an app for a passkey."""
+    """Return the URL of the page that asks for a code of the app, or for a passkey if the person has no app."""
     has_app = Authenticator.Type.TOTP in types_of(person)
     return reverse("mfa_reauthenticate" if has_app else "mfa_reauthenticate_webauthn")
 
 
 def types_of(person: AbstractBaseUser | AnonymousUser) -> set[str]:
-    """The types of the person's authenticators: app, passkeys, recovery codes."""
+    """Return the types of the person's authenticators: app, passkeys, recovery codes."""
     return set(Authenticator.objects.filter(user_id=person.pk).values_list("type", flat=True))
 
 
 def is_asked_after_password(person: AbstractBaseUser | AnonymousUser | None) -> bool:
-    """Whether the person is asked for a second factor after the password.
+    """Return whether the person is asked for a second factor after the password.
 
-    False for None: the account was deleted during the sign-in.
+    Return False for None, which means that the account was deleted during the sign-in.
     """
     return person is not None and any(map(_is_second_factor, Authenticator.objects.filter(user_id=person.pk)))
 
@@ -87,7 +87,7 @@ def _is_second_factor(row: Authenticator) -> bool:
 
 
 def keep_for_sign_in(person: AbstractBaseUser) -> None:
-    """Stop asking for the newest passkey after the password. This passkey still signs in without a password."""
+    """Stop asking for the newest passkey after the password. The passkey still signs in without a password."""
     row = Authenticator.objects.filter(user_id=person.pk, type=Authenticator.Type.WEBAUTHN).latest("pk")
     row.data[_ONLY_SIGNS_IN] = True
     row.save(update_fields=["data"])
@@ -95,7 +95,7 @@ def keep_for_sign_in(person: AbstractBaseUser) -> None:
 
 
 def drop_idle_codes(person: AbstractBaseUser | AnonymousUser) -> None:
-    """Delete the recovery codes of a person who is asked for no second factor."""
+    """Delete the recovery codes of a person who is not asked for a second factor."""
     if not is_asked_after_password(person):
         Authenticator.objects.filter(user_id=person.pk, type=Authenticator.Type.RECOVERY_CODES).delete()
 
@@ -106,7 +106,7 @@ def number_of_passkeys(person: AbstractBaseUser | AnonymousUser) -> int:
 
 @transaction.atomic
 def remove_all(person: User) -> None:
-    """Remove the person's passkeys, authenticator app and recovery codes, and end the credentials."""
+    """Remove the person's passkeys, authenticator app and recovery codes, and end all the person's credentials."""
     end_credentials(person)
     Authenticator.objects.filter(user=person).delete()
     events.write(Event.FACTORS_CHANGED, person=person.pk, change="all_removed")

@@ -1,7 +1,7 @@
-"""The limit of failed second factors: wrong codes, and answers of passkeys that are not accepted. D21, L7.
+"""The limit of failed second factors: wrong codes and refused passkey answers. D21, L7.
 
-Failures are rows. A lock of the person's row protects the count. So the limit applies without Redis, across all
-workers, and to simultaneous guesses.
+Each failure is a row, and a lock of the person's row protects the count. So the limit applies to simultaneous guesses
+in all workers, and works without Redis.
 """
 
 from __future__ import annotations
@@ -28,25 +28,25 @@ from config.infrastructure.network import client_address, site_of
 
 T = TypeVar("T")
 
-# From this failure on the owner gets an e-mail, because the sender of the failures knows the password.
+# From TELL_FROM failures on, the owner gets an e-mail: whoever guesses the factor knows the password.
 TELL_FROM = 3
 
 
 class Source(NamedTuple):
-    """The key of the counts: a digest of the name of a known browser, or otherwise of the network address."""
+    """The source of a failure: a digest of the name of a known browser, or else of the network address."""
 
     digest: str
     is_known: bool
 
 
 def limited(request: HttpRequest, person: User, check: Callable[[], T], *, is_sign_in: bool) -> T:
-    """The result of `check`. If `check` raises ValidationError, the code or answer was wrong, and a failure is counted.
+    """Return the result of `check`. If `check` raises ValidationError, count a failed code or passkey answer.
 
-    Raises ValidationError: as `check`, or the limit is reached and `check` was not called.
+    Raises ValidationError: `check` raised it, or the limit is reached and `check` was not called.
     """
     rate = settings.RATES.get("second_factor", "")
     with transaction.atomic():
-        if not User.objects.select_for_update(no_key=True).filter(pk=person.pk):  # deleted meanwhile
+        if not User.objects.select_for_update(no_key=True).filter(pk=person.pk):  # the account was deleted
             rate = ""
         source = _source(request, person)
         if rate and (seconds := _wait(person, source, rate)):
@@ -64,7 +64,7 @@ def limited(request: HttpRequest, person: User, check: Callable[[], T], *, is_si
 
 
 def forget(person: User) -> None:
-    """Begin a new count of the person's failed second factors, in all browsers."""
+    """Delete the person's counted failures of second factors, in all browsers."""
     FailedFactor.objects.filter(user=person).delete()
 
 
@@ -75,7 +75,7 @@ def _source(request: HttpRequest, person: User) -> Source:
 
 
 def _wait(person: User, source: Source, rate: str) -> int:
-    """Seconds until the next attempt is allowed; 0 for now. All unknown browsers share a second limit."""
+    """Return the seconds until the next attempt is allowed, or 0. All unknown browsers also share one limit."""
     now, allowed = timezone.now(), rate_limits.parse(rate).events
     rows = FailedFactor.objects.filter(user=person, expires_at__gt=now).order_by("expires_at")
     found = list(rows.values_list("source", "is_known", "expires_at"))

@@ -1,4 +1,4 @@
-"""allauth's forms of second factors and passkeys with our fields. Only passkeys of this origin are accepted."""
+"""allauth's forms for second factors and passkeys, with our fields. Passkeys must have the origin AUTH_URL."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ APP_CODE_LENGTH = 6
 
 
 class CodeField(forms.CharField):
-    """The six digits of an authenticator app, or the eight of a recovery code."""
+    """A code: the six digits of an authenticator app, or the eight digits of a recovery code."""
 
     def __init__(self, label: Any) -> None:
         attrs = {"autocomplete": "one-time-code", "spellcheck": "false", "inputmode": "numeric"}
@@ -43,12 +43,12 @@ class CodeField(forms.CharField):
         )
 
     def clean(self, value: Any) -> str:
-        """The code without the spaces and hyphens that apps show between digits."""
+        """Return the code without the spaces and hyphens that apps show between digits."""
         return str(super().clean(value)).replace(" ", "").replace("-", "")
 
 
 class LimitedMixin(forms.Form):
-    """Limits the number of failed proofs. D21."""
+    """Limits the number of wrong codes and refused passkey answers. D21."""
 
     user: User
     is_sign_in = True
@@ -58,7 +58,7 @@ class LimitedMixin(forms.Form):
 
 
 class UnusedCodeMixin(LimitedMixin):
-    """Accepts each code of an app once. allauth accepts each recovery code once."""
+    """Accepts each code of an app only once. allauth itself accepts each recovery code only once."""
 
     code = CodeField("")
 
@@ -116,17 +116,17 @@ class ActivateTOTPForm(totp.ActivateTOTPForm):
             return super().clean_code()
 
 
-# The WebAuthn library raises these and ValidationError for an answer that no browser sends.
+# For a malformed answer, which no browser sends, the WebAuthn library raises one of _MALFORMED or ValidationError.
 _MALFORMED = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError, struct.error)
 _BASE64URL = re.compile(r"[A-Za-z0-9_-]+={0,2}", re.ASCII)
 
 
 class PasskeyField(forms.JSONField):
-    """The browser's answer to a passkey request, as an object. Its origin must be AUTH_URL.
+    """The browser's answer to a passkey request, as a dictionary. The origin in the answer must be AUTH_URL.
 
-    allauth accepts every port of the host, and every subdomain. allauth stores the whole object, and the WebAuthn
-    library allocates as many bytes as a number in the object says. So only the needed members are kept, and only as
-    base64url text.
+    allauth would accept every port and every subdomain of the host. allauth would also store the whole answer, and the
+    WebAuthn library would allocate as many bytes as a number in the answer says. So the field keeps only the needed
+    members, which must be base64url text.
     """
 
     REQUIRED = ("clientDataJSON",)
@@ -147,7 +147,7 @@ class PasskeyField(forms.JSONField):
         return answer
 
     def _needed(self, answer: Any) -> dict[str, Any]:
-        """The needed members of the answer. Raises ValueError: one of them is not base64url text."""
+        """Return the needed members of the answer. Raises ValueError: a member is not base64url text."""
         response = answer["response"]
         found = {name: response[name] for name in self.REQUIRED}
         found |= {name: response[name] for name in self.OPTIONAL if response.get(name) is not None}
@@ -158,7 +158,7 @@ class PasskeyField(forms.JSONField):
 
 
 class KnownPasskeyMixin(forms.Form):
-    """Replaces allauth's error message about a code by a message about the passkey."""
+    """Replaces allauth's error message about a code with a message about the passkey."""
 
     credential = PasskeyField()
 
@@ -167,12 +167,12 @@ class KnownPasskeyMixin(forms.Form):
             return super().clean_credential()  # type: ignore[misc]
         except (ValidationError, *_MALFORMED):
             pass
-        person = getattr(self, "user", None)  # no person if the passkey alone signs in
+        person = getattr(self, "user", None)  # before a sign-in by passkey, the person is unknown
         raise refused(AccountFault.PASSKEY_UNKNOWN, "unknown", person=person and person.pk)
 
 
 class AddPasskeyForm(webauthn.AddWebAuthnForm):
-    """Every new key is a passkey: the device verifies the person, so no password is needed in addition."""
+    """Makes every new key a passkey. The device verifies the person, so a passkey signs in without a password."""
 
     name = forms.CharField(
         label=_("Name"),

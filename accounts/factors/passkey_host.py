@@ -10,10 +10,10 @@ from config.infrastructure.hosts import is_ip_address
 
 
 def host() -> str:
-    """The relying party ID of WebAuthn. A passkey works only for the host for which it was made."""
+    """Return the host as WebAuthn's relying party ID. A passkey works only for the host for which it was made."""
     return urlsplit(settings.AUTH_URL).hostname or ""
 
 
 def are_possible() -> bool:
-    """Whether browsers make passkeys for this host. Browsers refuse IP addresses."""
+    """Return whether browsers make passkeys for this host. Browsers refuse IP addresses."""
     return not is_ip_address(host())

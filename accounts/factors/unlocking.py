@@ -1,4 +1,4 @@
-"""Unlocking: end the limits of failed sign-ins and failed second factors of one account. D21."""
+"""Unlock an account: reset its counts of failed sign-ins and failed second factors. D21."""
 
 from __future__ import annotations
 

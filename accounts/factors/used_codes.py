@@ -1,4 +1,4 @@
-"""Used codes of authenticator apps. A used code is not accepted again."""
+"""Remember the used codes of authenticator apps, so that no code is accepted twice."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from django.utils.crypto import salted_hmac
 
 from accounts.models import User
 
-# A code is valid for three periods of 30 seconds, and at most four other codes are valid within that time. So the last
-# ten include every used code that is still valid.
+# A code is valid for three periods of 30 seconds. During the three periods, at most four other codes are valid. So the
+# last ten used codes include every used code that is still valid.
 _REMEMBERED = 10
 
 
 @transaction.atomic
 def mark_used(app: Authenticator, code: str) -> bool:
-    """Whether this use of a valid code is its first. RFC 6238 §5.2.
+    """Store that a valid code was used. Return False if the code was used before. RFC 6238 §5.2.
 
-    The row of the app stores a digest of the code. allauth remembers a code for one period only, and without Redis in
-    one worker only.
+    The row of the app stores a digest of the code. allauth itself remembers a used code for only one period and,
+    without Redis, in only one worker.
     """
     row = Authenticator.objects.select_for_update().filter(pk=app.pk).first()
     digest = _digest(code)
@@ -36,7 +36,7 @@ def mark_used(app: Authenticator, code: str) -> bool:
 
 
 def was_used(person: User, code: str) -> bool:
-    """Whether the code is one of the last used codes of the person's app."""
+    """Return whether the code is one of the last used codes of the person's app."""
     apps = Authenticator.objects.filter(user=person, type=Authenticator.Type.TOTP)
     return any(_digest(code) in _used(data) for data in apps.values_list("data", flat=True))
 

@@ -1,4 +1,4 @@
-"""The pages of second factors and passkeys. The flows are allauth's; the texts and redirects are ours."""
+"""The pages of second factors and passkeys. allauth implements the flows; this module sets texts and redirects."""
 
 from __future__ import annotations
 
@@ -42,22 +42,22 @@ from accounts.return_path import StepMixin
 
 
 class PasskeySignInView(StepMixin, webauthn.LoginWebAuthnView):
-    """GET returns the options for the browser as JSON. POST receives the answer. The query is the sign-in page's."""
+    """GET returns the passkey options as JSON. POST receives the answer. The URL has the sign-in page's query."""
 
     def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        """Each call stores a challenge in a session, so calls are counted."""
+        """Limit the calls, because each call stores a challenge in a session."""
         if seconds := throttling.passkey_options_wait(request):
             return too_many_requests(request, seconds, cause="passkeys_limited")
         return cast(HttpResponse, super().get(request, *args, **kwargs))
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        """Failed answers are counted together with the calls for options, because each answer is parsed and checked."""
+        """Limit failed answers and calls of `get` together, because each answer costs time to parse and check."""
         if seconds := throttling.passkey_wait(request):
             return too_many_requests(request, seconds, cause="passkeys_limited")
         return cast(HttpResponse, super().post(request, *args, **kwargs))
 
     def get_authenticated_redirect_url(self) -> str:
-        """The URL for a person who has signed in in another tab."""
+        """Return the URL of the redirect if the person has already signed in in another tab."""
         return return_path.requested(self.request) or reverse("profile")
 
     def form_valid(self, form: Form) -> HttpResponse:
@@ -66,14 +66,14 @@ class PasskeySignInView(StepMixin, webauthn.LoginWebAuthnView):
 
     def form_invalid(self, form: Form) -> HttpResponse:
         throttling.count_failed_passkey(self.request)
-        if self.request.session.session_key:  # the browser has asked for the options
+        if self.request.session.session_key:  # the browser called `get` before
             for error in form.errors.get("credential", []):
                 messages.error(self.request, str(error))
         return HttpResponseRedirect(reverse("account_login") + return_path.query(self.request))
 
 
 class PasskeyOptionsView(base.AuthenticateView):
-    """The options for the browser after the password, when `PasskeySignInView` redirects to the second factor."""
+    """Returns the passkey options after the password, when `PasskeySignInView` would only redirect."""
 
     http_method_names = ("get", "options")
 
@@ -84,15 +84,15 @@ class PasskeyOptionsView(base.AuthenticateView):
 
 
 class SecondFactorView(StepMixin, RetryLaterMixin, base.AuthenticateView):
-    """Asks for a code or, if the person has a passkey, for the passkey, after the password."""
+    """Asks for the second factor after the password: a code, or a passkey if the person has one."""
 
     auth_form: Any
     webauthn_form: Any
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        """Leave the options of a passkey out: the script requests them.
+        """Leave out the passkey options, which the page's script requests from `PasskeyOptionsView`.
 
-        allauth's own options would parse each passkey of the person.
+        To make the options for the page, allauth would parse each passkey of the person.
         """
         passkey_form, self.webauthn_form = self.webauthn_form, None
         context: dict[str, Any] = super().get_context_data(**kwargs)
@@ -104,7 +104,7 @@ class SecondFactorView(StepMixin, RetryLaterMixin, base.AuthenticateView):
         }
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        """Abort the sign-in if the person's factors were removed: the sign-in page would redirect here endlessly."""
+        """Abort the sign-in if the factors were removed: sign-in page and this page would redirect to each other."""
         response = super().dispatch(request, *args, **kwargs)
         stage = getattr(request, "_login_stage", None)
         if stage and not request.user.is_authenticated and not is_asked_after_password(stage.login.user):
@@ -113,10 +113,10 @@ class SecondFactorView(StepMixin, RetryLaterMixin, base.AuthenticateView):
 
 
 class FirstPasskeyView(StepMixin, webauthn.SignupWebAuthnView):
-    """Adds the passkey of a new account without a password, after the address is confirmed."""
+    """Adds the first passkey to a new account without a password, after the address is confirmed."""
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        """Redirect to the sign-in page if the session was lost: the account exists, and a reset sets a password."""
+        """Redirect to sign-in instead of sign-up if the session was lost, because the account already exists."""
         response = super().dispatch(request, *args, **kwargs)
         is_lost = response.get("Location") == reverse("account_signup")
         return return_path.carry(request, redirect("account_login")) if is_lost else response
@@ -132,9 +132,9 @@ class FirstPasskeyView(StepMixin, webauthn.SignupWebAuthnView):
 
     @transaction.atomic
     def _unless_ended(self, handler: Callable[[HttpRequest], Any]) -> HttpResponse:
-        """Call the handler, or abort if the person's credentials have ended since the sign-up began.
+        """Call the handler, or abort the sign-up if the account's credentials have changed since the sign-up began.
 
-        Otherwise another user of the open page could add a passkey to an account whose owner has set a password.
+        Without this check, another user of the open page could add a passkey after the owner has set a password.
         """
         stage = self._login_stage
         known = [stage.login.user.pk] if stage.login.user else []
@@ -144,23 +144,23 @@ class FirstPasskeyView(StepMixin, webauthn.SignupWebAuthnView):
 
 
 def _end(stage: Any) -> Any:
-    """Abort the sign-in: the account has changed since the sign-in began."""
+    """Abort the sign-in, because the account has changed since the sign-in began."""
     refuse(AccountFault.SIGN_IN_ENDED, person=stage.login.user and stage.login.user.pk)
     return stage.abort()
 
 
 class SecurityPageMixin(LoginRequiredMixin, AccountPageMixin):
-    """Asks for a sign-in first: allauth would store the request of a stranger in a session."""
+    """Requires a sign-in: allauth's view would store the request of an anonymous visitor in a session."""
 
     section = "security"
 
 
 class ConfirmByCodeView(SecurityPageMixin, RetryLaterMixin, base.ReauthenticateView):
-    """Asks for a code before a sensitive change."""
+    """Asks a signed-in person for a code before a sensitive change."""
 
 
 class ConfirmByPasskeyView(SecurityPageMixin, webauthn.ReauthenticateWebAuthnView):
-    """Asks for a passkey before a sensitive change."""
+    """Asks a signed-in person for a passkey before a sensitive change."""
 
     def form_invalid(self, form: Form) -> HttpResponse:
         for error in form.errors.get("credential", []):
@@ -172,9 +172,9 @@ class ConfirmByPasskeyView(SecurityPageMixin, webauthn.ReauthenticateWebAuthnVie
 
 
 class NewFactorMixin:
-    """Redirects to recovery codes if there are new ones, or else to the page that asked for a second factor.
+    """Redirects to new recovery codes, or to the page that required a second factor if there are no new codes.
 
-    Redirects to the page "Security" if another tab has already stored the same factor or recovery codes.
+    If another tab has already stored the same factor or recovery codes, redirects to the page "Security".
     """
 
     request: HttpRequest
@@ -194,7 +194,7 @@ class NewFactorMixin:
 class ActivateTOTPView(NewFactorMixin, SecurityPageMixin, totp.ActivateTOTPView):
     @transaction.atomic
     def form_valid(self, form: Form) -> HttpResponse:
-        """The code that sets up the app can't be used again to sign in. RFC 6238 §5.2."""
+        """Mark the code that sets up the app as used, so that the code cannot sign in. RFC 6238 §5.2."""
         response = super().form_valid(form)
         for app in Authenticator.objects.filter(user_id=self.request.user.pk, type=Authenticator.Type.TOTP):
             mark_used(app, form.cleaned_data["code"])
@@ -210,19 +210,20 @@ class DeactivateTOTPView(SecurityPageMixin, totp.DeactivateTOTPView):
 
 
 class RecoveryCodesView(SecurityPageMixin, recovery_codes.ViewRecoveryCodesView):
-    """Shows the codes at the first GET only, with a link to the page that asked for a second factor, if any."""
+    """Shows the codes only at the first GET. Links to the page that required a second factor, if any."""
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         return super().get_context_data(**kwargs) | {"onward": return_path.take_after_factor(self.request)}
 
     def head(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        """Answer without the codes, so that the next GET shows them."""
+        """Answer HEAD without the codes, so that the next GET still shows the codes."""
         return HttpResponse()
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        """The posted codes as a file. The codes are not read again: the sender of a complete set knows all codes.
+        """Return the posted codes as a file if they are a complete set of unused codes.
 
-        Only the complete set is compared, so the page does not reveal whether a single guess is an unused code.
+        The file contains nothing that the sender does not know. Only a complete set is compared, so the page does not
+        reveal whether a single guess is an unused code.
         """
         rows = Authenticator.objects.filter(user_id=request.user.pk, type=Authenticator.Type.RECOVERY_CODES)
         codes = request.POST.get("codes", "").split()
@@ -239,16 +240,16 @@ class NewRecoveryCodesView(SecurityPageMixin, recovery_codes.GenerateRecoveryCod
 
 
 class AddPasskeyView(NewFactorMixin, SecurityPageMixin, RetryLaterMixin, webauthn.AddWebAuthnView):
-    """Adds a passkey, unless the person already has as many as are allowed."""
+    """Adds a passkey unless the person already has MOST_PASSKEYS."""
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        """Keep the form: allauth's method would make another form, without the errors that were added to this one."""
+        """Keep the form in `kwargs`: allauth's method would make a new form without the errors of `form_valid`."""
         return super().get_context_data(**kwargs) | kwargs | {"most": MOST_PASSKEYS, "is_full": self._is_full()}
 
     @transaction.atomic
     def form_valid(self, form: Form) -> HttpResponse:
         person = cast(User, self.request.user)
-        User.objects.select_for_update(no_key=True).get(pk=person.pk)  # two tabs must not both add the last one
+        User.objects.select_for_update(no_key=True).get(pk=person.pk)  # two tabs must not exceed MOST_PASSKEYS
         if self._is_full():
             refuse(AccountFault.PASSKEYS_FULL, person=person.pk)
             return cast(HttpResponse, self.render_to_response(self.get_context_data(form=form)))
@@ -280,7 +281,7 @@ class RemovePasskeyView(SecurityPageMixin, webauthn.RemoveWebAuthnView):
     @transaction.atomic
     def form_valid(self, form: Form) -> HttpResponse:
         person = cast(User, self.request.user)
-        User.objects.select_for_update().get(pk=person.pk)  # so that two tabs cannot remove the last two passkeys
+        User.objects.select_for_update().get(pk=person.pk)  # two tabs must not remove the last two passkeys
         if not FactorAdapter().can_delete_authenticator(self.object):
             refuse(AccountFault.PASSKEY_NEEDED, person=person.pk)
             return cast(HttpResponse, self.render_to_response(self.get_context_data(form=form)))

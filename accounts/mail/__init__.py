@@ -1,1 +1,1 @@
-"""E-mails: their texts, and the outbox that sends them."""
+"""The texts of e-mails, and the outbox that sends the e-mails."""

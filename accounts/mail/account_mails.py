@@ -1,6 +1,6 @@
-"""E-mails about events of an account, in the person's language, and the message of a page about a late e-mail.
+"""E-mails about events of an account, in the person's language, and messages on pages about unsent e-mails.
 
-`accounts.mail.outbox` sends these e-mails.
+`accounts.mail.outbox` sends the e-mails.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from accounts.mail.composing import compose
 from accounts.models import User
 from accounts.sessions import known_browsers, user_agents
 
-# The limit of these mails for a person who keeps no cookies or signs in with a new browser each time.
+# The limit of e-mails about unknown browsers, for a person whose browser keeps no cookies or is new each time.
 NEW_BROWSERS_PER_DAY = 5
 
 
 def new_browser(request: HttpRequest, person: User) -> None:
-    """Tell the person about a sign-in in an unknown browser. E5."""
+    """Tell the person about a sign-in with an unknown browser. E5."""
     if known_browsers.account_mark(person.email) in known_browsers.read(request):
         return
     names = [f"new_browser {person.pk} {timezone.now():%Y-%m-%d} {number}" for number in range(NEW_BROWSERS_PER_DAY)]
@@ -37,7 +37,7 @@ def recovery_code_used(request: HttpRequest, person: User, left: int) -> None:
 
 
 def account_deleted(request: HttpRequest, person: User) -> None:
-    """Tell the person, only at a confirmed address: any other may belong to a stranger."""
+    """Tell the person about the deletion. An unconfirmed address gets no e-mail: its owner may be a stranger."""
     kind = "account_deleted" if request.user.pk == person.pk else "account_deleted_by_administrator"
     if person.email_verified_at:
         tell(request, person, kind, f"account_deleted {person.pk}")
@@ -52,7 +52,7 @@ def tell(request: HttpRequest, person: User, kind: str, once: str = "", **facts:
 
 
 def report(request: HttpRequest, expires_at: datetime, outcome: outbox.Outcome) -> None:
-    """Say on the next page that an e-mail with a code or link is not sent yet."""
+    """If an e-mail with a code or link is not sent yet, show a message on the next page."""
     if outcome is outbox.Outcome.LATER:
         text = _("The mail could not be sent yet. We keep trying until %(time)s UTC.")
         messages.warning(request, text % {"time": date_format(expires_at, "TIME_FORMAT")})

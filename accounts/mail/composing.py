@@ -1,4 +1,4 @@
-"""The texts of e-mails. The template `account/email/NAME_message.txt` gives the plain text; HTML is made from it."""
+"""Make e-mails. The HTML is made from the plain text, the template `account/email/NAME_message.txt`."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ class Email(NamedTuple):
 
 
 class Paragraph(NamedTuple):
-    """`kind` is "code" (an indented line), "link" (a line that is an address of this service), "signature" or ""."""
+    """`kind` is "code" (indented), "link" (a URL of this service), "signature", or "" for all other text."""
 
     kind: str
     text: str
 
 
 def compose(name: str, to: str, context: dict[str, Any], language: str = "") -> Email:
-    """The e-mail of the template `name` in the given language, by default that of the present request."""
+    """Return the e-mail of the template `name` in `language`, by default the language of the current request."""
     common = {
         "email": to,
         "service_name": settings.SERVICE_NAME,
@@ -49,7 +49,7 @@ def compose(name: str, to: str, context: dict[str, Any], language: str = "") -> 
 
 
 def _wrapped(line: str) -> str:
-    """The line, broken after at most 72 characters. Codes, addresses and Chinese text are not broken."""
+    """Break the line after at most 72 characters. Codes, URLs and Chinese text are not broken."""
     if line.startswith(" ") or line == _SIGNATURE or any(map(_is_wide, line)):
         return line
     return textwrap.fill(line, 72, break_long_words=False, break_on_hyphens=False)
@@ -60,9 +60,9 @@ def _is_wide(character: str) -> bool:
 
 
 def paragraphs(text: str) -> Iterator[Paragraph]:
-    """The paragraphs of a plain text. A line that consists of an address of this service becomes a link.
+    """Yield the paragraphs of a plain text. A line that contains only a URL of this service becomes a link.
 
-    No other address becomes a link: nicknames and names of applications may contain addresses.
+    No other URL becomes a link, because nicknames and names of applications may contain URLs.
     """
     body, _separator, signature = text.partition(f"\n{_SIGNATURE}\n")
     for block in re.split(r"\n\s*\n", body.strip("\n")):
@@ -74,7 +74,7 @@ def paragraphs(text: str) -> Iterator[Paragraph]:
 
 
 def _runs(block: str) -> Iterator[tuple[bool, str]]:
-    """The parts of a paragraph: each link, and the lines between links."""
+    """Split a paragraph into links and the lines between links. Yield (is a link, text) for each part."""
     lines: list[str] = []
     for line in block.splitlines():
         if re.fullmatch(re.escape(settings.AUTH_URL) + r"(/\S*)?", line):

@@ -1,10 +1,10 @@
-"""E-mails are rows until the mail server has accepted them, so a restart or an outage loses none. D15.
+"""Store each e-mail as a row until the mail server has accepted it, so a restart or an outage loses no e-mail. D15.
 
-The transaction that causes an e-mail also writes its row, so a rollback sends nothing. The content may be a credential:
-it is encrypted under a key derived from SECRET_KEY, and deleted when it is sent or expires.
+The transaction that causes an e-mail also writes its row, so a rollback sends no e-mail. The content may be a
+credential, so it is encrypted under a key derived from SECRET_KEY, and deleted when the e-mail is sent or expires.
 
-One thread of each worker sends e-mails, the lowest `turn` first: the number of earlier unsent e-mails of the same
-requester. So a requester delays the code of another by at most one connection to the server. E2.
+One thread of each worker sends e-mails, the lowest `turn` first. `turn` counts the earlier unsent e-mails of the same
+requester, so a requester delays others by at most one connection to the mail server. E2.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ from config.infrastructure.network import site_of
 
 logger = logging.getLogger(__name__)
 
-# Longer than an attempt (at most EMAIL_TIMEOUT) and the DNS lookup, which has no such bound.
+# The lease is longer than an attempt, which takes at most EMAIL_TIMEOUT plus the time of a DNS lookup.
 LEASE = timedelta(minutes=3)
 LONGEST_PAUSE = timedelta(hours=4)
 LONGEST_PAUSE_WHILE_SOMEBODY_WAITS = timedelta(minutes=2)
 NOTICE_LIFETIME = timedelta(days=3)
-# The turn of a row before its own turn is counted. The row keeps this value if the process ends before.
+# The turn of a new row until `_queue` sets the turn. The row keeps LAST_TURN if the process ends before `_queue` runs.
 LAST_TURN = 1_000_000_000
-# The longest wait of a page for its e-mail. After a wait without result, no page waits for the pause.
+# A page waits at most PAGE_SECONDS for its e-mail. After a wait without result, no page waits during the next pause.
 PAGE_SECONDS = 1.0
 PAUSE_OF_PAGES_SECONDS = 30.0
 PURPOSE = "accounts.outbox"
@@ -57,13 +57,13 @@ class Outcome(enum.Enum):
     SENT = enum.auto()
     LATER = enum.auto()  # another attempt follows
     GIVEN_UP = enum.auto()
-    ON_ITS_WAY = enum.auto()  # the page does not wait for the outcome
+    ON_ITS_WAY = enum.auto()  # the page does not wait any longer
 
 
 def add_notice(kind: str, mail: Email, *, once: str = "") -> None:
     """Send the e-mail after the transaction is committed.
 
-    `once` names the event. No second e-mail with the same name is stored within NOTICE_LIFETIME.
+    `once` names the event. A second e-mail with the same name is not stored within NOTICE_LIFETIME.
     """
     row = _row(kind, mail, timezone.now() + NOTICE_LIFETIME, mail.to, once=once)
     OutgoingMail.objects.bulk_create([row], ignore_conflicts=bool(once))
@@ -71,12 +71,12 @@ def add_notice(kind: str, mail: Email, *, once: str = "") -> None:
 
 
 def is_known(once: str) -> bool:
-    """Whether a notice with that name was stored within NOTICE_LIFETIME."""
+    """Return whether a notice with the name `once` was stored within NOTICE_LIFETIME."""
     return not unknown([once])
 
 
 def unknown(names: list[str]) -> list[str]:
-    """The names for which no notice was stored within NOTICE_LIFETIME."""
+    """Return the names for which no notice was stored within NOTICE_LIFETIME."""
     digests = {_digest(name): name for name in names}
     stored = OutgoingMail.objects.filter(once__in=list(digests)).values_list("once", flat=True)
     known = {bytes(digest) for digest in stored if digest}
@@ -84,10 +84,10 @@ def unknown(names: list[str]) -> list[str]:
 
 
 def send_now(kind: str, mail: Email, expires_at: datetime, address: str, report: Callable[[Outcome], None]) -> None:
-    """After the transaction, send an e-mail for which a person waits. `report` is called with the outcome.
+    """Send an e-mail for which a person waits, after the transaction. Then call `report` with the outcome.
 
-    Attempts end at `expires_at`, when the credential expires. Without a sending thread, as in development, the present
-    thread sends.
+    Attempts end at `expires_at`, when the credential expires. If the process has no sending thread, as in development,
+    the current thread sends the e-mail.
     """
     row = _row(kind, mail, expires_at, site_of(address) or address, holds_credential=True)
     is_here = _thread is None
@@ -121,7 +121,7 @@ def drop_credentials() -> int:
 
 
 def waiting() -> list[dict[str, Any]]:
-    """For each kind of unsent e-mail: the number, the time of the oldest, and the highest number of attempts."""
+    """Return the number of unsent e-mails of each kind, the time of the oldest, and the highest number of attempts."""
     rows = OutgoingMail.objects.exclude(sealed=b"").values("kind").order_by("kind")
     return list(rows.annotate(number=Count("pk"), oldest=Min("created_at"), attempts=Max("attempts")))
 
@@ -132,7 +132,7 @@ _thread: work_queue.Worker | None = None
 
 
 def start() -> None:
-    """Start the sending thread. Call this once in a process, after the fork."""
+    """Start the sending thread. Call this once in each worker process, after the fork."""
     global _thread
     _thread = work_queue.Worker("outbox", deliver_next)
     _thread.start()
@@ -156,9 +156,9 @@ def wake() -> None:
 
 
 class Page:
-    """Lets one page of a process wait for its e-mail, so that a slow mail server holds one thread of a worker.
+    """Lets one page of a process wait for its e-mail, so that a slow mail server blocks at most one thread.
 
-    After a wait without result, no page waits for a while.
+    After a wait without result, no page waits during the next PAUSE_OF_PAGES_SECONDS.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -168,7 +168,7 @@ class Page:
         self._next_at = 0.0
 
     def wait(self, key: uuid.UUID, begin: Callable[[], None]) -> Outcome:
-        """Call `begin` and return the outcome for the row with that key, or ON_ITS_WAY if none arrives in time."""
+        """Call `begin` and return the outcome of the row `key`, or ON_ITS_WAY if no outcome arrives in time."""
         if self._clock() < self._next_at or not self._is_free.acquire(blocking=False):
             begin()
             return Outcome.ON_ITS_WAY
@@ -193,9 +193,9 @@ _page = Page()
 
 
 def _queue(row: OutgoingMail, first_turn: int) -> None:
-    """Set the turn of the row: the number of unsent e-mails that the requester has now.
+    """Set the turn of the row: `first_turn` plus the number of the requester's other unsent e-mails.
 
-    The count follows the commit, so at most one of several simultaneous e-mails gets the lowest turn.
+    The e-mails are counted after the commit, so at most one of several simultaneous e-mails gets the lowest turn.
     """
     others = OutgoingMail.objects.filter(requester=row.requester).exclude(pk=row.pk).exclude(sealed=b"")
     OutgoingMail.objects.filter(pk=row.pk).update(turn=first_turn + others.count())
@@ -227,7 +227,7 @@ def _attempt(row: OutgoingMail) -> Outcome:
             return _give_up(row)
         OutgoingMail.objects.filter(pk=row.pk, attempts=row.attempts).update(due_at=due_at, turn=F("turn") + 1)
         return Outcome.LATER
-    if row.once:  # the row stays without its content, so that no second notice is stored
+    if row.once:  # the row without content prevents a second notice
         OutgoingMail.objects.filter(pk=row.pk).update(sealed=b"", due_at=row.expires_at)
     else:
         OutgoingMail.objects.filter(pk=row.pk).delete()
@@ -240,7 +240,7 @@ def _give_up(row: OutgoingMail) -> Outcome:
 
 
 def _refusal(error: Exception) -> int:
-    """The 5xx code for this recipient or content; 0 for an error that concerns every e-mail."""
+    """Return the 5xx code that refuses the recipient or the content, or 0 for any other error."""
     codes = [0]
     if isinstance(error, SMTPRecipientsRefused):
         codes = [code for code, _text in error.recipients.values()]
@@ -250,7 +250,7 @@ def _refusal(error: Exception) -> int:
 
 
 def _pause(row: OutgoingMail, refusal: int) -> timedelta:
-    """The pause: 30 s, doubled after each attempt. After a refusal, which rarely changes, the longest pause."""
+    """Return the pause: 30 s, doubled after each attempt. Refusals rarely change, so they get the longest pause."""
     if refusal:
         return LONGEST_PAUSE
     longest = LONGEST_PAUSE_WHILE_SOMEBODY_WAITS if row.holds_credential else LONGEST_PAUSE
@@ -258,7 +258,7 @@ def _pause(row: OutgoingMail, refusal: int) -> timedelta:
 
 
 def _message(row: OutgoingMail, mail: Email) -> EmailMultiAlternatives:
-    """The message, with the same headers at each attempt, so that a mailbox recognizes a duplicate."""
+    """Return the message. The headers are the same at each attempt, so a mailbox recognizes a duplicate."""
     headers = {
         "Auto-Submitted": "auto-generated",
         "Date": format_datetime(row.created_at),

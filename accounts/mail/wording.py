@@ -1,7 +1,7 @@
 """Messages of Django, allauth and the toolkit that people see. Our catalogues replace the libraries' translations.
 
-So all pages use the same words and the same form of address. The database holds the names of permissions in English;
-accounts.admin translates them.
+With one translation for all libraries, all pages use the same words and address people in the same form. The database
+stores the names of permissions in English; accounts.admin_forms translates these names.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MESSAGES = [
     gettext_lazy("created"),
     gettext_lazy("updated"),
 ]
-# Django's Portuguese translation begins these words with a capital.
+# Django's Portuguese translation begins the names of months with a capital letter.
 MONTHS = [
     gettext_lazy("January"),
     gettext_lazy("February"),

@@ -1,4 +1,4 @@
-"""The output of `manage.py account list` and `show`. Contract, operator's interface."""
+"""The output of `manage.py account list` and `account show`, which the operator's interface in the contract defines."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ def add_list_arguments(parser: ArgumentParser) -> None:
 
 
 class Listing:
-    """At most `--limit` accounts in the order of their addresses. Rows are read while they are printed."""
+    """At most `--limit` accounts, ordered by e-mail address. Rows are read in batches while accounts are printed."""
 
     def __init__(self, options: dict[str, Any]) -> None:
-        """Raises CommandError: an option is malformed; the message names the option."""
+        """Raises CommandError: an option is malformed. The message names the option."""
         self.limit, search = options["limit"], options["search"].strip()
         if not 1 <= self.limit < 2**31:
             raise CommandError("--limit: a number of 1 or more is needed.")
@@ -71,7 +71,7 @@ def brief(person: User) -> dict[str, Any]:
 
 
 def described(person: User) -> dict[str, Any]:
-    """The values of `brief` and more details for the operator. No secret and no session."""
+    """Return the values of `brief` and more details for the operator, without secrets and sessions."""
     return {
         **brief(person),
         "permissions": sorted(
@@ -87,7 +87,7 @@ def described(person: User) -> dict[str, Any]:
 
 
 def line(each: dict[str, Any]) -> str:
-    """The line of a `brief` account for a terminal."""
+    """Return a result of `brief` as one line of text."""
     notes = [] if each["active"] else ["deactivated"]
     if not each["confirmed"]:
         notes.append("not confirmed")
@@ -98,7 +98,7 @@ def line(each: dict[str, Any]) -> str:
 
 
 def lines(each: dict[str, Any]) -> str:
-    """The lines of a `described` account for a terminal."""
+    """Return a result of `described` as text with one value in each line."""
     return "\n".join(f"{name + ':':15} {shown(_word(value))}" for name, value in each.items())
 
 

@@ -1,4 +1,4 @@
-"""The permissions that `manage.py account make-administrator` gives. Contract, operator's interface."""
+"""Give the rights of `manage.py account make-administrator`, which the operator's interface in the contract defines."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MOST_OFFERED = 3
 def make_administrator(person: User, names: list[str]) -> str:
     """Make the person an administrator and return a sentence about the result.
 
-    Raises CommandError: there is no permission with one of the names, or the last administrator would lose rights.
+    Raises CommandError: a named permission does not exist, or the last administrator would lose rights.
     """
     try:
         administrators.make(person, _permissions(names))

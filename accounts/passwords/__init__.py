@@ -1,1 +1,1 @@
-"""How passwords are hashed, and which ones are refused."""
+"""Hash passwords, and refuse weak passwords."""

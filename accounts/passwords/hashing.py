@@ -1,8 +1,8 @@
-"""Argon2id for passwords: the cost of a hash, and the limit of simultaneous hashes. D15.
+"""Hash passwords with Argon2id, one at a time in each process. D15.
 
-A hash occupies a core and 19 MiB of memory for about twenty times as long as a user info request. So a process computes
-one hash at a time. Requests with a password have a separate thread (`config.infrastructure.request_classes`). Only
-other pages with a password, such as pages of administrators, wait here.
+A hash takes about twenty times as long as a user info request, and occupies a core and 19 MiB of memory. So a process
+computes one hash at a time. Sign-in requests have a separate thread (`config.infrastructure.request_classes`). Only
+other pages that check or set a password, such as pages of administrators, wait in this module.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from django.contrib.auth.hashers import Argon2PasswordHasher, make_password
 from config.infrastructure import measures
 from config.infrastructure.request_classes import must_refuse
 
-# The longest wait of a thread for the hashes before its own.
+# The longest time in seconds that a thread waits for its turn to hash.
 WAIT_SECONDS = 3
 RETRY_AFTER_SECONDS = 3
 
@@ -27,14 +27,14 @@ class HashingBusy(Exception):
 
 
 class OneAtATime:
-    """Runs one block at a time."""
+    """Lets only one thread at a time run a block."""
 
     def __init__(self) -> None:
         self._running = threading.Lock()
 
     @contextmanager
     def turn(self) -> Iterator[None]:
-        """Raises HashingBusy: the request must be refused, or this thread has waited for WAIT_SECONDS."""
+        """Raises HashingBusy: the request must be refused, or another thread was still hashing after WAIT_SECONDS."""
         self.raise_if_busy()
         if not self._running.acquire(timeout=WAIT_SECONDS):
             raise HashingBusy
@@ -44,9 +44,9 @@ class OneAtATime:
             self._running.release()
 
     def raise_if_busy(self) -> None:
-        """Raises HashingBusy: `turn` would raise it without a wait.
+        """Raise HashingBusy if the request must be refused.
 
-        Call this before other work, so that a refusal takes little time.
+        Call this before other work, so that a refused request takes little time.
         """
         if must_refuse.get():
             raise HashingBusy
@@ -65,14 +65,14 @@ def _measured_turn() -> Iterator[None]:
 
 
 class PasswordHasher(Argon2PasswordHasher):
-    """Argon2id with the second of OWASP's parameter sets. Passwords hashed with other parameters are still verified.
+    """Argon2id with the second of OWASP's parameter sets. Passwords hashed with other parameters stay valid.
 
-    Both methods raise HashingBusy.
+    `encode` and `verify` raise HashingBusy.
     """
 
     time_cost = 2
     memory_cost = 19 * 1024  # in KiB
-    parallelism = 1  # more lanes occupy more cores, but do not make a hash more expensive
+    parallelism = 1  # more lanes use more cores, but do not make guessing more expensive
 
     def encode(self, password: str, salt: str) -> str:
         with _measured_turn():
@@ -84,14 +84,14 @@ class PasswordHasher(Argon2PasswordHasher):
 
 
 def upgraded(password: str, encoded: str) -> str:
-    """The password hashed with the present parameters and the salt of `encoded`. Raises HashingBusy."""
+    """Return the password, hashed with the current parameters and the salt of `encoded`. Raises HashingBusy."""
     return make_password(password, salt=PasswordHasher().decode(encoded)["salt"])
 
 
 def salt_of(encoded: str) -> str:
-    """The salt of a stored password. A new password has a new salt; an upgrade of the hash keeps the salt.
+    """Return the salt of a stored password. A new password has a new salt; an upgrade of the hash keeps the salt.
 
-    For a hash of another algorithm or an unusable password, the result is the whole column.
+    For a hash of another algorithm or an unusable password, return `encoded` itself.
     """
     parts = encoded.split("$")
     return parts[-2] if parts[0] == PasswordHasher.algorithm else encoded

@@ -1,4 +1,4 @@
-"""Password validators that Django lacks. As NIST SP 800-63B requires: a blocklist, no composition rules.
+"""Password validators that Django lacks. NIST SP 800-63B requires a blocklist, not composition rules.
 
 Passwords are hashed as typed, without Unicode normalisation. See docs/decisions.md, P9.
 """
@@ -19,27 +19,28 @@ from zxcvbn import zxcvbn
 from config.infrastructure.validators import refuse_control_characters
 
 PASSWORD_MAX_LENGTH = 1024
-# The number of characters that must remain after the easily guessed ones are removed.
+# A password must have at least HARD_TO_GUESS_MIN_LENGTH characters that are not easily guessed.
 HARD_TO_GUESS_MIN_LENGTH = 8
 # Shorter words of the person's data, such as "Al" or "com", occur in good passwords by chance.
 _WORD_MIN_LENGTH = 4
-# The number of guesses in the order of an attacker's lists. With a stolen hash, they take one core about three years.
+# zxcvbn must estimate at least MIN_GUESSES guesses. With a stolen hash, one core needs about three years for 10**9
+# guesses.
 MIN_GUESSES = 10**9
-# The time of an estimate grows with the square of the length, so only this many characters are estimated. It also grows
-# with the number of ways to read digits and signs as letters, so only the first four different ones of these characters
-# are read as letters.
+# The time of zxcvbn grows with the square of the length, so zxcvbn gets only the first _ESTIMATED_LENGTH characters.
+# The time also grows with the number of ways to read digits and signs as letters, so only the first four different
+# signs in the password are read as letters.
 _ESTIMATED_LENGTH = 48
 _READ_AS_LETTERS = frozenset("@8({[<369!|1$057+/%24")
 _MOST_READ_AS_LETTERS = 4
 _PRIVATE_USE = 0xE000
-# Phrases that articles quote as good passwords, or that people type as filler. The list of common words lacks their
-# words.
+# Phrases that articles quote as good passwords, or that people type as sample text. zxcvbn's list of common words does
+# not contain the words of _FAMOUS.
 _FAMOUS = ("correcthorsebatterystaple", "thequickbrownfox", "jumpsoverthelazydog", "loremipsumdolorsitamet")
 _NEIGHBOURS = ("qwertyuiop", "asdfghjkl", "zxcvbnm", "qwertzuiop", "azertyuiop", "1234567890")
 
 
 class PlainTextValidator:
-    """Allows at most 1,024 characters, because longer passwords only take more time, and no control characters."""
+    """Refuses control characters. Also refuses more than 1,024 characters, which only take more time to hash."""
 
     def validate(self, password: str, user: object = None) -> None:
         if len(password) > PASSWORD_MAX_LENGTH:
@@ -54,7 +55,7 @@ class PlainTextValidator:
 
 
 class LengthValidator(password_validation.MinimumLengthValidator):
-    """Django's validator with a sentence of our own: Django 5.2 lacks its Arabic and Chinese translation."""
+    """Django's validator with our own message, because Django 5.2 lacks the Arabic and Chinese translations."""
 
     def get_error_message(self) -> str:
         text = _("This password is too short. It must have at least %(count)d characters.")
@@ -62,7 +63,7 @@ class LengthValidator(password_validation.MinimumLengthValidator):
 
 
 class CommonPasswordValidator(password_validation.CommonPasswordValidator):
-    """Refuses Django's common passwords, also if they are repeated or have digits and signs around them."""
+    """Refuses Django's common passwords, even if they are repeated or surrounded by digits and signs."""
 
     def validate(self, password: str, user: object = None) -> None:
         super().validate(password)
@@ -94,7 +95,7 @@ class GuessableValidator:
 
 
 class StrengthValidator:
-    """Refuses passwords for which zxcvbn estimates too few guesses."""
+    """Refuses passwords for which zxcvbn estimates fewer than MIN_GUESSES guesses."""
 
     def validate(self, password: str, user: object = None) -> None:
         known = [*_FAMOUS, *_known_words(user)]
@@ -109,7 +110,7 @@ class StrengthValidator:
 
 
 def _estimated(password: str) -> str:
-    """The shortened password, which is estimated in its place to bound the time."""
+    """Return a shorter and simpler password for zxcvbn, so that an estimate takes a limited time."""
     text = unicodedata.normalize("NFKC", password[:_ESTIMATED_LENGTH])[:_ESTIMATED_LENGTH]
     signs = list(dict.fromkeys(character for character in text if character in _READ_AS_LETTERS))
     return text.translate({ord(sign): _PRIVATE_USE + ord(sign) for sign in signs[_MOST_READ_AS_LETTERS:]})
@@ -120,7 +121,7 @@ def _plain(text: str) -> str:
 
 
 def _period(text: str) -> int:
-    """The length of the shortest prefix whose repetition is the whole text. Takes linear time (Knuth, Morris)."""
+    """Return the length of the shortest prefix that gives the text if repeated. Takes linear time (Knuth, Morris)."""
     borders = [0] * len(text)
     for end in range(1, len(text)):
         border = borders[end - 1]
@@ -131,7 +132,7 @@ def _period(text: str) -> int:
 
 
 def _unexpected(text: str) -> int:
-    """The number of characters that neither repeat nor follow the previous one in the alphabet or on a keyboard."""
+    """Count the characters that neither equal the previous character nor are next to it in alphabet or keyboard."""
     return len(text[:1]) + sum(not _are_neighbours(first, second) for first, second in pairwise(text))
 
 
@@ -142,7 +143,7 @@ def _are_neighbours(first: str, second: str) -> bool:
 
 
 def _known_words(user: object) -> Iterator[str]:
-    """The service's name and the person's data, whole and in words."""
+    """Yield the service's name, the person's e-mail address and nickname, and the words in these texts."""
     for known in (settings.SERVICE_NAME, getattr(user, "email", ""), getattr(user, "nickname", "")):
         plain = _plain(known)
         words = re.findall(r"[^\W_]+", plain)

@@ -1,1 +1,1 @@
-"""Pictures: received, decoded, stored, served."""
+"""Receive, decode, store and serve pictures."""

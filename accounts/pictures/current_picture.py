@@ -1,4 +1,4 @@
-"""Pictures of people: uploaded ones, re-encoded (`reencoder_process`), and drawn ones for people who uploaded none.
+"""The picture of a person: an upload, re-encoded by `reencoder_process`, or a drawing if the person uploaded none.
 
 Specification 2.4; D16. Every picture is a square PNG that this service made; uploaded bytes are never served.
 """
@@ -18,19 +18,19 @@ from accounts.pictures.reencoder_process import SIZE_PIXELS
 
 
 def avatar_url(user: User) -> str:
-    """The `avatar` claim: an address at BASE_URL that changes when the picture does. Specification 2.4; D16."""
-    # `reverse` would take longer than all four claims together.
+    """Return the `avatar` claim: a URL below BASE_URL that changes with the picture. Specification 2.4; D16."""
+    # `reverse` would take longer than the computation of all four claims.
     return f"{settings.BASE_URL}/avatars/{user.pk}/{version(user)}.png"
 
 
 def version(user: User) -> str:
-    """A digest that changes with the picture and reveals nothing else about the person."""
+    """Return a digest that changes with the picture and reveals nothing else about the person."""
     shown = f"{user.pk}|{user.avatar}|{'' if user.avatar else user.nickname}"
     return hashlib.sha256(shown.encode()).hexdigest()[:12]
 
 
 def png(user: User) -> bytes | None:
-    """The uploaded picture or, without one, the drawn picture. None: the uploaded picture cannot be read."""
+    """Return the upload, or a drawing if there is no upload. Return None if the upload cannot be read."""
     if not user.avatar:
         return drawn(user)
     try:
@@ -41,12 +41,12 @@ def png(user: User) -> bytes | None:
 
 
 def drawn(user: User) -> bytes:
-    """A picture of the nickname's initials, never of the e-mail address."""
+    """Return a drawing of the nickname's initials. The e-mail address is never used."""
     return drawn_avatar(user.pk, user.nickname, SIZE_PIXELS)
 
 
 def set_picture(user: User, picture: bytes) -> None:
-    """Replace the present picture by one that `reencode` made. Raises NotStored: nothing was changed."""
+    """Replace the person's picture with a result of `reencode`. Raises NotStored: nothing was changed."""
     name = f"avatars/{uuid.uuid4().hex}.png"
     stored_files.store(name, picture)
     try:
@@ -61,14 +61,14 @@ def remove_picture(user: User) -> None:
 
 
 def delete_file(name: str) -> None:
-    """Delete a stored picture when the transaction that removes its name commits."""
+    """Delete a stored picture after the transaction that removes its name is committed."""
     if name:
         transaction.on_commit(lambda: stored_files.delete(name))
 
 
 def _replace(user: User, name: str) -> None:
     with transaction.atomic():
-        # The lock makes each of two simultaneous uploads delete the file that it replaces.
+        # The lock serializes simultaneous uploads, so each upload deletes the file that it replaces.
         before = User.objects.select_for_update().values_list("avatar", flat=True).get(pk=user.pk)
         user.change_profile(avatar=name)
         delete_file(before)

@@ -1,4 +1,4 @@
-"""Pictures in the database, which all servers share and each backup contains. `PICTURES=database`."""
+"""Store pictures in the database, which all servers share and each backup contains (`PICTURES=database`)."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from accounts.models import StoredPicture
 
 @deconstructible
 class DatabaseStorage(Storage):
-    """Rows of StoredPicture. A new file replaces the file of the same name.
+    """Stores files as rows of StoredPicture. A new file replaces the file of the same name.
 
-    Errors: FileNotFoundError, and DatabaseError as from every other statement.
+    Raises FileNotFoundError: no file has this name. Raises DatabaseError, as every other statement does.
     """
 
     def get_available_name(self, name: str, max_length: int | None = None) -> str:
@@ -28,7 +28,7 @@ class DatabaseStorage(Storage):
         StoredPicture.objects.filter(name=name).delete()
 
     def listdir(self, path: str) -> tuple[list[str], list[str]]:
-        """An empty list of folders, and the names of the files in the folder `path`."""
+        """Return an empty list of folders, and the names of the files in the folder `path`."""
         begin = f"{path}/"
         names = StoredPicture.objects.filter(name__startswith=begin).values_list("name", flat=True)
         return [], [name.removeprefix(begin) for name in names]

@@ -1,4 +1,4 @@
-"""The picture of a person without an upload: the nickname's initials on a background of the person's colour."""
+"""Draw the picture of a person without an upload: the nickname's initials on a coloured background."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from config.infrastructure.colors import TEXT_CONTRAST, WHITE, contrast
 
 
 def drawn_avatar(sub: uuid.UUID, nickname: str, size: int) -> bytes:
-    """A PNG of `size` pixels a side, always the same for the same person and nickname."""
+    """Return a square PNG, `size` pixels wide. The picture depends only on `sub` and `nickname`."""
     return _draw(initials(nickname), background(sub), size)
 
 
 def initials(nickname: str) -> str:
-    """One or two capital letters; empty if the built-in font lacks one of the letters."""
+    """Return one or two capital letters, or an empty string if the built-in font lacks one of them."""
     words = nickname.split()
     ends = words[:1] + words[1:][-1:]
     letters = [_first_letter(word) for word in ends]
@@ -28,7 +28,7 @@ def initials(nickname: str) -> str:
 
 
 def background(sub: uuid.UUID) -> str:
-    """The person's colour as #rrggbb: any hue, dark enough for white letters."""
+    """Return the person's colour as #rrggbb. The colour is dark enough for white letters."""
     hue = hashlib.sha256(sub.bytes).digest()[0] / 256
     lightness = 0.5
     while contrast(colour := _colour(hue, lightness), WHITE) < TEXT_CONTRAST:
@@ -41,7 +41,10 @@ def _colour(hue: float, lightness: float) -> str:
 
 
 def _first_letter(word: str) -> str:
-    """The first letter or digit of a word, without accents; empty if it is not ASCII: the font has no others."""
+    """Return the first letter or digit of a word, without accents.
+
+    If the result is not ASCII, return an empty string, because the font has only ASCII characters.
+    """
     for character in unicodedata.normalize("NFKD", word):
         if character.isalnum():
             return character.upper() if character.isascii() else ""
@@ -63,7 +66,7 @@ def _draw(text: str, colour: str, size: int) -> bytes:
 
 
 def _draw_figure(drawing: ImageDraw.ImageDraw, size: int) -> None:
-    """A head and shoulders."""
+    """Draw a head and shoulders."""
     middle, unit = size / 2, size / 100
     drawing.ellipse((middle - 17 * unit, 20 * unit, middle + 17 * unit, 54 * unit), fill=WHITE)
     drawing.ellipse((middle - 32 * unit, 62 * unit, middle + 32 * unit, 138 * unit), fill=WHITE)

@@ -1,8 +1,8 @@
 """The program that decodes one uploaded picture: `python -m accounts.pictures.reencoder SIZE ZOOM X Y <upload >result`.
 
-Decoders need up to 16 bytes for a pixel and have security bugs. So each picture is decoded in a process of its own,
-with a low priority and limits of memory, CPU time and files. The program imports neither Django nor the service's
-settings.
+Decoders of pictures have security bugs, and need up to 16 bytes for each pixel. So each picture is decoded in a
+separate process with low priority, and with limits of memory, CPU time and file size. The program imports neither
+Django nor the service's settings.
 
 The program writes a square, upright PNG in sRGB without metadata, and exits with one of the statuses below.
 """
@@ -23,20 +23,21 @@ if TYPE_CHECKING:
     from PIL.ImageFile import ImageFile
 
 MAX_PIXELS = 52_000_000  # telephones with "50 megapixels" make pictures of up to 8192 x 6144
-# Bytes of address space. A WebP of MAX_PIXELS with alpha needs 880 MB, other formats 60 to 540 MB.
+# The limit of the address space, in bytes. A WebP picture of MAX_PIXELS with alpha needs 880 MB; other formats need 60
+# to 540 MB.
 MAX_MEMORY = 1_000_000_000
-# A picture of 50 megapixels takes 1.5 to 2.9 seconds as WebP and 0.3 to 1.5 seconds in other formats.
+# Decoding 50 megapixels takes 1.5 to 2.9 seconds for WebP, and 0.3 to 1.5 seconds for other formats.
 MAX_CPU_SECONDS = 6
 NICENESS = 5  # the requests of the workers have priority
-# Each scan of a progressive JPEG may decode all pixels. Encoders write 10 scans, rarely up to 20.
+# For each scan of a progressive JPEG, the decoder may process all pixels. Encoders write 10 scans, rarely up to 20.
 MAX_SCANS = 50
-MAX_SEGMENTS = 10_000  # of a JPEG: photos with colour profile, thumbnail and metadata have fewer than 500
+MAX_SEGMENTS = 10_000  # segments of a JPEG; photos with colour profile, thumbnail and metadata have fewer than 500
 MAX_RESULT_BYTES = 1024 * 1024
 
 DONE, NOT_A_PICTURE, TOO_MANY_PIXELS, TOO_COSTLY = 0, 10, 11, 12
 
 FORMATS = ["JPEG", "PNG", "GIF", "WEBP"]
-# For each EXIF orientation: whether the axes of the stored picture are swapped, and which axes are reversed.
+# Maps an EXIF orientation to three facts about the stored picture: its axes are swapped, x is reversed, y is reversed.
 TURNED = {
     2: (False, True, False),
     3: (False, True, True),
@@ -48,8 +49,8 @@ TURNED = {
 }
 
 
-# A marker that libjpeg acts on. In a scan 0xFF 0x00 is a byte of the image, and 0xFF 0xD0 to 0xD7 divide it (ITU-T
-# T.81, annex B.1).
+# A marker on which libjpeg acts. Within a scan, 0xFF 0x00 is image data, and 0xFF 0xD0 to 0xFF 0xD7 only divide the
+# scan (ITU-T T.81, annex B.1).
 MARKER = re.compile(rb"\xff([^\x00\xd0-\xd7\xff])")
 JPEG_BEGINNING, SCAN, END, WITHOUT_LENGTH = b"\xff\xd8\xff", b"\xda", b"\xd9", b"\x01"
 
@@ -60,7 +61,7 @@ def main(size: int, zoom: float, x: float, y: float) -> int:
     bound(resource.RLIMIT_FSIZE, MAX_RESULT_BYTES)
     bound(resource.RLIMIT_CORE, 0)
     with suppress(OSError), open("/proc/self/oom_score_adj", "w") as score:
-        score.write("1000")  # without free memory, the system kills this process instead of a worker
+        score.write("1000")  # if memory runs out, the system kills this process instead of a worker
     os.nice(NICENESS)
     if has_too_many_scans(sys.stdin.buffer.fileno()):
         return TOO_COSTLY
@@ -84,7 +85,7 @@ def main(size: int, zoom: float, x: float, y: float) -> int:
 
 
 def bound(limit: int, value: int) -> None:
-    """Set a limit of this process, unless a lower one applies already."""
+    """Set a limit of this process, unless a lower limit already applies."""
     _soft, hard = resource.getrlimit(limit)
     highest = value + 1  # for RLIMIT_CPU: a process beyond the hard limit gets SIGKILL instead of SIGXCPU
     hard = highest if hard == resource.RLIM_INFINITY else min(highest, hard)
@@ -92,9 +93,9 @@ def bound(limit: int, value: int) -> None:
 
 
 def has_too_many_scans(file: int) -> bool:
-    """Whether the file is a JPEG of more than MAX_SCANS scans or MAX_SEGMENTS segments.
+    """Return whether the file is a JPEG with more than MAX_SCANS scans or MAX_SEGMENTS segments.
 
-    A search for the next marker skips a scan, so the time is linear in the length of the file.
+    The search for the next marker skips the data of a scan, so the time is linear in the length of the file.
     """
     with suppress(ValueError), mmap.mmap(file, 0, access=mmap.ACCESS_READ) as data:  # ValueError: an empty file
         if data[:3] != JPEG_BEGINNING:
@@ -115,7 +116,7 @@ def has_too_many_scans(file: int) -> bool:
 
 
 def register_heif() -> bool:
-    """Let Pillow open HEIC, if the package of the extra `heic` is installed."""
+    """If the extra `heic` is installed, let Pillow open HEIC pictures and return True."""
     try:
         import pillow_heif
     except ImportError:
@@ -125,9 +126,9 @@ def register_heif() -> bool:
 
 
 def square(picture: ImageFile, size: int, zoom: float, x: float, y: float) -> bytes:
-    """The chosen part of a picture as a PNG of `size` pixels a side.
+    """Return the chosen square part of a picture as a PNG, `size` pixels wide.
 
-    The side of the part is the shorter side of the picture divided by `zoom` (1 or more). `x` and `y` are the position
+    The side of the part is the shorter side of the picture divided by `zoom` (1 or more). `x` and `y` give the position
     of the part in the upright picture: 0 at the left or top, 1 at the right or bottom.
     """
     from PIL import Image
@@ -149,7 +150,7 @@ def square(picture: ImageFile, size: int, zoom: float, x: float, y: float) -> by
         part = part.transpose(Image.Transpose.FLIP_TOP_BOTTOM)
     if swapped:
         part = part.transpose(Image.Transpose.TRANSPOSE)
-    # The new picture has the pixels, but no metadata.
+    # The new picture gets the pixels, but no metadata.
     clean = Image.new("RGBA", (size, size))
     clean.paste(in_srgb(part, picture.info.get("icc_profile")))
     output = io.BytesIO()
@@ -158,14 +159,14 @@ def square(picture: ImageFile, size: int, zoom: float, x: float, y: float) -> by
 
 
 def orientation(picture: Image) -> int:
-    """The EXIF orientation, 1 to 8. Unreadable metadata counts as 1."""
+    """Return the EXIF orientation, 1 to 8. If the metadata is unreadable, return 1."""
     with suppress(Exception):
         return int(picture.getexif().get(0x0112, 1))
     return 1
 
 
 def resizable(picture: Image) -> Image:
-    """The picture in a mode that can be resized."""
+    """Return the picture in a mode that Pillow can resize."""
     if picture.mode.startswith("I"):  # 16-bit grey
         return picture.convert("I").point(lambda value: value * (1 / 256)).convert("L")
     is_transparent = picture.has_transparency_data
@@ -174,7 +175,7 @@ def resizable(picture: Image) -> Image:
 
 
 def in_srgb(picture: Image, profile: bytes | None) -> Image:
-    """The picture with its colours converted. A profile that does not fit is ignored, as browsers do."""
+    """Convert the colours of the picture to sRGB. Ignore a colour profile that does not fit, as browsers do."""
     from PIL import ImageCms
 
     alpha = picture.getchannel("A") if picture.mode in ("LA", "RGBA") else None

@@ -1,6 +1,6 @@
-"""Makes small pictures of uploads: one at a time on a machine, in a separate process with bounded memory.
+"""Make small pictures from uploads, one at a time on each machine, in a separate process with limited memory.
 
-Specification 2.4; D16. The program of that process is accounts.pictures.reencoder.
+Specification 2.4; D16. The process runs accounts.pictures.reencoder.
 """
 
 from __future__ import annotations
@@ -35,17 +35,18 @@ ACCEPTED_TYPES = ["image/jpeg", "image/png", "image/gif", "image/webp"]
 if HEIC_IS_ACCEPTED:
     ACCEPTED_TYPES += ["image/heic", "image/heif"]
 
-# The longest wait while another worker reads a picture. Waiting and running take less time than the documented nginx
-# allows.
+# A thread waits at most WAIT_SECONDS while another worker reads a picture. WAIT_SECONDS and RUN_SECONDS together are
+# shorter than the timeout in the documented configuration of nginx.
 WAIT_SECONDS = 10.0
 RUN_SECONDS = 20.0
 POLL_SECONDS = 0.05
 RETRY_AFTER_SECONDS = 10
-# The variables with which Python finds itself and its packages. The program gets no others, such as SECRET_KEY.
+# The program gets only the environment variables in PASSED_ON, which Python needs to find itself and its packages. The
+# program does not get, for example, SECRET_KEY.
 PASSED_ON = ("LD_LIBRARY_PATH", "PYTHONHOME", "PYTHONPATH", "PYTHONPYCACHEPREFIX", "PYTHONDONTWRITEBYTECODE")
 
 logger = logging.getLogger(__name__)
-# The lock keeps the other threads of this process free for other requests.
+# Only the thread that holds `_one_here` waits for the lock of the machine. Other threads stay free for other requests.
 _one_here = threading.Lock()
 
 
@@ -55,10 +56,10 @@ class Busy(Exception):
 
 @dataclass(frozen=True)
 class Crop:
-    """The square part of a picture that is kept.
+    """The square part of a picture that becomes the new picture.
 
-    Its side is the shorter side of the picture divided by `zoom` (1 or more). `x` and `y` are 0 at the left or top, 1
-    at the right or bottom.
+    The side of the part is the shorter side of the picture divided by `zoom` (1 or more). `x` and `y` are 0 at the left
+    or top, 1 at the right or bottom.
     """
 
     zoom: float = 1
@@ -75,12 +76,12 @@ def reencode(
     crop: Crop = MIDDLE,
     count: Callable[[int], None] = lambda _seconds: None,
 ) -> bytes:
-    """A square PNG, `size` pixels wide, of a part of an uploaded picture: upright, in sRGB and without metadata.
+    """Return a part of an upload as a square PNG, `size` pixels wide: upright, in sRGB and without metadata.
 
-    `count` is called with the CPU time in seconds (at least 1), also for a refused picture.
+    Call `count` with the CPU time in seconds (at least 1), even if the picture is refused.
 
-    Raises FormError: more than 25 MB, too many pixels, not a picture, too much CPU time, a LostUpload. With the code
-    `busy` and the parameter `seconds`: other pictures are being read.
+    Raises FormError: the upload has more than 25 MB or too many pixels, is not a picture, takes too much CPU time, or
+    is a LostUpload. Raises FormError with the code `busy` and the parameter `seconds`: other pictures are being read.
     """
     if isinstance(upload, LostUpload):
         raise FormError(AccountFault.PICTURE_LOST, "lost")
@@ -107,13 +108,13 @@ def busy() -> FormError:
 
 
 def _cpu_seconds() -> float:
-    """CPU time of the programs that this process has run. Only the thread with the lock of `_turn` runs a program."""
+    """Return the CPU time of all programs that this process has run. Only one thread at a time runs a program."""
     times = os.times()
     return times.children_user + times.children_system
 
 
 def _run(source: IO[bytes], result: IO[bytes], lock: IO[bytes], size: int, crop: Crop) -> int:
-    """The exit status of the program; -SIGXCPU for a program that was killed after RUN_SECONDS."""
+    """Run the program and return its exit status, or -SIGXCPU if it was killed after RUN_SECONDS."""
     command = [sys.executable, "-m", "accounts.pictures.reencoder", *map(str, (size, crop.zoom, crop.x, crop.y))]
     try:
         return subprocess.run(  # noqa: S603  (numbers of ours)
@@ -123,7 +124,8 @@ def _run(source: IO[bytes], result: IO[bytes], lock: IO[bytes], size: int, crop:
             stderr=subprocess.DEVNULL,
             cwd=settings.BASE_DIR,
             env={name: os.environ[name] for name in PASSED_ON if name in os.environ},
-            # The program holds the lock, so no other one starts while it runs, even if this worker is killed.
+            # The program inherits the lock, so no second program starts before the first ends, even if this worker is
+            # killed.
             pass_fds=(lock.fileno(),),
             timeout=RUN_SECONDS,
             check=False,
@@ -134,9 +136,10 @@ def _run(source: IO[bytes], result: IO[bytes], lock: IO[bytes], size: int, crop:
 
 @contextmanager
 def _turn() -> Iterator[IO[bytes]]:
-    """The lock of this machine, on a read-only file of this package, so that no file is created. Raises Busy.
+    """Hold the lock of this machine. The lock is on a file of this package, so that no file is created.
 
-    One thread of a process waits for the lock, at most WAIT_SECONDS. The other threads get Busy at once.
+    One thread of each process waits for the lock, for at most WAIT_SECONDS. Raises Busy: the wait was too long, or
+    another thread of the process waits or holds the lock.
     """
     if not _one_here.acquire(blocking=False):
         raise Busy
@@ -162,7 +165,7 @@ def _locked(file: IO[bytes]) -> bool:
 
 @contextmanager
 def _on_disk(upload: File[Any]) -> Iterator[IO[bytes]]:
-    """The upload as an open file, at its beginning. An upload in memory is copied to a file first."""
+    """Yield the upload as an open file, positioned at its beginning. Copy an upload in memory to a file first."""
     upload.seek(0)
     try:
         descriptor = upload.fileno()
@@ -183,6 +186,6 @@ def _refusal(status: int) -> FormError:
         return FormError(AccountFault.PICTURE_TOO_COSTLY, "too_costly")
     if status == reencoder.NOT_A_PICTURE:
         return FormError(AccountFault.NOT_A_PICTURE, "not_a_picture")
-    # Causes: a decoder that crashed, the system's out-of-memory killer, a full disk.
+    # A decoder crashed, the system killed the program for lack of memory, or the disk is full.
     logger.error("a picture could not be read", extra={"code": status})
     return FormError(AccountFault.PICTURE_FAILED, "failed")

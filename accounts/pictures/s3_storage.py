@@ -1,4 +1,4 @@
-"""Pictures in a store that speaks the protocol of Amazon S3. `PICTURES=s3://…`; needs the extra `s3`."""
+"""Keep pictures in a store with the API of Amazon S3. PICTURES must be an `s3:` URL, and the extra `s3` installed."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from botocore.exceptions import BotoCoreError, ClientError
 from django.core.files.base import ContentFile, File
 from storages.backends.s3 import S3Storage
 
-# Seconds. A store without an answer occupies a thread of a worker for at most six.
+# Timeouts in seconds. A store that does not answer occupies a thread of a worker for at most six seconds.
 TIMES = Config(connect_timeout=2, read_timeout=4, retries={"total_max_attempts": 1})
 
 
 @contextmanager
 def _as_os_error() -> Iterator[None]:
-    """Raise errors of the store as OSError, as a folder does; FileNotFoundError for a missing file."""
+    """Raise errors of the store as OSError, as a file system does. A missing file already raises FileNotFoundError."""
     try:
         yield
     except (BotoCoreError, ClientError) as error:
@@ -25,7 +25,7 @@ def _as_os_error() -> Iterator[None]:
 
 
 class PictureStorage(S3Storage):
-    """django-storages' backend, with bounded waits. Files are read whole; they have at most a megabyte."""
+    """django-storages' backend with the timeouts above. Files are read whole, because they have at most a megabyte."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(client_config=TIMES, file_overwrite=True, default_acl=None, **settings)

@@ -1,6 +1,6 @@
-"""The files of pictures and logos, in the store that `PICTURES` names. A file that cannot be read is logged.
+"""Read and write the files of pictures and logos, in the store that `PICTURES` names.
 
-Releases up to 0.1 kept the files in the folder MEDIA_ROOT. A file that was not moved is still read there.
+Releases up to 0.1 kept the files in the folder MEDIA_ROOT. Files that were not moved are still read from MEDIA_ROOT.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ logger = logging.getLogger(__name__)
 
 
 class NotStored(Exception):
-    """The store does not accept the file. The log says why."""
+    """The store did not accept the file. The log contains the reason."""
 
 
 def store(name: str, content: bytes) -> None:
-    """Write the file, or replace one of the same name. Raises NotStored: nothing was changed."""
+    """Write the file, or replace the file of the same name. Raises NotStored: nothing was changed."""
     try:
         default_storage.save(name, ContentFile(content))
     except OSError as error:
@@ -33,7 +33,7 @@ def store(name: str, content: bytes) -> None:
 
 
 def read(name: str) -> bytes:
-    """The file's bytes. Raises OSError: it does not exist or can't be read."""
+    """Return the content of the file. Raises OSError: the file does not exist or cannot be read."""
     try:
         return _content(default_storage, name)
     except FileNotFoundError:
@@ -41,7 +41,7 @@ def read(name: str) -> bytes:
 
 
 def delete(name: str) -> None:
-    """Delete the file if it exists. A file that cannot be deleted is logged; it only occupies space."""
+    """Delete the file if it exists. A failed deletion is only logged, because the file does no harm."""
     for storage in (default_storage, media_folder()):
         try:
             storage.delete(name)
@@ -50,9 +50,9 @@ def delete(name: str) -> None:
 
 
 def copy(source: Storage) -> Iterator[str]:
-    """Copy the files that only the other store has, and yield the name of each file of the present store.
+    """Copy the files of `source` that the current store lacks. Yield the name of each file of `source`.
 
-    Raises OSError: one of the stores does not answer.
+    Raises OSError: a store does not answer.
     """
     for folder in FOLDERS:
         present = set(_names(default_storage, folder))
@@ -63,7 +63,7 @@ def copy(source: Storage) -> Iterator[str]:
 
 
 def media_folder() -> FileSystemStorage:
-    """The folder MEDIA_ROOT, where earlier releases kept the files."""
+    """Return the folder MEDIA_ROOT, where earlier releases kept the files."""
     return FileSystemStorage(settings.MEDIA_ROOT)
 
 
@@ -81,10 +81,10 @@ def _content(storage: Storage, name: str) -> bytes:
 
 @functools.lru_cache(maxsize=4096)
 def warn_unreadable(name: str) -> None:
-    """Log a warning, once for each file and process."""
+    """Log a warning about the file, once in each process."""
     logger.warning("a picture can't be read", extra={"file": name})
 
 
 def reason(error: OSError) -> dict[str, str | None]:
-    """Fields of a log line that name the error without the file's path."""
+    """Return log fields that describe the error without the path of the file."""
     return {"kind": type(error).__name__, "code": errno.errorcode.get(error.errno or 0)}

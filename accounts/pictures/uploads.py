@@ -1,4 +1,4 @@
-"""Receive forms with files, within bounds. If a file is refused, the other fields are still received."""
+"""Receive forms with files, and enforce limits. If a file is refused, the other fields are still received."""
 
 from __future__ import annotations
 
@@ -16,15 +16,16 @@ from django.http.multipartparser import MultiPartParser, MultiPartParserError
 from accounts.pictures.stored_files import reason
 
 UPLOAD_MAX_BYTES = 25 * 1024 * 1024  # enough for the photos of telephones
-# The headers of one part. Django refuses more bytes. The time of Python's email parser is quadratic in the number of
-# semicolons: 2 ms for 900, 0.02 ms for 64. Browsers send three.
+# Limits for the headers of one part. Django itself refuses headers of more than PART_HEADERS_MAX_BYTES. The time of
+# Python's email parser grows with the square of the number of semicolons: 0.02 ms for 64 semicolons, 2 ms for 900.
+# Browsers send three.
 PART_HEADERS_MAX_BYTES, PART_MAX_SEMICOLONS = 1024, 64
 
 logger = logging.getLogger(__name__)
 
 
 def temporary_file() -> IO[bytes]:
-    """A file without a name. The system deletes the file when the process ends, even by a signal."""
+    """Open a file without a name. The system deletes the file when the process ends, even if a signal ends it."""
     return tempfile.TemporaryFile(dir=settings.FILE_UPLOAD_TEMP_DIR)
 
 
@@ -33,15 +34,15 @@ class LostUpload(UploadedFile):
 
 
 class CheckedParts:
-    """The body of a multipart form. Reading an expensive part raises MultiPartParserError before Django parses it.
+    """The body of a multipart form. `read` raises MultiPartParserError before Django parses an expensive part.
 
-    Django parses everything between two separators as a part, also the bytes before the first separator.
+    Django parses the bytes between two separators as a part, and also the bytes before the first separator.
     """
 
     def __init__(self, stream: Any, boundary: bytes) -> None:
         self.stream = stream
         self.separator = b"--" + boundary
-        self.kept = self.separator  # the last read bytes, which may end within headers or a separator
+        self.kept = self.separator  # headers or a separator may continue in the next bytes
 
     def read(self, size: int | None = None) -> bytes:
         data: bytes = self.stream.read(size)
@@ -56,12 +57,12 @@ class CheckedParts:
 
 
 class BoundedUploadHandler(FileUploadHandler):
-    """Writes at most UPLOAD_MAX_BYTES of a file to disk, and reports its true size.
+    """Writes at most UPLOAD_MAX_BYTES of a file to disk, but reports the size of the whole file.
 
-    The other fields of the form are received, so the page can name the error and keep the typed values. The form gets a
-    LostUpload if the disk cannot store a temporary file.
+    The form still receives its other fields, so the page can name the error and keep the typed values. If the disk
+    cannot store a temporary file, the form gets a LostUpload.
 
-    Unlike the file of Django's handler, the temporary file has no name, so a long file extension has no effect.
+    The temporary file has no name, so a long file extension has no effect, unlike in Django's handler.
     """
 
     _is_lost = False
@@ -69,7 +70,7 @@ class BoundedUploadHandler(FileUploadHandler):
     def handle_raw_input(
         self, input_data: Any, META: Any, content_length: int, boundary: Any, encoding: str | None = None
     ) -> tuple[Any, Any] | None:
-        """Parse the form as Django does, from a checked body."""
+        """Parse the form as Django does, but read the body through CheckedParts."""
         if isinstance(input_data, CheckedParts):
             return None  # the parser below calls this method again
         checked: Any = CheckedParts(input_data, boundary)

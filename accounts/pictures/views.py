@@ -1,4 +1,4 @@
-"""The pictures of people, as applications and pages load them. Specification 2.4; D16."""
+"""Serve the pictures of people to applications and pages. Specification 2.4; D16."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ OLD_AVATAR_AGE_SECONDS = 60
 
 @require_safe
 def avatar(request: HttpRequest, sub: uuid.UUID, version: str) -> HttpResponseBase:
-    """The picture of the `avatar` claim, public and cacheable. Specification 2.4; D16.
+    """Serve the picture of the `avatar` claim. The response is public and cacheable. Specification 2.4; D16.
 
-    The URL of an old version returns the present picture, which is cached briefly. If the file cannot be read, the
-    answer is the initials, which are not cached. The view reads no session and sets no cookie.
+    The URL of an old version returns the current picture, which is cached only briefly. If the file cannot be read, the
+    response is a drawing of the initials, which is not cached. The view reads no session and sets no cookie.
     """
     person = User.objects.only("avatar", "nickname").filter(pk=sub, is_active=True).first()
     if person is None:
@@ -30,7 +30,7 @@ def avatar(request: HttpRequest, sub: uuid.UUID, version: str) -> HttpResponseBa
     etag = f'"{current}"'
     age = AVATAR_AGE_SECONDS if version == current else OLD_AVATAR_AGE_SECONDS
     caching = {"ETag": etag, "Cache-Control": f"public, max-age={age}"}
-    # A client with this ETag has the picture, so no file is read.
+    # If the client's ETag matches, the client has the picture, and no file is read.
     response = get_conditional_response(request, etag=etag)
     if response is None:
         picture = current_picture.png(person)

@@ -33,8 +33,8 @@ from config.infrastructure.events import Event
 def delete_account(person: User) -> None:
     """Delete the person and all their data. The id, a random UUID, is never used again.
 
-    Codes and tokens that are issued at the same moment are void: their statements read the person's row. Raises
-    LastAdministrator: nothing was deleted.
+    Codes and tokens that are issued at the same moment are invalid, because the statements that redeem and read them
+    also read the person's row. Raises LastAdministrator: nothing was deleted.
     """
     with transaction.atomic():
         keep_one([person.pk])
@@ -47,9 +47,9 @@ def delete_account(person: User) -> None:
 
 
 def delete_never_confirmed(people: Iterable[UUID]) -> int:
-    """Delete these accounts if they signed up but never confirmed an address. Returns the number.
+    """Delete the given accounts that signed up but never confirmed an address. Return their number.
 
-    An account whose address is confirmed meanwhile stays.
+    An account stays if its address is confirmed meanwhile.
     """
     found = User.objects.filter(pk__in=people, email_verified_at=None, emailaddress__verified=False)
     return found.delete()[1].get(User._meta.label, 0)

@@ -1,4 +1,4 @@
-"""The page on which a person downloads everything that is stored about them. `oauth_bridge` adds its part."""
+"""The page on which a person downloads their stored data. `oauth_bridge` adds the data that it stores."""
 
 from __future__ import annotations
 
@@ -27,14 +27,15 @@ _COLUMNS = (
     "profile_changed_at",
     "is_staff",
 )
-# The number of newest entries of each list. An application can cause thousands of codes and tokens for a person.
+# The export contains only the newest ENTRIES entries of each list: an application can cause thousands of codes and
+# tokens for a person.
 ENTRIES = 100
 _SESSION_COLUMNS = ("browser", "created_at", "last_used_at", "expire_date")
 
 
 @method_decorator([fresh_sign_in_required, never_cache], name="dispatch")
 class ExportView(AccountPageMixin, TemplateView):
-    """Describes the content of the file. A post downloads the file."""
+    """GET describes the content of the file. POST downloads the file."""
 
     template_name = "accounts/export.html"
     section = "profile"
@@ -49,7 +50,7 @@ class ExportView(AccountPageMixin, TemplateView):
         return response
 
     def data(self, person: User) -> dict[str, Any]:
-        """All stored data except credentials: digests tell a person nothing and are useful to a thief."""
+        """Return all stored data except credentials, whose digests would help only a thief."""
         picture = current_picture.png(person) if person.avatar else None
         return {
             "sub": person.pk,

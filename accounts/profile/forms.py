@@ -21,9 +21,9 @@ MIDDLE_PERCENT = 50
 
 
 class SliderField(forms.IntegerField):
-    """A whole number of percent.
+    """A slider with a whole number, in percent.
 
-    A missing field, or one without a number, gets the initial value.
+    A missing or invalid value is replaced with the initial value.
     """
 
     def __init__(self, label: Any, initial: int, least: int, most: int, attrs: dict[str, Any]) -> None:
@@ -37,7 +37,7 @@ class SliderField(forms.IntegerField):
         )
 
     def clean(self, value: Any) -> int:
-        # The sliders need a script, so a message would not be seen.
+        # Without a script, the sliders are not visible, so nobody would see an error message.
         try:
             number = super().clean(value)
         except ValidationError:
@@ -46,7 +46,7 @@ class SliderField(forms.IntegerField):
 
 
 class ProfileForm(forms.ModelForm):  # type: ignore[type-arg]
-    """The nickname and the picture."""
+    """Changes the nickname and the picture."""
 
     nickname = NicknameField(
         _("The name that applications show. Without one they show a name that says nothing about you."),
@@ -63,7 +63,7 @@ class ProfileForm(forms.ModelForm):  # type: ignore[type-arg]
         widget=forms.FileInput(attrs={"accept": ",".join(reencoder_process.ACCEPTED_TYPES)}),
     )
     zoom = SliderField(_("Zoom"), 100, 100, MAX_ZOOM_PERCENT, {"data-crop": "zoom"})
-    # The left end of the slider means the left of the picture, also on right-to-left pages.
+    # The left end of the slider means the left side of the picture, even on right-to-left pages.
     across = SliderField(_("From left to right"), MIDDLE_PERCENT, 0, 100, {"data-crop": "across", "dir": "ltr"})
     down = SliderField(_("From top to bottom"), MIDDLE_PERCENT, 0, 100, {"data-crop": "down"})
 
@@ -79,7 +79,7 @@ class ProfileForm(forms.ModelForm):  # type: ignore[type-arg]
         return [self[name] for name in ("zoom", "across", "down")]
 
     def clean(self) -> dict[str, Any]:
-        """Replace the uploaded file by the re-encoded picture."""
+        """Replace the uploaded file with the re-encoded picture."""
         cleaned: dict[str, Any] = super().clean() or self.cleaned_data
         if not self.errors and (upload := cleaned["picture"]):
             crop = reencoder_process.Crop(cleaned["zoom"] / 100, cleaned["across"] / 100, cleaned["down"] / 100)
@@ -91,7 +91,7 @@ class ProfileForm(forms.ModelForm):  # type: ignore[type-arg]
         return cleaned
 
     def _read(self, upload: File[Any], crop: reencoder_process.Crop) -> bytes:
-        """Call `pictures.reencode`: one upload of the person at a time, within the person's limits (D21)."""
+        """Re-encode the upload: one upload of the person at a time, within the person's limits (D21)."""
         with throttling.one_picture(self.instance) as is_only_one:
             if not is_only_one:
                 raise reencoder_process.busy()
@@ -100,9 +100,9 @@ class ProfileForm(forms.ModelForm):  # type: ignore[type-arg]
             return reencoder_process.reencode(upload, crop=crop, count=partial(throttling.count_picture, self.instance))
 
     def save(self, commit: bool = True) -> User:
-        """Raises NotStored: the picture could not be stored. The nickname is saved."""
+        """Raises NotStored: the nickname is saved, but the picture could not be stored."""
         person: User = super().save(commit=False)
-        # A form that was posted without the nickname does not change the nickname.
+        # If the post has no nickname, the nickname does not change.
         if "nickname" in self.data and person.nickname != self.nickname_before:
             person.change_profile(nickname=person.nickname)
         if self.cleaned_data["picture"]:

@@ -13,7 +13,7 @@ from accounts.account_page import AccountPageMixin
 from accounts.factors.authenticators import overview
 from accounts.models import User
 
-FEW_RECOVERY_CODES = 3  # the page warns at this number or fewer
+FEW_RECOVERY_CODES = 3  # the page warns if at most FEW_RECOVERY_CODES codes are left
 
 
 @method_decorator([login_required, never_cache], name="dispatch")

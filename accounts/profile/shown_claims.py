@@ -1,4 +1,4 @@
-"""The four claims about a person that applications receive, as pages show them (`_facts.html`)."""
+"""The four claims that applications receive about a person, for the template `_facts.html`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from accounts.pictures import current_picture
 
 
 def shown_claims(person: User) -> list[dict[str, str]]:
-    """The claims of the user info answer, in the order of the pages, with notes on missing values (D16)."""
+    """Return the claims of a user info response in the order of the pages, with notes on missing values (D16)."""
     values = {
         "avatar": (_("Picture"), current_picture.avatar_url(person)),
         "nickname": (_("Nickname"), person.display_name),

@@ -1,1 +1,1 @@
-"""Sessions of browsers: stored, shown, ended; and the browsers that are known."""
+"""Store, show and end browser sessions, and recognize known browsers."""

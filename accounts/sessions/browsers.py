@@ -1,4 +1,4 @@
-"""The page of the browsers that are signed in to the account."""
+"""The page that lists the browsers that are signed in to the account."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _HAND_HELD = ("iPhone", "iPad", "Android")
 
 
 class ListedBrowser(NamedTuple):
-    """A browser, for the template."""
+    """A browser as the template shows it."""
 
     mark: str
     name: str
@@ -53,7 +53,7 @@ class BrowsersView(AccountPageMixin, TemplateView):
         return super().get_context_data(**kwargs) | {"browsers": browsers, "page": page}
 
     def post(self, request: HttpRequest) -> HttpResponse:
-        """End one other session of the person, or all others. The button "Sign out" ends this browser's session."""
+        """End one or all other sessions of the person. The session of this browser ends with the button "Sign out"."""
         others = self._sessions().exclude(session_key=digest(request.session.session_key or ""))
         if "others" in request.POST:
             others.delete()
@@ -63,7 +63,7 @@ class BrowsersView(AccountPageMixin, TemplateView):
             keys = [row.session_key for row in others if constant_time_compare(_mark(row), wanted)]
             if others.filter(session_key__in=keys).delete()[0]:
                 messages.success(request, _("That browser is signed out."))
-        return redirect(request.get_full_path())  # the same page of the list
+        return redirect(request.get_full_path())  # the URL has the page number of the list
 
     def _sessions(self) -> QuerySet[Session]:
         person = cast(User, self.request.user)
@@ -72,7 +72,7 @@ class BrowsersView(AccountPageMixin, TemplateView):
 
 
 def _mark(row: Session) -> str:
-    """The identifier of the session in forms. The digest of the session stays in the database."""
+    """Return the identifier of the session for forms. The digest in the database is not shown."""
     return salted_hmac("accounts.browsers", row.session_key, algorithm="sha256").hexdigest()[:32]
 
 

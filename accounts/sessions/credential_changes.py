@@ -1,4 +1,4 @@
-"""End a person's credentials, and make the changes that end them. No other module ends credentials."""
+"""End a person's credentials, and make the changes that must end credentials. No other module ends credentials."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from config.infrastructure.events import Event
 def end_credentials(user: User, *, except_session: str | None = None) -> None:
     """Void the person's sessions, codes, access tokens, remembered consents and known-browser marks.
 
-    Each credential stores the `credentials_version` of its issue and is invalid under another version. `except_session`
-    is the key of a session that stays valid.
+    Each credential stores the person's `credentials_version` at its issue, and is invalid after the version has
+    changed. `except_session` is the key of a session that stays valid.
     """
     _next_version(user)
     sessions = user.sessions.all()
@@ -29,9 +29,10 @@ def end_credentials(user: User, *, except_session: str | None = None) -> None:
 
 
 def set_password(user: User, password: str, *, except_session: str | None = None) -> None:
-    """Set the password and end the person's credentials, except the session of the key `except_session`.
+    """Set the password and end the person's credentials, except the session with the key `except_session`.
 
-    No other columns are saved, so an account that is deactivated meanwhile stays deactivated. Raises HashingBusy.
+    Only the columns of the password are saved, so an account that is deactivated meanwhile stays deactivated. Raises
+    HashingBusy.
     """
     user.set_password(password)
     user.password_changed_at = timezone.now()
@@ -44,10 +45,11 @@ def set_password(user: User, password: str, *, except_session: str | None = None
 
 @transaction.atomic
 def set_active(user: User, is_active: bool) -> None:
-    """Deactivate or activate the account. A change in either direction ends its credentials.
+    """Deactivate or activate the account. Both changes end the account's credentials.
 
-    After a deactivation the void rows of the sessions stay until they expire or the account is activated. From these
-    rows, the sign-in page tells the browsers why they are signed out. Raises LastAdministrator: nothing was changed.
+    After a deactivation, the rows of the invalid sessions stay until they expire or the account is activated. From the
+    row of an invalid session, the sign-in page knows why a browser is signed out. Raises LastAdministrator: nothing was
+    changed.
     """
     if not is_active:
         keep_one([user.pk])

@@ -28,18 +28,18 @@ class KnownAccount(NamedTuple):
 
     browser: str  # a random name
     at: int  # Unix time of the latest sign-in
-    credentials_version: int  # of the account at that time
+    credentials_version: int  # the account's version at the latest sign-in
 
 
 def account_mark(email: str) -> str:
-    """The identifier of the account in cookies and counters, which hides the e-mail address."""
+    """Return an identifier of the account, for cookies and counters, that hides the e-mail address."""
     return salted_hmac(_SALT, normalise_email(email), algorithm="sha256").hexdigest()[:32]
 
 
 def find(request: HttpRequest, email: str) -> str:
-    """The name of this browser if the account has signed in with it since its credentials ended last; or "".
+    """Return the name of this browser, or "" if the account has not signed in with it since its credentials ended.
 
-    Only a cookie with the mark of this account causes a statement, so the response time reveals nothing to others.
+    A statement runs only if the cookie has the mark of this account, so response times reveal nothing to strangers.
     """
     entry = read(request).get(account_mark(email))
     if entry is None:
@@ -49,7 +49,7 @@ def find(request: HttpRequest, email: str) -> str:
 
 
 def read(request: HttpRequest) -> dict[str, KnownAccount]:
-    """The accounts that signed in with this browser, by `account_mark`."""
+    """Return the accounts that signed in with this browser. The keys are results of `account_mark`."""
     cookie = request.COOKIES.get(settings.KNOWN_BROWSER_COOKIE_NAME, "")
     try:
         entries = signing.loads(cookie, salt=_SALT, max_age=settings.KNOWN_BROWSER_AGE_SECONDS)
@@ -60,7 +60,7 @@ def read(request: HttpRequest) -> dict[str, KnownAccount]:
 
 
 def add(request: HttpRequest, response: HttpResponseBase, user: User) -> None:
-    """Set the cookie: the person has just signed in with this browser."""
+    """Set the cookie after the person has signed in with this browser."""
     mark, accounts = account_mark(user.email), read(request)
     before = accounts.pop(mark, None)
     name = before.browser if before else secrets.token_hex(8)

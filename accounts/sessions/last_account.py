@@ -1,7 +1,8 @@
-"""The account that signed in last with this browser. The sign-in page offers it, and the person can remove it.
+"""Remember the account that signed in last with a browser. The sign-in page offers the account.
 
-An encrypted cookie contains the person's id, so a reader of the cookie learns nothing. The cookie is valid until the
-credentials end: a lost browser shows nothing after the owner has chosen a new password.
+An encrypted cookie contains the person's id, so a reader of the cookie learns nothing. On the sign-in page, the person
+can delete the cookie. The cookie is valid until the person's credentials end. So a lost device does not show the
+account after the owner has chosen a new password.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _PURPOSE = "accounts.last-account"
 
 
 def offered(request: HttpRequest) -> User | None:
-    """The person of the cookie. A statement runs only with a cookie of ours."""
+    """Return the person whose ID is in the cookie. A statement runs only if this service made the cookie."""
     cookie = request.COOKIES.get(settings.LAST_ACCOUNT_COOKIE_NAME, "")
     try:
         content = sealing.unseal(_PURPOSE, base64.urlsafe_b64decode(cookie + "=="))
@@ -38,9 +39,9 @@ def offered(request: HttpRequest) -> User | None:
 
 
 def offer(response: HttpResponseBase, person: User) -> None:
-    """Set the cookie: the person has just signed in with this browser."""
+    """Set the cookie after the person has signed in with this browser."""
     content = json.dumps([str(person.pk), person.credentials_version, int(time.time())])
-    # The value has no padding: Python would quote a cookie with "=" (config.http.header_limits).
+    # The value has no padding, because Python would quote a value with "=" (config.http.header_limits).
     value = base64.urlsafe_b64encode(sealing.seal(_PURPOSE, content.encode())).decode().rstrip("=")
     set_cookie(response, settings.LAST_ACCOUNT_COOKIE_NAME, value, settings.KNOWN_BROWSER_AGE_SECONDS)
 

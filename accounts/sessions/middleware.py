@@ -1,4 +1,4 @@
-"""Read `request.user` in the statement of the session, and answer posts whose session has ended."""
+"""Read session and `request.user` in one statement, and answer a post during which the session has ended."""
 
 from __future__ import annotations
 
@@ -25,9 +25,10 @@ _ASKING_FIRST = ("account_login", "account_reauthenticate", "mfa_reauthenticate"
 
 
 class SessionMiddleware(sessions.SessionMiddleware):
-    """Tells a signed-in person whose session ended during a post whether the post was carried out.
+    """If a signed-in person's session ends during a post, tells the person whether the post was carried out.
 
-    The view has already answered. The view itself or another browser has ended the session before it was saved.
+    The view itself or another browser can end the session. Django notices the end of a session when it saves the
+    session, after the view has answered.
     """
 
     def process_response(self, request: HttpRequest, response: HttpResponse) -> HttpResponse:
@@ -49,9 +50,9 @@ class SessionMiddleware(sessions.SessionMiddleware):
 
 
 class AuthenticationMiddleware(middleware.AuthenticationMiddleware):
-    """Sets `request.user`, which reads the database at its first use.
+    """Sets `request.user`, which is read from the database at its first use.
 
-    Unlike Django's middleware, this one needs no second statement for the person and sets no `request.auser`.
+    Unlike Django's middleware, this class needs no second statement for the person, and sets no `request.auser`.
     """
 
     def process_request(self, request: HttpRequest) -> None:
@@ -59,7 +60,7 @@ class AuthenticationMiddleware(middleware.AuthenticationMiddleware):
 
 
 def signed_in_person(request: HttpRequest) -> User | None:
-    """The signed-in person, or None: the backend must be configured, the account active, the session current."""
+    """Return the signed-in person, or None if nobody is signed in, the account inactive or the session invalid."""
     session = cast(SessionStore, request.session)
     person = session.person
     if person is None or session.get(BACKEND_SESSION_KEY) not in settings.AUTHENTICATION_BACKENDS:
@@ -74,9 +75,9 @@ def signed_in_person(request: HttpRequest) -> User | None:
 
 
 def _is_current(session: SessionStore, person: User) -> bool:
-    """Whether the session's hash matches the present password and `credentials_version`.
+    """Return whether the session's hash matches the current password and `credentials_version`.
 
-    A hash that was made with one of SECRET_KEY_FALLBACKS is replaced.
+    Replace a hash that was made with one of SECRET_KEY_FALLBACKS.
     """
     session_hash = session.get(HASH_SESSION_KEY, "")
     if constant_time_compare(session_hash, person.get_session_auth_hash()):

@@ -1,7 +1,7 @@
-"""Browser sessions in the database. A copy of the database is not enough to use or read one (D15).
+"""Store browser sessions in the database. A copy of the database is not enough to use or read a session (D15).
 
-The key column stores a digest of the browser's key. The payload is encrypted with a key derived from the browser's key,
-because it may contain reset keys, confirmation codes and pending requests.
+The browser's key is the value of the cookie. The key column stores a digest of this key. The payload may contain reset
+keys, confirmation codes and pending requests, so it is encrypted with a key derived from the browser's key.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from accounts.models import Session, User
 from config.infrastructure import sealing
 from config.infrastructure.sql import Rows, fetch_one
 
-# Session key of the browser's description, which a column also stores.
+# The session's entry with the description of the browser. A column of the row stores the same value.
 BROWSER_KEY = "browser"
-# Session key of the fact that the browser was known at sign-in, which a column also stores.
+# The session's entry that is true if the browser was known at sign-in. A column of the row stores the same value.
 WAS_KNOWN_KEY = "was_known"
-# Session key of the random name of the sign-in, which a column also stores.
+# The session's entry with the random ID of the sign-in. A column of the row stores the same value.
 SIGN_IN_KEY = "sign_in"
-# The number of sessions that a person keeps, with the new one, and the number that one sign-in deletes at most.
+# A person keeps KEPT sessions, including the new session. One sign-in deletes at most _DELETED_AT_ONCE sessions.
 KEPT = 100
 _DELETED_AT_ONCE = 1000
-# The age of a session without a signed-in person. No step of a sign-in takes longer.
+# The maximum age of a session without a signed-in person. Each step of a sign-in takes less time.
 ANONYMOUS_AGE_SECONDS = 3600
 
 _USE_IS_STORED_EACH = timedelta(hours=1)
@@ -52,27 +52,27 @@ _SESSION_AND_PERSON = (
 
 
 def digest(session_key: str) -> str:
-    """The value of the key column for the browser's key."""
+    """Return the digest of the browser's key, as the key column stores it."""
     return hashlib.sha256(session_key.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def describe(session: SessionBase, *, browser: str, was_known: bool) -> None:
-    """Set the values that the row of a new sign-in stores in columns."""
+    """Set the entries of a new sign-in. The row also stores these values in columns."""
     session[WAS_KNOWN_KEY] = was_known
     session[BROWSER_KEY] = browser
     session.setdefault(SIGN_IN_KEY, uuid4().hex)
 
 
 def sign_in_of(request: HttpRequest) -> str:
-    """The random name of the sign-in, which stays when the key changes; empty for a sign-in in an earlier release."""
+    """Return the random ID of the sign-in, or an empty string if an earlier release began the session."""
     return str(request.session.get(SIGN_IN_KEY, ""))
 
 
 def keep_newest(person: User, session_key: str | None) -> None:
-    """Delete the person's sessions except the newest KEPT and the session of `session_key`.
+    """Delete the person's sessions beyond KEPT. The session with the key `session_key` always stays.
 
     Sessions of known browsers, and sessions that were used more than an hour after they began, are deleted last. So an
-    attacker who signs in repeatedly ends only the sessions of these sign-ins.
+    attacker who signs in repeatedly ends only the attacker's own sessions.
     """
     now = timezone.now()
     is_long_used = Q(last_used_at__gt=F("created_at") + timedelta(hours=1))
@@ -83,14 +83,14 @@ def keep_newest(person: User, session_key: str | None) -> None:
 
 
 class SessionStore(DatabaseSessionStore):
-    """Django's database store with digests for keys and encrypted payloads; one statement reads session and person."""
+    """Django's database store with digests of keys and encrypted payloads. One statement reads session and person."""
 
     _person: User | None = None
-    _created: tuple[str | None, datetime] | None = None  # the key, and the creation time of its row
+    _created: tuple[str | None, datetime] | None = None  # the session key, and the creation time of the row
     _last_used: datetime | None = None
 
-    # The asynchronous methods of Django's database store use the key itself instead of its digest. Those of SessionBase
-    # call the synchronous methods below in a thread.
+    # The asynchronous methods of Django's database store would use the key instead of its digest. The methods of
+    # SessionBase call the synchronous methods below in a thread.
     aexists, aload, asave = SessionBase.aexists, SessionBase.aload, SessionBase.asave
     acreate, adelete = SessionBase.acreate, SessionBase.adelete
 
@@ -100,17 +100,20 @@ class SessionStore(DatabaseSessionStore):
 
     @property
     def person(self) -> User | None:
-        """The signed-in person, read in the statement that loads the session; None if nobody is signed in."""
+        """The signed-in person, or None. The statement that loads the session also reads the person."""
         person_id = self.get(SESSION_KEY)
         return self._person if self._person and str(self._person.pk) == person_id else None
 
     @property
     def is_of_deactivated_account(self) -> bool:
-        """Whether the account of the person who was signed in here has been deactivated."""
+        """True if the account of the session's person has been deactivated."""
         return self.person is not None and not self.person.is_active
 
     def get_expiry_age(self, **kwargs: Any) -> int:
-        """Seconds until the session expires; without a signed-in person at most an hour, so old rows do not pile up."""
+        """Return the seconds until the session expires.
+
+        Without a signed-in person, the result is at most an hour, to limit the number of rows.
+        """
         age: int = super().get_expiry_age(**kwargs)
         return age if SESSION_KEY in self else min(age, ANONYMOUS_AGE_SECONDS)
 
@@ -118,14 +121,14 @@ class SessionStore(DatabaseSessionStore):
         return timezone.now() + timedelta(seconds=self.get_expiry_age(**kwargs))
 
     def set_expiry(self, value: datetime | timedelta | int | None) -> None:
-        """Set any age but the usual one, which allauth sets after each password: that would store an empty session."""
+        """Ignore the default age: allauth sets it after each password, which would store an empty session."""
         if value != settings.SESSION_COOKIE_AGE:
             super().set_expiry(value)
 
     def load(self) -> dict[str, Any]:
         row = fetch_one(_SESSION_AND_PERSON, key=digest(self.session_key or ""), now=timezone.now())
         if row is None:
-            self._session_key = None  # so that the next session gets a new key instead of one that the client chose
+            self._session_key = None  # the next session must get a new key, not a key that the client chose
             return {}
         session = _SESSIONS.instance(row[: len(_SESSIONS)])
         person = _PEOPLE.instance(row[len(_SESSIONS) :])
@@ -151,7 +154,7 @@ class SessionStore(DatabaseSessionStore):
         return row
 
     def save(self, must_create: bool = False) -> None:
-        """Raises UpdateError: the session has ended. Django raises it also while the database is away."""
+        """Raise UpdateError only if the session has ended. Django also raises UpdateError if the database is away."""
         try:
             super().save(must_create)
         except UpdateError as error:
@@ -160,7 +163,7 @@ class SessionStore(DatabaseSessionStore):
             raise
 
     def store_use(self) -> None:
-        """Store the time of use, at most once an hour, for the page of browsers."""
+        """Store the time of use, at most once an hour, for the page that lists the browsers."""
         now = timezone.now()
         if self._last_used is None or now - self._last_used >= _USE_IS_STORED_EACH:
             Session.objects.filter(session_key=digest(self.session_key or "")).update(last_used_at=now)
@@ -175,7 +178,7 @@ class SessionStore(DatabaseSessionStore):
         return base64.b64encode(sealing.encrypt(self._payload_key(), self.serializer().dumps(session_dict))).decode()
 
     def decode(self, session_data: str | bytes) -> dict[str, Any]:
-        """The payload; empty if the browser's key does not decrypt it."""
+        """Return the payload, or an empty dictionary if the browser's key does not decrypt it."""
         try:
             payload = sealing.decrypt(self._payload_key(), base64.b64decode(session_data))
             return self.serializer().loads(payload) if payload else {}
@@ -183,5 +186,5 @@ class SessionStore(DatabaseSessionStore):
             return {}
 
     def _payload_key(self) -> bytes:
-        """The encryption key, derived from the browser's key. The database has only a digest of that key. P5."""
+        """Return the encryption key, derived from the browser's key, which the database does not store. P5."""
         return hmac.digest(b"accounts.sessions payload", (self.session_key or "").encode(), "sha256")

@@ -1,11 +1,11 @@
-"""Which browser and system a person signed in with, from the User-Agent header. The header itself is never stored."""
+"""Find the browser and the system of a person in the User-Agent header. The header itself is never stored."""
 
 from __future__ import annotations
 
 from django.utils.translation import gettext as _
 
 _READ_CHARACTERS = 500
-# The order matters: the header of Edge names Chrome too, that of Chrome Safari, that of Android Linux.
+# The order matters, because some headers contain several names: Edge's "Chrome", Chrome's "Safari", Android's "Linux".
 _FAMILIES = {
     "Edg": "Edge",
     "OPR/": "Opera",
@@ -28,7 +28,7 @@ _SYSTEMS = {
 
 
 def describe(header: str) -> str:
-    """The browser and the system, such as `Firefox/Linux`. An unknown part is empty."""
+    """Return the browser and the system, such as `Firefox/Linux`. An unknown part is empty."""
     header = header[:_READ_CHARACTERS]
     family, system = (
         next((name for sign, name in names.items() if sign in header), "") for names in (_FAMILIES, _SYSTEMS)
@@ -37,12 +37,12 @@ def describe(header: str) -> str:
 
 
 def browser_name(header: str) -> str:
-    """For example "Firefox on Linux", in the language of the person."""
+    """Return the browser and the system in the active language, for example "Firefox on Linux"."""
     return shown(describe(header))
 
 
 def shown(description: str) -> str:
-    """The result of `describe` in words for people."""
+    """Return the result of `describe` as text in the active language."""
     family, _separator, system = description.partition("/")
     if family and system:
         return _("%(browser)s on %(system)s") % {"browser": family, "system": system}

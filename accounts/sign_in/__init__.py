@@ -1,1 +1,1 @@
-"""Signing in, up and out, confirmed addresses, new passwords, the proof before a sensitive change. Uses allauth."""
+"""Sign-in, sign-up, sign-out, confirmed addresses, new passwords, proofs before sensitive changes. Uses allauth."""

@@ -33,7 +33,7 @@ from config.infrastructure.network import client_address
 
 RESET_TEMPLATES = ("password_reset_key", "unknown_account")
 
-# The message in our wording; None if the next page says the same.
+# Our wording of allauth's messages. An empty message is not shown, because the next page says the same.
 _MESSAGES = {
     "account/messages/logged_in.txt": "",
     "account/messages/logged_out.txt": gettext_lazy("You are signed out."),
@@ -47,16 +47,16 @@ _MESSAGES = {
     "mfa/messages/recovery_codes_generated.txt": "",
 }
 
-_SIGN_IN_STATE = "sign_in_begun"  # session key of a sign-in that needs more steps after the password
+_SIGN_IN_STATE = "sign_in_begun"  # session key of the state of a sign-in that is not completed
 
 
 def _sign_in_state(user: AbstractBaseUser) -> list[Any]:
-    """The person of the sign-in, and their `credentials_version` when they typed the password."""
+    """Return the state of a sign-in: the person's ID and the current `credentials_version`."""
     return [str(user.pk), cast(User, user).credentials_version]
 
 
 def _too_many_sign_ins(request: HttpRequest, seconds: int, person: User, cause: str) -> HttpResponse:
-    request.session.flush()  # the session contains what allauth stored for this sign-in
+    request.session.flush()  # delete what allauth stored for this sign-in
     return too_many_requests(request, seconds, AccountFault.ACCOUNT_LIMITED, cause=cause, person=person.pk)
 
 
@@ -80,7 +80,7 @@ class AccountAdapter(DefaultAccountAdapter):
         return saved
 
     def is_ajax(self, request: HttpRequest) -> bool:
-        """Whether a script asks. Scripts ask only for the options of a passkey; all other answers are pages."""
+        """Return whether a script sent the request. Scripts request only the options of a passkey, never pages."""
         return request.method == "GET" and request.path in map(reverse, ("mfa_login_webauthn", "passkey_options"))
 
     def is_safe_url(self, url: str | None) -> bool:
@@ -95,11 +95,11 @@ class AccountAdapter(DefaultAccountAdapter):
         return password_check.authenticate(request, credentials["email"], credentials["password"])
 
     def reauthenticate(self, user: AbstractBaseUser, password: str) -> bool:
-        """Check the password as at sign-in, with the same limits, for the address in the person's row."""
+        """Check the password as at sign-in, with the same limits. The address is taken from the person's row."""
         return self.authenticate(self.request, email=cast(User, user).email, password=password) is not None
 
     def is_reauthentication_required(self, *, app: str, **kwargs: Any) -> bool:
-        """Whether allauth's sensitive pages ask for a proof. A recent sign-in is a proof too."""
+        """Return whether allauth's sensitive pages must ask for the password or a passkey again."""
         return not reauthentication.is_fresh(self.request)
 
     def pre_login(self, request: HttpRequest, user: AbstractBaseUser, **kwargs: Any) -> HttpResponse | None:
@@ -116,14 +116,14 @@ class AccountAdapter(DefaultAccountAdapter):
         return render(request, "account/account_inactive.html", status=AccountFault.ACCOUNT_INACTIVE.status)
 
     def is_current_sign_in(self, request: HttpRequest, user: AbstractBaseUser) -> bool:
-        """Whether the account is active and has the same `credentials_version` as when this sign-in began."""
+        """Return whether the account is active and its `credentials_version` has not changed during this sign-in."""
         return request.session.get(_SIGN_IN_STATE) == _sign_in_state(user) and user.is_active
 
     def login(self, request: HttpRequest, user: AbstractBaseUser) -> None:
-        """Sign the person in, after the password and any further step.
+        """Sign the person in after the last step of the sign-in.
 
         Raises ImmediateHttpResponse: the account was deactivated, its credentials ended, or the limit of sign-ins is
-        reached. Only this step counts the sign-in and ends old sessions: the password alone must not be enough.
+        reached. Only a completed sign-in is counted and ends old sessions: the password alone must not be enough.
         """
         is_current = self.is_current_sign_in(request, user)
         request.session.pop(_SIGN_IN_STATE, None)
@@ -136,7 +136,7 @@ class AccountAdapter(DefaultAccountAdapter):
         was_known = bool(known_browsers.find(request, person.email))
         if seconds := throttling.sign_in_done_wait(request, person):
             raise ImmediateHttpResponse(_too_many_sign_ins(request, seconds, person, "sign_ins_done_limited"))
-        is_first = person.last_login is None  # right after the sign-up
+        is_first = person.last_login is None  # the person has just signed up
         super().login(request, user)
         events.write(events.Event.SIGNED_IN, person=person.pk, in_known_browser=was_known)
         if not is_first:
@@ -146,7 +146,7 @@ class AccountAdapter(DefaultAccountAdapter):
         store.keep_newest(person, request.session.session_key)
 
     def post_login(self, request: HttpRequest, user: AbstractBaseUser, **kwargs: Any) -> HttpResponse:
-        # The URL in the page of the last step. allauth keeps one URL for all tabs of a browser.
+        # Continue at the URL in the page of the last step. allauth keeps only one URL for all tabs of a browser.
         kwargs["redirect_url"] = return_path.requested(request) or kwargs.get("redirect_url")
         response: HttpResponse = super().post_login(request, user, **kwargs)
         person = cast(User, user)
@@ -160,7 +160,7 @@ class AccountAdapter(DefaultAccountAdapter):
         return return_path.kept_path(request) or reverse("profile")
 
     def logout(self, request: HttpRequest) -> None:
-        """Sign out and keep the return path, at which a password reset that signs out another person continues."""
+        """Sign out, but keep the return path: a password reset may sign out another person and continue there."""
         if request.user.is_authenticated:
             events.write(events.Event.SIGNED_OUT, person=request.user.pk)
         with return_path.kept(request):
@@ -169,12 +169,12 @@ class AccountAdapter(DefaultAccountAdapter):
     # Address and password ----------------------------------------------------------------------------------------
 
     def confirm_email(self, request: HttpRequest, email_address: Any) -> bool:
-        """Run allauth's statements in one transaction with `email_verified_at`. A new address ends credentials. P12."""
+        """Confirm the address in both allauth's table and the person's row. A new address ends credentials. P12."""
         user: User = email_address.user
         former, is_new = user.email, user.email != email_address.email
         try:
             with transaction.atomic():
-                if User.objects.select_for_update().filter(pk=user.pk).first() is None:  # deleted at this moment
+                if User.objects.select_for_update().filter(pk=user.pk).first() is None:  # the account was deleted
                     return False
                 verification.delete_unverified(user)
                 confirmed: bool = super().confirm_email(request, email_address)
@@ -194,7 +194,7 @@ class AccountAdapter(DefaultAccountAdapter):
         return confirmed
 
     def clean_password(self, password: str, user: AbstractBaseUser | None = None) -> str:
-        """Raises ValidationError: the first rule that the password breaks, in the order of the settings."""
+        """Raises ValidationError with the first broken rule, in the order of AUTH_PASSWORD_VALIDATORS."""
         try:
             return str(super().clean_password(password, user=user))
         except ValidationError as error:
@@ -203,7 +203,7 @@ class AccountAdapter(DefaultAccountAdapter):
             raise error.error_list[0] from None
 
     def set_password(self, user: AbstractBaseUser, password: str) -> None:
-        """Also end the person's credentials, except this browser's session. allauth's method saves the whole row."""
+        """Set the password and end all credentials except this session. allauth's method would save the whole row."""
         credential_changes.set_password(cast(User, user), password, except_session=self.request.session.session_key)
 
     def get_password_change_redirect_url(self, request: HttpRequest) -> str:
@@ -212,13 +212,13 @@ class AccountAdapter(DefaultAccountAdapter):
     # E-mail ------------------------------------------------------------------------------------------------------
 
     def get_reset_password_from_key_url(self, key: str) -> str:
-        """The link of a reset e-mail, with AUTH_URL instead of the Host header. D1."""
+        """Return the link of a reset e-mail. The link begins with AUTH_URL and does not use the Host header. D1."""
         user_id, _dash, token = key.partition("-")
         path = reverse("account_reset_password_from_key", kwargs={"uidb36": user_id, "key": token})
         return f"{settings.AUTH_URL}{path}"
 
     def send_password_reset_mail(self, user: AbstractBaseUser, email: str, context: dict[str, Any]) -> None:
-        """Send the link to the stored spelling of the address. Without an active account, send an e-mail that says so.
+        """Send the link to the address as stored. If there is no active account, send an e-mail that says so.
 
         Both e-mails are rendered, so that the response time does not reveal which one is sent.
         """
@@ -227,7 +227,7 @@ class AccountAdapter(DefaultAccountAdapter):
         self._send_now(*(link if user.is_active else no_account))
 
     def send_confirmation_mail(self, request: HttpRequest, emailconfirmation: Any, signup: bool) -> None:
-        """Send the code. The mail to a new address has another text: the owner may not know about the account.
+        """Send the code. An e-mail to a new address has another text: its owner may not know about the account.
 
         Raises ImmediateHttpResponse: the limit of codes for the mailbox is reached.
         """
@@ -243,7 +243,7 @@ class AccountAdapter(DefaultAccountAdapter):
             self.send_mail("account/email/email_change", address.email, {"code": emailconfirmation.key})
 
     def send_account_already_exists_mail(self, email: str) -> None:
-        """Send the mail. Beyond the limit nothing is sent, and the page stays the same."""
+        """Send the e-mail unless the mailbox has reached its limit. The page is the same in both cases."""
         if throttling.may_send_taken_mail(email):
             super().send_account_already_exists_mail(email)
 
@@ -254,7 +254,7 @@ class AccountAdapter(DefaultAccountAdapter):
         context: dict[str, Any] | None = None,
         email: str | None = None,
     ) -> None:
-        """Tell the person at the given address, such as the former address, by default at the present one."""
+        """Send a notice to the person at `email`, such as a former address, or by default at the current address."""
         person = cast(User, user)
         context = {"nickname": person.display_name, **(context or {})}
         kind, mail, _expires_at = self._compose(template_prefix.rpartition("/")[2], email or person.email, context)
@@ -268,7 +268,7 @@ class AccountAdapter(DefaultAccountAdapter):
         self._send_now(*self._compose(template_prefix.rpartition("/")[2], email, context))
 
     def _compose(self, kind: str, address: str, context: dict[str, Any]) -> tuple[str, Email, datetime]:
-        """The e-mail, with its kind and the time when the code or the link in it expires."""
+        """Return the kind, the e-mail, and the time when the code or link in the e-mail expires."""
         now = timezone.now()
         is_code = kind.startswith(("email_confirmation", "email_change"))
         seconds = settings.ACCOUNT_EMAIL_VERIFICATION_BY_CODE_TIMEOUT if is_code else settings.PASSWORD_RESET_TIMEOUT

@@ -1,4 +1,4 @@
-"""The pages on which a person proves that an e-mail address is theirs: a new address, or the present one at sign-in."""
+"""The pages on which a person confirms an e-mail address: a new address, or the current address at sign-in."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class EmailView(AccountPageMixin, FormView):  # type: ignore[type-arg]
 
     Until the code is typed, only the session contains the new address, and the old address stays valid.
 
-    An address of another account causes the same page and the same steps.
+    If another account uses the address, the page and the steps are the same.
     """
 
     form_class = NewAddressForm
@@ -53,7 +53,7 @@ class EmailView(AccountPageMixin, FormView):  # type: ignore[type-arg]
 
 @method_decorator(never_cache, name="dispatch")
 class CodeView(StepMixin, library.ConfirmEmailVerificationCodeView):
-    """The page for the mailed code."""
+    """Asks for the mailed code."""
 
     waits_for_code = False
 
@@ -86,7 +86,7 @@ class CodeView(StepMixin, library.ConfirmEmailVerificationCodeView):
             sign_up.drop_typed(self.request)
         if before and person.is_authenticated:
             person.refresh_from_db()
-            if person.email != before:  # the change has also ended the known-browser mark of this browser
+            if person.email != before:  # the change has made this browser unknown
                 known_browsers.add(self.request, response, person)
                 last_account.offer(response, person)
         return response

@@ -17,7 +17,7 @@ from django.utils.translation import gettext as _
 
 from accounts.sign_in import reauthentication
 
-# The pages of Django admin that views of `accounts` answer.
+# The pages of Django admin that have a view in `accounts`.
 _ADMIN_PAGES = frozenset(
     f"admin:{name}"
     for name in ("login", "logout", "password_change", "accounts_user_changelist", "accounts_user_delete")
@@ -25,7 +25,7 @@ _ADMIN_PAGES = frozenset(
 
 
 class _ByGet(WSGIRequest):
-    """The same request by GET. All attributes but the method are shared, so middleware sees what a view sets."""
+    """The same request with the method GET and shared attributes, so that middleware sees what a view sets."""
 
     def __init__(self, request: HttpRequest) -> None:
         self.__dict__ = request.__dict__
@@ -36,19 +36,20 @@ class _ByGet(WSGIRequest):
 
 
 def stale_form(request: HttpRequest) -> HttpResponseBase | None:
-    """The page of a form whose CSRF token is missing or old, rendered anew; None for pages of other packages.
+    """Render the page of a form again if its CSRF token is missing or old. Return None for pages of other packages.
 
-    The page keeps the typed values, except passwords. A person who has signed in in another tab continues at once. A
-    page that needs a fresh sign-in redirects to the proof. A stranger gets no session for the message alone.
+    The page keeps the typed values, except passwords. A person who has signed in in another tab is redirected at once.
+    A page that requires a recent sign-in redirects to the page that asks for a proof of identity. For an anonymous
+    visitor, the message about the form does not begin a session.
     """
     match = request.resolver_match
     if match is None or not _is_ours(match, request.path_info):
         return None
-    request.POST.keys()  # Django parses the form once, and only while the method is POST; a refused form raises here
+    request.POST.keys()  # parse the form while the method is POST; a refused form raises an exception here
     messages.warning(request, _("This page was open for too long or in too many windows. Please try again."))
     again = _ByGet(request)
     try:
-        with request_context(again):  # allauth's adapters read the request from here
+        with request_context(again):  # allauth's adapters read the request from this context
             response: HttpResponseBase = match.func(again, *match.args, **match.kwargs)
             if isinstance(response, SimpleTemplateResponse):
                 response.render()
@@ -56,14 +57,14 @@ def stale_form(request: HttpRequest) -> HttpResponseBase | None:
         response = reauthentication.ask_for_proof(request)
     finally:
         if not request.session.session_key:
-            list(messages.get_messages(request))  # reading the messages removes them from the session
+            list(messages.get_messages(request))  # remove the messages, so that no session is stored
     if response.status_code == HTTPStatus.OK:
         response.status_code = HTTPStatus.FORBIDDEN
     return response if response.status_code != HTTPStatus.METHOD_NOT_ALLOWED else redirect("profile")
 
 
 def _is_ours(match: ResolverMatch, path: str) -> bool:
-    """Whether the page belongs to `accounts.urls`, or is a page of Django admin that `accounts` answers."""
+    """Return whether the page belongs to `accounts.urls` or is one of _ADMIN_PAGES."""
     if match.view_name in _ADMIN_PAGES:
         return True
     try:

@@ -1,4 +1,4 @@
-"""allauth's forms with our fields (labels, attributes, upper bounds, no control characters)."""
+"""allauth's forms with our fields: labels, attributes, maximum lengths, and no control characters."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from config.infrastructure.validators import refuse_control_characters
 
 
 class EmailField(forms.EmailField):
-    """An e-mail address, in the spelling in which it is stored (`normalise_email`)."""
+    """An e-mail address. The value has the form in which addresses are stored (`normalise_email`)."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -50,13 +50,13 @@ class EmailField(forms.EmailField):
 
 
 class HiddenEmailInput(forms.EmailInput):
-    """A hidden field of the type that password managers look for."""
+    """A hidden field of the type "email", which password managers look for."""
 
     is_hidden = True
 
 
 class PasswordField(forms.CharField):
-    """A password as typed. It has no `maxlength`, because browsers would shorten a pasted password silently."""
+    """A password, exactly as typed. The control has no `maxlength`: browsers would silently cut a pasted password."""
 
     def __init__(self, label: Any, autocomplete: str, help_text: Any = "") -> None:
         super().__init__(
@@ -95,7 +95,7 @@ class NicknameField(forms.CharField):
 
 
 class PasswordFormMixin(forms.Form):
-    """A form that asks for the password again while this process hashes another one (accounts.passwords.hashing)."""
+    """Asks for the password again if the process is too busy to hash the password (accounts.passwords.hashing)."""
 
     is_busy = False
 
@@ -106,7 +106,7 @@ class PasswordFormMixin(forms.Form):
         self.add_error(None, refused(AccountFault.PASSWORD_BUSY, "busy", seconds=hashing.RETRY_AFTER_SECONDS))
 
     def check_present_password(self, user: User, field: str) -> None:
-        """Add an error for a wrong password of the person, which counts as a failed sign-in (D21).
+        """Check the person's password. If the password is wrong, add an error and count a failed sign-in (D21).
 
         Raises ValidationError: the limit of failed sign-ins is reached.
         """
@@ -121,13 +121,13 @@ class PasswordFormMixin(forms.Form):
 class SignInForm(PasswordFormMixin, LoginForm):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        # With "webauthn" browsers list passkeys beside saved passwords.
+        # With "webauthn", browsers list passkeys together with saved passwords.
         login, password = EmailField(), PasswordField(_("Password"), "current-password webauthn")
         login.widget.attrs["autocomplete"] = "username webauthn"
         self.fields = {"login": login, "password": password}
 
     def offer(self, email: str) -> None:
-        """Ask only for the password: the page shows the account."""
+        """Ask only for the password, because the page shows the account."""
         self.initial["login"] = email
         self.fields["login"].widget = HiddenEmailInput({"autocomplete": "username", "hidden": True})
 
@@ -147,16 +147,17 @@ class ResetRequestForm(ResetPasswordForm):
         self.fields = {"email": EmailField()}
 
     def clean_email(self) -> str:
-        """Find the active account in one statement. If there is none, use an unsaved account."""
+        """Find the active account in one statement. If no account is found, use an unsaved `User`."""
         email: str = self.cleaned_data["email"]
         self.users = list(User.objects.filter(email=email, is_active=True)) or [User(email=email, is_active=False)]
         return email
 
     def save(self, request: HttpRequest, **kwargs: Any) -> str:
-        """Send a link, or an e-mail that there is no account. Both cases take the same steps and show the same page.
+        """Send a link or, without an account, an e-mail that says so.
 
-        Beyond the limit nothing is sent, and the page does not say so. The links of the earlier e-mails still work, so
-        repeated requests neither flood the owner's mailbox nor lock the owner out.
+        The steps and the page are the same with and without an account. Beyond the limit, no e-mail is sent, and the
+        page does not say so. The links of earlier e-mails still work. So repeated requests cannot flood the owner's
+        mailbox or lock the owner out.
         """
         email: str = self.cleaned_data["email"]
         if not throttling.may_send_reset_email(request, email):
@@ -186,7 +187,7 @@ class NewPasswordFormMixin(PasswordFormMixin):
 class NewPasswordForm(NewPasswordFormMixin, ResetPasswordKeyForm):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        # Names the account to a password manager. The posted value is not read.
+        # Tells a password manager which account the password belongs to. The posted value is not read.
         account = forms.CharField(
             required=False,
             initial=self.user.email if self.user else "",
@@ -195,10 +196,10 @@ class NewPasswordForm(NewPasswordFormMixin, ResetPasswordKeyForm):
         self.fields = {"account": account, **self.new_password_fields()}
 
     def save(self) -> None:
-        """Also mark the address as verified, because the link was sent there, and begin a new session.
+        """Save the password and begin a new session. Mark the address, which received the link, as verified.
 
-        The new password ends the session of a person who was signed in. A proof in the old session must not replace the
-        second factor, and the old session can store no later steps.
+        The new password ends the old session of a person who was signed in, so the old session cannot store the next
+        steps. A proof in the old session must not replace the second factor.
         """
         super().save()
         verification.clear_nickname_of_sign_up(self.user)
@@ -208,7 +209,7 @@ class NewPasswordForm(NewPasswordFormMixin, ResetPasswordKeyForm):
 
 
 class PasswordChangeForm(NewPasswordFormMixin, ChangePasswordForm):
-    """Checks the present password after the new one is valid: the check computes a hash and may count as a failure."""
+    """Checks the current password last: the check computes a hash, and a wrong password counts as a failure."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -245,7 +246,7 @@ class ConfirmForm(PasswordFormMixin, ReauthenticateForm):
 
 
 class NewAddressForm(AddEmailForm):
-    """The form looks up no address, so it reveals no account. The code page refuses an address that is taken."""
+    """The form does not look up the new address, so it reveals no account. The code page refuses a taken address."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

@@ -1,4 +1,4 @@
-"""Check the password of an account. Only the log gets the reason of a failure."""
+"""Check the password of an account. Only the log contains the reason of a failure."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from accounts.models import User, normalise_email
 
 
 def authenticate(request: HttpRequest, email: str, password: str) -> User | None:
-    """The account, active or not, with this address and password. None: a failed sign-in, which is counted. D21.
+    """Return the account, active or not, with this address and password, or count a failed sign-in. D21.
 
-    Replaces allauth's limits, under which six wrong passwords from anywhere lock the owner out. Raises FormError: a
-    limit of failed sign-ins is reached. Raises HashingBusy.
+    The function replaces allauth's limits, by which six wrong passwords from any network lock the owner out. Raises
+    FormError: a limit of failed sign-ins is reached. Raises HashingBusy.
     """
     seconds, cause = throttling.sign_in_wait(request, email)
     if seconds:
@@ -30,10 +30,10 @@ def authenticate(request: HttpRequest, email: str, password: str) -> User | None
 
 
 def check(email: str, password: str) -> tuple[User | None, str]:
-    """The account with the address, and the cause if the password is wrong; "" for the right password.
+    """Return the account with the address, and the cause of a failure, which is "" if the password is right.
 
-    Every address takes one statement and one hash (D15). django.contrib.auth.authenticate does the same, but gives no
-    cause. Raises HashingBusy.
+    Every call runs one statement and one hash, even without an account (D15). django.contrib.auth.authenticate does the
+    same, but returns no cause. Raises HashingBusy.
     """
     person = User.objects.filter(email=normalise_email(email)).first()
     if person is None:

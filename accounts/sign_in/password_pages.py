@@ -1,4 +1,4 @@
-"""The pages for a new password, with a mailed link or the present password. The flows are allauth's."""
+"""The pages for a new password, with a mailed link or the current password. allauth implements the flows."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from accounts.sign_in.forms import PasswordFormMixin, ResetRequestForm
 
 
 class NewPasswordMixin(RetryLaterMixin):
-    """A form that stores nothing and asks for the new password again while this process hashes another one."""
+    """Asks for the new password again, and stores nothing, if the process is too busy to hash the password."""
 
     busy_field = "password1"  # the field that gets the focus
 
@@ -37,7 +37,7 @@ class NewPasswordMixin(RetryLaterMixin):
 
 
 class PasswordResetView(return_path.StepMixin, library.PasswordResetView):
-    """Asks for the address. The session keeps the return path: allauth would redirect there before the reset."""
+    """Asks for the address. The session keeps the return path, to which allauth would redirect before the reset."""
 
     def get_initial(self) -> dict[str, Any]:
         return {"email": self.request.POST.get("email", "")}
@@ -57,7 +57,7 @@ class PasswordResetView(return_path.StepMixin, library.PasswordResetView):
 
 
 class PasswordResetFromKeyView(return_path.StepMixin, NewPasswordMixin, library.PasswordResetFromKeyView):
-    """The page of the link in the e-mail."""
+    """Asks for the new password. The link in the e-mail leads to this page."""
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         if request.method == "POST" and (seconds := throttling.new_password_wait(request)):
@@ -70,14 +70,14 @@ class PasswordResetFromKeyView(return_path.StepMixin, NewPasswordMixin, library.
         return cast(dict[str, Any], super().get_context_data(**kwargs))
 
     def logout(self) -> None:
-        """Sign out only on POST: opening the link of another person must not end a session."""
+        """Sign out only on POST: a person who opens the link of another person must stay signed in."""
         if self.request.method == "POST":
             super().logout()
 
 
 @method_decorator([login_required, never_cache], name="dispatch")
 class PasswordChangeView(AccountPageMixin, NewPasswordMixin, library.PasswordChangeView):
-    """Asks for the present password, also after a fresh sign-in. A person without a password gets a mailed link."""
+    """Asks for the current password, even after a recent sign-in. A person without a password gets a mailed link."""
 
     template_name = "accounts/password_change.html"
     section = "security"
@@ -91,7 +91,7 @@ class PasswordChangeView(AccountPageMixin, NewPasswordMixin, library.PasswordCha
     def form_valid(self, form: PasswordFormMixin) -> HttpResponse:
         response = super().form_valid(form)
         if not form.is_busy:
-            # The new password also ended the known-browser mark of this browser.
+            # The new password has made this browser unknown, so mark the browser as known again.
             person = cast(User, self.request.user)
             known_browsers.add(self.request, response, person)
             last_account.offer(response, person)

@@ -1,4 +1,4 @@
-"""How and when the person of this browser session was authenticated, for the ID token."""
+"""Find how and when the person of a browser session was authenticated, for the ID token."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _METHODS = {"password": "pwd", "password_reset": "otp", "totp": "otp", "recovery
 
 
 class Proof(NamedTuple):
-    """The latest proof. `at` is a Unix time with fractions. None: an earlier release began the session.
+    """The latest proof of identity. `at` is a Unix time with fractions, or None for a session of an earlier release.
 
-    `amr` lists methods of RFC 8176. `acr` is TWO_FACTORS after a second factor, or a passkey, whose device verifies the
-    person.
+    `amr` lists methods of RFC 8176. `acr` is TWO_FACTORS after a second factor, and after a passkey, because the device
+    of a passkey verifies the person.
     """
 
     at: float | None
@@ -29,7 +29,7 @@ class Proof(NamedTuple):
 
 
 def of(request: HttpRequest) -> Proof:
-    """The proof of the signed-in person."""
+    """Return the latest proof of the signed-in person."""
     return _proof(get_authentication_records(request, request.user))
 
 

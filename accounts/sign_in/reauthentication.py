@@ -1,4 +1,4 @@
-"""Sensitive pages require a fresh sign-in or proof: a password or passkey, in this browser, a short time ago."""
+"""Require a recent proof of identity before sensitive pages: a sign-in, a password or a passkey in this browser."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ from accounts.retry_after import RetryLaterMixin
 
 View = Callable[..., HttpResponseBase]
 
-# A post is accepted for longer than a GET, so that nobody loses typed text. allauth would store the whole request with
-# its headers in the session and repeat the request after the password.
+# For a POST, the proof may be three times as old as for a GET, so that nobody loses typed text. allauth would instead
+# store the whole request with its headers in the session, and repeat the request after the password.
 _TIMES_FOR_FORMS = 3
 
 
 def is_fresh(request: HttpRequest, *, times: int = 1) -> bool:
-    """Whether the latest sign-in or proof is younger than `times` × ACCOUNT_REAUTHENTICATION_TIMEOUT (seconds)."""
+    """Return whether the latest sign-in or proof is younger than `times` × ACCOUNT_REAUTHENTICATION_TIMEOUT seconds."""
     records = get_authentication_records(request, request.user)
     age = time.time() - records[-1]["at"] if records else float("inf")
     return 0 <= age < times * settings.ACCOUNT_REAUTHENTICATION_TIMEOUT
 
 
 def fresh_sign_in_required(view: View) -> View:
-    """Ask a signed-in person for a proof, the password or a passkey, if the latest proof is too old.
+    """Make a view ask a signed-in person for the password or a passkey if the latest proof is too old.
 
-    A person without both gets a link by mail: a stolen session must not be enough to set the first password.
+    A person with neither gets a link by e-mail: a stolen session must not be enough to set the first password.
     """
 
     @login_required
@@ -52,21 +52,21 @@ def fresh_sign_in_required(view: View) -> View:
 
 
 def proof_first(request: HttpRequest) -> HttpResponseBase | None:
-    """The answer that asks a signed-in person for a proof; None if the latest proof is fresh.
+    """Return a redirect that asks a signed-in person for a proof of identity, or None if the latest proof is recent.
 
-    A page asks on GET, before the person types anything. The POST is accepted for longer.
+    A page asks on GET, before the person types anything. On POST, an older proof is accepted.
     """
     is_late = not is_fresh(request, times=_TIMES_FOR_FORMS if request.method == "POST" else 1)
     return ask_for_proof(request) if is_late or not _can_prove(request) else None
 
 
 def ask_for_proof(request: HttpRequest) -> HttpResponseBase:
-    """Redirect to the page that asks for the proof and then continues at the page of the request."""
+    """Redirect to the page that asks for a proof of identity and then continues at the URL of the request."""
     return redirect(proof_url(request, request.get_full_path()))
 
 
 def proof_url(request: HttpRequest, return_to: str) -> str:
-    """The page that asks for the proof and then continues at `return_to`."""
+    """Return the URL of the page that asks for a proof of identity and then continues at `return_to`."""
     if not _can_prove(request):
         return reverse("account_reset_password")
     return url_of(reverse("account_reauthenticate"), return_to)

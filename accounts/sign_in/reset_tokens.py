@@ -8,7 +8,7 @@ from accounts.models import User
 
 
 class ResetTokenGenerator(PasswordResetTokenGenerator):
-    """Makes keys that end with the person's other credentials (accounts.sessions.credential_changes).
+    """Makes keys that end together with the person's other credentials (accounts.sessions.credential_changes).
 
     Making a key runs no SQL statement, so the response time does not reveal whether an account exists.
     """

@@ -25,12 +25,12 @@ from accounts.sign_in import password_check, who_may_sign_up
 from accounts.sign_in.forms import EmailField, NewPasswordField, NicknameField, PasswordFormMixin
 from accounts.sign_in.password_pages import NewPasswordMixin
 
-# Session key of the typed fields of the sign-up form. They are kept until the mailed code is confirmed.
+# Session key of the values in the sign-up form. The session keeps the values until the mailed code is confirmed.
 _TYPED = "sign_up"
 
 
 def can_begin_again(request: HttpRequest, email: str) -> bool:
-    """Whether the person can still correct the address of this browser's sign-up."""
+    """Return whether the person can still correct the address of this browser's sign-up."""
     return not request.user.is_authenticated and request.session.get(_TYPED, {}).get("email") == email
 
 
@@ -47,9 +47,9 @@ def drop_typed(request: HttpRequest) -> None:
 
 
 class SignUpForm(PasswordFormMixin, SignupForm):
-    """A new account with a password or, if `by_passkey`, with a passkey that is added after the confirmation.
+    """Makes an account with a password or, if `by_passkey`, with a passkey that is added after the confirmation.
 
-    A taken address takes the same time and leads to the same page.
+    If another account uses the address, the time and the next page are the same.
     """
 
     account_already_exists: bool
@@ -79,11 +79,11 @@ class SignUpForm(PasswordFormMixin, SignupForm):
         return str(get_adapter().clean_password(self.cleaned_data["password1"], user=User(**typed)))
 
     def clean(self) -> Any:
-        """Replace the check of the library's form, which does not know the nickname."""
+        """Skip the password check of allauth's form, which does not know the nickname."""
         return super(SignupForm, self).clean()
 
     def try_save(self, request: HttpRequest) -> Any:
-        """Raises HashingBusy: nothing is stored."""
+        """Raises HashingBusy: nothing was stored."""
         self.person, response = self._try_save(request)
         return self.person, response
 
@@ -104,9 +104,9 @@ class SignUpForm(PasswordFormMixin, SignupForm):
         return saved
 
     def _begun_account(self) -> User | None:
-        """The account that this browser has just made with the same address, updated to the posted values.
+        """Return the account that this browser has just made with the same address, updated with the posted values.
 
-        A person who goes back to the form and keeps the address may type another password.
+        A person may go back to the form, keep the address and type another password.
         """
         if self.begun is None:
             return None
@@ -118,9 +118,9 @@ class SignUpForm(PasswordFormMixin, SignupForm):
         return person
 
     def _unconfirmed_account(self, request: HttpRequest) -> User | None:
-        """The account with this address and password if the form was posted before and the code is not confirmed.
+        """Return the unconfirmed account with this address and password, if the form was posted before.
 
-        Otherwise the second post of a double click would show a page that accepts no code. The password of every
+        Otherwise, after a double click, the second post would show a page that accepts no code. The password of every
         account is checked as at sign-in, with the same limits, so the answer does not reveal which accounts are
         unconfirmed. D21.
         """
@@ -137,7 +137,7 @@ class SignUpForm(PasswordFormMixin, SignupForm):
 
 
 class SignUpView(StepMixin, NewPasswordMixin, library.SignupView):
-    """Makes an unconfirmed account and asks for the mailed code. A taken address gets the same page."""
+    """Makes an unconfirmed account and asks for the mailed code. A taken address leads to the same page."""
 
     request: HttpRequest
 
@@ -152,7 +152,7 @@ class SignUpView(StepMixin, NewPasswordMixin, library.SignupView):
         return context | {
             **form_field(self.request),
             "passkeys_are_possible": passkey_host.are_possible(),
-            "query": f"?{query}" if query else "",  # the URL with the invitation
+            "query": f"?{query}" if query else "",  # the query contains the invitation
         }
 
     def get_form_kwargs(self) -> dict[str, Any]:
@@ -169,10 +169,11 @@ class SignUpView(StepMixin, NewPasswordMixin, library.SignupView):
     def form_valid(self, form: PasswordFormMixin) -> HttpResponse:
         if seconds := throttling.sign_up_wait(self.request):
             return too_many_requests(self.request, seconds, cause="sign_up_limited")
-        # The steps after this page may lose `next`.
+        # The steps after this page may lose `next`, so the session keeps it.
         return_path.keep(self.request)
         response = super().form_valid(form)
-        if settings.SIGN_UP == "open" and response.status_code == HTTPStatus.FOUND:  # an invitation fixes the address
+        # If SIGN_UP is not open, the invitation determines the address, so the session keeps no values to correct.
+        if settings.SIGN_UP == "open" and response.status_code == HTTPStatus.FOUND:
             typed = {name: form.cleaned_data[name] for name in ("email", "nickname")}
             person = cast(SignUpForm, form).person
             self.request.session[_TYPED] = typed | {

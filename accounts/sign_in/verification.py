@@ -1,4 +1,4 @@
-"""The only writer of `email_verified_at` and of allauth's table of e-mail addresses."""
+"""Write `email_verified_at` and allauth's table of e-mail addresses. No other module writes that column or table."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from accounts.models import User
 
 
 def mark_verified(user: User, *, is_new: bool = False) -> None:
-    """Store that the person or an operator has confirmed the address. `is_new`: the person had another before. D16."""
+    """Store that the person or an operator has confirmed the address. `is_new`: the address replaces another. D16."""
     with transaction.atomic():
         user.email_verified_at = timezone.now()
         user.save(update_fields=["email_verified_at"])
@@ -22,23 +22,24 @@ def mark_verified(user: User, *, is_new: bool = False) -> None:
 
 
 def clear_nickname_of_sign_up(user: User) -> None:
-    """Clear the nickname of an unconfirmed sign-up, which a stranger may have chosen as the text of an e-mail.
+    """Clear the nickname of an unconfirmed sign-up: a stranger may have chosen this text to appear in an e-mail.
 
-    A nickname that an operator gave stays: only a sign-up stores a language before the first sign-in.
+    A nickname that an operator set stays. Before the first sign-in, a stored language shows that the account was made
+    by a sign-up.
     """
     if user.email_verified_at is None and user.last_login is None and user.language:
         user.change_profile(nickname="")
 
 
 def delete_unverified(user: User) -> None:
-    """Delete the unconfirmed addresses: an e-mail about a change must not go to a stranger."""
+    """Delete the person's unconfirmed addresses: an e-mail about a change must not go to a stranger."""
     EmailAddress.objects.filter(user=user, verified=False).delete()
 
 
 def align(user: User) -> None:
-    """Make allauth's table agree with the person's row: one address, primary, verified or not.
+    """Make allauth's table agree with the person's row: one primary address with the same verification.
 
-    The person's row decides: `createsuperuser` and operators write the row without allauth.
+    The person's row is the authority, because `createsuperuser` and operators write the row without allauth.
     """
     verified = user.email_verified_at is not None
     rows = list(EmailAddress.objects.filter(user=user).values_list("email", "primary", "verified"))

@@ -1,4 +1,4 @@
-"""The pages of signing in and out. The flows are allauth's; the texts and redirects are ours."""
+"""The pages for sign-in and sign-out. allauth implements the flows; this module sets texts and redirects."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class SignInView(return_path.StepMixin, RetryLaterMixin, library.LoginView):
         }
 
     def _offer(self, context: dict[str, Any]) -> dict[str, Any]:
-        """The account that signed in last with this browser; None if another address was typed."""
+        """Return the context of this browser's last account; empty if another address was typed."""
         person = last_account.offered(self.request)
         if person is None or normalise_email(self._login() or person.email) != person.email:
             return {}
@@ -47,12 +47,12 @@ class SignInView(return_path.StepMixin, RetryLaterMixin, library.LoginView):
         return {"login": self._login()}
 
     def _login(self) -> str:
-        """The typed address or, before anything is typed, the address that the application suggests."""
+        """Return the posted address or, before a post, the address that the application suggests."""
         suggested = self.request.GET.get(return_path.LOGIN_FIELD_NAME, "")
         return str(self.request.POST.get("login", suggested[:EMAIL_MAX_LENGTH]))
 
     def form_valid(self, form: SignInForm) -> HttpResponse:
-        # A step after the password, such as the code from the mail, may lose `next`.
+        # A later step, such as the page for the mailed code, may lose `next`, so the session keeps it.
         return_path.keep(self.request)
         return cast(HttpResponse, super().form_valid(form))
 
@@ -68,7 +68,7 @@ class SignOutView(library.LogoutView):
         return return_path.onward_from_sign_out(self.request)
 
     def post(self, *args: Any, **kwargs: Any) -> HttpResponse:
-        """Sign out. A sign-out with a return path means a change of account, so this account is not offered."""
+        """Sign out. With a return path, the person wants another account, so stop offering this account."""
         response = cast(HttpResponse, super().post(*args, **kwargs))
         if return_path.requested(self.request):
             last_account.withdraw(response)
@@ -76,22 +76,22 @@ class SignOutView(library.LogoutView):
 
 
 def sign_out(request: HttpRequest) -> None:
-    """End the session of this browser. The next page says so."""
+    """End the session of this browser, and show a message about the sign-out on the next page."""
     get_adapter().logout(request)
 
 
 @require_POST
 def forget_account(request: HttpRequest) -> HttpResponse:
-    """Stop offering the last account, and show the sign-in page again."""
+    """Stop offering the account that signed in last, and show the sign-in page again."""
     response = redirect(return_path.onward_from_sign_out(request))
     last_account.withdraw(response)
     return response
 
 
 def send_code(request: HttpRequest) -> HttpResponse:
-    """Send a code to the signed-in person's address and show the code page, or continue at `next` after a confirmation.
+    """Send a code to the signed-in person's address. If the address is already confirmed, continue at `next`.
 
-    After the code allauth redirects here with a GET, so the form's URL has `next` in its query.
+    After the code, allauth redirects here with GET. So the URL of the form has `next` in its query.
     """
     if request.method != "POST":
         return _continue(request)

@@ -1,4 +1,4 @@
-"""Who may make an account: anybody, only invited people, or nobody (SIGN_UP)."""
+"""Decide who may make an account: anybody, only invited people, or nobody (SIGN_UP)."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _SALT = "accounts.invitations"
 
 
 def link(email: str) -> str:
-    """The URL with which the owner of the address can sign up for seven days. The owner must confirm the address."""
+    """Return a URL that lets the owner of the address sign up within seven days. The owner must confirm the address."""
     query = urlencode({FIELD_NAME: signing.dumps(normalise_email(email), salt=_SALT)})
     return f"{settings.AUTH_URL}{reverse('account_signup')}?{query}"
 
 
 def invited_address(request: HttpRequest) -> str:
-    """The address of the invitation in the request; empty without a valid invitation."""
+    """Return the address of the invitation in the request, or an empty string without a valid invitation."""
     sealed = request.POST.get(FIELD_NAME) or request.GET.get(FIELD_NAME) or ""
     try:
         return str(signing.loads(sealed, salt=_SALT, max_age=AGE_SECONDS))
@@ -33,5 +33,5 @@ def invited_address(request: HttpRequest) -> str:
 
 
 def may_sign_up(request: HttpRequest) -> bool:
-    """Whether the request may make an account. With invitations only, the form accepts the invited address only."""
+    """Return whether the request may make an account. Unless SIGN_UP is open, the form requires the invited address."""
     return settings.SIGN_UP == "open" or (settings.SIGN_UP == "invitation" and bool(invited_address(request)))

@@ -1,4 +1,4 @@
-"""The errors of a form: a single wrong field gets the focus; several errors are listed above the form."""
+"""Show the errors of a form: a single wrong field gets the focus; several errors are listed above the form."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ register = template.Library()
 
 @register.filter
 def needs_summary(form: BaseForm) -> bool:
-    """Whether the form has several errors or an error of no visible field."""
+    """Return whether the form has several errors, or an error that belongs to no visible field."""
     return bool(form.errors) and _only_wrong_field(form) is None
 
 
 @register.filter
 def control(field: BoundField) -> SafeString:
-    """The control of a field, with the focus if its error is the only one."""
+    """Render the control of a field. The control gets the focus if only this field has an error."""
     return field.as_widget(attrs={"autofocus": True} if _only_wrong_field(field.form) == field.name else None)
 
 

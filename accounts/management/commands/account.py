@@ -1,4 +1,4 @@
-"""`manage.py account`: people's accounts, for the operator."""
+"""`manage.py account`: the operator manages people's accounts."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ class Command(BaseCommand):
 
 
 def _invitation(options: dict[str, Any]) -> str:
-    """The link of an invitation. Nothing is stored, so the link cannot be revoked; it expires after seven days."""
+    """Return an invitation link, which expires after seven days. The link is not stored, so nobody can revoke it."""
     email = normalise_email(options["email"])
     try:
         validate_email(email)
@@ -194,7 +194,7 @@ def _groups_of(user: User) -> dict[str, object]:
 
 
 def _password(options: dict[str, Any], user: User) -> str:
-    """The password: the first line of standard input, checked against the password rules."""
+    """Read the password from the first line of standard input, and check it against the password rules."""
     if not options["password_stdin"]:
         raise CommandError("Give the password on standard input, with --password-stdin.")
     if sys.stdin is None:
