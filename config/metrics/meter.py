@@ -75,7 +75,10 @@ class PrometheusMeter:
         self._busy.discard(threading.get_ident())
 
     def publish(self) -> None:
-        """Store the number of busy threads for the serving worker. At each request this would double the cost."""
+        """Store the number of busy threads for the worker that serves.
+
+        Storing the number at each request would double the cost of counting.
+        """
         IN_FLIGHT.set(len(self._busy))
 
     def request_refused(self, route: str, error: str, code: str) -> None:
