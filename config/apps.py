@@ -1,4 +1,4 @@
-"""The Django apps of this package: system checks, and the admin site."""
+"""The Django apps of this package, for the system checks and the admin site."""
 
 from django.apps import AppConfig
 from django.contrib.admin.apps import SimpleAdminConfig
@@ -14,9 +14,9 @@ class WiringConfig(AppConfig):
 
 
 class AdminConfig(SimpleAdminConfig):
-    """Django's admin without autodiscovery: `config.urls` imports only two modules of admin classes.
+    """Disables the autodiscovery of Django's admin: `config.urls` imports the two modules of admin classes.
 
-    The admin pages of allauth and the toolkit would show credentials (D15).
+    Autodiscovery would add the admin pages of allauth and the toolkit, which show credentials (D15).
     """
 
     default_site = "oauth_bridge.administration.site.Site"

@@ -1,4 +1,4 @@
-"""The handlers of AUDIT_LOG: write each security event as a line of JSON to a separate file or to syslog.
+"""The logging handlers of AUDIT_LOG, which write each security event as a JSON line to a file or to syslog.
 
 If writing fails, the event goes to standard error and the request continues.
 """
@@ -19,7 +19,7 @@ TELL_EACH_SECONDS = 10
 FILE_MODE = 0o640
 LOCAL_SYSLOG = "/dev/log"
 PROGRAM = "sign-in"
-AUTHPRIV = 10 << 3  # RFC 5424: the facility of security messages
+AUTHPRIV = 10 << 3  # the syslog facility for security messages (RFC 5424)
 SEVERITIES = {logging.INFO: 6, logging.WARNING: 4}
 
 
@@ -34,7 +34,7 @@ class Handler(logging.Handler):
         raise NotImplementedError
 
     def open(self) -> None:
-        """Open the target. Raises OSError: nothing can be written now."""
+        """Open the file or the socket. Raises OSError: it cannot be opened now."""
         raise NotImplementedError
 
     def emit(self, record: logging.LogRecord) -> None:
@@ -48,7 +48,7 @@ class Handler(logging.Handler):
 
 
 class FileHandler(Handler):
-    """Appends to the file. Each line is one write, so the lines of several processes do not mix.
+    """Appends each line to the file in one write, so the lines of several processes do not mix.
 
     After a rotation, the handler opens the new file at the path.
     """
@@ -65,7 +65,7 @@ class FileHandler(Handler):
             if self._opened == (found.st_dev, found.st_ino):
                 return
         self.close_file()
-        # Without O_NONBLOCK, a full pipe without a reader would block the request.
+        # Without O_NONBLOCK, the request would block if the path is a full pipe.
         self._file = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK, FILE_MODE)
         opened = os.fstat(self._file)
         self._opened = opened.st_dev, opened.st_ino
@@ -96,7 +96,7 @@ class SyslogHandler(Handler):
         self._try_at = 0.0
 
     def open(self) -> None:
-        """Open the socket. A DNS lookup may take seconds, so a pause follows a failure."""
+        """Open the socket. After a failure, do not try for TELL_EACH_SECONDS, because a DNS lookup may take seconds."""
         if self._socket:
             return
         if time.monotonic() < self._try_at:
@@ -128,7 +128,7 @@ class SyslogHandler(Handler):
                 return
             except BlockingIOError:
                 raise
-            except OSError:  # local: syslog was restarted. UDP: an earlier line was refused.
+            except OSError:  # syslog was restarted or, by UDP, refused an earlier line
                 self.close_socket()
                 if is_last:
                     raise

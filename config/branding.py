@@ -1,4 +1,4 @@
-"""The logo and colour of the installation: read from the environment, served as a picture and a style sheet.
+"""Read the logo and colour of the installation from the environment, and serve them as a picture and a style sheet.
 
 The style sheet overrides some colours of static/css/tokens.css, for light and dark pages.
 """
@@ -29,18 +29,18 @@ LOGO_TYPES = {
 }
 COLOR = re.compile("#[0-9a-f]{6}")
 CACHE_SECONDS = 365 * 24 * 3600
-# The policy for an SVG as a document of its own: styles apply, scripts do not run.
+# The CSP of an SVG that a browser opens as a document: styles apply, but scripts do not run.
 DRAWING_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'none'; sandbox"
 
-BUTTON_CONTRAST = 3.0  # for the edge of a button. WCAG 2.2, 1.4.11
+BUTTON_CONTRAST = 3.0  # the least contrast of a button's edge. WCAG 2.2, 1.4.11
 # The backgrounds in static/css/tokens.css that contrast least with text.
 LIGHT_PAGE = "#f2f1ec"
 DARK_SURFACE, DARK_SUNKEN = "#181c1b", "#1f2423"
 # The share of the colour in the background of a selected or hovered line, on light and dark pages.
 LIGHT_SOFT, DARK_SOFT = 10, 20  # percent
 MARK_COLOR = b"#17695d"
-# This style sheet follows static/css/tokens.css. The last rule repeats a rule of that file that the first one
-# overrides.
+# Pages load this style sheet after static/css/tokens.css. Its first rule also overrides the rule of tokens.css for more
+# contrast, so its last rule repeats that rule.
 STYLESHEET = Template("""\
 :root {
   --color-accent: $light_accent;
@@ -80,7 +80,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class File:
-    """A file that is served under a digest of its content, so the content at a URL never changes."""
+    """A file whose URL contains a digest of its content, so the content at a URL never changes."""
 
     content: bytes
     extension: str
@@ -95,18 +95,18 @@ class File:
         return reverse("brand", args=[self.name])
 
 
-# The last read picture of each path.
+# The picture that this process last read from each path.
 _logos: dict[str, File] = {}
 
 # Variables -----------------------------------------------------------------------------------------------------------
 
 
 def logo(name: str) -> File | None:
-    """The picture at the path in the variable; None if the variable is not set.
+    """Return the picture at the path in the variable, or None if the variable is not set.
 
-    Raises ImproperlyConfigured: the file is not a picture. If an earlier picture of this path was read, it is kept with
-    a warning instead, because gunicorn exits if a new worker cannot start. Workers are forks of gunicorn's first
-    process, which has read the picture.
+    Raises ImproperlyConfigured: the file is not a picture, and no picture was read from this path before. An earlier
+    picture is kept and a warning is logged, because gunicorn exits if a new worker cannot start. A new worker has the
+    earlier picture, because it is a fork of gunicorn's master process.
     """
     path = variables.value(name)
     if not path:
@@ -134,7 +134,7 @@ def _picture(name: str, path: str) -> File:
 
 
 def color(name: str) -> str:
-    """A colour as #rrggbb in lower case; empty when the variable is not set."""
+    """Return the colour as #rrggbb in lower case, or an empty text if the variable is not set."""
     value = variables.value(name).lower()
     if value and not COLOR.fullmatch(value):
         raise ImproperlyConfigured(f"{name} must be # and six hexadecimal digits, such as #0d5a4d.")
@@ -145,12 +145,12 @@ def color(name: str) -> str:
 
 
 def legible(color: str) -> str:
-    """The colour, darkened until it can be read on white."""
+    """Darken the colour until text in this colour can be read on white."""
     return shifted(color, BLACK, TEXT_CONTRAST, WHITE)
 
 
 def stylesheet(color: str) -> str:
-    """CSS with the colour, darkened or lightened for the contrast of text and of button edges."""
+    """Return CSS with the colour, darkened or lightened where text and button edges need more contrast."""
     light_soft, dark_soft = mix(WHITE, color, LIGHT_SOFT), mix(DARK_SURFACE, color, DARK_SOFT)
     return STYLESHEET.substitute(
         color=color,
@@ -167,7 +167,7 @@ def stylesheet(color: str) -> str:
 
 @functools.cache
 def files(logo: File | None, color: str) -> dict[str, File]:
-    """The replacements of files in `static`: "mark" (the logo, or our mark in the colour) and "stylesheet"."""
+    """Return the files that replace files of `static`: "mark" (the logo or our mark in the colour) and "stylesheet"."""
     found = {}
     if color:
         mark = (settings.BASE_DIR / "static" / "img" / "mark.svg").read_bytes()
@@ -179,7 +179,7 @@ def files(logo: File | None, color: str) -> dict[str, File]:
 
 
 def brand(request: HttpRequest, name: str) -> HttpResponse:
-    """Serve the logo or the style sheet, public and cacheable."""
+    """Serve the logo or the style sheet, which caches may keep for a year."""
     for file in files(settings.SERVICE_LOGO, settings.SERVICE_COLOR).values():
         if file.name == name:
             response = HttpResponse(file.content, content_type=file.content_type)

@@ -20,7 +20,7 @@ Apps = Sequence[AppConfig] | None
 
 @register(Tags.security, deploy=True)
 def addresses_are_https(app_configs: Apps, **kwargs: Any) -> list[CheckMessage]:
-    """Cookies, passwords and tokens need encryption, except on the loopback interface."""
+    """Require https, except on the loopback interface, because it encrypts cookies, passwords and tokens."""
     return [
         Error(f"{name} is http on a host that is not this machine.", hint="Use an https address.", id=number)
         for name, number in (("AUTH_URL", "config.E001"), ("BASE_URL", "config.E002"))
@@ -30,7 +30,7 @@ def addresses_are_https(app_configs: Apps, **kwargs: Any) -> list[CheckMessage]:
 
 @register(Tags.security, deploy=True)
 def secret_key_is_chosen(app_configs: Apps, **kwargs: Any) -> list[CheckMessage]:
-    """A generated key is kept in the checkout and differs on each machine; a short one can be guessed."""
+    """Require a long SECRET_KEY: a short key can be guessed, and a generated key differs on each machine."""
     if settings.IS_SECRET_KEY_GENERATED:
         fault = "is not set"
     elif len(settings.SECRET_KEY) < SECRET_KEY_MIN_LENGTH:
@@ -43,13 +43,13 @@ def secret_key_is_chosen(app_configs: Apps, **kwargs: Any) -> list[CheckMessage]
 
 @register(Tags.security, deploy=True)
 def debug_is_off(app_configs: Apps, **kwargs: Any) -> list[CheckMessage]:
-    """DEBUG is an error: debug pages show codes and tokens. Django only warns."""
+    """Report DEBUG as an error, because debug pages show codes and tokens. Django's own check only warns."""
     return [Error("DEBUG is on.", hint="Unset it.", id="config.E004")] if settings.DEBUG else []
 
 
 @register(Tags.security, deploy=True)
 def email_is_configured(app_configs: Apps, **kwargs: Any) -> list[CheckMessage]:
-    """Without a mail server nobody can reset a password."""
+    """Require a mail server: without one, nobody can reset a password."""
     if settings.IS_EMAIL_SET:
         return []
     return [Error("EMAIL_URL is not set: e-mails are written to files.", hint="Name a mail server.", id="config.E005")]
@@ -57,7 +57,7 @@ def email_is_configured(app_configs: Apps, **kwargs: Any) -> list[CheckMessage]:
 
 @register(Tags.security, deploy=True)
 def database_suits_the_workers(app_configs: Apps, **kwargs: Any) -> list[CheckMessage]:
-    """SQLite serves several workers, but slowly."""
+    """Warn about SQLite with several workers: it serves them, but slowly."""
     if settings.WEB_CONCURRENCY == 1 or not settings.DATABASES["default"]["ENGINE"].endswith("sqlite3"):
         return []
     return [
@@ -71,7 +71,7 @@ def database_suits_the_workers(app_configs: Apps, **kwargs: Any) -> list[CheckMe
 
 @register(Tags.security, deploy=True)
 def database_is_chosen(app_configs: Apps, **kwargs: Any) -> list[CheckMessage]:
-    """A shell script can lose the variable without an error, for example at an unquoted `&`."""
+    """Warn if DATABASE_URL is not set: a shell script loses it without an error, for example at an unquoted `&`."""
     if settings.IS_DATABASE_SET:
         return []
     return [
@@ -87,13 +87,13 @@ def database_is_chosen(app_configs: Apps, **kwargs: Any) -> list[CheckMessage]:
 def database_is_migrated(
     app_configs: Apps, databases: Sequence[str] | None = None, **kwargs: Any
 ) -> list[CheckMessage]:
-    """This check reads the database, so it runs only with `check --deploy --database default`."""
+    """Check that all migrations are applied. This reads the database, so it runs only with `--database default`."""
     if not databases:
         return []
     try:
         missing = health.missing_migrations()
     except DatabaseError:
-        # A warning: the service starts without its database and answers 503 until the database is back.
+        # This is only a warning, because the service starts without its database and answers 503 until it is back.
         text, hint = "The database does not answer, so its migrations are not checked.", "Is DATABASE_URL right?"
         return [Warning(text, hint=hint, id="config.W004")]
     if not missing:
@@ -103,7 +103,7 @@ def database_is_migrated(
 
 @register(Tags.security)
 def workers_share_limits(app_configs: Apps, **kwargs: Any) -> list[CheckMessage]:
-    """Several workers need Redis. config.gunicorn also refuses to start without it. D21."""
+    """Require Redis for several workers, which count the limits together. config.gunicorn checks this too. D21."""
     if settings.WEB_CONCURRENCY == 1 or settings.REDIS_URL:
         return []
     return [Error("WEB_CONCURRENCY is above 1 without REDIS_URL.", hint="Set REDIS_URL.", id="config.E006")]
@@ -111,7 +111,7 @@ def workers_share_limits(app_configs: Apps, **kwargs: Any) -> list[CheckMessage]
 
 @register(Tags.compatibility)
 def color_can_be_read(app_configs: Apps, **kwargs: Any) -> list[CheckMessage]:
-    """Buttons have white text on the colour, and links have it on the white card. WCAG 2.2, 1.4.3."""
+    """Require contrast to white: buttons have white text, and links have the colour on white. WCAG 2.2, 1.4.3."""
     color = settings.SERVICE_COLOR
     if not color or (found := colors.contrast(color, colors.WHITE)) >= colors.TEXT_CONTRAST:
         return []
@@ -126,7 +126,7 @@ def color_can_be_read(app_configs: Apps, **kwargs: Any) -> list[CheckMessage]:
 
 @register(Tags.security)
 def sign_in_host_is_a_name(app_configs: Apps, **kwargs: Any) -> list[CheckMessage]:
-    """Browsers create passkeys for host names only."""
+    """Warn if AUTH_URL is an IP address: browsers create passkeys for host names only."""
     if passkey_host.are_possible():
         return []
     return [

@@ -1,4 +1,4 @@
-"""The collector of OpenTelemetry to which traces are sent: the variables that its SDK also names."""
+"""Read the variables for the OpenTelemetry collector of traces, which have the same names as in OpenTelemetry's SDK."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _HEADER_VALUE = re.compile(r"[!-~]([ -~]*[!-~])?")
 
 
 def endpoint(name: str, path: str = "") -> str:
-    """The address that takes spans: the variable, with `path` added to it. Empty when the variable is not set.
+    """Return the address to which spans are sent: the variable followed by `path`, or "" if the variable is not set.
 
-    Raises ImproperlyConfigured: it is malformed, or the packages that send are not installed.
+    Raises ImproperlyConfigured: the address is malformed, or the packages that send spans are not installed.
     """
     address = variables.value(name)
     if not address:
@@ -37,9 +37,10 @@ def endpoint(name: str, path: str = "") -> str:
 
 
 def headers(name: str) -> dict[str, str]:
-    """The headers of each request to the collector. OTLP Exporter Configuration, "Specifying headers".
+    """Return the headers of each request to the collector. OTLP Exporter Configuration, "Specifying headers".
 
-    Read here, because the SDK's log would quote a malformed one. Raises ImproperlyConfigured: one is malformed.
+    This function reads them, because the SDK would write a malformed header to the log. Raises ImproperlyConfigured: a
+    header is malformed.
     """
     found = {}
     for item in filter(None, map(str.strip, variables.value(name).split(","))):

@@ -16,13 +16,13 @@ from config import branding
 from config.http import languages
 from config.infrastructure import references
 
-# The application that asked for the sign-in, and the query that links pass on. Both are read only when a page shows
-# them, because the error page must not read the session.
+# The application that requested the sign-in, and the query that the links of a page repeat. Both are read only when a
+# template uses them, because the error page must not read the session.
 _WAY: dict[str, Callable[[HttpRequest], Any]] = {"caption": return_path.caption, "return_query": return_path.query}
 
 
 def service(request: HttpRequest) -> dict[str, Any]:
-    """The name, links and brand of the service, the reference of the request, its application, and the languages."""
+    """Return the name, links and brand of the service, and the reference, application and languages of the request."""
     own = branding.files(settings.SERVICE_LOGO, settings.SERVICE_COLOR)
     brand = {
         "mark": {"url": own["mark"].url, "type": own["mark"].content_type}

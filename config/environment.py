@@ -1,7 +1,7 @@
-"""Readers of environment variables, one for each kind of value.
+"""Functions that read environment variables, one for each kind of value.
 
-A malformed value stops the start with a sentence that names the variable. Values that may contain a password are not
-repeated.
+If a value is malformed, the service does not start and prints a sentence that names the variable. The sentence repeats
+no value that may contain a password.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ RATE = r"[1-9][0-9]{0,8}/([1-9][0-9]{0,5})?[smhd]"
 
 @contextmanager
 def _must_be(name: str, form: str) -> Iterator[None]:
-    """Turns a ValueError into the sentence that stops the start."""
+    """Turn a ValueError into an ImproperlyConfigured that names the variable and the required form."""
     try:
         yield
     except ValueError:
@@ -95,12 +95,12 @@ def folder_or_none(name: str) -> Path | None:
 
 
 def _is_host(host: str) -> bool:
-    """Whether the text is a host without an underscore: Django refuses underscores in a Host header."""
+    """Return whether the text is a host without an underscore, which Django refuses in a Host header."""
     return is_host(host) and "_" not in host
 
 
 def _host_and_port(netloc: str) -> tuple[str, int | None]:
-    """The host, an IPv6 address in brackets, and the port. Raises ValueError: the text is anything else."""
+    """Return the host (an IPv6 address in brackets) and the port. Raises ValueError: the text is anything else."""
     parts = urlsplit(f"//{netloc}")
     name, port = parts.hostname or "", parts.port
     host = f"[{name}]" if ":" in name else name
@@ -110,7 +110,7 @@ def _host_and_port(netloc: str) -> tuple[str, int | None]:
 
 
 def origin(name: str, default: str) -> str:
-    """Scheme, host and port as browsers write them: lower case, without the scheme's default port. D1."""
+    """Return the origin as browsers write it: in lower case, without the scheme's default port. D1."""
     with _must_be(
         name,
         "an origin such as https://auth.example.com: scheme and host, perhaps a port, no path and no slash at the end",
@@ -122,7 +122,7 @@ def origin(name: str, default: str) -> str:
 
 
 def link(name: str) -> str:
-    """The https address of a page elsewhere; empty when the variable is not set."""
+    """Return the https address of a page on another site, or an empty text if the variable is not set."""
     with _must_be(name, "an https address such as https://example.com/privacy, of at most 500 characters"):
         value = _value(name)
         if value:
@@ -132,7 +132,7 @@ def link(name: str) -> str:
 
 
 def support(name: str) -> str:
-    """The address for help: https, http on this machine, or mailto; empty if the variable is not set."""
+    """Return the address for help (https, http on this machine, or mailto), or "" if the variable is not set."""
     wanted = "an https address, an http address of this machine, or mailto: and an e-mail address"
     with _must_be(name, f"{wanted}, of at most 500 characters"):
         value = _value(name)
@@ -151,7 +151,7 @@ def _require_link(value: str) -> None:
 
 
 def is_loopback(origin: str) -> bool:
-    """Whether the origin is on the loopback interface, which only this machine can reach."""
+    """Return whether the origin is on the loopback interface, which only this machine can reach."""
     host = urlsplit(origin).hostname or ""
     if is_ip_address(host):
         return ip_address(host).is_loopback
@@ -159,7 +159,7 @@ def is_loopback(origin: str) -> bool:
 
 
 def hosts_of(*origins: str) -> list[str]:
-    """The hosts of the origins, and every name of this machine if one origin is on the loopback interface."""
+    """Return the hosts of the origins. If an origin is on the loopback interface, add all loopback names."""
     names = {_host_and_port(urlsplit(each).netloc)[0] for each in origins}
     if any(is_loopback(each) for each in origins):
         names.update(LOOPBACK_NAMES)
@@ -171,7 +171,7 @@ def _items(value: str) -> list[str]:
 
 
 def hosts(name: str, default: list[str]) -> list[str]:
-    """Host names, comma-separated; `.example.com` matches the name and its subdomains."""
+    """Return host names, which commas separate. `.example.com` matches the name and its subdomains."""
     with _must_be(name, "host names separated by commas, without scheme, port or path"):
         names = _items(_value(name).lower())
         _require(all(_is_host(each.removeprefix(".").removeprefix("[").removesuffix("]")) for each in names))
@@ -191,7 +191,7 @@ def bind(name: str, default: str) -> str:
 
 
 def audit_log(name: str) -> dict[str, Any]:
-    """The handler of security events for LOGGING; empty for the same handler as all lines."""
+    """Return the logging handler of security events, or an empty dict if they use the handler of all lines."""
     with _must_be(name, "log, file:///full/path, syslog: for that of this machine, or syslog://host:port"):
         value = _value(name, "log")
         scheme, _, rest = value.partition(":")
@@ -206,7 +206,7 @@ def audit_log(name: str) -> dict[str, Any]:
 
 
 def bind_or_none(name: str, taken: str) -> str:
-    """An address as in `bind` that is not `taken`, the value of BIND; empty if the variable is not set."""
+    """Return an address as `bind` does, or "" if the variable is not set. Refuse `taken`, the value of BIND."""
     value = bind(name, "") if variables.is_set(name) else ""
     if value == taken:
         raise ImproperlyConfigured(f"{name} must differ from BIND, which is {taken}: give it a port of its own.")
@@ -217,7 +217,7 @@ def bind_or_none(name: str, taken: str) -> str:
 
 
 def database(name: str, default: Path) -> dict[str, Any]:
-    """Django's entry for SQLite or PostgreSQL, with the options that the service is tested with."""
+    """Return the entry of `DATABASES` for SQLite or PostgreSQL, with the options that the tests use too."""
     form = f"sqlite:////full/path/of/file or {postgresql.FORM}"
     with _must_be(name, form):
         value = _value(name, f"sqlite:///{quote(str(default))}")
@@ -233,7 +233,7 @@ def database(name: str, default: Path) -> dict[str, Any]:
 
 
 def _sqlite(name: str, path: str) -> dict[str, Any]:
-    """Writers wait at BEGIN, where the time-out applies. Readers do not wait for writers."""
+    """Return the entry for SQLite. Writers wait at BEGIN, where the time-out applies; readers never wait for them."""
     if path != ":memory:":
         if Path(path).is_dir():
             raise ImproperlyConfigured(f"{name} must be a file, and {path} is a folder.")
@@ -254,7 +254,7 @@ def _sqlite(name: str, path: str) -> dict[str, Any]:
 
 
 def redis(name: str) -> str:
-    """The URL; "" if the variable is not set. django-environ would accept a URL without host or with any option."""
+    """Return the URL, or "" if it is not set. django-environ would accept a URL without a host or with any option."""
     with _must_be(name, "redis://host:port/number, rediss://host:port/number or unix:///path/of/socket"):
         value = _match(r"(?i)|rediss?://[^\s/?#]+(/[0-9]*)?|unix://[^\s/?#]*/[^\s?#]+", _value(name))
         parts = urlsplit(value)
@@ -263,7 +263,7 @@ def redis(name: str) -> str:
 
 
 def email(name: str, default: Path) -> dict[str, Any]:
-    """Django's `EMAIL_…` settings. The default writes files: consoles are logged, and e-mails contain reset links."""
+    """Return Django's `EMAIL_…` settings. The default is files, because e-mails with reset links must not be logged."""
     form = "smtp://, smtp+tls:// or smtp+ssl://user:password@host:port, filemail:///folder or consolemail://"
     with _must_be(name, form):
         value = _value(name, f"filemail://{quote(str(default))}")
@@ -275,19 +275,19 @@ def email(name: str, default: Path) -> dict[str, Any]:
     settings["EMAIL_PORT"] = settings["EMAIL_PORT"] or EMAIL_PORTS.get(parts.scheme, 25)
     if parts.scheme in EMAIL_PORTS:
         settings["EMAIL_BACKEND"] = "config.infrastructure.smtp.EmailBackend"
-    if parts.scheme == "filemail":  # django-environ makes the path relative
+    if parts.scheme == "filemail":  # django-environ returns a relative path
         settings["EMAIL_FILE_PATH"] = "/" + unquote(parts.path).lstrip("/")
     return settings
 
 
 def pictures(name: str) -> dict[str, Any]:
-    """Django's entry of `STORAGES` for the store of pictures."""
+    """Return the entry of `STORAGES` for pictures and logos."""
     with _must_be(name, object_store.FORM):
         return object_store.storage(_value(name, "database"))
 
 
 def sender(name: str, service_name: str, origin: str) -> str:
-    """The sender of e-mails: an address, or `Name <address>`."""
+    """Return the sender of e-mails: an address, or `Name <address>`."""
     host = urlsplit(origin).hostname or ""
     default = formataddr((service_name, f"no-reply@{'localhost' if is_ip_address(host) else host}"))
     with _must_be(name, "an e-mail address, or a name with the address in angle brackets"):
@@ -301,7 +301,7 @@ def sender(name: str, service_name: str, origin: str) -> str:
 
 
 def secret_key(name: str, path: Path) -> str:
-    """The variable or, for development, a key that is generated once and kept in the file."""
+    """Return the variable or, for development, a key that is generated once and kept in the file at `path`."""
     with _must_be(name, "text in UTF-8"):
         if value := _value(name):
             return value
@@ -317,13 +317,13 @@ def secret_key(name: str, path: Path) -> str:
 
 
 def secret_keys(name: str) -> list[str]:
-    """Former secret keys, comma-separated."""
+    """Return the former secret keys, which commas separate."""
     with _must_be(name, "text in UTF-8"):
         return _items(_value(name))
 
 
 def rates(switch: str, **defaults: str) -> dict[str, str]:
-    """Limit name → "N/period", each from its `RATE_…` variable; empty when the switch is off. D21."""
+    """Return "N/period" for each limit name, from its `RATE_…` variable; an empty dict if the switch is off. D21."""
     for name in os.environ:
         if name.startswith("RATE_") and name not in defaults and name != switch:
             raise ImproperlyConfigured(f"{name} is not a limit of this service; there are {', '.join(defaults)}.")

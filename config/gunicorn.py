@@ -1,4 +1,4 @@
-"""Settings of the web server: `gunicorn -c config/gunicorn.py config.wsgi`, after `manage.py migrate`."""
+"""Settings of gunicorn. Run `manage.py migrate`, then `gunicorn -c config/gunicorn.py config.wsgi`."""
 
 from __future__ import annotations
 
@@ -44,22 +44,23 @@ threads = settings.WEB_THREADS
 preload_app = False
 timeout = 30
 graceful_timeout = 30
-# Seconds. Longer than the 15 seconds of the documented nginx, so that nginx closes an idle connection first.
+# In seconds. The documented nginx closes an idle connection after 15 seconds, so nginx closes it first.
 keepalive = 20
-# A worker without free file descriptors ends, so it accepts fewer connections than it has descriptors.
+# A worker that has no free file descriptor ends, so it accepts fewer connections than it has descriptors.
 worker_connections = min(500, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2)
 
-# A `state` of 4 kB needs 12 kB percent-encoded, and 20 kB in the `next` parameter of a sign-in page. gunicorn lowers
-# larger limits to MAX_REQUEST_LINE (8,190 bytes); 0 means no limit.
+# A `state` of 4 kB takes 12 kB when percent-encoded, and 20 kB in the `next` parameter of a sign-in page. gunicorn
+# lowers a larger limit to MAX_REQUEST_LINE (8,190 bytes), so this file raises both.
 limit_request_line = 32 * 1024
 gunicorn.http.message.MAX_REQUEST_LINE = limit_request_line + 1
-# The bytes of an unread body that are discarded: more than the documented nginx forwards. With gunicorn's 64 kB, a
-# longer body closes the connection after a keep-alive response, and nginx answers 502 to its next request.
+# gunicorn discards up to this many bytes of an unread body: more than the documented nginx forwards. With gunicorn's
+# default of 64 kB, a longer body closes the connection after a response that announced keep-alive. nginx then answers
+# the next request on the connection with 502.
 gunicorn.http.parser._DRAIN_MAX_BYTES = 42 * 1024 * 1024
 limit_request_fields = 64
 limit_request_field_size = 32 * 1024
 
-# Origins are settings (D1): gunicorn must not take scheme or script name from a proxy's headers.
+# The settings define the origins (D1), so gunicorn must not take scheme or script name from a proxy's headers.
 forwarded_allow_ips = ""
 secure_scheme_headers: dict[str, str] = {}
 control_socket_disable = True
@@ -71,22 +72,23 @@ class Logger(gunicorn.glogging.Logger):
         self.info("The service starts.", extra={"version": settings.VERSION})
 
     def access(self, resp: Any, req: Any, environ: Any, request_time: Any) -> None:
-        """Log nothing: config.http.middleware logs requests, without the query."""
+        """Log nothing, because config.http.middleware logs each request, without the query."""
 
 
 accesslog = None
 logconfig_dict = settings.LOGGING
 logger_class = Logger
 
-# Without a time-out, a client that stops within a request would occupy a thread for ever. A client that sends single
-# bytes still occupies a thread, so docs/operations.md requires a buffering proxy.
+# Without a time-out, a client that sends only a part of a request would occupy a thread for ever. A client that sends
+# single bytes still occupies a thread, so docs/operations.md requires a buffering proxy.
 SILENCE_SECONDS = 10
 
 
 def when_ready(server: Arbiter) -> None:
     """Set the socket time-outs for reading a request and sending a response. Accepted sockets inherit them.
 
-    If the system supports it, a connection is accepted when its request arrives, so `thread_pools` knows the class.
+    With TCP_DEFER_ACCEPT, the system accepts a connection only when its request arrives, so `thread_pools` can read the
+    class of the request.
     """
     reloading.notify_once_ready()
     limit = struct.pack("ll", SILENCE_SECONDS, 0)
@@ -98,7 +100,7 @@ def when_ready(server: Arbiter) -> None:
 
 
 def post_worker_init(worker: Worker) -> None:
-    """Limit the time of statements, replace gunicorn's error page, and start the threads.
+    """Limit the time of statements, replace gunicorn's error page, and start the background threads.
 
     The threads send e-mails, tell applications about sign-outs, and write the counts of the activity log.
 
@@ -133,7 +135,7 @@ def on_reload(server: Arbiter) -> None:
 
 
 def worker_exit(server: Arbiter, worker: Worker) -> None:
-    """Finish the present e-mail or notice, and write counts and spans. A worker that could not start has no thread."""
+    """Finish the present e-mail or notice, and write counts and spans. A worker that failed to start has no threads."""
     for name in (
         "accounts.mail.outbox",
         "oauth_bridge.maintenance.backchannel",
@@ -149,10 +151,10 @@ ESCAPES = 100
 
 
 def searches_for_each_escape() -> bool:
-    """Whether Python searches the rest of a quoted cookie for each of its escaped characters (CVE-2024-7592).
+    """Return whether Python searches a quoted cookie again for each escaped character (CVE-2024-7592).
 
-    The search takes quadratic time. The check counts calls of regular expressions, because distributions fix this
-    without a new version number.
+    This takes quadratic time. The function counts calls of regular expressions instead of comparing versions, because
+    distributions fix Python without a new version number.
     """
     searches = 0
 
@@ -170,10 +172,10 @@ def searches_for_each_escape() -> bool:
 
 
 def on_starting(server: Arbiter) -> None:
-    """Delay READY=1, warn about an unsafe Python, and refuse several workers without Redis, also with `-w`. D21."""
+    """Delay READY=1, warn about an unsafe Python, and refuse several workers (also by `-w`) without Redis. D21."""
     reloading.hold_back_notification()
     if searches_for_each_escape():
-        # config.http.header_limits removes quoted cookies, but other bugs of this Python remain.
+        # config.http.header_limits removes quoted cookies, but such a Python has other bugs too.
         server.log.warning(
             "This Python %s lacks security corrections, that of CVE-2024-7592 among them. "
             "Update it: your distribution's latest package, or Python 3.11.10, 3.12.6 or newer.",

@@ -19,21 +19,21 @@ from oauth_bridge.maintenance import purging
 
 logger = logging.getLogger(__name__)
 
-# The last logged state of the database in this process.
+# The state of the database that this process logged last.
 _told = ["ok"]
 
 
 @require_safe
 def live(request: HttpRequest) -> JsonResponse:
-    """200 while the process runs. This view uses neither the database nor Redis."""
+    """Return 200 while the process runs. This view uses neither the database nor Redis."""
     return JsonResponse({"status": "ok"})
 
 
 @require_safe
 def ready(request: HttpRequest) -> JsonResponse:
-    """200 when the database answers and is migrated, else 503. Redis and the last purge do not change it (D21).
+    """Return 200 if the database answers and is migrated, otherwise 503. Redis and the purge do not matter (D21).
 
-    The version is public: the OpenAPI document also contains it.
+    The answer contains the version, which the OpenAPI document publishes too.
     """
     database = _database()
     is_ready = database == "ok"
@@ -43,7 +43,7 @@ def ready(request: HttpRequest) -> JsonResponse:
 
 
 def _database() -> str:
-    """The state of the database. Only a change of the state is logged, not each probe."""
+    """Return the state of the database. Log it only if it has changed."""
     try:
         database, error = "migrations pending" if missing_migrations() else "ok", None
     except DatabaseError as caught:
@@ -56,7 +56,7 @@ def _database() -> str:
 
 
 def missing_migrations() -> list[str]:
-    """The migrations that are not applied, such as `oauth_bridge.0001_initial`.
+    """Return the migrations that are not applied, such as `oauth_bridge.0001_initial`.
 
     Raises DatabaseError: the database does not answer.
     """
@@ -67,7 +67,7 @@ def missing_migrations() -> list[str]:
 
 @functools.cache
 def _migrations() -> frozenset[tuple[str, str]]:
-    """The app and name of each migration in the code, read from disk once."""
+    """Return the app and name of each migration in the code. The files are read once for each process."""
     return frozenset(MigrationLoader(None).graph.nodes)
 
 
@@ -78,7 +78,7 @@ def _redis() -> str:
 
 
 def _purge() -> dict[str, str | int | None]:
-    """The time of the last complete `manage.py purge`, and its age in seconds."""
+    """Return the time of the last complete `manage.py purge`, and the seconds since then."""
     try:
         return _purge_age(purging.last_finished())
     except DatabaseError:

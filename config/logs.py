@@ -1,7 +1,8 @@
 """The log: one JSON object per line on standard error, with the reference of the request.
 
-No credential is logged (D15). Paths are logged as route patterns, and exceptions as type, frames and first line without
-quoted values. Library loggers that print paths, queries, codes or tokens are silenced.
+The log contains no credential (D15). It contains the route pattern instead of the path. Of an exception, it contains
+the type, the frames, and the first line without quoted values. Library loggers that print paths, queries, codes or
+tokens are silenced.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ class JsonFormatter(logging.Formatter):
 
 
 def describe(exception: BaseException) -> list[dict[str, Any]]:
-    """The exception, then its causes, without quoted values."""
+    """Return the exception, followed by its causes, without quoted values."""
     chain: list[dict[str, Any]] = []
     seen: set[int] = set()
     link: BaseException | None = exception
@@ -65,7 +66,7 @@ def describe(exception: BaseException) -> list[dict[str, Any]]:
 
 
 def _without_values(text: str) -> str:
-    """The first line, with "…" for quoted values: PostgreSQL's DETAIL lines and Python's messages quote input."""
+    """Return the first line, with "…" for quoted values: the messages of PostgreSQL and Python quote input."""
 
     def shortened(quoted: re.Match[str]) -> str:
         return quoted[0] if _IDENTIFIER.fullmatch(quoted[2]) else f"{quoted[1]}…{quoted[1]}"
@@ -109,7 +110,7 @@ class StandardErrorHandler(logging.StreamHandler[TextIO]):
 
 
 def keep_off_terminal() -> None:
-    """On a terminal, write only warnings and errors: the operator sees the output of the command there.
+    """On a terminal, log only warnings and errors, because the command prints its output there.
 
     Call this before the settings are read.
     """
@@ -117,7 +118,7 @@ def keep_off_terminal() -> None:
         _SETTINGS["handlers"]["stderr"]["level"] = "WARNING"
 
 
-# These values are not logged, so they are not collected.
+# Threads and processes are not logged, so logging need not determine them.
 logging.logThreads = logging.logMultiprocessing = logging.logProcesses = False
 
 _SILENT: dict[str, Any] = {"handlers": ["nowhere"], "level": "CRITICAL", "propagate": False}
@@ -139,14 +140,14 @@ _SETTINGS: dict[str, Any] = {
         "events": {"level": "INFO"},
         "gunicorn.error": {"level": "INFO", "handlers": [], "propagate": True},
         "django": {"handlers": [], "level": "WARNING", "propagate": True},
-        # These print paths, queries, hosts, codes or tokens. Our own loggers record the same events.
+        # These loggers print paths, queries, hosts, codes or tokens. Our own loggers record the same events.
         "django.request": _SILENT,
         "django.security": _SILENT,
         "django.server": _SILENT,
         "django.db.backends": _SILENT,
         "gunicorn.access": _SILENT,
         "oauthlib": _SILENT,
-        # They quote a header of the collector that is malformed. config.http.tracing logs that spans are not taken.
+        # These loggers quote a malformed header of the collector. config.http.tracing logs that spans are not accepted.
         "opentelemetry.exporter": _SILENT,
         "opentelemetry.util": _SILENT,
         "oauth2_provider": _SILENT,
@@ -155,7 +156,7 @@ _SETTINGS: dict[str, Any] = {
 
 
 def settings(events_handler: dict[str, Any]) -> dict[str, Any]:
-    """The value of LOGGING. `events_handler` is the handler of security events, by default that of all lines."""
+    """Return the value of LOGGING. `events_handler` is for security events; if empty, all lines have one handler."""
     if not events_handler:
         return _SETTINGS
     return {

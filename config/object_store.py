@@ -1,4 +1,4 @@
-"""The value of `PICTURES`: the store of pictures and logos."""
+"""Parse the value of `PICTURES`, which names the store of pictures and logos."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ _REGION = re.compile(r"[a-z0-9-]{1,40}")
 
 
 def storage(value: str) -> dict[str, Any]:
-    """The entry of `STORAGES`. Folder, endpoint and region may be left out.
+    """Return the entry of `STORAGES`. The value may omit folder, endpoint and region.
 
-    `AWS_ACCESS_KEY_ID` and `AWS_SECRET_ACCESS_KEY` hold the credentials. Without them boto3 searches its usual places.
+    `AWS_ACCESS_KEY_ID` and `AWS_SECRET_ACCESS_KEY` contain the credentials. Without these variables, boto3 searches its
+    default places.
 
     Raises ValueError: the value is malformed. Raises ImproperlyConfigured: a package or one of the two credentials is
     missing.

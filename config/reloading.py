@@ -1,4 +1,4 @@
-"""A worker is ready after its first answer. Then a reload ends an old worker, and systemd is told."""
+"""Wait for a new worker's first answer before a reload ends an old worker and before systemd is notified."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from wsgiref.util import setup_testing_defaults
 
 from gunicorn.workers.gthread import ThreadWorker
 
-# Shared by all processes of the server: the number of reloads (modulo 256), and one byte for each ready worker that has
-# not yet replaced another.
+# All processes of the server share the number of reloads (modulo 256), and a pipe with one byte for each ready worker
+# that has not yet replaced an old worker.
 _reloads = mmap.mmap(-1, 1)
 _ready, _tell_ready = os.pipe()
 os.set_blocking(_ready, False)
 os.set_blocking(_tell_ready, False)
 
-# The requests that import most of the service and load the templates and styles of a page, without the database.
+# These requests import most of the service and load a page's templates and styles. They do not use the database.
 WARM_UP = ("/health/live", "/accounts/sign-in")
 
 _notify_socket = ""
@@ -32,7 +32,7 @@ class Worker(ThreadWorker):
     """gunicorn's worker, which continues after the SIGTERM of a reload until a new worker is ready.
 
     gunicorn sends the signal right after it has started the new workers, seconds before they can answer. The worker
-    ends in any case after `graceful_timeout`, or at a second signal, which a stop of the server sends.
+    ends after `graceful_timeout` at the latest, or at a second signal, which gunicorn sends when the server stops.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -43,7 +43,7 @@ class Worker(ThreadWorker):
     def get_thread_pool(self) -> Any:
         from config.http.thread_pools import (
             ThreadPools,
-        )  # in the worker: a reload does not renew the server's imports
+        )  # imported in the worker, because a reload does not renew the server's imports
 
         return ThreadPools(self.cfg.threads)
 
@@ -54,7 +54,7 @@ class Worker(ThreadWorker):
             self.waits_until = time.monotonic() + self.cfg.graceful_timeout
 
     def notify(self) -> None:
-        """Called in each round of the main loop, at least once a second."""
+        """Notify gunicorn, and end if a new worker is ready. The main loop calls this at least once a second."""
         super().notify()
         if self.alive and self.waits_until and (_take_place() or time.monotonic() > self.waits_until):
             super().handle_exit(signal.SIGTERM, None)
@@ -64,14 +64,14 @@ class Worker(ThreadWorker):
 
 
 def _take_place() -> bool:
-    """Whether a ready worker has not yet replaced another; this worker then takes its byte."""
+    """Return whether a ready worker can replace this one, and remove the byte of the ready worker."""
     with suppress(BlockingIOError):
         return bool(os.read(_ready, 1))
     return False
 
 
 def begin_reload() -> None:
-    """Make each present worker delay its next SIGTERM. Called in the server before it starts new workers."""
+    """Make each present worker delay its next SIGTERM. The server calls this before it starts new workers."""
     with suppress(BlockingIOError):
         while os.read(_ready, 4096):
             pass
@@ -79,17 +79,17 @@ def begin_reload() -> None:
 
 
 def be_ready(worker: Worker) -> None:
-    """Answer a request, then let an old worker end and tell systemd. Raises RuntimeError: the answer is an error."""
+    """Call `warm_up`, then let an old worker end and notify systemd. Raises RuntimeError: an answer is an error."""
     warm_up(worker.wsgi)
     if worker.is_newest():
-        with suppress(BlockingIOError):  # 65,536 workers have started without a reload
+        with suppress(BlockingIOError):  # full after 65,536 starts without a reload
             os.write(_tell_ready, b".")
     if _notify_socket:
         os.kill(worker.ppid, signal.SIGURG)
 
 
 def warm_up(application: Any) -> None:
-    """Raises RuntimeError: the application fails."""
+    """Answer the WARM_UP requests. Raises RuntimeError: an answer has a status of 500 or above."""
     from django.conf import settings
 
     for path in WARM_UP:
@@ -104,16 +104,16 @@ def warm_up(application: Any) -> None:
 
 
 def hold_back_notification() -> None:
-    """Hide the address of systemd from gunicorn, which would send `READY=1` before a worker has started."""
+    """Hide systemd's notification address from gunicorn, which would send `READY=1` before a worker has started."""
     global _notify_socket
     _notify_socket = os.environ.pop("NOTIFY_SOCKET", "")
 
 
 def notify_once_ready() -> None:
-    """Tell systemd when the first worker is ready.
+    """Notify systemd when the first worker is ready.
 
-    A worker sends SIGURG, which processes ignore by default, to the server, because systemd accepts only messages of
-    the main process.
+    A ready worker sends SIGURG to the server, which then notifies systemd: systemd accepts only messages of the main
+    process. Processes ignore SIGURG by default.
     """
     if _notify_socket:
         signal.signal(signal.SIGURG, _notify)

@@ -23,7 +23,7 @@ SUPPORT_URL = env.support("SUPPORT_URL")
 BIND = env.bind("BIND", default="127.0.0.1:8000")
 BASE_URL = env.origin("BASE_URL", default=f"http://localhost:{BIND.rpartition(':')[2]}")
 AUTH_URL = env.origin("AUTH_URL", default=BASE_URL)
-# Without both variables, the service runs on a developer's machine and serves pages at every name of the machine.
+# If neither variable is set, the service runs on a developer's machine and serves pages at all names of it.
 ORIGINS_ARE_SET = variables.is_set("BASE_URL") or variables.is_set("AUTH_URL")
 IS_HTTPS = AUTH_URL.startswith("https://")
 # The name of this installation, for administrators.
@@ -36,7 +36,7 @@ BACKCHANNEL_NETWORKS = env.networks("BACKCHANNEL_NETWORKS")
 # For config/gunicorn.py.
 WEB_CONCURRENCY = env.number("WEB_CONCURRENCY", default=1, largest=64)
 METRICS_BIND = env.bind_or_none("METRICS_BIND", BIND)
-# For config.http.tracing: variables of OpenTelemetry, whose other ones its SDK reads.
+# For config.http.tracing. OpenTelemetry's SDK reads its other variables itself.
 TRACES_ENDPOINT = collector.endpoint("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") or collector.endpoint(
     "OTEL_EXPORTER_OTLP_ENDPOINT", "/v1/traces"
 )
@@ -66,7 +66,7 @@ INSTALLED_APPS = [
     "allauth",
     "allauth.account",
     "allauth.mfa",
-    "oauth_bridge",  # before the toolkit: replaces some of the toolkit's commands
+    "oauth_bridge",  # before the toolkit, because it replaces some of the toolkit's commands
     "oauth2_provider",
 ]
 
@@ -117,7 +117,7 @@ IS_DATABASE_SET = variables.is_set("DATABASE_URL")
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 REDIS_URL = env.redis("REDIS_URL")
-# With Redis all workers count limits together. A single process can count in its memory (D21).
+# With Redis, all workers count the limits together. A single worker can count in its memory (D21).
 CACHES = {
     "default": {
         "BACKEND": "config.infrastructure.cache.FailOpenRedisCache",
@@ -135,7 +135,7 @@ EMAIL_HOST, EMAIL_PORT = _email["EMAIL_HOST"], _email["EMAIL_PORT"]
 EMAIL_HOST_USER, EMAIL_HOST_PASSWORD = _email["EMAIL_HOST_USER"], _email["EMAIL_HOST_PASSWORD"]
 EMAIL_USE_TLS, EMAIL_USE_SSL = _email["EMAIL_USE_TLS"], _email["EMAIL_USE_SSL"]
 IS_EMAIL_SET = variables.is_set("EMAIL_URL")
-EMAIL_TIMEOUT = 20  # seconds of a whole connection to the mail server
+EMAIL_TIMEOUT = 20  # seconds for a whole connection to the mail server
 DEFAULT_FROM_EMAIL = env.sender("DEFAULT_FROM_EMAIL", SERVICE_NAME, AUTH_URL)
 SERVER_EMAIL = DEFAULT_FROM_EMAIL
 
@@ -168,15 +168,15 @@ RATES = env.rates(
     RATE_SIGN_IN_DONE="60/15m",
 )
 RATELIMIT_USE_CACHE, RATELIMIT_FAIL_OPEN = "limits", True
-# django-ratelimit's defaults, set because it reads them at each count and a missing setting takes the longest.
+# The defaults of django-ratelimit, which reads them at each count: reading a missing setting takes the longest.
 RATELIMIT_ENABLE, RATELIMIT_CACHE_PREFIX, RATELIMIT_HASH_ALGORITHM = True, "rl:", sha256
 
 # Sign-in, sessions, cookies ------------------------------------------------------------------------------------------
 
 AUTH_USER_MODEL = "accounts.User"
-# Every session names this backend, which also decides about the permissions of administrators.
-# accounts.sign_in.password_check checks passwords. The backend accepts inactive people: allauth refuses them after the
-# password, and accounts.sessions.middleware at each request.
+# Every session names this backend, which also decides about the permissions of administrators. It checks no passwords:
+# accounts.sign_in.password_check does. It accepts inactive people, whom allauth refuses after the password and
+# accounts.sessions.middleware refuses at each request.
 AUTHENTICATION_BACKENDS = ["django.contrib.auth.backends.AllowAllUsersModelBackend"]
 LOGIN_URL = "account_login"
 LOGIN_REDIRECT_URL = "profile"
@@ -184,7 +184,7 @@ LOGOUT_REDIRECT_URL = "account_login"
 PASSWORD_RESET_TIMEOUT = 3600
 PASSWORD_HASHERS = ["accounts.passwords.hashing.PasswordHasher"]
 PASSWORD_MIN_LENGTH = 15  # NIST SP 800-63B, for a password that is the only factor
-# The order matters: a page names the first broken rule.
+# The order of the rules matters: a page names the first broken rule.
 AUTH_PASSWORD_VALIDATORS = [
     {
         "NAME": "accounts.passwords.validators.LengthValidator",
@@ -205,12 +205,12 @@ KNOWN_BROWSER_COOKIE_NAME = "__Host-known" if IS_HTTPS else "delegated_known"
 KNOWN_BROWSER_AGE_SECONDS = 180 * 24 * 3600
 LAST_ACCOUNT_COOKIE_NAME = "__Host-account" if IS_HTTPS else "delegated_account"
 
-# Writes an upload to a temporary file, up to its size limit.
+# This handler writes an upload to a temporary file, up to the size limit.
 FILE_UPLOAD_HANDLERS = ["accounts.pictures.uploads.BoundedUploadHandler"]
-# Bytes of a form without its files. This is enough for a percent-encoded authorization link of 32 kB in `next`.
+# The bytes of a form without its files: enough for a percent-encoded authorization link of 32 kB in `next`.
 DATA_UPLOAD_MAX_MEMORY_SIZE = 128 * 1024
-# A list in the admin posts up to 30 rows. The two numbers together limit the parts of a multipart form, which
-# `accounts.pictures.uploads` checks one by one.
+# A list page of the admin posts up to 30 rows. The two numbers together limit the parts of a multipart form, which
+# `accounts.pictures.uploads` counts.
 DATA_UPLOAD_MAX_NUMBER_FIELDS = 40
 DATA_UPLOAD_MAX_NUMBER_FILES = 2
 
@@ -228,19 +228,19 @@ MESSAGE_STORAGE = "django.contrib.messages.storage.session.SessionStorage"
 # Headers of Django's SecurityMiddleware.
 SECURE_HSTS_SECONDS = 60 * 60 * 24 * 365 if IS_HTTPS else 0
 SECURE_REFERRER_POLICY = None
-# An application may open the sign-in in a pop-up window; a policy would disconnect the two windows.
+# An application may open the sign-in page in a pop-up window. An opener policy would disconnect the windows.
 SECURE_CROSS_ORIGIN_OPENER_POLICY = None
 
 SILENCED_SYSTEM_CHECKS = [
     "security.W002",  # Framing is forbidden by config.http.response_headers.
-    "security.W005",  # HSTS for subdomains is the domain owner's decision, not that of one host in it.
+    "security.W005",  # The owner of the domain decides about HSTS for subdomains.
     "security.W008",  # The proxy redirects http to https; the service does not see the scheme of a request.
-    "security.W021",  # Preloading binds the whole domain, so it is the domain owner's decision too.
+    "security.W021",  # The owner of the domain decides about HSTS preloading, which applies to the whole domain.
     "security.W022",  # Referrer-Policy depends on the kind of response, so config.http.response_headers sets it (D20).
     "oauth2_provider.W005",  # A success contains only code and state (D6).
-    "oauth2_provider.W006",  # The toolkit's token tables are not used; ours hold digests only (D15).
+    "oauth2_provider.W006",  # The toolkit's token tables are not used. Our token tables contain only digests (D15).
     "oauth2_provider.W007",  # There are no refresh tokens (D11).
-    "oauth2_provider.W008",  # Registration allows http for applications on loopback only.
+    "oauth2_provider.W008",  # Registration allows http only for applications on the loopback interface.
     "oauth2_provider.W010",  # PKCE is required for public clients and optional for confidential ones (D9).
 ]
 
@@ -289,8 +289,8 @@ ACCOUNT_LOGOUT_ON_GET = False
 ACCOUNT_SESSION_REMEMBER = True
 ACCOUNT_EMAIL_SUBJECT_PREFIX = ""
 # `False` would also remove the limit on codes sent by e-mail. accounts.throttling counts sign-ups, sign-ins, passwords
-# that are typed again and requests for a reset link, accounts.factors.failures second factors (D21). Pages that are not
-# mounted keep allauth's limits.
+# that are typed again, and requests for a reset link. accounts.factors.failures counts second factors (D21). Pages of
+# allauth that have no URL here keep allauth's limits.
 ACCOUNT_RATE_LIMITS = {
     **dict.fromkeys(("signup", "login", "login_failed", "change_password", "reauthenticate")),
     **dict.fromkeys(("reset_password", "reset_password_from_key")),
@@ -316,7 +316,7 @@ MFA_PASSKEY_LOGIN_ENABLED = MFA_PASSKEY_SIGNUP_ENABLED = True
 MFA_WEBAUTHN_USER_VERIFICATION = "required"
 MFA_RECOVERY_CODES_SHOW_ONCE = True
 MFA_TOTP_ISSUER = SERVICE_NAME
-MFA_TOTP_TOLERANCE = 1  # periods of 30 seconds before and after the present one. RFC 6238 §5.2, §6
+MFA_TOTP_TOLERANCE = 1  # accepted 30-second periods before and after the present period. RFC 6238 §5.2, §6
 
 # OAuth (django-oauth-toolkit) ----------------------------------------------------------------------------------------
 

@@ -10,8 +10,8 @@ from config import branding, health
 from config.deployment import questions
 
 urlpatterns = [
-    # allauth redirects to `account_email`, its page of e-mail addresses. Here the profile shows the address. The path
-    # is not below /accounts, or else allauth's middleware would redirect /accounts/, which must not exist (D2).
+    # allauth redirects to `account_email`, its page of e-mail addresses, which the profile replaces. The path must not
+    # be below /accounts, because allauth's middleware would then redirect /accounts/, which must not exist (D2).
     path("", RedirectView.as_view(pattern_name="profile"), name="account_email"),
     path("accounts", RedirectView.as_view(pattern_name="profile", http_method_names=["get", "head"])),
     path("", include("oauth_bridge.urls")),

@@ -1,7 +1,7 @@
-"""The text of environment variables, and of the files that replace secret variables.
+"""Read environment variables, and the files that replace secret variables.
 
-An empty variable counts as unset. A file may contain a secret `NAME` instead; `NAME_FILE` is its path. Platforms mount
-secrets as files, and the variables of a process are easier to read than its files.
+An empty variable counts as unset. The variable `NAME_FILE` may contain the path of a file that contains the secret
+`NAME`. Platforms mount secrets as files, and the variables of a process are easier to read than its files.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ SECRET = frozenset(
     }
 )
 FILE = "_FILE"
-OPENTELEMETRY = "OTEL_"  # its SDK reads variables of its own, with names like those read here
+OPENTELEMETRY = "OTEL_"  # OpenTelemetry's SDK reads more variables, whose names are similar to ours
 MOST_BYTES = 64 * 1024
-# The ratio of difflib: one letter more, less or different in a name of eight letters. No two names of ours are so
-# similar.
+# The ratio of difflib for similar names, such as names of eight letters that differ in one letter. No two of our names
+# are so similar.
 ALIKE = 0.87
 
 _known: set[str] = set()
 
 
 def value(name: str) -> str:
-    """The variable, stripped, or for a secret the content of its file; empty if neither is set.
+    """Return the stripped variable or, for a secret, the content of its file; empty if neither is set.
 
     Raises ImproperlyConfigured: both are set, or the file can't be read.
     """
@@ -49,9 +49,9 @@ def is_set(name: str) -> bool:
 
 
 def refuse_unknown() -> None:
-    """Refuse unknown names that are similar to ours. Call this after all variables are read.
+    """Refuse unknown variables whose names are similar to ours. Call this after all variables are read.
 
-    Raises ImproperlyConfigured: such a name is set, while our variable is not.
+    Raises ImproperlyConfigured: such a variable is set, but our variable is not.
     """
     known = {name for each in _known for name in (each, *([each + FILE] if each in SECRET else []))}
     for name in sorted(name for name in set(os.environ) - known if not name.startswith(OPENTELEMETRY)):
@@ -64,7 +64,7 @@ def refuse_unknown() -> None:
 
 
 def _content(name: str, path: str) -> str:
-    """The stripped text of the file. Errors contain no content."""
+    """Return the stripped text of the file. Errors do not contain the text."""
     try:
         with Path(path).open("rb") as file:
             content = file.read(MOST_BYTES + 1)
@@ -78,7 +78,7 @@ def _content(name: str, path: str) -> str:
 
 
 def write_new_key(path: Path) -> None:
-    """Creates the complete file with mode 0600, unless another process has created it in the meantime."""
+    """Create the complete file with mode 0600, unless another process has created the file in the meantime."""
     with tempfile.NamedTemporaryFile("w", dir=path.parent, encoding="ascii") as draft:
         draft.write(secrets.token_urlsafe(64))
         draft.flush()

@@ -19,7 +19,7 @@ django_application = get_wsgi_application()
 
 
 class WholeBody:
-    """A body of a known length. Raises UnreadablePostError: the body ends early."""
+    """A request body of a known length. Raises UnreadablePostError: the body ends before this length."""
 
     def __init__(self, stream: InputStream, length: int) -> None:
         self.stream, self.left = stream, length
@@ -40,22 +40,22 @@ class WholeBody:
 
 
 def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-    """Django, with only the media type and a boundary left in `Content-Type`.
+    """Call Django, after removing everything but the media type and the boundary from `Content-Type`.
 
-    Django parses that header before the first middleware runs, and fails on a `charset` or an extended parameter
-    (RFC 2231) that names no codec. Every form and body is UTF-8.
+    Django parses this header before the first middleware runs. It fails if a `charset` or an extended parameter (RFC
+    2231) names an unknown codec. No `charset` is needed, because every form and body is UTF-8.
     """
     if content_type := environ.get("CONTENT_TYPE", "")[:CONTENT_TYPE_MAX_LENGTH]:
         boundary = BOUNDARY.search(content_type)
         environ["CONTENT_TYPE"] = content_type.partition(";")[0] + (boundary[0] if boundary else "")
-    with suppress(ValueError):  # Django takes a malformed length for 0
+    with suppress(ValueError):  # Django treats a malformed length as 0
         environ["wsgi.input"] = WholeBody(environ["wsgi.input"], int(environ.get("CONTENT_LENGTH") or 0))
     response = django_application(environ, start_response)
     return without_body(response) if environ["REQUEST_METHOD"] == "HEAD" else response
 
 
 def without_body(response: Iterable[bytes]) -> Iterable[bytes]:
-    """An empty body for HEAD requests. RFC 9110 §9.3.2.
+    """Return an empty body, for HEAD requests. RFC 9110 §9.3.2.
 
     Django leaves the removal to the server, and gunicorn logs a warning for each body that it removes.
     """

@@ -1,6 +1,6 @@
-"""Ends with 0 when the service in this container answers: the HEALTHCHECK of the image.
+"""The HEALTHCHECK of the image: exit with 0 if the service in this container answers.
 
-It asks at the port of BIND, for a host that the service answers.
+The request goes to the port of BIND, and its Host header is one that the service accepts.
 """
 
 import os

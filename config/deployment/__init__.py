@@ -1,1 +1,1 @@
-"""The checks of `manage.py check-deployment`, one module for each part, and the answer of the running service."""
+"""The checks of `manage.py check-deployment`, one module for each part. `questions` also has the service's view."""

@@ -18,8 +18,8 @@ NEEDS_DATABASE = ("migrations", "purge", "signing_keys")
 # Connections for commands, in addition to the workers' connections.
 SPARE_CONNECTIONS = 3
 SHOWN = 5
-# Connections of each worker in addition to its answering threads: for e-mails, back-channel logout and counts. The
-# thread of probes has no connection.
+# The connections that a worker needs in addition to one for each thread that answers requests. Three other threads send
+# e-mails and logout notices and write counts; the thread that answers probes needs no connection.
 MORE_OF_A_WORKER = 3 - 1
 READ = """
     SELECT (SELECT json_object_agg(name, setting) FROM pg_settings
@@ -31,7 +31,7 @@ READ = """
 
 
 def findings() -> list[Finding]:
-    timeouts.limit_statements()  # as in the workers
+    timeouts.limit_statements()  # the workers have the same limits
     try:
         connection.ensure_connection()
         own = _sqlite() if connection.vendor == "sqlite" else _postgresql()
@@ -47,7 +47,7 @@ def findings() -> list[Finding]:
 
 
 def _sqlite() -> list[Finding]:
-    with transaction.atomic():  # BEGIN IMMEDIATE: fails on a read-only file
+    with transaction.atomic():  # begins with BEGIN IMMEDIATE, which fails on a read-only file
         connection.cursor().execute("CREATE TABLE check_deployment (a)")
         transaction.set_rollback(True)
     return [ok("database", "SQLite can be written.")]
@@ -100,7 +100,7 @@ def _time_outs(given: dict[str, str]) -> Finding:
 
 
 def _shares_backend(backend: int) -> bool:
-    """Whether two open connections have the same PostgreSQL process, as through a pooler in transaction mode."""
+    """Return whether two open connections share a PostgreSQL process, as through a pooler in transaction mode."""
     other = connection.copy()
     try:
         return bool(_row(other, "SELECT pg_backend_pid()")[0] == backend)
@@ -109,14 +109,14 @@ def _shares_backend(backend: int) -> bool:
 
 
 def _prepared_statements(is_pooled: bool) -> Finding:
-    """Prepare the same statements on two connections: one fails if a pooler mixes them up."""
+    """Check that a pooler does not mix up the prepared statements of two connections."""
     name = "database_pooler"
     if not is_pooled:
         return ok(name, "No pooler in transaction mode is on the way.")
     other = connection.copy()
     try:
         for wrapper in (connection, other):
-            for _ in range(8):  # psycopg prepares a statement at its sixth run
+            for _ in range(8):  # psycopg prepares a statement when it runs for the sixth time
                 with wrapper.cursor() as cursor:
                     cursor.execute("SELECT %s::text", ["check-deployment"])
     except DatabaseError:

@@ -18,10 +18,10 @@ from config.deployment.findings import Finding, failed, ok, skipped, warning
 
 MB = 1024 * 1024
 LEAST_MB, FEW_MB = 64, 512
-# The limit of guesses. 50 random characters, even hexadecimal, need over 1e45 guesses; words, names and repetitions
-# need few.
+# The least number of guesses that a key must need. 50 random characters need more than 1e45 guesses, even if they are
+# hexadecimal; words, names and repetitions need far fewer.
 LEAST_GUESSES_LOG10 = 38
-COMPARED_CHARACTERS = 72  # zxcvbn accepts no longer text
+COMPARED_CHARACTERS = 72  # the length of the longest text that zxcvbn accepts
 
 
 def pictures() -> list[Finding]:

@@ -11,12 +11,12 @@ from django.db import connections
 
 logger = logging.getLogger(__name__)
 
-# The limit of one wait. A check may take this time for each of its waits.
+# The longest wait for one answer. A check that waits for several answers may take a multiple of this time.
 WAIT_SECONDS = 5
 
 
 class Finding(NamedTuple):
-    """The result of a check: `message` is a sentence; `fix` is a sentence, or empty if nothing is wrong."""
+    """The result of a check. `message` and `fix` are sentences; `fix` is empty if nothing is wrong."""
 
     name: str
     status: Literal["ok", "warning", "failed", "skipped"]
@@ -41,9 +41,9 @@ def skipped(name: str, message: str) -> Finding:
 
 
 def bounded(name: str, check: Callable[[], list[Finding]], waits: int = 1) -> list[Finding]:
-    """The findings of the check; a failure if the check exceeds its number of waits or raises an error.
+    """Run the check. Return a failure if it raises an error or takes longer than `waits` times WAIT_SECONDS.
 
-    The check runs in a thread that ends with the process, because a DNS lookup cannot be cancelled.
+    The check runs in a daemon thread, because a DNS lookup cannot be cancelled.
     """
     found: list[list[Finding]] = []
 
@@ -67,7 +67,7 @@ def bounded(name: str, check: Callable[[], list[Finding]], waits: int = 1) -> li
 
 
 def of_clock(name: str, whose: str, seconds_ahead: float) -> Finding:
-    """The finding about a clock that is `seconds_ahead` of the clock of this machine."""
+    """Return the finding about a clock that is `seconds_ahead` of this machine's clock."""
     if abs(seconds_ahead) <= 1:
         return ok(name, f"The clocks of {whose} and this machine agree.")
     direction = "ahead of" if seconds_ahead > 0 else "behind"

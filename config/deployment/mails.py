@@ -17,7 +17,7 @@ TEXT = "This mail was sent by manage.py check-deployment. Nobody has to answer i
 
 
 def findings(recipient: str = "") -> list[Finding]:
-    """The findings about the mail server. With a recipient one e-mail is sent, otherwise none."""
+    """Return the findings about the mail server. If there is a recipient, send one e-mail."""
     found = [_server()]
     if recipient:
         is_usable = found[0].status in ("ok", "warning")
@@ -63,7 +63,7 @@ def _sent(recipient: str) -> Finding:
 
 
 def _refusal(error: Exception) -> tuple[str, str]:
-    """The problem and the fix. The server's text is left out, because it may contain the account."""
+    """Return the problem and the fix, without the server's text, which may contain the account."""
     if isinstance(error, smtplib.SMTPAuthenticationError):
         return f"The mail server does not accept the login ({error.smtp_code}).", "Are user and password right?"
     if isinstance(error, smtplib.SMTPNotSupportedError):

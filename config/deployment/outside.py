@@ -15,12 +15,12 @@ from config.deployment.findings import Finding, failed, ok, skipped, warning
 from config.infrastructure import paths
 
 FEW_DAYS = timedelta(days=14)
-# The largest number of requests of one check: live, discovery, two questions, one by http.
+# The largest number of requests in one check: liveness, discovery, two questions, and one by http.
 WAITS = 5
 
 
 def findings(name: str, url: str, own_address: str = "") -> list[Finding]:
-    """The findings about the address. `own_address` is this machine's public address, if it differs."""
+    """Return the findings about `url`. `own_address` is this machine's public address, if its local one differs."""
     try:
         live = visits.get(f"{url}/health/live")
         found = _serves(name, url, live) or _announces(name, url)
@@ -61,7 +61,7 @@ def _serves(name: str, url: str, live: visits.Visit) -> Finding | None:
 
 
 def _announces(name: str, url: str) -> Finding | None:
-    """A failure if the document of OpenID Connect Discovery does not name BASE_URL as the issuer. Contract I1."""
+    """Return a failure if the OpenID Connect discovery document does not name BASE_URL as the issuer. Contract I1."""
     answer = visits.get(f"{url}{paths.OPENID_CONFIGURATION}")
     try:
         issuer = json.loads(answer.body)["issuer"]
@@ -118,7 +118,7 @@ def _host(name: str, url: str, said: dict[str, Any]) -> Finding:
 
 
 def _process(name: str, said: dict[str, Any]) -> list[Finding]:
-    """The findings about the answering process. BASE_URL and AUTH_URL may lead to different machines."""
+    """Return the findings about the process that answered. BASE_URL and AUTH_URL may lead to different machines."""
     return [_release(f"{name}_release", said), _limits(f"{name}_limits", said)]
 
 
@@ -133,7 +133,7 @@ def _release(name: str, said: dict[str, Any]) -> Finding:
 
 
 LEAST_FILES = 1024
-PICTURES_MB, WORKER_MB = 1000, 130  # docs/operations.md, Watching it
+PICTURES_MB, WORKER_MB = 1000, 130  # see "Watching it" in docs/operations.md
 
 
 def _limits(name: str, said: dict[str, Any]) -> Finding:

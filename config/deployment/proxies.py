@@ -14,7 +14,7 @@ STRANGERS = ("198.51.100.9", "2001:db8::9")
 
 
 def finding(name: str, url: str, said: dict[str, Any], forged: dict[str, Any], own_address: str) -> Finding:
-    """`said` is the answer to a request of this machine, `forged` the answer to a request with a forged address."""
+    """Compare `said`, the answer to a plain request, with `forged`, the answer to a request with a forged address."""
     peer, hops = said["peer"], _hops(said["forwarded"])
     if not hops and not url.startswith("https:") and not is_proxy(peer):
         return ok(name, "The service is reached without a proxy, and believes no X-Forwarded-For.")
@@ -40,7 +40,7 @@ def _unset(name: str, peer: str, does: str) -> Finding:
 
 
 def _is_passed_through(forged: dict[str, Any], seen: str) -> bool:
-    """Whether the forged address counts. If a proxy appends the sender, only a trusted sender's address counts."""
+    """Return whether the service believes any client's forged address. Only a trusted proxy may forge one."""
     hops = _hops(forged["forwarded"])
     return bool(hops) and (hops[-1] == FORGED or (forged["address"] == FORGED and not is_proxy(seen)))
 
@@ -64,7 +64,7 @@ def _hops(forwarded: str) -> list[str]:
 
 
 def _same(seen: str, own: str) -> bool:
-    """`seen` may be the /64 of an IPv6 address."""
+    """Return whether both are the same address; `seen` may be the /64 of an IPv6 address."""
     try:
         address = ip_address(own.partition("%")[0])
         return (getattr(address, "ipv4_mapped", None) or address) in ip_network(seen, strict=False)

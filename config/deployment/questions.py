@@ -1,9 +1,9 @@
 """The question of `manage.py check-deployment` to the running service: how did this request arrive?
 
-Question and answer are sealed under a key derived from SECRET_KEY, and the answer is bound to its question. So a
-readable answer proves that this installation has answered. A stranger cannot make a question or read an answer, and
-gets 404, as at a path that does not exist. A repeated question within its minute returns an answer that the sender
-cannot read.
+Question and answer are sealed under a key derived from SECRET_KEY, and the answer is bound to its question. So an
+answer that the command can read proves that this installation has answered. A stranger cannot make a question or read
+an answer, and gets 404, as for a path that does not exist. A stranger who repeats a question within VALID_SECONDS gets
+an answer, but cannot read it.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ PATH = "/health/deployment"
 HEADER = "X-Deployment-Check"
 QUESTION, ANSWER = "deployment check question", "deployment check answer"
 VALID_SECONDS = 60
-MAX_LENGTH = 200  # the name of the header
-LONGEST_SHOWN = 300  # characters of a header in the answer
+MAX_LENGTH = 200  # characters of a question
+LONGEST_SHOWN = 300  # characters of a header that the answer repeats
 CGROUPS = Path("/sys/fs/cgroup")
 
 
 def ask() -> str:
-    """A value for the header."""
+    """Return a question, which is the value of the header."""
     return base64.b64encode(sealing.seal(QUESTION, str(int(time.time())).encode())).decode()
 
 
 def read_answer(question: str, body: bytes) -> dict[str, Any] | None:
-    """The content of the answer; None if another installation answered or it belongs to another question."""
+    """Return the content of the answer, or None if it is from another installation or for another question."""
     try:
         sealed = base64.b64decode(json.loads(body)["answer"], validate=True)
     except (ValueError, KeyError, TypeError):
@@ -50,7 +50,7 @@ def read_answer(question: str, body: bytes) -> dict[str, Any] | None:
 
 
 def answer(request: HttpRequest) -> JsonResponse:
-    """The view of the question. Raises Http404: the question is from another installation or too old."""
+    """The view that answers a question. Raises Http404: the question is from another installation or too old."""
     question = request.headers.get(HEADER, "")
     if not _is_valid(question):
         raise Http404
@@ -78,7 +78,7 @@ def _is_valid(question: str) -> bool:
 
 
 def memory_limit_mb() -> int | None:
-    """The smallest limit of the control groups (version 2) around this process; None if there is none."""
+    """Return the smallest memory limit of the control groups (version 2) of this process, or None without a limit."""
     try:
         own = Path("/proc/self/cgroup").read_text(encoding="ascii").rpartition("::")[2].strip().lstrip("/")
     except OSError:
@@ -88,6 +88,6 @@ def memory_limit_mb() -> int | None:
         if group.is_relative_to(CGROUPS):
             try:
                 found.append(int((group / "memory.max").read_text(encoding="ascii")) // 1024**2)
-            except (OSError, ValueError):  # no such file, or "max"
+            except (OSError, ValueError):  # the file does not exist or contains "max"
                 continue
     return min(found, default=None)

@@ -34,7 +34,7 @@ def _of(client: Redis) -> list[Finding]:
     seconds, microseconds = client.time()
     now = (before + time.time()) / 2
     key = f"check-deployment:{secrets.token_hex(8)}"
-    client.set(key, 1, ex=WAIT_SECONDS)  # fails on a replica, without memory or without the permission
+    client.set(key, 1, ex=WAIT_SECONDS)  # fails on a replica, with full memory, or without the permission
     client.delete(key)
     info: dict[str, Any] = client.info()
     return [_version(info), _memory(info), of_clock("clock_redis", "Redis", seconds + microseconds / 1e6 - now)]
@@ -50,7 +50,7 @@ def _version(info: dict[str, Any]) -> Finding:
 
 
 def _memory(info: dict[str, Any]) -> Finding:
-    """Check that Redis evicts no keys: they count limits."""
+    """Check that Redis has free memory and evicts no keys, because its keys count the limits."""
     limit, policy = int(info.get("maxmemory", 0)), str(info.get("maxmemory_policy", "noeviction"))
     if limit and policy != "noeviction":
         message = f"A full Redis deletes keys ({policy}), and the limits that they count begin anew."

@@ -1,4 +1,4 @@
-"""Requests of `manage.py check-deployment` to the service's own addresses: without redirects or a proxy."""
+"""The requests of `manage.py check-deployment` to the service, which use no HTTP proxy and follow no redirect."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ERRORS = (OSError, HTTPException)
 
 
 class Visit(NamedTuple):
-    """An answer, this machine's address on the connection, and the expiry of the certificate."""
+    """The answer to a request, this machine's address on the connection, and the expiry of the server's certificate."""
 
     status: int
     headers: Message
@@ -27,7 +27,7 @@ class Visit(NamedTuple):
 
 
 def get(url: str, headers: dict[str, str] | None = None) -> Visit:
-    """The visit. Raises one of ERRORS."""
+    """Send a GET request and return the Visit. Raises one of ERRORS: there is no answer."""
     parts = urlsplit(url)
     kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
     connection = kind(parts.hostname or "", parts.port, timeout=WAIT_SECONDS)
@@ -48,7 +48,7 @@ def _end_of(sock: ssl.SSLSocket) -> datetime:
 
 
 def problem(error: Exception) -> tuple[str, str]:
-    """The reason of a missing answer, and the fix."""
+    """Return the reason why there is no answer, and the fix."""
     if isinstance(error, ssl.SSLCertVerificationError):
         fix = "Renew it, or install it with all certificates between it and its authority (fullchain.pem)."
         return f"has a certificate that is not accepted: {error.verify_message}", fix

@@ -1,1 +1,1 @@
-"""Formats of dates for the languages in which Django's do not fit: days before months, 24 hours, UTC."""
+"""Formats of dates and times where Django's formats do not fit: the day before the month, 24 hours, UTC."""

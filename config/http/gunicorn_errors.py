@@ -1,4 +1,4 @@
-"""The JSON response to a request that gunicorn refuses before the application sees it. D19, D20."""
+"""The JSON response to a request that gunicorn refuses instead of passing it to the application. D19, D20."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from config.http.response_headers import DATA_HEADERS
 from config.infrastructure import errors, references
 from config.infrastructure.errors import RequestError, SiteFault
 
-# Any other status becomes 400, also the 501 of an unknown transfer coding: a 5xx would count as our failure.
+# Any other status becomes 400. This includes 501 for an unknown transfer coding, because a 5xx would count as a failure
+# of the service.
 FAULTS = {414: SiteFault.LINE_TOO_LONG, 431: SiteFault.HEADERS_TOO_LARGE, 500: SiteFault.SERVER_ERROR}
 
-# `request` is the request that this thread parses or answers: `write_error` gets no request.
+# `request` is the request that this thread parses or answers. gunicorn does not pass it to `write_error`.
 _thread = threading.local()
 
 
@@ -30,7 +31,7 @@ class Request(gunicorn_message.Request):
 
 
 def write_error(connection: socket, status: int, reason: str, message: str) -> None:
-    """Replaces `gunicorn.util.write_error`, whose HTML repeats parts of the request."""
+    """Send the JSON response. Replaces `gunicorn.util.write_error`, whose HTML repeats parts of the request."""
     fault, reference = FAULTS.get(status, SiteFault.BAD_REQUEST), references.new()
     error = RequestError(fault)
     token = references.current.set(reference)

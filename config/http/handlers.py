@@ -30,16 +30,16 @@ logger = logging.getLogger("oauth_bridge")
 
 RETRY_AFTER_SECONDS = "5"
 LOOPBACK_PEERS = ("127.0.0.1", "::1", "::ffff:127.0.0.1")
-# Proxies add these headers, so the client of such a request is on another machine.
+# Proxies add these headers, so the client of a request with one of them may be on another machine.
 FORWARDING_HEADERS = ("HTTP_X_FORWARDED_FOR", "HTTP_FORWARDED", "HTTP_VIA")
 SHOWN_HOST_CHARACTERS = 100
 NO_PART_OF_A_HOST = re.compile(r"[\s/?#@=&,;]")
-# A standby that refuses writes raises InternalError.
+# InternalError is the error of a standby database that refuses a write.
 DATABASE_AWAY = (OperationalError, InterfaceError, InternalError)
 
 
 def bad_request(request: HttpRequest, exception: Exception | None = None) -> HttpResponseBase:
-    """400; 413 for a form that is too large; for a sign-out in another tab, the answer to an outdated form."""
+    """Return 400, or 413 for a form that is too large. After a sign-out in another tab, show or load the page again."""
     if isinstance(exception, DisallowedHost):
         return host_not_served(request)
     if isinstance(exception, RequestDataTooBig):
@@ -56,10 +56,10 @@ def bad_request(request: HttpRequest, exception: Exception | None = None) -> Htt
 
 
 def host_not_served(request: HttpRequest) -> HttpResponse:
-    """400 for a host outside ALLOWED_HOSTS. The log names the refused and the allowed hosts.
+    """Return 400 for a host outside ALLOWED_HOSTS. The log contains the refused and the allowed hosts.
 
-    With DEBUG, or to a client on this machine, the answer names them too. Other answers name no host.
-    Only the host itself is shown: after a lost line end the header continues with the next one, such as Authorization.
+    The answer contains them only with DEBUG, or if the client is on this machine. Only the host itself is shown: if a
+    line end was lost, the value also contains the next header, such as Authorization.
     """
     received = request.META.get("HTTP_HOST", request.META.get("SERVER_NAME", ""))
     host = NOT_ALLOWED.sub("?", NO_PART_OF_A_HOST.split(received)[0])[:SHOWN_HOST_CHARACTERS] or "(none)"
@@ -73,7 +73,7 @@ def host_not_served(request: HttpRequest) -> HttpResponse:
 
 @requires_csrf_token
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponseBase:
-    """Show the page of an outdated form again. 403 if there is no such page."""
+    """Show the page of an outdated form again, or return 403 if the form has no such page."""
     request.was_refused = True  # type: ignore[attr-defined]  # for accounts.sessions.middleware
     error = RequestError(SiteFault.CSRF)
     answer = _ask_again(request, error) if request.path == reverse("authorize") else stale_form(request)
@@ -105,16 +105,16 @@ def not_found(request: HttpRequest, exception: Exception | None = None) -> HttpR
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    """503 while the database is away or other passwords are hashed, otherwise 500 with a reference to the log."""
+    """Return 503 if the database does not answer or too many passwords wait for hashing, otherwise 500."""
     exception = sys.exc_info()[1]
     if isinstance(exception, DATABASE_AWAY):
         code = getattr(exception.__cause__, "sqlite_errorname", None) or getattr(exception.__cause__, "sqlstate", None)
         extra = {"kind": type(exception).__name__, "code": code}
         logger.error("database away", extra=extra)
-        # Close the connection: an SQLite file that was opened read-only stays read-only on its connection.
+        # Close the connection, because an SQLite file that was opened read-only stays read-only on that connection.
         connection.close()
         return error_response(request, RequestError(SiteFault.AWAY, {"Retry-After": RETRY_AFTER_SECONDS}))
-    if isinstance(exception, UnreadablePostError):  # the client has gone or was silent for too long
+    if isinstance(exception, UnreadablePostError):  # the client has disconnected or was silent for too long
         return error_response(request, RequestError(SiteFault.BAD_REQUEST))
     if isinstance(exception, hashing.HashingBusy):
         return error_response(request, RequestError(SiteFault.BUSY, {"Retry-After": str(hashing.RETRY_AFTER_SECONDS)}))

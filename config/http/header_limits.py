@@ -1,4 +1,4 @@
-"""Limit the length of the request headers that a parser reads, before it reads them."""
+"""Limit the length of request headers before a parser reads them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from config.infrastructure import paths
 from config.infrastructure.errors import RequestError, SiteFault
 from oauth_bridge.error_responses import error_response
 
-# In characters. Headers without a limit are not parsed, or the time of parsing does not grow with their length.
+# The greatest lengths, in characters. Other headers are not parsed, or not in a time that grows with their length.
 LIMITS = {
     "HTTP_ACCEPT": 2048,
     "HTTP_ACCEPT_ENCODING": 2048,
@@ -33,12 +33,12 @@ LIMITS = {
 class HeaderLimitsMiddleware:
     """Refuses a request with a header above its limit; a request for a file is served without that header.
 
-    The page that names the long header loads files, and the requests for the files have the same header. WhiteNoise
-    cannot precede this middleware: views serve the pictures, and the length and value of the Host header must be
-    checked before any file is served.
+    The error page loads files, and the requests for these files have the same long header. WhiteNoise cannot precede
+    this middleware, because views serve the pictures, and because the Host header must be checked before any file is
+    served.
 
-    Removes quoted cookies: old versions of Python take quadratic time to parse them (CVE-2024-7592). No cookie of the
-    service is quoted.
+    The middleware also removes quoted cookies, which old versions of Python parse in quadratic time (CVE-2024-7592). No
+    cookie of the service is quoted.
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:

@@ -1,6 +1,6 @@
-"""The language of a page: as the application asks, the person chose or the browser prefers.
+"""Choose the language of a page from the application's request, the person's choice and the browser's preferences.
 
-This module knows two parameters of OAuth. Answers for programs are always English.
+This module reads two parameters of OAuth, `client_id` and `ui_locales`. Answers for programs are always in English.
 """
 
 from __future__ import annotations
@@ -22,8 +22,7 @@ from config.http.response_headers import is_page
 from config.infrastructure import paths
 from config.infrastructure.cookies import set_cookie
 
-# The name of each language in that language, as the switcher shows it. English is the language of the messages in the
-# code.
+# The name of each language in the language itself, as the language form shows it. The texts in the code are English.
 NAMES: list[tuple[str, str]] = [
     ("en", "English"),
     ("de", "Deutsch"),
@@ -35,8 +34,8 @@ NAMES: list[tuple[str, str]] = [
 ]
 CLIENT_ID = re.compile(r"(?:^|&)client_id=")
 UI_LOCALES = re.compile(r"(?:^|&)ui_locales=([^&]*)")
-READ_CHARACTERS = 200  # the length of ui_locales that is read
-# The separator is removed together with the parameter.
+READ_CHARACTERS = 200  # of `ui_locales`; the rest is ignored
+# The pattern includes a separator, which is removed together with the parameter.
 UI_LOCALES_IN_ADDRESS = re.compile(r"&ui_locales=[^&]*|(?<=\?)ui_locales=[^&]*&?")
 
 GetResponse = Callable[[HttpRequest], HttpResponseBase]
@@ -53,10 +52,10 @@ class LanguageMiddleware:
 
 
 def answer_in_language(request: HttpRequest, get_response: GetResponse) -> HttpResponseBase:
-    """The response of `get_response` in the language of the request. The thread's language is restored afterwards.
+    """Call `get_response` in the language of the request, and restore the thread's language afterwards.
 
-    The language is the first of: `ui_locales` of the application's link (OpenID Connect Core §3.1.2.1), which a cookie
-    keeps for the following pages; the person's choice; Accept-Language; English.
+    The language is the first of these that is known: `ui_locales` of the application's link (OpenID Connect Core
+    §3.1.2.1), the person's choice, Accept-Language, English. A cookie keeps `ui_locales` for the following pages.
     """
     path = request.path_info
     if not paths.kind_of(path).is_translated:
@@ -66,7 +65,7 @@ def answer_in_language(request: HttpRequest, get_response: GetResponse) -> HttpR
     is_link = (path == paths.AUTHORIZE and _is_link(query)) or (path == paths.LOGOUT and "ui_locales=" in query)
     asked = _supported(query) if is_link else kept if kept and kept in dict(settings.LANGUAGES) else ""
     language = asked or translation.get_language_from_request(request)
-    if language == settings.LANGUAGE_CODE:  # the active language between requests: override would cost 5 µs
+    if language == settings.LANGUAGE_CODE:  # already active; override would cost 5 µs
         response = get_response(request)
     else:
         with translation.override(language):
@@ -80,17 +79,17 @@ def answer_in_language(request: HttpRequest, get_response: GetResponse) -> HttpR
 
 
 def is_at_pages(request: HttpRequest) -> bool:
-    """Whether cookies exist at the host of the request: OriginMiddleware says so."""
+    """Return whether cookies exist at the host of the request. OriginMiddleware decides this."""
     return getattr(request, "is_at_pages", False)
 
 
 def _is_link(query: str) -> bool:
-    """Whether the request is an application's link instead of a continued one (`pending`)."""
+    """Return whether the request is an application's link. A continued request has `pending` instead of `client_id`."""
     return "client_id=" in query and CLIENT_ID.search(query) is not None
 
 
 def _supported(query: str) -> str:
-    """The first language of `ui_locales` that the service has, also with a region (de-AT); empty if there is none."""
+    """Return the first language of `ui_locales` that the service supports (`de` for `de-AT`), or an empty text."""
     sent = UI_LOCALES.search(query) if "ui_locales=" in query else None
     for tag in unquote_plus(sent[1][:READ_CHARACTERS]).lower().split() if sent else ():
         with suppress(LookupError):
@@ -99,7 +98,7 @@ def _supported(query: str) -> str:
 
 
 def _keep(response: HttpResponse, language: str) -> None:
-    """Set a cookie until the browser's session ends; without a language, delete it."""
+    """Keep the language in a cookie until the browser's session ends. Without a language, delete the cookie."""
     name = settings.UI_LOCALES_COOKIE_NAME
     if language:
         set_cookie(response, name, language)
@@ -108,11 +107,11 @@ def _keep(response: HttpResponse, language: str) -> None:
 
 
 def switcher(request: HttpRequest) -> dict[str, Any]:
-    """The context of the language form of each page: the languages and the address to return to.
+    """Return the template context of the language form: the languages, and the address to return to.
 
-    A page that answers a post passes `language_next` itself. There is no form at hosts without cookies. There is also
-    none after a failed post to authorize or logout, which has no address to return to. The address of an application's
-    link leaves out `ui_locales`, because the parameter would override the choice.
+    A view that answers a post with a page passes `language_next` itself. There is no form at a host without cookies. A
+    page after a failed post to authorize or logout has no form either, because it has no address to return to.
+    `ui_locales` is removed from the address of an application's link, because it would override the choice.
     """
     is_repeatable = request.path_info not in (paths.AUTHORIZE, paths.LOGOUT) or request.method in ("GET", "HEAD")
     there = path_as_sent(request) if is_repeatable and is_at_pages(request) else ""

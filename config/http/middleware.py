@@ -1,4 +1,4 @@
-"""Middleware for every request: its line in the log, its reference, and its origin."""
+"""Middleware for every request, which sets its reference, logs it, and allows only the configured origins."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from oauth_bridge.protocol.authorization_request import is_of_script
 
 access_log = logging.getLogger("config.access")
 
-NO_ROUTE = "none"  # the routes of missing paths and of static files, for the metrics
+NO_ROUTE = "none"  # the route of missing paths and static files in the metrics
 
 GetResponse = Callable[[HttpRequest], HttpResponseBase]
 
@@ -33,9 +33,9 @@ GetResponse = Callable[[HttpRequest], HttpResponseBase]
 class RequestLogMiddleware:
     """Sets the reference and the time `received_at` of the request, and logs one line for the request.
 
-    Errors and events of the request are recorded here, after all transactions of the view.
+    It records the errors and events of the request in the activity log, after all transactions of the view.
 
-    The line contains the route pattern instead of the path and the query, which may contain a key or a code.
+    The line contains the route pattern. The path and the query are left out, because they may contain a key or a code.
     """
 
     def __init__(self, get_response: GetResponse) -> None:
@@ -92,30 +92,30 @@ class RequestLogMiddleware:
 
 
 def _is_probe(request: HttpRequest) -> bool:
-    """Whether a load balancer asks for the state of the service. An answer "not ready" is no refusal."""
+    """Return whether a load balancer asks if the service is ready. The answer "not ready" is not logged as an error."""
     match = request.resolver_match
     return match is not None and match.url_name == "ready" and request.method in ("GET", "HEAD")
 
 
 def known_method(request: HttpRequest) -> str:
-    """The method, or "other" for an unknown method, which may be any text."""
+    """Return the method, or "other" for an unknown method, which may be any text."""
     method = request.method or ""
     return method if method in {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"} else "other"
 
 
 def _unexplained(request: HttpRequest, response: HttpResponseBase) -> RequestError:
-    """The error of a response that a library made, such as Django's 405."""
+    """Return the error to report for a response that a library made, such as Django's 405."""
     faults = {403: SiteFault.FORBIDDEN, 405: SiteFault.METHOD}
     fault = faults.get(response.status_code, SiteFault.BAD_REQUEST)
     return RequestError(fault, method=known_method(request), allow=response.headers.get("Allow", ""))
 
 
 class OriginMiddleware:
-    """Serves the configured origins only, whatever the request headers say. D1.
+    """Serves only the configured origins. No request header determines an origin. D1.
 
     A request is secure if and only if `AUTH_URL` is https. Pages and cookies exist only at the host of `AUTH_URL`. At
-    another host, a page redirects there, and all other paths are served without cookies. The token operation and user
-    info are served without cookies at every host.
+    another host, the path of a page redirects to `AUTH_URL`, and all other paths are served without cookies. The token
+    operation and user info are served without cookies at every host.
     """
 
     def __init__(self, get_response: GetResponse) -> None:
@@ -134,7 +134,8 @@ class OriginMiddleware:
         if is_pages_host and not kind.is_cross_origin:
             request.is_at_pages = True  # type: ignore[attr-defined]  # for config.http.languages
             return self.get_response(request)
-        # The redirect would not help a script, and the activity log would have no record.
+        # A script's request is not redirected: this would not help the script, and the activity log would have no
+        # record.
         if not is_pages_host and kind.is_page and not is_of_script(request):
             return self._redirect_to_pages(request)
         request.COOKIES = {}
@@ -148,7 +149,7 @@ class OriginMiddleware:
         return self.pages_host is None or host.removesuffix(default_port) == self.pages_host
 
     def _redirect_to_pages(self, request: HttpRequest) -> HttpResponse:
-        """The same path and query at `AUTH_URL`."""
+        """Redirect to the same path and query at `AUTH_URL`."""
         if request.method not in ("GET", "HEAD"):
             raise Http404
         location = settings.AUTH_URL + path_as_sent(request)

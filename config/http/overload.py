@@ -14,7 +14,10 @@ from oauth_bridge.error_responses import error_response
 
 
 class OverloadMiddleware:
-    """Answers 503 before the session is read. A form with a password is instead shown again with the typed values."""
+    """Answers 503 before the session is read.
+
+    A form with a password is passed to its view, which shows the form again with the typed values.
+    """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response

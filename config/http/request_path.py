@@ -1,4 +1,4 @@
-"""The path and the query of a request in the spelling that was sent."""
+"""The path and the query of a request, in the client's spelling."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from django.http import HttpRequest
 
 
 def path_as_sent(request: HttpRequest) -> str:
-    """The path and the query. The query keeps its sent spelling, because it may contain a `state` (D5)."""
+    """Return the path and the query. The query stays as the client sent it, because it may contain a `state` (D5)."""
     path = quote(request.path, safe="/!$&'()*+,;=:@-._~")
     # WSGI passes the bytes of the query decoded as latin-1 (PEP 3333).
     query = quote(request.META.get("QUERY_STRING", "").encode("latin-1", "replace"), safe="!$&'()*+,;=:@/?%-._~[]")

@@ -1,6 +1,6 @@
-"""The headers of responses (D20): for pages, and for all others, such as JSON, redirects and refusals.
+"""The headers of all responses: pages, and others such as JSON, redirects and refusals (D20).
 
-Also the headers for other origins (D22).
+The module also has the CORS headers for other origins (D22).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _COMMON = {
     "Permissions-Policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
 }
 _DATA_POLICY = "default-src 'none'; frame-ancestors 'none'"
-# The policy of pages depends on the settings: ResponseHeadersMiddleware.
+# ResponseHeadersMiddleware adds the Content-Security-Policy of pages, because it depends on the settings.
 DATA_HEADERS = {**_COMMON, "Referrer-Policy": "no-referrer", "Content-Security-Policy": _DATA_POLICY}
 PAGE_HEADERS = {**_COMMON, "Referrer-Policy": "same-origin"}
 # For paths with `paths.Kind.is_cross_origin`. "*" allows no cookies (Fetch, CORS protocol and credentials).
@@ -33,17 +33,17 @@ CROSS_ORIGIN_HEADERS = {
 
 
 def is_page(response: HttpResponseBase) -> bool:
-    """Whether a person reads the response. A redirect is not a page."""
+    """Return whether the response is a page for a person. A redirect is not a page."""
     is_redirect = 300 <= response.status_code < 400
     return not is_redirect and response.headers.get("Content-Type", "").startswith("text/html")
 
 
 class ResponseHeadersMiddleware:
-    """Adds the headers that the view did not set: the body's length and those of D20 (RFC 6749 §5.1), D22 and D24.
+    """Adds the headers of D20 (RFC 6749 §5.1), D22 and D24, and the body's length, unless the view has set them.
 
-    A cacheable response has no `X-Reference`: a cache would return it to other clients. A view sets only the CSP
-    directives that differ from `page_policy`; this middleware adds the others. This middleware replaces Django's
-    CommonMiddleware, which would only set the length.
+    A cacheable response has no `X-Reference`, because a cache would return the reference to other clients. A view sets
+    only the CSP directives that differ from `page_policy`; this middleware adds the others. This middleware replaces
+    Django's CommonMiddleware, which would only set the length.
     """
 
     def __init__(self, get_response: GetResponse) -> None:
@@ -67,7 +67,7 @@ class ResponseHeadersMiddleware:
         present = {name.lower() for name in headers}
         wanted = PAGE_HEADERS if answers_page else DATA_HEADERS
         for name, value in wanted.items():
-            if name.lower() not in present:  # `setdefault` takes twice the time: it catches an exception
+            if name.lower() not in present:  # `setdefault` takes twice as long, because it catches an exception
                 headers[name] = value
         if paths.kind_of(request.path_info).is_cross_origin:
             for name, value in CROSS_ORIGIN_HEADERS.items():

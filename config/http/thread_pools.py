@@ -1,4 +1,4 @@
-"""The thread pools of a worker: waiting for a password or for the database takes no thread from token or user info."""
+"""The thread pools of a worker. Pages that wait for a password hash or the database take no thread of user info."""
 
 from __future__ import annotations
 
@@ -14,25 +14,26 @@ from config.infrastructure import paths
 from config.infrastructure.postgresql import timeouts
 from config.infrastructure.request_classes import PROBE, STRANGER, Pool, RequestClass, must_refuse
 
-# The bytes of a request that are read ahead, for its class and for the end of a probe's head.
+# The numbers of bytes that are read before a request gets a thread: LINE_LENGTH to find the class of the request,
+# HEAD_LENGTH to find the end of a probe's headers.
 LINE_LENGTH = 256
 HEAD_LENGTH = 8192
 
 
 def sizes(web_threads: int) -> dict[Pool, int]:
-    """The number of threads of each pool."""
+    """Return the number of threads of each pool."""
     return {pool: web_threads if pool in (Pool.PAGES, Pool.OPERATIONS) else 1 for pool in Pool}
 
 
 def threads_of(web_threads: int) -> int:
-    """The number of threads of a worker that answer requests."""
+    """Return the number of threads with which a worker answers requests."""
     return sum(sizes(web_threads).values())
 
 
 class ThreadPools:
-    """Replaces the one pool of gunicorn's worker. A request whose class is full goes to a thread that refuses it.
+    """Replaces the single pool of gunicorn's worker. A request whose class is full goes to a thread that refuses it.
 
-    The main thread calls `submit` for each connection with bytes to read.
+    The worker's main thread calls `submit` for each connection that has bytes to read.
     """
 
     def __init__(self, threads: int) -> None:
@@ -64,9 +65,9 @@ class ThreadPools:
 
 
 def class_of(connection: socket.socket) -> RequestClass:
-    """The class of the received request, which stays unread. An incomplete line belongs to the class STRANGER.
+    """Return the class of the received request without consuming it. An incomplete request line has the class STRANGER.
 
-    A probe must have arrived completely, so a slow sender cannot occupy the thread of probes.
+    Only a request that has arrived completely has the class PROBE, so a slow sender cannot occupy the thread of probes.
     """
     method, _, rest = _peek(connection, LINE_LENGTH).partition(b" ")
     target = rest.partition(b" ")[0].partition(b"?")[0].decode("latin-1")
@@ -80,5 +81,5 @@ def class_of(connection: socket.socket) -> RequestClass:
 def _peek(connection: socket.socket, length: int) -> bytes:
     try:
         return connection.recv(length, socket.MSG_PEEK | socket.MSG_DONTWAIT)
-    except OSError:  # nothing has arrived, or the client has gone
+    except OSError:  # nothing has arrived, or the client has disconnected
         return b""

@@ -1,4 +1,4 @@
-"""The ids of a request from a proxy, for the log: `X-Request-ID`, and `traceparent` (W3C Trace Context §3.2)."""
+"""The ids that a proxy adds to a request, for the log: `X-Request-ID` and `traceparent` (W3C Trace Context §3.2)."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from config.infrastructure.network import is_from_proxy
 
 REQUEST_ID = re.compile(r"[A-Za-z0-9._:/+=-]{1,64}")
 TRACEPARENT = re.compile(r"(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-[0-9a-f]{2}")
-TRACEPARENT_LENGTH = 55  # version 00; later versions only extend it
+TRACEPARENT_LENGTH = 55  # the length of version 00, which later versions only extend
 
 
 def of(request: HttpRequest) -> dict[str, str]:
-    """`request_id`, `trace_id`, `parent_id`: the well-formed ids from a proxy in `TRUSTED_PROXIES`.
+    """Return the well-formed ids from a proxy in `TRUSTED_PROXIES`: `request_id`, `trace_id`, `parent_id`.
 
-    Without a proxy's trace, `trace_id` is the one that `config.http.tracing` gave the request.
+    If no proxy has sent a trace, `trace_id` is the id that `config.http.tracing` gave the request.
     """
     found: dict[str, str] = {}
     if own := getattr(request, "trace_id", ""):
@@ -32,7 +32,7 @@ def of(request: HttpRequest) -> dict[str, str]:
 
 
 def traceparent(request: HttpRequest) -> str:
-    """The header as far as version 00 goes; empty when no proxy of `TRUSTED_PROXIES` sent it, or it is malformed."""
+    """Return the part of the header that version 00 defines; empty if malformed or not from `TRUSTED_PROXIES`."""
     trace = _traceparent(request) if is_from_proxy(request) else None
     return trace[0] if trace else ""
 

@@ -1,7 +1,8 @@
-"""Traces by OpenTelemetry: a span for each request, and in it one for each statement and each call of Redis.
+"""OpenTelemetry traces: a span for each request, which contains a span for each statement and each call of Redis.
 
-Imported only where an endpoint of a collector is set. A span holds what the code names (routes, tables, faults) and the
-reference of the request: no path, query, header, address, person, application or value of a statement.
+This module is imported only if the endpoint of a collector is set. A span contains names from the code (routes, tables,
+faults) and the reference of the request. It contains no path, query, header, address, person, application or value of a
+statement.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from config.infrastructure import measures, paths
 
 STOP_SECONDS = 2.0
 PROBES = (paths.LIVENESS, paths.READINESS)
-# Of a statement that this service or Django wrote: what it does first, and to which table.
+# The first operation and the first table in a statement that this service or Django wrote.
 _OPERATION = re.compile(r"\b(SELECT|INSERT|UPDATE|DELETE|BEGIN|SAVEPOINT|RELEASE|ROLLBACK|SET)\b")
 _TABLE = re.compile(r'\b(?:FROM|JOIN|INTO|UPDATE)\s+"?([a-z_]+)\b')
 
@@ -45,7 +46,7 @@ _provider: TracerProvider | None = None
 
 
 class TracingMiddleware:
-    """The span of a request, unless a probe sent it. Its parent is that of a proxy of `TRUSTED_PROXIES`."""
+    """Makes the span of a request, except for probes. Its parent is the span that a proxy in `TRUSTED_PROXIES` sent."""
 
     def __init__(self, get_response: GetResponse) -> None:
         self.get_response = get_response
@@ -82,7 +83,7 @@ def _describe(span: Span, request: HttpRequest, method: str, response: HttpRespo
 
 
 def _statement(execute: Callable[..., Any], sql: str, params: Any, many: bool, context: dict[str, Any]) -> Any:
-    """A wrapper for Django's `execute_wrapper`. Transactions begin and end outside of it."""
+    """Run the statement in a span. Django's `execute_wrapper` does not call this when a transaction begins or ends."""
     operation, table = _named(sql)
     attributes = {"db.system.name": context["connection"].vendor, "db.operation.name": operation}
     if table:
@@ -93,14 +94,14 @@ def _statement(execute: Callable[..., Any], sql: str, params: Any, many: bool, c
 
 @functools.lru_cache(maxsize=512)
 def _named(sql: str) -> tuple[str, str]:
-    """The operation and the table, such as SELECT and accounts_user; of several, those that are named first."""
+    """Return the first operation and the first table that the statement names, such as SELECT and accounts_user."""
     operation, table = _OPERATION.search(sql), _TABLE.search(sql)
     return operation[1] if operation else "OTHER", table[1] if table else ""
 
 
 @contextmanager
 def _part(name: str, attributes: dict[str, str] | None = None) -> Iterator[None]:
-    """A span of the present request. Nothing where no request is traced: in a probe, in the thread of the mails."""
+    """Make a span within the request's span. Without one, such as in a probe or in the mail thread, make none."""
     if not trace.get_current_span().is_recording():
         yield
         return
@@ -108,7 +109,7 @@ def _part(name: str, attributes: dict[str, str] | None = None) -> Iterator[None]
     try:
         yield
     except Exception as error:
-        # Without the text, which may quote values.
+        # The text of the error is left out, because it may quote values.
         span.set_attribute("error.type", type(error).__qualname__)
         span.set_status(StatusCode.ERROR)
         raise
@@ -117,7 +118,7 @@ def _part(name: str, attributes: dict[str, str] | None = None) -> Iterator[None]
 
 
 class _Session(requests.Session):
-    """Keeps how the last request ended."""
+    """Keeps in `ended` how the last request ended: its status or the name of its exception."""
 
     ended = ""
 
@@ -132,9 +133,9 @@ class _Session(requests.Session):
 
 
 class Exporter(SpanExporter):
-    """Sends spans, and logs when the collector stops taking them and when it takes them again.
+    """Sends spans. Logs when the collector no longer accepts spans, and when it accepts them again.
 
-    The library's own lines are silenced (`config.logs`): it writes several for each attempt, and may quote a header.
+    `config.logs` silences the library's own lines, because it writes several for each attempt and may quote a header.
     """
 
     def __init__(self) -> None:
@@ -160,10 +161,10 @@ class Exporter(SpanExporter):
 
 
 def start() -> None:
-    """Trace from now on. Call it after the fork, because a thread sends the spans."""
+    """Start tracing. Call this after the fork, because a thread sends the spans."""
     global _provider
     named = {"service.name": "delegated-sign-in", "service.version": settings.VERSION}
-    resource = Resource.create(named).merge(OTELResourceDetector().detect())  # OTEL_SERVICE_NAME wins
+    resource = Resource.create(named).merge(OTELResourceDetector().detect())  # OTEL_SERVICE_NAME has precedence
     _provider = TracerProvider(resource=resource, shutdown_on_exit=False)
     _provider.add_span_processor(BatchSpanProcessor(Exporter()))
     trace.set_tracer_provider(_provider)
@@ -171,7 +172,7 @@ def start() -> None:
 
 
 def stop() -> None:
-    """Send what is left, within STOP_SECONDS. The library would wait for 30 seconds."""
+    """Send the remaining spans within STOP_SECONDS. The library would wait for 30 seconds."""
     if _provider:
         last = threading.Thread(target=_provider.shutdown, name="traces-stop", daemon=True)
         last.start()

@@ -39,7 +39,7 @@ class Breaker:
         self._log_again_at = 0.0
 
     def allows_call(self) -> bool:
-        """Whether this call may try Redis."""
+        """Return whether this call may try Redis."""
         if not self.is_open:
             return True
         with self._lock:
@@ -70,18 +70,21 @@ class Breaker:
             logger.warning("Redis answers again.")
 
 
-# One breaker for each Redis URL. The threads share it, although Django makes a cache object for each thread.
+# One breaker for each Redis URL. All threads share the breaker, because Django makes a cache object for each thread.
 _breakers: dict[str, Breaker] = {}
 
 
 class FailOpenRedisCache(RedisCache):
-    """Django's Redis cache. Without an answer of Redis, reads find nothing, `add` returns True, `incr` its delta."""
+    """Django's Redis cache.
+
+    While Redis does not answer, reads find nothing, `add` returns True, and `incr` returns its `delta`.
+    """
 
     def __init__(self, server: str | list[str], params: dict[str, Any]) -> None:
         self.options = {
             "socket_timeout": SOCKET_TIMEOUT_SECONDS,
             "socket_connect_timeout": SOCKET_TIMEOUT_SECONDS,
-            # Retry once, because Redis may have closed an idle connection, but not after a time-out.
+            # Repeat a call once, because Redis may have closed an idle connection. After a time-out, do not repeat it.
             "retry": Retry(NoBackoff(), 1, supported_errors=(ConnectionError,)),
         }
         super().__init__(server, {**params, "OPTIONS": self.options})
@@ -90,14 +93,14 @@ class FailOpenRedisCache(RedisCache):
 
     @functools.cached_property
     def client(self) -> Redis:
-        """A client with one connection, for one thread: Django makes a cache object for each thread.
+        """A client with one connection, which one thread uses: Django makes a cache object for each thread.
 
         Raises RedisError: Redis does not answer.
         """
         return Redis.from_url(self.url, single_connection_client=True, **self.options)
 
     def _call(self, operation: Callable[[], T], fallback: T) -> T:
-        """The result of the operation, or the fallback while Redis does not answer."""
+        """Return the result of the operation, or the fallback while Redis does not answer."""
         if not self.breaker.allows_call():
             return fallback
         try:
@@ -148,18 +151,19 @@ class FailOpenRedisCache(RedisCache):
         return self._call(lambda: bool(self.client.ping()), False)
 
 
-# As the breakers: one for each Redis URL.
+# One object for each Redis URL, which all threads share.
 _blocks: dict[str, Blocks] = {}
 
 
 class RateLimitCache(FailOpenRedisCache):
-    """The cache in which django-ratelimit counts: at most one round trip for an event instead of three.
+    """The cache in which django-ratelimit counts. An event takes at most one round trip to Redis instead of three.
 
-    django-ratelimit calls `add`, then `incr` or `get` when `add` returns False. Here `add` counts, and the other two
-    return the count of that call, which the instance keeps. While Redis does not answer they return None, and so does
-    `get_usage`. Each thread has its own instance.
+    django-ratelimit calls `add` and, if `add` returns False, `incr` or `get`. Here `add` counts, keeps the count in the
+    instance and returns False; `incr` and `get` return the kept count. While Redis does not answer, they return None,
+    so `get_usage` returns None. Each thread has its own instance.
 
-    The caller may set `block_size` for the next event: above 1, this process asks Redis for so many counts at once.
+    The caller may set `block_size` for the next event. If `block_size` is above 1, this process takes that many counts
+    from Redis at once.
     """
 
     block_size = 1
@@ -170,13 +174,13 @@ class RateLimitCache(FailOpenRedisCache):
         self.blocks = _blocks.setdefault(self.url, Blocks())
 
     def add(self, key: str, value: Any, timeout: float | None = DEFAULT_TIMEOUT, version: int | None = None) -> bool:
-        """Count `value` more events; 0 only reads the count."""
+        """Count `value` more events. If `value` is 0, only read the count."""
         name, size, self.block_size = self.make_key(key, version), self.block_size, 1
 
         def ask(events: int) -> int | None:
             return self._call(lambda: self._add_events(name, events, timeout), None)
 
-        # While Redis is away no block is asked for: one that comes after the time-out is lost.
+        # While Redis does not answer, request no block: a block that arrives after the time-out would be lost.
         if size > 1 and timeout is not None and not self.breaker.is_open:
             self._last_count = self.blocks.add(name, value, size, timeout, ask)
         else:
@@ -200,6 +204,6 @@ class RateLimitCache(FailOpenRedisCache):
 
 
 def is_redis_answering() -> bool:
-    """Whether the default cache is Redis and answers now."""
+    """Return whether the default cache is Redis and answers now."""
     cache = caches["default"]
     return isinstance(cache, FailOpenRedisCache) and cache.is_answering()

@@ -1,4 +1,4 @@
-"""The error of a command for a value that cannot be stored."""
+"""The error that a command prints for an invalid value."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ _JOINERS = "\u200c\u200d"  # needed for Persian and emoji
 
 
 def command_error(problem: ValidationError, options: Mapping[str, str] | None = None) -> CommandError:
-    """The error of a command. Each sentence about a field begins with the name of the field.
+    """Return the error of a command. Each sentence about a field begins with the name of the field.
 
-    `options` maps a field to its name on the command line.
+    `options` maps the name of a field to its name on the command line.
     """
     return CommandError(" ".join(shown(text) for text in sentences(problem, options or {})))
 
 
 def sentences(problem: ValidationError, names: Mapping[str, str]) -> list[str]:
-    """One sentence for each field, which begins with the field's name in `names` or, by default, in the form."""
+    """Return one sentence for each field. It begins with the name that `names` has for the field, or else the form."""
     if not hasattr(problem, "error_dict"):
         return [" ".join(problem.messages)]
     named = [(names.get(field, field), " ".join(texts)) for field, texts in problem.message_dict.items()]
@@ -27,5 +27,5 @@ def sentences(problem: ValidationError, names: Mapping[str, str]) -> list[str]:
 
 
 def shown(text: str) -> str:
-    """The text for a terminal, with numbers in place of invisible and control characters."""
+    """Return the text for a terminal, in which numbers replace invisible and control characters."""
     return "".join(each if each.isprintable() or each in _JOINERS else f"\\u{ord(each):04x}" for each in text)

@@ -1,4 +1,4 @@
-"""Cookies that scripts cannot read and that other sites' requests, except links, do not carry."""
+"""Cookies that scripts cannot read. Requests from other sites, except links, do not contain these cookies."""
 
 from __future__ import annotations
 
@@ -7,5 +7,5 @@ from django.http.response import HttpResponseBase
 
 
 def set_cookie(response: HttpResponseBase, name: str, value: str, max_age: int | None = None) -> None:
-    """Set a cookie for `max_age` seconds or, without it, until the browser's session ends. O.cookies."""
+    """Set a cookie for `max_age` seconds or, without `max_age`, until the browser's session ends. O.cookies."""
     response.set_cookie(name, value, max_age=max_age, secure=settings.IS_HTTPS, httponly=True, samesite="Lax")

@@ -10,31 +10,31 @@ from dataclasses import dataclass
 
 @dataclass(slots=True)
 class Block:
-    """Consecutive counts of one key that Redis has given to this process. Those from `next` to `last` are unused."""
+    """Consecutive counts of one key that Redis has given to this process. Counts from `next` to `last` are unused."""
 
     next: int
     last: int
-    ends_at: float  # on the monotonic clock: the key is not used any more
+    ends_at: float  # on the monotonic clock; the key is not used afterwards
     is_asked_for: bool = False
 
 
 class Blocks:
-    """The blocks of this process, shared by its threads. A process has at most one unused block of a key.
+    """The blocks of this process, which all its threads share. A process has at most one unused block of each key.
 
-    While there are `SIZE` blocks, other keys get none, so they are counted one by one.
+    While there are `SIZE` blocks, a further key gets no block, and Redis counts its events one by one.
     """
 
     SIZE = 1_000
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._blocks: dict[str, Block] = {}  # in the order in which they were asked for
+        self._blocks: dict[str, Block] = {}  # in the order of the requests for them
 
     def add(self, key: str, events: int, size: int, seconds: float, ask: Callable[[int], int | None]) -> int | None:
-        """The count of the key after 0 or 1 more events; None while Redis does not answer.
+        """Add 0 or 1 events to the count of the key. Return the new count, or None while Redis does not answer.
 
-        Without an unused count in the key's block, `ask` adds to the count in Redis and returns it: `size`, which
-        makes a new block, or `events` while another thread asks for one.
+        If the block of the key has no unused count, `ask` adds its argument to the count in Redis and returns the sum.
+        The argument is `size`, which makes a new block, or `events` while another thread requests a block.
         """
         with self._lock:
             if (block := self._blocks.get(key)) and block.next <= block.last:
@@ -52,7 +52,7 @@ class Blocks:
         return last - size + 1
 
     def _ask_for(self, key: str, seconds: float) -> Block | None:
-        """An empty block for the key; None if there are too many. Deletes those of periods that have ended."""
+        """Delete the blocks of ended periods. Return an empty block for the key, or None if there are too many."""
         now = time.monotonic()
         self._blocks.pop(key, None)
         while self._blocks and (oldest := next(iter(self._blocks))) and self._blocks[oldest].ends_at <= now:

@@ -1,7 +1,7 @@
 """The base of all errors of the service, and the faults of `config` itself. Specification 7; D19.
 
-Each package declares its own faults. A sentence has only the characters that RFC 6749 §5.2 allows (ASCII without
-quotation mark and backslash) and contains only public facts.
+Each package declares its own faults. The sentences of a fault contain only public facts, and only the characters that
+RFC 6749 §5.2 allows: ASCII without quotation mark and backslash.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from config.infrastructure.events import Event
 from config.infrastructure.translation import TranslatableText
 
 NOT_ALLOWED = re.compile(r"[^\x20-\x21\x23-\x5B\x5D-\x7E]")
-FULL_WIDTH_STOP = "\u3002"  # the full stop of Chinese, without a space
+FULL_WIDTH_STOP = "\u3002"  # the Chinese full stop, after which no space follows
 
 
 class Fault(Enum):
-    """One kind of error: HTTP status, `error`, problem, fix. The member's name is its code.
+    """A kind of error, with HTTP status, `error`, problem and fix. The name of the member is the code of the error.
 
-    `fix` is empty if `problem` also contains the fix. A member's name is unique in all packages.
+    `fix` is empty if `problem` also contains the fix. The name of a member is unique in all packages.
     """
 
     def __init__(self, status: int, error: str, problem: str, fix: str = "") -> None:
@@ -37,15 +37,15 @@ class Fault(Enum):
 
     @property
     def sentence(self) -> str:
-        """Problem and fix, with their placeholders."""
+        """The problem and the fix, with the placeholders of the details."""
         return f"{self.problem} {self.fix}".strip()
 
     def describe(self, **details: object) -> str:
-        """Both sentences, with `?` for characters that RFC 6749 does not allow."""
+        """Return the problem and the fix, with `?` for characters that RFC 6749 does not allow."""
         return NOT_ALLOWED.sub("?", self.sentence.format(**details)).strip()
 
     def translate(self, **details: object) -> str:
-        """The sentences for a page, in the active language. Only sent values are restricted as in `describe`."""
+        """Return the problem and the fix for a page, in the active language. Only sent values are limited to ASCII."""
         spoken = {
             name: detail.translate() if isinstance(detail, TranslatableText) else NOT_ALLOWED.sub("?", str(detail))
             for name, detail in details.items()
@@ -138,14 +138,14 @@ class HasClientId(Protocol):
 
 
 class RequestError(Exception):
-    """The request is rejected. `fault` is the reason; `headers` are added to the response.
+    """Rejects the request. `fault` is the reason, and `headers` are added to the response.
 
     `details` are inserted in the public sentence. The text of the exception is only the name of the fault, so a
     traceback in the log shows no part of the request.
 
     `about` sets the private facts: the `client`, the primary key of the `person`, the `cause`, and others in `private`.
-    No answer contains them. The log contains the cause, the client_id and the person. The default cause is the name of
-    the fault in lower case.
+    No answer contains these facts. The log contains the cause, the client_id and the person. The default cause is the
+    name of the fault in lower case.
     """
 
     def __init__(self, fault: Fault, headers: dict[str, str] | None = None, **details: object) -> None:
@@ -171,7 +171,7 @@ class RequestError(Exception):
     def about(
         self, *, client: HasClientId | None = None, person: UUID | None = None, cause: str = "", **private: object
     ) -> Self:
-        """Add private facts, and return this error. A fact that a deeper level has set is not replaced."""
+        """Add private facts, and return this error. A fact that was set before is not replaced."""
         self.client = self.client or client
         self.person = self.person or person
         self._cause = self._cause or cause
@@ -186,10 +186,10 @@ of_request: ContextVar[list[RequestError] | None] = ContextVar("errors", default
 def report(error: RequestError) -> None:
     """Keep the error until the answer is made; then its event "refused" is logged, and the activity log records it.
 
-    Every answer that is an error passes here once, whatever made it and whatever it is.
+    Call this once for each answer that is an error, where the answer is made.
 
-    That is a page, JSON, a redirect to a callback, or a form that is shown again; call it where the answer is made.
-    `status` in the event is the fault's, not the answer's.
+    Such an answer is a page, JSON, a redirect to a callback, or a form that is shown again. The `status` of the event
+    is that of the fault, which may differ from that of the answer.
     """
     reported = of_request.get()
     if reported is None:

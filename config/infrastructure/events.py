@@ -1,7 +1,7 @@
-"""The security events of the service, a closed table. All are logged; the activity log also counts some.
+"""The table of all security events. Every event is logged, and the activity log also counts some events.
 
-A member is a number or a short text that this service made: never a credential, a `state` or typed text. Modules log
-technical problems, such as a full disk, themselves.
+A member of an event is a number or a short text that this service made. It is never a credential, a `state` or typed
+text. A technical problem, such as a full disk, is no security event: each module logs its own.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ _logger = logging.getLogger("events")
 
 
 class Event(Enum):
-    """An event: level, message, and the allowed members. `person` is the `sub`."""
+    """An event, with its level, message and allowed members. The member `person` is the `sub`."""
 
     def __init__(self, level: int, message: str, *members: str) -> None:
         self.level = level
         self.message = message
         self.members = frozenset(members)
 
-    # Any error, such as a failed sign-in: `infrastructure.errors.report`
+    # `infrastructure.errors.report` writes this for any error, such as a failed sign-in.
     REFUSED = INFO, "refused", "code", "status", "cause", "client_id", "person"
     LIMIT_REACHED = INFO, "limit reached", "limit"
     HOST_NOT_SERVED = WARNING, "host not served", "host", "allowed_hosts"
@@ -79,17 +79,18 @@ class Event(Enum):
     SECRET_ENDED = INFO, "client secret ended", "client_id", "secret_row", "is_leaked"
     EXPIRED_SECRET_USED = WARNING, "expired client secret used", "client_id", "secret_row", "expired_seconds"
 
-    # An entry of the audit trail without the values. `actor` is a `sub`, or "command line" and the name of the system's
-    # user. `key` is a client_id, a `sub` or another identifier of this kind.
+    # An entry of the audit trail without the values. `actor` is a `sub`, or "command line" and the name of the
+    # operating system's user. `key` identifies the changed object, such as a client_id or a `sub`.
     ADMINISTERED = INFO, "administered", "actor", "action", "kind", "key", "fields"
 
 
-# The events of the present request with their members, without errors; None outside of a request.
+# The events of the present request and their members, except errors; None outside of a request.
 of_request: ContextVar[list[tuple[Event, dict[str, Member]]] | None] = ContextVar("events", default=None)
 
 
-# Events that are written at once. The first two follow the commit of their own transaction, and asking the connection
-# would cost as much as the line. The others tell about attempts, also in a transaction that is rolled back.
+# Events that are written at once, also in a transaction. The first two are written after the commit of their
+# transaction; for them, the check for a transaction would cost as much as the line. The others report attempts, which
+# must be logged even if the transaction is rolled back.
 _AT_ONCE = {
     Event.CODE_ISSUED,
     Event.CODE_REDEEMED,
@@ -104,8 +105,8 @@ _AT_ONCE = {
 def write(event: Event, **members: Member) -> None:
     """Write the event to the log; members that are None are left out. Raises ValueError: a member is not in the table.
 
-    In a transaction, the event is written after the commit, so a rollback writes nothing. In addition to the members of
-    every line, the line has `event`, the name in lower case, and the `address` of the request.
+    In a transaction, the event is written after the commit, so a rollback writes nothing. The line also contains
+    `event`, the name in lower case, and the `address` of the request.
     """
     if not event.members.issuperset(members):
         raise ValueError(f"{event.name} has no {sorted(members.keys() - event.members)}.")
@@ -132,7 +133,7 @@ def _write(event: Event, members: dict[str, Member]) -> None:
 
 
 def write_line(logger: logging.Logger, level: int, message: str, **members: str | int | float | None) -> None:
-    """Log the message and the members. Unlike `logger.log`, this does not search the calling line."""
+    """Log the message and the members. Unlike `logger.log`, this does not determine the caller."""
     if logger.isEnabledFor(level):
         names = {"name": logger.name, "levelno": level, "levelname": logging.getLevelName(level), "msg": message}
         logger.handle(logging.makeLogRecord({**names, **members}))

@@ -1,4 +1,4 @@
-"""The first grapheme of a text: what a reader sees as one character."""
+"""Find the first grapheme of a text, which a reader sees as one character."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ _JOINER = "\u200d"
 
 
 def first_grapheme(text: str) -> str:
-    """The first character with its accents, or an emoji with all its parts; empty for an empty text.
+    """Return the first character with its accents, or an emoji with all its parts; empty for an empty text.
 
-    This simplifies the grapheme clusters of Unicode (UAX #29); it is enough for a letter in place of a logo.
+    This simplifies Unicode's rules for grapheme clusters (UAX #29), but suffices for a letter in place of a logo.
     """
     end = 1
     if all(_is_flag_half(character) for character in text[:2]):
@@ -25,5 +25,5 @@ def _is_flag_half(character: str) -> bool:
 
 
 def _extends(character: str) -> bool:
-    """Whether the character changes the previous one: an accent, a form of an emoji, or a skin tone."""
+    """Return whether the character changes the previous one: an accent, a form of an emoji, or a skin tone."""
     return unicodedata.category(character) in ("Mn", "Mc", "Me") or "\U0001f3fb" <= character <= "\U0001f3ff"

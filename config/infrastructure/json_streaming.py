@@ -1,4 +1,4 @@
-"""A JSON list that is written element by element, so a long list needs no more memory."""
+"""Write a JSON list element by element, so that a long list needs no more memory than a short one."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 
 def pieces(elements: Iterable[object]) -> Iterator[str]:
-    """The text of the list in pieces, one element per line."""
+    """Yield the text of the list in pieces, with one element in each line."""
     separator = "[\n"
     for element in elements:
         yield separator + json.dumps(element, ensure_ascii=False)

@@ -1,6 +1,6 @@
 """The counts and spans that lower layers pass to `config.metrics` and `config.http.tracing`.
 
-In commands, and without METRICS_BIND or a collector of traces, they are dropped.
+Counts are dropped without METRICS_BIND, spans without a collector of traces, and both in commands.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Protocol
 
 
 class Meter(Protocol):
-    """Each method counts the event in its name. All texts are from closed tables of the code."""
+    """Each method counts the event that its name describes. All texts are from fixed tables of the code."""
 
     def request_began(self) -> None: ...
 
@@ -29,5 +29,5 @@ class Meter(Protocol):
 
 
 meter: Meter | None = None
-# `with span("redis"):` is a part of the present request in its trace. The name is from the code.
+# `with span("redis"):` adds a span to the trace of the present request. The name is a constant of the code.
 span: Callable[[str], AbstractContextManager[object]] = nullcontext

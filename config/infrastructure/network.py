@@ -18,10 +18,11 @@ IPV6_SITE_BITS = 48
 
 
 def client_address(request: HttpRequest) -> str:
-    """The network address for limits and the log, an IPv6 address as its /64. D21.
+    """Return the network address for limits and the log; for IPv6, this is the /64 network. D21.
 
-    This is the address of the peer. If the peer is in `TRUSTED_PROXIES`, it is the right-most address of
-    `X-Forwarded-For` outside `TRUSTED_PROXIES`. It is "unknown" without an address (a Unix socket).
+    The address is that of the peer. If the peer is in `TRUSTED_PROXIES`, the address is the right-most one in
+    `X-Forwarded-For` that is not in `TRUSTED_PROXIES`. If the peer has no address (a Unix socket), the result is
+    "unknown".
     """
     proxies = tuple(settings.TRUSTED_PROXIES)
     forwarded = request.META.get("HTTP_X_FORWARDED_FOR", "") if proxies else ""
@@ -29,12 +30,12 @@ def client_address(request: HttpRequest) -> str:
 
 
 def is_from_proxy(request: HttpRequest) -> bool:
-    """Whether the peer is in `TRUSTED_PROXIES`."""
+    """Return whether the peer is in `TRUSTED_PROXIES`."""
     return is_proxy(request.META.get("REMOTE_ADDR", ""))
 
 
 def is_proxy(peer: str) -> bool:
-    """Whether the address is in `TRUSTED_PROXIES`. The peer at a Unix socket has no address."""
+    """Return whether the address is in `TRUSTED_PROXIES`. The address of a peer at a Unix socket is empty."""
     proxies = tuple(settings.TRUSTED_PROXIES)
     return bool(proxies) and _is_proxy(peer, proxies)
 
@@ -62,7 +63,7 @@ def _client_address(peer: str, forwarded: str, proxies: tuple[IPv4Network | IPv6
 
 @functools.lru_cache(maxsize=256)
 def site_of(address: str) -> str:
-    """The /48 of an IPv6 `client_address`; "" for IPv4. One customer may own a whole /48."""
+    """Return the /48 network of an IPv6 `client_address`, which one customer may own; "" for IPv4."""
     if ":" not in address:
         return ""
     return str(ip_network(address).supernet(new_prefix=IPV6_SITE_BITS))
@@ -75,7 +76,7 @@ def _text(address: IPv4Address | IPv6Address) -> str:
 
 
 def _parse(text: str) -> IPv4Address | IPv6Address | None:
-    """The address in a text with or without port and brackets. An IPv4-mapped IPv6 address is returned as IPv4."""
+    """Parse an address with or without port and brackets. An IPv4-mapped IPv6 address is returned as IPv4."""
     text = text.strip()
     if text.startswith("["):
         text = text[1:].partition("]")[0]

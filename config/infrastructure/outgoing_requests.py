@@ -1,7 +1,7 @@
-"""Requests of this service to addresses that others have registered.
+"""Requests of this service to addresses that other people have registered.
 
-Requests reach no internal address, follow no redirect and end after a fixed time. One DNS lookup finds the address,
-which is checked and then connected to, so a second DNS answer has no effect. TLS verifies the name of the host.
+A request reaches no internal address, follows no redirect and ends after a fixed time. The host is looked up once: the
+address that was checked is the address of the connection. TLS verifies the name of the host.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ Network = IPv4Network | IPv6Network
 _PORTS = {"https": 443, "http": 80}
 _AS_SENT = "".join(map(chr, range(0x21, 0x7F)))  # other characters are percent-encoded, as browsers do
 _NAT64 = ip_network("64:ff9b::/96")
-_TUNNELS = (ip_network("2002::/16"), ip_network("2001::/32"))  # they contain an IPv4 address that is not checked
+_TUNNELS = (ip_network("2002::/16"), ip_network("2001::/32"))  # tunnels to IPv4 addresses, which are not checked
 
 
 class InternalAddress(Exception):
-    """The host has internal addresses only."""
+    """The host has only internal addresses."""
 
 
 class TimedOut(Exception):
@@ -33,7 +33,7 @@ class TimedOut(Exception):
 
 
 def post_form(url: str, fields: dict[str, str], *, seconds: float, allowed: Collection[Network]) -> int:
-    """The status of the answer, whose body is not read. `allowed` are internal networks that may be reached.
+    """Post the fields and return the status, without reading the body. Internal networks in `allowed` may be reached.
 
     The DNS lookup has no time limit. Raises InternalAddress, TimedOut, OSError or HTTPException.
     """
@@ -52,13 +52,13 @@ def post_form(url: str, fields: dict[str, str], *, seconds: float, allowed: Coll
         raise
     finally:
         connection.end()
-    if connection.is_over:  # in the middle of the headers
+    if connection.is_over:  # the time ended while headers were read
         raise TimedOut
     return status
 
 
 def is_public(address: Address) -> bool:
-    """Whether the address is public: in no private, reserved, multicast or tunnel network."""
+    """Return whether the address is public: in no private, reserved, multicast or tunnel network."""
     address = _plain(address)
     if isinstance(address, IPv6Address) and (address.is_site_local or any(address in each for each in _TUNNELS)):
         return False
@@ -70,7 +70,7 @@ def is_allowed(address: Address, allowed: Collection[Network]) -> bool:
 
 
 def internal_host(host: str, allowed: Collection[Network]) -> bool:
-    """Whether the host is `localhost` or the text of an internal address; names are not looked up."""
+    """Return whether the host is `localhost` or an internal address. Other names are not looked up."""
     if host == "localhost":
         host = "127.0.0.1"
     try:
@@ -80,7 +80,7 @@ def internal_host(host: str, allowed: Collection[Network]) -> bool:
 
 
 def _plain(address: Address) -> Address:
-    """The IPv4 address in an IPv4-mapped or NAT64 address; other addresses unchanged."""
+    """Return the IPv4 address in an IPv4-mapped or NAT64 address, and any other address unchanged."""
     if isinstance(address, IPv6Address) and address.ipv4_mapped:
         return address.ipv4_mapped
     if isinstance(address, IPv6Address) and address in _NAT64:
@@ -89,7 +89,7 @@ def _plain(address: Address) -> Address:
 
 
 def _checked(host: str, port: int, allowed: Collection[Network]) -> str:
-    """The first address of the host that may be reached."""
+    """Return the first address of the host that may be reached. Raises InternalAddress: there is none."""
     found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     for *_kind, place in found:
         text = str(place[0])
@@ -99,10 +99,10 @@ def _checked(host: str, port: int, allowed: Collection[Network]) -> str:
 
 
 class _Pinned(http.client.HTTPConnection):
-    """A connection to the address, under the name of the host. It ends after `seconds`, whatever the peer sends."""
+    """A connection to `address` whose Host header and TLS name are `host`. It ends after `seconds` in any case."""
 
     def __init__(self, host: str, port: int, address: str, *, is_tls: bool, seconds: float) -> None:
-        self.default_port = _PORTS["https" if is_tls else "http"]  # the Host header omits it
+        self.default_port = _PORTS["https" if is_tls else "http"]  # the Host header omits this port
         super().__init__(host, port, timeout=seconds)
         self._address, self._is_tls = address, is_tls
         self.is_over = False
@@ -122,7 +122,7 @@ class _Pinned(http.client.HTTPConnection):
             secured.do_handshake()
 
     def _refuse_when_over(self) -> None:
-        """Check the time for each new socket: `_stop` may have run before this socket existed."""
+        """Raises TimeoutError: the time is over. `_stop` may have run before the present socket existed."""
         if self.is_over:
             raise TimeoutError
 

@@ -1,6 +1,7 @@
-"""The table of the site's paths: the properties of a request that are known before its view.
+"""The table of the site's paths, with the properties of a request that its path determines.
 
-A new path needs a row unless a row of `_BELOW` fits. tests/project/test_paths.py checks all URL patterns.
+A new path needs a row, unless a row of `_BELOW` applies to the path. tests/project/test_paths.py checks all URL
+patterns.
 """
 
 from __future__ import annotations
@@ -27,16 +28,16 @@ DOCS = "/docs"
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """How requests to a path are answered. The defaults are those of a path that does not exist."""
+    """How requests to a path are answered. The defaults are for a path that does not exist."""
 
     is_page: bool = False  # exists at the host of AUTH_URL only; other hosts redirect there. D1.
     is_for_programs: bool = False  # always answered in JSON. D19.
-    is_cross_origin: bool = False  # called by applications in browsers, from their own origins; without cookies. D22.
-    is_translated: bool = True  # its pages, also error pages, are in the language of the request
-    is_file: bool = False  # needed by the page that says which header of the browser is too long
+    is_cross_origin: bool = False  # applications call it from browsers, from other origins and without cookies. D22.
+    is_translated: bool = True  # its pages, including error pages, are in the language of the request
+    is_file: bool = False  # pages load it, so it is served even if a header is too long
     takes_a_file: bool = False  # a post may be multipart
     request_class: RequestClass = request_classes.STRANGER
-    request_class_of_post: RequestClass | None = None  # another class for a post that hashes a password
+    request_class_of_post: RequestClass | None = None  # the class of a post that hashes a password, if it differs
 
 
 NOWHERE = Kind()
@@ -50,7 +51,7 @@ OPERATION = Kind(
     is_for_programs=True, is_translated=False, is_cross_origin=True, request_class=request_classes.USERINFO
 )
 DOCUMENT = Kind(is_translated=False)
-# A load balancer must not remove a machine because its pages are busy.
+# Readiness has the class of user info, because a load balancer must not remove a machine whose pages are busy.
 READINESS = replace(DOCUMENT, request_class=request_classes.USERINFO)
 LIVENESS = replace(DOCUMENT, request_class=request_classes.PROBE)
 FILE = Kind(is_file=True)
@@ -68,19 +69,19 @@ _EXACT = {
     "/": PAGE,
     DOCS: PAGE,
     "/accounts": PAGE,
-    "/accounts/profile": PAGE_WITH_FILE,  # a picture
+    "/accounts/profile": PAGE_WITH_FILE,  # the person uploads a picture
     "/accounts/sign-in": PAGE_WITH_PASSWORD,
     "/accounts/sign-up": PAGE_WITH_PASSWORD,
     "/accounts/confirm": PAGE_WITH_PASSWORD,
     "/accounts/password/change": PAGE_WITH_PASSWORD,
     "/accounts/password/reset": PAGE,  # sends an e-mail, but hashes no password
     "/admin": ADMINISTRATION,
-    "/admin/oauth_bridge/application/add/": ADMINISTRATION_WITH_FILE,  # a logo
+    "/admin/oauth_bridge/application/add/": ADMINISTRATION_WITH_FILE,  # the administrator uploads a logo
     "/health/live": LIVENESS,
     "/health/ready": READINESS,
 }
 _FORM_OF_AN_APPLICATION = re.compile(r"/admin/oauth_bridge/application/[^/]+/change/")
-# For paths with these beginnings. The first row that fits applies.
+# The kinds of paths by the beginning of the path. The first row that fits applies.
 _BELOW = {
     "/accounts/password/reset/": PAGE_WITH_PASSWORD,
     "/accounts/": PAGE,
@@ -99,7 +100,7 @@ _BELOW = {
 
 
 def kind_of(path: str) -> Kind:
-    """The kind of a path in the form of `request.path_info`: decoded, without the query."""
+    """Return the kind of a path, which has the form of `request.path_info`: decoded, without the query."""
     if kind := _EXACT.get(path):
         return kind
     if _FORM_OF_AN_APPLICATION.fullmatch(path):

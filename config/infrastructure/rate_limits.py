@@ -1,7 +1,7 @@
-"""Counting against the limits of `settings.RATES` (D21). Fixed windows, shared by all workers through the cache.
+"""Count events against the limits in `settings.RATES` (D21), in fixed windows that all workers share in the cache.
 
-django-ratelimit reads the rates, divides time into windows and counts. The table in docs/contract.md says for each
-limit what it counts by, whom it can hurt and what these people can do.
+django-ratelimit reads the rates, divides time into windows and counts. The table in docs/contract.md says of each limit
+how it counts, whom it affects and what these people can do.
 """
 
 from __future__ import annotations
@@ -20,18 +20,19 @@ from config.infrastructure.cache import RateLimitCache
 from config.infrastructure.events import Event
 from config.infrastructure.network import site_of
 
-# The multiple of its rate that a limit allows for all keys that one machine can invent or rotate, such as client ids.
+# A limit allows this multiple of its rate for all the keys together that one machine can invent or rotate, such as
+# client ids.
 ROTATING = 10
 # An IPv6 site (a /48, which contains 65,536 /64s) may use this multiple of the rate of one address.
 SITE = 4
-# Limits of so many events, for so many seconds, may be counted in blocks. A process that ends loses the rest of its
-# block, and in a longer period many processes may end.
+# Limits of at least this many events in at most this many seconds may be counted in blocks. A process that ends loses
+# the rest of its block, and in a longer period many processes may end.
 IN_BLOCKS_FROM_EVENTS, IN_BLOCKS_UP_TO_SECONDS = 600, 60
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
 class Rate(NamedTuple):
-    """So many events in so many seconds."""
+    """A number of events in a number of seconds."""
 
     events: int
     seconds: int
@@ -39,17 +40,18 @@ class Rate(NamedTuple):
 
 @functools.lru_cache
 def parse(rate: str) -> Rate:
-    """The rate of a text such as "600/m" or "10/15m", which `config.environment` has checked."""
+    """Return the rate of a text such as "600/m" or "10/15m", which `config.environment` has checked."""
     events, _, period = rate.partition("/")
     return Rate(int(events), int(period[:-1] or 1) * _SECONDS[period[-1]])
 
 
 class Counter(NamedTuple):
-    """A limit and the key of its count. `rate` ("N/period") is for limits that are not settings.
+    """A limit and the key of its count. `rate` ("N/period") is only for a limit that is not a setting.
 
-    `times` the rate is allowed, but at least one event. With `has_floor` each process counts for itself while the cache
-    is away; without, nothing is counted then. With `in_blocks` each process takes 1 % of a large limit from Redis at
-    once: the limit is never exceeded, and reached early by less than 1 % for each process.
+    The limit is `times` the rate, but at least one event. While the cache does not answer, each process counts by
+    itself if `has_floor` is True; otherwise nothing is counted. If `in_blocks` is True, each process takes 1 % of a
+    large limit from Redis at once. The limit is then never exceeded, but may be reached early, by less than 1 % for
+    each process.
     """
 
     name: str
@@ -61,7 +63,7 @@ class Counter(NamedTuple):
 
 
 class Floor:
-    """Counts in the memory of this process. At most `SIZE` windows: the oldest is forgotten for a new one."""
+    """Counts in the memory of this process. If there are more than `SIZE` windows, the oldest is removed."""
 
     SIZE = 20_000
 
@@ -70,7 +72,7 @@ class Floor:
         self._windows: dict[tuple[str, str], tuple[float, int]] = {}  # the end in Unix time, and the events so far
 
     def usage(self, counter: Counter, rate: Rate, *, increment: bool) -> dict[str, Any]:
-        """As django-ratelimit's `get_usage`."""
+        """Count, and return a dict like that of django-ratelimit's `get_usage`."""
         now, key = time.time(), (counter.name, counter.key)
         with self._lock:
             end, count = self._windows.get(key, (0.0, 0))
@@ -89,7 +91,7 @@ _floor = Floor()
 
 
 def by_address(name: str, address: str, times: float = 1, rate: str = "") -> list[Counter]:
-    """The counters of a network address: the address, then, for IPv6, the site it belongs to."""
+    """Return the counter of a network address and, for IPv6, the counter of its site."""
     counters = [Counter(name, address, times, rate)]
     if site := site_of(address):
         counters.append(Counter(name, site, times * SITE, rate))
@@ -97,10 +99,10 @@ def by_address(name: str, address: str, times: float = 1, rate: str = "") -> lis
 
 
 def count(*counters: Counter) -> int:
-    """Add one event to each limit, in turn, until one is full: 0, or the seconds (at least 1) to wait.
+    """Add one event to each limit until a limit is full. Return 0, or the seconds (at least 1) to wait.
 
-    The limits after a full one count nothing. So with the narrowest first, a client that its own limit refuses uses up
-    nothing that it shares with others.
+    The limits after a full limit count nothing. Pass the narrowest limit first: then a client that its own limit
+    refuses does not use up a limit that it shares with others.
     """
     for counter in counters:
         if seconds := _seconds_to_wait(counter, increment=True):
@@ -109,10 +111,11 @@ def count(*counters: Counter) -> int:
 
 
 def exceeded(*counters: Counter) -> int:
-    """Whether one more event would be too many for a limit: 0, or the seconds (at least 1) to wait. Counts nothing.
+    """Return 0, or the seconds (at least 1) to wait if a limit is full. Count nothing.
 
-    The widest limit, the last, is asked first: while it is full, invented keys make no new counters, because without
-    Redis even a look makes one. So a narrower limit that is full for longer may refuse the next try once more.
+    The widest limit, which is the last, is checked first. While this limit is full, invented keys make no new counters:
+    without Redis, even a check makes a counter. A narrower limit may be full for longer, so it may refuse the next
+    attempt too.
     """
     for counter in reversed(counters):
         if seconds := _seconds_to_wait(counter, increment=False):
@@ -121,9 +124,9 @@ def exceeded(*counters: Counter) -> int:
 
 
 def attempt(*counters: Counter) -> int:
-    """Add one event to each limit unless one of them is full: 0, or the seconds (at least 1) to wait.
+    """Add one event to each limit unless a limit is full. Return 0, or the seconds (at least 1) to wait.
 
-    Unlike `count`, an event that the widest limit refuses makes no counter for its narrower ones.
+    Unlike with `count`, an event that the widest limit refuses makes no counter of a narrower limit.
     """
     return exceeded(*counters) or count(*counters)
 
@@ -135,14 +138,14 @@ def _block_size(rate: str) -> int:
 
 def _seconds_to_wait(counter: Counter, *, increment: bool) -> int:
     rate = settings.RATES and (counter.rate or settings.RATES.get(counter.name))
-    if not rate:  # the limit, or RATE_LIMITS, is off
+    if not rate:  # this limit is off, or RATE_LIMITS is off
         return 0
     if counter.in_blocks and isinstance(cache := caches[settings.RATELIMIT_USE_CACHE], RateLimitCache):
         cache.block_size = _block_size(rate)
     usage = get_usage(
         None, group=counter.name, key=lambda _group, _request: counter.key, rate=rate, increment=increment
     )
-    if usage is None:  # the cache is away: requests go on
+    if usage is None:  # the cache does not answer; requests are still answered
         if not counter.has_floor:
             return 0
         usage = _floor.usage(counter, parse(rate), increment=increment)

@@ -1,4 +1,4 @@
-"""The reference of a request: the same on the page, in `X-Reference` and in the log. D24."""
+"""The reference of a request, which is the same on the page, in `X-Reference` and in the log. D24."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ _MISREAD = str.maketrans("OIL", "011", " -")
 
 
 def normalised(text: str) -> str:
-    """The reference from dictated or typed text: with small letters, spaces, hyphens, O for 0, I and L for 1."""
+    """Return the reference in a typed text, which may contain small letters, spaces, hyphens, O for 0, I or L for 1."""
     return text.upper().translate(_MISREAD)
 
 
 def added_to(sentence: str) -> str:
-    """The sentence, followed by the reference of the present request, if there is one."""
+    """Return the sentence, followed by the reference of the present request, if there is one."""
     reference = current.get()
     return f"{sentence} Reference {reference}." if reference else sentence
 
 
 def new() -> str:
-    """Eight characters of Crockford's base 32 (no I, L, O, U): 40 random bits. Not unique: no secret, no key."""
+    """Return 40 random bits as eight characters of Crockford's base 32 (no I, L, O, U), neither unique nor secret."""
     return base64.b32encode(secrets.token_bytes(5)).translate(_CROCKFORD).decode()

@@ -1,7 +1,7 @@
-"""The classes of requests: the threads that answer them, and the longest wait for a thread.
+"""The classes of requests. A class has a pool of threads that answer its requests, and a longest wait for a thread.
 
-Under load, the classes are refused in the order of the table: pages of strangers first, user info last.
-`config.infrastructure.paths` has the class of each path.
+Under load, the service refuses the classes in the order in which this file defines them: pages of strangers first, user
+info last. `config.infrastructure.paths` has the class of each path.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from enum import Enum, auto
 
 
 class Pool(Enum):
-    """The threads of a worker. Requests of one pool never occupy a thread of another."""
+    """A part of a worker's threads. Requests of one pool never occupy a thread of another pool."""
 
     PAGES = auto()
     PASSWORDS = auto()
@@ -28,7 +28,7 @@ class RequestClass:
     pool: Pool
     places: int
     seconds: float
-    # The longest wait for one answer of the database; longer for classes whose statements may take long.
+    # The longest wait for one answer of the database. It is longer for a class whose statements may be slow.
     database_seconds: float = 3.0
 
 
@@ -40,6 +40,6 @@ TOKEN = RequestClass(Pool.OPERATIONS, places=128, seconds=4)
 USERINFO = RequestClass(Pool.OPERATIONS, places=192, seconds=6)
 PROBE = RequestClass(Pool.PROBES, places=32, seconds=10)
 
-# Whether the request of this thread must be refused: its class was full, or its wait was too long.
+# True if the request of this thread must be refused, because its class was full or its wait was too long.
 must_refuse: ContextVar[bool] = ContextVar("must_refuse", default=False)
 RETRY_AFTER_SECONDS = "5"

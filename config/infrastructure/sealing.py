@@ -1,7 +1,7 @@
-"""The one implementation of encryption: AES-GCM with a random nonce, which precedes the encrypted content.
+"""Encryption by AES-GCM with a random nonce, which precedes the encrypted content. No other module encrypts.
 
-Secrets that the service must read again (D15), in the database or a cookie, are sealed under a key derived from
-SECRET_KEY and the purpose. A session is encrypted under a key that only its browser has.
+Sealing encrypts under a key that is derived from SECRET_KEY and the purpose. It protects the secrets in the database
+and in cookies that the service must read again (D15). A session is encrypted under a key that only its browser has.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ _NONCE_BYTES = 12
 
 
 def seal(purpose: str, content: bytes, bound_to: bytes = b"") -> bytes:
-    """The content, encrypted under the first SECRET_KEY. `bound_to`, such as a row's id, is needed to open it."""
+    """Encrypt the content under the first SECRET_KEY. `unseal` needs the same `bound_to`, such as a row's id."""
     return encrypt(_key(purpose, settings.SECRET_KEY), content, bound_to)
 
 
 def unseal(purpose: str, sealed: bytes, bound_to: bytes = b"") -> bytes | None:
-    """The content; None if neither SECRET_KEY nor one of its fallbacks has sealed it."""
+    """Return the content, or None if neither SECRET_KEY nor one of its fallbacks has sealed it."""
     for secret_key in (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS):
         content = decrypt(_key(purpose, secret_key), sealed, bound_to)
         if content is not None:
@@ -33,21 +33,21 @@ def unseal(purpose: str, sealed: bytes, bound_to: bytes = b"") -> bytes | None:
 
 
 def is_under_first_key(purpose: str, sealed: bytes, bound_to: bytes = b"") -> bool:
-    """Whether the present SECRET_KEY can unseal it."""
+    """Return whether the present SECRET_KEY can unseal `sealed`."""
     return decrypt(_key(purpose, settings.SECRET_KEY), sealed, bound_to) is not None
 
 
 def encrypt(key: bytes, content: bytes, bound_to: bytes = b"") -> bytes:
-    """The encrypted content. `key` has 32 bytes."""
+    """Return the encrypted content. `key` has 32 bytes."""
     nonce = os.urandom(_NONCE_BYTES)
     return nonce + AESGCM(key).encrypt(nonce, content, bound_to)
 
 
 def decrypt(key: bytes, encrypted: bytes, bound_to: bytes = b"") -> bytes | None:
-    """The content; None if the key or `bound_to` differs, or the encrypted content was changed."""
+    """Return the content, or None if the key or `bound_to` differs, or the encrypted content was changed."""
     try:
         return AESGCM(key).decrypt(encrypted[:_NONCE_BYTES], encrypted[_NONCE_BYTES:], bound_to)
-    except (InvalidTag, ValueError):  # ValueError: shorter than a nonce
+    except (InvalidTag, ValueError):  # ValueError: the encrypted content is shorter than a nonce
         return None
 
 

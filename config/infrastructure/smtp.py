@@ -1,4 +1,4 @@
-"""E-mails by SMTP. EMAIL_TIMEOUT limits a whole connection to the server; Django's limit applies to each step. E2."""
+"""Send e-mails by SMTP. EMAIL_TIMEOUT limits the whole connection to the server, not each step as in Django. E2."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from django.core.mail.backends import smtp
 
 
 class _Bounded(smtplib.SMTP):
-    """A connection that ends `timeout` seconds after its beginning, whatever the server sends."""
+    """A connection that ends `timeout` seconds after its start, whatever the server sends."""
 
     def __init__(self, host: str, port: int, timeout: float, **options: Any) -> None:
         self._end = time.monotonic() + timeout
         super().__init__(host, port, timeout=timeout, **options)
 
     def connect(self, host: str = "localhost", port: int = 0, source_address: Any = None) -> tuple[int, bytes]:
-        """Connect. Each address of the host gets an equal share of the time, of which TLS may take half.
+        """Connect to the host. Each of its addresses gets an equal share of the time, of which TLS may take half.
 
         Raises OSError.
         """
@@ -50,9 +50,9 @@ class _Bounded(smtplib.SMTP):
         return super().starttls(*given, **options)
 
     def seconds_left(self) -> float:
-        """The remaining seconds, more than 0. Raises SMTPServerDisconnected: none remain."""
+        """Return the remaining seconds, which are more than 0. Raises SMTPServerDisconnected: no time remains."""
         left = self._end - time.monotonic()
-        if left <= 0:  # nothing is closed here: a read of the replies may be running
+        if left <= 0:  # the socket stays open here, because a reply may still be read from it
             raise smtplib.SMTPServerDisconnected("The conversation took too long.")
         return left
 

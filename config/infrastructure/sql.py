@@ -1,6 +1,6 @@
-"""Run hand-written SQL, and make model instances from its rows in a fifth of the time of `Manager.raw`.
+"""Run hand-written SQL, and make model instances from its rows in a fifth of the time that `Manager.raw` takes.
 
-A statement names its parameters: `%(now)s`.
+The parameters of a statement have names, such as `%(now)s`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ class Rows(Generic[M]):
             if (not names or field.attname in names) and field.attname not in without
         ]
         self.names = [field.attname for field in self._fields]
-        # The positions of all fields in the values of `names`, followed by DEFERRED.
+        # Each field of the model gets its value from the row. A field that is not in `names` gets the last value,
+        # DEFERRED.
         places = {name: place for place, name in enumerate(self.names)}
         self._all_of = itemgetter(*(places.get(field.attname, -1) for field in model._meta.concrete_fields))
 
@@ -43,7 +44,7 @@ class Rows(Generic[M]):
         return ", ".join(f"{alias}.{field.column}" for field in self._fields)
 
     def instance(self, values: Sequence[Any]) -> M:
-        """The instance with these values, in the order of `columns`."""
+        """Return the instance with these values, which are in the order of `columns`."""
         row = [*values, DEFERRED]
         for position, convert in self._conversions:
             row[position] = convert(row[position])
@@ -51,7 +52,7 @@ class Rows(Generic[M]):
 
     @functools.cached_property
     def _conversions(self) -> list[tuple[int, Callable[[Any], Any]]]:
-        """The position and converter of each value that needs one: on SQLite times, UUIDs, booleans; else none."""
+        """The position and converter of each value that needs a converter: on SQLite times, UUIDs and booleans."""
         conversions: list[tuple[int, Callable[[Any], Any]]] = []
         for position, field in enumerate(self._fields):
             column = field.get_col(self._model._meta.db_table)
@@ -70,13 +71,13 @@ def is_postgresql() -> bool:
 
 
 def fetch_one(statement: str, /, **values: object) -> Any:
-    """The first row, or None. `values` are the parameters; unused ones are allowed."""
+    """Return the first row, or None. `values` are the parameters; the statement need not use all of them."""
     rows = fetch_all(statement, **values)
     return rows[0] if rows else None
 
 
 def fetch_all(statement: str, /, **values: object) -> list[Any]:
-    """All rows; see `fetch_one`. On PostgreSQL each text keeps a cursor, so do not build texts from values."""
+    """Return all rows. On PostgreSQL each statement keeps a cursor, so do not build statements from values."""
     if is_postgresql():
         return connection.fetch_all(statement, values)  # type: ignore[attr-defined, no-any-return]
     with connection.cursor() as cursor:
@@ -85,12 +86,12 @@ def fetch_all(statement: str, /, **values: object) -> list[Any]:
 
 
 def adapted(values: Mapping[str, object]) -> dict[str, Any]:
-    """The values in the format of the database driver: on SQLite, times and UUIDs are converted."""
+    """Return the values in the format of the database driver. For SQLite, times and UUIDs are converted."""
     return {name: value if is_postgresql() else _adapted_for_sqlite(value) for name, value in values.items()}
 
 
 def as_uuid(value: UUID | str) -> UUID:
-    """A UUID from a hand-written statement, which SQLite returns as text."""
+    """Return the UUID from the result of a hand-written statement. SQLite returns a UUID as text."""
     return value if isinstance(value, UUID) else UUID(value)
 
 

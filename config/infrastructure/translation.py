@@ -9,9 +9,9 @@ from django.utils.translation import gettext_noop
 
 
 class TranslatableText:
-    """A translatable part of a sentence; several texts become a list. `str` returns English.
+    """A translatable part of a sentence. Several texts are joined to a list. `str` returns the English text.
 
-    The code that makes a text marks it for translation. `details` are inserted in the text.
+    The code that contains a text must mark it for translation. `details` are inserted in the text.
     """
 
     def __init__(self, *texts: str, **details: object) -> None:

@@ -8,16 +8,16 @@ from django.core.exceptions import ValidationError
 from django.utils.translation import gettext as _
 
 _CATEGORIES = frozenset({"Cc", "Cs", "Zl", "Zp"})
-# Letters and one symbol that are as invisible as format characters (Cf).
+# Four letters and a symbol that are as invisible as format characters (Cf).
 _SHAPELESS = frozenset("\u115f\u1160\u2800\u3164\uffa0")
 _DIRECTIONS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 
 
 def refuse_control_characters(text: str) -> None:
-    """Raises ValidationError: a control character, a change of text direction, or an invisible text.
+    """Raises ValidationError: the text is invisible, or contains a control character or a change of direction.
 
-    PostgreSQL cannot store NUL. Changed text direction would reorder the text of a page. White space only is no error:
-    forms strip it.
+    PostgreSQL cannot store NUL. A change of direction would reorder the text of a page. Text that is only white space
+    is accepted, because forms strip it.
     """
     if _is_unseen(text.strip()) or any(
         unicodedata.category(character) in _CATEGORIES or character in _DIRECTIONS for character in text

@@ -1,6 +1,7 @@
-"""Rows of work that several processes share without a broker. Each row is tried until it succeeds.
+"""A queue in a database table, which several processes share without a broker. Each row is tried until it succeeds.
 
-A claim moves the row's `due_at` ahead by the lease. If the process ends during the work, the row becomes due again.
+A process that claims a row moves the row's `due_at` ahead by the lease. If the process ends during the work, the row
+becomes due again after the lease.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from config.infrastructure.sql import Rows, fetch_one, is_postgresql
 logger = logging.getLogger(__name__)
 
 POLL_SECONDS = 5.0
-# How long an ending process waits for its present row. An unfinished row becomes due again.
+# The time for which an ending process waits for its present row. An unfinished row becomes due again.
 STOP_SECONDS = 2.0
 FIRST_PAUSE = timedelta(seconds=30)
 
@@ -39,9 +40,9 @@ L = TypeVar("L", bound=Leased)
 
 
 def claim(model: type[L], lease: timedelta, condition: str = "", **values: object) -> L | None:
-    """The due row with the lowest turn and, among these, the earliest `due_at`. None: no row is due.
+    """Claim the due row with the lowest `turn`, then the earliest `due_at`. Return the row, or None if no row is due.
 
-    No other process gets the row during the `lease`. `condition` is SQL with `values`.
+    No other process gets the row during the `lease`. `condition` is an SQL condition with the parameters `values`.
 
     A row that another process is claiming now is skipped.
     """
@@ -60,14 +61,15 @@ def claim(model: type[L], lease: timedelta, condition: str = "", **values: objec
 
 
 def pause(attempts: int, longest: timedelta) -> timedelta:
-    """The pause before the next attempt: FIRST_PAUSE, doubled after each attempt."""
+    """Return the pause before the next attempt: FIRST_PAUSE, doubled after each attempt, at most `longest`."""
     return min(FIRST_PAUSE * (1 << min(attempts - 1, 20)), longest)
 
 
 class Worker(threading.Thread):
-    """Calls `work` until it returns False, then waits for `poll_seconds` or until `wake` is called.
+    """Calls `work` until it returns False, then waits until `wake` is called or `poll_seconds` have passed.
 
-    While the database is away, the worker keeps trying and logs this once. `work` reports its other errors itself.
+    While the database does not answer, the worker keeps trying and logs this once. `work` must report other errors
+    itself.
     """
 
     def __init__(self, name: str, work: Callable[[], bool], poll_seconds: float = POLL_SECONDS) -> None:
@@ -82,12 +84,12 @@ class Worker(threading.Thread):
         self._woken.set()
 
     def stop(self) -> None:
-        """End after the present row. Waits at most STOP_SECONDS for the end."""
+        """End the worker after the present row, and wait at most STOP_SECONDS for its end."""
         self.end()
         self.join(STOP_SECONDS)
 
     def end(self) -> None:
-        """End after the present row."""
+        """End the worker after the present row."""
         self._stopping = True
         self._woken.set()
 
@@ -100,7 +102,7 @@ class Worker(threading.Thread):
         connection.close()
 
     def _work_off(self) -> None:
-        close_old_connections()  # a connection that the database has closed meanwhile
+        close_old_connections()  # the database may have closed the connection
         try:
             while not self._stopping and self._work():
                 pass

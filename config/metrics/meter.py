@@ -1,6 +1,6 @@
 """The metrics that the workers count. No label contains a person, an application, an address or free text.
 
-Import it after PROMETHEUS_MULTIPROC_DIR is set and `values.ValueClass` chosen: see `worker`.
+Import this module after PROMETHEUS_MULTIPROC_DIR and `values.ValueClass` are set: see `worker`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from config.infrastructure.events import Event
 
-# Seconds. User info takes about one millisecond, a password twenty to thirty.
+# In seconds. User info takes about one millisecond, and hashing a password takes twenty to thirty.
 LATENCY_BUCKETS = (0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 WAIT_BUCKETS = (0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 METHODS = ("GET", "POST")
@@ -51,15 +51,15 @@ REDIS_AWAY = Gauge(
 class PrometheusMeter:
     """Implements `config.infrastructure.measures.Meter`.
 
-    The metrics of used labels are kept: looking up a label costs more than counting.
+    The metrics of labels that were used are kept, because looking up a metric costs more than counting.
     """
 
     def __init__(self, threads: int) -> None:
         THREADS.set(threads)
-        for event in Event:  # a rate includes the first event only after a 0
+        for event in Event:  # Prometheus's `rate` includes the first event only if the count was 0 before
             EVENTS.labels(event.name.lower())
         self._answers: dict[tuple[str, str, int], Histogram] = {}
-        self._busy: set[int] = set()  # the number of threads, each of which answers one request at a time
+        self._busy: set[int] = set()  # the ids of the threads that answer a request; each answers one at a time
 
     def request_began(self) -> None:
         self._busy.add(threading.get_ident())
@@ -75,7 +75,10 @@ class PrometheusMeter:
         self._busy.discard(threading.get_ident())
 
     def publish(self) -> None:
-        """Store the number of busy threads for the serving worker. At each request this would double the cost."""
+        """Store the number of busy threads for the worker that serves.
+
+        Storing the number at each request would double the cost of counting.
+        """
         IN_FLIGHT.set(len(self._busy))
 
     def request_refused(self, route: str, error: str, code: str) -> None:

@@ -1,6 +1,6 @@
 """The port of METRICS_BIND and the folder of the counts. gunicorn's master opens both, and workers inherit them.
 
-Only the standard library is imported, because a reload does not renew the master's imports.
+This module imports only the standard library, because a reload does not renew the master's imports.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 PREFIX = "sign-in-metrics-"
-# prometheus_client reads this variable at its import.
+# prometheus_client reads this variable when it is imported.
 FOLDER_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
-# The age after which a folder without a lock is abandoned: a master locks its folder within this time.
+# A folder that is older and has no lock is abandoned, because a master locks its folder within this time.
 LOCKED_WITHIN_SECONDS = 60
 BACKLOG = 16
 
@@ -27,14 +27,14 @@ BACKLOG = 16
 class Opened(NamedTuple):
     listener: socket.socket
     folder: Path
-    lock: int  # the descriptor of the folder, locked while a process of this service lives
+    lock: int  # the descriptor of the folder, which is locked while a process of this service runs
 
 
 opened: Opened | None = None
 
 
 def open_port(bind: str) -> None:
-    """Listen at host:port and make the folder. If either fails, end the process with a sentence."""
+    """Listen at host:port and make the folder. If either fails, end the process with a message."""
     global opened
     host, _, port = bind.rpartition(":")
     family = socket.AF_INET6 if host.startswith("[") else socket.AF_INET
@@ -58,7 +58,7 @@ def open_port(bind: str) -> None:
 
 
 def close_port() -> None:
-    """Close the port and remove the folder. Does nothing without METRICS_BIND."""
+    """Close the port and remove the folder. Do nothing without METRICS_BIND."""
     global opened
     if opened:
         opened.listener.close()
@@ -79,9 +79,9 @@ def remove_abandoned() -> None:
 
 
 def _locked(folder: Path) -> int:
-    """The descriptor of the folder, with a lock that forks share. systemd-tmpfiles does not clean locked folders.
+    """Lock the folder and return its descriptor. Forks share the lock. systemd-tmpfiles does not clean locked folders.
 
-    Raises BlockingIOError: another process has locked it.
+    Raises BlockingIOError: another process has locked the folder.
     """
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:

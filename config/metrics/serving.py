@@ -1,6 +1,6 @@
-"""Serve `/metrics` in a thread of one worker; when that worker ends, another one takes over.
+"""Serve `/metrics` in a thread of one worker. When this worker ends, another worker takes over.
 
-The workers inherit the listening socket, so connections wait meanwhile instead of being refused.
+The workers inherit the listening socket, so connections wait until another worker takes over, instead of being refused.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ PATH = "/metrics"
 NOT_FOUND = f"There is nothing at this path. The metrics are at {PATH}.\n"
 MOST_CONNECTIONS = 8
 CONNECTION_SECONDS = 10.0
-# The age up to which an answer is repeated.
+# An answer is repeated until it is this old.
 FRESH_SECONDS = 1.0
 STOP_SECONDS = 2.0
 
 
 class Page:
-    """The text of `/metrics`. One thread at a time makes it."""
+    """The text of `/metrics`, which one thread at a time makes."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -85,7 +85,7 @@ class Handler(BaseHTTPRequestHandler):
 
 
 class Server(ThreadingHTTPServer):
-    """Answers at most MOST_CONNECTIONS at once, each for at most CONNECTION_SECONDS."""
+    """Serves at most MOST_CONNECTIONS connections at once, each for at most CONNECTION_SECONDS."""
 
     daemon_threads = True
 
@@ -113,7 +113,7 @@ class Server(ThreadingHTTPServer):
             self._free.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Ignore the error: the client has gone or was too slow."""
+        """Ignore the error, because the client has disconnected or was too slow."""
 
 
 _server: Server | None = None
@@ -121,12 +121,12 @@ _stopping = threading.Event()
 
 
 def start(listener: socket.socket, folder: Path) -> None:
-    """Serve as soon as no other worker serves. Returns at once."""
+    """Start a thread that serves as soon as no other worker serves. Return at once."""
     threading.Thread(target=_serve_in_turn, args=(listener, folder), name="metrics", daemon=True).start()
 
 
 def stop() -> None:
-    """Stop accepting connections, so that the next worker serves."""
+    """Stop accepting connections, so that another worker can serve."""
     _stopping.set()
     if _server:
         _server.shutdown()
@@ -135,7 +135,7 @@ def stop() -> None:
 def _serve_in_turn(listener: socket.socket, folder: Path) -> None:
     global _server
     with (folder / "turn").open("a") as turn:
-        fcntl.flock(turn, fcntl.LOCK_EX)  # when this worker ends, another one gets the lock
+        fcntl.flock(turn, fcntl.LOCK_EX)  # when this worker ends, another worker gets the lock
         if not _stopping.is_set():
             _server = Server(listener, Page(folder).text)
             _server.serve_forever()

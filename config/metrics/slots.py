@@ -1,7 +1,7 @@
 """The files in which each worker counts. A new worker takes over the files of a worker that has ended.
 
-So the counts outlive a worker, and the number of files is bounded by the number of simultaneous workers. A slot is a
-number. The kernel releases the lock of a slot when the worker ends, even by a signal.
+So the counts survive the end of a worker, and there are at most as many sets of files as simultaneous workers. The
+number of a set is its slot. The kernel releases the lock of a slot when the worker ends, even if a signal ends it.
 """
 
 from __future__ import annotations
@@ -12,15 +12,16 @@ import os
 from io import TextIOWrapper
 from pathlib import Path
 
-# The kernel kills a process that writes to a mapped file on a full disk, so the space is reserved at the start. The
-# names are prometheus_client's: kind, mode (of gauges), process. A test measures the space of all routes.
+# The kernel kills a process that writes to a mapped file on a full disk, so the space is reserved at the start.
+# prometheus_client names a file after kind, mode (of gauges) and process. A test measures that the space suffices for
+# all routes.
 BYTES = {"counter": 1 << 20, "histogram": 4 << 20, "gauge_livesum": 1 << 16}
 
 _held: list[TextIOWrapper] = []
 
 
 def claim(folder: Path) -> int:
-    """Take the lowest number that no living worker has, until this process ends.
+    """Take the lowest slot that no running worker has. This process keeps the slot until it ends.
 
     Raises OSError: there is no space for the files.
     """
@@ -36,7 +37,7 @@ def claim(folder: Path) -> int:
 
 
 def forget_ended(folder: Path) -> int:
-    """Remove the gauges of workers that have ended, but not their counts. Returns the number of living workers."""
+    """Remove the gauges of workers that have ended, but not their counts. Return the number of running workers."""
     living = 0
     for path in folder.glob("*.lock"):
         if lock := _lock(path):
@@ -48,7 +49,7 @@ def forget_ended(folder: Path) -> int:
 
 
 def _lock(path: Path) -> TextIOWrapper | None:
-    """The open file, locked; None while another process has it."""
+    """Open and lock the file. Return None if another process has locked it."""
     file = path.open("a")
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

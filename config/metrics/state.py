@@ -1,7 +1,8 @@
 """The metrics that are read at a scrape: the state of the database, and the version.
 
-One statement at most every FRESH_SECONDS, on a connection that is closed after it. While a statement takes longer than
-WAIT_SECONDS, the database counts as away, and the answer contains only the other metrics.
+At most every FRESH_SECONDS, one statement reads the database, on a connection that is closed afterwards. If the
+statement takes longer than WAIT_SECONDS, the database counts as unavailable, and the answer contains only the other
+metrics.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ logger = logging.getLogger(__name__)
 
 FRESH_SECONDS = 5.0
 WAIT_SECONDS = 2.0
-MOST_ROWS = 10_000  # the most rows of a queue that are counted
+MOST_ROWS = 10_000  # further rows of a queue are not counted
 QUEUE = """(SELECT count(*) AS waiting, coalesce(sum(CASE WHEN attempts > 0 THEN 1 ELSE 0 END), 0) AS retried,
     min(due_at) AS due_at FROM (SELECT attempts, due_at FROM {table} WHERE {condition} LIMIT {most}) AS part)"""
 KEY = "(SELECT max(made_at) FROM {table} WHERE revoked_at IS NULL AND algorithm = '{algorithm}')"
@@ -43,12 +44,12 @@ class Queue(NamedTuple):
     """A queue of `config.infrastructure.work_queue`."""
 
     waiting: int
-    retried: int  # of the waiting rows, the number after a failed attempt
+    retried: int  # the waiting rows of which an attempt has failed
     overdue_seconds: float
 
 
 class State(NamedTuple):
-    """Ages in seconds by the labels of their metric. A missing age is left out."""
+    """The queues, and ages in seconds by the labels of their metrics. An unknown age is left out."""
 
     queues: dict[str, Queue]
     purge_age: dict[tuple[str, ...], float]
@@ -56,7 +57,7 @@ class State(NamedTuple):
 
 
 def read() -> State:
-    """The state of the database now. Raises Error: it does not answer."""
+    """Read the state of the database. Raises Error: the database does not answer."""
     mails, retried_mails, mail_due, logouts, retried_logouts, logout_due, *times = fetch_one(_statement(), nothing=b"")
     purge_age, *key_ages = (_age(each) for each in times)
     known = {} if settings.SIGNING_KEYS else {(name,): age for name, age in zip(ALGORITHMS, key_ages, strict=True)}
@@ -81,14 +82,14 @@ def _statement() -> str:
 
 
 def _age(at: datetime | str | None) -> float | None:
-    """The seconds since the time, which SQLite returns as text without a zone."""
+    """Return the seconds since `at`, which SQLite returns as text without a time zone."""
     if isinstance(at, str):
         at = datetime.fromisoformat(at).replace(tzinfo=UTC)
     return (timezone.now() - at).total_seconds() if at else None
 
 
 class StateCollector:
-    """A collector of prometheus_client. A separate thread reads, because a stopped database never answers."""
+    """A collector for prometheus_client. It reads in a separate thread, because a stopped database never answers."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

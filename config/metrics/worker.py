@@ -18,7 +18,7 @@ logger = logging.getLogger(__name__)
 
 
 def start() -> None:
-    """Begin to count. Does nothing without METRICS_BIND. If the files have no space, logs this and does not count."""
+    """Start to count if METRICS_BIND is set. If there is no space for the files, log an error and do not count."""
     if port.opened is None:
         return
     try:
@@ -26,7 +26,7 @@ def start() -> None:
     except OSError as error:
         logger.error("this worker does not count metrics: no space for its files", extra={"code": error.errno})
         return
-    # Imported here, because the library chooses its storage of values at its import.
+    # This import stands here because the library decides how it stores values when it is imported.
     from prometheus_client import values
 
     values.ValueClass = values.MultiProcessValue(lambda: slot)  # type: ignore[no-untyped-call]

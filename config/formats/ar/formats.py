@@ -1,4 +1,4 @@
-"""Arabic: Django has no Arabic format of date and time."""
+"""The Arabic format of date and time, which Django does not have."""
 
 DATE_FORMAT = "j F Y"
 TIME_FORMAT = "H:i"

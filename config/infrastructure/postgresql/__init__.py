@@ -1,6 +1,6 @@
-"""Django's PostgreSQL backend with kept cursors, and a health check without a statement.
+"""Django's PostgreSQL backend, with cursors that are kept and a health check that runs no statement.
 
-Only `base` and `url` import psycopg, which takes a tenth of the start. With SQLite neither is imported.
+Only `base` and `url` import psycopg, which takes a tenth of the start-up time. With SQLite, neither module is imported.
 """
 
-FORM = "postgres://user:password@host:port/name"  # of DATABASE_URL
+FORM = "postgres://user:password@host:port/name"  # the form of DATABASE_URL

@@ -31,9 +31,9 @@ class Connection(psycopg.Connection[Any]):
 
 
 class Silence:
-    """While a server accepts connections but does not answer, one thread at a time waits; the others fail at once.
+    """Lets one thread at a time wait for a server that accepts connections but does not answer. Others fail at once.
 
-    A stopped server (SIGSTOP) still accepts connections in this way, through the kernel's queue.
+    This happens after SIGSTOP: the kernel still accepts connections for the stopped server.
     """
 
     def __init__(self) -> None:
@@ -57,7 +57,7 @@ class Silence:
 
 
 class SchemaEditor(schema.DatabaseSchemaEditor):
-    """Fails if a table stays locked: while a migration waits for a lock, all requests to the table wait too.
+    """Fails if a table stays locked, because all requests to the table wait while a migration waits for its lock.
 
     `manage.py migrate` runs the migration again.
     """
@@ -74,7 +74,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
 
     The health check reads the state of the socket instead of sending `SELECT 1` (`is_usable`). A frequent statement
     keeps its cursor (`fetch_all`). A migration waits only briefly for its locks (`SchemaEditor`). The wait for a server
-    without an answer is limited (`Connection`, `Silence`).
+    that does not answer is limited (`Connection`, `Silence`).
     """
 
     SchemaEditorClass = SchemaEditor
@@ -89,11 +89,11 @@ class DatabaseWrapper(base.DatabaseWrapper):
         super().connect()
 
     def fetch_all(self, statement: str, values: Mapping[str, object]) -> list[Any]:
-        """All rows of the statement. Its cursor is kept as long as the connection.
+        """Return all rows of the statement, whose cursor is kept as long as the connection.
 
         A new cursor would look up the adapters of all types again, which is half of the statement's cost in this
-        process. psycopg's loaders in C read binary results; Django's loader of times in text format is written in
-        Python.
+        process. The cursor requests results in binary format, which psycopg reads in C. In text format, times would be
+        read by Django's loader, which is written in Python.
         """
         self.close_if_health_check_failed()
         self.ensure_connection()
@@ -102,23 +102,24 @@ class DatabaseWrapper(base.DatabaseWrapper):
         return rows
 
     def _cursor_of(self, statement: str) -> Any:
-        # Django's own cursor refuses a statement in a transaction that will be rolled back.
+        # In a transaction that will be rolled back, Django's cursor refuses the statement.
         if self.queries_logged or self.execute_wrappers or self.needs_rollback:
             return self.cursor()
         if statement not in self._kept:
-            cursor = self._kept[statement] = self.cursor().cursor  # psycopg's own
+            cursor = self._kept[statement] = self.cursor().cursor  # the cursor of psycopg
             cursor.format = Format.BINARY
         return self._kept[statement]
 
     def get_connection_params(self) -> dict[str, Any]:
-        """`options` and `application_name` in `DATABASE_URL` replace ours."""
+        """Return Django's parameters, with our `options` and `application_name` unless `DATABASE_URL` contains them."""
         options = " ".join(f"-c {name}={seconds}s" for name, seconds in session_timeouts.items())
         return {"options": options, "application_name": process_name(), **super().get_connection_params()}
 
     def is_usable(self) -> bool:
-        """Whether the connection works: the server has not closed it while its socket has nothing to read.
+        """Return whether the connection works. If its socket has nothing to read, the server has not closed it.
 
-        False after an error: after a table was changed, its prepared statements fail permanently on this connection.
+        Return False after an error: if a table was changed, its prepared statements fail permanently on this
+        connection.
         """
         if self.errors_occurred:
             return False

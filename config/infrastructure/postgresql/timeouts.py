@@ -2,19 +2,19 @@
 
 from contextvars import ContextVar
 
-# A request that waits longer for a locked row, such as that of a crashed client, fails.
+# A statement fails if it waits longer for a lock, such as the lock of a crashed client.
 LOCK_TIMEOUT_SECONDS = 5
-# For requests. Commands have no limit for a statement, and more time for a lock.
+# These limits apply to requests. Commands have no limit for a statement, and LOCK_TIMEOUT_SECONDS for a lock.
 STATEMENT_TIMEOUT_SECONDS = 10
 REQUEST_LOCK_TIMEOUT_SECONDS = 2
-# Requests wait behind a migration this long at most. Shorter than PostgreSQL's deadlock_timeout (1 s), so a
-# deadlock makes the migration fail instead of a request.
+# A migration waits at most this long for a lock, and so do the requests behind it. The limit is shorter than
+# PostgreSQL's deadlock_timeout (1 s), so that a deadlock makes the migration fail instead of a request.
 MIGRATION_LOCK_TIMEOUT_MS = 200
 # The limits of the connections that this process opens.
 session_timeouts = {"lock_timeout": LOCK_TIMEOUT_SECONDS}
 
-# The longest wait for an answer of a server that closes no connection, such as after SIGSTOP or a pooler without its
-# database. No time-out of the server or of TCP ends this wait. 0: no limit, as for commands.
+# The longest wait for an answer of a server that keeps the connection open, such as a server after SIGSTOP or a pooler
+# that has lost its database. No time-out of the server or of TCP ends this wait. 0 means no limit: commands have none.
 answer_seconds: ContextVar[float] = ContextVar("answer_seconds", default=0)
 
 

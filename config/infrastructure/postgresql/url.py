@@ -1,4 +1,4 @@
-"""Parses the `DATABASE_URL` of a PostgreSQL database."""
+"""Parse the `DATABASE_URL` of a PostgreSQL database."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _PARTS = re.compile(r"([a-z]+://(?:[^/?#]*@)?)([^@/?#]*)(.*)", re.IGNORECASE)
 
 
 def entry(url: str) -> dict[str, Any]:
-    """The entry of `DATABASES` for the URL. libpq parses the hosts and checks the options.
+    """Return the entry of `DATABASES` for the URL. libpq parses the hosts and checks the options.
 
-    Raises ValueError: the URL is malformed. The caller appends the error's text, which contains no password, to "must
-    be" and `FORM`.
+    Raises ValueError: the URL is malformed. The text of the error continues a sentence that ends with `FORM`; it
+    contains no password.
     """
     parts = _PARTS.fullmatch(url)
     if parts is None or re.search(r"\s", url):
@@ -33,13 +33,13 @@ def entry(url: str) -> dict[str, Any]:
         "HOST": host or found["HOST"],
         "PORT": port,
         **_options(**found.get("OPTIONS", {})),
-        "CONN_MAX_AGE": None,  # a connection lives as long as its thread
+        "CONN_MAX_AGE": None,  # a connection is kept as long as its thread runs
         "CONN_HEALTH_CHECKS": True,  # reconnect after a restart of the database
     }
 
 
 def _hosts_and_ports(hosts: str) -> tuple[str, str]:
-    """Hosts and ports, each separated by commas."""
+    """Return the hosts and the ports, both separated by commas."""
     try:
         parsed = conninfo_to_dict(f"postgres://{hosts}")
     except ProgrammingError:
@@ -63,8 +63,8 @@ def _options(prepare_threshold: int | str = 5, **options: Any) -> dict[str, Any]
             # Django's default cursor binds parameters on the client, and then psycopg never prepares a statement.
             "server_side_binding": True,
             "prepare_threshold": prepare_threshold if prepares_statements else None,
-            "connect_timeout": 2,  # seconds, the least that libpq takes
-            # Seconds. A lost server is noticed after 15 seconds, during a wait for a result as well as during sending.
+            "connect_timeout": 2,  # seconds; the smallest value that libpq accepts
+            # In seconds. A lost server is detected after 15 seconds, both while waiting for a result and while sending.
             "keepalives_idle": 5,
             "keepalives_interval": 5,
             "keepalives_count": 2,

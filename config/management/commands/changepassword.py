@@ -1,4 +1,4 @@
-"""Refuses `manage.py changepassword`: it would leave sessions, codes and tokens valid."""
+"""Refuse `manage.py changepassword`, because Django's command would leave sessions, codes and tokens valid."""
 
 from __future__ import annotations
 

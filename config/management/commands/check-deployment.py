@@ -1,4 +1,4 @@
-"""`manage.py check-deployment`: the problems of this installation, and their fixes."""
+"""`manage.py check-deployment`: print the problems of this installation and their fixes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Command(BaseCommand):
         "Connect to everything that the service uses, and to the service as people reach it, and say what is wrong. "
         "Ends with 1 if something is. Run it with the service's variables and as its user, while the service runs."
     )
-    requires_system_checks: list[str] = []  # the findings contain these checks
+    requires_system_checks: list[str] = []  # the findings already contain these checks
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--json", action="store_true", dest="as_json", help="print JSON")
@@ -85,7 +85,7 @@ def _findings(mail: str, own_address: str) -> Iterator[Finding]:
 
 
 def _settings() -> list[Finding]:
-    """The findings of `manage.py check --deploy`."""
+    """Return the findings of `manage.py check --deploy`."""
     found = checks.run_checks(include_deployment_checks=True)
     told = [
         (failed if each.is_serious() else warning)(str(each.id), each.msg, each.hint or "")

@@ -18,10 +18,10 @@ LOCKED = ("55P03", "40P01")
 
 
 class Command(migrate.Command):
-    """Runs `migrate` again if a migration did not get a lock: PostgreSQL has rolled the migration back.
+    """Runs `migrate` again if PostgreSQL has rolled a migration back because the migration did not get a lock.
 
-    After the migrations, copies the pictures that only the folder MEDIA_ROOT has. The files stay there for the previous
-    release.
+    After the migrations, copies the pictures that are only in the folder MEDIA_ROOT. The files stay in the folder for
+    the previous release.
 
     Raises CommandError: a table was locked at each attempt, or the store of pictures does not answer.
     """

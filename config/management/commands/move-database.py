@@ -21,7 +21,8 @@ from config.infrastructure import postgresql
 from config.infrastructure.postgresql.url import entry
 
 TARGET = "target"
-# The number of rows of one statement. A picture has up to a megabyte; most rows have less than a kilobyte.
+# The number of rows in one statement. A row with a picture has up to a megabyte; most other rows have less than a
+# kilobyte.
 BATCH = 200
 
 
@@ -37,8 +38,8 @@ class Command(BaseCommand):
     def handle(self, *args: Any, url: str, **options: Any) -> None:
         """Copy all rows in one transaction, during which the SQLite database cannot be written.
 
-        Raises CommandError: DATABASE_URL is not SQLite, the URL is malformed, or its database does not answer or
-        already has rows.
+        Raises CommandError: DATABASE_URL is not SQLite, the URL is malformed, or the database of the URL does not
+        answer or already has rows.
         """
         if connection.vendor != "sqlite":
             raise CommandError("DATABASE_URL is not an SQLite database. To move PostgreSQL, use pg_dump and psql.")
@@ -59,7 +60,8 @@ class Command(BaseCommand):
 
     def _copy_all(self) -> None:
         models = [model for model in apps.get_models(include_auto_created=True) if model._meta.managed]
-        # `migrate` has filled both tables, but other rows refer to the primary keys of the source.
+        # `migrate` has filled these tables. Their rows are replaced, because other rows refer to the primary keys of
+        # the source.
         made = (Permission, ContentType)
         for model in models:
             if model not in made and model._base_manager.using(TARGET).exists():
@@ -85,7 +87,7 @@ def _batches(rows: Iterator[Model]) -> Iterator[list[Model]]:
 
 
 def _write(model: type[Model], rows: list[Model]) -> int:
-    """Insert the rows unchanged, without `save`, signals or new times. Returns the number."""
+    """Insert the rows unchanged, without `save`, signals or updated times. Return the number of rows."""
     target, fields = connections[TARGET], model._meta.local_concrete_fields
     name = target.ops.quote_name
     columns, places = ", ".join(name(field.column) for field in fields), ", ".join(["%s"] * len(fields))

@@ -25,7 +25,7 @@ class Command(BaseCommand):
         parser.add_argument("source", help="a folder such as that of MEDIA_ROOT, database, or s3://…, as in PICTURES")
 
     def handle(self, *args: Any, source: str, **options: Any) -> None:
-        """Delete each file from the source after it is in the store.
+        """Copy each file into the store, then delete the file from the source.
 
         Raises CommandError: the source is malformed, or is the present store, or one of the stores does not answer.
         """

@@ -18,20 +18,20 @@ from accounts.mail import outbox
 from config.infrastructure import sealing
 from oauth_bridge.storage import signing_keys
 
-# The number of rows of one read. Each row is written alone, so a request waits for one row at most.
+# The number of rows in one read. Each row is written separately, so a request waits for at most one row.
 BATCH = 500
 
 
 @dataclass(frozen=True)
 class SealedColumn:
-    """A column of sealed values. With `member`, that member of a JSON object contains the value in base64."""
+    """A column of sealed values. With `member`, the column is a JSON object, and this member is the value in base64."""
 
     kind: str
     model: str
     column: str
     purpose: str
     member: str = ""
-    is_bound: bool = False  # whether it is bound to the row's id, a UUID
+    is_bound: bool = False  # True if the value is bound to the row's id, a UUID
 
     def rows(self) -> QuerySet[Any]:
         rows: QuerySet[Any] = apps.get_model(self.model)._default_manager.order_by("pk")
@@ -46,7 +46,7 @@ class SealedColumn:
             return b""  # bytes that no key can unseal
 
     def stored(self, sealed: bytes, old: Any) -> Any:
-        """The new value of the column, in place of `old`."""
+        """Return the new value of the column, which replaces `old`."""
         return {**old, self.member: base64.b64encode(sealed).decode()} if self.member else sealed
 
 
@@ -90,7 +90,7 @@ class Command(BaseCommand):
 
 
 def _read(column: SealedColumn) -> Iterator[tuple[Any, Any]]:
-    """The id and stored value of each row. New rows may be missing: they are sealed under the first key."""
+    """Yield the id and stored value of each row. New rows may be missing, but need no sealing under the first key."""
     rows = column.rows().values_list("pk", column.column)
     batch = list(rows[:BATCH])
     while batch:
@@ -99,9 +99,9 @@ def _read(column: SealedColumn) -> Iterator[tuple[Any, Any]]:
 
 
 def _reseal(column: SealedColumn, row_id: Any, stored: Any, dry_run: bool) -> str:
-    """The former state of the row: "old" (now sealed again), "current", "unreadable" or "deleted".
+    """Seal an old row again. Return the former state of the row: "old", "current", "unreadable" or "deleted".
 
-    The row is written only if its column is unchanged. If a request has changed it, the row is read again.
+    If a request has changed the column meanwhile, the row is not written, but read again.
     """
     bound_to = row_id.bytes if column.is_bound else b""
     rows = column.rows().filter(pk=row_id)
