@@ -1,4 +1,4 @@
-"""The seam to the toolkit: its settings are checked, its views are the base of ours, its signal is sent."""
+"""The toolkit: its settings are checked, its views are the base of ours, its signal is sent."""
 
 from __future__ import annotations
 
