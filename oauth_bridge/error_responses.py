@@ -23,7 +23,7 @@ from config.infrastructure.translation import TranslatableText
 from oauth_bridge.errors import OAuthFault
 from oauth_bridge.redirect_uri_likely_faults import mark_likely_differences
 
-# Paths at which clients of other services look for the metadata (RFC 8414 §3.1) and for the keys.
+# Paths without a page, at which some clients look for the metadata (RFC 8414 §3.1) or the keys.
 DISCOVERY = re.compile(
     r"/\.well-known/(openid-configuration|oauth-authorization-server|jwks)|/oauth/(certs|keys|\.well-known)\b"
 )
