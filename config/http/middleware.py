@@ -1,4 +1,4 @@
-"""Middleware for every request, which sets its reference, logs it, and allows only the configured origins."""
+"""Middleware for every request: set the reference, log the request, and allow only the configured origins."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ GetResponse = Callable[[HttpRequest], HttpResponseBase]
 class RequestLogMiddleware:
     """Sets the reference and the time `received_at` of the request, and logs one line for the request.
 
-    It records the errors and events of the request in the activity log, after all transactions of the view.
+    The middleware records the errors and events of the request in the activity log, after all transactions of the view.
 
     The line contains the route pattern. The path and the query are left out, because they may contain a key or a code.
     """
@@ -131,8 +131,7 @@ class OriginMiddleware:
         if is_pages_host and not kind.is_cross_origin:
             request.is_at_pages = True  # type: ignore[attr-defined]  # for config.http.languages
             return self.get_response(request)
-        # A script's request is not redirected: this would not help the script, and the activity log would have no
-        # record.
+        # A script's request is not redirected: a redirect would not help, and the activity log would have no record.
         if not is_pages_host and kind.is_page and not is_of_script(request):
             return self._redirect_to_pages(request)
         request.COOKIES = {}
@@ -150,5 +149,5 @@ class OriginMiddleware:
         if request.method not in ("GET", "HEAD"):
             raise Http404
         location = settings.AUTH_URL + path_as_sent(request)
-        # HttpResponseRedirect is not used: it refuses addresses above 16 kB and rewrites the others.
+        # HttpResponseRedirect is not used: it refuses addresses above 16 kB and rewrites other addresses.
         return HttpResponse(status=302, headers={"Location": location})
