@@ -25,7 +25,7 @@ from oauth_bridge.protocol.authorization_request import is_of_script
 
 access_log = logging.getLogger("config.access")
 
-NO_ROUTE = "none"  # the route of missing paths and static files in the metrics
+NO_ROUTE = "none"  # the route that the metrics have for missing paths and static files
 
 GetResponse = Callable[[HttpRequest], HttpResponseBase]
 
