@@ -34,7 +34,7 @@ class Handler(logging.Handler):
         raise NotImplementedError
 
     def open(self) -> None:
-        """Open the file or the socket. Raises OSError: it cannot be opened now."""
+        """Open the target, a file or a socket. Raises OSError: the target cannot be opened now."""
         raise NotImplementedError
 
     def emit(self, record: logging.LogRecord) -> None:
@@ -96,7 +96,7 @@ class SyslogHandler(Handler):
         self._try_at = 0.0
 
     def open(self) -> None:
-        """Open the socket. After a failure, do not try for TELL_EACH_SECONDS, because a DNS lookup may take seconds."""
+        """Open the socket. After a failure, try again only after TELL_EACH_SECONDS: a DNS lookup may take seconds."""
         if self._socket:
             return
         if time.monotonic() < self._try_at:
@@ -128,7 +128,7 @@ class SyslogHandler(Handler):
                 return
             except BlockingIOError:
                 raise
-            except OSError:  # syslog was restarted or, by UDP, refused an earlier line
+            except OSError:  # the local syslog was restarted, or UDP reports an earlier line as refused
                 self.close_socket()
                 if is_last:
                     raise

@@ -39,8 +39,8 @@ DARK_SURFACE, DARK_SUNKEN = "#181c1b", "#1f2423"
 # The share of the colour in the background of a selected or hovered line, on light and dark pages.
 LIGHT_SOFT, DARK_SOFT = 10, 20  # percent
 MARK_COLOR = b"#17695d"
-# Pages load this style sheet after static/css/tokens.css. Its first rule also overrides the rule of tokens.css for more
-# contrast, so its last rule repeats that rule.
+# Pages load this style sheet after static/css/tokens.css. The first rule also overrides the high-contrast rule of
+# tokens.css, so the last rule repeats the high-contrast rule.
 STYLESHEET = Template("""\
 :root {
   --color-accent: $light_accent;
@@ -104,9 +104,9 @@ _logos: dict[str, File] = {}
 def logo(name: str) -> File | None:
     """Return the picture at the path in the variable, or None if the variable is not set.
 
-    Raises ImproperlyConfigured: the file is not a picture, and no picture was read from this path before. An earlier
-    picture is kept and a warning is logged, because gunicorn exits if a new worker cannot start. A new worker has the
-    earlier picture, because it is a fork of gunicorn's master process.
+    Raises ImproperlyConfigured: the file is not a picture, and no picture was read from this path before. If a picture
+    was read before, it is kept and a warning is logged, because gunicorn exits if a new worker cannot start. A new
+    worker has the earlier picture, because it is a fork of gunicorn's master process.
     """
     path = variables.value(name)
     if not path:
@@ -167,7 +167,7 @@ def stylesheet(color: str) -> str:
 
 @functools.cache
 def files(logo: File | None, color: str) -> dict[str, File]:
-    """Return the files that replace files of `static`: "mark" (the logo or our mark in the colour) and "stylesheet"."""
+    """Return the replacements for files in `static`: "mark" (the logo or our mark in the colour) and "stylesheet"."""
     found = {}
     if color:
         mark = (settings.BASE_DIR / "static" / "img" / "mark.svg").read_bytes()

@@ -57,7 +57,7 @@ def email_is_configured(app_configs: Apps, **kwargs: Any) -> list[CheckMessage]:
 
 @register(Tags.security, deploy=True)
 def database_suits_the_workers(app_configs: Apps, **kwargs: Any) -> list[CheckMessage]:
-    """Warn about SQLite with several workers: it serves them, but slowly."""
+    """Warn if several workers use SQLite, which takes only one writer at a time."""
     if settings.WEB_CONCURRENCY == 1 or not settings.DATABASES["default"]["ENGINE"].endswith("sqlite3"):
         return []
     return [
@@ -71,7 +71,7 @@ def database_suits_the_workers(app_configs: Apps, **kwargs: Any) -> list[CheckMe
 
 @register(Tags.security, deploy=True)
 def database_is_chosen(app_configs: Apps, **kwargs: Any) -> list[CheckMessage]:
-    """Warn if DATABASE_URL is not set: a shell script loses it without an error, for example at an unquoted `&`."""
+    """Warn if DATABASE_URL is not set: a shell script may lose it without an error, such as at an unquoted `&`."""
     if settings.IS_DATABASE_SET:
         return []
     return [
@@ -93,7 +93,7 @@ def database_is_migrated(
     try:
         missing = health.missing_migrations()
     except DatabaseError:
-        # This is only a warning, because the service starts without its database and answers 503 until it is back.
+        # Only a warning: the service starts without its database, and answers 503 until the database answers again.
         text, hint = "The database does not answer, so its migrations are not checked.", "Is DATABASE_URL right?"
         return [Warning(text, hint=hint, id="config.W004")]
     if not missing:

@@ -1,4 +1,4 @@
-"""Read the variables for the OpenTelemetry collector of traces, which have the same names as in OpenTelemetry's SDK."""
+"""Read the variables that configure the collector of traces. Their names are those of OpenTelemetry's SDK."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def endpoint(name: str, path: str = "") -> str:
 def headers(name: str) -> dict[str, str]:
     """Return the headers of each request to the collector. OTLP Exporter Configuration, "Specifying headers".
 
-    This function reads them, because the SDK would write a malformed header to the log. Raises ImproperlyConfigured: a
-    header is malformed.
+    The service reads the headers itself, because the SDK would write a malformed header to the log. Raises
+    ImproperlyConfigured: a header is malformed.
     """
     found = {}
     for item in filter(None, map(str.strip, variables.value(name).split(","))):

@@ -171,7 +171,7 @@ def _items(value: str) -> list[str]:
 
 
 def hosts(name: str, default: list[str]) -> list[str]:
-    """Return host names, which commas separate. `.example.com` matches the name and its subdomains."""
+    """Read host names that are separated by commas. `.example.com` matches the name and its subdomains."""
     with _must_be(name, "host names separated by commas, without scheme, port or path"):
         names = _items(_value(name).lower())
         _require(all(_is_host(each.removeprefix(".").removeprefix("[").removesuffix("]")) for each in names))
@@ -317,7 +317,7 @@ def secret_key(name: str, path: Path) -> str:
 
 
 def secret_keys(name: str) -> list[str]:
-    """Return the former secret keys, which commas separate."""
+    """Read former secret keys that are separated by commas."""
     with _must_be(name, "text in UTF-8"):
         return _items(_value(name))
 

@@ -130,7 +130,7 @@ def post_worker_init(worker: Worker) -> None:
 
 
 def on_reload(server: Arbiter) -> None:
-    """Keep the old workers until new ones are ready."""
+    """Keep the old workers until new workers are ready."""
     reloading.begin_reload()
 
 

@@ -156,7 +156,7 @@ _SETTINGS: dict[str, Any] = {
 
 
 def settings(events_handler: dict[str, Any]) -> dict[str, Any]:
-    """Return the value of LOGGING. `events_handler` is for security events; if empty, all lines have one handler."""
+    """Return the value of LOGGING. Security events use `events_handler` or, if empty, the handler of all lines."""
     if not events_handler:
         return _SETTINGS
     return {

@@ -79,10 +79,10 @@ def begin_reload() -> None:
 
 
 def be_ready(worker: Worker) -> None:
-    """Call `warm_up`, then let an old worker end and notify systemd. Raises RuntimeError: an answer is an error."""
+    """Call `warm_up`, then let an old worker end and notify systemd. Raises RuntimeError: `warm_up` has failed."""
     warm_up(worker.wsgi)
     if worker.is_newest():
-        with suppress(BlockingIOError):  # full after 65,536 starts without a reload
+        with suppress(BlockingIOError):  # the pipe is full after 65,536 starts without a reload
             os.write(_tell_ready, b".")
     if _notify_socket:
         os.kill(worker.ppid, signal.SIGURG)

@@ -24,8 +24,8 @@ SECRET = frozenset(
 FILE = "_FILE"
 OPENTELEMETRY = "OTEL_"  # OpenTelemetry's SDK reads more variables, whose names are similar to ours
 MOST_BYTES = 64 * 1024
-# The ratio of difflib for similar names, such as names of eight letters that differ in one letter. No two of our names
-# are so similar.
+# Names are similar if the ratio of difflib is at least this: it allows one different letter in a name of eight letters.
+# No two of our names are so similar.
 ALIKE = 0.87
 
 _known: set[str] = set()

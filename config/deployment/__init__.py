@@ -1,1 +1,1 @@
-"""The checks of `manage.py check-deployment`, one module for each part. `questions` also has the service's view."""
+"""The checks of `manage.py check-deployment`, and the view by which the running service answers them."""

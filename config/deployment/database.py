@@ -100,7 +100,7 @@ def _time_outs(given: dict[str, str]) -> Finding:
 
 
 def _shares_backend(backend: int) -> bool:
-    """Return whether two open connections share a PostgreSQL process, as through a pooler in transaction mode."""
+    """Return whether two open connections share a PostgreSQL process, as they do with a pooler in transaction mode."""
     other = connection.copy()
     try:
         return bool(_row(other, "SELECT pg_backend_pid()")[0] == backend)

@@ -20,7 +20,7 @@ WAITS = 5
 
 
 def findings(name: str, url: str, own_address: str = "") -> list[Finding]:
-    """Return the findings about `url`. `own_address` is this machine's public address, if its local one differs."""
+    """Return the findings about `url`. `own_address` is the public address of a machine behind NAT, or empty."""
     try:
         live = visits.get(f"{url}/health/live")
         found = _serves(name, url, live) or _announces(name, url)

@@ -40,7 +40,7 @@ def _unset(name: str, peer: str, does: str) -> Finding:
 
 
 def _is_passed_through(forged: dict[str, Any], seen: str) -> bool:
-    """Return whether the service believes any client's forged address. Only a trusted proxy may forge one."""
+    """Return whether the service believes a forged address from a client that is no trusted proxy."""
     hops = _hops(forged["forwarded"])
     return bool(hops) and (hops[-1] == FORGED or (forged["address"] == FORGED and not is_proxy(seen)))
 

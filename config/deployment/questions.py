@@ -1,4 +1,4 @@
-"""The question of `manage.py check-deployment` to the running service: how did this request arrive?
+"""The question that `manage.py check-deployment` asks the running service: how did this request arrive?
 
 Question and answer are sealed under a key derived from SECRET_KEY, and the answer is bound to its question. So an
 answer that the command can read proves that this installation has answered. A stranger cannot make a question or read

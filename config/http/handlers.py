@@ -1,4 +1,4 @@
-"""The handlers of requests that no view can answer; config.urls and the settings name them. D1, D2, D19."""
+"""Handlers of requests that no view can answer. config.urls and the settings refer to the handlers. D1, D2, D19."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ def bad_request(request: HttpRequest, exception: Exception | None = None) -> Htt
 def host_not_served(request: HttpRequest) -> HttpResponse:
     """Return 400 for a host outside ALLOWED_HOSTS. The log contains the refused and the allowed hosts.
 
-    The answer contains them only with DEBUG, or if the client is on this machine. Only the host itself is shown: if a
-    line end was lost, the value also contains the next header, such as Authorization.
+    The answer contains these hosts only with DEBUG, or if the client is on this machine. Only the host itself is shown:
+    if a line end was lost, the value also contains the next header, such as Authorization.
     """
     received = request.META.get("HTTP_HOST", request.META.get("SERVER_NAME", ""))
     host = NOT_ALLOWED.sub("?", NO_PART_OF_A_HOST.split(received)[0])[:SHOWN_HOST_CHARACTERS] or "(none)"

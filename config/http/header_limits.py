@@ -12,7 +12,7 @@ from config.infrastructure import paths
 from config.infrastructure.errors import RequestError, SiteFault
 from oauth_bridge.error_responses import error_response
 
-# The greatest lengths, in characters. Other headers are not parsed, or not in a time that grows with their length.
+# The greatest lengths, in characters. No other header is parsed in a time that grows with its length.
 LIMITS = {
     "HTTP_ACCEPT": 2048,
     "HTTP_ACCEPT_ENCODING": 2048,

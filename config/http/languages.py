@@ -34,7 +34,7 @@ NAMES: list[tuple[str, str]] = [
 ]
 CLIENT_ID = re.compile(r"(?:^|&)client_id=")
 UI_LOCALES = re.compile(r"(?:^|&)ui_locales=([^&]*)")
-READ_CHARACTERS = 200  # of `ui_locales`; the rest is ignored
+READ_CHARACTERS = 200  # characters of `ui_locales`; the rest is ignored
 # The pattern includes a separator, which is removed together with the parameter.
 UI_LOCALES_IN_ADDRESS = re.compile(r"&ui_locales=[^&]*|(?<=\?)ui_locales=[^&]*&?")
 

@@ -1,4 +1,4 @@
-"""Middleware for every request, which sets its reference, logs it, and allows only the configured origins."""
+"""Middleware for every request: set the reference, log the request, and allow only the configured origins."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from oauth_bridge.protocol.authorization_request import is_of_script
 
 access_log = logging.getLogger("config.access")
 
-NO_ROUTE = "none"  # the route of missing paths and static files in the metrics
+NO_ROUTE = "none"  # the route that the metrics have for missing paths and static files
 
 GetResponse = Callable[[HttpRequest], HttpResponseBase]
 
@@ -33,7 +33,7 @@ GetResponse = Callable[[HttpRequest], HttpResponseBase]
 class RequestLogMiddleware:
     """Sets the reference and the time `received_at` of the request, and logs one line for the request.
 
-    It records the errors and events of the request in the activity log, after all transactions of the view.
+    The middleware records the errors and events of the request in the activity log, after all transactions of the view.
 
     The line contains the route pattern. The path and the query are left out, because they may contain a key or a code.
     """
@@ -134,8 +134,7 @@ class OriginMiddleware:
         if is_pages_host and not kind.is_cross_origin:
             request.is_at_pages = True  # type: ignore[attr-defined]  # for config.http.languages
             return self.get_response(request)
-        # A script's request is not redirected: this would not help the script, and the activity log would have no
-        # record.
+        # A script's request is not redirected: a redirect would not help, and the activity log would have no record.
         if not is_pages_host and kind.is_page and not is_of_script(request):
             return self._redirect_to_pages(request)
         request.COOKIES = {}
@@ -153,5 +152,5 @@ class OriginMiddleware:
         if request.method not in ("GET", "HEAD"):
             raise Http404
         location = settings.AUTH_URL + path_as_sent(request)
-        # HttpResponseRedirect is not used: it refuses addresses above 16 kB and rewrites the others.
+        # HttpResponseRedirect is not used: it refuses addresses above 16 kB and rewrites other addresses.
         return HttpResponse(status=302, headers={"Location": location})

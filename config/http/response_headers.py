@@ -1,4 +1,4 @@
-"""The headers of all responses: pages, and others such as JSON, redirects and refusals (D20).
+"""The headers of all responses: of pages, and of other responses such as JSON, redirects and refusals (D20).
 
 The module also has the CORS headers for other origins (D22).
 """

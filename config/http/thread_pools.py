@@ -1,4 +1,7 @@
-"""The thread pools of a worker. Pages that wait for a password hash or the database take no thread of user info."""
+"""The thread pools of a worker.
+
+Pages that wait for a password hash or for the database occupy no thread of the token operation or user info.
+"""
 
 from __future__ import annotations
 

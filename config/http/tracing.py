@@ -101,7 +101,7 @@ def _named(sql: str) -> tuple[str, str]:
 
 @contextmanager
 def _part(name: str, attributes: dict[str, str] | None = None) -> Iterator[None]:
-    """Make a span within the request's span. Without one, such as in a probe or in the mail thread, make none."""
+    """Make a span within the request's span. Do nothing if there is none, as in a probe or in the mail thread."""
     if not trace.get_current_span().is_recording():
         yield
         return
@@ -135,7 +135,8 @@ class _Session(requests.Session):
 class Exporter(SpanExporter):
     """Sends spans. Logs when the collector no longer accepts spans, and when it accepts them again.
 
-    `config.logs` silences the library's own lines, because it writes several for each attempt and may quote a header.
+    `config.logs` silences the library's own lines, because the library writes several lines for each attempt, and a
+    line may quote a header.
     """
 
     def __init__(self) -> None:

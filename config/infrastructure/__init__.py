@@ -1,1 +1,1 @@
-"""Modules that accounts and oauth_bridge share: errors, SQL, counters, client addresses. None imports these."""
+"""Modules that accounts and oauth_bridge share, such as errors and SQL. No module here imports these packages."""

@@ -70,7 +70,7 @@ class Breaker:
             logger.warning("Redis answers again.")
 
 
-# One breaker for each Redis URL. All threads share the breaker, because Django makes a cache object for each thread.
+# One breaker for each Redis URL. The breakers are stored here because each thread has its own cache object.
 _breakers: dict[str, Breaker] = {}
 
 

@@ -26,6 +26,6 @@ def mix(color: str, other: str, percent: int) -> str:
 
 
 def shifted(color: str, towards: str, ratio: float, *backgrounds: str) -> str:
-    """Mix the colour with the smallest share of `towards` that gives the result this contrast to all backgrounds."""
+    """Mix the colour with the smallest share of `towards` that gives the contrast `ratio` to all backgrounds."""
     shades = (mix(color, towards, percent) for percent in range(0, 101, 2))
     return next((shade for shade in shades if all(contrast(shade, each) >= ratio for each in backgrounds)), towards)

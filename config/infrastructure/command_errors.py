@@ -19,7 +19,7 @@ def command_error(problem: ValidationError, options: Mapping[str, str] | None = 
 
 
 def sentences(problem: ValidationError, names: Mapping[str, str]) -> list[str]:
-    """Return one sentence for each field. It begins with the name that `names` has for the field, or else the form."""
+    """Return one sentence for each field. It begins with the field's name in `names` or else in the form."""
     if not hasattr(problem, "error_dict"):
         return [" ".join(problem.messages)]
     named = [(names.get(field, field), " ".join(texts)) for field, texts in problem.message_dict.items()]

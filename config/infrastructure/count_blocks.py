@@ -28,7 +28,7 @@ class Blocks:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._blocks: dict[str, Block] = {}  # in the order of the requests for them
+        self._blocks: dict[str, Block] = {}  # the oldest block first
 
     def add(self, key: str, events: int, size: int, seconds: float, ask: Callable[[int], int | None]) -> int | None:
         """Add 0 or 1 events to the count of the key. Return the new count, or None while Redis does not answer.

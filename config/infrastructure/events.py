@@ -1,7 +1,7 @@
 """The table of all security events. Every event is logged, and the activity log also counts some events.
 
 A member of an event is a number or a short text that this service made. It is never a credential, a `state` or typed
-text. A technical problem, such as a full disk, is no security event: each module logs its own.
+text. Technical problems, such as a full disk, are no security events: the modules log these problems themselves.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from typing import Protocol
 
 
 class Meter(Protocol):
-    """Each method counts the event that its name describes. All texts are from fixed tables of the code."""
+    """Each method counts the event that its name describes. All text arguments come from fixed tables of the code."""
 
     def request_began(self) -> None: ...
 

@@ -32,12 +32,12 @@ class Kind:
 
     is_page: bool = False  # exists at the host of AUTH_URL only; other hosts redirect there. D1.
     is_for_programs: bool = False  # always answered in JSON. D19.
-    is_cross_origin: bool = False  # applications call it from browsers, from other origins and without cookies. D22.
+    is_cross_origin: bool = False  # applications in browsers call this path from other origins, without cookies. D22.
     is_translated: bool = True  # its pages, including error pages, are in the language of the request
-    is_file: bool = False  # pages load it, so it is served even if a header is too long
+    is_file: bool = False  # pages load this file, so it is served even if a header is too long
     takes_a_file: bool = False  # a post may be multipart
     request_class: RequestClass = request_classes.STRANGER
-    request_class_of_post: RequestClass | None = None  # the class of a post that hashes a password, if it differs
+    request_class_of_post: RequestClass | None = None  # the class of a post, if the post hashes a password
 
 
 NOWHERE = Kind()

@@ -101,8 +101,8 @@ def by_address(name: str, address: str, times: float = 1, rate: str = "") -> lis
 def count(*counters: Counter) -> int:
     """Add one event to each limit until a limit is full. Return 0, or the seconds (at least 1) to wait.
 
-    The limits after a full limit count nothing. Pass the narrowest limit first: then a client that its own limit
-    refuses does not use up a limit that it shares with others.
+    The limits after a full limit count nothing. Pass the narrowest limit first: if a client's own limit is full, the
+    client does not use up a limit that it shares with others.
     """
     for counter in counters:
         if seconds := _seconds_to_wait(counter, increment=True):
@@ -113,9 +113,9 @@ def count(*counters: Counter) -> int:
 def exceeded(*counters: Counter) -> int:
     """Return 0, or the seconds (at least 1) to wait if a limit is full. Count nothing.
 
-    The widest limit, which is the last, is checked first. While this limit is full, invented keys make no new counters:
-    without Redis, even a check makes a counter. A narrower limit may be full for longer, so it may refuse the next
-    attempt too.
+    The widest limit, which is the last, is checked first. While this limit is full, the other limits are not checked,
+    so invented keys make no new counters: without Redis, even a check makes a counter. A narrower limit may be full for
+    longer, so it may refuse the next attempt too.
     """
     for counter in reversed(counters):
         if seconds := _seconds_to_wait(counter, increment=False):

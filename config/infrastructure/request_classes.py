@@ -1,4 +1,4 @@
-"""The classes of requests. A class has a pool of threads that answer its requests, and a longest wait for a thread.
+"""The classes of requests. A class has a pool of threads that answer its requests, and a maximum wait for a thread.
 
 Under load, the service refuses the classes in the order in which this file defines them: pages of strangers first, user
 info last. `config.infrastructure.paths` has the class of each path.

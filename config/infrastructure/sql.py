@@ -77,7 +77,7 @@ def fetch_one(statement: str, /, **values: object) -> Any:
 
 
 def fetch_all(statement: str, /, **values: object) -> list[Any]:
-    """Return all rows. On PostgreSQL each statement keeps a cursor, so do not build statements from values."""
+    """Return all rows. Use parameters for values, because PostgreSQL connections keep a cursor for each statement."""
     if is_postgresql():
         return connection.fetch_all(statement, values)  # type: ignore[attr-defined, no-any-return]
     with connection.cursor() as cursor:

@@ -19,7 +19,7 @@ from typing import NamedTuple
 PREFIX = "sign-in-metrics-"
 # prometheus_client reads this variable when it is imported.
 FOLDER_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
-# A folder that is older and has no lock is abandoned, because a master locks its folder within this time.
+# A folder that is older than this and has no lock is abandoned, because a master locks its folder within this time.
 LOCKED_WITHIN_SECONDS = 60
 BACKLOG = 16
 

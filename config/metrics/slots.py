@@ -1,7 +1,8 @@
 """The files in which each worker counts. A new worker takes over the files of a worker that has ended.
 
 So the counts survive the end of a worker, and there are at most as many sets of files as simultaneous workers. The
-number of a set is its slot. The kernel releases the lock of a slot when the worker ends, even if a signal ends it.
+number of a set is its slot. The kernel releases the lock of a slot when the worker ends, even if a signal kills the
+worker.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ from io import TextIOWrapper
 from pathlib import Path
 
 # The kernel kills a process that writes to a mapped file on a full disk, so the space is reserved at the start.
-# prometheus_client names a file after kind, mode (of gauges) and process. A test measures that the space suffices for
-# all routes.
+# prometheus_client names a file after kind, mode (of gauges) and process. A test checks that the space suffices for all
+# routes.
 BYTES = {"counter": 1 << 20, "histogram": 4 << 20, "gauge_livesum": 1 << 16}
 
 _held: list[TextIOWrapper] = []

@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 
 FRESH_SECONDS = 5.0
 WAIT_SECONDS = 2.0
-MOST_ROWS = 10_000  # further rows of a queue are not counted
+MOST_ROWS = 10_000  # rows of a queue above this number are not counted
 QUEUE = """(SELECT count(*) AS waiting, coalesce(sum(CASE WHEN attempts > 0 THEN 1 ELSE 0 END), 0) AS retried,
     min(due_at) AS due_at FROM (SELECT attempts, due_at FROM {table} WHERE {condition} LIMIT {most}) AS part)"""
 KEY = "(SELECT max(made_at) FROM {table} WHERE revoked_at IS NULL AND algorithm = '{algorithm}')"
@@ -44,7 +44,7 @@ class Queue(NamedTuple):
     """A queue of `config.infrastructure.work_queue`."""
 
     waiting: int
-    retried: int  # the waiting rows of which an attempt has failed
+    retried: int  # waiting rows after a failed attempt
     overdue_seconds: float
 
 

@@ -1,4 +1,4 @@
-"""The metrics of a worker: take a slot, count, and serve if no other worker serves."""
+"""Start the metrics of a worker: take a slot, count, and serve if no other worker serves."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def start() -> None:
     except OSError as error:
         logger.error("this worker does not count metrics: no space for its files", extra={"code": error.errno})
         return
-    # This import stands here because the library decides how it stores values when it is imported.
+    # The import is here, because prometheus_client decides during its import how to store values.
     from prometheus_client import values
 
     values.ValueClass = values.MultiProcessValue(lambda: slot)  # type: ignore[no-untyped-call]

@@ -31,9 +31,9 @@ class Connection(psycopg.Connection[Any]):
 
 
 class Silence:
-    """Lets one thread at a time wait for a server that accepts connections but does not answer. Others fail at once.
+    """Lets one thread at a time wait for a server that accepts connections but does not answer.
 
-    This happens after SIGSTOP: the kernel still accepts connections for the stopped server.
+    Other threads fail at once. For a server that SIGSTOP has stopped, the kernel still accepts connections.
     """
 
     def __init__(self) -> None:
@@ -118,7 +118,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
     def is_usable(self) -> bool:
         """Return whether the connection works. If its socket has nothing to read, the server has not closed it.
 
-        Return False after an error: if a table was changed, its prepared statements fail permanently on this
+        Return False after an error, because prepared statements for a changed table fail permanently on this
         connection.
         """
         if self.errors_occurred:

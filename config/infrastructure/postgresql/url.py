@@ -39,7 +39,7 @@ def entry(url: str) -> dict[str, Any]:
 
 
 def _hosts_and_ports(hosts: str) -> tuple[str, str]:
-    """Return the hosts and the ports, both separated by commas."""
+    """Return a list of hosts and a list of ports, as texts separated by commas."""
     try:
         parsed = conninfo_to_dict(f"postgres://{hosts}")
     except ProgrammingError:
