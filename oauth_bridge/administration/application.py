@@ -124,7 +124,7 @@ def plot(days: list[Days]) -> list[dict[str, Any]]:
 
 
 def boxes(found: Application) -> list[tuple[str, list[tuple[str, str]]]]:
-    """The settings that products need in addition to client ID and secret: first with discovery, then without."""
+    """The settings that products need besides client ID and secret: first with discovery, then without discovery."""
     discovered = [
         (_("Issuer"), settings.BASE_URL),
         (_("Discovery address"), f"{settings.BASE_URL}{paths.OPENID_CONFIGURATION}"),

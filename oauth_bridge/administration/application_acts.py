@@ -117,8 +117,8 @@ def act(request: HttpRequest, pk: int, name: str) -> HttpResponseBase:
 def find_application(request: HttpRequest, pk: int, permission: str = rights.VIEW) -> Application:
     """The application, for an administrator who has `permission` and the permission to view it.
 
-    Raises PermissionDenied: the administrator lacks one of the two permissions for all applications. Raises Http404:
-    the application does not exist, or the administrator lacks a permission for it.
+    Raises PermissionDenied: one of the two permissions is missing for all applications. Raises Http404: the application
+    does not exist, or one of the two permissions is missing for this application.
     """
     if not rights.may(request, rights.VIEW) or not rights.may(request, permission):
         raise PermissionDenied

@@ -88,7 +88,7 @@ def _asked(scheme: str, netloc: str, method: str, path: str, body: str, headers:
 
 
 def _parsed(content: bytes, content_type: str) -> dict[str, Any]:
-    """Parse the JSON object of the body. Any other body is not from this service, and the result is empty."""
+    """Parse a JSON object. Return an empty dict for any other body, which is not from this service."""
     if content_type != "application/json":
         return {}
     try:

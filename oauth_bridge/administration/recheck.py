@@ -16,7 +16,7 @@ from oauth_bridge.redirect_uri_registration import MAX_COUNT, registration_probl
 from oauth_bridge.storage import admission
 from oauth_bridge.storage.activity_reading import Entry
 
-# Causes in the application's link. No change of the registration removes them.
+# Causes in the application's link. No change of the registration removes these causes.
 OF_THE_LINK = {
     "response_type",
     "response_type_missing",
@@ -89,7 +89,7 @@ def checks(entry: Entry, application: Application | None) -> list[Check]:
 
 
 def passes(found: list[Check]) -> str:
-    """Return "no" if a check fails. Otherwise return "" if a check cannot be repeated, or "yes"."""
+    """Return "no" if a check fails, "" if a check cannot be repeated, and otherwise "yes"."""
     kinds = {check.kind for check in found}
     return "no" if "no" in kinds else "" if "unknown" in kinds else "yes"
 

@@ -95,7 +95,9 @@ def _begin(request: HttpRequest, found: Application) -> str:
 
 
 def callback(request: HttpRequest) -> HttpResponse:
-    """Handle the callback of the twin: exchange the code, read the profile, show both results. Once for each test.
+    """Handle the callback of the twin: exchange the code, read the profile, and show both results.
+
+    Each test accepts one callback.
 
     Raises PermissionDenied: the permission to see the activity is missing. Raises Http404: the application is gone.
     """

@@ -71,7 +71,7 @@ SECTIONS = [
 class Site(AdminSite):
     """The class of `django.contrib.admin.site`."""
 
-    own_permissions = ("view_activityrecord", "view_auditentry")  # the models of these are not registered
+    own_permissions = ("view_activityrecord", "view_auditentry")  # permissions for unregistered models
 
     def get_urls(self) -> list[URLResolver | URLPattern]:
         own = [

@@ -132,7 +132,7 @@ def trail(request: HttpRequest) -> HttpResponse:
 
 
 def _subject(request: HttpRequest, kind: str, key: str, rows: list[Row]) -> Named:
-    """The object that the page shows. If nothing has its name, the key is the name."""
+    """The object that the page shows. An object without a known name has its key as the name."""
     if rows:
         return rows[0].subject
     return _subjects(request, [(kind, key)]).get((kind, key), Named(key, ""))

@@ -61,7 +61,7 @@ class Ticked(NamedTuple):
 
 
 def waiting(request: HttpRequest, pk: int) -> HttpResponse:
-    """Show the sign-ins since the time `since` in the query. Without a valid time, redirect to the present time.
+    """Show the sign-ins since the time `since` in the query. Without a valid time, `since` becomes now.
 
     The page stops reloading after LASTS.
 

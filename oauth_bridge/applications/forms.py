@@ -184,7 +184,7 @@ class ApplicationForm(forms.ModelForm):  # type: ignore[type-arg]
 
 
 class RotationForm(forms.Form):
-    """The form that rotates a secret. Without an overlap, the older secrets end at once: this needs a confirmation."""
+    """The form that rotates a secret. A rotation that ends the older secrets at once must be `confirmed`."""
 
     overlap = forms.TypedChoiceField(
         coerce=lambda hours: timedelta(hours=int(hours)),

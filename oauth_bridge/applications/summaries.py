@@ -44,8 +44,8 @@ OFF = State("", pgettext_lazy("application", "Off"))
 class Summary(NamedTuple):
     """The summary of an application: sign-ins in 24 hours and in MONTH days, failures in 24 hours.
 
-    `last_at` is the time of the last sign-in; after the purge of its code, only the hour. `secret_ends_at` is the end
-    of the last secret that works.
+    `last_at` is the time of the last sign-in. After the purge of the code, the time is accurate only to the hour.
+    `secret_ends_at` is the end of the last secret that works.
     """
 
     state: State
@@ -127,5 +127,5 @@ def is_failing(finished: int, failed: int) -> bool:
 
 
 def is_risky(each: Application) -> bool:
-    """Return whether the application is trusted, so that it gets codes without a consent page, and uses http."""
+    """Return whether a trusted application, which gets codes without a consent page, has an http address."""
     return each.is_trusted and any(address.startswith("http://") for address in each.callback_addresses)
