@@ -1,4 +1,4 @@
-"""The acts of administrators on an application: switch, trust, set owners, end access. Each asks for confirmation."""
+"""The acts of administrators on an application: switch, trust, set owners, end access. Each act is confirmed."""
 
 from __future__ import annotations
 

@@ -113,7 +113,7 @@ def _row(
 
 
 def _ending_secrets(seen: QuerySet[Application]) -> list[dict[str, Any]]:
-    """The client secrets that end soon, in the order of their ends. `has_other`: the application has a newer secret."""
+    """The client secrets that end soon, the earliest end first. `has_other`: the application has a newer secret."""
     now = timezone.now()
     soon = (
         ApplicationSecret.objects.filter(

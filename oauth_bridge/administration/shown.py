@@ -73,7 +73,10 @@ NOBODY = Named("", "")
 
 
 class Names:
-    """The names of the applications and people on a page, without invisible ones. One statement reads each kind."""
+    """The names of the applications and people that a page shows. One statement reads each kind.
+
+    Applications and people that the administrator may not see have no names.
+    """
 
     def __init__(self, request: HttpRequest, client_ids: Iterable[str], people: Iterable[UUID | None]) -> None:
         self.applications: dict[str, Named] = {}
@@ -97,7 +100,7 @@ class Names:
         return self.applications.get(client_id) or (Named(client_id, "") if client_id else NOBODY)
 
     def fix_of(self, entry: Entry) -> str:
-        """The advice for a record. For a switched-off application, `off_since` is added."""
+        """The advice for a record. For a switched-off application, the text of `off_since` is added."""
         why = self.why_off.get(entry.client_id, "") if entry.cause == "client_disabled" else ""
         return f"{entry.fix} {why}".strip()
 

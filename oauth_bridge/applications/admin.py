@@ -58,7 +58,7 @@ class ApplicationAdmin(ApplicationList):
         (gettext_lazy("Who may use it"), {"fields": ["is_restricted", "groups"]}),
         (gettext_lazy("Registration"), {"fields": ["client_id", "client_type", "id_token_alg", "created", "updated"]}),
     ]
-    # Three fields are enough to register; all others are optional.
+    # A registration needs only three fields. All other fields are optional.
     add_fieldsets = [
         (None, {"fields": ["name", "client_type", "redirect_uris"]}),
         (
@@ -88,8 +88,8 @@ class ApplicationAdmin(ApplicationList):
         """The fields that this administrator can't change.
 
         The client type is fixed at registration, because it decides whether the application has a secret. Changing the
-        addresses of a trusted application needs the permission to trust, because codes are sent there without a consent
-        page.
+        addresses of a trusted application needs the permission to trust, because codes are sent to these addresses
+        without a consent page.
         """
         fixed = ["client_id", "created", "updated"]
         if obj:
@@ -202,8 +202,8 @@ class ApplicationAdmin(ApplicationList):
     def _of_secrets(request: HttpRequest, pk: int, *, is_new: bool) -> Application:
         """The application. `is_new`: the permission to add applications is enough to see the new secret.
 
-        Raises PermissionDenied: the administrator has the permission for no application. Raises Http404: the
-        application does not exist, or the administrator lacks the permission for it.
+        Raises PermissionDenied: the permission is missing for all applications. Raises Http404: the application does
+        not exist, or the permission is missing for this application.
         """
         permissions = [rights.ROTATE, *([rights.ADD] if is_new else [])]
         if not any(rights.may(request, each) for each in permissions):
@@ -263,7 +263,7 @@ class ApplicationAdmin(ApplicationList):
         self._set_enabled(request, chosen, True)
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
-        """Count the rows that are deleted with the application. Django would list them, and there may be millions."""
+        """Count the rows that are deleted with the application. Django would list the rows: there may be millions."""
         (application,) = objs
         counts = {
             gettext_lazy("people who have allowed it"): Consent.objects.filter(application=application).count(),
@@ -289,7 +289,7 @@ class ApplicationAdmin(ApplicationList):
 
 
 def _salt(request: HttpRequest, pk: int) -> str:
-    """Bind the cookie to application and person, so that another person in the browser does not see the secret."""
+    """Bind the cookie to application and person, so that another user of the browser does not see the secret."""
     return f"oauth_bridge.admin.secret.{pk}.{request.user.pk}"
 
 

@@ -17,13 +17,13 @@ from oauth_bridge.errors import OAuthFault
 from oauth_bridge.protocol import parameter_parsing
 from oauth_bridge.protocol.parameter_parsing import refuse_padding
 
-# Error sentences quote only a first word of this form. Any other first word may be a credential.
+# An error sentence quotes only a scheme of this form. Any other first word of the header may be a credential.
 SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9-]{0,15}) +[^ ]")
 B64TOKEN = re.compile(r"[A-Za-z0-9._~+/-]+=*")
 
 
 def client_credentials(request: HttpRequest, form: dict[str, str]) -> dict[str, str]:
-    """The form. If the request uses HTTP Basic, the form also has `client_id` and `client_secret` of the header.
+    """The form. HTTP Basic adds `client_id` and `client_secret` of the header to the form.
 
     No statement runs, so an error depends only on the request and reveals nothing. Raises RequestError: the header is
     malformed; the header and the form differ; or the header has another scheme, and the form does not authenticate a
@@ -99,7 +99,7 @@ def bearer_token(request: HttpRequest) -> str:
 
 
 def challenge_bearer(error: RequestError) -> None:
-    """Add `WWW-Authenticate` (RFC 6750 §3). If the request has no bearer token, the header names no error (§3.1)."""
+    """Add `WWW-Authenticate` (RFC 6750 §3). If the request has no bearer token, the challenge names no error (§3.1)."""
     if error.fault in (OAuthFault.TOKEN_MISSING, OAuthFault.TOKEN_SCHEME):
         error.headers["WWW-Authenticate"] = 'Bearer realm="userinfo"'
     elif error.fault.status in (401, 403):

@@ -39,9 +39,9 @@ PURPOSE_HEADERS = ("HTTP_SEC_PURPOSE", "HTTP_PURPOSE", "HTTP_X_PURPOSE", "HTTP_X
 
 @dataclass(frozen=True, slots=True)
 class AuthorizationRequest:
-    """The parameters of an application's link.
+    """The parameters of an authorization request.
 
-    `parameters` contains the parameters of NAMES with a value. `state` is percent-encoded byte by byte; None: the
+    `parameters` contains the known parameters that have a value. `state` is percent-encoded byte by byte; None: the
     request has no `state`. `repeated` is the name of the first repeated parameter, or empty.
     """
 
@@ -72,7 +72,7 @@ class AuthorizationRequest:
 
     @property
     def callback(self) -> Callback:
-        """The callback for the answer. Use it only after the client and the address are verified."""
+        """The callback for the answer. Use the callback only after the client and the address are verified."""
         if not claims.is_openid(self.parameters.get("scope", "")):
             return Callback(self.redirect_uri, self.state, None)
         is_posted = openid_request.is_posted(self.parameters)
@@ -82,8 +82,8 @@ class AuthorizationRequest:
 class UnverifiedRequest(RequestError):
     """The client or the callback address of the request is wrong, so the browser is not redirected. D3, D4.
 
-    The error page shows `sent_address`, the redirect_uri of the request, and `application`, the application with its
-    client_id.
+    The error page shows `sent_address` and `application`: the redirect_uri of the request, and the application that has
+    the client_id of the request.
     """
 
     def __init__(
@@ -172,7 +172,7 @@ def refuse_speculation(request: HttpRequest) -> None:
 
 
 def is_silent_in_frame(request: HttpRequest) -> bool:
-    """Return whether a frame asks with `prompt=none` who is signed in. OpenID Connect Core 1.0 §3.1.2.1."""
+    """Return whether a frame sends an OpenID Connect request with `prompt=none`. OpenID Connect Core 1.0 §3.1.2.1."""
     if request.path != paths.AUTHORIZE or request.META.get("HTTP_SEC_FETCH_DEST") != "iframe":
         return False
     query = of_query(request)
@@ -180,7 +180,7 @@ def is_silent_in_frame(request: HttpRequest) -> bool:
 
 
 def is_of_script(request: HttpRequest) -> bool:
-    """Return whether a script calls authorize, or a preflight asks for it. Scripts cannot read the answer (D22)."""
+    """Return whether a script or the preflight of a script calls authorize. Scripts cannot read the answer (D22)."""
     sent = request.META
     is_preflight = request.method == "OPTIONS" and "HTTP_ACCESS_CONTROL_REQUEST_METHOD" in sent
     return request.path == paths.AUTHORIZE and (

@@ -71,7 +71,7 @@ def of_scopes(scopes: Collection[str], more: Collection[str] = ()) -> list[str]:
 
 
 def asked_by_parameter(parameter: str, where: str) -> list[str]:
-    """The known claims that the parameter `claims` asks for in `where`: "userinfo" or "id_token". §5.5.
+    """The known claims in the member `where` ("userinfo" or "id_token") of the parameter `claims`. §5.5.
 
     `essential` has no effect, because no claim of this service can be missing. `wanted_values` reads the requested
     values. Raises ValueError: the parameter is not a JSON object.
@@ -112,7 +112,7 @@ def values(person: User, names: Collection[str] = PLAIN, application_id: int | N
 
 
 def facts(names: Collection[str]) -> list[str]:
-    """The facts that these claims disclose, in the order of NAMES. "nickname" includes "updated_at"."""
+    """The facts that these claims disclose, in the order of NAMES. The fact "nickname" includes "updated_at"."""
     found = list(dict.fromkeys(FACTS[name] for name in NAMES if name in names))
     return [fact for fact in found if fact != "updated_at" or "nickname" not in found]
 

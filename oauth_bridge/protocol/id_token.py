@@ -17,7 +17,7 @@ from oauth_bridge.protocol.openid_request import Granted
 from oauth_bridge.storage import signing_keys
 
 LIFETIME_SECONDS = 3600
-# `verified` reads at most this number of characters. An ID token may name many groups.
+# `verified` reads at most this number of characters. The limit is large, because an ID token may name many groups.
 MAX_LENGTH = 8000
 KID = re.compile(r"[A-Za-z0-9_-]{43}")
 
@@ -33,7 +33,7 @@ def make(
     sid: str,
     person_claims: Mapping[str, Any],
 ) -> str:
-    """Make a signed ID token. `now` is a Unix time in seconds. `person_claims` are values for `granted.id_token`."""
+    """Make a signed ID token. `now` is a Unix time in seconds. `person_claims` has the claims `granted.id_token`."""
     content: dict[str, Any] = {
         **person_claims,
         "iss": settings.BASE_URL,

@@ -60,8 +60,9 @@ class Granted:
 class Asked:
     """The requirements of a request on the person and the sign-in. `max_age` is in seconds.
 
-    `subs` are the `sub` values of the hint and of the parameter `claims`; the person's `sub` must equal each.
-    `needs_two_factors`: a sign-in without two factors is answered with an error (OpenID Connect Core 1.0 §5.5.1.1).
+    `subs` are the `sub` values of the hint and of the parameter `claims`; the person's `sub` must equal each of these
+    values. `needs_two_factors`: a sign-in without two factors is answered with an error (OpenID Connect Core 1.0
+    §5.5.1.1).
     """
 
     prompts: frozenset[str] = frozenset()
@@ -72,7 +73,7 @@ class Asked:
 
     @classmethod
     def of(cls, parameters: Mapping[str, str]) -> Asked:
-        """Read the requirements of valid parameters. Plain OAuth 2.0 has no requirements."""
+        """Read the requirements from valid parameters. Plain OAuth 2.0 has no requirements."""
         if not claims.is_openid(parameters.get("scope", "")):
             return NOTHING
         asked = parameters.get("claims", "")

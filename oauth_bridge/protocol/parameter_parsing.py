@@ -14,7 +14,7 @@ from oauth_bridge.errors import OAuthFault
 
 BODY_LIMIT_BYTES = 64 * 1024
 POSTED_LIMIT_BYTES = 12 * 1024
-# A body above the limit is read up to this length. The server would parse an unread rest as the next request.
+# A body above BODY_LIMIT_BYTES is read up to this length. The server would parse an unread rest as the next request.
 READ_BYTES = 1024 * 1024
 # Error sentences do not quote a longer name, because a long name may be a misplaced credential.
 MAX_QUOTED_LENGTH = 40
@@ -48,7 +48,7 @@ class Parameters:
         return None if values is None else quote_from_bytes(values[0], safe="")
 
     def texts(self) -> dict[str, str]:
-        """Every parameter that has a value.
+        """All parameters that have a value.
 
         Raises RequestError: a parameter is repeated, is not UTF-8, or contains a control character; or the client_id or
         the client_secret begins or ends with white space.
@@ -92,7 +92,7 @@ def of_query(request: HttpRequest) -> Parameters:
 
 
 def posted_request(request: HttpRequest, *, unless: str, needs: str = "") -> str | None:
-    """The form that an application's page posted, as a query.
+    """The query of a request that an application's page posted as a form.
 
     None: the request posts no form, or the form has the field `unless` or lacks the field `needs`.
 
@@ -135,7 +135,7 @@ def of_form(request: HttpRequest, *, has_been_read: bool = False) -> dict[str, s
         given = media_type if is_quotable else TranslatableText(gettext_noop("of no stated media type"))
         raise RequestError(SiteFault.MEDIA_TYPE, given=given)
     # Django reads only Content-Length bytes. A chunked body has no length, so this function reads the server's stream
-    # if the server marks its end.
+    # if the server marks the end of the body.
     terminated = request.META.get("wsgi.input_terminated")
     try:
         body = (

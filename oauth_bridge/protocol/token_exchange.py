@@ -54,7 +54,7 @@ def exchange_code(form: dict[str, str], address: str) -> Exchanged:
 def authenticated_client(
     form: dict[str, str], address: str, public_field: str | None = "code_verifier"
 ) -> client_secrets.Client:
-    """The client that the form authenticates. `public_field` authenticates a public client. Failures are counted.
+    """The client that the form authenticates. A public client authenticates with `public_field`. Failures are counted.
 
     Raises RequestError: as `client_secrets.authenticate`, or the limit of failures is reached.
     """

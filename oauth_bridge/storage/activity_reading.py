@@ -32,7 +32,7 @@ class Filters:
     """Filters for records. An empty filter accepts all records. `who` is a network address or an e-mail address.
 
     `client_ids`: only records of these applications; None: all records, also records without an application.
-    `is_failure`: no successes.
+    `is_failure`: leave out successes.
     """
 
     client_id: str = ""
@@ -100,7 +100,7 @@ def entries(filters: Filters) -> list[Entry]:
 
 
 def entry(pk: int, client_ids: Collection[str] | None = None) -> Entry | None:
-    """The record with this id. None: it does not exist, or belongs to no application of `client_ids`."""
+    """The record with this id. None: it does not exist, or is not of an application in `client_ids`."""
     row = records(Filters(client_ids=client_ids)).filter(pk=pk).first()
     return recorded(row) if row else None
 

@@ -1,8 +1,8 @@
 """Who may use an application: everybody, or only the people in its groups. D23.
 
-The rule is checked whenever a code is redeemed or a token is read. When a person leaves the last of the groups, the
-person's codes and tokens are therefore invalid. The groups apply only if the application's `is_restricted` is true.
-When all groups are deleted, `is_restricted` stays true, and nobody may use the application.
+The rule is checked whenever a code is redeemed or a token is read. So a person's codes and tokens become invalid when
+the person leaves the last of the groups. The groups apply only if the application's `is_restricted` is true. When all
+groups are deleted, `is_restricted` stays true, and nobody may use the application.
 
 The statements for unrestricted applications do not name the tables of groups. A condition on these tables would add 25
 µs, a fifth of the statement's time, even if PostgreSQL never evaluated the condition.
@@ -47,7 +47,7 @@ SHARED_GROUPS = f"""
 
 
 def admits(person_id: str) -> str:
-    """The SQL condition that the application `a` admits the person. `person_id` is a column with its table."""
+    """The SQL condition that the application `a` admits the person. `person_id` is a qualified column."""
     return f"({FOR_EVERYBODY} OR EXISTS ({_membership('a.id', person_id)}))"
 
 

@@ -31,8 +31,8 @@ FIELDS = (
 )
 
 DELETED = "application_deleted"
-# The private facts about a deletion that an error gets. A client_id is never reused, so the deletion is the last entry
-# of an application.
+# The columns of a deletion that an error gets as private facts. A client_id is never reused, so the deletion is the
+# last entry of an application.
 DELETION = Rows(AuditEntry, "at", "actor_name", "name")
 FIND_DELETION = f"""
     SELECT {DELETION.columns("e")} FROM {AuditEntry._meta.db_table} e

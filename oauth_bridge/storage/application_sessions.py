@@ -1,7 +1,7 @@
 """The sign-ins that applications know by a `sid`: begin, end, find applications to tell. Back-Channel Logout 1.0.
 
-Only this module writes these rows; `purging` deletes them. A sign-out does not change these rows. `end_gone` later ends
-the rows whose browser session or person no longer exists.
+Only this module writes rows of `ApplicationSession`; `purging` deletes rows. A sign-out changes no row. `end_gone`
+later ends the rows whose browser session or person no longer exists.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ KEPT_UNTOLD_FOR = timedelta(days=1)
 ENDED_AT_ONCE = 5_000
 
 TOLD = f"SELECT id FROM {APPLICATIONS} WHERE backchannel_logout_uri <> ''"  # noqa: S608 - names of tables only
-# `consents.disconnect` deletes the code first and ends the sign-ins last. If the code is gone, this sign-in is
-# therefore stored as ended. The lock makes one of the two transactions wait. SQLite needs a WHERE before ON CONFLICT.
+# `consents.disconnect` deletes the code first and ends the sign-ins last. So this sign-in is stored as ended if the
+# code is gone. The lock makes one of the two transactions wait. SQLite needs a WHERE before ON CONFLICT.
 _BEGIN = f"""
       WITH code AS (SELECT id FROM {CODES} WHERE id = %(code_id)s {{lock}}),
            ended AS (SELECT CASE WHEN NOT EXISTS (SELECT 1 FROM code) THEN %(now)s END AS at)
@@ -80,7 +80,7 @@ FORGOTTEN = f"""
 
 
 def begin(sign_in: str, *, code_id: int, person_id: UUID, application_id: int, person_version: int) -> str:
-    """The `sid` of this sign-in for the application, which stays the same until the sign-in ends. One statement.
+    """The `sid` of this sign-in for the application. The `sid` stays the same until the sign-in ends. One statement.
 
     If the person has disconnected the application since the redemption, the sign-in is stored as ended, and the
     application is told.

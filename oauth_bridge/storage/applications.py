@@ -1,6 +1,6 @@
 """Registered applications: find, register, enable. Specification 2.1; D15, D17.
 
-Only this module and the form of Django admin write these rows.
+Only this module and the form of Django admin write rows of `Application`.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def register(
     backchannel_logout_uri: str = "",
     groups: Collection[Group] = (),
 ) -> tuple[Application, str]:
-    """Save a new application. Returns it with its client secret, which is "" for a public client.
+    """Save a new application. Returns the application and its client secret ("" for a public client).
 
     Only a digest of the secret is stored. Raises ValidationError: a value cannot be registered, or `look_alikes`
     refuses the name.
@@ -112,7 +112,7 @@ def assign(application: Application, values: Mapping[str, str | bool]) -> list[s
     """Set and validate the values that differ from the stored values. Returns the columns of these values.
 
     The keys of `values` are columns. All values of a new application count as different. Another order of lines is no
-    difference. Nothing is saved. Raises ValidationError, by column: a value cannot be stored.
+    difference. Nothing is saved. Raises ValidationError, with the messages by column: a value cannot be stored.
     """
     changed = [column for column, value in values.items() if not application.pk or _differs(application, column, value)]
     for column in changed:
@@ -134,10 +134,10 @@ def _differs(application: Application, column: str, value: str | bool) -> bool:
 def change(
     application: Application, values: Mapping[str, str | bool], groups: Collection[Group] | None = None
 ) -> list[str]:
-    """Store the values that differ, by column, and the groups if they are given.
+    """Store the values that differ from the stored values, and the groups if they are given.
 
-    Returns the changed columns. Raises ValidationError, by column: a value cannot be stored, or `look_alikes` refuses
-    the name.
+    Returns the changed columns. Raises ValidationError, with the messages by column: a value cannot be stored, or
+    `look_alikes` refuses the name.
     """
     locked = Application.objects.select_for_update(no_key=True).get(pk=application.pk)
     changed = assign(locked, values)

@@ -1,6 +1,6 @@
 """Client secrets: authenticate an application, rotate its secrets. Specification 5.1, 5.3; D9, D12, D15, D17.
 
-Only this module and `secret_states` write these rows; `purging` deletes them.
+Only this module and `secret_states` write rows of `ApplicationSecret`; `purging` deletes rows.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ WITHOUT_WAITING = "FOR NO KEY UPDATE SKIP LOCKED"
 
 
 class Client(NamedTuple):
-    """An application at the token operation."""
+    """The columns of an application that authenticates."""
 
     pk: int
     client_id: str
@@ -95,7 +95,7 @@ class Secret(NamedTuple):
 
 
 def authenticate(form: dict[str, str], public_field: str | None = "code_verifier") -> Client:
-    """Authenticate the client. One statement; once a minute, one more stores the time of the use.
+    """Authenticate the client. One statement; once a minute, a second statement stores the time of the use.
 
     The digest is compared in constant time with every secret of the application. A public client sends its client_id
     and the field `public_field`, by default `code_verifier` (D9). If `public_field` is None, public clients are
@@ -132,8 +132,8 @@ def _refusal(
     on the request, so it reveals neither the existence nor the type of the client.
     """
     secret = form.get("client_secret", "")
-    # An existing application was not deleted. The search for an empty client_id takes as long as for an unknown
-    # client_id.
+    # Only an unknown application can have a deletion. For a known application the statement searches for an empty
+    # client_id, which takes the same time.
     row = fetch_one(FIND_BY_DIGEST, digest=digest_of(secret), deleted_client_id="" if client.pk else form["client_id"])
     pk, secret_of = row[:2]
     # Only a matching secret becomes an object. Making an object of another application's secret would take time, and so
@@ -204,7 +204,7 @@ class TooManySecrets(Exception):
 
 
 class Maker(NamedTuple):
-    """The maker of a secret: the `sub`, and the nickname at that time. Later nicknames do not change the row."""
+    """The maker of a secret: the `sub`, and the nickname. A later change of the nickname does not change the row."""
 
     id: UUID | None
     name: str
@@ -219,10 +219,8 @@ def rotate(
 ) -> Rotation:
     """Make a secret of 256 random bits. Older secrets stay valid for at most `overlap`.
 
-    The overlap REVOKE_NOW revokes the older secrets.
-
-    The rotation does not extend the time of an older secret. `name` is a note of at most NAME_MAX_LENGTH characters.
-    Raises TooManySecrets: MOST_WORKING secrets would stay valid.
+    The overlap REVOKE_NOW revokes the older secrets. The rotation does not extend the time of an older secret. `name`
+    is a note of at most NAME_MAX_LENGTH characters. Raises TooManySecrets: MOST_WORKING secrets would stay valid.
     """
     number = secret_states.lock(application) + 1
     now = timezone.now()

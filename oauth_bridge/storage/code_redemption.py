@@ -63,7 +63,7 @@ class Redemption:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why a code is not redeemed. `code` is the code or its replacement, if known. `details` are for the sentence.
+    """Why a code is not redeemed. `code` is the code or its replacement, if known. `details` fill the sentence.
 
     `cause` is the private cause if this cause is more exact than the fault.
     """
@@ -74,7 +74,7 @@ class Refusal:
     cause: str = ""
 
 
-# `explain` checks the conditions in the same order, with one exception: a code_verifier for a code without a
+# `explain` checks the conditions of REDEEM in the same order, with one exception: a code_verifier for a code without a
 # code_challenge (D9) is checked later.
 
 REDEEM = f"""
@@ -131,8 +131,8 @@ def redeem(
 
     `form` contains `code` and, if they were sent, `code_verifier` and `redirect_uri`. `is_restricted`: only people in
     the application's groups may use the application. If `is_restricted` is false, no code of a restricted application
-    is redeemed. `secret_id` is the primary key of the client secret that authenticated the application. After None,
-    `explain` finds the reason.
+    is redeemed. `secret_id` is the primary key of the client secret that authenticated the application. If the result
+    is None, `explain` finds the reason.
 
     Specification 3.1, 3.2; D10, D13, D14, D17, D23; RFC 7636 §4.6. Lifetime of the token: 3,600 seconds.
     """

@@ -42,7 +42,7 @@ class Connection(NamedTuple):
 
 
 class Agreed(NamedTuple):
-    """The last agreement of a person: the fingerprint of the application, and the facts (None: all of D16)."""
+    """The last agreement of a person: the fingerprint of the application, and the facts (None: all facts of D16)."""
 
     fingerprint: str
     facts: str | None
@@ -102,8 +102,8 @@ def disconnect(person: User, application: Application) -> None:
     """End the consent, and the application's codes and tokens for the person.
 
     The codes are deleted first. If a redemption has already begun, the next statement revokes the token of the
-    redemption. If an authorization without a page has already read the consent, it still issues a code: it counts as
-    earlier.
+    redemption. If an authorization without a page has already read the consent, a code is still issued, because the
+    authorization counts as earlier.
     """
     codes.delete_all(person, application)
     tokens.revoke_all(person, application)

@@ -113,7 +113,10 @@ def presented(digest: bytes, named: str) -> Presented | None:
 
 
 def last_redeemed(applications: Collection[int]) -> dict[int, datetime]:
-    """The time of the last sign-in, by the application's primary key. The same limit as in `sign_ins_by_callback`."""
+    """The time of the last sign-in of each application, by the primary key of the application.
+
+    Only the newest MOST_LOOKED_THROUGH codes of all applications are searched.
+    """
     newest = AuthorizationCode.objects.order_by("-issued_at").values("pk")[:MOST_LOOKED_THROUGH]
     redeemed = AuthorizationCode.objects.filter(pk__in=newest, application__in=applications, redeemed_at__isnull=False)
     return dict(redeemed.values_list("application").annotate(Max("redeemed_at")))

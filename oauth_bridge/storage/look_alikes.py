@@ -26,8 +26,8 @@ _DROPPED = ("C", "P", "S", "Z")  # control and format characters, punctuation, s
 def skeleton(name: str) -> str:
     """A normal form of a name: two names with the same skeleton look alike.
 
-    The normal form has no case, spaces, punctuation, symbols or accents. Letters and digits that look alike are the
-    same.
+    The normal form has no case, spaces, punctuation, symbols or accents. Letters and digits that look alike become the
+    same letter.
     """
     letters = unicodedata.normalize("NFKC", name.translate(_LIKE)).translate(_LIKE).casefold()
     letters = unicodedata.normalize("NFKD", letters).translate(_LIKE)
@@ -57,7 +57,9 @@ def refuse(name: str, *, is_trusted: bool, besides: int = 0) -> None:
 
 
 def refuse_among(others: Iterable[Application], *, is_trusted: bool) -> None:
-    """Refuse a name that looks like another name if one of the applications is trusted: people are not asked there.
+    """Refuse a name that looks like another name if one of the two applications is trusted.
+
+    A trusted application signs people in without asking.
 
     Raises ValidationError: another application has a similar name, and one of the two is trusted.
     """

@@ -23,9 +23,9 @@ from oauth_bridge.storage import application_audit
 # This time is longer than the lifetime of a token plus the duration of an exchange.
 LEAKED_KEPT_FOR = timedelta(days=1)
 
-# An older secret may be removed if a newer secret was used this long after the last use of the older secret. The time
-# is long, because an application's processes change to a new secret one after the other, and `last_used_at` is accurate
-# only to the minute.
+# An older secret may be removed if a newer secret was used at least this time after the last use of the older secret.
+# The time is long, because an application's processes change to a new secret one after the other, and `last_used_at` is
+# accurate only to the minute.
 QUIET_FOR = timedelta(hours=1)
 
 # One run sends e-mails about at most this number of ending secrets.
@@ -35,8 +35,8 @@ MOST_TOLD = 1_000
 class State(StrEnum):
     WORKS = "works"  # valid without an end
     ENDING = "ending"  # valid until `expires_at`
-    EXPIRED = "expired"  # it was replaced
-    REVOKED = "revoked"  # it was ended at once
+    EXPIRED = "expired"  # ended after the overlap of a rotation
+    REVOKED = "revoked"  # ended at once
     LEAKED = "leaked"  # revoked together with all of its tokens
 
 
@@ -140,9 +140,10 @@ def revoke(application: Application, number: int, *, is_leaked: bool = False) ->
 
 
 def ending(now: datetime, days: int) -> list[int]:
-    """The keys of at most MOST_TOLD secrets that end within `days` days and were not yet announced for this number.
+    """The keys of at most MOST_TOLD secrets that end within `days` days and about which no e-mail was sent yet.
 
-    Switched-off applications and twins are left out: the secret of a twin always ends soon.
+    Each number of days has its own e-mail. Switched-off applications and twins are left out: the secret of a twin
+    always ends soon.
     """
     applications = Application.objects.filter(is_enabled=True)
     found = ApplicationSecret.objects.filter(_is_untold(now, days), application__in=applications)
@@ -150,7 +151,7 @@ def ending(now: datetime, days: int) -> list[int]:
 
 
 def claim_ending(key: int, now: datetime, days: int) -> ApplicationSecret | None:
-    """Claim a secret of `ending`. The caller sends the e-mails in the same transaction. None: it is already claimed."""
+    """Claim a secret of `ending`. The caller sends the e-mails in the same transaction. None: it was claimed before."""
     if not ApplicationSecret.objects.filter(_is_untold(now, days), pk=key).update(told_days=days):
         return None
     secret = ApplicationSecret.objects.select_related("application").get(pk=key)

@@ -1,8 +1,8 @@
 """The keys that sign ID tokens: make, read, rotate, revoke. OpenID Connect Core 1.0 §10.1; RFC 7517, RFC 7638.
 
-Only this module writes these rows. A key is published before it signs, because applications cache the published keys.
-After its last signature, a key stays published until its last ID token has expired. With SIGNING_KEYS, the keys are
-files, and no row is used.
+Only this module writes rows of `SigningKey`. A key is published before it signs, because applications cache the
+published keys. After its last signature, a key stays published until its last ID token has expired. With SIGNING_KEYS,
+the keys are files, and no row is used.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def published() -> list[dict[str, Any]]:
 
 
 def verification_key(kid: str) -> tuple[str, Key] | None:
-    """The algorithm and the public half of a key that signs or has signed; None if it is revoked or unknown."""
+    """The algorithm and the public half of a key that signs or has signed; None if the key is revoked or unknown."""
     if settings.SIGNING_KEYS:
         return key_files.verification_key(settings.SIGNING_KEYS, kid)
     row = SigningKey.objects.filter(kid=kid, revoked_at=None).first()

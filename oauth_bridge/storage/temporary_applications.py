@@ -2,7 +2,7 @@
 
 A twin has the type, groups, trust and pages of its application, a callback address of this service, and a secret that
 ends after LIFETIME. The test cannot use the application itself, because only digests of its secrets are stored (D15),
-and its callback addresses are not of this service (D3).
+and its callback addresses do not belong to this service (D3).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Access tokens: store, read, revoke. Specification 2.3, 3.3, 3.4; D14, D15, D17.
 
-Only this module writes the tokens' rows; `purging` and `restoring` delete them. The statements receive the time as a
-parameter, so that only the clock of the service decides.
+Only this module writes rows of `AccessToken`; `purging` and `restoring` delete rows. The statements receive the time as
+a parameter, so that only the clock of the service decides.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ APPLICATIONS = Application._meta.db_table
 
 STORED = Rows(AccessToken, without=("revoked_cause",))
 
-# A token copies these columns from its code. The redemption returns the columns: on PostgreSQL as `redeemed`, in the
-# same statement.
+# A token copies these columns from its code. The redemption returns the columns. On PostgreSQL, the columns are the
+# subquery `redeemed` of the same statement.
 FROM_CODE = ("application_id", "user_id", "scope", "attempt", "openid", "person_version", "application_version")
 _INSERT = f"INSERT INTO {TOKENS} (digest, issued_at, expires_at, secret_id, {', '.join(FROM_CODE)})"
 _VALUES = "%(token_digest)s, %(now)s, %(token_expires_at)s, CAST(%(secret_id)s AS bigint)"
