@@ -176,7 +176,7 @@ def _entries_of(keys: Collection[UUID], client_ids: Collection[str] | None) -> l
 
 
 def _sole_people(entries: Iterable[Entry], codes: Iterable[IssuedCode]) -> dict[UUID | None, UUID]:
-    """The person of each attempt with only one known person. Records without a person then belong to this person."""
+    """The person of each attempt that has only one known person. This person also gets records without a person."""
     people: defaultdict[UUID | None, set[UUID]] = defaultdict(set)
     for entry in entries:
         if entry.person_id:

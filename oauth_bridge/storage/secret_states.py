@@ -151,7 +151,10 @@ def ending(now: datetime, days: int) -> list[int]:
 
 
 def claim_ending(key: int, now: datetime, days: int) -> ApplicationSecret | None:
-    """Claim a secret of `ending`. The caller sends the e-mails in the same transaction. None: it was claimed before."""
+    """Claim a secret of `ending`. Returns None if the secret was claimed before.
+
+    The caller sends the e-mails in the same transaction.
+    """
     if not ApplicationSecret.objects.filter(_is_untold(now, days), pk=key).update(told_days=days):
         return None
     secret = ApplicationSecret.objects.select_related("application").get(pk=key)
