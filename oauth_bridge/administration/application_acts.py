@@ -1,4 +1,4 @@
-"""The acts of administrators on an application: switch, trust, set owners, end access. Each act is confirmed."""
+"""The acts of administrators on an application: switch, trust, set owners, end access. A page confirms each act."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from oauth_bridge.errors import OAuthFault
 from oauth_bridge.protocol import parameter_parsing
 from oauth_bridge.protocol.parameter_parsing import refuse_padding
 
-# An error sentence quotes only a scheme of this form. Any other first word of the header may be a credential.
+# An error sentence quotes the scheme only in this form. Any other first word of the header may be a credential.
 SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9-]{0,15}) +[^ ]")
 B64TOKEN = re.compile(r"[A-Za-z0-9._~+/-]+=*")
 
