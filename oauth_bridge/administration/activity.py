@@ -32,7 +32,7 @@ DOWNLOADED = 1000
 
 
 class StepFigure(NamedTuple):
-    """A step and the number of sign-ins that stopped there. `is_nobodys`: no setting has to change."""
+    """A step, and the number of sign-ins that stopped at it. `is_nobodys`: no failure of the step needs a change."""
 
     name: str
     number: int
@@ -43,7 +43,7 @@ class StepFigure(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CauseRow:
-    """A cause, for the table."""
+    """A row of the table of causes."""
 
     title: str
     fix: str
@@ -58,7 +58,7 @@ class CauseRow:
 
 
 class Query:
-    """The query of the page's address. Unknown values are ignored."""
+    """The query parameters of the activity page. Unknown values are ignored."""
 
     def __init__(self, request: HttpRequest) -> None:
         get = request.GET.get
@@ -75,7 +75,7 @@ class Query:
         self.before = time_of(get("before", ""))
 
     def url(self, **changes: object) -> str:
-        """The address of the same page with other choices."""
+        """The URL of the activity page with these parameters changed."""
         chosen: dict[str, Any] = {
             "client_id": self.client_id,
             "cause": self.cause,
@@ -110,10 +110,10 @@ class Query:
 
 
 def activity(request: HttpRequest) -> HttpResponse:
-    """The page of one application or of all. `format=json` returns the records as the command prints them.
+    """Show the activity of one application or of all. `format=json` returns the records as `application activity` does.
 
-    Raises PermissionDenied: the permission to see the activity is missing. Raises Http404: this application's activity
-    is not visible to the administrator.
+    Raises PermissionDenied: the permission to see the activity is missing. Raises Http404: the administrator may not
+    see the activity of this application.
     """
     if not rights.may(request, ACTIVITY):
         raise PermissionDenied
@@ -145,12 +145,15 @@ def activity(request: HttpRequest) -> HttpResponse:
 
 
 def _chosen(query: Query) -> str:
-    """The cause or the step whose attempts are shown."""
+    """The title of the cause, or the name of the step, that the query selects."""
     return title_of(query.cause) if query.cause else name_of(query.step) if query.step else ""
 
 
 def _download(request: HttpRequest, query: Query) -> HttpResponse:
-    """The records as a file. Owners get no person and no `detail`, which may name another application's secret."""
+    """The records as a file. Owners get no `detail`, which may name another application's secret.
+
+    Without the permission PEOPLE, owners get no person either.
+    """
     records = [described(entry) for entry in activity_reading.entries(replace(query.filters, limit=DOWNLOADED))]
     for each in records if query.client_ids is not None else ():
         each.pop("detail", None)
@@ -171,7 +174,7 @@ def _is_shown(each: Attempt, query: Query) -> bool:
 
 
 def _causes(query: Query) -> dict[str, Any]:
-    """The figures of the steps and the table of causes in the period."""
+    """The template's variables for the steps and the table of causes, for the chosen period."""
     only = [query.client_id] if query.client_id else query.client_ids
     failures = activity_statistics.failures(query.since, None, only)
     finished = sum(activity_statistics.sign_ins(query.since, only).values())
@@ -221,7 +224,7 @@ def _figures(query: Query, merged: Counter[tuple[str, str]]) -> list[StepFigure]
 
 
 def _merged_met(met: dict[Failing, Met]) -> dict[tuple[str, str], Met]:
-    """The figures of all applications together. A person with a cause in two applications counts twice."""
+    """Add up the figures of all applications. A person who met a cause in two applications counts twice."""
     merged: dict[tuple[str, str], Met] = {}
     for failing, (people, last_at) in met.items():
         key = failing.step, failing.cause
@@ -231,7 +234,7 @@ def _merged_met(met: dict[Failing, Met]) -> dict[tuple[str, str], Met]:
 
 
 def time_of(text: str) -> datetime | None:
-    """The time in the query of a page; None when it is malformed."""
+    """Parse a time from a query parameter, by default in UTC. Returns None for a malformed text."""
     try:
         given = datetime.fromisoformat(text)
     except ValueError:

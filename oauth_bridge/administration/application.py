@@ -1,4 +1,4 @@
-"""The page of an application: state, sign-ins, failures, addresses, secrets; and adding a callback address."""
+"""The page of an application, and the page that adds a callback address to an application."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ OPENID_SCOPE = "openid profile email"
 
 
 def application(request: HttpRequest, pk: int) -> HttpResponse:
-    """The page. Raises PermissionDenied: the permission to see applications is missing. Raises Http404: it is gone."""
+    """Show the page of an application. Raises PermissionDenied, Http404: as `find_application`."""
     found = find_application(request, pk)
     may_see_people = request.user.has_perm(rights.PEOPLE)
     days = activity_statistics.by_day(found.client_id, PLOTTED)
@@ -75,7 +75,7 @@ def application(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 def _activity(request: HttpRequest, found: Application) -> dict[str, Any]:
-    """The causes of 30 days and the latest attempts."""
+    """The template's variables for the causes of PLOTTED days and the latest attempts."""
     since = activity_statistics.start_of(PLOTTED)
     failures = activity_statistics.failures(since, None, [found.client_id])
     ordered = sorted(failures.items(), key=lambda item: (not needs_mending(item[0].step, item[0].cause), -item[1]))
@@ -103,7 +103,7 @@ def _activity(request: HttpRequest, found: Application) -> dict[str, Any]:
 
 
 def plot(days: list[Days]) -> list[dict[str, Any]]:
-    """The bars of the drawing, in units of its box of 300 × 100: failures are above finished sign-ins."""
+    """The bars of the chart, one for each day. The height is 100 units. Failures are drawn above finished sign-ins."""
     largest = max((day.finished + day.failed for day in days), default=0) or 1
     bars = []
     for place, day in enumerate(days):
@@ -124,7 +124,7 @@ def plot(days: list[Days]) -> list[dict[str, Any]]:
 
 
 def boxes(found: Application) -> list[tuple[str, list[tuple[str, str]]]]:
-    """The values that products ask for besides client ID and secret, with and without discovery."""
+    """The settings that products need besides client ID and secret: first with discovery, then without discovery."""
     discovered = [
         (_("Issuer"), settings.BASE_URL),
         (_("Discovery address"), f"{settings.BASE_URL}{paths.OPENID_CONFIGURATION}"),
@@ -141,7 +141,7 @@ def boxes(found: Application) -> list[tuple[str, list[tuple[str, str]]]]:
 
 
 def ready_snippets(found: Application) -> list[tuple[str, str]]:
-    """Snippets with the application's values, ready to copy, with a placeholder for the secret."""
+    """Code snippets with the application's values and a placeholder for the secret."""
     callback = (found.callback_addresses or [snippets.EXAMPLE_CALLBACK])[0]
     variables = [
         f"OAUTH_AUTHORIZE_URL={settings.AUTH_URL}{paths.AUTHORIZE}",
@@ -165,7 +165,7 @@ def ready_snippets(found: Application) -> list[tuple[str, str]]:
 
 @fresh_sign_in_required
 def add_address(request: HttpRequest, pk: int) -> HttpResponse:
-    """Add the address of a refused request to its application. GET asks, POST adds.
+    """Add the callback address of a refused request to its application. GET asks for confirmation, POST adds.
 
     Raises PermissionDenied: the permission to see the activity or to change the addresses is missing.
     """

@@ -1,4 +1,4 @@
-"""The acts of administrators on a whole application, each with a confirmation page: switch, trust, owners, access."""
+"""The acts of administrators on an application: switch, trust, set owners, end access. A page confirms each act."""
 
 from __future__ import annotations
 
@@ -59,9 +59,10 @@ class OwnersForm(forms.Form):
 
 
 class Act(NamedTuple):
-    """An act. `brief` is its text in the list of acts, `ends` on its page. `do` returns a sentence about the result.
+    """An act. `brief` is the text in the list of acts, `ends` the text on the confirmation page.
 
-    `is_proven`: a fresh proof is needed. `initial` are the initial values of the form.
+    `fits`: the act would change something. `do` performs the act and returns a sentence about the result. `is_proven`:
+    the act needs a fresh proof (`proof_first`). `initial` returns the initial values of the form.
     """
 
     label: Any
@@ -78,7 +79,7 @@ class Act(NamedTuple):
 
 
 def act(request: HttpRequest, pk: int, name: str) -> HttpResponseBase:
-    """GET asks for confirmation, POST performs the act.
+    """Ask for confirmation on GET, and perform the act on POST.
 
     Raises PermissionDenied: the permission is missing. Raises Http404: the application or the act does not exist.
     """
@@ -91,7 +92,7 @@ def act(request: HttpRequest, pk: int, name: str) -> HttpResponseBase:
     if chosen.is_proven and (question := proof_first(request)):
         return question
     page = shown.page("application", found.pk)
-    if not chosen.fits(found):  # another administrator did it first
+    if not chosen.fits(found):  # another administrator has performed the act meanwhile
         return redirect(page)
     form = chosen.form(request.POST if request.method == "POST" else None, initial=chosen.initial(found))
     if request.method == "POST" and form.is_valid():
@@ -114,10 +115,10 @@ def act(request: HttpRequest, pk: int, name: str) -> HttpResponseBase:
 
 
 def find_application(request: HttpRequest, pk: int, permission: str = rights.VIEW) -> Application:
-    """The application, if the administrator may see it and has the permission for it.
+    """The application, for an administrator who has `permission` and the permission to view it.
 
-    Raises PermissionDenied: the administrator has the permission for no application. Raises Http404: this one is gone,
-    or belongs to another owner.
+    Raises PermissionDenied: one of the two permissions is missing for all applications. Raises Http404: the application
+    does not exist, or one of the two permissions is missing for this application.
     """
     if not rights.may(request, rights.VIEW) or not rights.may(request, permission):
         raise PermissionDenied

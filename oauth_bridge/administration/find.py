@@ -1,4 +1,4 @@
-"""The search of the administration for a reference, an e-mail address or a client ID. A single hit opens its page."""
+"""The administration's search for a reference, an e-mail address or a client ID. A single result opens its page."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PERMISSIONS = (ACTIVITY, VIEW, PEOPLE)
 def find(request: HttpRequest) -> HttpResponse:
     """Redirect to the record, the person or the application, or show that nothing was found.
 
-    Raises PermissionDenied: the administrator has none of the three permissions.
+    Raises PermissionDenied: the administrator has none of PERMISSIONS.
     """
     if not may_find(request):
         raise PermissionDenied
@@ -55,7 +55,10 @@ def _url_of(request: HttpRequest, typed: str) -> str:
 
 
 def _of_address(typed: str, *, may_see_people: bool, may_see_activity: bool) -> str:
-    """The page of the person or, without an account, the activity with the mark of the address."""
+    """The URL of the page of the person with this e-mail address.
+
+    Without a visible person, the URL of the activity with this address; empty if nothing is found.
+    """
     person = get_user_model().objects.filter(email=normalise_email(typed)).first()
     if person and may_see_people:
         return shown.page("person", person.pk)

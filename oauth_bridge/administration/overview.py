@@ -1,4 +1,4 @@
-"""The administration's first page: failures by application and cause, and coming failures."""
+"""The administration's first page: failures by application and cause, ending secrets, doubtful applications."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MOST_LISTED = 6
 
 
 class CauseRow(NamedTuple):
-    """A cause of an application, for the table."""
+    """A row of the table of causes: one cause of one application."""
 
     application: Named
     title: str
@@ -43,7 +43,7 @@ class CauseRow(NamedTuple):
 
 
 def overview(request: HttpRequest) -> TemplateResponse:
-    """The page. Each part needs its own permission."""
+    """Show the overview. Each part of the page needs its own permission."""
     context: dict[str, Any] = {
         **admin.site.each_context(request),
         "since": activity_statistics.start_of(1),
@@ -87,7 +87,7 @@ def _failures(request: HttpRequest) -> dict[str, Any]:
 
 
 def _failing(mend: dict[Failing, int], finished: Counter[str]) -> int:
-    """The number of applications in the state Failing, as in the list of applications."""
+    """Count the applications that the list of applications shows as Failing."""
     failed: Counter[str] = Counter()
     for cause, number in mend.items():
         failed[cause.client_id] += number
@@ -113,7 +113,7 @@ def _row(
 
 
 def _ending_secrets(seen: QuerySet[Application]) -> list[dict[str, Any]]:
-    """The newest secrets of applications that end soon, or have ended without a successor."""
+    """The client secrets that end soon, the earliest end first. `has_other`: the application has a newer secret."""
     now = timezone.now()
     soon = (
         ApplicationSecret.objects.filter(
@@ -140,7 +140,7 @@ def _ending_secrets(seen: QuerySet[Application]) -> list[dict[str, Any]]:
 
 
 def _doubtful(seen: QuerySet[Application]) -> list[dict[str, Any]]:
-    """Applications that are risky, stale or without an owner, the oldest first."""
+    """The risky, stale and ownerless applications, the earliest registered first."""
     found = list(seen.filter(is_enabled=True).order_by("created")[:MOST_SUMMARISED])
     summary = summaries.of(found)
     doubtful = [

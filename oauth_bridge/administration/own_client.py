@@ -1,4 +1,4 @@
-"""The client of the test sign-in: it calls this service over HTTP as an application does, and masks shown values."""
+"""The HTTP client of the test sign-in. The client calls this service like an application, and masks secrets."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from django.utils.translation import gettext as _
 
 SECONDS = 5.0
 MOST_BYTES = 64 * 1024
-# The headers of an answer that are shown.
+# The test shows only these headers of a response.
 SHOWN_HEADERS = ("Content-Type", "Cache-Control", "WWW-Authenticate", "Retry-After", "X-Reference")
 SECRETS = frozenset({"code", "client_secret", "code_verifier", "access_token"})
 
-# One test at a time in this process: a test occupies one thread while another thread answers it.
+# A process runs only one test at a time, because a test occupies one thread while another thread answers its requests.
 one_at_a_time = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The answer. Without an answer, `status` is 0 and `problem` a sentence."""
+    """A response. If there is no response, `status` is 0. `problem` is a sentence if BASE_URL could not be reached."""
 
     sent: str
     status: int = 0
@@ -40,9 +40,9 @@ class Answer:
 
 
 def ask(method: str, path: str, form: dict[str, str] | None = None, token: str = "") -> Answer:
-    """Call BASE_URL or, if it cannot be reached, BIND with the same host name, which the answer then names.
+    """Call the service at BASE_URL. If BASE_URL cannot be reached, call BIND with the same `Host` header.
 
-    No redirect is followed, and at most MOST_BYTES are read.
+    Follow no redirect, and read at most MOST_BYTES of the body.
     """
     body = urlencode(form or {})
     headers = {"Accept": "application/json"}
@@ -88,7 +88,7 @@ def _asked(scheme: str, netloc: str, method: str, path: str, body: str, headers:
 
 
 def _parsed(content: bytes, content_type: str) -> dict[str, Any]:
-    """The body if it is a JSON object. Other bodies are not from this service and are not shown."""
+    """Parse a JSON object. Return an empty dict for any other body, which is not from this service."""
     if content_type != "application/json":
         return {}
     try:

@@ -31,9 +31,10 @@ ATTEMPTS, MOST_BROWSERS = 6, 10
 
 
 def person(request: HttpRequest, pk: UUID) -> HttpResponseBase:
-    """The page. With `act` in the query, GET asks for confirmation and POST performs the act.
+    """Show the page of a person. With `act` in the query, GET asks for confirmation and POST performs the act.
 
-    Raises PermissionDenied: the permission is missing. Raises Http404: the person or the act does not exist.
+    Raises PermissionDenied: the permission to see people or to change this person is missing. Raises Http404: the
+    person or the act does not exist.
     """
     if not request.user.has_perm(PEOPLE):
         raise PermissionDenied

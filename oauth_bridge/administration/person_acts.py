@@ -1,4 +1,4 @@
-"""The acts of administrators on an account, each with a confirmation page. The person's page offers them."""
+"""The acts of administrators on an account. The person's page offers each act that would change something."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Act(NamedTuple):
 
 
 class ActRefused(Exception):
-    """The act did nothing. The text is a sentence for the administrator."""
+    """The act changed nothing. The message is a sentence for the administrator."""
 
 
 def _unlock(_request: HttpRequest, found: User) -> str:
@@ -65,14 +65,14 @@ def offered(request: HttpRequest, found: User) -> list[dict[str, Any]]:
 
 
 def offered_act(request: HttpRequest, pk: UUID, name: str) -> list[tuple[Any, str]]:
-    """The label and the page of the act, if the administrator may do it and it would change something."""
+    """The label and the URL of the act. The list is empty if the act is not permitted or would change nothing."""
     found = User.objects.filter(pk=pk).first() if request.user.has_perm(PEOPLE) else None
     acts = offered(request, found) if found else []
     return [(each["label"], shown.page("person", pk, act=name)) for each in acts if each["name"] == name]
 
 
 def _fits(name: str, found: User) -> bool:
-    """Whether the act would change something."""
+    """Return whether the act would change the account."""
     if name == "remove-factors":
         return factors.has_any(found)
     if name == "confirm":

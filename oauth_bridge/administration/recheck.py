@@ -1,4 +1,4 @@
-"""Check a recorded refused request against the present registration. Nothing is written."""
+"""Check the record of a refused request against the application's present registration. Nothing is written."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from oauth_bridge.redirect_uri_registration import MAX_COUNT, registration_probl
 from oauth_bridge.storage import admission
 from oauth_bridge.storage.activity_reading import Entry
 
-# The causes of a link that fails with every registration.
+# Causes in the application's link. No change of the registration removes these causes.
 OF_THE_LINK = {
     "response_type",
     "response_type_missing",
@@ -38,7 +38,7 @@ OF_THE_LINK = {
     "claims_malformed",
 }
 OF_THE_ADDRESS = {"no_verified_email", UNCONFIRMED}
-# The causes that can be checked here. For the others, the result of a repetition is unknown.
+# The causes that this module can check. Other causes give the result "unknown".
 REPEATED = OF_THE_LINK | {
     "client_unknown",
     "client_deleted",
@@ -51,14 +51,14 @@ REPEATED = OF_THE_LINK | {
 
 
 class Check(NamedTuple):
-    """One line. `kind` is yes, no, beware, or unknown if the check cannot be repeated."""
+    """The result of a check. `kind` is "yes", "no", "beware", or "unknown" if the check cannot be repeated."""
 
     kind: str
     text: str
 
 
 def checks(entry: Entry, application: Application | None) -> list[Check]:
-    """The checks of the recorded request, in the order of the protocol."""
+    """Check the recorded request again. The results are in the order of the protocol."""
     if application is None:
         return [Check("no", _("No application has this client ID"))]
     found = [
@@ -89,7 +89,7 @@ def checks(entry: Entry, application: Application | None) -> list[Check]:
 
 
 def passes(found: list[Check]) -> str:
-    """Yes, no, or empty if a check cannot be repeated."""
+    """Return "no" if a check fails, "" if a check cannot be repeated, and otherwise "yes"."""
     kinds = {check.kind for check in found}
     return "no" if "no" in kinds else "" if "unknown" in kinds else "yes"
 
@@ -139,9 +139,10 @@ def _of_exchange(application: Application) -> list[Check]:
 
 
 def addition(sent: str, application: Application, *, with_others: bool) -> list[Check]:
-    """Check whether the address may be registered. A line of the kind "no" forbids it.
+    """Check whether the address may be registered. A result of the kind "no" forbids the registration.
 
-    `with_others`: also say whether another application has registered it, for viewers of all applications.
+    `with_others`: also check whether another application has registered the address. Only administrators who see all
+    applications may know this.
     """
     if MASK in sent:
         return [Check("no", _("Parts of it are masked, so it can’t be added from here"))]

@@ -1,4 +1,4 @@
-"""The page of one record: what differed, the advice, whether the request would pass now, and the sent parameters."""
+"""The page of one record: the compared addresses, the advice, a new check of the request, the sent parameters."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from oauth_bridge.storage.activity_statistics import Failing
 
 MONTH = 30
 OF_THE_SECRET = {"secret_wrong", "secret_of_another", "secret_none_left", "secret_expired", "secret_revoked"}
-# The act on the person's page that ends a cause.
+# For each cause, the act on the person's page that removes the cause.
 OF_THE_PERSON = {
     "account_inactive": "activate",
     "person_deactivated": "activate",
@@ -36,10 +36,10 @@ OF_THE_PERSON = {
 
 
 def record(request: HttpRequest, pk: int) -> HttpResponse:
-    """The page.
+    """Show the page of a record.
 
-    Raises PermissionDenied: the permission to see the activity is missing. Raises Http404: the record is gone or
-    invisible.
+    Raises PermissionDenied: the permission to see the activity is missing. Raises Http404: the record does not exist,
+    or the administrator may not see it.
     """
     if not rights.may(request, ACTIVITY):
         raise PermissionDenied
@@ -78,7 +78,7 @@ def record(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 def _acts(request: HttpRequest, entry: Entry, application: Application | None) -> list[tuple[Any, str]]:
-    """The label and the page of an act that ends the cause, if the administrator may do it."""
+    """The label and the URL of each permitted act that removes the cause."""
     found: list[tuple[Any, str]] = []
     if application and entry.cause == "client_disabled":
         acts = application_acts.offered(request, application)
@@ -101,7 +101,7 @@ def may_add_addresses(request: HttpRequest, application: Application) -> bool:
 
 
 def _difference(request: HttpRequest, entry: Entry, application: Application | None) -> dict[str, Any]:
-    """For an unregistered address: both addresses in pieces, and whether it could be added."""
+    """Compare an unregistered callback address with the nearest one, and check whether the address may be added."""
     sent, nearest = entry.detail.get("sent"), entry.detail.get("nearest")
     if not sent or entry.cause != "redirect_uri_mismatch":
         return {}
@@ -121,5 +121,5 @@ def _difference(request: HttpRequest, entry: Entry, application: Application | N
 
 
 def _received(entry: Entry) -> list[tuple[str, str]]:
-    """The sent parameters: the harmless values, and the lengths of all others."""
+    """The sent parameters. For a value that may be a secret, the record has only the length."""
     return [(name, str(value)) for name, value in entry.detail.get("parameters", {}).items()]

@@ -1,4 +1,4 @@
-"""The display of attempts, records and applications: words in the active language, and the allowed links."""
+"""Prepare attempts, records and applications for templates: words in the active language, and permitted links."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from oauth_bridge.models import Application
 from oauth_bridge.storage.activity_reading import Entry, Filters
 from oauth_bridge.storage.attempts import Attempt, Ending, Event, shown_steps
 
-# The word and the badge class of each ending.
+# For each ending of an attempt, the word and the CSS class of the badge.
 ENDINGS = {
     Ending.SIGNED_IN: (gettext_lazy("Signed in"), "good"),
     Ending.REFUSED: (pgettext_lazy("by the person", "Refused"), ""),
@@ -57,7 +57,7 @@ MARKS = {
 
 
 class Named(NamedTuple):
-    """An application or a person: the name and the URL of its page, empty if the administrator may not open it."""
+    """An application or a person. `url` is empty if the administrator may not open the page."""
 
     name: str
     url: str
@@ -73,7 +73,10 @@ NOBODY = Named("", "")
 
 
 class Names:
-    """The applications and people of a page, read in one statement each. Names without a permission are empty."""
+    """The names of the applications and people that a page shows. One statement reads each kind.
+
+    Applications and people that the administrator may not see have no names.
+    """
 
     def __init__(self, request: HttpRequest, client_ids: Iterable[str], people: Iterable[UUID | None]) -> None:
         self.applications: dict[str, Named] = {}
@@ -91,13 +94,13 @@ class Names:
                 self.people[person.pk] = Named(person.display_name, page("person", person.pk), person.email)
 
     def application(self, client_id: str) -> Named:
-        """The name of the application; the client_id of a deleted one."""
+        """The name of the application. A deleted or invisible application has its client_id as the name."""
         if client_id.startswith(Application.TWIN):
             return Named(_("Test sign-in"), "")
         return self.applications.get(client_id) or (Named(client_id, "") if client_id else NOBODY)
 
     def fix_of(self, entry: Entry) -> str:
-        """The advice for a record; for a switched-off application also since when, by whom and why."""
+        """The advice for a record. For a switched-off application, the text of `off_since` is added."""
         why = self.why_off.get(entry.client_id, "") if entry.cause == "client_disabled" else ""
         return f"{entry.fix} {why}".strip()
 
@@ -106,7 +109,7 @@ class Names:
 
 
 def page(route: str, *args: object, **query: Any) -> str:
-    """The address of a page of the administration. Empty values of the query are left out."""
+    """The URL of a page of the administration, without empty query parameters."""
     found = urlencode({name: value for name, value in query.items() if value})
     return reverse(f"admin:{route}", args=args) + (f"?{found}" if found else "")
 
@@ -119,7 +122,7 @@ def named(application: Application) -> Named:
 
 @dataclass(frozen=True, slots=True)
 class ShownStep:
-    """A step in the list of an attempt. `mark` is the CSS class of its icon."""
+    """A step of an attempt, for the template. `mark` is the CSS class of the icon."""
 
     name: str
     mark: str
@@ -130,7 +133,7 @@ class ShownStep:
 
 @dataclass(frozen=True, slots=True)
 class ShownAttempt:
-    """An attempt, for the template. `done` are the words of the summary, `end` the last, bold word."""
+    """An attempt, for the template. `done` are the words for finished steps, `end` the words for the failure."""
 
     at: datetime
     done: list[str]
@@ -212,7 +215,7 @@ def _note(step: Step, each: Attempt) -> str:
 
 
 def off_since(request: HttpRequest, application: Application) -> str:
-    """Since when, by whom and why the application is switched off; empty if it is switched on."""
+    """Sentences that say when, why and by whom the application was switched off; empty if it is switched on."""
     if application.is_enabled or application.disabled_at is None:
         return ""
     since = date_format(application.disabled_at, "DATETIME_FORMAT")
@@ -226,12 +229,12 @@ def off_since(request: HttpRequest, application: Application) -> str:
 
 
 def filters(request: HttpRequest, application: Application, since: datetime) -> Filters:
-    """The filters of the application's activity that the administrator may see."""
+    """Filters for the application's activity, limited to the records that the administrator may see."""
     return Filters(client_id=application.client_id, client_ids=rights.client_ids(request), since=since)
 
 
 def browser_of(entry: Entry) -> str:
-    """The family and system of the browser; empty if unknown."""
+    """The browser and its operating system; empty if unknown."""
     return user_agents.shown(entry.browser) if entry.browser.strip("/") else ""
 
 
@@ -240,19 +243,19 @@ def record_url(entry: Entry | None) -> str:
 
 
 def in_groups(reference: str) -> str:
-    """The reference in two groups of four, for reading aloud."""
+    """The reference in two groups of four characters, so that people can read it aloud."""
     return f"{reference[:4]} {reference[4:]}".strip()
 
 
 def environment() -> dict[str, Any]:
-    """The name of the installation, for the top of each page."""
+    """The template's variables for the name of the installation at the top of each page."""
     name = settings.ENVIRONMENT
     host = settings.AUTH_URL.partition("://")[2]
     return {"name": name, "host": host, "is_production": name.casefold() == "production"}
 
 
 def share(number: int, largest: int) -> int:
-    """The width of a bar in percent. A number above 0 has a visible bar."""
+    """The width of a bar in percent of the largest bar. For a number above 0, the width is at least 3."""
     return max(3, round(100 * number / largest)) if number and largest else 0
 
 

@@ -1,4 +1,4 @@
-"""The test sign-in: the real flow over HTTP, with the administrator's account and a temporary twin."""
+"""The test sign-in: a real sign-in over HTTP, with the administrator's account and a temporary twin application."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ from oauth_bridge.applications.rights import ACTIVITY
 from oauth_bridge.models import Application
 from oauth_bridge.storage import application_audit, consents, temporary_applications
 
-KEPT = "sign_in_test"  # session key; only this browser's key decrypts the session
+KEPT = "sign_in_test"  # name in the session, which only this browser's cookie can decrypt
 OK = 200
 
 
 class StepShown(NamedTuple):
-    """A step of the test. `mark` is empty (done), "bad", or "open" (not reached)."""
+    """A step of the test, for the template. `mark` is "" (finished), "bad" (failed) or "open" (not reached)."""
 
     name: str
     mark: str
@@ -49,9 +49,9 @@ class StepShown(NamedTuple):
 
 @fresh_sign_in_required
 def start(request: HttpRequest, pk: int) -> HttpResponse:
-    """GET explains the test. POST begins it and redirects to authorize.
+    """Explain the test on GET. On POST, begin the test and redirect to `/oauth/authorize`.
 
-    Raises PermissionDenied: a permission (applications, activity) is missing. Raises Http404: it is gone.
+    Raises PermissionDenied, Http404: as `find_application`.
     """
     found = find_application(request, pk, ACTIVITY)
     if request.method == "POST":
@@ -95,7 +95,9 @@ def _begin(request: HttpRequest, found: Application) -> str:
 
 
 def callback(request: HttpRequest) -> HttpResponse:
-    """The callback of the twin: exchange the code, read the profile and show both, once for each test.
+    """Handle the callback of the twin: exchange the code, read the profile, and show both results.
+
+    Each test accepts one callback.
 
     Raises PermissionDenied: the permission to see the activity is missing. Raises Http404: the application is gone.
     """

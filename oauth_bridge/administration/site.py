@@ -29,7 +29,10 @@ from oauth_bridge.applications import rights
 
 
 class Section(NamedTuple):
-    """An item of the navigation. It needs the permission and is marked on routes with this prefix."""
+    """An item of the navigation, shown to administrators with `permission`.
+
+    The item is marked as current on the routes in `routes`, and on routes that begin with one of these names and "_".
+    """
 
     route: str
     label: Any
@@ -66,9 +69,9 @@ SECTIONS = [
 
 
 class Site(AdminSite):
-    """The site of `django.contrib.admin.site`."""
+    """The class of `django.contrib.admin.site`."""
 
-    own_permissions = ("view_activityrecord", "view_auditentry")  # permissions of pages whose model is not registered
+    own_permissions = ("view_activityrecord", "view_auditentry")  # permissions for unregistered models
 
     def get_urls(self) -> list[URLResolver | URLPattern]:
         own = [

@@ -1,4 +1,4 @@
-"""The audit trail: the changes by administrators and operators to one application, person or group, or to all."""
+"""The page of the audit trail: changes that administrators and operators made to applications, people and groups."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from oauth_bridge.applications.rights import PEOPLE, VIEW
 from oauth_bridge.models import Application
 
 TRAIL = "accounts.view_auditentry"
-# The permission to see the entries of one object.
+# For each kind of object, the permission to see the entries of one object.
 OF_ONE = {"application": VIEW, "person": PEOPLE, "group": "auth.view_group"}
 ENTRIES = 50
 
@@ -86,7 +86,7 @@ FIELDS = {
 
 
 class Change(NamedTuple):
-    """A changed field. For a list: only the removed and the added values."""
+    """A changed field. For a list, `before` has only the removed values, and `after` only the added values."""
 
     field: str
     before: list[str]
@@ -94,7 +94,7 @@ class Change(NamedTuple):
 
 
 class Row(NamedTuple):
-    """An entry as the page shows it."""
+    """An entry, for the template."""
 
     entry: AuditEntry
     action: str
@@ -104,9 +104,9 @@ class Row(NamedTuple):
 
 
 def trail(request: HttpRequest) -> HttpResponse:
-    """The page; `kind` and `key` in the query select one object.
+    """Show the audit trail. `kind` and `key` in the query select one object.
 
-    Raises PermissionDenied: the permission to see the audit trail or the object is missing.
+    Raises PermissionDenied: the administrator may see neither the whole audit trail nor the entries of this object.
     """
     kind, key = request.GET.get("kind", ""), request.GET.get("key", "")
     is_of_one = kind in OF_ONE and bool(key)
@@ -132,7 +132,7 @@ def trail(request: HttpRequest) -> HttpResponse:
 
 
 def _subject(request: HttpRequest, kind: str, key: str, rows: list[Row]) -> Named:
-    """The name of the page's object; its key if neither a row nor an entry has a name."""
+    """The object that the page shows. An object without a known name has its key as the name."""
     if rows:
         return rows[0].subject
     return _subjects(request, [(kind, key)]).get((kind, key), Named(key, ""))
@@ -155,14 +155,14 @@ def _rows(request: HttpRequest, entries: list[AuditEntry]) -> list[Row]:
 
 
 def _with_names(name: str, pair: list[Any], named: dict[tuple[str, str], Named]) -> list[Any]:
-    """Replace the `sub` of owners by the names of visible people."""
+    """In the field `owners`, replace the `sub` of each visible person by the name."""
     if name != "owners":
         return pair
     return [[named.get(("person", sub), Named(sub, "")).name for sub in subs or ()] for subs in pair]
 
 
 def _subjects(request: HttpRequest, wanted: Iterable[tuple[str, str]]) -> dict[tuple[str, str], Named]:
-    """The present names by kind and key. Deleted and invisible objects are left out."""
+    """The present names of the objects, by kind and key. Deleted and invisible objects are left out."""
     found: dict[tuple[str, str], Named] = {}
     keys = set(wanted)
     for kind, rows in _readable(keys):

@@ -1,4 +1,4 @@
-"""The waiting page of an application: its sign-ins from now on, step by step, and the first failure."""
+"""The waiting page of an application, which shows each step of new sign-ins while they happen."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from oauth_bridge.storage import attempts
 from oauth_bridge.storage.attempts import Attempt
 
 LASTS = timedelta(minutes=15)
-# Refusals and codes are visible at once; successful sign-ins and profile reads are written once a second.
+# Successful sign-ins and profile reads are written once a second; all other events are visible at once.
 LOOKS_EVERY_SECONDS = 1
-LOOKS_WITHOUT_SCRIPT_SECONDS = 2  # the whole page is loaded again
+LOOKS_WITHOUT_SCRIPT_SECONDS = 2  # the browser reloads the whole page
 TRIES = 10
 
 
 class Column(NamedTuple):
-    """A column of the page: the steps of an attempt that it combines, its name and its explanation."""
+    """A column of the page, which combines `steps` of an attempt."""
 
     steps: tuple[Step, ...]
     name: Any
@@ -52,7 +52,7 @@ COLUMNS = [
 
 
 class Ticked(NamedTuple):
-    """A column of the latest attempt. `mark` is empty (done), "bad", or "open" (not reached)."""
+    """A column, for the latest attempt. `mark` is "" (finished), "bad" (failed) or "open" (not reached)."""
 
     name: Any
     mark: str
@@ -61,9 +61,11 @@ class Ticked(NamedTuple):
 
 
 def waiting(request: HttpRequest, pk: int) -> HttpResponse:
-    """The page. Without a time in its address it begins again. It ends by itself.
+    """Show the sign-ins since the time `since` in the query. Without a valid time, `since` becomes now.
 
-    Raises PermissionDenied: a permission (applications, activity) is missing. Raises Http404: it is gone.
+    The page stops reloading after LASTS.
+
+    Raises PermissionDenied, Http404: as `find_application`.
     """
     found = find_application(request, pk, ACTIVITY)
     now = timezone.now()

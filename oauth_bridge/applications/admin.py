@@ -58,7 +58,7 @@ class ApplicationAdmin(ApplicationList):
         (gettext_lazy("Who may use it"), {"fields": ["is_restricted", "groups"]}),
         (gettext_lazy("Registration"), {"fields": ["client_id", "client_type", "id_token_alg", "created", "updated"]}),
     ]
-    # Three fields are enough to register; all others are optional.
+    # A registration needs only three fields. All other fields are optional.
     add_fieldsets = [
         (None, {"fields": ["name", "client_type", "redirect_uris"]}),
         (
@@ -87,8 +87,9 @@ class ApplicationAdmin(ApplicationList):
     def get_readonly_fields(self, request: HttpRequest, obj: Application | None = None) -> list[str]:
         """The fields that this administrator can't change.
 
-        The client type is fixed at registration: it decides whether there is a secret. Changing the addresses of a
-        trusted application needs the permission to trust, because codes are sent there without a consent page.
+        The client type is fixed at registration, because it decides whether the application has a secret. Changing the
+        addresses of a trusted application needs the permission to trust, because codes are sent to these addresses
+        without a consent page.
         """
         fixed = ["client_id", "created", "updated"]
         if obj:
@@ -100,7 +101,7 @@ class ApplicationAdmin(ApplicationList):
 
     def get_fieldsets(self, request: HttpRequest, obj: Application | None = None) -> Any:
         hidden = set() if obj and obj.logo else {"remove_logo"}
-        if request.method != "POST":  # asked after used addresses were removed
+        if request.method != "POST":  # shown only if the form removes used addresses
             hidden.add("remove_used")
         if not self.may_choose_groups(request, obj):
             hidden |= {"is_restricted", "groups"}
@@ -133,7 +134,10 @@ class ApplicationAdmin(ApplicationList):
                 self.message_user(request, text, messages.WARNING)
 
     def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
-        """Save the groups only after a change: an application whose groups were deleted stays closed (D23)."""
+        """Save the groups only if the form changes them.
+
+        So an application whose groups were deleted stays restricted (D23).
+        """
         if {"is_restricted", "groups"} & set(form.changed_data):
             applications.set_groups(form.instance, form.cleaned_data["groups"])
         if not change:
@@ -159,10 +163,10 @@ class ApplicationAdmin(ApplicationList):
     # Secrets -----------------------------------------------------------------------------------------------------
 
     def secret_view(self, request: HttpRequest, pk: int) -> HttpResponseBase:
-        """Show a new secret once. With the permission to rotate: list the other secrets, create or end one.
+        """Show a new secret once. With the permission to rotate, also list the secrets, create one or end one.
 
-        The new secret is in a signed cookie for this path only. The response that creates the secret sets the cookie,
-        and the response that shows it deletes the cookie, so the service never stores the secret (D15).
+        The service never stores the secret (D15): a signed cookie, for this path only, contains the new secret. The
+        response that creates the secret sets the cookie. The response that shows the secret deletes the cookie.
         """
         new_secret = _secret_of(request, pk)
         application = self._of_secrets(request, pk, is_new=bool(new_secret) and request.method != "POST")
@@ -196,9 +200,10 @@ class ApplicationAdmin(ApplicationList):
 
     @staticmethod
     def _of_secrets(request: HttpRequest, pk: int, *, is_new: bool) -> Application:
-        """The application. Its creator sees the first secret (`is_new`) without the permission to rotate.
+        """The application. `is_new`: the permission to add applications is enough to see the new secret.
 
-        Raises PermissionDenied: no permission for any application. Raises Http404: this one is gone, or another's.
+        Raises PermissionDenied: the permission is missing for all applications. Raises Http404: the application does
+        not exist, or the permission is missing for this application.
         """
         permissions = [rights.ROTATE, *([rights.ADD] if is_new else [])]
         if not any(rights.may(request, each) for each in permissions):
@@ -206,7 +211,7 @@ class ApplicationAdmin(ApplicationList):
         return get_object_or_404(rights.applications(request, *permissions), pk=pk)
 
     def _rotate(self, request: HttpRequest, application: Application, form: forms.Form) -> str:
-        """The new secret. If the form is invalid, an empty string, and the form has the error."""
+        """Create a secret. Returns an empty string if the form is invalid; the form then has the error."""
         if not form.is_valid():
             return ""
         overlap, name = form.cleaned_data["overlap"], form.cleaned_data["name"]
@@ -217,7 +222,7 @@ class ApplicationAdmin(ApplicationList):
             return ""
 
     def _end(self, request: HttpRequest, application: Application, form: EndForm) -> bool:
-        """End one secret. False if the form is invalid; the form then has the error."""
+        """End one secret. Returns False if the form is invalid; the form then has the error."""
         if not form.is_valid():
             return False
         number, is_leaked = form.cleaned_data["number"], form.cleaned_data["is_leaked"]
@@ -258,7 +263,7 @@ class ApplicationAdmin(ApplicationList):
         self._set_enabled(request, chosen, True)
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
-        """The number of rows that end with the application instead of a list: there may be millions of consents."""
+        """Count the rows that are deleted with the application. Django would list the rows: there may be millions."""
         (application,) = objs
         counts = {
             gettext_lazy("people who have allowed it"): Consent.objects.filter(application=application).count(),
@@ -284,7 +289,7 @@ class ApplicationAdmin(ApplicationList):
 
 
 def _salt(request: HttpRequest, pk: int) -> str:
-    """Bind the cookie to application and person: another person in the same browser is not shown the secret."""
+    """Bind the cookie to application and person, so that another user of the browser does not see the secret."""
     return f"oauth_bridge.admin.secret.{pk}.{request.user.pk}"
 
 

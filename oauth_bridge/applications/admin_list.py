@@ -1,4 +1,4 @@
-"""The list of applications in Django admin: one row with the state of each."""
+"""The list of applications in Django admin. Each row shows the state of one application."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from oauth_bridge.shown_times import ago
 
 
 class SummarisedList(ChangeList):
-    """Each application of the page has a `summary`."""
+    """A change list that sets `summary` on each application of the page."""
 
     def get_results(self, request: HttpRequest) -> None:
         super().get_results(request)
@@ -32,7 +32,7 @@ class SummarisedList(ChangeList):
 
 
 class ApplicationList(ApplicationPermissions):
-    """The columns of the list, and its links to the pages of the applications."""
+    """The columns of the list. The name of an application links to its page."""
 
     list_display = ("named", "state", "kind", "month", "failed", "secret_ends", "last_sign_in")
     list_display_links = None

@@ -1,4 +1,4 @@
-"""The visible applications in Django admin, and the permissions for each."""
+"""The applications that an administrator sees in Django admin, and the permissions for each application."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from oauth_bridge.models import Application
 
 
 class ApplicationPermissions(ModelAdmin):
-    """Asks `rights`. An invisible application is answered like a missing one."""
+    """Take all permissions from `rights`. An invisible application is answered like a missing application."""
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Application]:
         return rights.applications(request, rights.VIEW, rights.CHANGE)
 
     def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Application:
-        """Raises PermissionDenied: no application is visible. Raises Http404: this one is gone or invisible."""
+        """Raises PermissionDenied: no application is visible. Raises Http404: no visible application has this id."""
         if not self.has_view_permission(request):
             raise PermissionDenied
         found: Application | None = super().get_object(request, object_id, from_field)
@@ -41,9 +41,9 @@ class ApplicationPermissions(ModelAdmin):
         return rights.may(request, rights.TRUST)
 
     def may_choose_groups(self, request: HttpRequest, obj: Application | None) -> bool:
-        """Whether the administrator may choose the groups. Owners may not."""
+        """Return whether the administrator may choose the application's groups. Owners may not."""
         return request.user.has_perm(rights.CHANGE if obj else rights.ADD)
 
     def get_actions(self, request: HttpRequest) -> dict[str, Any]:
-        """Remove the action that deletes several: the page of an application deletes it after its name is typed."""
+        """Remove the action that deletes several applications. A deletion needs the typed name of the application."""
         return {name: action for name, action in super().get_actions(request).items() if name != "delete_selected"}

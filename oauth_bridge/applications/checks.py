@@ -27,7 +27,7 @@ MOST_CAUSES = 5
 
 
 class Finding(NamedTuple):
-    """A problem or risk. `code` is for programs; `fix` is empty if the problem implies the fix."""
+    """A problem or a risk. `code` is a name for programs. `fix` is empty if the problem implies the fix."""
 
     code: str
     would_fail: bool
@@ -36,14 +36,14 @@ class Finding(NamedTuple):
 
 
 def of_application(application: Application) -> list[Finding]:
-    """All findings, problems of sign-ins first. A few statements."""
+    """All findings. Findings that make sign-ins fail come first. Runs a few statements."""
     summary = summaries.of([application])[application.pk]
     of_state = of_registration(application, summary, secret_states.states(application))
     return [*of_state, *_of_hints(application), *_of_failures(application)]
 
 
 def of_registration(application: Application, summary: Summary, secrets: list[SecretState]) -> list[Finding]:
-    """Findings about the registration alone: problems of sign-ins, then risks."""
+    """The findings about the registration. Problems that make sign-ins fail come first, then risks."""
     found = [*_of_state(application), *_of_secrets(application, secrets), *_of_addresses(application)]
     found += _of_sign_outs(application)
     now, last_at = timezone.now(), summary.last_at or application.created
@@ -98,7 +98,7 @@ def _of_secrets(application: Application, secrets: list[SecretState]) -> list[Fi
 
 
 def _days(end: datetime, now: datetime) -> int | None:
-    """The days until the time, rounded up; None if it is not soon."""
+    """The number of days until `end`, rounded up; None if `end` is later than ENDS_SOON from now."""
     return (end - now).days + 1 if end - now <= ENDS_SOON else None
 
 
@@ -118,7 +118,7 @@ def _of_addresses(application: Application) -> list[Finding]:
 
 
 def _of_sign_outs(application: Application) -> list[Finding]:
-    """The findings about the address of sign-out notices, without a DNS lookup."""
+    """Check the address of sign-out notices, without a DNS lookup."""
     host = urlsplit(application.backchannel_logout_uri).hostname or ""
     if not host or not outgoing_requests.internal_host(host, settings.BACKCHANNEL_NETWORKS):
         return []

@@ -18,20 +18,20 @@ from oauth_bridge.redirect_uri_registration import split_lines
 from oauth_bridge.secret_models import NAME_MAX_LENGTH
 from oauth_bridge.storage import client_secrets, issued_codes, look_alikes
 
-# Also on right-to-left pages, which would show the final slash of an address at its beginning.
+# Addresses run from left to right on all pages. A right-to-left page would show the final slash of an address first.
 ADDRESS = {"dir": "ltr"}
 
 
 def _address(label: Any, help_text: Any) -> forms.URLField:
-    """The optional address of a page. Without a scheme, https is assumed."""
+    """A form field for the optional address of a page. An address without a scheme gets https."""
     widget = forms.URLInput(attrs={"class": "vLargeTextField", **ADDRESS})
     return forms.URLField(label=label, help_text=help_text, required=False, assume_scheme="https", widget=widget)
 
 
 def _https(field: Field[Any, Any], **options: Any) -> forms.Field | None:
-    """The form field of a model's field.
+    """The form field of a model field. An address without a scheme gets https.
 
-    Django makes one also for a read-only field, and warns without `assume_scheme`.
+    Django calls this also for read-only fields, and warns if `assume_scheme` is missing.
     """
     if isinstance(field, URLField):
         options["assume_scheme"] = "https"
@@ -39,7 +39,7 @@ def _https(field: Field[Any, Any], **options: Any) -> forms.Field | None:
 
 
 class AddressLines(forms.CharField):
-    """A text with one address per line. Different line ends are no change."""
+    """A form field with one address per line. Different line endings do not count as a change."""
 
     def has_changed(self, initial: Any, data: Any) -> bool:
         return split_lines(initial or "") != split_lines(data or "")
@@ -96,7 +96,7 @@ class ApplicationForm(forms.ModelForm):  # type: ignore[type-arg]
         gettext_lazy("For OpenID Connect. The application is told there when a person signs out or is signed out."),
     )
 
-    # Older scripts do not send these fields. The default of the column, or the stored value, applies.
+    # Older scripts do not send this field. The stored value, or the default of the column, then applies.
     id_token_alg = forms.ChoiceField(
         label=gettext_lazy("Signature of ID tokens"),
         choices=Application.ID_TOKEN_ALGS,
@@ -139,7 +139,7 @@ class ApplicationForm(forms.ModelForm):  # type: ignore[type-arg]
         return str(self.cleaned_data["id_token_alg"] or self.instance.id_token_alg)
 
     def clean(self) -> dict[str, Any]:
-        """Validate a name only if it has changed, so that other fields of an old application can be changed."""
+        """Validate the name only if it has changed, so that an old name does not prevent changes of other fields."""
         if "name" in self.cleaned_data and "name" in self.changed_data:
             try:
                 look_alikes.refuse(
@@ -154,7 +154,7 @@ class ApplicationForm(forms.ModelForm):  # type: ignore[type-arg]
         return self.cleaned_data
 
     def _check_removed(self) -> None:
-        """Ask for confirmation before used addresses are removed, with the number of their sign-ins."""
+        """Ask for confirmation before the form removes addresses that sign-ins have used."""
         if self.cleaned_data.get("remove_used"):
             return
         kept = split_lines(self.cleaned_data["redirect_uris"])
@@ -171,7 +171,7 @@ class ApplicationForm(forms.ModelForm):  # type: ignore[type-arg]
                 self.add_error("redirect_uris", text % {"count": number, "address": address})
 
     def _check_groups(self) -> None:
-        """The checkbox and the groups must agree, so that a half change does not open or close the application."""
+        """Check that checkbox and groups agree. An incomplete change must neither open nor close the application."""
         is_restricted, groups = self.cleaned_data.get("is_restricted"), self.cleaned_data.get("groups")
         if is_restricted and groups is not None and not groups:
             self.add_error("groups", _("Choose at least one group, or let everybody use it."))
@@ -184,11 +184,11 @@ class ApplicationForm(forms.ModelForm):  # type: ignore[type-arg]
 
 
 class RotationForm(forms.Form):
-    """The time during which the older secrets stay valid. Ending them at once needs a confirmation."""
+    """The form that rotates a secret. A rotation that ends the older secrets at once must be `confirmed`."""
 
     overlap = forms.TypedChoiceField(
         coerce=lambda hours: timedelta(hours=int(hours)),
-        choices=[(hours, hours) for hours in ("1", "24", "168", "0")],  # the page lists them
+        choices=[(hours, hours) for hours in ("1", "24", "168", "0")],  # the template has the labels
         error_messages={"required": gettext_lazy("Choose how long the older secrets go on working.")},
     )
     name = forms.CharField(max_length=NAME_MAX_LENGTH, required=False, validators=[refuse_control_characters])
@@ -201,7 +201,7 @@ class RotationForm(forms.Form):
 
 
 class EndForm(forms.Form):
-    """End one secret at once. `is_leaked`: every token that was made with the secret ends too."""
+    """The form that ends one secret at once. `is_leaked`: all tokens that were issued with the secret end too."""
 
     number = forms.IntegerField(max_value=2**31 - 1, error_messages={"required": gettext_lazy("Choose a secret.")})
     is_leaked = forms.BooleanField(required=False)

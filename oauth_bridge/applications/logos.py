@@ -15,7 +15,7 @@ CACHE_SECONDS = 365 * 24 * 3600
 
 
 def store(application: Application, picture: bytes) -> None:
-    """Store a picture from `pictures.reencode` and set it as the logo, without saving the application.
+    """Store a picture that `reencode` returned, and set it as the logo. The application is not saved.
 
     Raises NotStored: the file cannot be written. The application keeps its logo.
     """
@@ -30,7 +30,7 @@ def logo_url(application: Application) -> str:
 
 
 def logo(request: HttpRequest, name: str) -> HttpResponse:
-    """The picture. Its name is a digest of its content, so the picture at a URL never changes."""
+    """Serve a logo. The file name is a digest of the content, so the picture at a URL never changes."""
     if not NAME.fullmatch(name):
         raise Http404
     try:

@@ -1,7 +1,7 @@
-"""The rights of administrators: for all applications by permission, for their own as an owner.
+"""The rights of administrators: permissions for all applications, and the rights of owners for their applications.
 
-Lists, pages, forms, the activity, the search and the overview all use this module. An owner needs no permission. Owners
-have exactly the rights of OF_OWNERS for their applications, as long as they may open the administration.
+Lists, pages, forms, the activity, the search and the overview all use this module. Owners need no permission. While an
+owner may open the administration, the owner has the rights of OF_OWNERS for the owned applications.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ ACTIVITY = "oauth_bridge.view_activityrecord"
 PEOPLE = "accounts.view_user"
 
 OF_OWNERS = frozenset({VIEW, CHANGE, ROTATE, ACTIVITY})
-# An administrator who names owners gives these rights, and sees the names and addresses of administrators.
+# To name owners, an administrator needs the rights that owners get, and the permission to see people.
 NAME_OWNERS = OF_OWNERS | {PEOPLE}
 
 
@@ -36,7 +36,10 @@ def applications(request: HttpRequest, *permissions: str) -> QuerySet[Applicatio
 
 
 def may(request: HttpRequest, permission: str, application: Application | None = None) -> bool:
-    """Whether the signed-in administrator has the right for this application; without one, for any or in general."""
+    """Return whether the signed-in administrator has the permission for this application.
+
+    Without an application, the permission for one application is enough.
+    """
     if request.user.has_perm(permission):
         return True
     found = applications(request, permission)
@@ -44,7 +47,10 @@ def may(request: HttpRequest, permission: str, application: Application | None =
 
 
 def client_ids(request: HttpRequest) -> list[str] | None:
-    """The client_ids with visible activity. None: all activity, also without an application."""
+    """The client_ids of the applications whose activity the administrator may see.
+
+    None: all activity is visible, also records without an application.
+    """
     if request.user.has_perm(ACTIVITY):
         return None
     return list(applications(request, ACTIVITY).values_list("client_id", flat=True))

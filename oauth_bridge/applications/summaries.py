@@ -1,4 +1,4 @@
-"""The summary of each application in a list: state, sign-ins, end of the secret. A few statements for a page."""
+"""Summaries of applications, for lists: the state, the number of sign-ins, the end of the last secret."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from oauth_bridge.models import Application, ApplicationSecret
 from oauth_bridge.storage import activity_statistics, issued_codes
 
 MONTH = 30
-# Failing: more than this share of the sign-ins of a day.
+# An application is failing if more than this share of a day's sign-ins failed.
 FAILING_SHARE = 0.05
-# An application without a sign-in for this time may be forgotten.
+# An application without a sign-in for this time is stale.
 STALE_AFTER = timedelta(days=90)
-# The summary names the end of a secret within this time.
+# A secret that ends within this time "ends soon".
 ENDS_SOON = timedelta(days=30)
 
 KINDS = {"confidential": gettext_lazy("Confidential"), "public": gettext_lazy("Public, PKCE")}
 
 
 class State(NamedTuple):
-    """The class and the word of the badge."""
+    """The badge of a state: the CSS class and the word."""
 
     badge: str
     word: Any
@@ -44,8 +44,8 @@ OFF = State("", pgettext_lazy("application", "Off"))
 class Summary(NamedTuple):
     """The summary of an application: sign-ins in 24 hours and in MONTH days, failures in 24 hours.
 
-    `last_at` is the last sign-in, accurate to the hour after the code was purged. `secret_ends_at` is the end of the
-    last secret that works.
+    `last_at` is the time of the last sign-in. After the purge of the code, the time is accurate only to the hour.
+    `secret_ends_at` is the end of the last secret that works.
     """
 
     state: State
@@ -58,7 +58,7 @@ class Summary(NamedTuple):
 
 
 def of(applications: Collection[Application]) -> dict[int, Summary]:
-    """The summaries by primary key. Eight statements for any number of applications."""
+    """The summary of each application, by primary key. Runs eight statements for any number of applications."""
     client_ids, keys = [each.client_id for each in applications], [each.pk for each in applications]
     day = activity_statistics.sign_ins(activity_statistics.start_of(1), client_ids)
     month = activity_statistics.sign_ins(activity_statistics.start_of(MONTH), client_ids)
@@ -87,7 +87,10 @@ def month(application: Application) -> int:
 
 
 def _ends(secrets: list[ApplicationSecret]) -> tuple[bool, datetime | None]:
-    """Whether a secret works, and the end of the last working one. None: it has no end, or none works."""
+    """Return whether a secret works, and when the last working secret ends.
+
+    The time is None if no secret works, or a working secret has no end.
+    """
     ends = [secret.expires_at for secret in secrets if secret.works]
     return bool(ends), None if None in ends else max((end for end in ends if end), default=None)
 
@@ -107,7 +110,10 @@ def _state(each: Application, day: int, failed: int, last_at: datetime | None, *
 
 
 def _unowned(applications: Collection[int]) -> set[int]:
-    """The applications without an owner who may open the administration; none if no application has an owner."""
+    """The applications without an owner who may open the administration.
+
+    The result is empty if no application of the service has an owner.
+    """
     owners = Application.owners.through.objects
     if not owners.exists():
         return set()
@@ -116,10 +122,10 @@ def _unowned(applications: Collection[int]) -> set[int]:
 
 
 def is_failing(finished: int, failed: int) -> bool:
-    """Whether too many of the sign-ins in 24 hours failed."""
+    """Return whether more than FAILING_SHARE of the sign-ins failed."""
     return failed > FAILING_SHARE * (finished + failed)
 
 
 def is_risky(each: Application) -> bool:
-    """A trusted application gets a code without a consent page, so http is more dangerous."""
+    """Return whether a trusted application, which gets codes without a consent page, has an http address."""
     return each.is_trusted and any(address.startswith("http://") for address in each.callback_addresses)

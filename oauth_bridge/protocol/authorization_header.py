@@ -17,16 +17,17 @@ from oauth_bridge.errors import OAuthFault
 from oauth_bridge.protocol import parameter_parsing
 from oauth_bridge.protocol.parameter_parsing import refuse_padding
 
-# A first word that is longer or different may be a credential, which no answer repeats.
+# An error sentence quotes the scheme only in this form. Any other first word of the header may be a credential.
 SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9-]{0,15}) +[^ ]")
 B64TOKEN = re.compile(r"[A-Za-z0-9._~+/-]+=*")
 
 
 def client_credentials(request: HttpRequest, form: dict[str, str]) -> dict[str, str]:
-    """The form, with `client_id` and `client_secret` from HTTP Basic if it was used.
+    """The form. HTTP Basic adds `client_id` and `client_secret` of the header to the form.
 
-    No statement runs, so an error depends only on the request and reveals nothing. Raises RequestError: the header
-    can't be read, has another scheme and the form does not authenticate a client, or differs from the form.
+    No statement runs, so an error depends only on the request and reveals nothing. Raises RequestError: the header is
+    malformed; the header and the form differ; or the header has another scheme, and the form does not authenticate a
+    client.
     """
     header = request.META.get("HTTP_AUTHORIZATION", "").strip()
     if not _is_basic(header):
@@ -42,7 +43,7 @@ def client_credentials(request: HttpRequest, form: dict[str, str]) -> dict[str, 
 
 
 def challenge_client(request: HttpRequest, error: RequestError) -> None:
-    """Add `WWW-Authenticate` to the answer for a client that authenticated in the header. RFC 6749 §5.2."""
+    """Add `WWW-Authenticate` to the error if the client tried to authenticate in the header. RFC 6749 §5.2."""
     is_basic = _is_basic(request.META.get("HTTP_AUTHORIZATION", "").strip())
     if error.fault is OAuthFault.CLIENT_SCHEME or (is_basic and error.fault.error == "invalid_client"):
         error.headers["WWW-Authenticate"] = 'Basic realm="token", charset="UTF-8"'
@@ -53,7 +54,7 @@ def _is_basic(header: str) -> bool:
 
 
 def _basic(encoded: str) -> tuple[str, str]:
-    """`client_id` and `client_secret`, each form-urlencoded in the pair (RFC 6749 §2.3.1)."""
+    """Decode the pair `client_id` and `client_secret`. Each of the two is form-urlencoded (RFC 6749 §2.3.1)."""
     try:
         decoded = base64.b64decode(encoded.strip(), validate=True).decode()
         client_id, secret = (unquote_plus(part, errors="strict") for part in decoded.split(":", 1))
@@ -69,15 +70,16 @@ def _basic(encoded: str) -> tuple[str, str]:
 
 
 def _scheme_of(header: str) -> str:
-    """The scheme for an error sentence. The rest of the header is a credential and is left out."""
+    """Name the scheme of the header for an error sentence, without the credential that follows the scheme."""
     found = SCHEME.match(header)
     return f"the scheme {found[1]}" if found else "no scheme"
 
 
 def bearer_token(request: HttpRequest) -> str:
-    """The token of the `Authorization` header or, without one, of a form body (RFC 6750 §2.2). Never the URL's (D17).
+    """The access token of the `Authorization` header or of a form body (RFC 6750 §2.2), never of the URL (D17).
 
-    Raises RequestError: there is none, or two, the header has another scheme, or the token is malformed.
+    Raises RequestError: the request has no token or two tokens, the header has another scheme, or the token is
+    malformed.
     """
     header = request.META.get("HTTP_AUTHORIZATION", "").strip()
     scheme, _, value = header.partition(" ")
@@ -97,7 +99,7 @@ def bearer_token(request: HttpRequest) -> str:
 
 
 def challenge_bearer(error: RequestError) -> None:
-    """Add the `WWW-Authenticate` of RFC 6750 §3. Without a bearer token in the request, it contains no error (§3.1)."""
+    """Add `WWW-Authenticate` (RFC 6750 §3). If the request has no bearer token, the challenge names no error (§3.1)."""
     if error.fault in (OAuthFault.TOKEN_MISSING, OAuthFault.TOKEN_SCHEME):
         error.headers["WWW-Authenticate"] = 'Bearer realm="userinfo"'
     elif error.fault.status in (401, 403):

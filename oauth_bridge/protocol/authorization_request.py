@@ -1,4 +1,4 @@
-"""Authorization requests: read the parameters, verify the request, refuse speculative ones. D3, D5, D8, D9, D17.
+"""Authorization requests: read the parameters, verify the request, refuse speculative requests. D3, D5, D8, D9, D17.
 
 Specification 4.1, 5.4; RFC 6749 §4.1.1; RFC 7636 §4.3.
 """
@@ -26,12 +26,12 @@ from oauth_bridge.protocol.parameter_parsing import Parameters, of_query
 from oauth_bridge.redirect_uri_likely_faults import likely_differences
 from oauth_bridge.storage import applications
 
-# The parameters of OAuth 2.0 except `state`, which is stored percent-encoded. `openid_request` adds others. Unknown
-# parameters are ignored.
+# The parameters of OAuth 2.0 except `state`, which is stored percent-encoded. `openid_request.NAMES` has further
+# parameters. Unknown parameters are ignored.
 NAMES = ("client_id", "redirect_uri", "response_type", "scope", "code_challenge", "code_challenge_method")
-# The causes of methods other than S256.
+# The causes of errors for a `code_challenge_method` other than S256.
 CHALLENGE_METHODS = {None: "challenge_method_missing", "plain": "challenge_plain"}
-# The destinations of a browser's request that are no page, and the causes of their refusal.
+# The cause of the refusal, by the `Sec-Fetch-Dest` of a request that does not load a page.
 SCRIPT, FRAME = "called_by_script", "framed"
 EMBEDDED = {"empty": SCRIPT, "iframe": FRAME, "frame": FRAME, "embed": FRAME, "object": FRAME}
 PURPOSE_HEADERS = ("HTTP_SEC_PURPOSE", "HTTP_PURPOSE", "HTTP_X_PURPOSE", "HTTP_X_MOZ")
@@ -39,10 +39,10 @@ PURPOSE_HEADERS = ("HTTP_SEC_PURPOSE", "HTTP_PURPOSE", "HTTP_X_PURPOSE", "HTTP_X
 
 @dataclass(frozen=True, slots=True)
 class AuthorizationRequest:
-    """The parameters of an application's link.
+    """The parameters of an authorization request.
 
-    `parameters` contains the parameters of NAMES with a value. `state` is percent-encoded byte for byte, and None when
-    it was not sent. `repeated` is the name of the first repeated parameter, or empty.
+    `parameters` contains the known parameters that have a value. `state` is percent-encoded byte by byte; None: the
+    request has no `state`. `repeated` is the name of the first repeated parameter, or empty.
     """
 
     parameters: dict[str, str]
@@ -51,18 +51,18 @@ class AuthorizationRequest:
 
     @classmethod
     def from_query(cls, query: Parameters) -> AuthorizationRequest:
-        """The request of a query. Raises UnverifiedRequest: client_id or redirect_uri is repeated, or no client_id."""
+        """Read a request. Raises UnverifiedRequest: client_id is missing or repeated, or redirect_uri is repeated."""
         repeated = query.repeated()
         for name in ("client_id", "redirect_uri"):
             if name in repeated:
                 raise UnverifiedRequest(OAuthFault.REPEATED, name=name)
         if not query.text("client_id"):
             raise UnverifiedRequest(OAuthFault.MISSING, name="client_id").about(cause="client_id_missing")
-        # Every valid value is shorter than this length, so a cut invalid value stays invalid.
+        # Every valid value is shorter than `most`, so an invalid value stays invalid when it is cut.
         names = NAMES + openid_request.NAMES if claims.is_openid(query.text("scope")) else NAMES
         most = redirect_uri_registration.MAX_LENGTH + 1
         parameters = {name: value[:most] for name in names if (value := query.text(name))}
-        if parameters.pop("id_token_hint", ""):  # because an ID token is a credential
+        if parameters.pop("id_token_hint", ""):  # an ID token is a credential, so it is not stored
             parameters[openid_request.HINT] = id_token.hinted(query.text("id_token_hint"))
         return cls(parameters, query.percent_encoded("state"), repeated[0] if repeated else "")
 
@@ -76,7 +76,7 @@ class AuthorizationRequest:
 
     @property
     def callback(self) -> Callback:
-        """The callback of the answer, after client and address are verified."""
+        """The callback for the answer. Use the callback only after the client and the address are verified."""
         if not claims.is_openid(self.parameters.get("scope", "")):
             return Callback(self.redirect_uri, self.state, None)
         is_posted = openid_request.is_posted(self.parameters)
@@ -84,9 +84,10 @@ class AuthorizationRequest:
 
 
 class UnverifiedRequest(RequestError):
-    """The client or the callback address of an authorization request is wrong, so nothing is redirected. D3, D4.
+    """The client or the callback address of the request is wrong, so the browser is not redirected. D3, D4.
 
-    For the error page: `sent_address` is the redirect_uri of the request, `application` that of its client_id.
+    The error page shows `sent_address` and `application`: the redirect_uri of the request, and the application that has
+    the client_id of the request.
     """
 
     def __init__(
@@ -98,7 +99,7 @@ class UnverifiedRequest(RequestError):
 
 
 class CallbackError(RequestError):
-    """Client and callback address are right, but another part is wrong: a redirect sends the error.
+    """The client and the callback address are right, but another parameter is wrong. A redirect sends the error.
 
     RFC 6749 §4.1.2.1.
     """
@@ -113,10 +114,10 @@ class CallbackError(RequestError):
 
 
 def verify(request: AuthorizationRequest) -> Application:
-    """Verify the client, then the callback address, then the rest (D3), and return the application.
+    """Verify the client, then the callback address, then the other parameters (D3). Returns the application.
 
-    Raises UnverifiedRequest: the client or the callback address is wrong, so nothing is redirected (RFC 6749 §4.1.2.1).
-    Raises CallbackError: another part is wrong, so the error is sent to the callback address.
+    Raises UnverifiedRequest: the client or the callback address is wrong, so the browser is not redirected (RFC 6749
+    §4.1.2.1). Raises CallbackError: another parameter is wrong, so the error is sent to the callback address.
     """
     sent = request.parameters
     application = applications.find(sent["client_id"])
@@ -162,8 +163,8 @@ def verify(request: AuthorizationRequest) -> Application:
 def refuse_speculation(request: HttpRequest) -> None:
     """Raises RequestError: the browser prefetches the page, or loads it into a frame, an image or a script. D8.
 
-    The status is 503: on a click, browsers discard a prefetched 503 and send a new request. After a prefetched 204, a
-    click would do nothing.
+    The status is 503, because browsers discard a prefetched 503 and send a new request on a click. After a prefetched
+    204, a click would do nothing.
     """
     sent = request.META
     purposes = " ".join(sent[name] for name in PURPOSE_HEADERS if name in sent)
@@ -175,7 +176,7 @@ def refuse_speculation(request: HttpRequest) -> None:
 
 
 def is_silent_in_frame(request: HttpRequest) -> bool:
-    """Whether an application asks in a frame who is signed in (`prompt=none`). OpenID Connect Core 1.0 §3.1.2.1."""
+    """Return whether a frame sends an OpenID Connect request with `prompt=none`. OpenID Connect Core 1.0 §3.1.2.1."""
     if request.path != paths.AUTHORIZE or request.META.get("HTTP_SEC_FETCH_DEST") != "iframe":
         return False
     query = of_query(request)
@@ -183,7 +184,7 @@ def is_silent_in_frame(request: HttpRequest) -> bool:
 
 
 def is_of_script(request: HttpRequest) -> bool:
-    """Whether a script calls authorize, or a preflight asks for it. The script cannot read the answer (D22)."""
+    """Return whether a script or the preflight of a script calls authorize. Scripts cannot read the answer (D22)."""
     sent = request.META
     is_preflight = request.method == "OPTIONS" and "HTTP_ACCESS_CONTROL_REQUEST_METHOD" in sent
     return request.path == paths.AUTHORIZE and (
@@ -192,7 +193,7 @@ def is_of_script(request: HttpRequest) -> bool:
 
 
 def name_application(request: HttpRequest, error: RequestError) -> None:
-    """Add the application whose script or frame was refused, for the activity log. One statement."""
+    """Add the application of a refused script or frame to the error, for the activity log. One statement."""
     if error.fault is SiteFault.METHOD and is_of_script(request):
         error.about(cause=SCRIPT)
     if error.cause in EMBEDDED.values():

@@ -1,7 +1,7 @@
 """The claims about a person: which claims a request asks for, and their values. Specification 2.4; D16.
 
-A request without the scope `openid` asks for the four claims of the specification. A request with `openid` asks by its
-scopes and the parameter `claims`. OpenID Connect Core 1.0 §5.1, §5.4, §5.5.
+A request without the scope `openid` asks for the four claims of the specification. A request with `openid` asks for the
+claims of its scopes and of the parameter `claims`. OpenID Connect Core 1.0 §5.1, §5.4, §5.5.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 OPENID = "openid"
 PLAIN = ("sub", "nickname", "email", "avatar")
 
-# The claims of each scope. `avatar` is included in addition to `picture`, for applications that already sent the scope.
+# The claims of each scope. `profile` also has `avatar`, for older applications that send this scope and read `avatar`.
 SCOPES: Mapping[str, tuple[str, ...]] = {
     OPENID: ("sub",),
     "profile": ("name", "nickname", "preferred_username", "picture", "avatar", "updated_at"),
@@ -30,7 +30,7 @@ SCOPES: Mapping[str, tuple[str, ...]] = {
 }
 NAMES = tuple(name for names in SCOPES.values() for name in names)
 
-# The fact on the consent page that each claim discloses.
+# For each claim, the fact on the consent page that the claim discloses.
 FACTS = dict.fromkeys(SCOPES["profile"], "nickname") | {
     "sub": "sub",
     "picture": "avatar",
@@ -51,7 +51,7 @@ _VALUES: Mapping[str, Callable[[User], object]] = {
     "picture": avatar_url,
     "avatar": avatar_url,
     "email": lambda person: person.email,
-    "email_verified": lambda person: True,  # only a confirmed address is ever sent
+    "email_verified": lambda person: True,  # only confirmed addresses are sent
     "updated_at": lambda person: person.profile_changed_at and int(person.profile_changed_at.timestamp()),
 }
 
@@ -61,22 +61,22 @@ def is_openid(scope: str) -> bool:
 
 
 def granted_scopes(scope: str) -> list[str]:
-    """The known scopes of the request, in our order. Others are ignored (D18)."""
+    """The known scopes of the request, in the order of SCOPES. Unknown scopes are ignored (D18)."""
     asked = scope.split()
     return [name for name in SCOPES if name in asked]
 
 
 def of_scopes(scopes: Collection[str], more: Collection[str] = ()) -> list[str]:
-    """The names of the scopes' claims, in our order."""
+    """The names of the claims of these scopes, with the claims in `more`, in the order of NAMES."""
     wanted = {name for scope in scopes for name in SCOPES[scope]} | set(more)
     return [name for name in NAMES if name in wanted]
 
 
 def asked_by_parameter(parameter: str, where: str) -> list[str]:
-    """The known claims that the parameter `claims` asks for in `where`: "userinfo" or "id_token". §5.5.
+    """The known claims in the member `where` ("userinfo" or "id_token") of the parameter `claims`. §5.5.
 
-    `essential` has no effect: none of our claims can be missing. `wanted_values` reads the values. Raises ValueError:
-    the parameter is not a JSON object.
+    `essential` has no effect, because no claim of this service can be missing. `wanted_values` reads the requested
+    values. Raises ValueError: the parameter is not a JSON object.
     """
     if not parameter:
         return []
@@ -87,9 +87,9 @@ def asked_by_parameter(parameter: str, where: str) -> list[str]:
 
 
 def wanted_values(parameter: str, name: str) -> tuple[list[str], bool]:
-    """The values that `claims` requests for this claim in the ID token, and whether it is essential. §5.5.1.
+    """The values that `claims` requests for this claim in the ID token, and whether the claim is essential. §5.5.1.
 
-    No values: any value is accepted. Call this only for a parameter that `asked_by_parameter` accepts.
+    An empty list accepts any value. Call this only for a parameter that `asked_by_parameter` accepts.
     """
     asked = (json.loads(parameter).get("id_token") or {}).get(name) if parameter else None
     if not isinstance(asked, dict):
@@ -114,7 +114,7 @@ def values(person: User, names: Collection[str] = PLAIN, application_id: int | N
 
 
 def facts(names: Collection[str]) -> list[str]:
-    """The facts that these claims disclose, in the order of NAMES, without those that another one includes."""
+    """The facts that these claims disclose, in the order of NAMES. A fact that another one includes is left out."""
     found = list(dict.fromkeys(FACTS[name] for name in NAMES if name in names))
     return [fact for fact in found if INCLUDED.get(fact) not in found]
 

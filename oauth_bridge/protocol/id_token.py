@@ -17,7 +17,7 @@ from oauth_bridge.protocol.openid_request import Granted
 from oauth_bridge.storage import signing_keys
 
 LIFETIME_SECONDS = 3600
-# The limit is large, because an ID token may name many groups.
+# `verified` reads at most this number of characters. The limit is large, because an ID token may name many groups.
 MAX_LENGTH = 8000
 KID = re.compile(r"[A-Za-z0-9_-]{43}")
 
@@ -33,7 +33,7 @@ def make(
     sid: str,
     person_claims: Mapping[str, Any],
 ) -> str:
-    """The ID token. `now` is a Unix time in seconds. `person_claims` are the claims of `granted.id_token`."""
+    """Make a signed ID token. `now` is a Unix time in seconds. `person_claims` has the claims `granted.id_token`."""
     content: dict[str, Any] = {
         **person_claims,
         "iss": settings.BASE_URL,
@@ -52,7 +52,10 @@ def make(
 
 
 def hinted(token: str) -> str:
-    """client_id and `sub` of an ID token of this service, even expired, separated by a space; empty for others."""
+    """The client_id and the `sub` of an ID token of this service, separated by a space; empty for any other text.
+
+    The ID token may be expired.
+    """
     try:
         content = verified(token)
     except NotOurs:
@@ -65,14 +68,14 @@ class NotOurs(Exception):
 
 
 def verified(token: str) -> dict[str, Any]:
-    """The claims of an ID token of this service, even an expired one.
+    """The claims of an ID token of this service. The ID token may be expired.
 
-    The key gives the algorithm, never the header. A logout token, which has `events`, is not an ID token. Raises
-    NotOurs.
+    The key determines the algorithm; the header does not. A logout token, which has `events`, is not an ID token.
+    Raises NotOurs.
     """
-    token = token[:MAX_LENGTH]  # a longer text then has a wrong signature
+    token = token[:MAX_LENGTH]  # a text that is cut has a wrong signature
     try:
-        # Before the signature is verified, the header is read only for the key.
+        # Before the signature is verified, the header is used only to find the key.
         kid = str(jws.extract_compact(token.encode()).headers().get("kid"))
         found = signing_keys.verification_key(kid) if KID.fullmatch(kid) else None
         if found is None:

@@ -1,4 +1,4 @@
-"""The request of an application to sign the person out: its sender and its address. RP-Initiated Logout 1.0 §2.
+"""Read and verify the request of an application to sign a person out. RP-Initiated Logout 1.0 §2.
 
 No redirect happens before the application and the address are verified.
 """
@@ -18,7 +18,7 @@ from oauth_bridge.storage import applications
 
 @dataclass(frozen=True, slots=True)
 class LogoutRequest:
-    """A verified request. `address` is registered; `state` is percent-encoded, None if it was not sent.
+    """A verified request. `address` is registered. `state` is percent-encoded; None: the request has no `state`.
 
     `person_id` is the `sub` of a valid hint.
     """
@@ -30,7 +30,7 @@ class LogoutRequest:
 
     @property
     def url(self) -> str:
-        """The URL at which the person continues; empty without an address."""
+        """The URL to which the browser is redirected after the sign-out; empty without an address."""
         if not self.address or self.state is None:
             return self.address
         return f"{self.address}{'&' if '?' in self.address else '?'}state={self.state}"
@@ -39,8 +39,8 @@ class LogoutRequest:
 def read(query: Parameters) -> LogoutRequest:
     """Read the request and check its parameters.
 
-    Raises RequestError: a parameter is repeated; the hint is not our ID token or belongs to another application; the
-    application is unknown or switched off; or the address is not registered for the application.
+    Raises RequestError: a parameter is repeated; the hint is not an ID token of this service, or was issued to another
+    application; the application is unknown or switched off; or the address is not registered for the application.
     """
     for name in query.repeated():
         raise RequestError(OAuthFault.REPEATED, name=name)
@@ -56,7 +56,7 @@ def read(query: Parameters) -> LogoutRequest:
 
 
 def verify(client_id: str, address: str) -> Application | None:
-    """The application; None if the request names none. Raises RequestError: as `read`."""
+    """Verify application and address. Returns None without a client_id. Raises RequestError: as `read`."""
     if not client_id:
         if address:
             raise RequestError(OAuthFault.MISSING, name="client_id").about(cause="logout_client_id_missing")
@@ -74,7 +74,7 @@ def verify(client_id: str, address: str) -> Application | None:
 
 
 def _hinted(hint: str) -> tuple[str, str]:
-    """The client_id and the `sub` of the ID token."""
+    """The client_id and the `sub` of the ID token in the hint."""
     try:
         claims = id_token.verified(hint)
     except id_token.NotOurs as unknown:

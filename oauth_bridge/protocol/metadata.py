@@ -1,4 +1,4 @@
-"""The metadata of the service for programs. OpenID Connect Discovery 1.0 §3; RFC 8414 §2.
+"""The metadata of the service, from which programs configure themselves. OpenID Connect Discovery 1.0 §3; RFC 8414 §2.
 
 `authorization_response_iss_parameter_supported` is absent: the callback of a plain OAuth 2.0 request has no `iss`, and
 clients refuse such a callback if the metadata announces `iss`.
@@ -20,7 +20,7 @@ SECRET_METHODS = ["client_secret_basic", "client_secret_post"]
 
 
 def document() -> dict[str, Any]:
-    """The same document for both addresses: RFC 8414 ignores unknown members."""
+    """The metadata document. Both addresses serve the same document, because RFC 8414 ignores unknown members."""
     return {
         "issuer": settings.BASE_URL,
         "authorization_endpoint": settings.AUTH_URL + paths.AUTHORIZE,
@@ -61,7 +61,7 @@ def document() -> dict[str, Any]:
         ],
         "claims_parameter_supported": True,
         "request_parameter_supported": False,
-        "request_uri_parameter_supported": False,  # the default is true
+        "request_uri_parameter_supported": False,  # the default of this member is true
         "prompt_values_supported": ["none", "login", "consent", "select_account"],
         "ui_locales_supported": [_language_tag(code) for code, _name in settings.LANGUAGES],
     }
@@ -74,5 +74,5 @@ def _algorithms() -> list[str]:
 
 
 def _language_tag(code: str) -> str:
-    """The language in the spelling of BCP 47: pt-BR, zh-Hans."""
+    """Spell a language code as BCP 47 does: pt-BR, zh-Hans."""
     return to_locale(code).replace("_", "-")

@@ -1,6 +1,6 @@
 """The OpenID Connect parameters of a request with the scope `openid`. OpenID Connect Core 1.0 §3.1.2.1.
 
-Without this scope these parameters are not read, so plain OAuth 2.0 does not change.
+A request without this scope is plain OAuth 2.0, and these parameters are not read.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ NAMES = (
     "login_hint",
     "acr_values",
 )
-# The replacement of `id_token_hint` when the link is read: client_id and `sub` of the ID token, or empty.
+# The name of the parameter that replaces `id_token_hint`. Its value is client_id and `sub` of the ID token, or empty.
 HINT = "hint"
 NONCE_MAX_LENGTH = 512
 MAX_AGE = re.compile(r"[0-9]{1,9}", re.ASCII)
@@ -36,8 +36,8 @@ MAX_AGE = re.compile(r"[0-9]{1,9}", re.ASCII)
 class Granted:
     """The part of the request that a code and its token store as JSON, for the ID token and user info.
 
-    `userinfo` and `id_token` are the names of their claims. `auth_time` is a Unix time in seconds. `sign_in` is the
-    name of the browser's sign-in, from which the `sid` is made.
+    `userinfo` and `id_token` are lists of names of claims. `auth_time` is a Unix time in seconds. `sign_in` is the name
+    of the browser's sign-in, from which the `sid` is made.
     """
 
     userinfo: list[str]
@@ -58,10 +58,11 @@ class Granted:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """The requirements on the person. `max_age` is in seconds.
+    """The requirements of a request on the person and the sign-in. `max_age` is in seconds.
 
-    `subs` are the `sub` values of the hint and of the parameter `claims`; the person's `sub` must equal each.
-    `needs_two_factors`: without two factors the answer is an error (OpenID Connect Core 1.0 §5.5.1.1).
+    `subs` are the `sub` values of the hint and of the parameter `claims`; the person's `sub` must equal each of these
+    values. `needs_two_factors`: a sign-in without two factors is answered with an error (OpenID Connect Core 1.0
+    §5.5.1.1).
     """
 
     prompts: frozenset[str] = frozenset()
@@ -72,7 +73,7 @@ class Asked:
 
     @classmethod
     def of(cls, parameters: Mapping[str, str]) -> Asked:
-        """The requirements of parameters without a `fault`; none for plain OAuth 2.0."""
+        """Read the requirements from valid parameters. Plain OAuth 2.0 has no requirements."""
         if not claims.is_openid(parameters.get("scope", "")):
             return NOTHING
         asked = parameters.get("claims", "")
@@ -89,7 +90,7 @@ class Asked:
 
     @property
     def is_silent(self) -> bool:
-        """Whether no page may be shown."""
+        """Return whether the service must answer without showing a page."""
         return "none" in self.prompts
 
 
@@ -97,13 +98,13 @@ NOTHING = Asked()
 
 
 def is_posted(parameters: Mapping[str, str]) -> bool:
-    """Whether a form posts the answer, which works only for web addresses. OAuth 2.0 Form Post Response Mode."""
+    """Return whether a form posts the answer to an http or https address. OAuth 2.0 Form Post Response Mode."""
     is_web = parameters.get("redirect_uri", "").startswith(("https:", "http:"))
     return is_web and parameters.get("response_mode") == "form_post"
 
 
 def fault(parameters: Mapping[str, str]) -> OAuthFault | None:
-    """The fault of the parameters in NAMES. None: they are valid, or the request is plain OAuth 2.0."""
+    """The first fault of the parameters in NAMES. None: all are valid, or the request is plain OAuth 2.0."""
     if not claims.is_openid(parameters.get("scope", "")):
         return None
     if "request" in parameters:
@@ -131,7 +132,7 @@ def fault(parameters: Mapping[str, str]) -> OAuthFault | None:
 
 
 def facts(parameters: Mapping[str, str]) -> list[str]:
-    """The facts that the person agrees to and any answer may contain."""
+    """The facts that the person agrees to. No answer contains other facts."""
     scope, asked = parameters.get("scope", ""), parameters.get("claims", "")
     if not claims.is_openid(scope):
         return claims.PLAIN_FACTS
@@ -142,7 +143,7 @@ def facts(parameters: Mapping[str, str]) -> list[str]:
 def granted(
     parameters: Mapping[str, str], read_proof: Callable[[], Proof], read_sign_in: Callable[[], str]
 ) -> Granted | None:
-    """The grant of the code; None for plain OAuth 2.0, which reads neither proof nor sign-in."""
+    """Make the grant that the code stores. For plain OAuth 2.0, return None and call neither function."""
     scope, asked = parameters.get("scope", ""), parameters.get("claims", "")
     if not claims.is_openid(scope):
         return None

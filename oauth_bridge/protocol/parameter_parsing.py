@@ -14,11 +14,11 @@ from oauth_bridge.errors import OAuthFault
 
 BODY_LIMIT_BYTES = 64 * 1024
 POSTED_LIMIT_BYTES = 12 * 1024
-# Bodies above the limit are read up to this length, because the rest of a body would be parsed as the next request.
+# A body above BODY_LIMIT_BYTES is read up to this length. The server would parse an unread rest as the next request.
 READ_BYTES = 1024 * 1024
-# A longer name is not quoted in a sentence: it may be a credential sent in the wrong place.
+# Error sentences do not quote a longer name, because a long name may be a misplaced credential.
 MAX_QUOTED_LENGTH = 40
-# The values that people paste, often with a line end.
+# People paste these values, often with a line end.
 PASTED_PARAMETERS = ("client_id", "client_secret")
 CONTROL_CHARACTERS = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 
@@ -38,20 +38,20 @@ class Parameters:
         return list(self._values)
 
     def repeated(self) -> list[str]:
-        """The names that occur more than once, ready to be quoted in a sentence."""
+        """The names that occur more than once, as an error sentence quotes them."""
         return [_quoted(name) for name, values in self._values.items() if len(values) > 1]
 
     def text(self, name: str) -> str:
-        """The first value; an empty string without one. An empty value counts as omitted (RFC 6749 §3.1)."""
+        """The first value, or an empty string. An empty value counts as omitted (RFC 6749 §3.1)."""
         return self._values.get(name, [b""])[0].decode("utf-8", "replace")
 
     def percent_encoded(self, name: str) -> str | None:
-        """The first value, byte for byte, percent-encoded for a URL; None when the parameter was not sent."""
+        """The first value, percent-encoded byte by byte for a URL; None if the parameter was not sent."""
         values = self._values.get(name)
         return None if values is None else quote_from_bytes(values[0], safe="")
 
     def texts(self) -> dict[str, str]:
-        """Every parameter that has a value.
+        """All parameters that have a value.
 
         Raises RequestError: a parameter is repeated, is not UTF-8, or contains a control character; or the client_id or
         the client_secret begins or ends with white space.
@@ -90,20 +90,22 @@ def _quoted(name: str) -> str:
 
 
 def of_query(request: HttpRequest) -> Parameters:
-    # WSGI passes the bytes of the query decoded as latin-1 (PEP 3333).
+    # WSGI decodes the bytes of the query as latin-1 (PEP 3333).
     return Parameters(request.META.get("QUERY_STRING", "").encode("latin-1", "replace"))
 
 
 def posted_request(request: HttpRequest, *, unless: str, needs: str = "") -> str | None:
-    """The query of a request that an application's page posted; None with the field `unless`, or without `needs`.
+    """The query of a request that an application's page posted as a form.
 
-    Raises RequestError: as a query it is longer than POSTED_LIMIT_BYTES, so no URL can hold it.
+    None: the request posts no form, or the form has the field `unless` or lacks the field `needs`.
+
+    Raises RequestError: the query is longer than POSTED_LIMIT_BYTES, which is too long for a URL.
     """
     if request.method != "POST" or request.META.get("QUERY_STRING") or not _is_form(request):
         return None
     try:
         body = request.body
-    except Exception:  # the form of our page is parsed later, which raises the error
+    except Exception:  # the later parsing of the form reports the error
         return None
     sent = Parameters(body)
     if sent.text(unless) or (needs and not sent.text(needs)):
@@ -115,7 +117,7 @@ def posted_request(request: HttpRequest, *, unless: str, needs: str = "") -> str
 
 
 def has_body(request: HttpRequest) -> bool:
-    """Whether the request has a body: a length above 0, or a chunked body, which has no length."""
+    """Return whether the request has a body: its length is above 0, or it is a chunked form, which has no length."""
     if request.method != "POST":
         return False
     is_chunked = "HTTP_TRANSFER_ENCODING" in request.META
@@ -133,7 +135,8 @@ def of_form(request: HttpRequest, *, has_been_read: bool = False) -> dict[str, s
 def read_form(request: HttpRequest, *, has_been_read: bool = False) -> Parameters:
     """The unchecked parameters of a form body.
 
-    Raises RequestError: the URL has parameters, the media type is another, or the body is longer than 65,536 bytes.
+    Raises RequestError: the URL has parameters, the media type is not that of a form, or the body is longer than 65,536
+    bytes.
     """
     if request.META.get("QUERY_STRING"):
         raise RequestError(OAuthFault.IN_URL)
@@ -142,8 +145,8 @@ def read_form(request: HttpRequest, *, has_been_read: bool = False) -> Parameter
         is_quotable = len(media_type) <= MAX_QUOTED_LENGTH and re.fullmatch(r"[\w.+-]+/[\w.+-]+", media_type)
         given = media_type if is_quotable else TranslatableText(gettext_noop("of no stated media type"))
         raise RequestError(SiteFault.MEDIA_TYPE, given=given)
-    # Django reads Content-Length bytes only. A chunked body has no length: it is read to the end if the server marks
-    # the end.
+    # Django reads only Content-Length bytes. A chunked body has no length, so this function reads the server's stream
+    # if the server marks the end of the body.
     terminated = request.META.get("wsgi.input_terminated")
     try:
         body = (
@@ -157,7 +160,7 @@ def read_form(request: HttpRequest, *, has_been_read: bool = False) -> Parameter
 
 
 def require(form: dict[str, str], *names: str) -> None:
-    """Raises RequestError: the form lacks parameters, of which the error names the first."""
+    """Raises RequestError: the form lacks one of the parameters. The error names the first missing parameter."""
     for name in names:
         if name not in form:
             raise RequestError(OAuthFault.MISSING, name=name).about(cause=f"{name}_missing")

@@ -33,10 +33,10 @@ class Exchanged(NamedTuple):
 def exchange_code(form: dict[str, str], address: str) -> Exchanged:
     """Exchange the code in the form for an access token.
 
-    Success takes two statements (three for a code with `openid`), and one more at most once a minute
-    (`client_secrets.authenticate`). Failures are counted by `address`, the client's network address. Raises
-    RequestError: a parameter is missing or wrong, the client is not authenticated, the code can't be redeemed, or a
-    limit is reached.
+    Success takes two statements, or three for a code with `openid`. At most once a minute,
+    `client_secrets.authenticate` adds one statement. Failures are counted by `address`, the client's network address.
+    Raises RequestError: a parameter is missing or wrong, the client is not authenticated, the code can't be redeemed,
+    or a limit is reached.
     """
     require(form, "grant_type", "client_id")
     if form["grant_type"] != "authorization_code":
@@ -46,7 +46,7 @@ def exchange_code(form: dict[str, str], address: str) -> Exchanged:
     try:
         return _exchange_of(client, form, address)
     except RequestError as error:
-        # Anybody can send the client_id of a public client.
+        # A public client proves nothing, because anybody can send its client_id.
         error.about(client=client, is_proven=not client.is_public)
         raise
 
@@ -54,7 +54,7 @@ def exchange_code(form: dict[str, str], address: str) -> Exchanged:
 def authenticated_client(
     form: dict[str, str], address: str, public_field: str | None = "code_verifier"
 ) -> client_secrets.Client:
-    """The client that the form authenticates, a public one by `public_field`. A failure is counted.
+    """The client that the form authenticates. A public client authenticates with `public_field`. Failures are counted.
 
     Raises RequestError: as `client_secrets.authenticate`, or the limit of failures is reached.
     """
@@ -88,7 +88,7 @@ def _exchange_of(client: client_secrets.Client, form: dict[str, str], address: s
 
 
 def _redeem(form: dict[str, str], client: client_secrets.Client) -> Exchanged:
-    """Redeem the code. Raises RequestError: a malformed code_verifier, or the reason of `code_redemption.explain`."""
+    """Redeem the code. Raises RequestError: the code_verifier or the code is refused (`code_redemption.explain`)."""
     if "code_verifier" in form and not VERIFIER.fullmatch(form["code_verifier"]):
         raise RequestError(OAuthFault.VERIFIER_MALFORMED)
     # The signer is read before the redemption, so that a missing key does not use up the code.
@@ -120,7 +120,7 @@ def _openid_members(
     token: str,
     signer: signing_keys.Signer | None,
 ) -> dict[str, str]:
-    """The ID token and the scopes; nothing for a request without `openid`. OpenID Connect Core 1.0 §3.1.3.3."""
+    """The members `id_token` and `scope` of the answer; none without `openid`. OpenID Connect Core 1.0 §3.1.3.3."""
     if redemption.openid is None:
         return {}
     granted = Granted.from_json(redemption.openid)
@@ -128,7 +128,7 @@ def _openid_members(
     signed = id_token.make(
         granted,
         client_id=client.client_id,
-        signer=signer or signing_keys.signer(client.id_token_alg),  # a code of an earlier release has no mark
+        signer=signer or signing_keys.signer(client.id_token_alg),  # codes of earlier releases have no OPENID_MARK
         person_id=redemption.person_id,
         access_token=token,
         now=int(time.time()),
@@ -139,7 +139,7 @@ def _openid_members(
 
 
 def _sid(granted: Granted, client: client_secrets.Client, code: AuthorizationCode) -> str:
-    """The `sid` of the sign-in, in one statement; empty for an earlier release's sign-in, which has no name."""
+    """The `sid` of the sign-in. A sign-in of an earlier release has no name, so its `sid` is empty. One statement."""
     if not granted.sign_in:
         return ""
     return application_sessions.begin(
@@ -152,7 +152,7 @@ def _sid(granted: Granted, client: client_secrets.Client, code: AuthorizationCod
 
 
 def _end_replayed(code: AuthorizationCode, client: client_secrets.Client, age: float) -> None:
-    """Revoke the token that was issued for a replayed code, and tell its person and the application's owners. D13."""
+    """Revoke the token that was issued for a replayed code, and tell the person and the application's owners. D13."""
     tokens.revoke(bytes(code.token_digest or b""))
     events.write(
         Event.CODE_REPLAYED,

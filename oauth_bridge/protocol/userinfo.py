@@ -18,9 +18,9 @@ PROFILE_SCOPE = "profile"
 
 
 def verify(request: HttpRequest, scopes: Sequence[str]) -> tokens.Bearer:
-    """The bearer of the access token. A token without `openid` must have all the scopes.
+    """Verify the access token and return its bearer. A token without `openid` must have all of `scopes`.
 
-    Raises RequestError: there is no token, it is not valid, it lacks a scope, or a limit is reached.
+    Raises RequestError: the request has no valid token, the token lacks a scope, or a limit is reached.
     """
     try:
         bearer = tokens.read(authorization_header.bearer_token(request))
@@ -37,7 +37,7 @@ def verify(request: HttpRequest, scopes: Sequence[str]) -> tokens.Bearer:
 
 
 def scopes_of(requested: str) -> list[str]:
-    """The scopes of a token: with `openid` the granted scopes, otherwise always the scope `profile` (D18)."""
+    """The scopes of a token: the granted scopes if `openid` is requested, and otherwise only `profile` (D18)."""
     return claims.granted_scopes(requested) if claims.is_openid(requested) else [PROFILE_SCOPE]
 
 

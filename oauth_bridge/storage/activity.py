@@ -1,16 +1,18 @@
 """Write records of the activity log within a budget. D24; specification 7.
 
-A flood of refused requests must neither fill the table nor hide the records of others. So each application has a fixed
-number of slots, and each slot a number of records per hour; unknown client_ids share the slots of "". A slot belongs to
+A flood of refused requests must neither fill the table nor hide the records of other callers. So each application has a
+fixed number of slots, and each slot allows a number of records per hour. All unknown client_ids share the slots of "".
+The caller determines the slot:
 
-- strangers, by a keyed hash of their network (an IPv6 site is one network); - signed-in people, by person; - callers
-that proved a secret, a code or a token, all together; administrators, all together; - callers that a limit has refused:
-one record per hour is enough for a flood; - callers that a busy service has refused: one record per hour, so that
-records add no work.
+- A stranger's slot depends on a keyed hash of the network. An IPv6 site is one network.
+- A signed-in person's slot depends on a keyed hash of the person.
+- All callers that proved a secret, a code or a token share one slot, and all administrators share another slot.
+- Callers that a limit has refused have slots that allow only one record per hour in a flood.
+- Callers that a busy service has refused have slots that always allow only one record per hour.
 
 Usually a slot allows many records, so that a developer finds each of forty failures. After more than FLOOD records of
-the group in an hour, a slot allows fewer. Requests beyond the budget are only counted. New records never replace old
-ones, because a flood could then remove earlier records.
+the group in an hour, a slot allows fewer records. Requests beyond the budget are only counted. New records never
+replace old records, because a flood could then remove earlier records.
 """
 
 from __future__ import annotations
@@ -41,7 +43,10 @@ _HOUR_SECONDS = 3600
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Callers that share a budget: its `slots`, the number of the `first`, and the records of a slot in an hour."""
+    """Callers that share a budget of `slots` slots. `first` is the number of the first slot.
+
+    In an hour, a slot allows `generous` records, or `narrow` records after FLOOD records of the group.
+    """
 
     first: int
     slots: int
@@ -95,8 +100,8 @@ _TAKE = f"""
        SET number = CASE WHEN {BUDGETS}.hour = excluded.hour THEN {BUDGETS}.number + 1 ELSE 1 END, hour = excluded.hour
  RETURNING number
 """  # noqa: S608
-# The slot belongs to the person, so that a stranger who opens a link does not use up the owner's records. Callers
-# without a proof, such as a finder of a code, have a slot of their own.
+# The records of an attempt are limited for each person, so that a stranger who opens a link does not use up the owner's
+# records. Records without a proof, such as those of a finder of a code, are counted separately.
 _OTHERS = f"""
     SELECT 1 FROM {RECORDS} WHERE attempt = %(attempt)s
        AND coalesce(CAST(person_id AS text), '') = %(person)s AND is_proven = %(is_proven)s LIMIT {MOST_OF_AN_ATTEMPT}
@@ -107,7 +112,7 @@ _ADD = f"""
 """  # noqa: S608
 _ALLOWED = "CASE WHEN spent.number > %(flood)s THEN %(narrow)s ELSE %(generous)s END"
 _FITS = f"taken.number <= {_ALLOWED} AND"
-# One statement locks one row, so there is no order of locks.
+# The statement locks only one row, so two statements cannot deadlock.
 TAKE_AND_ADD = f"""
       WITH spent AS (SELECT ({_SPENT}) AS number), taken AS ({_TAKE}),
            added AS ({_ADD.format(json="::jsonb", source="FROM taken, spent", condition=_FITS)})
@@ -115,28 +120,29 @@ TAKE_AND_ADD = f"""
 """  # noqa: S608
 ADD = _ADD.format(json="", source="", condition="")
 
-# The present hour and its full slots (client_id, slot). A request of a full slot runs no statement.
+# The present hour, and the slots (client_id, slot) that are full in this hour. A request of a full slot runs no
+# statement.
 _full: tuple[int, set[tuple[str, int]]] = (0, set())
 _lock = threading.Lock()
 
 
 def slot_of(group: Group, caller: object) -> int:
-    """The slot of a network address or a person. The hash is keyed, so nobody can choose another's slot."""
+    """The slot of a network address or a person. The hash is keyed, so no caller can choose a slot."""
     name = site_of(caller) or caller if isinstance(caller, str) else caller
     digest = hmac.digest(force_bytes(settings.SECRET_KEY), f"activity slot {name}".encode(), hashlib.sha256)
     return group.first + int.from_bytes(digest[:4]) % group.slots
 
 
 def is_full(client_id: str, slot: int, now: datetime) -> bool:
-    """Whether this process knows that the slot is full in this hour."""
+    """Return whether this process knows that the slot is full in this hour."""
     hour, slots = _full
     return hour == _hour(now) and (client_id, slot) in slots
 
 
 def add(record: Record, group: Group, slot: int, now: datetime | None = None) -> bool:
-    """Write the record if its slot is not full in the hour of `now`, by default the record's. Returns whether it did.
+    """Write the record if the slot is not full in the hour of `now`. Returns whether the record was written.
 
-    One statement on PostgreSQL, three on SQLite. None while `is_full`.
+    `now` is by default the time of the record. One statement on PostgreSQL, three on SQLite; none while `is_full`.
     """
     now = now or record.at
     if is_full(record.client_id, slot, now):
@@ -168,7 +174,7 @@ def _take_and_add(values: dict[str, Any]) -> tuple[int, int]:
 
 
 def _as_text(person_id: UUID | None) -> str:
-    """The value as a text that the database can cast."""
+    """The id as the database casts it to text; empty for None."""
     return "" if person_id is None else str(person_id) if is_postgresql() else person_id.hex
 
 

@@ -1,6 +1,6 @@
 """Writes that a request does not wait for: counts, records of sign-ins, and the first read of a profile. D24.
 
-A thread of the worker writes them from memory about once a second, so a crash loses the last second.
+A thread of each worker writes the waiting entries about once a second. A crash loses the entries of the last second.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from oauth_bridge.storage.activity import Record
 from oauth_bridge.storage.issued_codes import ProfileRead
 
 FLUSH_SECONDS = 1.0
-# The limit while the database is away. More entries are lost.
+# At most this number of entries of each kind waits while the database is away. Further entries are lost.
 MOST_WAITING = 10_000
 _HOUR_SECONDS = 3600
 
@@ -34,8 +34,8 @@ _ADD = f"""
 """  # noqa: S608 - the name of a table only
 
 
-# The key of a count: client_id, number of the hour since 1970, step, outcome, cause. A plain tuple with a number takes
-# a quarter of the time of a class with a datetime.
+# The key of a count: client_id, number of hours since 1970, step, outcome, cause. A tuple with a number takes a quarter
+# of the time that a class with a datetime takes.
 Key = tuple[str, int, Step, Outcome, str]
 
 
@@ -47,7 +47,7 @@ class Waiting:
         self.counts: Counter[Key] = Counter()
         self.records: list[Record] = []
         self.reads: dict[ProfileRead, tuple[str, datetime]] = {}  # the client_id and the time
-        self.seen: dict[ProfileRead, None] = {}  # the latest reads, in order
+        self.seen: dict[ProfileRead, None] = {}  # the latest reads, the oldest first
 
     def take(self) -> tuple[Counter[Key], list[Record], dict[ProfileRead, tuple[str, datetime]]]:
         with self.lock:
@@ -80,7 +80,7 @@ def count(at: datetime, client_id: str, step: Step, outcome: Outcome, cause: str
 
 
 def add_later(record: Record) -> None:
-    """Write the record within about a second, and count it if it is a success."""
+    """Keep the record for the thread, which writes it within about a second. A success is also counted."""
     if record.outcome is Outcome.SUCCEEDED:
         count(record.at, record.client_id, record.step, record.outcome, record.cause)
     with _waiting.lock:
@@ -102,7 +102,7 @@ def note_profile_read(attempt: UUID, person_id: UUID, client_id: str, at: dateti
 
 
 def flush() -> bool:
-    """Write all entries. Returns False: nothing is left. Raises a database Error: the entries are kept."""
+    """Write all entries. Returns False, because no entry is left. After a database Error, the entries are kept."""
     counts, records, reads = _waiting.take()
     if counts or records or reads:
         try:
@@ -133,14 +133,14 @@ def _hour_of(at: datetime) -> int:
 
 
 def start() -> None:
-    """Start the thread that writes. Called in each worker of the web server."""
+    """Start the thread that writes. Each worker of the web server calls this function."""
     global _worker
     _worker = Worker("activity", flush, FLUSH_SECONDS)
     _worker.start()
 
 
 def stop() -> None:
-    """End the thread and write all entries. They are lost if the database is away."""
+    """End the thread and write all entries. If the database is away, the entries are lost."""
     if _worker:
         _worker.stop()
         with suppress(Error):

@@ -22,16 +22,17 @@ from oauth_bridge.redirect_uri_mismatch_reasons import reason
 from oauth_bridge.storage import issued_codes, login_marks
 
 MOST = 1000
-# The purge deletes and records codes without an exchange an hour after they expired.
+# The search for codes without an exchange and without a record goes back this far. The purge records and deletes such a
+# code an hour after it has expired.
 UNRECORDED_FOR = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filters:
-    """The filters of the records; an empty filter takes all. `who` is a network address or an e-mail address.
+    """Filters for records. An empty filter accepts all records. `who` is a network address or an e-mail address.
 
-    `client_ids` restricts all filters to these applications; None: all records, also without an application.
-    `is_failure`: without successes.
+    `client_ids`: only records of these applications; None: all records, also records without an application.
+    `is_failure`: leave out successes.
     """
 
     client_id: str = ""
@@ -50,7 +51,7 @@ class Filters:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """A record as shown. `id` is 0 for a code that expired without an exchange and is not purged yet."""
+    """A record for display. `id` is 0 for a code that expired without an exchange and has no record yet."""
 
     id: int
     at: datetime
@@ -71,7 +72,7 @@ class Entry:
 
 
 def described(entry: Entry) -> dict[str, Any]:
-    """The entry for JSON. `sent`, `nearest` and `differs` exist for an unregistered address."""
+    """The entry as values for JSON. Only an unregistered callback address has `sent`, `nearest` and `differs`."""
     detail = {name: value for name, value in entry.detail.items() if name not in ("sent", "nearest", "differs")}
     return {
         "time": entry.at.isoformat(),
@@ -99,7 +100,7 @@ def entries(filters: Filters) -> list[Entry]:
 
 
 def entry(pk: int, client_ids: Collection[str] | None = None) -> Entry | None:
-    """The record with this id; with `client_ids`, only if it is of one of these applications. None if there is none."""
+    """The record with this id. None: it does not exist, or is not of an application in `client_ids`."""
     row = records(Filters(client_ids=client_ids)).filter(pk=pk).first()
     return recorded(row) if row else None
 
@@ -110,7 +111,7 @@ def latest_id() -> int:
 
 
 def records(filters: Filters) -> QuerySet[ActivityRecord]:
-    """The rows that fit, newest first."""
+    """The rows that the filters accept, newest first."""
     exact = {
         "client_id": filters.client_id,
         "cause": filters.cause,
@@ -135,7 +136,7 @@ def records(filters: Filters) -> QuerySet[ActivityRecord]:
 
 
 def recorded(record: ActivityRecord) -> Entry:
-    """The row as an entry."""
+    """Convert a row to an entry."""
     return Entry(
         id=record.pk,
         at=record.at,
@@ -153,7 +154,10 @@ def recorded(record: ActivityRecord) -> Entry:
 
 
 def never_exchanged(filters: Filters, limit: int) -> list[Entry]:
-    """The codes of the last day that expired unredeemed and are not purged yet. They have no address or browser."""
+    """Entries for codes that expired unredeemed in the last day and are not purged yet.
+
+    These entries have no address and no browser.
+    """
     is_other = filters.cause not in ("", NEVER_EXCHANGED) or filters.step not in ("", Step.EXCHANGE)
     if is_other or filters.reference or filters.after_id or (filters.who and "@" not in filters.who):
         return []

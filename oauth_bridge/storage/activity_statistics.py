@@ -1,7 +1,7 @@
 """Counts for the pages of the administration: steps by outcome, cause and day. D24.
 
-The counts of the activity log are complete even in a flood. Only the number of people and the latest time of a cause
-come from the records.
+The counts of the activity log are complete even in a flood. The records, which are not complete in a flood, give only
+the number of people and the latest time of a cause.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from oauth_bridge.storage import issued_codes
 from oauth_bridge.storage.issued_codes import NeverExchanged
 
 DAY = timedelta(days=1)
-# The number of newest records that are searched, which bounds the time after a flood.
+# Only this number of the newest records is searched, so that a search does not take long after a flood.
 MOST_RECORDS = 20_000
 
 
 class Failing(NamedTuple):
-    """A cause at a step of an application; `client_id` is empty if unknown."""
+    """A cause of failures at a step of an application. `client_id` is empty if the application is unknown."""
 
     client_id: str
     step: str
@@ -35,14 +35,14 @@ class Failing(NamedTuple):
 
 
 class Met(NamedTuple):
-    """The number of people in the records of a cause, and the latest record."""
+    """The number of people who met a cause, and the time of the latest record of the cause."""
 
     people: int
     last_at: datetime
 
 
 class Days(NamedTuple):
-    """The finished sign-ins of a day, and the failures that need a change."""
+    """The numbers of a day: finished sign-ins, and failures that need a change."""
 
     day: date
     finished: int
@@ -50,7 +50,7 @@ class Days(NamedTuple):
 
 
 def start_of(days: int) -> datetime:
-    """The beginning of a period on all pages: 24 hours ago (to the hour), or midnight (UTC) before the first day."""
+    """The beginning of a period: 24 hours ago, rounded down to the hour, or midnight (UTC) of the first day."""
     now = timezone.now()
     if days == 1:
         return (now - DAY).replace(minute=0, second=0, microsecond=0)
@@ -60,7 +60,10 @@ def start_of(days: int) -> datetime:
 def failures(
     since: datetime, until: datetime | None = None, client_ids: Collection[str] | None = None
 ) -> Counter[Failing]:
-    """The number of failures of each cause from the hour of `since` on, of all or of the named applications."""
+    """Count the failures by application, step and cause, from the hour of `since` to the hour of `until`.
+
+    `client_ids` limits the count to these applications.
+    """
     counts = _counts(since, until, client_ids).exclude(outcome=Outcome.SUCCEEDED)
     rows = counts.values_list("client_id", "step", "cause").annotate(total=Sum("number"))
     found = Counter({Failing(client_id, step, cause): total for client_id, step, cause, total in rows})
@@ -70,7 +73,7 @@ def failures(
 
 
 def sign_ins(since: datetime, client_ids: Collection[str] | None = None) -> Counter[str]:
-    """Exchanges that gave a token, by client_id, from the hour of `since` on."""
+    """Count the successful exchanges by client_id, from the hour of `since` on."""
     done = _counts(since, None, client_ids).filter(step=Step.EXCHANGE, outcome=Outcome.SUCCEEDED)
     return Counter(dict(done.values_list("client_id").annotate(Sum("number"))))
 
@@ -82,7 +85,7 @@ def last_hours(client_ids: Collection[str]) -> dict[str, datetime]:
 
 
 def met(since: datetime, client_ids: Collection[str] | None = None) -> dict[Failing, Met]:
-    """For each cause, among the newest records: the number of people and the latest record."""
+    """The number of people and the latest time for each cause, from the newest MOST_RECORDS records."""
     records = ActivityRecord.objects.all()
     if client_ids is not None:
         records = records.filter(client_id__in=client_ids)
@@ -95,7 +98,7 @@ def met(since: datetime, client_ids: Collection[str] | None = None) -> dict[Fail
 
 
 def by_day(client_id: str, days: int) -> list[Days]:
-    """The last days in UTC, the oldest first."""
+    """The numbers of the last `days` days in UTC, the oldest day first."""
     today, since = timezone.now().date(), start_of(days)
     rows = (
         _counts(since, None, [client_id])
@@ -130,7 +133,7 @@ def _not_purged(since: datetime, client_ids: Collection[str] | None) -> Counter[
 
 
 def _expired_codes(since: datetime, client_ids: Collection[str] | None) -> list[NeverExchanged]:
-    """Codes that were never exchanged and that no purge has counted yet."""
+    """The expired codes that were never exchanged and that the purge has not counted yet."""
     only = next(iter(client_ids)) if client_ids is not None and len(client_ids) == 1 else ""
     codes = issued_codes.never_exchanged(only, since, MOST_RECORDS)
     return [code for code in codes if client_ids is None or code.client_id in client_ids]

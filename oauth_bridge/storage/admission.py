@@ -1,11 +1,11 @@
 """Who may use an application: everybody, or only the people in its groups. D23.
 
-The rule applies whenever a code is redeemed or a token is read, so leaving the last of the groups invalidates a
-person's codes and tokens. The groups apply if `is_restricted` of the application is true. It stays true when the groups
-are deleted: then nobody may use the application.
+The rule is checked whenever a code is redeemed or a token is read. So a person's codes and tokens become invalid when
+the person leaves the last of the groups. The groups apply only if the application's `is_restricted` is true. When all
+groups are deleted, `is_restricted` stays true, and nobody may use the application.
 
 The statements for unrestricted applications do not name the tables of groups. A condition on these tables would add 25
-µs, a fifth of the statement, even if PostgreSQL never evaluates it.
+µs, a fifth of the statement's time, even if PostgreSQL never evaluated the condition.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 CHOSEN = Application.groups.through._meta.db_table
 MEMBERS = get_user_model().groups.through._meta.db_table
 
-# The condition that the application `a` is not restricted.
+# The SQL condition that the application `a` is not restricted.
 FOR_EVERYBODY = "NOT a.is_restricted"
 
 
 def _membership(application_id: str, person_id: str) -> str:
-    """A subquery with a row if the person is in one of the application's groups. The arguments are SQL.
+    """A subquery that returns a row if the person is in one of the application's groups. The arguments are SQL.
 
-    Qualify a column with its table: a bare `user_id` would be a column of this subquery.
+    Qualify columns with their table: a bare `user_id` would mean a column of this subquery.
     """
     return f"""SELECT 1 FROM {CHOSEN} chosen JOIN {MEMBERS} member ON member.group_id = chosen.group_id
                      WHERE chosen.application_id = {application_id} AND member.user_id = {person_id}"""  # noqa: S608
@@ -47,20 +47,20 @@ SHARED_GROUPS = f"""
 
 
 def admits(person_id: str) -> str:
-    """The condition for any application `a`. `person_id` is a column with the name of its table."""
+    """The SQL condition that the application `a` admits the person. `person_id` is a qualified column."""
     return f"({FOR_EVERYBODY} OR EXISTS ({_membership('a.id', person_id)}))"
 
 
 def is_member(person_id: UUID | str, application_id: int) -> bool:
-    """Whether the person is in one of the application's groups. One statement."""
+    """Return whether the person is in one of the application's groups. One statement."""
     return fetch_one(FIND_MEMBER, person_id=person_id, application_id=application_id) is not None
 
 
 def shared_groups(person_id: UUID | str, application_id: int) -> list[str]:
-    """The names of the application's groups in which the person is. One statement."""
+    """The names of the application's groups that the person belongs to. One statement."""
     return [name for (name,) in fetch_all(SHARED_GROUPS, person_id=person_id, application_id=application_id)]
 
 
 def is_admitted(person: User, application: Application) -> bool:
-    """Whether the person may use the application. One statement for a restricted application, none for others."""
+    """Return whether the person may use the application. One statement for a restricted application, otherwise none."""
     return not application.is_restricted or is_member(person.pk, application.pk)

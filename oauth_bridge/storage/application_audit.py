@@ -31,8 +31,8 @@ FIELDS = (
 )
 
 DELETED = "application_deleted"
-# The facts of a deletion that are added privately to an error. A client_id is never reused, so the deletion is its last
-# entry.
+# The columns of a deletion that an error gets as private facts. A client_id is never reused, so the deletion is the
+# last entry of an application.
 DELETION = Rows(AuditEntry, "at", "actor_name", "name")
 FIND_DELETION = f"""
     SELECT {DELETION.columns("e")} FROM {AuditEntry._meta.db_table} e
@@ -46,30 +46,30 @@ def subject(application: Application) -> Subject:
 
 
 def audited(application: Application) -> AbstractContextManager[None]:
-    """Write the changes of the block to the stored registration."""
+    """A context manager: if its block changes the stored registration, write the changes to the audit trail."""
     return audit_trail.changes("application_changed", subject(application), lambda: _stored(application))
 
 
 def registered(application: Application) -> None:
-    """Write the values of a new application."""
+    """Write the values of a new application to the audit trail."""
     values = {name: (None, value) for name, value in _stored(application).items() if value}
     audit_trail.write("application_registered", subject(application), values)
 
 
 def deleted(application: Application) -> None:
-    """Write the last values of an application, before its row is deleted."""
+    """Write the last values of an application to the audit trail. Call this before the row is deleted."""
     values = {name: (value, None) for name, value in _stored(application).items() if value}
     audit_trail.write(DELETED, subject(application), values)
 
 
 def explain_unknown(error: RequestError, client_id: str) -> None:
-    """If the application of this client_id was deleted, add this privately to the error. One statement."""
+    """Add private facts to the error if the application of this client_id was deleted. One statement."""
     if row := fetch_one(FIND_DELETION, deleted_client_id=client_id):
         add_deletion(error, row)
 
 
 def add_deletion(error: RequestError, row: Sequence[Any]) -> None:
-    """Add the deletion to the error. `row` has the columns of DELETION."""
+    """Add private facts about a deletion to the error. `row` has the columns of DELETION."""
     entry = DELETION.instance(row)
     at = f"{entry.at:%Y-%m-%d %H:%M} UTC"
     error.about(cause="client_deleted", deleted_name=entry.name, deleted_at=at, deleted_by=entry.actor_name)

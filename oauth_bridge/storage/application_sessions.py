@@ -1,7 +1,7 @@
-"""The sign-ins that applications know by a `sid`: begin, end, find whom to tell. Back-Channel Logout 1.0.
+"""The sign-ins that applications know by a `sid`: begin, end, find applications to tell. Back-Channel Logout 1.0.
 
-Only this module writes these rows; `purging` deletes them. A sign-out does not name applications: `end_gone` ends the
-rows whose browser session or person no longer exists, for whatever reason.
+Only this module writes rows of `ApplicationSession`; `purging` deletes rows. A sign-out changes no row. `end_gone`
+later ends the rows whose browser session or person no longer exists.
 """
 
 from __future__ import annotations
@@ -30,16 +30,17 @@ SESSIONS = Session._meta.db_table
 PEOPLE = get_user_model()._meta.db_table
 APPLICATIONS = Application._meta.db_table
 
-# How long an ended row is kept, with whether the application was told.
+# How long an ended row is kept. The row says whether the application was told.
 KEPT_FOR = timedelta(days=7)
-# `end_gone` skips applications without notices. `purge` deletes their rows when the browser session is gone.
+# `end_gone` skips applications that get no notices. After this time, `purge` deletes their rows if the browser session
+# is gone.
 KEPT_UNTOLD_FOR = timedelta(days=1)
-# The most rows that `end_gone` ends, so that a statement stays within its time limit.
+# One call of `end_gone` ends at most this number of rows, so that its statements stay within their time limit.
 ENDED_AT_ONCE = 5_000
 
 TOLD = f"SELECT id FROM {APPLICATIONS} WHERE backchannel_logout_uri <> ''"  # noqa: S608 - names of tables only
-# `consents.disconnect` deletes the code first and ends the sign-ins last, so without the code this sign-in has ended.
-# The lock serialises both transactions. SQLite needs the WHERE before ON CONFLICT.
+# `consents.disconnect` deletes the code first and ends the sign-ins last. So this sign-in is stored as ended if the
+# code is gone. The lock makes one of the two transactions wait. SQLite needs a WHERE before ON CONFLICT.
 _BEGIN = f"""
       WITH code AS (SELECT id FROM {CODES} WHERE id = %(code_id)s {{lock}}),
            ended AS (SELECT CASE WHEN NOT EXISTS (SELECT 1 FROM code) THEN %(now)s END AS at)
@@ -56,7 +57,8 @@ _BEGIN = f"""
 BEGIN = _BEGIN.format(lock="")
 BEGIN_AND_LOCK = _BEGIN.format(lock="FOR KEY SHARE")
 
-# A living sign-in: the browser session exists and is not expired, the person is active, the version is the same.
+# The condition of a sign-in that has not ended: the browser session exists and is not expired, the person is active,
+# and the version of the person's credentials is the same.
 LIVES = f"""
     EXISTS (SELECT 1 FROM {SESSIONS} s JOIN {PEOPLE} u ON u.id = s.user_id
              WHERE s.sign_in = {TABLE}.sign_in AND s.expire_date > %(now)s
@@ -70,7 +72,7 @@ GONE = f"""
 """  # noqa: S608
 OTHERS = "AND application_id <> ALL (%(besides)s::bigint[])"
 OTHERS_ON_SQLITE = "AND application_id NOT IN (SELECT value FROM json_each(%(besides)s))"
-# The condition for `purge`: the browser session is gone, and there is nobody to tell.
+# The condition for `purge`: the browser session is gone, and the application gets no notices.
 FORGOTTEN = f"""
     ended_at IS NULL AND made_at <= %(made)s AND application_id NOT IN ({TOLD})
       AND NOT EXISTS (SELECT 1 FROM {SESSIONS} s WHERE s.sign_in = {TABLE}.sign_in)
@@ -78,10 +80,10 @@ FORGOTTEN = f"""
 
 
 def begin(sign_in: str, *, code_id: int, person_id: UUID, application_id: int, person_version: int) -> str:
-    """The `sid` of this sign-in for the application, the same until the sign-in ends. One statement.
+    """The `sid` of this sign-in for the application. The `sid` stays the same until the sign-in ends. One statement.
 
-    If the person has disconnected the application since the redemption, the sign-in has ended, and the application is
-    told.
+    If the person has disconnected the application since the redemption, the sign-in is stored as ended, and the
+    application is told.
     """
     row = fetch_one(
         BEGIN_AND_LOCK if is_postgresql() else BEGIN,
@@ -97,10 +99,12 @@ def begin(sign_in: str, *, code_id: int, person_id: UUID, application_id: int, p
 
 
 def end_gone() -> int:
-    """End the sign-ins that are over, of applications with notices, and return their number (at most ENDED_AT_ONCE).
+    """End at most ENDED_AT_ONCE sign-ins that are over, and return their number.
+
+    Applications that get no notices are skipped.
 
     A sign-in is over if its browser session is gone or expired, or its person is inactive, deleted, or has a new
-    password. Two statements; one if there is none.
+    password. Two statements, or one if no sign-in is over.
     """
     now = timezone.now()
     gone = [as_uuid(key) for (key,) in fetch_all(GONE, now=now, most=ENDED_AT_ONCE)]
@@ -110,7 +114,7 @@ def end_gone() -> int:
 
 
 def end(application: Application, person: User | None = None) -> None:
-    """End the sign-ins of the application, either all or only those of the person who disconnects it."""
+    """End all sign-ins of the application or, with `person`, only the sign-ins of this person."""
     now = timezone.now()
     rows = ApplicationSession.objects.filter(application=application, ended_at=None)
     if person:
@@ -119,7 +123,7 @@ def end(application: Application, person: User | None = None) -> None:
 
 
 def claim(lease: timedelta, besides: Collection[int] = ()) -> ApplicationSession | None:
-    """A row whose application must be told now and is not in `besides`; None if there is none."""
+    """Claim a row whose application must be told now and is not in `besides`. None: there is no such row."""
     if is_postgresql():
         return work_queue.claim(ApplicationSession, lease, OTHERS, besides=list(besides))
     return work_queue.claim(ApplicationSession, lease, OTHERS_ON_SQLITE, besides=json.dumps(list(besides)))
@@ -134,12 +138,12 @@ def give_up(row: ApplicationSession) -> None:
 
 
 def tell_later(row: ApplicationSession, due_at: datetime) -> None:
-    """Set the next time. Nothing changes if another process has the row by now."""
+    """Set the time of the next attempt. Nothing changes if another process has claimed the row meanwhile."""
     rows = ApplicationSession.objects.filter(pk=row.pk, attempts=row.attempts)
     rows.update(due_at=due_at, turn=F("turn") + 1)
 
 
 def waiting() -> dict[str, Any]:
-    """The number of unsent notices, and how long the oldest has waited."""
+    """The number of unsent notices, and the time since which the oldest notice has waited."""
     rows = ApplicationSession.objects.filter(due_at__isnull=False).order_by("ended_at")
     return {"number": rows.count(), "oldest": rows.values_list("ended_at", flat=True).first()}

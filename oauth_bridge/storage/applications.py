@@ -1,6 +1,6 @@
 """Registered applications: find, register, enable. Specification 2.1; D15, D17.
 
-Only this module and the form of Django admin write these rows.
+Only this module and the form of Django admin write rows of `Application`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from oauth_bridge.storage import application_audit, client_secrets, consents, lo
 if TYPE_CHECKING:
     from accounts.models import User
 
-# Fields that no authorization request needs are left out; Django loads them on access.
+# The fields that no authorization request needs are left out. Django loads such a field on access.
 APPLICATIONS = Rows(
     Application,
     without=(
@@ -43,7 +43,7 @@ APPLICATIONS = Rows(
     ),
 )
 
-_LINES = {"redirect_uris", "post_logout_redirect_uris"}  # one address per line
+_LINES = {"redirect_uris", "post_logout_redirect_uris"}  # columns with one address per line
 
 FIND_APPLICATION = (
     f"SELECT {APPLICATIONS.columns('a')} FROM {Application._meta.db_table} a WHERE a.client_id = %(client_id)s"  # noqa: S608
@@ -52,14 +52,14 @@ FIND_APPLICATION = (
 
 def find(client_id: str) -> Application | None:
     """The application with this client_id, enabled or not. One statement."""
-    if not client_id.isprintable():  # PostgreSQL refuses NUL
+    if not client_id.isprintable():  # PostgreSQL rejects a text with NUL
         return None
     row = fetch_one(FIND_APPLICATION, client_id=client_id)
     return None if row is None else APPLICATIONS.instance(row)
 
 
 def explain_unknown(error: RequestError, client_id: str) -> None:
-    """Add to the error, privately, that the application of this client_id was deleted, if it was. One statement."""
+    """Add private facts to the error if the application of this client_id was deleted. One statement."""
     if client_id.isprintable():
         application_audit.explain_unknown(error, client_id)
 
@@ -77,9 +77,10 @@ def register(
     backchannel_logout_uri: str = "",
     groups: Collection[Group] = (),
 ) -> tuple[Application, str]:
-    """A saved application and its client secret, which is not stored; "" for a public client.
+    """Save a new application. Returns the application and its client secret ("" for a public client).
 
-    Raises ValidationError: a value cannot be registered; or as `look_alikes`.
+    Only a digest of the secret is stored. Raises ValidationError: a value cannot be registered, or `look_alikes`
+    refuses the name.
     """
     application = Application(
         name=name,
@@ -108,10 +109,10 @@ def add(application: Application, groups: Collection[Group]) -> None:
 
 
 def assign(application: Application, values: Mapping[str, str | bool]) -> list[str]:
-    """Set the different values by column and validate them. Returns their columns.
+    """Set and validate the values that differ from the stored values. Returns the columns of these values.
 
-    All values of a new application are validated. Another order of lines is no change. Nothing is saved. Raises
-    ValidationError, by column: values cannot be stored.
+    The keys of `values` are columns. All values of a new application count as different. Another order of lines is no
+    difference. Nothing is saved. Raises ValidationError, with the messages by column: a value cannot be stored.
     """
     changed = [column for column, value in values.items() if not application.pk or _differs(application, column, value)]
     for column in changed:
@@ -133,9 +134,10 @@ def _differs(application: Application, column: str, value: str | bool) -> bool:
 def change(
     application: Application, values: Mapping[str, str | bool], groups: Collection[Group] | None = None
 ) -> list[str]:
-    """Store the different values by column, and the groups if they are given.
+    """Store the values that differ from the stored values, and the groups if they are given.
 
-    Returns the changes. Raises ValidationError, by column: a value cannot be stored; or as `look_alikes`.
+    Returns the changed columns. Raises ValidationError, with the messages by column: a value cannot be stored, or
+    `look_alikes` refuses the name.
     """
     locked = Application.objects.select_for_update(no_key=True).get(pk=application.pk)
     changed = assign(locked, values)
@@ -157,7 +159,7 @@ def change(
 
 @transaction.atomic
 def save(application: Application, columns: Collection[str], groups: Collection[Group] | None) -> list[str]:
-    """Store these columns with validated values, and the groups if they are given. Returns the changes."""
+    """Store the validated values of these columns, and the groups if they are given. Returns the changed columns."""
     changed = [column for column in columns if column != "is_enabled"]
     with application_audit.audited(application):
         if changed:
@@ -174,9 +176,9 @@ def save(application: Application, columns: Collection[str], groups: Collection[
 
 @transaction.atomic
 def set_enabled(application: Application, is_enabled: bool, *, reason: str = "") -> None:
-    """Switch the application on or off. A change ends its codes and tokens.
+    """Switch the application on or off. A change ends the application's codes and tokens.
 
-    `reason` is the reason for switching off. D17. One statement for any number of codes and tokens.
+    `reason` is the reason for switching off. One statement ends any number of codes and tokens. D17.
     """
     now = timezone.now()
     changed = Application.objects.filter(pk=application.pk).exclude(is_enabled=is_enabled)
@@ -200,7 +202,7 @@ def set_enabled(application: Application, is_enabled: bool, *, reason: str = "")
 def set_trusted(application: Application, is_trusted: bool) -> None:
     """Set whether people sign in to the application without a consent page. D7.
 
-    Raises ValidationError: as `look_alikes`.
+    Raises ValidationError: `look_alikes` refuses the name.
     """
     if is_trusted:
         look_alikes.refuse(application.name, is_trusted=True, besides=application.pk)
@@ -214,7 +216,7 @@ def set_trusted(application: Application, is_trusted: bool) -> None:
 def set_owners(application: Application, owners: Collection[User]) -> None:
     """Replace the owners of the application by these administrators.
 
-    Raises ValidationError: one of them cannot open the administration.
+    Raises ValidationError: one of the people cannot open the administration.
     """
     if not all(person.is_staff and person.is_active for person in owners):
         raise ValidationError(_("Only people who may open the administration can be owners."))
@@ -226,7 +228,7 @@ def set_owners(application: Application, owners: Collection[User]) -> None:
 def end_access(application: Application) -> int:
     """End all codes, tokens and consents of the application, which stays switched on. Returns the number of consents.
 
-    A code that is issued meanwhile has the earlier version, so it is refused.
+    A code that is issued meanwhile has the earlier version, so the code is refused later.
     """
     Application.objects.filter(pk=application.pk).update(credentials_version=F("credentials_version") + 1)
     people = consents.end_all(application)
@@ -240,7 +242,8 @@ def end_access(application: Application) -> int:
 def set_groups(application: Application, groups: Collection[Group]) -> None:
     """Restrict the application to people in these groups; without groups, everybody may use it. D23.
 
-    Codes and tokens of other people are refused at once. They are valid again if the person joins before they expire.
+    Codes and tokens of other people are refused at once. If such a person joins a group, codes and tokens that have not
+    expired are valid again.
     """
     with application_audit.audited(application):
         application.is_restricted = bool(groups)

@@ -22,12 +22,12 @@ from oauth_bridge.storage import issued_codes
 from oauth_bridge.storage.activity_reading import Entry, Filters, never_exchanged, recorded, records
 from oauth_bridge.storage.issued_codes import IssuedCode
 
-ORDER = [step for step in Step if step is not Step.LOGOUT]  # a sign-out is of no attempt
-# An unfinished attempt is over after this time.
+ORDER = [step for step in Step if step is not Step.LOGOUT]  # a sign-out belongs to no attempt
+# An attempt without a new event for this time is unfinished.
 OVER_AFTER = timedelta(hours=1)
-# The number of records of one read; an attempt may have several.
+# The number of records that are read for each wanted attempt, because an attempt may have several records.
 RECORDS_PER_ATTEMPT = 4
-# The number of shown records of an attempt of one person.
+# At most this number of records is shown for an attempt of one person.
 MOST_SHOWN = 20
 
 # The key of an attempt, and the person whose steps are shown.
@@ -35,11 +35,11 @@ _Key = tuple[UUID | None, UUID | None]
 
 
 class Ending(StrEnum):
-    """The ending of an attempt, or that it has not ended."""
+    """How an attempt ended. GOING_ON: the attempt has not ended."""
 
     SIGNED_IN = "signed_in"
     REFUSED = "refused"  # the person said no
-    STOPPED = "stopped"  # the person saw a page of ours
+    STOPPED = "stopped"  # the person saw an error page of this service
     FAILED = "failed"  # the application's own request was refused
     UNFINISHED = "unfinished"  # the next step is missing
     REPLAY = "replay"  # the code was used again
@@ -55,7 +55,7 @@ ENDINGS = {
 
 
 class Event(NamedTuple):
-    """An event of a step. `entry` is its record; None if the row of a code proves the event."""
+    """An event of a step. `entry` is the record of the event; None if the row of a code proves the event."""
 
     step: Step
     at: datetime
@@ -66,7 +66,7 @@ class Event(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One attempt, from the application's link to the profile. `key` is None for a single record."""
+    """An attempt, from the application's link to the profile. `key` is None for a record that belongs to no attempt."""
 
     key: UUID | None
     events: list[Event]
@@ -110,7 +110,7 @@ class Attempt:
 def attempts(filters: Filters, *, before: datetime | None = None, limit: int = 20) -> list[Attempt]:
     """The attempts with a record or code that fits the filters, the latest first. Five statements.
 
-    If two people opened the same link, each has an attempt.
+    If two people opened the same link, each person has an attempt.
     """
     before = before or timezone.now()
     rows = records(filters).filter(at__lt=before)[: limit * RECORDS_PER_ATTEMPT]
@@ -125,19 +125,22 @@ def _newest(filters: Filters, before: datetime, limit: int) -> list[IssuedCode]:
 
 
 def _never_exchanged(filters: Filters, before: datetime, limit: int) -> list[IssuedCode]:
-    """The codes that fit the filters, without those that the purge has recorded."""
+    """The codes that were never exchanged, that fit the filters and that the purge has not recorded yet."""
     found = {(each.attempt, each.person_id) for each in never_exchanged(filters, limit) if each.at < before}
     people, keys = {person for _, person in found if person}, {attempt for attempt, _ in found if attempt}
     return [code for code in issued_codes.of_attempts(people, keys) if (code.attempt, code.user_id) in found]
 
 
 def of(entry: Entry, client_ids: Collection[str] | None = None) -> Attempt:
-    """The attempt of the record. `client_ids` as in `Filters`."""
+    """The attempt that the record belongs to. `client_ids` has the same meaning as in `Filters`."""
     return _put_together([entry], [], client_ids)[0]
 
 
 def _put_together(entries: list[Entry], codes: list[IssuedCode], client_ids: Collection[str] | None) -> list[Attempt]:
-    """Combine records and codes. `client_ids` excludes other applications' records, such as of a stolen code."""
+    """Combine records and codes into attempts.
+
+    `client_ids` excludes records of other applications: another application may have sent a stolen code.
+    """
     keys = {entry.attempt for entry in entries if entry.attempt} | {code.attempt for code in codes}
     all_entries = _entries_of(keys, client_ids)
     all_codes = _codes_of(keys, all_entries, codes)
@@ -165,7 +168,7 @@ def _put_together(entries: list[Entry], codes: list[IssuedCode], client_ids: Col
 
 
 def _entries_of(keys: Collection[UUID], client_ids: Collection[str] | None) -> list[Entry]:
-    """The newest MOST_SHOWN records of each attempt and person, in the order of their writing."""
+    """The newest MOST_SHOWN records of each attempt and person, the oldest first."""
     place = Window(RowNumber(), partition_by=[F("attempt"), F("person")], order_by=F("id").desc())
     rows = records(Filters(client_ids=client_ids)).filter(attempt__in=keys)
     rows = rows.annotate(place=place).filter(place__lte=MOST_SHOWN)
@@ -173,7 +176,7 @@ def _entries_of(keys: Collection[UUID], client_ids: Collection[str] | None) -> l
 
 
 def _sole_people(entries: Iterable[Entry], codes: Iterable[IssuedCode]) -> dict[UUID | None, UUID]:
-    """The only known person of each attempt, to whom its records without a person are then assigned."""
+    """The person of each attempt that has only one known person. This person also gets records without a person."""
     people: defaultdict[UUID | None, set[UUID]] = defaultdict(set)
     for entry in entries:
         if entry.person_id:
@@ -188,7 +191,7 @@ def _key(entry: Entry, sole: dict[UUID | None, UUID]) -> _Key:
 
 
 def _codes_of(keys: Collection[UUID], entries: Iterable[Entry], known: Iterable[IssuedCode]) -> list[IssuedCode]:
-    """The codes of the attempts: the given codes, and the codes of the people in the records (by index)."""
+    """The codes of the attempts: the known codes, and the codes of the people in the records, which an index finds."""
     people = {entry.person_id for entry in entries if entry.person_id}
     return list({*known, *issued_codes.of_attempts(people, keys)})
 
@@ -198,7 +201,7 @@ def _event(entry: Entry) -> Event:
 
 
 def _events_of(code: IssuedCode, *, is_told: bool) -> list[Event]:
-    """The events that the row of the code proves. `is_told`: a record has the reason of a missing exchange."""
+    """The events that the row of the code proves. `is_told`: a record says why there was no exchange."""
     events = [Event(Step.CONSENT, code.issued_at, Outcome.SUCCEEDED)]
     if code.redeemed_at:
         events.append(Event(Step.EXCHANGE, code.redeemed_at, Outcome.SUCCEEDED))
@@ -232,9 +235,9 @@ def _reached(events: list[Event], *, has_link: bool) -> frozenset[Step]:
 
 
 def shown_steps(attempt: Attempt) -> list[tuple[Step, Event | None]]:
-    """The steps and their events. Sign-in and second factor are left out without a record.
+    """Each step and its last event. Sign-in and second factor are left out if they have no event.
 
-    A step without an event was passed without a record or not reached: see `Attempt.reached`.
+    A step without an event was finished without a record, or was not reached: see `Attempt.reached`.
     """
     last = attempt.last_of_steps
     optional = {Step.SIGN_IN, Step.SECOND_FACTOR}

@@ -1,6 +1,6 @@
 """Client secrets: authenticate an application, rotate its secrets. Specification 5.1, 5.3; D9, D12, D15, D17.
 
-Only this module and `secret_states` write these rows; `purging` deletes them.
+Only this module and `secret_states` write rows of `ApplicationSecret`; `purging` deletes rows.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from oauth_bridge.storage.application_audit import DELETION, FIND_DELETION
 REVOKE_NOW = timedelta(0)
 DEFAULT_OVERLAP = timedelta(hours=24)
 LONGEST_OVERLAP = timedelta(days=30)
-# How long an expired secret is kept, and how many of them a rotation keeps for each application.
+# An expired secret is kept for this time. A rotation keeps at most MOST_EXPIRED expired secrets of an application.
 EXPIRED_KEPT_FOR = timedelta(days=90)
 MOST_EXPIRED = 10
 MOST_WORKING = 10
@@ -62,8 +62,8 @@ FIND_BY_DIGEST = f"""
       LEFT JOIN ({FIND_DELETION}) d ON 1 = 1
 """  # noqa: S608
 
-# The statement repeats the condition, so that only one of several simultaneous calls writes. No call waits for a locked
-# row, because the next use is stored as well.
+# The statement checks again that no recent use is stored, so that only one of several simultaneous calls writes. A call
+# skips a locked row instead of waiting, because the next use is stored as well.
 NOTE_USE = f"""
     UPDATE {SECRETS} SET last_used_at = %(now)s
      WHERE id = (SELECT id FROM {SECRETS}
@@ -73,7 +73,7 @@ WITHOUT_WAITING = "FOR NO KEY UPDATE SKIP LOCKED"
 
 
 class Client(NamedTuple):
-    """An application at the token operation."""
+    """The columns of an application that authenticates."""
 
     pk: int
     client_id: str
@@ -81,7 +81,7 @@ class Client(NamedTuple):
     is_enabled: bool
     is_restricted: bool
     id_token_alg: str
-    secret_id: int | None = None  # the key of the secret that authenticated it
+    secret_id: int | None = None  # the primary key of the secret that authenticated the client
 
     @property
     def is_public(self) -> bool:
@@ -89,7 +89,7 @@ class Client(NamedTuple):
 
 
 class Secret(NamedTuple):
-    """A secret of the application that authenticates. Without any, `digest` is NO_DIGEST and the others are None."""
+    """A secret of the application. If the application is unknown or has no secret, `digest` is NO_DIGEST, the rest None."""
 
     pk: int
     digest: bytes
@@ -98,11 +98,12 @@ class Secret(NamedTuple):
 
 
 def authenticate(form: dict[str, str], public_field: str | None = "code_verifier") -> Client:
-    """The client that `client_id` and `client_secret` authenticate. One statement; one more per minute for the use.
+    """Authenticate the client. One statement; once a minute, a second statement stores the time of the use.
 
     The digest is compared in constant time with every secret of the application. A public client sends its client_id
-    and `code_verifier` (D9) or another `public_field`; with None it is refused. Raises RequestError: the client does
-    not exist, sends no proof, is switched off, or the secret is wrong or expired.
+    and the field `public_field`, by default `code_verifier` (D9). If `public_field` is None, public clients are
+    refused. Raises RequestError: the client does not exist, sends no proof, is switched off, or the secret is wrong or
+    expired.
     """
     secret = form.get("client_secret", "")
     now = timezone.now()
@@ -128,18 +129,19 @@ def authenticate(form: dict[str, str], public_field: str | None = "code_verifier
 def _refusal(
     client: Client, form: dict[str, str], secrets: list[Secret], matching: list[Secret], now: datetime
 ) -> RequestError:
-    """Why the client is not authenticated. One statement, the same for every failure.
+    """The error for a client that is not authenticated. Every failure runs the same single statement.
 
-    A caller with a valid secret is told "switched off". A caller with an expired secret is told so while the
-    application is switched on. For all others the sentence depends only on the request, so it does not reveal whether
-    the client exists, or its type.
+    A caller with a valid secret is told that the application is switched off. If the application is switched on, a
+    caller with an expired secret is told that the secret has expired. For all other callers the sentence depends only
+    on the request, so it reveals neither the existence nor the type of the client.
     """
     secret = form.get("client_secret", "")
-    # An existing application was not deleted. A search for no client_id takes as long as for an unknown one.
+    # Only an unknown application can have a deletion. For a known application the statement searches for an empty
+    # client_id, which takes the same time.
     row = fetch_one(FIND_BY_DIGEST, digest=digest_of(secret), deleted_client_id="" if client.pk else form["client_id"])
     pk, secret_of = row[:2]
-    # Only after a proof: making an object for another application's secret would take time and reveal the secret's
-    # existence.
+    # Only a matching secret becomes an object. Making an object of another application's secret would take time, and so
+    # reveal that this secret exists.
     own = FOUND.instance(row[: len(FOUND)]) if matching and pk is not None else None
     deletion = row[len(FOUND) :]
     fault = OAuthFault.CLIENT_NOT_AUTHENTICATED if secret else OAuthFault.CLIENT_SECRET_MISSING
@@ -196,18 +198,18 @@ def _note_use(secret_id: int, now: datetime) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Rotation:
-    """The new client secret, which is not stored, and the formerly valid secrets, latest first."""
+    """The new client secret, which is not stored, and the secrets that were valid before, latest first."""
 
     secret: str = field(repr=False)
     older: list[ApplicationSecret]
 
 
 class TooManySecrets(Exception):
-    """MOST_WORKING secrets of the application work already."""
+    """The application already has MOST_WORKING secrets that work."""
 
 
 class Maker(NamedTuple):
-    """The maker of a secret: the `sub`, and the nickname when the secret was made. The row keeps that nickname."""
+    """The maker of a secret: the `sub`, and the nickname. A later change of the nickname does not change the row."""
 
     id: UUID | None
     name: str
@@ -220,10 +222,10 @@ COMMAND_LINE = Maker(None, "command line")
 def rotate(
     application: Application, overlap: timedelta = DEFAULT_OVERLAP, *, name: str = "", maker: Maker = COMMAND_LINE
 ) -> Rotation:
-    """Make a secret of 256 random bits. Older secrets stay valid for at most `overlap`; REVOKE_NOW revokes them.
+    """Make a secret of 256 random bits. Older secrets stay valid for at most `overlap`.
 
-    The rotation extends no secret. `name` is a note of at most NAME_MAX_LENGTH characters. Raises TooManySecrets:
-    MOST_WORKING secrets would stay valid.
+    The overlap REVOKE_NOW revokes the older secrets. The rotation does not extend the time of an older secret. `name`
+    is a note of at most NAME_MAX_LENGTH characters. Raises TooManySecrets: MOST_WORKING secrets would stay valid.
     """
     number = secret_states.lock(application) + 1
     now = timezone.now()
@@ -263,5 +265,5 @@ def _delete_expired(application: Application, now: datetime) -> None:
     expired = application.secrets.filter(expires_at__lte=now).order_by("-expires_at", "-pk")
     kept = expired.filter(expires_at__gt=now - EXPIRED_KEPT_FOR)[:MOST_EXPIRED]
     deleted = expired.exclude(pk__in=list(kept.values_list("pk", flat=True)))
-    # `secret_states.revoke` lists leaked secrets as long as their tokens could be valid.
+    # A leaked secret is kept as long as its tokens could be valid, because `secret_states.revoke` lists leaked secrets.
     deleted.exclude(is_leaked=True, expires_at__gt=now - secret_states.LEAKED_KEPT_FOR).delete()

@@ -1,6 +1,6 @@
 """Redeem an authorization code, or explain why it was not redeemed. Specification 3; D9, D13, D14.
 
-The statement `REDEEM` is the rule. `explain` checks the same conditions and only reads. `codes` issues the codes.
+The statement `REDEEM` contains the rule. `explain` checks the same conditions and only reads. `codes` issues the codes.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ REDEEMED = Rows(AuthorizationCode, "id", *FROM_CODE)
 class Redemption:
     """A redeemed code and the token that was stored for it.
 
-    The rows become instances when they are accessed: most installations access none.
+    Model instances are made only on access, because most installations access none.
     """
 
     code_values: Sequence[Any]
@@ -48,7 +48,7 @@ class Redemption:
 
     @property
     def person_id(self) -> UUID:
-        """The person's primary key, without making the row."""
+        """The person's primary key. No model instance is made."""
         return as_uuid(self.code_values[REDEEMED.names.index("user_id")])
 
     @property
@@ -63,9 +63,9 @@ class Redemption:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why a code is not redeemed: the fault, the code or its replacement if known, and the details of the sentence.
+    """Why a code is not redeemed. `code` is the code or its replacement, if known. `details` fill the sentence.
 
-    `cause` is the private cause if it is finer than the fault.
+    `cause` is the private cause if this cause is more exact than the fault.
     """
 
     fault: OAuthFault
@@ -74,8 +74,8 @@ class Refusal:
     cause: str = ""
 
 
-# `explain` checks the conditions in the same order, except that a code_verifier without a code_challenge (D9) comes
-# later.
+# `explain` checks the conditions of REDEEM in the same order, with one exception: a code_verifier for a code without a
+# code_challenge (D9) is checked later.
 
 REDEEM = f"""
     UPDATE {CODES} SET redeemed_at = %(now)s, token_digest = %(token_digest)s
@@ -93,7 +93,7 @@ REDEEM = f"""
  RETURNING {REDEEMED.columns(CODES)}
 """  # noqa: S608
 
-# The statement for an application with groups. `storage.admission` has the reason for two statements.
+# The statement for an application with groups. `storage.admission` explains why there are two statements.
 REDEEM_OF_MEMBER = REDEEM.replace(FOR_EVERYBODY, admits(f"{CODES}.user_id"))
 
 
@@ -129,9 +129,10 @@ def redeem(
 ) -> Redemption | None:
     """Redeem the code and store the token in one transaction. None: the code cannot be redeemed.
 
-    `is_restricted`: only people in the application's groups may use the application. If false, no code of a restricted
-    application is redeemed. `explain` finds the reason of None. `form` contains `code`, and `code_verifier` and
-    `redirect_uri` if they were sent. `secret_id` is the key of the client secret that authenticated the application.
+    `form` contains `code` and, if they were sent, `code_verifier` and `redirect_uri`. `is_restricted`: only people in
+    the application's groups may use the application. If `is_restricted` is false, no code of a restricted application
+    is redeemed. `secret_id` is the primary key of the client secret that authenticated the application. If the result
+    is None, `explain` finds the reason.
 
     Specification 3.1, 3.2; D10, D13, D14, D17, D23; RFC 7636 §4.6. Lifetime of the token: 3,600 seconds.
     """
@@ -158,14 +159,14 @@ def redeem(
 
 
 def explain(form: dict[str, str], application_id: int) -> Refusal | None:
-    """The reason why `redeem` returned None; None if no reason is found. Only reads.
+    """The reason why `redeem` returned None; None if no reason is found. This function only reads.
 
     The code_verifier is checked before a replay: somebody who has a code without its verifier must not revoke the
     code's token. D9, D13, D14, D17, D23.
     """
     verifier = form.get("code_verifier", "")
     row = next(iter(AuthorizationCode.objects.raw(FIND_CODE, {"digest": digest_of(form["code"])})), None)
-    now = timezone.now()  # read after the row, so that no redemption by this clock is in the future
+    now = timezone.now()  # read the clock after the row, so that a redemption by this clock is not in the future
     if row is None:
         ended = ended_codes.explain(form["code"])
         return Refusal(OAuthFault.CODE_UNKNOWN, ended.successor, cause=ended.cause)
@@ -194,11 +195,12 @@ def explain(form: dict[str, str], application_id: int) -> Refusal | None:
 
 
 def _explain_redeemed(row: AuthorizationCode, redeemed_at: datetime, now: datetime) -> Refusal:
-    """A replay, or the same exchange sent twice. D13.
+    """Decide whether a second redemption is a replay, or the same exchange sent twice. D13.
 
-    A double click or a retry is far more likely than a theft, and only the holder of the secret or the code_verifier
-    can send the code again. The clock alone decides, however long the second request waited for a thread. A redemption
-    in the future means that the clock was set back: its age is unknown, so the second request counts as a replay.
+    Within SENT_TWICE_WITHIN, a double click or a retry is far more likely than a theft. Only the holder of the secret
+    or the code_verifier can send the code again. Only the clock decides, even if the second request waited long for a
+    thread. If the redemption is in the future, the clock was set back. The age of the redemption is then unknown, so
+    the second request counts as a replay.
     """
     if redeemed_at <= now < redeemed_at + SENT_TWICE_WITHIN:
         return Refusal(OAuthFault.CODE_RACED, row)

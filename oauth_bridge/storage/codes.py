@@ -1,8 +1,8 @@
 """Authorization codes: issue and withdraw. Specification 2.2, 3; D8, D14, D15.
 
-`code_redemption` redeems them. `issued_codes` also writes their rows; `purging` and `restoring` delete them. Frequent
-statements are hand-written, because the ORM takes longer to build them than the database to run them. They receive the
-time as a parameter, so that only the clock of the service decides.
+`code_redemption` redeems codes. `issued_codes` also writes rows of codes; `purging` and `restoring` delete rows.
+Frequent statements are hand-written, because the ORM takes longer to build a statement than the database takes to run
+it. The statements receive the time as a parameter, so that only the clock of the service decides.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 CODES = AuthorizationCode._meta.db_table
 
-# Two posts of one page within this time are a double click. Browsers show the answer to the second, which may arrive
-# first (D8).
+# Two posts of one page within this time are a double click. Browsers show the answer to the second post. The second
+# post may arrive before the first (D8).
 DOUBLE_CLICK_WITHIN = timedelta(seconds=1)
 
 ISSUE = f"""
@@ -61,11 +61,11 @@ class AlreadyRedeemed(Exception):
 
 
 def issue(attempt: Attempt, person: User, received_at: datetime | None = None) -> str:
-    """Issue a code for the attempt. It replaces an earlier unredeemed code of the same attempt.
+    """Issue a code for the attempt. The code replaces an earlier unredeemed code of the attempt.
 
-    Specification 2.2; D8, D14. Lifetime: 600 seconds from `received_at`, when the service received the request: now,
-    unless given. Raises AlreadyRedeemed: a code of the attempt was redeemed, or the second request of a double click
-    was first.
+    Specification 2.2; D8, D14. The code expires 600 seconds after `received_at`, the time at which the service received
+    the request (by default now). Raises AlreadyRedeemed: a code of the attempt was redeemed, or the second request of a
+    double click already has the code.
     """
     code = f"{OPENID_MARK if attempt.openid else ''}{new_credential()}"
     now = received_at or timezone.now()
@@ -91,7 +91,7 @@ def issue(attempt: Attempt, person: User, received_at: datetime | None = None) -
 
 
 def refuse_redeemed(attempt_id: UUID, person_id: UUID | None) -> None:
-    """Raises AlreadyRedeemed: a code of the person's attempt was redeemed, so its page has no more function (D8)."""
+    """Raises AlreadyRedeemed: a code of the person's attempt was redeemed, so the attempt is finished (D8)."""
     if AuthorizationCode.objects.filter(attempt=attempt_id, user=person_id, redeemed_at__isnull=False).exists():
         raise AlreadyRedeemed
 
@@ -99,8 +99,8 @@ def refuse_redeemed(attempt_id: UUID, person_id: UUID | None) -> None:
 def discard(attempt_id: UUID, person_id: UUID | None) -> None:
     """Delete the unredeemed code of an attempt, because the person has refused after allowing (D8).
 
-    Raises AlreadyRedeemed: as `refuse_redeemed`. This is checked after the deletion, when no code can be redeemed any
-    more.
+    Raises AlreadyRedeemed: as `refuse_redeemed`. The check follows the deletion, because no code can be redeemed after
+    the deletion.
     """
     ended_codes.withdraw(AuthorizationCode.objects.filter(attempt=attempt_id, user=person_id, redeemed_at=None))
     refuse_redeemed(attempt_id, person_id)

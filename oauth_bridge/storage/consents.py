@@ -1,6 +1,6 @@
 """Consents: store, find, forget; list and disconnect the applications that a person has allowed. D7.
 
-Only this module writes consents. The statement of each sign-in without a page is hand-written.
+Only this module writes consents. The statement that each sign-in without a consent page runs is hand-written.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Connection(NamedTuple):
 
 
 class Agreed(NamedTuple):
-    """The last agreement of a person: the fingerprint of the application, and the facts (None: all of D16)."""
+    """The last agreement of a person: the fingerprint of the application, and the facts (None: all facts of D16)."""
 
     fingerprint: str
     facts: str | None
@@ -93,7 +93,7 @@ def allowed(person: User, application: Application) -> Agreed | None:
 
 
 def forget(person: User, application: Application) -> None:
-    """End "don't ask again". The application stays allowed, with its codes and tokens."""
+    """End "don't ask again". The application stays allowed, and its codes and tokens stay valid."""
     Consent.objects.filter(user=person, application=application).update(expires_at=None)
 
 
@@ -101,9 +101,9 @@ def forget(person: User, application: Application) -> None:
 def disconnect(person: User, application: Application) -> None:
     """End the consent, and the application's codes and tokens for the person.
 
-    Codes are deleted first: a redemption that has begun stores a token, which the next statement revokes. An
-    authorization without a page may have read the consent a moment before; it still issues a code and counts as
-    earlier.
+    The codes are deleted first. If a redemption has already begun, the next statement revokes the token of the
+    redemption. If an authorization without a page has already read the consent, a code is still issued, because the
+    authorization counts as earlier.
     """
     codes.delete_all(person, application)
     tokens.revoke_all(person, application)
@@ -113,7 +113,7 @@ def disconnect(person: User, application: Application) -> None:
 
 
 def end_all(application: Application) -> int:
-    """Delete everybody's consent to the application, and return how many there were. Two statements."""
+    """Delete everybody's consent to the application, and return the number of consents. Two statements."""
     application_sessions.end(application)
     return Consent.objects.filter(application=application).delete()[0]
 

@@ -1,4 +1,4 @@
-"""Why a code has no row: a later code of its attempt replaced it (D8), or it was withdrawn. D24."""
+"""Explain why a code has no row: a later code of the attempt replaced the code (D8), or the code was withdrawn. D24."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ FIND = f"""
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """The cause, empty for an unknown code, and the code that replaced it."""
+    """Why a code has no row. `cause` is empty for an unknown code. `successor` is the code that replaced the code."""
 
     cause: str = ""
     successor: AuthorizationCode | None = None
 
 
 def withdraw(codes: QuerySet[AuthorizationCode]) -> None:
-    """Delete the codes, and keep their digests until they would have expired.
+    """Delete the codes, and keep their digests until the codes would have expired.
 
-    A code that replaces a deleted one meanwhile is also deleted; its digest is not kept.
+    If a new code replaces one of these codes meanwhile, the new code is also deleted, but its digest is not kept.
     """
     rows = list(codes.filter(expires_at__gt=timezone.now()).values_list("digest", "expires_at"))
     codes.delete()

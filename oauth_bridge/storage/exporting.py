@@ -22,9 +22,9 @@ _OF_A_RECORD = ("at", "client_id", "step", "outcome", "cause", "reference", "add
 
 
 def stored_about(person: User, entries: int) -> dict[str, list[dict[str, Any]]]:
-    """The person's newest rows, at most `most` of each kind, without digests. Each names its application, if it exists.
+    """The person's newest rows without digests, at most `entries` of each kind. Each row names its application.
 
-    The activity log adds only records of the person or of their address.
+    Of the activity log, only the records of the person are included.
     """
     found = {}
     for name, (model, columns) in _COLUMNS.items():

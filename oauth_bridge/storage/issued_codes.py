@@ -1,6 +1,6 @@
 """Issued codes: a person's sign-ins, the first read of a profile, codes that were never exchanged. D24.
 
-`codes` issues them, `code_redemption` redeems them.
+`codes` issues the codes, and `code_redemption` redeems the codes.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
 
 CODES = AuthorizationCode._meta.db_table
 APPLICATIONS = Application._meta.db_table
-# Only unredeemed codes, so that the finder of a code cannot change the record of a successful sign-in.
+# Only unredeemed codes are found, so that the finder of a code cannot change the record of a successful sign-in.
 FIND_PRESENTED = f"""
     SELECT c.attempt, c.user_id, a.client_id FROM {CODES} c JOIN {APPLICATIONS} a ON a.id = c.application_id
      WHERE c.digest = %(digest)s AND c.redeemed_at IS NULL
@@ -38,7 +38,7 @@ NOTE_READ = f"""
     UPDATE {CODES} SET profile_read_at = %(at)s
      WHERE user_id = %(person_id)s AND attempt = %(attempt)s AND profile_read_at IS NULL RETURNING attempt
 """  # noqa: S608 - the name of a table only
-# One statement for a batch.
+# One statement stores a batch of reads.
 NOTE_READS = f"""
     UPDATE {CODES} c SET profile_read_at = r.at
       FROM unnest(%(people)s::uuid[], %(attempts)s::uuid[], %(times)s::timestamptz[]) AS r (person_id, attempt, at)
@@ -48,7 +48,7 @@ NOTE_READS = f"""
 
 
 class SignIns(NamedTuple):
-    """A person's sign-ins to one application, from redeemed codes."""
+    """A person's sign-ins to one application. Each redeemed code is a sign-in."""
 
     last_at: datetime
     number: int
@@ -104,7 +104,7 @@ class Presented(NamedTuple):
 
 
 def presented(digest: bytes, named: str) -> Presented | None:
-    """The unredeemed code with this digest, if it belongs to the named application or no application has this id.
+    """The unredeemed code with this digest, unless the client_id `named` is of another application.
 
     One statement.
     """
@@ -113,7 +113,10 @@ def presented(digest: bytes, named: str) -> Presented | None:
 
 
 def last_redeemed(applications: Collection[int]) -> dict[int, datetime]:
-    """The last sign-in of each application, by its primary key. Searched as in `sign_ins_by_callback`."""
+    """The time of the last sign-in of each application, by the primary key of the application.
+
+    Only the newest MOST_LOOKED_THROUGH codes of all applications are searched.
+    """
     newest = AuthorizationCode.objects.order_by("-issued_at").values("pk")[:MOST_LOOKED_THROUGH]
     redeemed = AuthorizationCode.objects.filter(pk__in=newest, application__in=applications, redeemed_at__isnull=False)
     return dict(redeemed.values_list("application").annotate(Max("redeemed_at")))
@@ -127,9 +130,9 @@ class ProfileRead(NamedTuple):
 
 
 def note_profile_reads(reads: Mapping[ProfileRead, datetime]) -> list[ProfileRead]:
-    """Store the time of these profile reads. Returns the first reads.
+    """Store the times of these profile reads. Returns only the reads that are the first of their attempt.
 
-    One statement on PostgreSQL. It locks the rows in the order of the attempts, like other workers.
+    On PostgreSQL, one statement locks the rows in the order of the attempts. All workers use this order.
     """
     ordered = sorted(reads.items())
     if is_postgresql():
@@ -140,9 +143,9 @@ def note_profile_reads(reads: Mapping[ProfileRead, datetime]) -> list[ProfileRea
 
 
 def never_exchanged(client_id: str, since: datetime, limit: int, **columns: object) -> list[NeverExchanged]:
-    """The codes that expired since that time, were never sent, and are not purged yet, newest first.
+    """The codes that expired after `since`, were never sent, and are not purged yet, newest first.
 
-    `columns` filters the codes. Without a client_id, all applications are included.
+    `columns` are further filters for the codes. Without a client_id, all applications are included.
     """
     now, lifetime = timezone.now(), timedelta(seconds=oauth2_settings.AUTHORIZATION_CODE_EXPIRE_SECONDS)
     codes = AuthorizationCode.objects.filter(
@@ -161,10 +164,10 @@ def newest(
     before: datetime,
     limit: int,
 ) -> list[IssuedCode]:
-    """The newest codes. `client_ids` restricts the applications.
+    """The newest codes that fit the filters. None and "" are no filters.
 
-    An index finds the codes of a person. The codes of applications are searched among the newest MOST_LOOKED_THROUGH of
-    all.
+    An index finds the codes of a person. The codes of applications are searched only among the newest
+    MOST_LOOKED_THROUGH codes.
     """
     codes = AuthorizationCode.objects.filter(issued_at__lt=before, issued_at__gte=since or LONG_AGO)
     if person_id:
@@ -185,9 +188,9 @@ def of_attempts(people: Collection[UUID], attempts: Collection[UUID]) -> list[Is
 
 
 def delete_unredeemed(keys: Iterable[int]) -> tuple[int, list[NeverExchanged]]:
-    """Delete the unredeemed ones of these codes. Returns their number, and the never sent ones.
+    """Delete the unredeemed codes among `keys`. Returns the number of codes, and the codes that were never sent.
 
-    Call it in a transaction.
+    Call this in a transaction.
     """
     found = AuthorizationCode.objects.filter(pk__in=keys, redeemed_at=None)
     described = _described(_never_sent(found))
@@ -196,7 +199,7 @@ def delete_unredeemed(keys: Iterable[int]) -> tuple[int, list[NeverExchanged]]:
 
 
 def _never_sent(codes: QuerySet[AuthorizationCode]) -> QuerySet[AuthorizationCode]:
-    """Leave out codes whose exchange was refused: the refusal has a record."""
+    """Leave out codes whose exchange was refused, because the refusal has a record."""
     is_theirs = Q(person=OuterRef("user")) | Q(person=None)  # one attempt may belong to two people
     refusals = ActivityRecord.objects.filter(is_theirs, attempt=OuterRef("attempt"), step=Step.EXCHANGE)
     refusals = refusals.exclude(outcome=Outcome.SUCCEEDED)

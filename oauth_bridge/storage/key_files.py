@@ -1,6 +1,7 @@
 """Signing keys in files: the folder of SIGNING_KEYS holds private keys in PEM, RSA or P-256.
 
-All keys are published. For each algorithm the first file by name signs. Added and deleted files take effect at once.
+All keys are published. For each algorithm, the key in the first file by name signs. Added and deleted files take effect
+at once.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ def verification_key(folder: Path, kid: str) -> tuple[str, Key] | None:
 
 
 def public_jwk(key: Key, algorithm: str) -> dict[str, Any]:
-    """The public half. RFC 7517 §4."""
+    """The public half of the key as a JWK. RFC 7517 §4."""
     return {**key.as_dict(private=False), "kid": key.thumbprint(), "alg": algorithm, "use": "sig"}
 
 
@@ -51,7 +52,7 @@ def public_key(jwk: dict[str, Any]) -> Key:
 
 
 def _keys(folder: Path) -> dict[str, tuple[str, Key]]:
-    """Algorithm and key by kid, in the order of the files. Raises ImproperlyConfigured: a file cannot be used."""
+    """Algorithm and key by kid, in the order of the file names. Raises ImproperlyConfigured: a file cannot be used."""
     try:
         found = sorted(folder.glob("*.pem"))
         return _read(tuple((file, file.stat().st_mtime_ns) for file in found))

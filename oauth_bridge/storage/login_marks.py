@@ -1,6 +1,7 @@
-"""Marks of typed addresses without an account: HMACs, which the activity log stores instead of the addresses. D24.
+"""Marks are HMACs of typed addresses that have no account. The activity log stores marks, not the addresses. D24.
 
-An administrator who enters the address finds its records. A person who later confirms the address gets the records.
+An administrator who enters the address finds the records with its mark. A person who later confirms the address gets
+these records.
 """
 
 from __future__ import annotations
@@ -14,12 +15,12 @@ from oauth_bridge.activity_models import ActivityRecord
 
 
 def of(address: str) -> bytes:
-    """The mark under the first SECRET_KEY."""
+    """The mark of the address under SECRET_KEY."""
     return marks_of(address)[0]
 
 
 def all_of(address: str) -> list[bytes]:
-    """The marks under SECRET_KEY and each of SECRET_KEY_FALLBACKS, which find records from before a rotation."""
+    """The marks under SECRET_KEY and each of SECRET_KEY_FALLBACKS, to find records from before a key rotation."""
     return marks_of(address)
 
 

@@ -1,4 +1,4 @@
-"""Names of applications that look alike: find them, and refuse a name that looks like a trusted one."""
+"""Find applications whose names look alike, and refuse a name that looks like a trusted application's name."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from django.utils.translation import gettext as _
 
 from oauth_bridge.models import Application
 
-# Letters of other alphabets, and digits, that look like Latin letters in common typefaces: pairs of Unicode Technical
-# Standard 39 for Cyrillic, Greek, Armenian and Latin. They are replaced before case folding.
+# Letters and digits that look like Latin letters in common typefaces. The pairs are from Unicode Technical Standard 39,
+# for Cyrillic, Greek, Armenian and Latin. The letters are replaced before case folding.
 _LIKE = str.maketrans(
     "АаВвЕеЗзКкМмНнОоРрСсТтУуХхЬьѕЅіІјЈԁԀԛԚԝԜһҺӀӏгпүҮΑαΒβΓγΕεΖΗηΙιΚκΜΝνΟοΡρσΤτΥυΧχωՍսոհցօՕՏıɡɑłŁøØđĐħĦŧ01|",
     "AaBbEe33KkMmHhOoPpCcTtYyXxbbsSiIjJdDqQwWhHllrnyYAaBBTyEeZHnIiKkMNvOoPpoTtYuXxwUunhgoOSigalLoOdDhHtoll",
     "™℠",
 )
-# After case folding: these pairs of letters, and the letters i and l, differ by a few pixels.
+# After case folding, `rn` looks like `m`, `vv` like `w`, and `i` like `l`.
 _PAIRS = re.compile("rn|vv")
 _DROPPED = ("C", "P", "S", "Z")  # control and format characters, punctuation, symbols, spaces
 
@@ -26,7 +26,8 @@ _DROPPED = ("C", "P", "S", "Z")  # control and format characters, punctuation, s
 def skeleton(name: str) -> str:
     """A normal form of a name: two names with the same skeleton look alike.
 
-    It omits case, spaces, punctuation, symbols and accents, and unifies letters and digits that look alike.
+    The normal form has no case, spaces, punctuation, symbols or accents. Letters and digits that look alike become the
+    same letter.
     """
     letters = unicodedata.normalize("NFKC", name.translate(_LIKE)).translate(_LIKE).casefold()
     letters = unicodedata.normalize("NFKD", letters).translate(_LIKE)
@@ -46,17 +47,19 @@ def find(name: str, besides: int = 0) -> list[Application]:
 
 
 def keys(name: str, besides: int = 0) -> list[int]:
-    """The primary keys of `find`."""
+    """The primary keys of the applications that `find` returns."""
     return [each.pk for each in find(name, besides)]
 
 
 def refuse(name: str, *, is_trusted: bool, besides: int = 0) -> None:
-    """Run `refuse_among` with all applications except the one with the primary key `besides`."""
+    """Compare the name with all applications, except the primary key `besides`, as `refuse_among` does."""
     refuse_among(find(name, besides), is_trusted=is_trusted)
 
 
 def refuse_among(others: Iterable[Application], *, is_trusted: bool) -> None:
-    """Refuse a name that looks like a trusted application's, which signs people in without asking.
+    """Refuse a name that looks like another name if one of the two applications is trusted.
+
+    A trusted application signs people in without asking.
 
     Raises ValidationError: another application has a similar name, and one of the two is trusted.
     """

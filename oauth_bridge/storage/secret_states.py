@@ -1,7 +1,6 @@
 """The numbers and states of client secrets, and the end of a single secret. Decisions C10 to C12.
 
-Every change of an application's secrets holds the lock of `lock`, so changes wait for each other. Exchanges do not
-wait.
+Every change of an application's secrets calls `lock` first, so changes wait for each other. Exchanges do not wait.
 """
 
 from __future__ import annotations
@@ -21,23 +20,23 @@ from config.infrastructure.events import Event
 from oauth_bridge.models import Application, ApplicationSecret
 from oauth_bridge.storage import application_audit
 
-# Longer than the lifetime of a token and the duration of an exchange together.
+# This time is longer than the lifetime of a token plus the duration of an exchange.
 LEAKED_KEPT_FOR = timedelta(days=1)
 
-# An older secret may be removed when a newer one was used this long after its last use. The time allows for the
-# processes of an application, which change to a new secret one after the other, and for `last_used_at`, which is
-# accurate to the minute.
+# An older secret may be removed if a newer secret was used at least this time after the last use of the older secret.
+# The time is long, because an application's processes change to a new secret one after the other, and `last_used_at` is
+# accurate only to the minute.
 QUIET_FOR = timedelta(hours=1)
 
-# The largest number of ending secrets that one run tells about.
+# One run sends e-mails about at most this number of ending secrets.
 MOST_TOLD = 1_000
 
 
 class State(StrEnum):
     WORKS = "works"  # valid without an end
     ENDING = "ending"  # valid until `expires_at`
-    EXPIRED = "expired"  # it was replaced
-    REVOKED = "revoked"  # it was ended at once
+    EXPIRED = "expired"  # ended after the overlap of a rotation
+    REVOKED = "revoked"  # ended at once
     LEAKED = "leaked"  # revoked together with all of its tokens
 
 
@@ -48,11 +47,11 @@ class UseWarning(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SecretState:
-    """The facts about a client secret. `id` is `secret_row` in the log; `name` is a note, mostly empty.
+    """The facts about a client secret. `id` is called `secret_row` in the log. `name` is a note.
 
-    `maker` is a nickname, or an English text if `maker_id` is None. `prefix` is the beginning of the secret. Both are
-    empty if an earlier release made the secret. `last_used_at` is accurate to the minute. `may_be_removed`: the secret
-    is valid, and a newer one is used in its place.
+    `maker` is a nickname, or an English text if `maker_id` is None. `prefix` is the beginning of the secret. `maker`
+    and `prefix` are empty if an earlier release made the secret. `last_used_at` is accurate to the minute.
+    `may_be_removed`: the secret is valid, but a newer secret is used instead.
     """
 
     id: int
@@ -80,7 +79,7 @@ class UnknownSecret(Exception):
 def states(application: Application) -> list[SecretState]:
     """The secrets of the application, the latest first. One statement.
 
-    More statements run only if an earlier release made a secret during an upgrade: the secret gets its number now.
+    If an earlier release made a secret during an upgrade, more statements give the secret its number.
     """
     rows = list(application.secrets.all())
     if any(row.number is None for row in rows):
@@ -91,9 +90,9 @@ def states(application: Application) -> list[SecretState]:
 
 
 def lock(application: Application) -> int:
-    """Lock the application's secrets in a transaction. Returns the highest number so far.
+    """Lock the application's secrets until the transaction ends. Returns the highest number of a secret so far.
 
-    Also sets missing numbers.
+    Secrets without a number get a number.
     """
     # With `no_key`, exchanges do not wait.
     locked = Application.objects.select_for_update(no_key=True).get(pk=application.pk)
@@ -109,12 +108,12 @@ def lock(application: Application) -> int:
 
 @transaction.atomic
 def revoke(application: Application, number: int, *, is_leaked: bool = False) -> SecretState:
-    """End one secret at once. With `is_leaked`, all of its tokens are invalid too.
+    """End one secret at once. With `is_leaked`, all tokens of the secret are invalid too.
 
-    An ended secret can be reported as leaked too. The application lists its leaked secrets, and `storage.tokens.READ`
-    compares each token with the list. So no token is updated, and the token of an exchange that had begun is invalid
-    too. Tokens of an earlier release do not name their secret: they end with any leaked secret of the application.
-    Raises UnknownSecret: there is no secret with this number.
+    A secret that has already ended can also be reported as leaked. The application's row lists the leaked secrets, and
+    `storage.tokens.READ` compares each token with the list. So no token is updated, and the token of an exchange that
+    has already begun is also invalid. A token of an earlier release does not name its secret, so any leaked secret of
+    the application makes the token invalid. Raises UnknownSecret: there is no secret with this number.
     """
     lock(application)
     secret, now = application.secrets.filter(number=number).first(), timezone.now()
@@ -141,9 +140,10 @@ def revoke(application: Application, number: int, *, is_leaked: bool = False) ->
 
 
 def ending(now: datetime, days: int) -> list[int]:
-    """The keys of at most MOST_TOLD secrets that end within `days` and have no e-mail for this number of days.
+    """The keys of at most MOST_TOLD secrets that end within `days` days and about which no e-mail was sent yet.
 
-    Only registered, switched-on applications are included: the secret of a twin always ends soon.
+    Each number of days has its own e-mail. Switched-off applications and twins are left out: the secret of a twin
+    always ends soon.
     """
     applications = Application.objects.filter(is_enabled=True)
     found = ApplicationSecret.objects.filter(_is_untold(now, days), application__in=applications)
@@ -151,7 +151,10 @@ def ending(now: datetime, days: int) -> list[int]:
 
 
 def claim_ending(key: int, now: datetime, days: int) -> ApplicationSecret | None:
-    """Claim a secret of `ending`; the caller sends the e-mails in the same transaction. None: another process does."""
+    """Claim a secret of `ending`. Returns None if the secret was claimed before.
+
+    The caller sends the e-mails in the same transaction.
+    """
     if not ApplicationSecret.objects.filter(_is_untold(now, days), pk=key).update(told_days=days):
         return None
     secret = ApplicationSecret.objects.select_related("application").get(pk=key)
@@ -201,7 +204,7 @@ def _is_used_instead(newer: ApplicationSecret, older: ApplicationSecret) -> bool
 
 
 def _is_used_since(row: ApplicationSecret, newer: list[ApplicationSecret]) -> bool:
-    """Whether the secret was used after its replacement and no newer secret is used in its place."""
+    """Return whether the secret was used after its replacement, and no newer secret is used instead."""
     if row.last_used_at is None or not newer or any(_is_used_instead(each, row) for each in newer):
         return False
     return row.last_used_at > min(each.created_at for each in newer)

@@ -1,8 +1,8 @@
 """The keys that sign ID tokens: make, read, rotate, revoke. OpenID Connect Core 1.0 §10.1; RFC 7517, RFC 7638.
 
-Only this module writes these rows. A key is published before it signs, because applications cache the published keys.
-It stays published after its last signature, until its last ID token has expired. With SIGNING_KEYS the keys are files,
-and no row is used.
+Only this module writes rows of `SigningKey`. A key is published before it signs, because applications cache the
+published keys. After its last signature, a key stays published until its last ID token has expired. With SIGNING_KEYS,
+the keys are files, and no row is used.
 """
 
 from __future__ import annotations
@@ -36,15 +36,17 @@ ALGORITHMS = ("RS256", "ES256")
 PUBLISHED_FOR = timedelta(minutes=5)
 # How long a new key is published before it signs.
 PUBLISHED_BEFORE = 2 * PUBLISHED_FOR
-# The lifetime of an ID token, and a caller's slow clock.
+# How long a key is published after its last signature: the lifetime of an ID token, plus time for a caller's slow
+# clock.
 PUBLISHED_AFTER = timedelta(hours=1, minutes=10)
 REPLACED_AFTER = timedelta(days=90)
-# An `id_token_hint` may be an expired ID token, so its key is kept to verify it.
+# How long a key is kept after its last signature. An `id_token_hint` may be an expired ID token, which the key
+# verifies.
 KEPT_FOR = timedelta(days=400)
 
 TABLE = SigningKey._meta.db_table
-# A revocation must take effect at once in every worker, so each signature reads the current key; only parsed keys are
-# cached.
+# Each signature reads the current key from the database, so that a revocation takes effect at once in every worker.
+# Only parsed keys are cached.
 SIGNERS = f"""
     SELECT id, kid, private FROM {TABLE}
      WHERE algorithm = %(algorithm)s AND revoked_at IS NULL AND private IS NOT NULL AND signs_from <= %(now)s
@@ -66,11 +68,11 @@ class Signer(NamedTuple):
 
 
 class UnknownKey(Exception):
-    """There is no such key, or the key is a file."""
+    """No row has this kid. A key in a file has no row."""
 
 
 def signer(algorithm: str) -> Signer:
-    """The key that signs now; a new key if there is none. One statement."""
+    """The key that signs now. If there is no such key, a new key is made. One statement."""
     if settings.SIGNING_KEYS:
         return Signer(*key_files.signer(settings.SIGNING_KEYS, algorithm))
     for row_id, kid, sealed in fetch_all(SIGNERS, algorithm=algorithm, now=timezone.now()):
@@ -92,7 +94,7 @@ def published() -> list[dict[str, Any]]:
 
 
 def verification_key(kid: str) -> tuple[str, Key] | None:
-    """The algorithm and the public half of a key that signs or has signed; None if it is revoked or unknown."""
+    """The algorithm and the public half of a key that signs or has signed; None if the key is revoked or unknown."""
     if settings.SIGNING_KEYS:
         return key_files.verification_key(settings.SIGNING_KEYS, kid)
     row = SigningKey.objects.filter(kid=kid, revoked_at=None).first()
@@ -104,10 +106,10 @@ def verification_key(kid: str) -> tuple[str, Key] | None:
 
 @transaction.atomic
 def rotate(algorithm: str) -> SigningKey:
-    """Make a key, which signs after every application can know it. The older keys sign until then."""
+    """Make a key, which signs after PUBLISHED_BEFORE, so that applications know the key. Older keys sign until then."""
     signs_from = timezone.now() + PUBLISHED_BEFORE
     older = SigningKey.objects.filter(algorithm=algorithm, revoked_at=None)
-    list(older.select_for_update().order_by("made_at"))  # rotations wait for each other: each ends the key of the last
+    list(older.select_for_update().order_by("made_at"))  # a rotation waits for an earlier rotation, whose key it ends
     older.filter(Q(signs_until=None) | Q(signs_until__gt=signs_from)).update(signs_until=signs_from)
     row, _key = _make(algorithm, signs_from)
     return row
@@ -133,7 +135,7 @@ def revoke_all() -> int:
 
 
 def tidy(now: datetime) -> None:
-    """Replace old keys; delete private halves after signing has ended, and keys that no longer verify. For `purge`."""
+    """Replace old keys. Delete the private halves of keys that no longer sign, and delete keys after KEPT_FOR."""
     for algorithm in ALGORITHMS:
         newest = SigningKey.objects.filter(algorithm=algorithm, revoked_at=None).first()
         if newest and newest.made_at <= now - REPLACED_AFTER:
@@ -170,7 +172,7 @@ def _generated(algorithm: str) -> Key:
         if algorithm == "RS256"
         else ECKey.generate_key("P-256", auto_kid=False)
     )
-    # one of 64 names would begin with "-", which `signing-key revoke` would parse as an option.
+    # One of 64 thumbprints begins with "-". `signing-key revoke` would parse such a kid as an option.
     return _generated(algorithm) if key.thumbprint().startswith("-") else key
 
 
@@ -179,7 +181,8 @@ def _load(kid: str, algorithm: str, row_id: bytes, sealed: bytes) -> Key | None:
     if content is None:
         logger.error("signing key can't be opened: SECRET_KEY has changed without a fallback", extra={"kid": kid})
         return None
-    # This service made the key, and AES-GCM shows that it is unchanged. The check of its primes would take 34 ms.
+    # The check of the primes, which would take 34 ms, is not needed: this service made the key, and AES-GCM shows that
+    # the key is unchanged.
     native: Any = load_der_private_key(content, None, unsafe_skip_rsa_key_validation=True)
     if len(_loaded) >= MOST_LOADED:
         _loaded.clear()

@@ -1,8 +1,8 @@
-"""Temporary twins of applications, with which an administrator tests a sign-in. No list or count includes them.
+"""Temporary twins of applications, with which administrators test a sign-in. No list or count includes twins.
 
 A twin has the type, groups, trust and pages of its application, a callback address of this service, and a secret that
-ends after LIFETIME. The test cannot use the application itself: its secrets are digests (D15), and its callback is
-elsewhere (D3).
+ends after LIFETIME. The test cannot use the application itself, because only digests of its secrets are stored (D15),
+and its callback addresses do not belong to this service (D3).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ COPIED = ("name", "homepage", "operator", "policy_uri", "tos_uri", "logo", "clie
 
 @transaction.atomic
 def make(application: Application, callback: str) -> tuple[Application, str]:
-    """Make a twin and its secret, which is empty for a public client. Old twins are deleted."""
+    """Make a twin and its secret, and delete old twins. The secret of a public client is an empty string."""
     delete_old()
     twin = Application(
         client_id=f"{Application.TWIN}{uuid.uuid4().hex}",

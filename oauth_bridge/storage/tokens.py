@@ -1,7 +1,7 @@
 """Access tokens: store, read, revoke. Specification 2.3, 3.3, 3.4; D14, D15, D17.
 
-Only this module writes the tokens' rows; `purging` and `restoring` delete them. The statements receive the time as a
-parameter, so that only the clock of the service decides.
+Only this module writes rows of `AccessToken`; `purging` and `restoring` delete rows. The statements receive the time as
+a parameter, so that only the clock of the service decides.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ APPLICATIONS = Application._meta.db_table
 
 STORED = Rows(AccessToken, without=("revoked_cause",))
 
-# The columns that a token copies from its code; the redemption returns them. On PostgreSQL the same statement defines
-# `redeemed`.
+# A token copies these columns from its code. The redemption returns the columns. On PostgreSQL, the columns are the
+# subquery `redeemed` of the same statement.
 FROM_CODE = ("application_id", "user_id", "scope", "attempt", "openid", "person_version", "application_version")
 _INSERT = f"INSERT INTO {TOKENS} (digest, issued_at, expires_at, secret_id, {', '.join(FROM_CODE)})"
 _VALUES = "%(token_digest)s, %(now)s, %(token_expires_at)s, CAST(%(secret_id)s AS bigint)"
@@ -45,8 +45,8 @@ STORE_REDEEMED = f"""
 
 BEARERS = Rows(get_user_model(), "id", "nickname", "email", "email_verified_at", "avatar", "profile_changed_at")
 
-# The last condition is null, so the token invalid, for a token without a secret while a secret of its application has
-# leaked.
+# If a secret of the application has leaked, the last condition is null for a token without a secret, so the token is
+# invalid.
 _VALID = f"""
       FROM {TOKENS} t JOIN {PEOPLE} u ON u.id = t.user_id JOIN {APPLICATIONS} a ON a.id = t.application_id
      WHERE t.digest = %(digest)s AND t.expires_at > %(now)s AND t.revoked_at IS NULL AND u.is_active AND a.is_enabled
@@ -88,17 +88,17 @@ class Bearer(NamedTuple):
 
 
 def lifetime() -> timedelta:
-    """The lifetime of a token in OAUTH2_PROVIDER: 3,600 seconds. Specification 2.3."""
+    """The lifetime of a token, from OAUTH2_PROVIDER: 3,600 seconds. Specification 2.3."""
     return timedelta(seconds=oauth2_settings.ACCESS_TOKEN_EXPIRE_SECONDS)
 
 
 def read(token: str) -> Bearer:
-    """The person and the application of a valid token. One statement; a refusal takes a second.
+    """The person and the application of a valid token. One statement, or two for a refusal.
 
-    An application with groups takes one more statement.
+    An application with groups needs one more statement.
 
     Specification 3.3, 3.4; D14, D17, D23. Raises RequestError: the token is unknown, expired or revoked; its person or
-    application is deactivated or has newer credentials; its secret has leaked; or the person may not use the
+    application is deactivated or has newer credentials; its client secret has leaked; or the person may not use the
     application.
     """
     now = timezone.now()
@@ -114,7 +114,9 @@ def read(token: str) -> Bearer:
 
 
 def read_own(token: str, application_id: int) -> AccessToken | None:
-    """The application's valid token. None for any other text, in the same time for another application's token.
+    """The application's valid token; None for any other text.
+
+    A token of another application takes as long as an unknown text.
 
     One statement, or two for an application with groups. The row has the columns of OWN.
     """
@@ -156,7 +158,7 @@ def revoke_own(digest: bytes, application_id: int) -> bool:
 
 
 def revoke_all(person: User, application: Application) -> None:
-    """Revoke every token that the application holds for the person, who disconnects it."""
+    """Revoke all tokens of the application for the person, who disconnects the application."""
     _revoke(AccessToken.objects.filter(user=person, application=application), "token_ended_consent")
 
 
