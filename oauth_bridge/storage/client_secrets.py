@@ -89,7 +89,7 @@ class Client(NamedTuple):
 
 
 class Secret(NamedTuple):
-    """A secret of the application. If the application is unknown or has no secret, `digest` is NO_DIGEST, the rest None."""
+    """A secret of the application. Without a secret, `digest` is NO_DIGEST and all other members are None."""
 
     pk: int
     digest: bytes

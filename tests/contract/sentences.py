@@ -138,7 +138,7 @@ DECISIONS = {
     "D16.unverified": "Without a verified address nobody completes an authorization; the page says why and helps.",
     "D16.avatar": "avatar is an absolute URL at BASE_URL that answers with an image.",
     "D16.lost": "While the file of a picture can't be read, the image shows initials and no cache keeps it.",
-    "D17.header": "The token is taken from the Authorization header only.",
+    "D17.header": "The token is taken from the Authorization header or a posted form, never from the URL.",
     "D17.scheme": "The scheme is case-insensitive; another one is named.",
     "D17.person": "A deactivated person makes codes and tokens useless at once.",
     "D17.application": "A disabled application makes codes and tokens useless at once.",

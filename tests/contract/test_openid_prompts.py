@@ -239,6 +239,7 @@ def test_a_posted_request_that_no_url_can_hold_is_refused(driver: OAuthDriver, a
         error_of(answer, 413, "invalid_request")
 
 
+@contract("D17.header")
 def test_user_info_takes_a_token_in_a_form(driver: OAuthDriver, alice: Any) -> None:
     token = TokenFactory(user=alice).raw
     by_form = driver.call("POST", "/oauth/userinfo", data={"access_token": token})
