@@ -87,9 +87,8 @@ class ApplicationAdmin(ApplicationList):
     def get_readonly_fields(self, request: HttpRequest, obj: Application | None = None) -> list[str]:
         """The fields that this administrator can't change.
 
-        The client type is fixed at registration, because it decides whether the application has a secret. Changing the
-        addresses of a trusted application needs the permission to trust, because codes are sent to these addresses
-        without a consent page.
+        The client type is fixed at registration, because it decides whether the application has a secret. Trusted
+        applications get codes without a consent page, so changing their addresses needs the permission to trust.
         """
         fixed = ["client_id", "created", "updated"]
         if obj:
@@ -134,10 +133,7 @@ class ApplicationAdmin(ApplicationList):
                 self.message_user(request, text, messages.WARNING)
 
     def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
-        """Save the groups only if the form changes them.
-
-        So an application whose groups were deleted stays restricted (D23).
-        """
+        """Save changed groups only, so that an application whose groups were deleted stays restricted (D23)."""
         if {"is_restricted", "groups"} & set(form.changed_data):
             applications.set_groups(form.instance, form.cleaned_data["groups"])
         if not change:
@@ -202,8 +198,7 @@ class ApplicationAdmin(ApplicationList):
     def _of_secrets(request: HttpRequest, pk: int, *, is_new: bool) -> Application:
         """The application. `is_new`: the permission to add applications is enough to see the new secret.
 
-        Raises PermissionDenied: the permission is missing for all applications. Raises Http404: the application does
-        not exist, or the permission is missing for this application.
+        Raises PermissionDenied: no application is permitted. Raises Http404: no permitted application has this key.
         """
         permissions = [rights.ROTATE, *([rights.ADD] if is_new else [])]
         if not any(rights.may(request, each) for each in permissions):
