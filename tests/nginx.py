@@ -63,6 +63,7 @@ def configuration(
     changes = {
         r"listen 80;": f"listen 127.0.0.1:{free_port()};",
         r"listen 443 ssl;": f"listen 127.0.0.1:{port};",
+        r"listen \[::\]:(80|443 ssl);": "",
         r"ssl_certificate(_key)? .*": "",
         r"server_name .*;": "server_name localhost;",
         r"/var/log/nginx/": f"{folder}/",

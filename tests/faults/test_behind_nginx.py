@@ -113,6 +113,38 @@ def test_a_refusal_of_nginx_itself_is_logged_without_a_path(server_behind_nginx:
     assert KEY not in written(folder)
 
 
+@pytest.mark.parametrize(
+    ("addresses", "are_refused"),
+    [
+        ([f"2001:db8:a:a::{number:x}" for number in range(140)], True),
+        ([f"2001:db8:a:a:{number:x}::" for number in range(140)], True),
+        ([f"2001:db8:a:{number:x}::1" for number in range(140)], False),
+        ([f"192.0.2.{number}" for number in range(140)], False),
+    ],
+    ids=["hosts of a /64", "subnets of a /64", "several /64", "IPv4"],
+)
+def test_nginx_counts_an_ipv6_address_by_its_64(
+    server_behind_nginx: Server, tmp_path: Path, addresses: list[str], are_refused: bool
+) -> None:
+    """A header gives the addresses, because the loopback interface has one IPv6 address only."""
+    port, folder = free_port(), tmp_path / "nginx"
+    service = f"upstream sign_in {{ server 127.0.0.1:{upstream(server_behind_nginx)}; }}"
+    with (
+        nginx.nginx(folder, port, f"{service} set_real_ip_from 127.0.0.1; real_ip_header X-Client;"),
+        ExitStack() as opened,
+    ):
+        for address in addresses:
+            request = f"HEAD {RESET_LINK} HTTP/1.1\r\nHost: localhost:{port}\r\nX-Client: {address}\r\n\r\n".encode()
+            opened.enter_context(socket.create_connection(("127.0.0.1", port))).sendall(request)
+        log = folder / "sign-in.log"
+        answered = 20 if are_refused else len(addresses)
+        wait_until(lambda: len(log.read_text(encoding="utf-8").splitlines()) >= answered)
+        refused = re.findall(r'(\S+) localhost "HEAD" 429 .* - [0-9a-f]{32}$', log.read_text(encoding="utf-8"), re.M)
+    assert bool(refused) == are_refused
+    assert set(refused) <= set(addresses)
+    assert "$binary_remote_addr zone" not in (folder / "nginx.conf").read_text(encoding="utf-8"), "a limit is left out"
+
+
 def test_nginx_without_free_connections_logs_no_path(server_behind_nginx: Server, tmp_path: Path) -> None:
     """Its alerts quote the request line."""
     port, folder = free_port(), tmp_path / "nginx"
