@@ -1,4 +1,4 @@
-"""Delete expired rows in batches while the service runs. Contract, operator's interface, `manage.py purge`.
+"""Delete expired rows in batches while the service runs. Called by `manage.py purge`: contract, operator's interface.
 
 Each statement reads one range of a table, in the order in which rows are stored. The size of the range therefore bounds
 the cost of a statement, even if earlier batches left many deleted rows that are not yet vacuumed. A new run starts
