@@ -97,7 +97,7 @@ def of_query(request: HttpRequest) -> Parameters:
 def posted_request(request: HttpRequest, *, unless: str, needs: str = "") -> str | None:
     """The query of a request that an application's page posted as a form.
 
-    None: the request posts no form, or the form has the field `unless` or lacks the field `needs`.
+    None: the request posts no form, the form has the field `unless`, or the form lacks the field `needs`.
 
     Raises RequestError: the query is longer than POSTED_LIMIT_BYTES, which is too long for a URL.
     """

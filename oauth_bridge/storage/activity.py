@@ -1,8 +1,8 @@
 """Write records of the activity log within a budget. D24; specification 7.
 
 A flood of refused requests must neither fill the table nor hide the records of other callers. So each application has a
-fixed number of slots, and each slot allows a number of records per hour. All unknown client_ids share the slots of "".
-The caller determines the slot:
+fixed number of slots, and each slot allows a limited number of records per hour. Unknown client_ids share the slots
+of "". The caller determines the slot:
 
 - A stranger's slot depends on a keyed hash of the network. An IPv6 site is one network.
 - A signed-in person's slot depends on a keyed hash of the person.

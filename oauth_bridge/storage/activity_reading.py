@@ -100,7 +100,7 @@ def entries(filters: Filters) -> list[Entry]:
 
 
 def entry(pk: int, client_ids: Collection[str] | None = None) -> Entry | None:
-    """The record with this id. None: it does not exist, or is not of an application in `client_ids`."""
+    """The record with this id. None: no record of the applications in `client_ids` has this id."""
     row = records(Filters(client_ids=client_ids)).filter(pk=pk).first()
     return recorded(row) if row else None
 

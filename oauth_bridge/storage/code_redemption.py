@@ -65,7 +65,7 @@ class Redemption:
 class Refusal:
     """Why a code is not redeemed. `code` is the code or its replacement, if known. `details` fill the sentence.
 
-    `cause` is the private cause if this cause is more exact than the fault.
+    `cause` is empty unless the private cause is more exact than the fault.
     """
 
     fault: OAuthFault
