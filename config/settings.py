@@ -117,7 +117,7 @@ IS_DATABASE_SET = variables.is_set("DATABASE_URL")
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 REDIS_URL = env.redis("REDIS_URL")
-# With Redis, all workers count the limits together. A single worker can count in its memory (D21).
+# With Redis, all workers share the counters of the limits. A single worker can count in its memory (D21).
 CACHES = {
     "default": {
         "BACKEND": "config.infrastructure.cache.FailOpenRedisCache",

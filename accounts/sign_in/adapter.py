@@ -123,7 +123,7 @@ class AccountAdapter(DefaultAccountAdapter):
         """Sign the person in after the last step of the sign-in.
 
         Raises ImmediateHttpResponse: the account was deactivated, its credentials ended, or the limit of sign-ins is
-        reached. Only a completed sign-in is counted and ends old sessions: the password alone must not be enough.
+        reached. Only then the sign-in is counted and old sessions end: somebody with only the password causes neither.
         """
         is_current = self.is_current_sign_in(request, user)
         request.session.pop(_SIGN_IN_STATE, None)

@@ -19,7 +19,7 @@ class Block:
 
 
 class Blocks:
-    """The blocks of this process, which all its threads share. A process has at most one unused block of each key.
+    """The blocks of this process, which all its threads share. A key has at most one block with events left.
 
     While there are `SIZE` blocks, a further key gets no block, and Redis counts its events one by one.
     """

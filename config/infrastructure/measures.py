@@ -29,5 +29,5 @@ class Meter(Protocol):
 
 
 meter: Meter | None = None
-# `with span("redis"):` adds a span to the trace of the present request. The name is a constant of the code.
+# `with span("redis"):` adds a span to the trace of the present request. The name of the span is always a literal.
 span: Callable[[str], AbstractContextManager[object]] = nullcontext

@@ -34,7 +34,7 @@ opened: Opened | None = None
 
 
 def open_port(bind: str) -> None:
-    """Listen at host:port and make the folder. If either fails, end the process with a message."""
+    """Listen at host:port and create the folder for metrics. If either fails, end the process with a message."""
     global opened
     host, _, port = bind.rpartition(":")
     family = socket.AF_INET6 if host.startswith("[") else socket.AF_INET

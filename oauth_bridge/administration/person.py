@@ -1,4 +1,4 @@
-"""The page of a person: attempts to sign in, applications, browsers, ways to sign in, and acts."""
+"""The administration page of a person: sign-in attempts, applications, browsers, sign-in methods, actions."""
 
 from __future__ import annotations
 

@@ -120,7 +120,7 @@ def _openid_members(
     token: str,
     signer: signing_keys.Signer | None,
 ) -> dict[str, str]:
-    """The members `id_token` and `scope` of the answer; none without `openid`. OpenID Connect Core 1.0 §3.1.3.3."""
+    """`id_token` and `scope` of the answer; empty without the scope `openid`. OpenID Connect Core 1.0 §3.1.3.3."""
     if redemption.openid is None:
         return {}
     granted = Granted.from_json(redemption.openid)
