@@ -65,7 +65,7 @@ class AccountFault(Fault):
         _("You have added many passkeys in a short time. Try again in %(when)s."),
     )
     PICTURES_LIMITED = 429, "rate_limited", _("You have tried many pictures in a short time. Try again in %(when)s.")
-    # No page shows RESET_MAIL_LIMITED: the text is the same as after a sent e-mail.
+    # No page shows RESET_MAIL_LIMITED: the person sees the same page as after a sent e-mail.
     RESET_MAIL_LIMITED = 302, "rate_limited", "The address has got many links for a new password.", "Use one of them."
     # SIGN_IN_TOO_SOON has allauth's sentence. The password was right, but the next code cannot be sent yet.
     SIGN_IN_TOO_SOON = 200, "rate_limited", "Too many failed login attempts. Try again later."

@@ -126,7 +126,7 @@ def code_page_url(request: HttpRequest) -> str:
 
 
 def caption(request: HttpRequest) -> Caption | None:
-    """Return the application that asked for the sign-in, or None if no caption is signed for the return path."""
+    """Return what describes the application that asked for the sign-in; None without a valid signed caption."""
     return _unsealed(*_way(request))
 
 

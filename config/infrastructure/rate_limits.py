@@ -20,8 +20,8 @@ from config.infrastructure.cache import RateLimitCache
 from config.infrastructure.events import Event
 from config.infrastructure.network import site_of
 
-# A limit allows this multiple of its rate for all the keys together that one machine can invent or rotate, such as
-# client ids.
+# One machine can invent many keys, such as client ids. All keys of one machine together may use this multiple of the
+# rate of one key.
 ROTATING = 10
 # An IPv6 site (a /48, which contains 65,536 /64s) may use this multiple of the rate of one address.
 SITE = 4

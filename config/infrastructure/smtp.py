@@ -19,7 +19,7 @@ class _Bounded(smtplib.SMTP):
         super().__init__(host, port, timeout=timeout, **options)
 
     def connect(self, host: str = "localhost", port: int = 0, source_address: Any = None) -> tuple[int, bytes]:
-        """Connect to the host. Each of its addresses gets an equal share of the time, of which TLS may take half.
+        """Connect to the host. Each of its addresses gets an equal share of the time. TLS may take half of this share.
 
         Raises OSError.
         """

@@ -1,4 +1,4 @@
-"""Writes that a request does not wait for: counts, records of sign-ins, and the first read of a profile. D24.
+"""Write entries later, so that no request waits: counts, records of sign-ins, first reads of profiles. D24.
 
 A thread of each worker writes the waiting entries about once a second. A crash loses the entries of the last second.
 """

@@ -101,7 +101,7 @@ def begin(sign_in: str, *, code_id: int, person_id: UUID, application_id: int, p
 def end_gone() -> int:
     """End at most ENDED_AT_ONCE sign-ins that are over, and return their number.
 
-    Applications that get no notices are skipped.
+    Sign-ins at applications that get no sign-out notices are skipped.
 
     A sign-in is over if its browser session is gone or expired, or its person is inactive, deleted, or has a new
     password. Two statements, or one if no sign-in is over.

@@ -31,8 +31,8 @@ APPLICATIONS = Application._meta.db_table
 
 STORED = Rows(AccessToken, without=("revoked_cause",))
 
-# A token copies these columns from its code. The redemption returns the columns. On PostgreSQL, the columns are the
-# subquery `redeemed` of the same statement.
+# A token copies these columns from its code. The redemption returns the columns. On PostgreSQL, the statement reads
+# them from its subquery `redeemed`.
 FROM_CODE = ("application_id", "user_id", "scope", "attempt", "openid", "person_version", "application_version")
 _INSERT = f"INSERT INTO {TOKENS} (digest, issued_at, expires_at, secret_id, {', '.join(FROM_CODE)})"
 _VALUES = "%(token_digest)s, %(now)s, %(token_expires_at)s, CAST(%(secret_id)s AS bigint)"
