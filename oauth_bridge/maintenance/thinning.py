@@ -1,4 +1,4 @@
-"""Delete most records of an application for a day with very many records. The counts stay complete. D24."""
+"""If an application has very many records on one day, delete most of them. The counts stay complete. D24."""
 
 from __future__ import annotations
 
