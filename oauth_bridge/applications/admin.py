@@ -100,7 +100,7 @@ class ApplicationAdmin(ApplicationList):
 
     def get_fieldsets(self, request: HttpRequest, obj: Application | None = None) -> Any:
         hidden = set() if obj and obj.logo else {"remove_logo"}
-        if request.method != "POST":  # shown only if the form removes used addresses
+        if request.method != "POST":  # only a submitted form can remove addresses
             hidden.add("remove_used")
         if not self.may_choose_groups(request, obj):
             hidden |= {"is_restricted", "groups"}
@@ -133,7 +133,7 @@ class ApplicationAdmin(ApplicationList):
                 self.message_user(request, text, messages.WARNING)
 
     def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
-        """Save changed groups only, so that an application whose groups were deleted stays restricted (D23)."""
+        """Save the groups only if they have changed: an application with deleted groups stays restricted (D23)."""
         if {"is_restricted", "groups"} & set(form.changed_data):
             applications.set_groups(form.instance, form.cleaned_data["groups"])
         if not change:
@@ -196,7 +196,7 @@ class ApplicationAdmin(ApplicationList):
 
     @staticmethod
     def _of_secrets(request: HttpRequest, pk: int, *, is_new: bool) -> Application:
-        """The application. `is_new`: the permission to add applications is enough to see the new secret.
+        """Return the application whose secrets the administrator may see. `is_new`: the permission to add is enough.
 
         Raises PermissionDenied: no application is permitted. Raises Http404: no permitted application has this key.
         """
@@ -258,7 +258,7 @@ class ApplicationAdmin(ApplicationList):
         self._set_enabled(request, chosen, True)
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
-        """Count the rows that are deleted with the application. Django would list the rows: there may be millions."""
+        """Count the rows that are deleted with the application. Django would list all rows, which may be millions."""
         (application,) = objs
         counts = {
             gettext_lazy("people who have allowed it"): Consent.objects.filter(application=application).count(),

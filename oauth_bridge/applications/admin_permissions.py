@@ -14,7 +14,7 @@ from oauth_bridge.models import Application
 
 
 class ApplicationPermissions(ModelAdmin):
-    """Take all permissions from `rights`. An invisible application is answered like a missing application."""
+    """All permissions are from `rights`. The response for an invisible application is the same as for a missing one."""
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Application]:
         return rights.applications(request, rights.VIEW, rights.CHANGE)
@@ -41,7 +41,7 @@ class ApplicationPermissions(ModelAdmin):
         return rights.may(request, rights.TRUST)
 
     def may_choose_groups(self, request: HttpRequest, obj: Application | None) -> bool:
-        """Return whether the administrator may choose the application's groups. Owners may not."""
+        """Return whether the administrator may choose the application's groups. Ownership is not enough."""
         return request.user.has_perm(rights.CHANGE if obj else rights.ADD)
 
     def get_actions(self, request: HttpRequest) -> dict[str, Any]:

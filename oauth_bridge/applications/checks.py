@@ -141,7 +141,7 @@ def _of_hints(application: Application) -> list[Finding]:
 
 
 def _of_failures(application: Application) -> list[Finding]:
-    """The causes of the last day that need a change, the most frequent first.
+    """The causes of failures in the last day, the most frequent first. Causes that need no change are left out.
 
     Anybody can send a wrong link, so a cause does not prove that the next sign-in fails.
     """

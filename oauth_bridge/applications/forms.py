@@ -96,7 +96,8 @@ class ApplicationForm(forms.ModelForm):  # type: ignore[type-arg]
         gettext_lazy("For OpenID Connect. The application is told there when a person signs out or is signed out."),
     )
 
-    # Older scripts do not send this field. The stored value, or the default of the column, then applies.
+    # Scripts that are older than this field do not send it. The stored value or the default of the column applies to
+    # them.
     id_token_alg = forms.ChoiceField(
         label=gettext_lazy("Signature of ID tokens"),
         choices=Application.ID_TOKEN_ALGS,
@@ -171,7 +172,10 @@ class ApplicationForm(forms.ModelForm):  # type: ignore[type-arg]
                 self.add_error("redirect_uris", text % {"count": number, "address": address})
 
     def _check_groups(self) -> None:
-        """Check that checkbox and groups agree. An incomplete change must neither open nor close the application."""
+        """Check that groups are chosen exactly if `is_restricted` is set.
+
+        Otherwise, an incomplete change would admit everybody or nobody.
+        """
         is_restricted, groups = self.cleaned_data.get("is_restricted"), self.cleaned_data.get("groups")
         if is_restricted and groups is not None and not groups:
             self.add_error("groups", _("Choose at least one group, or let everybody use it."))

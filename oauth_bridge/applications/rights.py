@@ -1,7 +1,7 @@
 """The rights of administrators: permissions for all applications, and the rights of owners for their applications.
 
-Lists, pages, forms, the activity, the search and the overview all use this module. Owners need no permission. While an
-owner may open the administration, the owner has the rights of OF_OWNERS for the owned applications.
+Lists, pages, forms, the activity, the search and the overview all use this module. An owner who may open the
+administration has the rights in OF_OWNERS for the owned applications, even without a permission.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def applications(request: HttpRequest, *permissions: str) -> QuerySet[Applicatio
 def may(request: HttpRequest, permission: str, application: Application | None = None) -> bool:
     """Return whether the signed-in administrator has the permission for this application.
 
-    Without an application, the permission for one application is enough.
+    If no application is passed, the permission for any application is enough.
     """
     if request.user.has_perm(permission):
         return True

@@ -17,7 +17,7 @@ from oauth_bridge.storage import activity_statistics, issued_codes
 MONTH = 30
 # An application is failing if more than this share of a day's sign-ins failed.
 FAILING_SHARE = 0.05
-# An application without a sign-in for this time is stale.
+# An application is stale if nobody has signed in to it for this period.
 STALE_AFTER = timedelta(days=90)
 # A secret that ends within this time "ends soon".
 ENDS_SOON = timedelta(days=30)
@@ -110,7 +110,7 @@ def _state(each: Application, day: int, failed: int, last_at: datetime | None, *
 
 
 def _unowned(applications: Collection[int]) -> set[int]:
-    """The applications without an owner who may open the administration.
+    """The keys of these applications, except those with an owner who may open the administration.
 
     The result is empty if no application of the service has an owner.
     """
@@ -127,5 +127,5 @@ def is_failing(finished: int, failed: int) -> bool:
 
 
 def is_risky(each: Application) -> bool:
-    """Return whether a trusted application, which gets codes without a consent page, has an http address."""
+    """Return whether the application is trusted and has an http address. Trusted applications need no consent page."""
     return each.is_trusted and any(address.startswith("http://") for address in each.callback_addresses)

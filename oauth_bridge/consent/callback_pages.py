@@ -16,7 +16,10 @@ WEB_SCHEMES = ("http:", "https:")  # registered addresses contain the scheme in 
 
 
 def to_callback(request: HttpRequest, application: Application, callback: Callback, url: str) -> HttpResponse:
-    """Redirect to `url`, which `callback` has made, or show a page that posts the parameters of `url`."""
+    """Redirect to `url`, which `callback` has made.
+
+    If `callback.is_posted`, show a page that posts the parameters of `url` instead.
+    """
     if not callback.is_posted:
         return redirect_to_callback(request, url)
     context = {
@@ -73,7 +76,10 @@ def destination(redirect_uri: str) -> dict[str, Any]:
 
 
 def form_action(redirect_uri: str) -> str:
-    """Return the CSP directive that allows a form to redirect to the callback, and the callback to redirect again.
+    """Return the CSP directive for a page with a form.
+
+    The directive allows the response to the form to redirect to the callback, and allows the callback to redirect
+    again.
 
     Chromium and WebKit apply `form-action` to every redirect that follows a form.
     """

@@ -44,7 +44,7 @@ class PendingRequest(AuthorizationRequest):
 
     `attempt` identifies the request, which can result in one consent. `opened_at` is the Unix time in seconds at which
     the link or consent page was opened. `bound_to` identifies the person and the browser session of a consent page;
-    elsewhere it is empty. `renews` is the attempt of an old link that this request continues.
+    elsewhere it is empty. If this request renews an old request, `renews` is the `attempt` of the old request.
     """
 
     attempt: str
@@ -69,7 +69,10 @@ class PendingRequest(AuthorizationRequest):
 
     @classmethod
     def of_path(cls, path: str) -> PendingRequest | None:
-        """Return the pending request in a path to authorize, such as the return path of a sign-in, or None."""
+        """Return the pending request in a path to authorize, such as the return path of a sign-in.
+
+        None: the path is another path, or the signature is wrong or missing.
+        """
         url = urlsplit(path)
         if url.path != paths.AUTHORIZE:
             return None
@@ -106,7 +109,7 @@ class PendingRequest(AuthorizationRequest):
 
     @property
     def is_old(self) -> bool:
-        """Whether the link is more than an hour old, such as a bookmark or a shared link."""
+        """Return whether the link, such as a bookmark or a shared link, is more than an hour old."""
         return int(time.time()) - self.opened_at > PAGE_LIFETIME_SECONDS
 
     def renewed(self) -> PendingRequest:
@@ -126,7 +129,7 @@ class PendingRequest(AuthorizationRequest):
 
     @property
     def asked_at(self) -> float:
-        """The Unix time in seconds at which the application's link was opened, from the id of the attempt."""
+        """The Unix time in seconds at which the application's link was opened. `attempt` contains this time."""
         return (UUID(self.attempt).int >> 80) / 1000
 
     @property

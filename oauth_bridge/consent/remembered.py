@@ -45,7 +45,10 @@ def is_asked(person: User, application: Application, facts: Sequence[str] = PLAI
 
 
 def all_remembered(person: User, applications: Collection[Application]) -> set[Application]:
-    """Return the applications for which `is_remembered` is true. Runs one statement."""
+    """Return the applications for which the person chose "don't ask again". Runs one statement.
+
+    An application whose details have changed since then is left out.
+    """
     fingerprints = consents.remembered_fingerprints(person)
     return {each for each in applications if fingerprints.get(each.pk) == fingerprint(each)}
 
@@ -53,7 +56,8 @@ def all_remembered(person: User, applications: Collection[Application]) -> set[A
 def record(person: User, application: Application, facts: Sequence[str] = PLAIN_FACTS) -> None:
     """Store that the person has allowed the application and has not chosen "don't ask again".
 
-    A valid earlier choice is kept. An earlier choice exists only if the person has answered an outdated page.
+    A valid earlier choice is kept. An earlier choice exists only if the page was outdated, or if the application
+    requested the page with `prompt`.
     """
     if not is_remembered(person, application, facts):
         consents.store(person, application, _agreed(application, facts), None)

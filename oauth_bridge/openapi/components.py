@@ -61,7 +61,7 @@ REFERENCE = "7K3M9QXT"
 def failures(faults: tuple[Fault, ...], *, at: str, challenge: str = "", pages: bool = False) -> Json:
     """Return one response for each status of the operation `at`.
 
-    The examples of a response are all sentences of its status.
+    Each response has one example for each error with its status.
     """
     by_status: dict[int, list[Fault]] = {}
     for fault in faults:
@@ -161,7 +161,8 @@ def _headers(**more: Json) -> Json:
 def for_every_origin(operation: Json) -> Json:
     """Add the header that allows scripts of every origin to read the responses of the operation. D22.
 
-    The header is not marked as required, because errors of the web server, such as for a long request line, lack it.
+    The header is not marked as required, because the web server's own errors lack it, such as the error for a long
+    request line.
     """
     for response in operation["responses"].values():
         response["headers"]["Access-Control-Allow-Origin"] = {"schema": {"type": "string", "const": "*"}}

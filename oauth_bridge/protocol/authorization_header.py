@@ -17,17 +17,18 @@ from oauth_bridge.errors import OAuthFault
 from oauth_bridge.protocol import parameter_parsing
 from oauth_bridge.protocol.parameter_parsing import refuse_padding
 
-# An error sentence quotes the scheme only in this form. Any other first word of the header may be a credential.
+# An error sentence quotes the scheme of the header only if this pattern matches. Otherwise, the first word may be a
+# credential.
 SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9-]{0,15}) +[^ ]")
 B64TOKEN = re.compile(r"[A-Za-z0-9._~+/-]+=*")
 
 
 def client_credentials(request: HttpRequest, form: dict[str, str]) -> dict[str, str]:
-    """The form. HTTP Basic adds `client_id` and `client_secret` of the header to the form.
+    """Return the form. If the header is HTTP Basic, add its `client_id` and `client_secret` to the form.
 
-    No statement runs, so an error depends only on the request and reveals nothing. Raises RequestError: the header is
-    malformed; the header and the form differ; or the header has another scheme, and the form does not authenticate a
-    client.
+    No SQL statement runs, so an error depends only on the request and reveals nothing about the clients. Raises
+    RequestError: the header is malformed; the header and the form differ; or the header has another scheme, and the
+    form does not authenticate a client.
     """
     header = request.META.get("HTTP_AUTHORIZATION", "").strip()
     if not _is_basic(header):
@@ -76,7 +77,9 @@ def _scheme_of(header: str) -> str:
 
 
 def bearer_token(request: HttpRequest) -> str:
-    """The access token of the `Authorization` header or of a form body (RFC 6750 §2.2), never of the URL (D17).
+    """Return the access token from the `Authorization` header or from a form body (RFC 6750 §2.2).
+
+    A token in the URL is not accepted (D17).
 
     Raises RequestError: the request has no token or two tokens, the header has another scheme, or the token is
     malformed.

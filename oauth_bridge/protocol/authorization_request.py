@@ -1,4 +1,4 @@
-"""Authorization requests: read the parameters, verify the request, refuse speculative requests. D3, D5, D8, D9, D17.
+"""Read and verify authorization requests, and refuse prefetched and embedded requests. D3, D5, D8, D9, D17.
 
 Specification 4.1, 5.4; RFC 6749 §4.1.1; RFC 7636 §4.3.
 """
@@ -29,9 +29,9 @@ from oauth_bridge.storage import applications
 # The parameters of OAuth 2.0 except `state`, which is stored percent-encoded. `openid_request.NAMES` has further
 # parameters. Unknown parameters are ignored.
 NAMES = ("client_id", "redirect_uri", "response_type", "scope", "code_challenge", "code_challenge_method")
-# The causes of errors for a `code_challenge_method` other than S256.
+# The causes in the activity log for two wrong values of `code_challenge_method`. None: the parameter is missing.
 CHALLENGE_METHODS = {None: "challenge_method_missing", "plain": "challenge_plain"}
-# The cause of the refusal, by the `Sec-Fetch-Dest` of a request that does not load a page.
+# For each of these values of `Sec-Fetch-Dest`, the cause of the refusal in the activity log.
 SCRIPT, FRAME = "called_by_script", "framed"
 EMBEDDED = {"empty": SCRIPT, "iframe": FRAME, "frame": FRAME, "embed": FRAME, "object": FRAME}
 PURPOSE_HEADERS = ("HTTP_SEC_PURPOSE", "HTTP_PURPOSE", "HTTP_X_PURPOSE", "HTTP_X_MOZ")
@@ -58,7 +58,7 @@ class AuthorizationRequest:
                 raise UnverifiedRequest(OAuthFault.REPEATED, name=name)
         if not query.text("client_id"):
             raise UnverifiedRequest(OAuthFault.MISSING, name="client_id").about(cause="client_id_missing")
-        # Every valid value is shorter than `most`, so an invalid value stays invalid when it is cut.
+        # Values are cut to `most` characters. Every valid value is shorter, so a cut value is always invalid.
         names = NAMES + openid_request.NAMES if claims.is_openid(query.text("scope")) else NAMES
         most = redirect_uri_registration.MAX_LENGTH + 1
         parameters = {name: value[:most] for name in names if (value := query.text(name))}
@@ -76,7 +76,7 @@ class AuthorizationRequest:
 
     @property
     def callback(self) -> Callback:
-        """The callback for the answer. Use the callback only after the client and the address are verified."""
+        """The callback that gets the answer. Use the callback only after the client and the address are verified."""
         if not claims.is_openid(self.parameters.get("scope", "")):
             return Callback(self.redirect_uri, self.state, None)
         is_posted = openid_request.is_posted(self.parameters)
@@ -86,8 +86,8 @@ class AuthorizationRequest:
 class UnverifiedRequest(RequestError):
     """The client or the callback address of the request is wrong, so the browser is not redirected. D3, D4.
 
-    The error page shows `sent_address` and `application`: the redirect_uri of the request, and the application that has
-    the client_id of the request.
+    The error page shows `sent_address`, the redirect_uri of the request, and `application`, which has the client_id of
+    the request.
     """
 
     def __init__(
@@ -99,7 +99,9 @@ class UnverifiedRequest(RequestError):
 
 
 class CallbackError(RequestError):
-    """The client and the callback address are right, but another parameter is wrong. A redirect sends the error.
+    """The client and the callback address are right, but another parameter is wrong.
+
+    The error is sent to the callback address.
 
     RFC 6749 §4.1.2.1.
     """
@@ -163,8 +165,8 @@ def verify(request: AuthorizationRequest) -> Application:
 def refuse_speculation(request: HttpRequest) -> None:
     """Raises RequestError: the browser prefetches the page, or loads it into a frame, an image or a script. D8.
 
-    The status is 503, because browsers discard a prefetched 503 and send a new request on a click. After a prefetched
-    204, a click would do nothing.
+    The status is 503: browsers discard a prefetched response with this status, so a click sends a new request. If the
+    prefetched response had the status 204, a click would do nothing.
     """
     sent = request.META
     purposes = " ".join(sent[name] for name in PURPOSE_HEADERS if name in sent)
@@ -193,7 +195,10 @@ def is_of_script(request: HttpRequest) -> bool:
 
 
 def name_application(request: HttpRequest, error: RequestError) -> None:
-    """Add the application of a refused script or frame to the error, for the activity log. One statement."""
+    """For the activity log, add the requested application to the error of a refused script or frame.
+
+    Runs one statement.
+    """
     if error.fault is SiteFault.METHOD and is_of_script(request):
         error.about(cause=SCRIPT)
     if error.cause in EMBEDDED.values():

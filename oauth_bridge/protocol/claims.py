@@ -30,7 +30,7 @@ SCOPES: Mapping[str, tuple[str, ...]] = {
 }
 NAMES = tuple(name for names in SCOPES.values() for name in names)
 
-# For each claim, the fact on the consent page that the claim discloses.
+# For each claim, the fact that the claim discloses. The consent page lists these facts.
 FACTS = dict.fromkeys(SCOPES["profile"], "nickname") | {
     "sub": "sub",
     "picture": "avatar",
@@ -40,7 +40,8 @@ FACTS = dict.fromkeys(SCOPES["profile"], "nickname") | {
     "groups": "groups",
     "updated_at": "updated_at",
 }
-# The facts that another fact includes: a nickname the time of its last change, an address that it is confirmed.
+# The second fact includes the first. The nickname includes the time of the last change of the profile. The e-mail
+# address includes the fact that it is confirmed.
 INCLUDED = {"updated_at": "nickname", "email_verified": "email"}
 
 _VALUES: Mapping[str, Callable[[User], object]] = {
@@ -67,7 +68,7 @@ def granted_scopes(scope: str) -> list[str]:
 
 
 def of_scopes(scopes: Collection[str], more: Collection[str] = ()) -> list[str]:
-    """The names of the claims of these scopes, with the claims in `more`, in the order of NAMES."""
+    """The names of the claims of these scopes and of the claims in `more`, in the order of NAMES."""
     wanted = {name for scope in scopes for name in SCOPES[scope]} | set(more)
     return [name for name in NAMES if name in wanted]
 
@@ -75,8 +76,8 @@ def of_scopes(scopes: Collection[str], more: Collection[str] = ()) -> list[str]:
 def asked_by_parameter(parameter: str, where: str) -> list[str]:
     """The known claims in the member `where` ("userinfo" or "id_token") of the parameter `claims`. §5.5.
 
-    `essential` has no effect, because no claim of this service can be missing. `wanted_values` reads the requested
-    values. Raises ValueError: the parameter is not a JSON object.
+    `essential` has no effect here, because a missing claim is not an error (§5.5.1). `wanted_values` reads the
+    requested values. Raises ValueError: the parameter is not a JSON object.
     """
     if not parameter:
         return []
@@ -89,7 +90,8 @@ def asked_by_parameter(parameter: str, where: str) -> list[str]:
 def wanted_values(parameter: str, name: str) -> tuple[list[str], bool]:
     """The values that `claims` requests for this claim in the ID token, and whether the claim is essential. §5.5.1.
 
-    An empty list accepts any value. Call this only for a parameter that `asked_by_parameter` accepts.
+    If the list is empty, any value is accepted. Call this function only for a parameter that `asked_by_parameter`
+    accepts.
     """
     asked = (json.loads(parameter).get("id_token") or {}).get(name) if parameter else None
     if not isinstance(asked, dict):
@@ -99,7 +101,9 @@ def wanted_values(parameter: str, name: str) -> tuple[list[str], bool]:
 
 
 def values(person: User, names: Collection[str] = PLAIN, application_id: int | None = None) -> dict[str, Any]:
-    """The values of these claims. `groups` takes one statement and has only groups of the application (D23).
+    """The values of these claims.
+
+    `groups` lists only groups of the application (D23). Reading the groups runs one statement.
 
     Raises RequestError: the person's e-mail address is not confirmed (D16).
     """
@@ -114,7 +118,7 @@ def values(person: User, names: Collection[str] = PLAIN, application_id: int | N
 
 
 def facts(names: Collection[str]) -> list[str]:
-    """The facts that these claims disclose, in the order of NAMES. A fact that another one includes is left out."""
+    """The facts that these claims disclose, in the order of NAMES. A fact is left out if another one includes it."""
     found = list(dict.fromkeys(FACTS[name] for name in NAMES if name in names))
     return [fact for fact in found if INCLUDED.get(fact) not in found]
 

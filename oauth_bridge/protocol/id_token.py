@@ -33,7 +33,10 @@ def make(
     sid: str,
     person_claims: Mapping[str, Any],
 ) -> str:
-    """Make a signed ID token. `now` is a Unix time in seconds. `person_claims` has the claims `granted.id_token`."""
+    """Make a signed ID token. `now` is a Unix time in seconds.
+
+    `person_claims` has the values of the claims that `granted.id_token` names.
+    """
     content: dict[str, Any] = {
         **person_claims,
         "iss": settings.BASE_URL,
@@ -64,14 +67,14 @@ def hinted(token: str) -> str:
 
 
 class NotOurs(Exception):
-    """The text is not an ID token that this service signed. The message is the cause."""
+    """The text is not an ID token that this service signed. The message names the cause."""
 
 
 def verified(token: str) -> dict[str, Any]:
     """The claims of an ID token of this service. The ID token may be expired.
 
     The key determines the algorithm; the header does not. A logout token, which has `events`, is not an ID token.
-    Raises NotOurs.
+    Raises NotOurs: the text is not an ID token of this service.
     """
     token = token[:MAX_LENGTH]  # a text that is cut has a wrong signature
     try:

@@ -18,9 +18,10 @@ from oauth_bridge.storage import applications
 
 @dataclass(frozen=True, slots=True)
 class LogoutRequest:
-    """A verified request. `address` is registered. `state` is percent-encoded; None: the request has no `state`.
+    """A verified request. `state` is percent-encoded; None: the request has no `state`.
 
-    `person_id` is the `sub` of a valid hint.
+    `address` is a registered address of the application, or empty. `person_id` is the `sub` of the ID token in the
+    hint, or empty.
     """
 
     application: Application | None = None
@@ -40,7 +41,8 @@ def read(query: Parameters) -> LogoutRequest:
     """Read the request and check its parameters.
 
     Raises RequestError: a parameter is repeated; the hint is not an ID token of this service, or was issued to another
-    application; the application is unknown or switched off; or the address is not registered for the application.
+    application; an address is sent without an application; the application is unknown or switched off; or the address
+    is not registered for the application.
     """
     for name in query.repeated():
         raise RequestError(OAuthFault.REPEATED, name=name)
@@ -56,7 +58,7 @@ def read(query: Parameters) -> LogoutRequest:
 
 
 def verify(client_id: str, address: str) -> Application | None:
-    """Verify application and address. Returns None without a client_id. Raises RequestError: as `read`."""
+    """Verify application and address. Returns None if both are empty. Raises RequestError: as `read`."""
     if not client_id:
         if address:
             raise RequestError(OAuthFault.MISSING, name="client_id").about(cause="logout_client_id_missing")

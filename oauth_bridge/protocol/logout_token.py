@@ -14,7 +14,7 @@ LIFETIME_SECONDS = 120
 
 
 def make(sid: UUID, *, person_id: UUID, client_id: str, algorithm: str, now: int) -> str:
-    """Make a signed token. `now` is a Unix time in seconds. All attempts to send a notice have the same `jti`."""
+    """Make a signed token. `now` is a Unix time in seconds. All tokens with the same `sid` have the same `jti`."""
     signer = signing_keys.signer(algorithm)
     content = {
         "iss": settings.BASE_URL,

@@ -1,6 +1,6 @@
 """The OpenID Connect parameters of a request with the scope `openid`. OpenID Connect Core 1.0 §3.1.2.1.
 
-A request without this scope is plain OAuth 2.0, and these parameters are not read.
+A request without this scope is plain OAuth 2.0, so the service does not read these parameters.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ NAMES = (
     "login_hint",
     "acr_values",
 )
-# The name of the parameter that replaces `id_token_hint`. Its value is client_id and `sub` of the ID token, or empty.
+# A stored request has this parameter instead of `id_token_hint`. Its value is the client_id and the `sub` of a valid ID
+# token; empty for an invalid ID token.
 HINT = "hint"
 NONCE_MAX_LENGTH = 512
 MAX_AGE = re.compile(r"[0-9]{1,9}", re.ASCII)
@@ -34,10 +35,10 @@ MAX_AGE = re.compile(r"[0-9]{1,9}", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Granted:
-    """The part of the request that a code and its token store as JSON, for the ID token and user info.
+    """The part of a request that is stored as JSON with the code and the token, for the ID token and user info.
 
-    `userinfo` and `id_token` are lists of names of claims. `auth_time` is a Unix time in seconds. `sign_in` is the name
-    of the browser's sign-in, from which the `sid` is made.
+    `userinfo` and `id_token` are lists of names of claims. `auth_time` is a Unix time in seconds. `sign_in` identifies
+    the sign-in of the browser. The `sid` is made from it.
     """
 
     userinfo: list[str]
@@ -143,7 +144,10 @@ def facts(parameters: Mapping[str, str]) -> list[str]:
 def granted(
     parameters: Mapping[str, str], read_proof: Callable[[], Proof], read_sign_in: Callable[[], str]
 ) -> Granted | None:
-    """Make the grant that the code stores. For plain OAuth 2.0, return None and call neither function."""
+    """Make the grant that is stored with the code. For plain OAuth 2.0, return None.
+
+    `read_proof` and `read_sign_in` are called only for OpenID Connect.
+    """
     scope, asked = parameters.get("scope", ""), parameters.get("claims", "")
     if not claims.is_openid(scope):
         return None

@@ -39,7 +39,7 @@ class Parameters:
         return list(self._values)
 
     def repeated(self) -> list[str]:
-        """The names that occur more than once, as an error sentence quotes them."""
+        """The names that occur more than once. For error sentences, the length of a long name replaces the name."""
         return [_quoted(name) for name, values in self._values.items() if len(values) > 1]
 
     def text(self, name: str) -> str:
@@ -96,7 +96,7 @@ def of_query(request: HttpRequest) -> Parameters:
 
 
 def posted_request(request: HttpRequest, *, unless: str, needs: str = "") -> str | None:
-    """The query of a request that an application's page posted as a form.
+    """Convert a request that an application's page posted as a form, and return it as a query.
 
     None: the request posts no form, the form has the field `unless`, or the form lacks the field `needs`.
 
@@ -118,7 +118,7 @@ def posted_request(request: HttpRequest, *, unless: str, needs: str = "") -> str
 
 
 def has_body(request: HttpRequest) -> bool:
-    """Return whether the request has a body: its length is above 0, or it is a chunked form, which has no length."""
+    """Return whether the request has a body. A chunked form, which states no length, counts as a body."""
     if request.method != "POST":
         return False
     is_chunked = "HTTP_TRANSFER_ENCODING" in request.META

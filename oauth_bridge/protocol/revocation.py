@@ -12,8 +12,8 @@ from oauth_bridge.storage import tokens
 def revoke(form: dict[str, str], address: str) -> None:
     """Revoke the token in the form if the token is the application's. An unknown token is no error (RFC 7009 §2.2).
 
-    A public client authenticates only with the token, so an unknown token counts as a failure of the network `address`.
-    Raises RequestError: a parameter is missing, the client is not authenticated, or a limit is reached.
+    A public client authenticates only with the token, so an unknown token counts as a failed authentication from
+    `address`. Raises RequestError: a parameter is missing, the client is not authenticated, or a limit is reached.
     """
     require(form, "client_id", "token")
     client = authenticated_client(form, address, public_field="token")

@@ -20,7 +20,7 @@ from oauth_bridge.storage import application_sessions, client_secrets, code_rede
 
 
 class Exchanged(NamedTuple):
-    """The access token, which is not stored, and the stored rows.
+    """The new access token, and the stored code and token. The database has only the digest of the access token.
 
     `openid` are the additional members of the answer for OpenID Connect (D11).
     """
@@ -139,7 +139,7 @@ def _openid_members(
 
 
 def _sid(granted: Granted, client: client_secrets.Client, code: AuthorizationCode) -> str:
-    """The `sid` of the sign-in. A sign-in of an earlier release has no name, so its `sid` is empty. One statement."""
+    """The `sid` of the sign-in. Codes of earlier releases name no sign-in, so their `sid` is empty. One statement."""
     if not granted.sign_in:
         return ""
     return application_sessions.begin(

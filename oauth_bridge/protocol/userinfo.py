@@ -42,7 +42,7 @@ def scopes_of(requested: str) -> list[str]:
 
 
 def profile_of(bearer: tokens.Bearer) -> dict[str, Any]:
-    """The claims about the bearer's person. Raises RequestError: as `claims.values`."""
+    """The claims about the person of the access token. Raises RequestError: as `claims.values`."""
     names = claims.PLAIN if bearer.openid is None else Granted.from_json(bearer.openid).userinfo
     try:
         return claims.values(bearer.user, names, bearer.application_id)
