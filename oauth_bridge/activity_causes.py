@@ -1,7 +1,7 @@
 """The advice for each cause in the activity log, for administrators and developers. D24.
 
-Each cause that is not in FIXES is the lower-case name of a fault. The advice for such a cause is the fix of the fault,
-which the public answer contains too. No public answer contains a sentence of FIXES.
+Each cause that is not in FIXES is the lower-case name of a fault. The advice for such a cause is the `fix` of the
+fault. The public answer contains the `fix` too. No public answer contains a sentence of FIXES.
 """
 
 from __future__ import annotations
@@ -224,7 +224,7 @@ def fault_of(cause: str) -> Fault | None:
 
 
 def fix_of(cause: str, facts: Mapping[str, object] | None = None) -> str:
-    """Return one or two sentences in the active language; empty for a success and for an unknown cause.
+    """Return the advice for the cause in the active language; empty for a success or an unknown cause.
 
     `facts` are the details of a record. A cause is unknown if a later release has recorded it.
     """

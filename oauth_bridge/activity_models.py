@@ -1,7 +1,8 @@
-"""The tables of the activity log: one record for each refused or failed step of a sign-in, and counts of all steps.
+"""The tables of the activity log: records of refusals, failures and sign-ins, and counts of all steps.
 
-D24. `storage.activity` writes the records, and `storage.activity_counts` writes the counts. `maintenance.purging`
-deletes both. No row contains a credential, a `state` or a typed login name.
+D24. `storage.activity` writes the records of refusals and failures. `storage.activity_counts` writes the counts and the
+records of sign-ins. `maintenance.purging` deletes the records and the counts. No row contains a credential, a `state`
+or a typed login name.
 """
 
 from __future__ import annotations
@@ -40,10 +41,10 @@ class Outcome(StrEnum):
 class ActivityRecord(models.Model):
     """One step of a sign-in. `attempt` (D8) is the same for all steps of one sign-in.
 
-    `client_id` and `person` are empty if unknown. `person` has proved their identity or owns the typed e-mail address.
-    `address` is the network address. `browser` names the family and the operating system of the browser. `login_mark`
-    is an HMAC of a typed e-mail address that has no account. `detail` contains facts about the cause. `is_proven` is
-    true if the caller sent a secret, code or token of this service.
+    `client_id` and `person` are empty if unknown. `person` is a person who has proved their identity, or the owner of
+    the typed e-mail address. `address` is the network address. `browser` names the family and the operating system of
+    the browser. `login_mark` is an HMAC of a typed e-mail address that has no account. `detail` contains facts about
+    the cause. `is_proven` is true if the caller sent a secret, code or token of this service.
     """
 
     at = models.DateTimeField()
@@ -87,7 +88,8 @@ class ActivityRecord(models.Model):
 class ActivityBudget(models.Model):
     """The number of records that a group of callers has caused in an hour. An application has a fixed number of rows.
 
-    `hour` is the number of hours since 1970. The next hour overwrites the row. `storage.activity` explains `slot`.
+    `hour` is the number of hours since 1970. The first record of a later hour overwrites the row. `storage.activity`
+    explains `slot`.
     """
 
     client_id = models.CharField(max_length=255, blank=True)
@@ -102,7 +104,7 @@ class ActivityBudget(models.Model):
 
 
 class ActivityCount(models.Model):
-    """The number of steps with this outcome and cause in an hour, with or without a record. No row names a person."""
+    """The number of steps in one hour with one outcome and one cause, recorded or not. No row names a person."""
 
     hour = models.DateTimeField()
     client_id = models.CharField(max_length=255, blank=True)

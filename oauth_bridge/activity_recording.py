@@ -37,7 +37,7 @@ from oauth_bridge.storage.activity import Group, Record
 
 logger = logging.getLogger(__name__)
 
-# The public and private details of an error that a record contains, each cut to DETAIL_LENGTH characters.
+# The names of the public and private details that a record contains. Each detail is cut to DETAIL_LENGTH characters.
 DETAILS = (
     "name",
     "scheme",
@@ -55,7 +55,8 @@ DETAILS = (
     "deleted_by",
 )
 DETAIL_LENGTH = 100
-# The parameters of authorize whose values are recorded. SHOWN_VALUE matches only values shorter than any credential.
+# The parameters of authorize whose values are recorded if SHOWN_VALUE matches. Every credential is longer than such a
+# value.
 SHOWN_PARAMETERS = {"response_type", "client_id", "scope", "code_challenge_method", "prompt", "ui_locales"}
 SHOWN_VALUE = re.compile(r"[A-Za-z][A-Za-z0-9 ._-]{0,31}|[0-9a-f]{32}")
 MOST_PARAMETERS = 12
@@ -83,7 +84,7 @@ def record(
 
 
 def name_applications(request: HttpRequest, reported: Sequence[RequestError]) -> None:
-    """Add the application and the attempt to the errors of the pages of `accounts`. Never raises, as `record`."""
+    """Add the application and the attempt to the errors of the pages of `accounts`. Never raises an error."""
     try:
         for error in reported:
             if step_of(request, error) in (Step.SIGN_IN, Step.SECOND_FACTOR) and (pending := _pending(request)):
@@ -135,7 +136,7 @@ def _record_error(request: HttpRequest, error: RequestError) -> None:
 def _note_event(request: HttpRequest, event: Event, members: dict[str, Member]) -> None:
     """Count a successful consent or exchange, and record a successful sign-in or second factor.
 
-    A sign-in that waits for a mailed code is recorded too, because it may end there.
+    A sign-in that waits for a mailed code is recorded too, because the person may never type the code.
     """
     at, person = request.received_at, members.get("person")  # type: ignore[attr-defined]
     outcome, cause = Outcome.SUCCEEDED, ""
@@ -145,7 +146,7 @@ def _note_event(request: HttpRequest, event: Event, members: dict[str, Member]) 
     if event is Event.SIGNED_IN:
         step = Step.SIGN_IN
         if not members["in_known_browser"] and isinstance(person, UUID):
-            login_marks.give(person)  # an operator, not the person, may have confirmed the address
+            login_marks.give(person)  # an operator's confirmation causes no ADDRESS_CONFIRMED
     elif event is Event.SECOND_FACTOR_USED and members["is_sign_in"]:
         step = Step.SECOND_FACTOR
     elif event is Event.ADDRESS_CODE_SENT and not request.user.is_authenticated:
@@ -173,7 +174,7 @@ def _note_event(request: HttpRequest, event: Event, members: dict[str, Member]) 
 
 
 def _pending(request: HttpRequest) -> PendingRequest | None:
-    """Return the authorization request that follows the sign-in, if there is one."""
+    """Return the authorization request that continues after the sign-in; None if there is none."""
     return PendingRequest.of_path(return_path.requested(request) or return_path.kept_path(request))
 
 
@@ -195,7 +196,7 @@ def _budget(request: HttpRequest, step: Step, error: RequestError, address: str)
     # Programs request an exchange or a profile without a cookie, so nobody is signed in.
     person = None if step in (Step.EXCHANGE, Step.PROFILE) else getattr(request, "user", None)
     is_person = person is not None and person.is_authenticated
-    is_embedded = error.cause in EMBEDDED.values()  # the fault SPECULATIVE has the error code of BUSY
+    is_embedded = error.cause in EMBEDDED.values()  # the fault SPECULATIVE has the same error code as BUSY
     if not is_embedded and (group := BUDGETS.get(error.fault.error)):
         return group, activity.slot_of(group, person.pk if is_person and person else address)
     if is_person and person:

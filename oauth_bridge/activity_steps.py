@@ -1,4 +1,4 @@
-"""The step of a sign-in in which an error occurred. The activity log records no error outside of a sign-in."""
+"""Find the step of a sign-in at which an error occurred. The activity log records no other errors."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from oauth_bridge.activity_models import Step
 from oauth_bridge.errors import OAuthFault
 from oauth_bridge.protocol.authorization_request import EMBEDDED
 
-# Most faults in NOT_RECORDED do not belong to a step of a sign-in. `step_of` makes an exception for a script or frame
-# of a known application. AWAY is not recorded because the database is unavailable, and OVERLOADED because the service
-# must not use the database.
+# Most faults in NOT_RECORDED do not belong to a step of a sign-in. `step_of` nevertheless returns a step for a script
+# or frame of a known application. AWAY is not recorded, because the database is unavailable. OVERLOADED is not
+# recorded, because an overloaded service must not use the database.
 NOT_RECORDED: set[Fault] = {
     SiteFault.BAD_REQUEST,
     SiteFault.HOST,
@@ -29,7 +29,7 @@ NOT_RECORDED: set[Fault] = {
     OAuthFault.SPECULATIVE,
 }
 STEPS_OF_PATHS = {paths.TOKEN: Step.EXCHANGE, paths.USERINFO: Step.PROFILE, paths.LOGOUT: Step.LOGOUT}
-# The step to which each page of `accounts` belongs, by the name of the route.
+# The step of each page of `accounts`, by the name of the page's route.
 STEPS_OF_ROUTES = dict.fromkeys(
     (
         "account_login",

@@ -188,7 +188,7 @@ _STEPS_OF_THE_PERSON = frozenset({Step.SIGN_IN, Step.SECOND_FACTOR})
 
 
 def title_of(cause: str) -> str:
-    """Return one short sentence in the active language: the title or, if there is none, the sentence of the fault."""
+    """Return the title in the active language; without a title, the `problem` of the fault; without both, the cause."""
     if title := TITLES.get(cause):
         return gettext(title)
     fault = fault_of(cause)

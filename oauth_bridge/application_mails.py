@@ -30,10 +30,10 @@ MOST_OWNERS = 20
 def consent_given(
     request: HttpRequest, person: User, application: Application, attempt: str, facts: Sequence[dict[str, str]]
 ) -> None:
-    """Tell the person that they allowed the application to read the facts, if no consent is stored yet.
+    """If no consent is stored yet, tell the person that they allowed the application to read the facts.
 
-    Call this before the consent is stored. `attempt` identifies the consent page: a second post of the same page sends
-    no e-mail.
+    Call this before the consent is stored. `attempt` identifies the consent page, so a second post of the same page
+    sends no e-mail.
     """
     once = f"application_allowed {person.pk} {attempt}"
     if application.client_id.startswith(Application.TWIN):  # an administrator tests a sign-in
@@ -47,7 +47,7 @@ def consent_given(
 def code_replayed(person_id: UUID, application_id: int) -> None:
     """Tell the person that one of their codes was sent twice and that the token is revoked. D13.
 
-    For all replayed codes of one application, a person receives one e-mail in `outbox.NOTICE_LIFETIME`.
+    A person receives at most one such e-mail for each application in `outbox.NOTICE_LIFETIME`.
     """
     once = f"code_replayed {person_id} {application_id}"
     if outbox.is_known(once):
@@ -61,7 +61,7 @@ def code_replayed(person_id: UUID, application_id: int) -> None:
 def code_replayed_to_owners(application_id: int) -> None:
     """Tell the owners that the application sent a code twice. D13.
 
-    For all replayed codes of one application, an owner receives one e-mail in `outbox.NOTICE_LIFETIME`.
+    An owner receives at most one such e-mail for each application in `outbox.NOTICE_LIFETIME`.
     """
     application = Application.objects.filter(pk=application_id).first()
     if application:
@@ -75,7 +75,7 @@ def secret_ends(secret: ApplicationSecret) -> None:
 
 
 def owners_of(application: Application) -> list[User]:
-    """Return the owners of the application who can receive an e-mail or, if there are none, superusers.
+    """Return the owners of the application who can receive an e-mail; without such owners, the superusers who can.
 
     At most MOST_OWNERS people are returned. Each person is an active administrator with a confirmed e-mail address.
     """
@@ -88,8 +88,8 @@ def owners_of(application: Application) -> list[User]:
 def _tell_owners(kind: str, application: Application, once: str, **context: Any) -> None:
     """Send an e-mail to each owner.
 
-    `once` names the event, as in `outbox.add_notice`, so that an owner receives one e-mail about the event. If `once`
-    is empty, each call sends an e-mail.
+    `once` names the event, as in `outbox.add_notice`. An owner receives at most one e-mail about a named event. If
+    `once` is empty, each call sends an e-mail.
     """
     people = {f"{once} {person.pk}": person for person in owners_of(application)}
     address = reverse("admin:oauth_bridge_application_secret", args=[application.pk])

@@ -1,4 +1,4 @@
-"""The class of the setting `OAUTH2_BACKEND_CLASS`: the toolkit's views call it to reach `protocol` and `storage`."""
+"""The backend of the toolkit's views (setting `OAUTH2_BACKEND_CLASS`), which calls `protocol` and `storage`."""
 
 from __future__ import annotations
 
@@ -54,10 +54,10 @@ class VerifiedRequest:
 
 
 class Backend:
-    """The methods that the toolkit's views call, which raise RequestError instead of the toolkit's exceptions."""
+    """The methods that the toolkit's views call. The methods raise RequestError instead of the toolkit's exceptions."""
 
     def __init__(self, server: object) -> None:
-        """The toolkit passes an oauthlib server, which this class does not use (docs/architecture.md)."""
+        """Ignore the oauthlib server that the toolkit passes (docs/architecture.md)."""
 
     def validate_authorization_request(self, request: HttpRequest) -> tuple[list[str], VerifiedRequest]:
         """Return the scopes of the future token, and the verified request.
@@ -115,7 +115,7 @@ class Backend:
 
         Raises RequestError: see `client_credentials`, `of_form` and `exchange_code`.
         """
-        sent, form = parameter_parsing.of_query(request), {}  # parameters in the URL are refused, but tell the code
+        sent, form = parameter_parsing.of_query(request), {}  # parameters in the URL are refused, but identify the code
         try:
             sent = parameter_parsing.read_form(request)
             form = authorization_header.client_credentials(request, sent.texts())
@@ -124,8 +124,8 @@ class Backend:
             if code := sent.text("code"):
                 error.about(presented=(digest_of(code), form.get("client_id", sent.text("client_id"))))
             raise
-        # The row is made only on access, because most installations have no receiver of `app_authorized`, which reads
-        # the row.
+        # The row is made only on access. Only a receiver of `app_authorized` reads the row, and most installations have
+        # no receiver.
         request.access_token = SimpleLazyObject(lambda: exchanged.redemption.token)  # type: ignore[attr-defined]
         body = {
             "access_token": exchanged.access_token,

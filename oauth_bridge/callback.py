@@ -31,7 +31,7 @@ class Callback(NamedTuple):
         return f"{self.redirect_uri}{'&' if '?' in self.redirect_uri else '?'}{pairs}"
 
     def fields(self, url: str) -> list[tuple[str, str]]:
-        """Return the parameters in `url`, which the method `url` of this object has made."""
+        """Return the parameters in a URL that the method `url` of this object has made."""
         return parse_qsl(url[len(self.redirect_uri) + 1 :], keep_blank_values=True, errors="replace")
 
     def error_url(self, error: RequestError) -> str:

@@ -1,4 +1,4 @@
-"""System checks of the toolkit's settings, which prevent a start with the toolkit's default behaviour."""
+"""System checks of the toolkit's settings. The service cannot start with the toolkit's default behaviour."""
 
 from __future__ import annotations
 

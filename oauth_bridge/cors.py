@@ -1,4 +1,4 @@
-"""CORS preflights: a browser asks whether a script of another origin may send a request. D22.
+"""Answer CORS preflights, in which a browser asks whether a script of another origin may send a request. D22.
 
 `config.http.response_headers` adds `Access-Control-Allow-Origin` to every response of the paths that scripts of other
 origins may use.

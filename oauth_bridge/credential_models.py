@@ -1,9 +1,9 @@
 """The tables of codes and tokens, which are stored only as SHA-256 digests (D15).
 
-The references to people and applications have no database constraint, because a constraint would lock both rows at
-every insert. Instead of a constraint, the statements that redeem a code or read a token check both rows. There is no
-index by application, because one application may own nearly all rows. The rows of a deleted application cannot be used,
-and stay until the purge.
+The references to people and applications have no database constraint, because a constraint would lock the rows of the
+person and the application at every insert. Instead, the statements that redeem a code or read a token check both rows.
+There is no index by application, because one application may own nearly all rows. The codes and tokens of a deleted
+application are invalid. Their rows stay until the purge.
 
 All codes and tokens of a person or an application can end at once without an update of their rows. Each row stores the
 `credentials_version` of its person and its application. A change of either version makes the row invalid. The tokens of
@@ -38,14 +38,14 @@ def _openid() -> models.TextField[str | None, str | None]:
 
 
 def version_of_credentials() -> models.IntegerField[int, int]:
-    """Return the field for the `credentials_version` of the person or the application when the row was created."""
+    """Return the field for the `credentials_version` that the person or application had when the row was created."""
     return models.IntegerField(default=0, db_default=0, editable=False)
 
 
 class AuthorizationCode(models.Model):
-    """A one-time code, kept after the redemption to recognise a replay (D13, D14) and to show people their sign-ins.
+    """A one-time code. A redeemed code is kept to recognise a replay (D13, D14) and to show people their sign-ins.
 
-    `attempt` identifies the authorization request that issued the code, with or without a consent page. A person has at
+    `attempt` identifies the authorization request that led to the code, with or without a consent page. A person has at
     most one valid code for each attempt (D8).
     """
 
@@ -79,7 +79,8 @@ class AuthorizationCode(models.Model):
         constraints: ClassVar[list[models.BaseConstraint]] = [
             models.UniqueConstraint(fields=["user", "attempt"], name="oauth_bridge_one_code_an_attempt"),
         ]
-        # The index of `issued_at` is for the activity of an hour or a day. A redemption does not use `issued_at`.
+        # The queries for the activity of an hour or a day use the index of `issued_at`. A redemption does not use the
+        # index.
         indexes: ClassVar[list[models.Index]] = [
             models.Index(fields=["issued_at"], name="oauth_bridge_code_issued_at"),
             models.Index(

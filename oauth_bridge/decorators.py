@@ -20,7 +20,7 @@ KNOWN_METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 
 
 def operation(view: View, *methods: str, challenge: Callable[[HttpRequest, RequestError], None] | None = None) -> View:
-    """Limit the view to these methods, and answer every RequestError with a page or JSON. D19.
+    """Limit the view to `methods`, and answer every RequestError with a page or JSON. D19.
 
     `challenge` adds headers such as `WWW-Authenticate`, or private facts, to the error.
     """

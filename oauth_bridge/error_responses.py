@@ -1,6 +1,6 @@
 """Answer an error with JSON for programs or with a page for people. Specification 7; D4, D19.
 
-`errors` contains the sentences. `callback` sends errors to the callback address of an application.
+`errors` contains the texts of the errors. `callback` sends errors to the callback address of an application.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from config.infrastructure.translation import TranslatableText
 from oauth_bridge.errors import OAuthFault
 from oauth_bridge.redirect_uri_likely_faults import mark_likely_differences
 
-# Paths without a page, at which some clients look for the metadata (RFC 8414 §3.1) or the keys.
+# Unknown paths at which some clients look for the metadata (RFC 8414 §3.1) or the keys.
 DISCOVERY = re.compile(
     r"/\.well-known/(openid-configuration|oauth-authorization-server|jwks)|/oauth/(certs|keys|\.well-known)\b"
 )
@@ -70,7 +70,7 @@ def wants_page(request: HttpRequest) -> bool:
 def not_found(request: HttpRequest) -> HttpResponse:
     """Answer 404 with a link to the documents.
 
-    If the client looked for an operation (D2) or for discovery, the answer also names the right path.
+    If the path resembles the path of an operation (D2) or of the metadata, the answer also names the right path.
     """
     return error_response(request, RequestError(SiteFault.NOT_FOUND, hint=_hint(request.path)))
 

@@ -8,7 +8,7 @@ from config.infrastructure.errors import Fault
 
 
 class OAuthFault(Fault):
-    """Faults of authorize, token and user info."""
+    """The faults of authorize, logout, token and user info."""
 
     SPECULATIVE = (
         503,

@@ -10,7 +10,7 @@ from django.utils import timezone
 
 
 class SigningKey(models.Model):
-    """A published key pair, which signs from `signs_from` until `signs_until` and later only verifies signatures.
+    """A key pair, which signs from `signs_from` until `signs_until` and later only verifies signatures.
 
     `kid` is the RFC 7638 thumbprint. `public` is a JWK as JSON. `private` is PKCS #8 in DER, sealed and bound to `id`;
     `private` is null after the key has stopped signing. A revoked key is not published.

@@ -1,7 +1,7 @@
 """The view of logout, to which an application sends a person to sign out. OpenID Connect RP-Initiated Logout 1.0.
 
 If the request contains an ID token of the signed-in person, the view signs the person out at once. Otherwise a page
-asks first, so that a link from a stranger cannot sign a person out.
+first asks the person to confirm, so that a link from a stranger cannot sign the person out.
 """
 
 from __future__ import annotations
@@ -69,7 +69,10 @@ class Question:
 
 
 def request_or_answer(request: HttpRequest) -> HttpResponseBase:
-    """Redirect a posted request to a link, as `views.request_or_answer` does. Other posts come from our page."""
+    """Serve logout. If an application posts a request, redirect to the same request as a link.
+
+    `views.request_or_answer` explains the reason. Other posts come from the page of this service.
+    """
     posted = parameter_parsing.posted_request(request, unless=FIELD_NAME)
     if posted is not None:
         return HttpResponseRedirect(f"{request.path}?{posted}" if posted else request.path, status=303)
@@ -96,7 +99,7 @@ def _asked(request: HttpRequest) -> HttpResponse:
 def _answered(request: HttpRequest) -> HttpResponse:
     """Sign out the person who has confirmed on the page.
 
-    If the page is old, or is the page of another person, the person is asked again.
+    If the page is old or was made for another person, the signed-in person is asked again.
     """
     throttling.logout(request)
     form = parameter_parsing.of_form(request, has_been_read=True)
@@ -106,7 +109,7 @@ def _answered(request: HttpRequest) -> HttpResponse:
         return HttpResponseRedirect(reverse("end_session"), status=303)
     is_old = Question.unseal(sealed, PAGE_LIFETIME) is None
     if request.user.is_authenticated and (is_old or str(request.user.pk) != question.person_id):
-        return redirect_to_callback(request, question.path)  # a URL with a long state is longer than Django allows
+        return redirect_to_callback(request, question.path)  # HttpResponseRedirect refuses a URL with a long state
     application = logout_request.verify(question.client_id, question.address)
     if request.user.is_authenticated:
         _sign_out(request)

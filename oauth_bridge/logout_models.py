@@ -21,10 +21,11 @@ def _kept_reference(model: str, *, has_index: bool) -> models.ForeignKey[Any, An
 
 
 class ApplicationSession(Leased):
-    """A sign-in that an application knows by the `sid` in its ID tokens, which is the primary key.
+    """A sign-in that an application knows. The primary key is the `sid` in the application's ID tokens.
 
-    The sign-in ends with the browser session that `sign_in` identifies, or when `person_version` is outdated. The
-    application is then told at `due_at`, unless `due_at` is null. `storage.application_sessions` is the only writer.
+    The sign-in ends with the browser session that `sign_in` identifies, or when `person_version` is outdated. After the
+    end, the application is told at `due_at`. If `due_at` is null, the application is not told.
+    `storage.application_sessions` is the only writer.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)

@@ -1,6 +1,6 @@
 """The tables of applications and consents. Other modules define the other tables of the bridge.
 
-`Application` omits the columns of the toolkit's model for grants that this service does not offer.
+`Application` omits columns of the toolkit's model that this service does not use.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def new_client_id() -> str:
 
 
 class Registered(models.Manager["Application"]):
-    """The manager of the registered applications, which leaves out the twins."""
+    """The manager of the registered applications, which leaves out the twins (see `Twins`)."""
 
     def get_queryset(self) -> models.QuerySet[Application]:
         return super().get_queryset().exclude(client_id__startswith=Application.TWIN)
@@ -63,8 +63,8 @@ class Application(AbstractApplication):
     client_id = models.CharField(_("client ID"), max_length=255, unique=True, default=new_client_id, editable=False)
     name = models.CharField(_("name"), max_length=NAME_MAX_LENGTH, validators=[refuse_control_characters])
     homepage = models.URLField(_("homepage"), blank=True, validators=[validate_page])
-    # `db_default` is needed because an earlier release, which still runs during an upgrade, inserts rows without these
-    # columns.
+    # During an upgrade, an earlier release still runs and inserts rows without the newer columns. The newer columns
+    # therefore need `db_default`.
     operator = models.CharField(
         _("operated by"),
         max_length=NAME_MAX_LENGTH,
@@ -73,7 +73,7 @@ class Application(AbstractApplication):
         db_default="",
         validators=[refuse_control_characters],
     )
-    # The names of these columns are from RFC 7591 §2 and OpenID Connect Dynamic Client Registration 1.0 §2.
+    # The names of the next three columns are from RFC 7591 §2 and OpenID Connect Dynamic Client Registration 1.0 §2.
     policy_uri = models.URLField(
         _("privacy policy"), max_length=500, blank=True, default="", db_default="", validators=[validate_page]
     )
@@ -83,7 +83,8 @@ class Application(AbstractApplication):
     initiate_login_uri = models.URLField(
         _("sign-in address"), max_length=500, blank=True, default="", db_default="", validators=[validate_sign_in_start]
     )
-    # The names of these columns are from OpenID Connect RP-Initiated Logout 1.0 §3.1 and Back-Channel Logout 1.0 §2.2.
+    # The names of the next two columns are from OpenID Connect RP-Initiated Logout 1.0 §3.1 and Back-Channel Logout 1.0
+    # §2.2.
     post_logout_redirect_uris = models.TextField(
         _("addresses after a sign-out"),
         blank=True,
@@ -123,8 +124,8 @@ class Application(AbstractApplication):
     # If true, only people in `groups` may use the application (D23). `storage.applications.set_groups` writes
     # `is_restricted` and `groups`.
     is_restricted = models.BooleanField(_("only for people in chosen groups"), default=False, db_default=False)
-    # The table of `groups` has no constraint, because the last release does not know the table, and may delete an
-    # application during an upgrade.
+    # The table of `groups` has no constraint. During an upgrade, the previous release may delete an application, but
+    # does not know the table.
     groups = models.ManyToManyField(Group, verbose_name=_("groups"), related_name="+", blank=True, db_constraint=False)
     # The owners are administrators who have the rights of `applications.rights`. `storage.applications.set_owners`
     # writes the owners.
@@ -144,8 +145,8 @@ class Application(AbstractApplication):
     disabled_at = models.DateTimeField(null=True, editable=False)
     disabled_by = models.CharField(max_length=120, default="", db_default="", editable=False)
     credentials_version = models.IntegerField(default=0, db_default=0, editable=False)
-    # The highest number that a secret of the application has had. Only `storage.client_secrets` writes this and the
-    # next column.
+    # The highest number that a secret of the application has had. Only `storage.client_secrets` writes
+    # `last_secret_number` and `leaked_secrets`.
     last_secret_number = models.IntegerField(default=0, db_default=0, editable=False)
     # The primary keys of the application's recently leaked secrets, such as ",12,45,". The tokens of leaked secrets are
     # invalid.
@@ -175,12 +176,12 @@ class Application(AbstractApplication):
 
     @property
     def callback_addresses(self) -> list[str]:
-        """The registered redirect_uris, one of which each request must send unchanged (D3)."""
+        """The registered redirect_uris. Each request must send one of the addresses unchanged (D3)."""
         return split_lines(self.redirect_uris)
 
     @property
     def addresses_after_sign_out(self) -> list[str]:
-        """The registered post_logout_redirect_uris, one of which a request must send unchanged."""
+        """The registered post_logout_redirect_uris. A request that names an address must send it unchanged."""
         return split_lines(self.post_logout_redirect_uris)
 
     @property
@@ -224,15 +225,15 @@ class IDToken(models.Model):
 class Consent(models.Model):
     """A person has allowed an application, for the first time at `given_at`, and has not disconnected it since.
 
-    `fingerprint` identifies the name, homepage and callback addresses of the last agreement. "Don't ask again" (D7) is
-    remembered until `expires_at`. If `expires_at` is null, the person is asked every time. A change of the
-    application's fingerprint or the person's `credentials_version` ends "don't ask again", but not the consent.
+    `fingerprint` identifies the application's name, homepage and callback addresses at the last agreement. "Don't ask
+    again" (D7) is remembered until `expires_at`. If `expires_at` is null, the person is asked every time. A change of
+    the application's fingerprint or the person's `credentials_version` ends "don't ask again", but not the consent.
     """
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
     application = models.ForeignKey(Application, on_delete=models.CASCADE, related_name="+")
     fingerprint = models.CharField(max_length=64)
-    # The agreed facts, by their names in `protocol.claims`, in order; null for the four facts of plain OAuth 2.0.
+    # The names of the agreed facts (see `protocol.claims`), in order; null for the four facts of plain OAuth 2.0.
     agreed = models.TextField(null=True, editable=False)  # noqa: DJ001 - null: see above
     given_at = models.DateTimeField()
     expires_at = models.DateTimeField(null=True)

@@ -42,7 +42,7 @@ def validate_sign_in_start(address: str) -> None:
 
 
 def validate_told(address: str) -> None:
-    """Validate the address that is told of a sign-out. Back-Channel Logout 1.0 §2.2.
+    """Validate the address that receives the notices of a sign-out. Back-Channel Logout 1.0 §2.2.
 
     Raises ValidationError: the address is invalid for `validate_sign_in_start`, or has a fragment.
     """
@@ -52,7 +52,7 @@ def validate_told(address: str) -> None:
 
 
 def shown_host(address: str) -> str:
-    """Return the host as browsers send it, with the port if the address has one; empty if it can't be read.
+    """Return the host as browsers send it, and the port, if any; empty if the address can't be read.
 
     A non-ASCII name is shown in punycode (`xn--`, by UTS #46 as in browsers), because letters of several alphabets look
     alike. The user name is left out, because it could look like the host.

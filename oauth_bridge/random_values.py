@@ -22,5 +22,5 @@ def is_well_formed(credential: str) -> bool:
 
 
 def digest_of(credential: str) -> bytes:
-    """Return the 32 bytes that are stored, which identify the credential but do not reveal it."""
+    """Return the digest to store: 32 bytes, which identify the credential but do not reveal it."""
     return hashlib.sha256(credential.encode()).digest()

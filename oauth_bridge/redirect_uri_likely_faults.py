@@ -25,8 +25,8 @@ QUOTATION_MARKS = frozenset("\"'`‘’‚“”„‹›«»")
 def quoted_for_description(address: str, *, without: Iterable[str] = ()) -> str:
     """Percent-encode the address for an `error_description`, and cut it after 300 characters.
 
-    `...` replaces each credential in `without`. A value that is not an absolute address is not quoted, because it may
-    be a credential in the wrong parameter.
+    Each credential in `without` is replaced by `...`. A value that is not an absolute address is not quoted, because it
+    may be a credential in the wrong parameter.
     """
     if not SCHEME.match(address):
         return "not an absolute address"
@@ -98,7 +98,7 @@ def _is_upper(character: str) -> bool:
 
 
 def _without_escapes(text: str) -> str:
-    """Replace each percent-encoded byte by three other characters, because its digits may be in upper case."""
+    """Replace each percent-encoded byte by `%--`, because upper case in its digits is not a fault."""
     return ESCAPE.sub("%--", text)
 
 
@@ -108,7 +108,7 @@ def _parts(address: str) -> tuple[str, ...]:
 
 
 def side_by_side(sent: str, registered: str) -> list[tuple[str, str, bool]]:
-    """Return pairs of pieces of the two addresses, and whether the two pieces are equal. A piece may be empty.
+    """Return the pieces of the two addresses in pairs, and whether both pieces are equal. A piece may be empty.
 
     Words are compared, not letters, so a misspelt word is one piece.
     """

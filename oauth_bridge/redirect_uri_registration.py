@@ -16,7 +16,7 @@ REVERSE_DOMAIN_SCHEME = re.compile(r"[a-z][a-z0-9-]*(\.[a-z0-9-]+)+")
 VISIBLE_ASCII = re.compile(r"[\x21-\x7e]+")
 BROKEN_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 RESPONSE_PARAMETERS = {"code", "state", "error", "error_description"}
-# The beginning of an address on this machine without a scheme, or with too few slashes.
+# The beginning of an address on this machine that has no scheme or too few slashes.
 ON_THIS_MACHINE = re.compile(r"(?:http:)?/{0,2}(?:localhost|127\.0\.0\.1|\[::1\])(?:[:/?]|\Z)", re.IGNORECASE)
 INVALID_CHARACTERS = set('<>"{}|\\^`')
 

@@ -41,7 +41,7 @@ class ApplicationSecret(models.Model):
     prefix = models.CharField(max_length=PREFIX_LENGTH, default="", db_default="", editable=False)
     maker_id = models.UUIDField(null=True, editable=False)
     maker = models.CharField(max_length=NICKNAME_MAX_LENGTH, default="", db_default="", editable=False)
-    # The number of days before the end at which the last e-mail was sent; null if no e-mail was sent.
+    # The last e-mail was sent this number of days before the end of the secret; null if no e-mail was sent.
     told_days = models.IntegerField(null=True, editable=False)
 
     class Meta:

@@ -1,4 +1,4 @@
-"""The rate limits of this package, with one function for each limit. D21. `config.infrastructure.rate_limits` counts.
+"""One function for each rate limit of this package. D21. `config.infrastructure.rate_limits` counts the requests.
 
 Each function raises RequestError with 429 `rate_limited` and `Retry-After` when its limit is reached. RATE_LIMITS=off
 turns all limits off.
@@ -27,7 +27,7 @@ def authorize(request: HttpRequest) -> None:
 
 
 def logout(request: HttpRequest) -> None:
-    """Limit sign-outs and the answers of their page from one network address.
+    """Limit sign-outs and answers to the logout page from one network address.
 
     The rate is RATE_AUTHORIZE, but sign-outs and authorization requests are counted separately.
     """
@@ -59,7 +59,8 @@ def after_exchange(application_id: int, client_id: str, address: str, *, is_publ
 def token_failure(address: str, client_id: str) -> None:
     """Limit failed authentications from one address for one client_id. The rate is RATE_TOKEN_FAILURES.
 
-    A second limit, ten times as high, counts all client_ids together, because anybody can invent new ones.
+    A second limit, ten times as high, counts the failures of all client_ids together, because anybody can invent
+    client_ids.
     """
     _count_failure(
         Counter("token_failures", f"{address} {digest_of(client_id).hex()}"),
@@ -68,7 +69,7 @@ def token_failure(address: str, client_id: str) -> None:
 
 
 def token_state(operation: str, application_id: int) -> None:
-    """Limit how often an application calls `operation`, "revoke" or "introspect". The rate is RATE_USERINFO.
+    """Limit how often an application calls `operation` ("revoke" or "introspect"). The rate is RATE_USERINFO.
 
     The two operations are counted separately.
     """

@@ -164,7 +164,7 @@ class AuthorizeView(BaseAuthorizationView):
         return prompts.need(self.request, self.credentials.asked, self.pending)
 
     def _ask_for_proof(self, need: prompts.Need) -> HttpResponse:
-        """Ask for the proof that is missing, or answer that the person cannot give it."""
+        """Ask for the missing proof, or tell the application that the person cannot give it."""
         callback = self.credentials.callback
         if need is prompts.Need.IMPOSSIBLE:
             url = callback.error_url(self._error(OAuthFault.ACR))
@@ -175,7 +175,7 @@ class AuthorizeView(BaseAuthorizationView):
         return HttpResponseRedirect(prompts.proof_url(self.request, need, pages.authorize_path(self.pending)))
 
     def _turn_away(self) -> HttpResponse:
-        """Show the page for a person who may not use the application, and delete an earlier code. D23.
+        """Show the page for a person who may not use the application, and delete the unredeemed code, if any. D23.
 
         Raises AlreadyRedeemed: the application has already received its answer to this request (D8).
         """
@@ -202,7 +202,7 @@ class TokenView(ToolkitTokenView):
     """Exchange a code for an access token. Specification 4.3; D10 to D14."""
 
     def post(self, request: HttpRequest) -> HttpResponse:
-        """Replace the toolkit's method, which parses the form leniently and reads the token again for its signal."""
+        """Replace the toolkit's method, which parses forms leniently and reads the token again for `app_authorized`."""
         _url, headers, body, status = self.create_token_response(request)
         app_authorized.send_robust(sender=self, request=request, token=request.access_token)  # type: ignore[attr-defined]
         return HttpResponse(body, status=status, headers={**headers, **NO_STORE})

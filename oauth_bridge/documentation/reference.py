@@ -15,7 +15,7 @@ INTRODUCTION = """\
 This page is made from `{BASE_URL}/openapi.json`, which tools can read.
 
 """
-# The places where errors appear: a heading, the operation that chooses the example values, and the errors.
+# Each place where errors appear: its heading, the operation whose example values are used, and the errors.
 PLACES = (
     ("On a page, before the person comes back", "authorize", error_responses.AUTHORIZE),
     ("At your callback address", "callback", error_responses.CALLBACK),
@@ -94,7 +94,7 @@ def _parameters(operation: Json) -> Iterator[str]:
 
 
 def _examples(described: Json, response: Json) -> Iterator[str]:
-    """Yield the lines of the JSON of a success, or of a table of the errors."""
+    """Yield the lines of the examples: JSON for a success, a table for errors."""
     content = response.get("content", {}).get("application/json", {})
     if "example" in content:
         yield from ("```json", json.dumps(content["example"], indent=2), "```")

@@ -23,7 +23,7 @@ def source(name: str) -> str:
 
 
 def blocks(name: str, language: str = "") -> dict[str, str]:
-    """Return the named blocks of the document by name: all blocks, or only those in `language`."""
+    """Return the named blocks of the document by name. If `language` is given, other languages are left out."""
     found: dict[str, str] = {}
     for match in NAMED_BLOCK.finditer(source(name)):
         if match[0].startswith(f"```{language}"):
@@ -32,7 +32,7 @@ def blocks(name: str, language: str = "") -> dict[str, str]:
 
 
 def fill(text: str, **values: str) -> str:
-    """Replace each {NAME} in the text by an address or the name of this service, or by a value of `values`."""
+    """Replace {AUTH_URL}, {BASE_URL} and {SERVICE_NAME} in the text, and {NAME} for each name in `values`."""
     filled = {
         "AUTH_URL": settings.AUTH_URL,
         "BASE_URL": settings.BASE_URL,

@@ -36,7 +36,7 @@ TRIED_FOR = timedelta(hours=24)
 LOOK_EACH_SECONDS = 4.0  # the time between two searches; shorter than the thread's pause
 # Searches take at most this share of a process's time, even when many people sign out.
 LOOKING_SHARE = 0.05
-# An application that answers more slowly is told after all others.
+# An application that takes longer than SLOW_SECONDS to answer is told after all others.
 SLOW_SECONDS = 1.0
 # The causes that concern the address of the application, not a single sign-in.
 OF_THE_ADDRESS = frozenset({"logout_address_internal", "logout_unreachable", "logout_timed_out", "logout_tls_failed"})
@@ -111,7 +111,8 @@ def _claim() -> ApplicationSession | None:
 def _timed_attempt(row: ApplicationSession, application: Application) -> tuple[str, int]:
     """Run `_attempt`, and note whether the application is slow or unreachable."""
     began = time.monotonic()
-    _behind[application.pk] = began + work_queue.FIRST_PAUSE.total_seconds()  # remains if `_attempt` raises an error
+    # This entry remains if `_attempt` raises an error.
+    _behind[application.pk] = began + work_queue.FIRST_PAUSE.total_seconds()
     cause, status = _attempt(row, application)
     if cause not in OF_THE_ADDRESS:
         del _behind[application.pk]

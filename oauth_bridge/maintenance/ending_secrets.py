@@ -9,7 +9,7 @@ from django.db import transaction
 from oauth_bridge import application_mails
 from oauth_bridge.storage import secret_states
 
-# An owner receives at most one e-mail for each of these numbers of days before the end of a secret. A missed e-mail is
+# For each number, an owner receives at most one e-mail, this number of days before a secret ends. A missed e-mail is
 # not sent later.
 TOLD_BEFORE = (1, 7)
 
@@ -17,8 +17,8 @@ TOLD_BEFORE = (1, 7)
 def tell(now: datetime) -> int:
     """Write the e-mails about all secrets that end soon, and return the number of secrets.
 
-    One transaction stores the e-mails about a secret and marks the secret. Two simultaneous processes therefore send
-    the e-mails once, and a crash leaves both changes or none.
+    One transaction stores the e-mails about a secret and marks the secret. Two simultaneous processes therefore write
+    the e-mails only once. After a crash, either both changes are stored or neither.
     """
     told = 0
     for days in TOLD_BEFORE:

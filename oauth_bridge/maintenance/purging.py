@@ -1,11 +1,12 @@
-"""Delete expired rows in batches while the service runs. Called by `manage.py purge`: contract, operator's interface.
+"""Delete expired rows in batches while the service runs, for `manage.py purge`. Contract, operator's interface.
 
 Each statement reads one range of a table, in the order in which rows are stored. The size of the range therefore bounds
 the cost of a statement, even if earlier batches left many deleted rows that are not yet vacuumed. A new run starts
 again at the first row.
 
-Only this module, `codes` and `restoring` delete codes and tokens. Among the tables purged here, other tables refer only
-to the table of people. In the remaining tables, SQL may therefore delete rows without Django's cascades.
+Only this module, `codes` and `restoring` delete codes and tokens. Of the purged tables, only the table of people is the
+target of foreign keys with a database constraint. SQL may therefore delete rows of the other purged tables without
+Django's cascades.
 """
 
 from __future__ import annotations
@@ -56,8 +57,8 @@ UNCONFIRMED_KEPT_FOR = timedelta(days=30)
 class Table(NamedTuple):
     """A table to purge. A row is deleted when `condition` is true.
 
-    The parameters of `condition` are times: the time of the run minus each entry of `kept_for`. `delete` is set if
-    other tables refer to the table, or if the rows need another check. `delete` receives the keys of the rows, deletes
+    The parameters of `condition` are times: the time of the run minus each entry of `kept_for`. `delete` is set if the
+    deletion of a row must cascade, or if the rows need another check. `delete` receives the keys of the rows, deletes
     or shortens the rows, and returns their number.
     """
 
@@ -73,8 +74,8 @@ class Table(NamedTuple):
 
 TABLES = (
     # A redeemed code is the record of a sign-in. The code outlives its token, so that a replay still revokes the token
-    # (D13). An unredeemed code is kept as long as a token, so that the answer to a late exchange names the reason. The
-    # purge records the unredeemed code in the activity log.
+    # (D13). An unredeemed code is kept as long as a token, so that the answer to a late exchange names the reason. If
+    # the application never sent the code, the purge adds a record to the activity log.
     Table(AuthorizationCode, "redeemed_at <= %(redeemed)s", {"redeemed": issued_codes.REDEEMED_KEPT_FOR}),
     Table(
         AuthorizationCode,
@@ -101,9 +102,9 @@ TABLES = (
     # `accounts.mail.outbox` deletes expired rows and logs unsent e-mails. The purge finds expired rows only if no
     # process sends e-mails.
     Table(OutgoingMail, "expires_at <= %(expired)s", {"expired": timedelta(days=1)}),
-    # Delete a sign-up whose address was never confirmed, because nobody else can use the address meanwhile. Before the
-    # first sign-in only a sign-up stores a language, so the condition on `language` keeps the accounts that an operator
-    # created. Deactivated accounts are kept too.
+    # Delete a sign-up whose address was never confirmed, because nobody else can use the address while the row exists.
+    # Before the first sign-in only a sign-up stores a language, so the condition on `language` keeps the accounts that
+    # an operator created. Deactivated accounts are kept too.
     Table(
         User,
         "email_verified_at IS NULL AND last_login IS NULL AND language <> '' AND is_active"

@@ -94,7 +94,7 @@ def _report(now: datetime) -> RestoreReport:
 
 
 def _delete_all(table: str) -> None:
-    """Delete all rows of a table to which no other table refers, in a transaction of its own to prevent deadlocks."""
+    """Delete all rows of a table to which no other table refers. A transaction of its own prevents deadlocks."""
     statement = "TRUNCATE {}" if connection.vendor == "postgresql" else "DELETE FROM {}"
     with connection.cursor() as cursor:
         cursor.execute(statement.format(connection.ops.quote_name(table)))

@@ -13,7 +13,7 @@ _PREFIXES = {4: 24, 6: 48}
 
 
 def network_of(address: str) -> str:
-    """Return the network of 256 IPv4 addresses, such as 192.0.2.0/24, or the IPv6 site; empty for other texts."""
+    """Return the /24 network of an IPv4 address or the /48 network of an IPv6 address; empty for other texts."""
     try:
         return str(ip_network(f"{address}/{_PREFIXES[ip_address(address).version]}", strict=False))
     except ValueError:

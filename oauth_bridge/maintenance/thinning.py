@@ -21,8 +21,9 @@ _DAY = timedelta(days=1)
 def superfluous(now: datetime, last_run: datetime | None) -> Iterator[list[int]]:
     """Yield the keys of the records to delete, BATCH at a time.
 
-    Of each application, MOST_OF_A_DAY records are kept for each day that ended since the last run. Records of
-    authenticated callers are kept before others, and the first records of each cause before later ones.
+    For each application and each day that ended since the last run, MOST_OF_A_DAY refusals and failures are kept.
+    Records of authenticated callers have priority over other records. After that, earlier records of a cause have
+    priority over later records.
     """
     today = now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     since = today - timedelta(days=settings.ACTIVITY_DAYS)

@@ -36,7 +36,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def filters_of(options: dict[str, Any]) -> Filters:
-    """Return the filters that the options choose. Raises CommandError, which names a malformed option."""
+    """Return the filters that the options choose. Raises CommandError: an option is malformed."""
     if not 1 <= options["limit"] <= MOST:
         raise CommandError(f"--limit is a number from 1 to {MOST}.")
     return Filters(
@@ -99,7 +99,7 @@ def follow(filters: Filters) -> Iterator[Entry]:
         yield from reversed(found)
         time.sleep(FOLLOW_SECONDS)
         connection.close_if_unusable_or_obsolete()
-        # The entry of a code that expired since the last query has no id, so a query by time finds this entry.
+        # An entry for an expired code has no id. A query by time finds the codes that expired since the last query.
         since, looked_at = looked_at, timezone.now()
         expired = [
             entry for entry in activity_reading.entries(replace(filters, since=since, limit=MOST)) if not entry.id

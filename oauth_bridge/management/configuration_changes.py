@@ -74,7 +74,7 @@ def _planned(entries: list[Entry], warnings: OutputWrapper) -> list[Planned]:
 
 
 def _plan(entry: Entry, application: Application | None) -> Planned:
-    """Return the change of an entry. Add values that cannot be stored to the problems of the entry."""
+    """Return the change of an entry. For each value that cannot be stored, add a problem to the entry."""
     if application is None:
         return _plan_new(entry)
     before = registration_fields.registered(application)
@@ -134,7 +134,8 @@ def _groups(entry: Entry) -> list[str]:
 def _check_groups(entry: Entry, application: Application, names: list[str]) -> None:
     """Add a problem if an application has groups but is not restricted. D23.
 
-    A restricted application without groups is valid, for example after its groups were deleted: nobody may use it.
+    A restricted application may have no groups, for example because its groups were deleted. Nobody may use such an
+    application.
     """
     if names and not application.is_restricted:
         entry.add("restricted", "it is false, but there are groups. Leave it out, or set groups to an empty list.")

@@ -72,7 +72,7 @@ class Entry:
 
 
 def _has_texts(value: Any) -> bool:
-    """Return whether lists contain only texts, and texts contain no half surrogate pairs, which UTF-8 cannot encode."""
+    """Return whether a list contains only texts, and UTF-8 can encode all texts (no text has half a surrogate pair)."""
     texts = value if isinstance(value, list) else [value] if isinstance(value, str) else []
     return all(isinstance(each, str) and not re.search("[\ud800-\udfff]", each) for each in texts)
 

@@ -1,4 +1,4 @@
-"""Create the accounts and the application of `manage.py quickstart`, and the file with passwords and secret."""
+"""Create the accounts and the application of `manage.py quickstart`, and the file with their passwords and secret."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DEMO_NAME = "Demo application"
 
 
 def credentials_path() -> Path:
-    """Return the path of the file. The file is next to the database, so that both are deleted together."""
+    """Return the path of the file with the passwords. The file is next to an SQLite database, to be deleted with it."""
     database = settings.DATABASES["default"]
     is_file = database["ENGINE"] == "django.db.backends.sqlite3"
     return (Path(database["NAME"]).parent if is_file else settings.VAR_DIR) / "quickstart.json"
@@ -41,7 +41,7 @@ def write_credentials(path: Path, credentials: dict[str, str]) -> None:
 
 
 def demo_account(email: str, nickname: str, kept: dict[str, str], is_new: bool, **fields: bool) -> str:
-    """Create or update the account. Returns the address and the password of the account for the terminal.
+    """Create or update the account. Returns a text for the terminal: the address and the password.
 
     An existing account gets a new password only if `is_new` is true.
     """
@@ -66,7 +66,7 @@ def demo_account(email: str, nickname: str, kept: dict[str, str], is_new: bool, 
 def demo_application(demo_url: str, kept: dict[str, str]) -> tuple[Application, str]:
     """Register the demo application, or update its addresses if it is registered.
 
-    Returns the application and its client secret, which is new if the last run stored no valid one.
+    Returns the application and its client secret. The secret is new if the last run stored no valid secret.
     """
     callback = f"{demo_url}/callback"
     application = Application.objects.filter(name=DEMO_NAME).first()

@@ -1,8 +1,8 @@
 """The fields of an application as commands show and change them: members of JSON, and options. Contract.
 
 Each field that an administrator can change has one entry in FIELDS. `show`, `list`, `export` and `apply` use all
-entries. `set` uses the entries with an option. FIELDS does not contain the logo, which is a picture, or secrets, which
-never leave the service.
+entries. `set` uses the entries with an option. FIELDS contains neither the logo, because the logo is a picture, nor
+secrets, because secrets never leave the service.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ OPTIONS = {field.column: field.option for field in FIELDS} | {groups.FIELD: "--g
 
 
 def registered(application: Application) -> dict[str, Any]:
-    """Return the values for JSON by name, with the groups, which are read from the database."""
+    """Return all values for JSON by name. The groups are read from the database."""
     groups_of_it = sorted(group.name for group in application.groups.all())
     return {"client_id": application.client_id, **values(application), "groups": groups_of_it}
 

@@ -135,7 +135,7 @@ def described(state: SecretState) -> dict[str, Any]:
 
 
 def line(secret: dict[str, Any]) -> str:
-    """Format a secret, which `described` returned, as one line for a terminal."""
+    """Format a result of `described` as one line for a terminal."""
     parts = [f"No. {secret['number']}", secret["name"], secret["prefix"] and f"{secret['prefix']}…"]
     made_by = f" by {secret['maker']}" if secret["maker"] else ""
     parts.append(ends_and_use(secret) + made_by)

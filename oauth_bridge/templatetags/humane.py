@@ -21,7 +21,7 @@ def unlocalized(number: float) -> str:
 
 @register.filter
 def masked_value(value: str) -> str:
-    """Return a recorded value, or a sentence with the length of a value that was not recorded."""
+    """Return the recorded value. If only the length was recorded, return a sentence with the length."""
     if value.isdigit():
         return _("masked, %(count)s characters") % {"count": value}
     return value

@@ -40,7 +40,7 @@ class Command(BaseCommand):
             self._deliver_until_stopped()
 
     def _deliver_until_stopped(self) -> None:
-        """Deliver in threads, which inherit the blocked signals, so that a signal does not interrupt an attempt."""
+        """Deliver in threads. The threads inherit the blocked signals, so no signal interrupts an attempt."""
         ends = {signal.SIGINT, signal.SIGTERM}
         signal.pthread_sigmask(signal.SIG_BLOCK, ends)
         workers = [Worker("deliver", work) for work in _WORK]
