@@ -53,7 +53,7 @@ class BrowsersView(AccountPageMixin, TemplateView):
         return super().get_context_data(**kwargs) | {"browsers": browsers, "page": page}
 
     def post(self, request: HttpRequest) -> HttpResponse:
-        """End one or all other sessions of the person. The session of this browser ends with the button "Sign out"."""
+        """End one or all of the person's other sessions. The button "Sign out" ends the session of this browser."""
         others = self._sessions().exclude(session_key=digest(request.session.session_key or ""))
         if "others" in request.POST:
             others.delete()

@@ -89,8 +89,8 @@ class SessionStore(DatabaseSessionStore):
     _created: tuple[str | None, datetime] | None = None  # the session key, and the creation time of the row
     _last_used: datetime | None = None
 
-    # The asynchronous methods of Django's database store would use the key instead of its digest. The methods of
-    # SessionBase call the synchronous methods below in a thread.
+    # The asynchronous methods of Django's database store would use the key instead of its digest. So this class uses
+    # the methods of SessionBase, which call the synchronous methods below in a thread.
     aexists, aload, asave = SessionBase.aexists, SessionBase.aload, SessionBase.asave
     acreate, adelete = SessionBase.acreate, SessionBase.adelete
 
@@ -154,7 +154,7 @@ class SessionStore(DatabaseSessionStore):
         return row
 
     def save(self, must_create: bool = False) -> None:
-        """Raise UpdateError only if the session has ended. Django also raises UpdateError if the database is away."""
+        """Raise UpdateError only if the session has ended. Django also raises it if the database is unavailable."""
         try:
             super().save(must_create)
         except UpdateError as error:
