@@ -34,7 +34,7 @@ def threads_of(web_threads: int) -> int:
 
 
 class ThreadPools:
-    """Replaces the single pool of gunicorn's worker. A request whose class is full goes to a thread that refuses it.
+    """Replaces the single pool of gunicorn's worker. If a pool is full, another thread refuses requests.
 
     The worker's main thread calls `submit` for each connection that has bytes to read.
     """
