@@ -3,8 +3,8 @@
 The transaction that causes an e-mail also writes its row, so no e-mail is sent after a rollback. The content may be a
 credential, so it is encrypted under a key derived from SECRET_KEY, and deleted when the e-mail is sent or expires.
 
-One thread of each worker sends e-mails, the lowest `turn` first. `turn` counts the earlier unsent e-mails of the same
-requester, a client or recipient. So a requester delays others by at most one connection to the server. E2.
+One thread of each worker sends e-mails in the order of `turn`. `turn` counts the earlier unsent e-mails of the same
+requester (a client or a recipient). So a requester delays others by at most one connection to the server. E2.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from config.infrastructure.network import site_of
 
 logger = logging.getLogger(__name__)
 
-# The lease is longer than an attempt, which takes at most EMAIL_TIMEOUT plus the time of a DNS lookup.
+# A thread claims a row for LEASE. An attempt takes less time: EMAIL_TIMEOUT plus the time of a DNS lookup.
 LEASE = timedelta(minutes=3)
 LONGEST_PAUSE = timedelta(hours=4)
 LONGEST_PAUSE_WHILE_SOMEBODY_WAITS = timedelta(minutes=2)

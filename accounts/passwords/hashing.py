@@ -1,9 +1,8 @@
 """Hash passwords with Argon2id, one at a time in each process. D15.
 
 A hash takes about twenty times as long as a user info request, and occupies a core and 19 MiB of memory. So a process
-computes one hash at a time. Requests that post a password to sign in have a separate thread
-(`config.infrastructure.request_classes`). Other requests that hash a password, such as those of administrators, wait in
-`OneAtATime.turn`.
+computes one hash at a time. Posts of password forms have a separate thread (`config.infrastructure.request_classes`).
+Other requests that hash a password, such as those of administrators, wait in `OneAtATime.turn`.
 """
 
 from __future__ import annotations

@@ -41,7 +41,10 @@ _NEIGHBOURS = ("qwertyuiop", "asdfghjkl", "zxcvbnm", "qwertzuiop", "azertyuiop",
 
 
 class PlainTextValidator:
-    """Refuses control characters, and passwords above 1,024 characters, which would only take more time to hash."""
+    """Refuses passwords with control characters or with more than 1,024 characters.
+
+    A longer password would only take more time to hash.
+    """
 
     def validate(self, password: str, user: object = None) -> None:
         if len(password) > PASSWORD_MAX_LENGTH:
@@ -133,7 +136,10 @@ def _period(text: str) -> int:
 
 
 def _unexpected(text: str) -> int:
-    """Count the characters, except repetitions of the previous character and its neighbours in alphabet or keyboard."""
+    """Count the characters that are unexpected after the previous character.
+
+    A character is expected if it equals the previous character, or is next to it in the alphabet or on the keyboard.
+    """
     return len(text[:1]) + sum(not _are_neighbours(first, second) for first, second in pairwise(text))
 
 

@@ -121,7 +121,10 @@ class SessionStore(DatabaseSessionStore):
         return timezone.now() + timedelta(seconds=self.get_expiry_age(**kwargs))
 
     def set_expiry(self, value: datetime | timedelta | int | None) -> None:
-        """Ignore the default age: allauth sets it after each password, which would store an empty session."""
+        """Ignore the default age.
+
+        allauth sets the default age after each password form, which would store an otherwise empty session.
+        """
         if value != settings.SESSION_COOKIE_AGE:
             super().set_expiry(value)
 

@@ -39,7 +39,10 @@ DATABASE_AWAY = (OperationalError, InterfaceError, InternalError)
 
 
 def bad_request(request: HttpRequest, exception: Exception | None = None) -> HttpResponseBase:
-    """Return 400, or 413 for a form that is too large. After a sign-out in another tab, show or load the page again."""
+    """Return 400, or 413 for a form that is too large.
+
+    If a sign-out in another tab has ended the session, show the form again or redirect to the same page.
+    """
     if isinstance(exception, DisallowedHost):
         return host_not_served(request)
     if isinstance(exception, RequestDataTooBig):

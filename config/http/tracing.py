@@ -46,7 +46,7 @@ _provider: TracerProvider | None = None
 
 
 class TracingMiddleware:
-    """Makes the span of a request, except for probes. Its parent is the span that a proxy in `TRUSTED_PROXIES` sent."""
+    """Makes the span of a request, except for probes. The parent is the span that a proxy in `TRUSTED_PROXIES` sent."""
 
     def __init__(self, get_response: GetResponse) -> None:
         self.get_response = get_response
