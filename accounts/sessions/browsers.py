@@ -72,7 +72,7 @@ class BrowsersView(AccountPageMixin, TemplateView):
 
 
 def _mark(row: Session) -> str:
-    """Return the identifier of the session for forms. The digest in the database is not shown."""
+    """Return an identifier of the session for forms, which must not show the digest in the database."""
     return salted_hmac("accounts.browsers", row.session_key, algorithm="sha256").hexdigest()[:32]
 
 

@@ -32,7 +32,8 @@ BROWSER_KEY = "browser"
 WAS_KNOWN_KEY = "was_known"
 # The session's entry with the random ID of the sign-in. A column of the row stores the same value.
 SIGN_IN_KEY = "sign_in"
-# A person keeps KEPT sessions, including the new session. One sign-in deletes at most _DELETED_AT_ONCE sessions.
+# A person keeps at most KEPT sessions, including the new session. One sign-in deletes at most _DELETED_AT_ONCE
+# sessions.
 KEPT = 100
 _DELETED_AT_ONCE = 1000
 # The maximum age of a session without a signed-in person. Each step of a sign-in takes less time.
@@ -123,7 +124,7 @@ class SessionStore(DatabaseSessionStore):
     def set_expiry(self, value: datetime | timedelta | int | None) -> None:
         """Ignore the default age.
 
-        allauth sets the default age after each password form, which would store an otherwise empty session.
+        allauth sets the default age after each valid password form, which would store an otherwise empty session.
         """
         if value != settings.SESSION_COOKIE_AGE:
             super().set_expiry(value)
