@@ -1,6 +1,6 @@
-"""E-mails about events of an account, in the person's language, and messages on pages about unsent e-mails.
+"""Compose e-mails about events of an account, and show a message on the next page if an e-mail is not sent yet.
 
-`accounts.mail.outbox` sends the e-mails.
+The e-mails are in the person's language. `accounts.mail.outbox` sends them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from accounts.mail.composing import compose
 from accounts.models import User
 from accounts.sessions import known_browsers, user_agents
 
-# The limit of e-mails about unknown browsers, for a person whose browser keeps no cookies or is new each time.
+# The limit of e-mails about unknown browsers. A browser that keeps no cookies is unknown at each sign-in, and would
+# cause an e-mail each time.
 NEW_BROWSERS_PER_DAY = 5
 
 

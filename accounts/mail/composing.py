@@ -1,4 +1,4 @@
-"""Make e-mails. The HTML is made from the plain text, the template `account/email/NAME_message.txt`."""
+"""Make e-mails. The plain text comes from `account/email/NAME_message.txt`, and the HTML from the plain text."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Paragraph(NamedTuple):
 
 
 def compose(name: str, to: str, context: dict[str, Any], language: str = "") -> Email:
-    """Return the e-mail of the template `name` in `language`, by default the language of the current request."""
+    """Return the e-mail of the template `name` in `language`, or by default in the active language."""
     common = {
         "email": to,
         "service_name": settings.SERVICE_NAME,

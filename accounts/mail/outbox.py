@@ -1,10 +1,10 @@
 """Store each e-mail as a row until the mail server has accepted it, so a restart or an outage loses no e-mail. D15.
 
-The transaction that causes an e-mail also writes its row, so a rollback sends no e-mail. The content may be a
+The transaction that causes an e-mail also writes its row, so no e-mail is sent after a rollback. The content may be a
 credential, so it is encrypted under a key derived from SECRET_KEY, and deleted when the e-mail is sent or expires.
 
-One thread of each worker sends e-mails, the lowest `turn` first. `turn` counts the earlier unsent e-mails of the same
-requester, so a requester delays others by at most one connection to the mail server. E2.
+One thread of each worker sends e-mails in the order of `turn`. `turn` counts the earlier unsent e-mails of the same
+requester (a client or a recipient). So a requester delays others by at most one connection to the server. E2.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ from config.infrastructure.network import site_of
 
 logger = logging.getLogger(__name__)
 
-# The lease is longer than an attempt, which takes at most EMAIL_TIMEOUT plus the time of a DNS lookup.
+# A thread claims a row for LEASE. An attempt takes less time: EMAIL_TIMEOUT plus the time of a DNS lookup.
 LEASE = timedelta(minutes=3)
 LONGEST_PAUSE = timedelta(hours=4)
 LONGEST_PAUSE_WHILE_SOMEBODY_WAITS = timedelta(minutes=2)
 NOTICE_LIFETIME = timedelta(days=3)
 # The turn of a new row until `_queue` sets the turn. The row keeps LAST_TURN if the process ends before `_queue` runs.
 LAST_TURN = 1_000_000_000
-# A page waits at most PAGE_SECONDS for its e-mail. After a wait without result, no page waits during the next pause.
+# A page waits at most PAGE_SECONDS for its e-mail. After a timeout, no page waits in the next PAUSE_OF_PAGES_SECONDS.
 PAGE_SECONDS = 1.0
 PAUSE_OF_PAGES_SECONDS = 30.0
 PURPOSE = "accounts.outbox"
@@ -84,7 +84,7 @@ def unknown(names: list[str]) -> list[str]:
 
 
 def send_now(kind: str, mail: Email, expires_at: datetime, address: str, report: Callable[[Outcome], None]) -> None:
-    """Send an e-mail for which a person waits, after the transaction. Then call `report` with the outcome.
+    """After the transaction, send an e-mail for which a person waits, and call `report` with the outcome.
 
     Attempts end at `expires_at`, when the credential expires. If the process has no sending thread, as in development,
     the current thread sends the e-mail.
@@ -240,7 +240,7 @@ def _give_up(row: OutgoingMail) -> Outcome:
 
 
 def _refusal(error: Exception) -> int:
-    """Return the 5xx code that refuses the recipient or the content, or 0 for any other error."""
+    """Return the 5xx code with which the server refused the recipient or the content. For other errors, return 0."""
     codes = [0]
     if isinstance(error, SMTPRecipientsRefused):
         codes = [code for code, _text in error.recipients.values()]
@@ -250,9 +250,9 @@ def _refusal(error: Exception) -> int:
 
 
 def _pause(row: OutgoingMail, refusal: int) -> timedelta:
-    """Return the pause: 30 s, doubled after each attempt. Refusals rarely change, so they get the longest pause."""
+    """Return the time until the next attempt: 30 s, doubled after each attempt, or LONGEST_PAUSE after a refusal."""
     if refusal:
-        return LONGEST_PAUSE
+        return LONGEST_PAUSE  # a server rarely withdraws a refusal
     longest = LONGEST_PAUSE_WHILE_SOMEBODY_WAITS if row.holds_credential else LONGEST_PAUSE
     return work_queue.pause(row.attempts, longest)
 

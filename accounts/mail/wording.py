@@ -1,4 +1,4 @@
-"""Messages of Django, allauth and the toolkit that people see. Our catalogues replace the libraries' translations.
+"""List messages of Django, allauth and Django OAuth Toolkit. Our catalogues replace the libraries' translations.
 
 With one translation for all libraries, all pages use the same words and address people in the same form. The database
 stores the names of permissions in English; accounts.admin_forms translates these names.
@@ -25,7 +25,7 @@ MESSAGES = [
     gettext_lazy("created"),
     gettext_lazy("updated"),
 ]
-# Django's Portuguese translation begins the names of months with a capital letter.
+# Our catalogues translate the months, because Django's Portuguese translation begins them with a capital letter.
 MONTHS = [
     gettext_lazy("January"),
     gettext_lazy("February"),

@@ -1,8 +1,8 @@
 """Hash passwords with Argon2id, one at a time in each process. D15.
 
 A hash takes about twenty times as long as a user info request, and occupies a core and 19 MiB of memory. So a process
-computes one hash at a time. Sign-in requests have a separate thread (`config.infrastructure.request_classes`). Only
-other pages that check or set a password, such as pages of administrators, wait in this module.
+computes one hash at a time. Posts of password forms have a separate thread (`config.infrastructure.request_classes`).
+Other requests that hash a password, such as those of administrators, wait in `OneAtATime.turn`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ RETRY_AFTER_SECONDS = 3
 
 
 class HashingBusy(Exception):
-    """The password was not checked: too many requests wait. Try again after RETRY_AFTER_SECONDS."""
+    """The password was not hashed, because too many requests wait. Try again after RETRY_AFTER_SECONDS."""
 
 
 class OneAtATime:
@@ -91,7 +91,7 @@ def upgraded(password: str, encoded: str) -> str:
 def salt_of(encoded: str) -> str:
     """Return the salt of a stored password. A new password has a new salt; an upgrade of the hash keeps the salt.
 
-    For a hash of another algorithm or an unusable password, return `encoded` itself.
+    If the password is unusable, or if another algorithm made the hash, return `encoded` itself.
     """
     parts = encoded.split("$")
     return parts[-2] if parts[0] == PasswordHasher.algorithm else encoded

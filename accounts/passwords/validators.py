@@ -19,28 +19,32 @@ from zxcvbn import zxcvbn
 from config.infrastructure.validators import refuse_control_characters
 
 PASSWORD_MAX_LENGTH = 1024
-# A password must have at least HARD_TO_GUESS_MIN_LENGTH characters that are not easily guessed.
+# `_unexpected` must count at least HARD_TO_GUESS_MIN_LENGTH characters in a password.
 HARD_TO_GUESS_MIN_LENGTH = 8
-# Shorter words of the person's data, such as "Al" or "com", occur in good passwords by chance.
+# Words of fewer than _WORD_MIN_LENGTH characters in the person's data, such as "Al" or "com", occur in good passwords
+# by chance.
 _WORD_MIN_LENGTH = 4
 # zxcvbn must estimate at least MIN_GUESSES guesses. With a stolen hash, one core needs about three years for 10**9
 # guesses.
 MIN_GUESSES = 10**9
 # The time of zxcvbn grows with the square of the length, so zxcvbn gets only the first _ESTIMATED_LENGTH characters.
-# The time also grows with the number of ways to read digits and signs as letters, so only the first four different
-# signs in the password are read as letters.
+# The time also grows with the number of ways to read characters such as "0" and "@" as letters. So zxcvbn gets at most
+# four different characters of _READ_AS_LETTERS: the first four in the password.
 _ESTIMATED_LENGTH = 48
 _READ_AS_LETTERS = frozenset("@8({[<369!|1$057+/%24")
 _MOST_READ_AS_LETTERS = 4
 _PRIVATE_USE = 0xE000
-# Phrases that articles quote as good passwords, or that people type as sample text. zxcvbn's list of common words does
-# not contain the words of _FAMOUS.
+# Phrases that articles quote as good passwords, or that people type as sample text. zxcvbn's lists of common words do
+# not contain the phrases of _FAMOUS.
 _FAMOUS = ("correcthorsebatterystaple", "thequickbrownfox", "jumpsoverthelazydog", "loremipsumdolorsitamet")
 _NEIGHBOURS = ("qwertyuiop", "asdfghjkl", "zxcvbnm", "qwertzuiop", "azertyuiop", "1234567890")
 
 
 class PlainTextValidator:
-    """Refuses control characters. Also refuses more than 1,024 characters, which only take more time to hash."""
+    """Refuses passwords with control characters or with more than 1,024 characters.
+
+    A longer password would only take more time to hash.
+    """
 
     def validate(self, password: str, user: object = None) -> None:
         if len(password) > PASSWORD_MAX_LENGTH:
@@ -132,7 +136,10 @@ def _period(text: str) -> int:
 
 
 def _unexpected(text: str) -> int:
-    """Count the characters that neither equal the previous character nor are next to it in alphabet or keyboard."""
+    """Count the characters that are unexpected after the previous character.
+
+    A character is expected if it equals the previous character, or is next to it in the alphabet or on the keyboard.
+    """
     return len(text[:1]) + sum(not _are_neighbours(first, second) for first, second in pairwise(text))
 
 

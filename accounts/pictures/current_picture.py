@@ -61,7 +61,7 @@ def remove_picture(user: User) -> None:
 
 
 def delete_file(name: str) -> None:
-    """Delete a stored picture after the transaction that removes its name is committed."""
+    """Delete a stored picture when the current transaction, which removes its name from the database, is committed."""
     if name:
         transaction.on_commit(lambda: stored_files.delete(name))
 

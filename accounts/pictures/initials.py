@@ -1,4 +1,4 @@
-"""Draw the picture of a person without an upload: the nickname's initials on a coloured background."""
+"""Draw a picture for a person who has uploaded none: the nickname's initials on a coloured background."""
 
 from __future__ import annotations
 

@@ -37,7 +37,8 @@ MAX_RESULT_BYTES = 1024 * 1024
 DONE, NOT_A_PICTURE, TOO_MANY_PIXELS, TOO_COSTLY = 0, 10, 11, 12
 
 FORMATS = ["JPEG", "PNG", "GIF", "WEBP"]
-# Maps an EXIF orientation to three facts about the stored picture: its axes are swapped, x is reversed, y is reversed.
+# Maps an EXIF orientation to three facts about the stored picture: whether its axes are swapped, whether x is reversed,
+# and whether y is reversed.
 TURNED = {
     2: (False, True, False),
     3: (False, True, True),

@@ -41,8 +41,8 @@ WAIT_SECONDS = 10.0
 RUN_SECONDS = 20.0
 POLL_SECONDS = 0.05
 RETRY_AFTER_SECONDS = 10
-# The program gets only the environment variables in PASSED_ON, which Python needs to find itself and its packages. The
-# program does not get, for example, SECRET_KEY.
+# The program gets only the environment variables in PASSED_ON, which Python needs to find its libraries. For example,
+# the program does not get SECRET_KEY.
 PASSED_ON = ("LD_LIBRARY_PATH", "PYTHONHOME", "PYTHONPATH", "PYTHONPYCACHEPREFIX", "PYTHONDONTWRITEBYTECODE")
 
 logger = logging.getLogger(__name__)
@@ -58,8 +58,8 @@ class Busy(Exception):
 class Crop:
     """The square part of a picture that becomes the new picture.
 
-    The side of the part is the shorter side of the picture divided by `zoom` (1 or more). `x` and `y` are 0 at the left
-    or top, 1 at the right or bottom.
+    The side of the part is the shorter side of the picture divided by `zoom` (1 or more). `x` and `y` give the position
+    of the part: 0 at the left or top, 1 at the right or bottom.
     """
 
     zoom: float = 1
@@ -136,10 +136,10 @@ def _run(source: IO[bytes], result: IO[bytes], lock: IO[bytes], size: int, crop:
 
 @contextmanager
 def _turn() -> Iterator[IO[bytes]]:
-    """Hold the lock of this machine. The lock is on a file of this package, so that no file is created.
+    """Hold the lock of this machine. The locked file is a module of this package, so no lock file is needed.
 
     One thread of each process waits for the lock, for at most WAIT_SECONDS. Raises Busy: the wait was too long, or
-    another thread of the process waits or holds the lock.
+    another thread of the process waits for the lock or holds it.
     """
     if not _one_here.acquire(blocking=False):
         raise Busy
@@ -165,7 +165,7 @@ def _locked(file: IO[bytes]) -> bool:
 
 @contextmanager
 def _on_disk(upload: File[Any]) -> Iterator[IO[bytes]]:
-    """Yield the upload as an open file, positioned at its beginning. Copy an upload in memory to a file first."""
+    """Yield the upload as an open file, positioned at its beginning. If the upload is in memory, copy it to a file."""
     upload.seek(0)
     try:
         descriptor = upload.fileno()

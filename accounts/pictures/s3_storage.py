@@ -1,4 +1,7 @@
-"""Keep pictures in a store with the API of Amazon S3. PICTURES must be an `s3:` URL, and the extra `s3` installed."""
+"""Keep pictures in a store with the API of Amazon S3.
+
+PICTURES must be an `s3:` URL, and the extra `s3` must be installed.
+"""
 
 from __future__ import annotations
 

@@ -16,9 +16,9 @@ from django.http.multipartparser import MultiPartParser, MultiPartParserError
 from accounts.pictures.stored_files import reason
 
 UPLOAD_MAX_BYTES = 25 * 1024 * 1024  # enough for the photos of telephones
-# Limits for the headers of one part. Django itself refuses headers of more than PART_HEADERS_MAX_BYTES. The time of
-# Python's email parser grows with the square of the number of semicolons: 0.02 ms for 64 semicolons, 2 ms for 900.
-# Browsers send three.
+# Limits for the headers of one part of a multipart form. Django itself refuses headers of more than
+# PART_HEADERS_MAX_BYTES. The time of Python's email parser grows with the square of the number of semicolons: 0.02 ms
+# for 64 semicolons, 2 ms for 900. Browsers send three semicolons.
 PART_HEADERS_MAX_BYTES, PART_MAX_SEMICOLONS = 1024, 64
 
 logger = logging.getLogger(__name__)

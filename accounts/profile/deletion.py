@@ -33,8 +33,8 @@ from config.infrastructure.events import Event
 def delete_account(person: User) -> None:
     """Delete the person and all their data. The id, a random UUID, is never used again.
 
-    Codes and tokens that are issued at the same moment are invalid, because the statements that redeem and read them
-    also read the person's row. Raises LastAdministrator: nothing was deleted.
+    A code or token that is issued during the deletion is invalid, because the statements that redeem codes and read
+    tokens also read the person's row. Raises LastAdministrator: nothing was deleted.
     """
     with transaction.atomic():
         keep_one([person.pk])

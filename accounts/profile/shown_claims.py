@@ -9,7 +9,7 @@ from accounts.pictures import current_picture
 
 
 def shown_claims(person: User) -> list[dict[str, str]]:
-    """Return the claims of a user info response in the order of the pages, with notes on missing values (D16)."""
+    """Return the claims of user info in the order in which pages show them, with notes on missing values (D16)."""
     values = {
         "avatar": (_("Picture"), current_picture.avatar_url(person)),
         "nickname": (_("Nickname"), person.display_name),

@@ -53,7 +53,7 @@ class BrowsersView(AccountPageMixin, TemplateView):
         return super().get_context_data(**kwargs) | {"browsers": browsers, "page": page}
 
     def post(self, request: HttpRequest) -> HttpResponse:
-        """End one or all other sessions of the person. The session of this browser ends with the button "Sign out"."""
+        """End one or all of the person's other sessions. The button "Sign out" ends the session of this browser."""
         others = self._sessions().exclude(session_key=digest(request.session.session_key or ""))
         if "others" in request.POST:
             others.delete()
@@ -72,7 +72,7 @@ class BrowsersView(AccountPageMixin, TemplateView):
 
 
 def _mark(row: Session) -> str:
-    """Return the identifier of the session for forms. The digest in the database is not shown."""
+    """Return an identifier of the session for forms, which must not show the digest in the database."""
     return salted_hmac("accounts.browsers", row.session_key, algorithm="sha256").hexdigest()[:32]
 
 

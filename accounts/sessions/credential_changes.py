@@ -47,9 +47,9 @@ def set_password(user: User, password: str, *, except_session: str | None = None
 def set_active(user: User, is_active: bool) -> None:
     """Deactivate or activate the account. Both changes end the account's credentials.
 
-    After a deactivation, the rows of the invalid sessions stay until they expire or the account is activated. From the
-    row of an invalid session, the sign-in page knows why a browser is signed out. Raises LastAdministrator: nothing was
-    changed.
+    After a deactivation, the rows of the invalid sessions stay until they expire or the account is activated. The
+    sign-in page reads the row of an invalid session to find out why the browser is signed out. Raises
+    LastAdministrator: nothing was changed.
     """
     if not is_active:
         keep_one([user.pk])

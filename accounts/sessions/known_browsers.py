@@ -1,7 +1,7 @@
-"""Browsers in which a person has signed in before. D21.
+"""Recognize the browsers in which a person has signed in before. D21.
 
-A signed cookie marks a known browser. The limits count each known browser separately, so failures in other browsers
-cannot lock out the owner.
+A signed cookie marks a known browser. The limits of failed sign-ins count each known browser separately, so failures in
+other browsers cannot lock out the owner.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ class KnownAccount(NamedTuple):
 
 
 def account_mark(email: str) -> str:
-    """Return an identifier of the account, for cookies and counters, that hides the e-mail address."""
+    """Return an identifier of the account for cookies and counters. The identifier hides the e-mail address."""
     return salted_hmac(_SALT, normalise_email(email), algorithm="sha256").hexdigest()[:32]
 
 
 def find(request: HttpRequest, email: str) -> str:
-    """Return the name of this browser, or "" if the account has not signed in with it since its credentials ended.
+    """Return the name of this browser, or "" if the person has not used it to sign in since their credentials ended.
 
     A statement runs only if the cookie has the mark of this account, so response times reveal nothing to strangers.
     """

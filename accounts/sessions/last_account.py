@@ -1,4 +1,4 @@
-"""Remember the account that signed in last with a browser. The sign-in page offers the account.
+"""Remember which account last signed in with a browser, and offer the account on the sign-in page.
 
 An encrypted cookie contains the person's id, so a reader of the cookie learns nothing. On the sign-in page, the person
 can delete the cookie. The cookie is valid until the person's credentials end. So a lost device does not show the

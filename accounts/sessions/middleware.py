@@ -1,4 +1,4 @@
-"""Read session and `request.user` in one statement, and answer a post during which the session has ended."""
+"""Read session and `request.user` in one statement. If the session ends during a post, show a page that explains it."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class AuthenticationMiddleware(middleware.AuthenticationMiddleware):
 
 
 def signed_in_person(request: HttpRequest) -> User | None:
-    """Return the signed-in person, or None if nobody is signed in, the account inactive or the session invalid."""
+    """Return the signed-in person, or None. The account must be active, and the session must be valid."""
     session = cast(SessionStore, request.session)
     person = session.person
     if person is None or session.get(BACKEND_SESSION_KEY) not in settings.AUTHENTICATION_BACKENDS:

@@ -32,7 +32,8 @@ BROWSER_KEY = "browser"
 WAS_KNOWN_KEY = "was_known"
 # The session's entry with the random ID of the sign-in. A column of the row stores the same value.
 SIGN_IN_KEY = "sign_in"
-# A person keeps KEPT sessions, including the new session. One sign-in deletes at most _DELETED_AT_ONCE sessions.
+# A person keeps at most KEPT sessions, including the new session. One sign-in deletes at most _DELETED_AT_ONCE
+# sessions.
 KEPT = 100
 _DELETED_AT_ONCE = 1000
 # The maximum age of a session without a signed-in person. Each step of a sign-in takes less time.
@@ -89,8 +90,8 @@ class SessionStore(DatabaseSessionStore):
     _created: tuple[str | None, datetime] | None = None  # the session key, and the creation time of the row
     _last_used: datetime | None = None
 
-    # The asynchronous methods of Django's database store would use the key instead of its digest. The methods of
-    # SessionBase call the synchronous methods below in a thread.
+    # The asynchronous methods of Django's database store would use the key instead of its digest. So this class uses
+    # the methods of SessionBase, which call the synchronous methods below in a thread.
     aexists, aload, asave = SessionBase.aexists, SessionBase.aload, SessionBase.asave
     acreate, adelete = SessionBase.acreate, SessionBase.adelete
 
@@ -121,7 +122,10 @@ class SessionStore(DatabaseSessionStore):
         return timezone.now() + timedelta(seconds=self.get_expiry_age(**kwargs))
 
     def set_expiry(self, value: datetime | timedelta | int | None) -> None:
-        """Ignore the default age: allauth sets it after each password, which would store an empty session."""
+        """Ignore the default age.
+
+        allauth sets the default age after each valid password form, which would store an otherwise empty session.
+        """
         if value != settings.SESSION_COOKIE_AGE:
             super().set_expiry(value)
 
@@ -154,7 +158,7 @@ class SessionStore(DatabaseSessionStore):
         return row
 
     def save(self, must_create: bool = False) -> None:
-        """Raise UpdateError only if the session has ended. Django also raises UpdateError if the database is away."""
+        """Raise UpdateError only if the session has ended. Django also raises it if the database is unavailable."""
         try:
             super().save(must_create)
         except UpdateError as error:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from django.utils.translation import gettext as _
 
 _READ_CHARACTERS = 500
-# The order matters, because some headers contain several names: Edge's "Chrome", Chrome's "Safari", Android's "Linux".
+# The order matters, because some headers contain several names: Edge also sends "Chrome", Chrome also sends "Safari",
+# and Android also sends "Linux".
 _FAMILIES = {
     "Edg": "Edge",
     "OPR/": "Opera",

@@ -1,1 +1,1 @@
-"""The checks of `manage.py check-deployment`, and the view by which the running service answers them."""
+"""The checks of `manage.py check-deployment`, and the view that answers their question to the service."""

@@ -18,8 +18,8 @@ NEEDS_DATABASE = ("migrations", "purge", "signing_keys")
 # Connections for commands, in addition to the workers' connections.
 SPARE_CONNECTIONS = 3
 SHOWN = 5
-# The connections that a worker needs in addition to one for each thread that answers requests. Three other threads send
-# e-mails and logout notices and write counts; the thread that answers probes needs no connection.
+# A worker needs one connection for each thread that answers requests, except the thread for probes. It also needs one
+# connection for each of three other threads, which send e-mails, send logout notices and write counts.
 MORE_OF_A_WORKER = 3 - 1
 READ = """
     SELECT (SELECT json_object_agg(name, setting) FROM pg_settings

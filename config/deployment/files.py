@@ -18,8 +18,8 @@ from config.deployment.findings import Finding, failed, ok, skipped, warning
 
 MB = 1024 * 1024
 LEAST_MB, FEW_MB = 64, 512
-# The least number of guesses that a key must need. 50 random characters need more than 1e45 guesses, even if they are
-# hexadecimal; words, names and repetitions need far fewer.
+# A key must need at least 10**LEAST_GUESSES_LOG10 guesses. 50 random characters need more than 1e45 guesses, even if
+# they are hexadecimal; words, names and repetitions need far fewer.
 LEAST_GUESSES_LOG10 = 38
 COMPARED_CHARACTERS = 72  # the length of the longest text that zxcvbn accepts
 
@@ -38,7 +38,7 @@ def pictures() -> list[Finding]:
 
 
 def media_root() -> list[Finding]:
-    """Check the folder of earlier releases, unless it is the default folder and does not exist."""
+    """Check MEDIA_ROOT, the folder of earlier releases. Skip the check if MEDIA_ROOT is not set and does not exist."""
     name, folder = "media_root", Path(settings.MEDIA_ROOT).resolve()
     if not settings.IS_MEDIA_ROOT_SET and not folder.exists():
         return [skipped(name, "No release has kept pictures in MEDIA_ROOT.")]

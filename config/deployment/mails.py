@@ -63,7 +63,7 @@ def _sent(recipient: str) -> Finding:
 
 
 def _refusal(error: Exception) -> tuple[str, str]:
-    """Return the problem and the fix, without the server's text, which may contain the account."""
+    """Return the problem and the fix, without the server's text, which may contain the name of the account."""
     if isinstance(error, smtplib.SMTPAuthenticationError):
         return f"The mail server does not accept the login ({error.smtp_code}).", "Are user and password right?"
     if isinstance(error, smtplib.SMTPNotSupportedError):

@@ -64,7 +64,7 @@ def _hops(forwarded: str) -> list[str]:
 
 
 def _same(seen: str, own: str) -> bool:
-    """Return whether both are the same address; `seen` may be the /64 of an IPv6 address."""
+    """Return whether `seen` and `own` are the same address. For IPv6, `seen` may be the /64 network of the address."""
     try:
         address = ip_address(own.partition("%")[0])
         return (getattr(address, "ipv4_mapped", None) or address) in ip_network(seen, strict=False)

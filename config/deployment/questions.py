@@ -1,9 +1,9 @@
-"""The question that `manage.py check-deployment` asks the running service: how did this request arrive?
+"""Ask the running service how a request of `manage.py check-deployment` arrived, and answer that question.
 
 Question and answer are sealed under a key derived from SECRET_KEY, and the answer is bound to its question. So an
 answer that the command can read proves that this installation has answered. A stranger cannot make a question or read
-an answer, and gets 404, as for a path that does not exist. A stranger who repeats a question within VALID_SECONDS gets
-an answer, but cannot read it.
+an answer. A request without a valid question gets 404, as for a path that does not exist. A stranger who repeats a
+question within VALID_SECONDS gets an answer, but cannot read it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ CGROUPS = Path("/sys/fs/cgroup")
 
 
 def ask() -> str:
-    """Return a question, which is the value of the header."""
+    """Return a new question. The command sends the question in the header HEADER."""
     return base64.b64encode(sealing.seal(QUESTION, str(int(time.time())).encode())).decode()
 
 
@@ -50,7 +50,7 @@ def read_answer(question: str, body: bytes) -> dict[str, Any] | None:
 
 
 def answer(request: HttpRequest) -> JsonResponse:
-    """The view that answers a question. Raises Http404: the question is from another installation or too old."""
+    """Answer a question. Raises Http404: the question is from another installation or too old."""
     question = request.headers.get(HEADER, "")
     if not _is_valid(question):
         raise Http404

@@ -50,7 +50,7 @@ def _version(info: dict[str, Any]) -> Finding:
 
 
 def _memory(info: dict[str, Any]) -> Finding:
-    """Check that Redis has free memory and evicts no keys, because its keys count the limits."""
+    """Check that Redis has free memory and evicts no keys, because the keys are the counters of the limits."""
     limit, policy = int(info.get("maxmemory", 0)), str(info.get("maxmemory_policy", "noeviction"))
     if limit and policy != "noeviction":
         message = f"A full Redis deletes keys ({policy}), and the limits that they count begin anew."

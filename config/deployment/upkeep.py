@@ -19,7 +19,8 @@ from oauth_bridge.storage import key_files
 from oauth_bridge.storage.signing_keys import PURPOSE, REPLACED_AFTER
 
 PURGED_WITHIN = timedelta(days=1)
-# The purge replaces the signing keys. A purge that is a few days late is reported by its own check.
+# The purge replaces the signing keys. `_rows` reports a key only after seven more days, because `purge` already reports
+# a late purge.
 KEY_REPLACED_WITHIN = REPLACED_AFTER + timedelta(days=7)
 PURGE_FIX = "Is the timer on (systemctl list-timers)? Run manage.py purge and see what it says."
 

@@ -1,4 +1,4 @@
-"""The requests of `manage.py check-deployment` to the service, which use no HTTP proxy and follow no redirect."""
+"""Send the requests of `manage.py check-deployment` to the service, without HTTP proxies or redirects."""
 
 from __future__ import annotations
 

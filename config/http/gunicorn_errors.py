@@ -1,4 +1,4 @@
-"""The JSON response to a request that gunicorn refuses instead of passing it to the application. D19, D20."""
+"""Send a JSON response to a request that gunicorn refuses before the application receives it. D19, D20."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from config.http.response_headers import DATA_HEADERS
 from config.infrastructure import errors, references
 from config.infrastructure.errors import RequestError, SiteFault
 
-# Any other status becomes 400. This includes 501 for an unknown transfer coding, because a 5xx would count as a failure
+# Any other status becomes 400. Even 501 (unknown transfer coding) becomes 400, because a 5xx would count as a failure
 # of the service.
 FAULTS = {414: SiteFault.LINE_TOO_LONG, 431: SiteFault.HEADERS_TOO_LARGE, 500: SiteFault.SERVER_ERROR}
 
-# `request` is the request that this thread parses or answers. gunicorn does not pass it to `write_error`.
+# `_thread.request` is the request that the thread parses or answers. gunicorn does not pass it to `write_error`.
 _thread = threading.local()
 
 

@@ -30,7 +30,7 @@ logger = logging.getLogger("oauth_bridge")
 
 RETRY_AFTER_SECONDS = "5"
 LOOPBACK_PEERS = ("127.0.0.1", "::1", "::ffff:127.0.0.1")
-# Proxies add these headers, so the client of a request with one of them may be on another machine.
+# Proxies add these headers. If a request has one of these headers, its client may be on another machine.
 FORWARDING_HEADERS = ("HTTP_X_FORWARDED_FOR", "HTTP_FORWARDED", "HTTP_VIA")
 SHOWN_HOST_CHARACTERS = 100
 NO_PART_OF_A_HOST = re.compile(r"[\s/?#@=&,;]")
@@ -39,7 +39,10 @@ DATABASE_AWAY = (OperationalError, InterfaceError, InternalError)
 
 
 def bad_request(request: HttpRequest, exception: Exception | None = None) -> HttpResponseBase:
-    """Return 400, or 413 for a form that is too large. After a sign-out in another tab, show or load the page again."""
+    """Return 400, or 413 for a form that is too large.
+
+    If a sign-out in another tab has ended the session, show the form again or redirect to the same page.
+    """
     if isinstance(exception, DisallowedHost):
         return host_not_served(request)
     if isinstance(exception, RequestDataTooBig):
@@ -58,8 +61,9 @@ def bad_request(request: HttpRequest, exception: Exception | None = None) -> Htt
 def host_not_served(request: HttpRequest) -> HttpResponse:
     """Return 400 for a host outside ALLOWED_HOSTS. The log contains the refused and the allowed hosts.
 
-    The answer contains these hosts only with DEBUG, or if the client is on this machine. Only the host itself is shown:
-    if a line end was lost, the value also contains the next header, such as Authorization.
+    The answer contains these hosts only with DEBUG, or if the client is on this machine. Only the host itself is shown,
+    because a client may omit the line end after the host. In that case, the value also contains the next header, such
+    as Authorization.
     """
     received = request.META.get("HTTP_HOST", request.META.get("SERVER_NAME", ""))
     host = NOT_ALLOWED.sub("?", NO_PART_OF_A_HOST.split(received)[0])[:SHOWN_HOST_CHARACTERS] or "(none)"
@@ -105,7 +109,7 @@ def not_found(request: HttpRequest, exception: Exception | None = None) -> HttpR
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    """Return 503 if the database does not answer or too many passwords wait for hashing, otherwise 500."""
+    """Return 503 for an unavailable database or a busy password hasher, 400 for an unreadable body, otherwise 500."""
     exception = sys.exc_info()[1]
     if isinstance(exception, DATABASE_AWAY):
         code = getattr(exception.__cause__, "sqlite_errorname", None) or getattr(exception.__cause__, "sqlstate", None)

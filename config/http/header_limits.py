@@ -12,7 +12,8 @@ from config.infrastructure import paths
 from config.infrastructure.errors import RequestError, SiteFault
 from oauth_bridge.error_responses import error_response
 
-# The greatest lengths, in characters. No other header is parsed in a time that grows with its length.
+# The greatest lengths, in characters. Other headers need no limit, because the time to parse them does not grow with
+# their length.
 LIMITS = {
     "HTTP_ACCEPT": 2048,
     "HTTP_ACCEPT_ENCODING": 2048,
@@ -33,9 +34,9 @@ LIMITS = {
 class HeaderLimitsMiddleware:
     """Refuses a request with a header above its limit; a request for a file is served without that header.
 
-    The error page loads files, and the requests for these files have the same long header. WhiteNoise cannot precede
-    this middleware, because views serve the pictures, and because the Host header must be checked before any file is
-    served.
+    The error page loads files, and the requests for these files have the same long header. Moving WhiteNoise before
+    this middleware would not suffice, because views serve the pictures. Also, the Host header must be checked before
+    any file is served.
 
     The middleware also removes quoted cookies, which old versions of Python parse in quadratic time (CVE-2024-7592). No
     cookie of the service is quoted.

@@ -54,8 +54,9 @@ class LanguageMiddleware:
 def answer_in_language(request: HttpRequest, get_response: GetResponse) -> HttpResponseBase:
     """Call `get_response` in the language of the request, and restore the thread's language afterwards.
 
-    The language is the first of these that is known: `ui_locales` of the application's link (OpenID Connect Core
-    §3.1.2.1), the person's choice, Accept-Language, English. A cookie keeps `ui_locales` for the following pages.
+    The first source that gives a supported language decides: `ui_locales` of the application's link (OpenID Connect
+    Core §3.1.2.1), the person's choice, Accept-Language. Without such a source, the language is English. A cookie keeps
+    `ui_locales` for the following pages.
     """
     path = request.path_info
     if not paths.kind_of(path).is_translated:
@@ -79,7 +80,7 @@ def answer_in_language(request: HttpRequest, get_response: GetResponse) -> HttpR
 
 
 def is_at_pages(request: HttpRequest) -> bool:
-    """Return whether cookies exist at the host of the request. OriginMiddleware decides this."""
+    """Return whether the service uses cookies at the host of the request. OriginMiddleware sets the attribute."""
     return getattr(request, "is_at_pages", False)
 
 

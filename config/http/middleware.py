@@ -35,7 +35,8 @@ class RequestLogMiddleware:
 
     The middleware records the errors and events of the request in the activity log, after all transactions of the view.
 
-    The line contains the route pattern. The path and the query are left out, because they may contain a key or a code.
+    The log line contains the route pattern. The path and the query are left out, because they may contain a key or a
+    code.
     """
 
     def __init__(self, get_response: GetResponse) -> None:

@@ -14,7 +14,7 @@ from oauth_bridge.error_responses import error_response
 
 
 class OverloadMiddleware:
-    """Answers 503 before the session is read.
+    """Answers 503 to a request for which no thread was free in time, before the session is read.
 
     A form with a password is passed to its view, which shows the form again with the typed values.
     """

@@ -17,8 +17,8 @@ from config.infrastructure import paths
 from config.infrastructure.postgresql import timeouts
 from config.infrastructure.request_classes import PROBE, STRANGER, Pool, RequestClass, must_refuse
 
-# The numbers of bytes that are read before a request gets a thread: LINE_LENGTH to find the class of the request,
-# HEAD_LENGTH to find the end of a probe's headers.
+# Before a request gets a thread, `class_of` reads LINE_LENGTH bytes to find the class of the request. For a probe, it
+# reads HEAD_LENGTH bytes to find the end of the headers.
 LINE_LENGTH = 256
 HEAD_LENGTH = 8192
 
@@ -34,7 +34,9 @@ def threads_of(web_threads: int) -> int:
 
 
 class ThreadPools:
-    """Replaces the single pool of gunicorn's worker. A request whose class is full goes to a thread that refuses it.
+    """Replaces the single pool of gunicorn's worker.
+
+    If too many requests wait for a pool, a separate thread refuses further requests.
 
     The worker's main thread calls `submit` for each connection that has bytes to read.
     """

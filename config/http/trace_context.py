@@ -32,7 +32,7 @@ def of(request: HttpRequest) -> dict[str, str]:
 
 
 def traceparent(request: HttpRequest) -> str:
-    """Return the part of the header that version 00 defines; empty if malformed or not from `TRUSTED_PROXIES`."""
+    """Return the version 00 part of the header, or "" if it is malformed or no proxy in `TRUSTED_PROXIES` sent it."""
     trace = _traceparent(request) if is_from_proxy(request) else None
     return trace[0] if trace else ""
 

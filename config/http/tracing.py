@@ -1,4 +1,4 @@
-"""OpenTelemetry traces: a span for each request, which contains a span for each statement and each call of Redis.
+"""Make OpenTelemetry traces. The span of a request contains a span for each statement and each call of Redis.
 
 This module is imported only if the endpoint of a collector is set. A span contains names from the code (routes, tables,
 faults) and the reference of the request. It contains no path, query, header, address, person, application or value of a
@@ -46,7 +46,7 @@ _provider: TracerProvider | None = None
 
 
 class TracingMiddleware:
-    """Makes the span of a request, except for probes. Its parent is the span that a proxy in `TRUSTED_PROXIES` sent."""
+    """Makes the span of a request, except for probes. The parent is the span that a proxy in `TRUSTED_PROXIES` sent."""
 
     def __init__(self, get_response: GetResponse) -> None:
         self.get_response = get_response
@@ -83,7 +83,7 @@ def _describe(span: Span, request: HttpRequest, method: str, response: HttpRespo
 
 
 def _statement(execute: Callable[..., Any], sql: str, params: Any, many: bool, context: dict[str, Any]) -> Any:
-    """Run the statement in a span. Django's `execute_wrapper` does not call this when a transaction begins or ends."""
+    """Run the statement in a span. Django does not call this function when a transaction begins or ends."""
     operation, table = _named(sql)
     attributes = {"db.system.name": context["connection"].vendor, "db.operation.name": operation}
     if table:
@@ -101,7 +101,7 @@ def _named(sql: str) -> tuple[str, str]:
 
 @contextmanager
 def _part(name: str, attributes: dict[str, str] | None = None) -> Iterator[None]:
-    """Make a span within the request's span. Do nothing if there is none, as in a probe or in the mail thread."""
+    """Make a span within the request's span. Without a request's span, as in a probe or the mail thread, do nothing."""
     if not trace.get_current_span().is_recording():
         yield
         return
@@ -118,7 +118,7 @@ def _part(name: str, attributes: dict[str, str] | None = None) -> Iterator[None]
 
 
 class _Session(requests.Session):
-    """Keeps in `ended` how the last request ended: its status or the name of its exception."""
+    """Keeps the result of the last request in `ended`: the status, or the name of the exception."""
 
     ended = ""
 
