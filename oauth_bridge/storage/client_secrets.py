@@ -153,7 +153,8 @@ def _refusal(
     error = RequestError(fault)
     if any(deletion):
         application_audit.add_deletion(error, deletion)
-    error.about(cause=_cause(client, form, secrets, own, is_of_another=pk is not None))
+    cause = _cause(client, form, secrets, own, is_of_another=pk is not None)
+    error.about(cause=cause if client.pk else "client_unknown")
     if matching:
         error.about(is_proven=True)
     if pk is not None:
@@ -171,22 +172,20 @@ def _cause(
     *,
     is_of_another: bool,
 ) -> str:
-    """The private cause. Every check that an existing client needs runs for an unknown one too: it takes as long."""
+    """The private cause for an existing client. For an unknown client all checks run too, so they take as long."""
     has_secret = bool(form.get("client_secret"))
     has_working = any(each.pk and not each.is_expired for each in secrets)
     if client.pk and not client.is_enabled:
-        cause = "client_disabled"
-    elif client.is_public:
-        cause = "public_with_secret" if has_secret else "public_without_verifier"
-    elif not has_secret:
-        cause = "verifier_instead_of_secret" if "code_verifier" in form else "secret_missing"
-    elif own:
-        cause = "secret_revoked" if own.is_revoked else "secret_expired"
-    elif is_of_another:
-        cause = "secret_of_another"
-    else:
-        cause = "secret_wrong" if has_working else "secret_none_left"
-    return cause if client.pk else "client_unknown"
+        return "client_disabled"
+    if client.is_public:
+        return "public_with_secret" if has_secret else "public_without_verifier"
+    if not has_secret:
+        return "verifier_instead_of_secret" if "code_verifier" in form else "secret_missing"
+    if own:
+        return "secret_revoked" if own.is_revoked else "secret_expired"
+    if is_of_another:
+        return "secret_of_another"
+    return "secret_wrong" if has_working else "secret_none_left"
 
 
 def _note_use(secret_id: int, now: datetime) -> None:

@@ -127,7 +127,7 @@ def test_the_table_has_every_cause_of_a_failed_authentication() -> None:
         part for each in returned for part in ((each.body, each.orelse) if isinstance(each, ast.IfExp) else (each,))
     ]
     causes = {each.value for each in chosen if isinstance(each, ast.Constant)}
-    assert causes | {"client_deleted"} == set(CLIENTS)
+    assert causes | {"client_unknown", "client_deleted"} == set(CLIENTS)
 
 
 def end_person(code: Issued, **changes: Any) -> None:
