@@ -122,7 +122,7 @@ def send_code_url(return_to: str, *, name: str = "", host: str = "", logo: str =
 
 
 def code_page_url(request: HttpRequest) -> str:
-    """Return the URL of the page for the mailed code, which continues at the request's URL and keeps the caption."""
+    """Return the URL of the page that asks for the mailed code. It continues at the request's URL with the caption."""
     found, return_to = caption(request), request.get_full_path()
     signed = _signed_caption(return_to, found.name, found.host, found.logo) if found else ""
     return _address("account_email_verification_sent", return_to, signed)
