@@ -1,4 +1,4 @@
-"""The template context that all account pages share: the person, and the marked entry of the sub-navigation."""
+"""Provide the template context of all account pages: the person, and the current entry of the sub-navigation."""
 
 from __future__ import annotations
 
@@ -12,7 +12,11 @@ from accounts.pictures import current_picture
 
 
 class AccountPageMixin(ContextMixin):
-    """`section` is the route of the marked entry. If `section` is empty, the entry of the page itself is marked."""
+    """Adds the person and the section to the context.
+
+    `section` is the route of the sub-navigation entry that is marked as current. If `section` is empty, the entry of
+    the page itself is marked.
+    """
 
     request: HttpRequest
     section = ""

@@ -51,7 +51,7 @@ class GroupAdmin(ModelAdmin):
         form_url: str = "",
         extra_context: dict[str, Any] | None = None,
     ) -> HttpResponseBase:
-        """Before the form is shown, ask a superuser to authenticate again: superusers can change permissions."""
+        """Require a recent proof of identity from a superuser, who can change permissions on this page."""
         question = proof_first(request) if request.user.is_superuser else None
         return question or super().changeform_view(request, object_id, form_url, extra_context)
 
@@ -169,7 +169,7 @@ class UserAdmin(ModelAdmin):
         return super().get_form(request, obj, change, **kwargs)
 
     def formfield_for_manytomany(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
-        """Offer the permissions of the models in Django admin, and the groups that this administrator may choose."""
+        """Offer the permissions of models in Django admin, or the groups that the signed-in person may choose."""
         if db_field.name == "groups":
             kwargs["queryset"] = Group.objects.all() if request.user.is_superuser else groups.without_permissions()
             kwargs["help_text"] = _("Groups say who may use an application.")
@@ -209,7 +209,7 @@ class UserAdmin(ModelAdmin):
         form_url: str = "",
         extra_context: dict[str, Any] | None = None,
     ) -> HttpResponseBase:
-        """Before the form is shown, ask a superuser to authenticate again: superusers can change rights."""
+        """Require a recent proof of identity from a superuser, who can change rights on this page."""
         question = proof_first(request) if object_id and request.user.is_superuser else None
         return question or super().changeform_view(request, object_id, form_url, extra_context)
 

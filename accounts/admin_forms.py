@@ -1,4 +1,4 @@
-"""The forms of people in Django admin."""
+"""The forms that add and change people's accounts in Django admin."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class PersonForm(forms.ModelForm):  # type: ignore[type-arg]
         fields = ("nickname", "is_active", "groups", *PRIVILEGES)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        """Offer the groups that this administrator may choose. The edited person stays in all other groups."""
+        """Preselect the person's groups that the form offers. `clean_groups` keeps the person's other groups."""
         super().__init__(*args, **kwargs)
         if "groups" in self.fields:
             offered = self.fields["groups"].queryset  # type: ignore[attr-defined]

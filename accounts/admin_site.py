@@ -1,4 +1,7 @@
-"""The admin site and the base class of model pages. Sign-in uses the service's page; searches have a maximum length."""
+"""The admin site and the base class of its model pages.
+
+Administrators use the service's sign-in page. Searches have a maximum length.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +41,8 @@ class ModelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
 
     list_per_page = list_max_show_all = 30  # DATA_UPLOAD_MAX_NUMBER_FIELDS limits the rows that one action may select
 
-    # `saved_elsewhere`: form fields that another function saves. `saved_with_form`: columns that every form saves.
+    # `saved_elsewhere` names form fields that another function saves. `saved_with_form` names columns that `save_model`
+    # always saves.
     saved_elsewhere: ClassVar[frozenset[str]] = frozenset()
     saved_with_form: ClassVar[frozenset[str]] = frozenset()
 
@@ -50,7 +54,8 @@ class ModelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         columns = {field.name for field in obj._meta.concrete_fields} - self.saved_elsewhere
         obj.save(update_fields=columns & {*form.changed_data, *self.saved_with_form})
 
-    # The route of the object's own page, to which the form redirects; empty if the object has no page.
+    # The route of the page that shows the object, or empty if there is none. The form redirects to that page after
+    # saving.
     page_route = ""
 
     def render_change_form(
@@ -79,7 +84,10 @@ class ModelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         return super().response_post_save_change(request, obj)
 
     def typed_to_delete(self, obj: Any) -> str:
-        """Return the text to type before a deletion. If the text is empty, no new authentication is needed."""
+        """Return the text that an administrator must type to delete the object.
+
+        If the text is empty, the deletion needs no typing and no new proof of identity.
+        """
         return ""
 
     def delete_view(  # type: ignore[override]
@@ -126,7 +134,7 @@ class ModelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         return super().get_action_choices(request, [("", _("With the chosen ones …"))])
 
     def lookup_allowed(self, lookup: str, value: str, request: HttpRequest | None = None) -> bool:
-        """Allow only lookups of `list_filter`: others let a reader guess hidden columns, such as digests (D15)."""
+        """Allow only lookups in `list_filter`: other lookups would reveal hidden columns, such as digests (D15)."""
         return lookup.removesuffix("__exact") in self.list_filter
 
 
@@ -183,10 +191,10 @@ class AdminSite(admin.AdminSite):
         return not settings.STAFF_SECOND_FACTOR or factors.has_confirmed(request)
 
     def admin_view(self, view: Any, cacheable: bool = False) -> Any:
-        """Wrap a view so that only administrators may open it, and the audit trail records them as the actors.
+        """Wrap a view of the admin site. Only administrators may open it, and they are the actors of its changes.
 
-        The wrapped view raises BadRequest: a search or filter is so long that the query takes seconds, or a filter
-        contains a NUL character, which PostgreSQL refuses.
+        The wrapped view raises BadRequest: a search or filter is longer than QUERY_MAX_LENGTH, or a filter contains a
+        NUL character. A longer query would take seconds. PostgreSQL refuses NUL characters.
         """
         inner = super().admin_view(view, cacheable)
 

@@ -33,16 +33,18 @@ class LastAdministrator(Exception):
 
 
 def keep_one(leaving: Iterable[UUID]) -> None:
-    """Check that an administrator remains if the people `leaving` are deleted, deactivated or demoted.
+    """Check that an administrator remains if the people in `leaving` are deleted, deactivated or demoted.
 
     Lock the rows of `leaving`, and the rows of all administrators if `leaving` contains an administrator. The locks
-    last until the transaction ends. The rows of administrators are always locked in the same order, so two simultaneous
-    transactions cannot remove the last two administrators. Raises LastAdministrator: no administrator would remain.
+    last until the transaction ends. So two simultaneous transactions cannot remove the last two administrators. All
+    transactions lock the rows of administrators in the same order, which avoids deadlocks. Raises LastAdministrator: no
+    administrator would remain.
     """
     going = set(leaving)
     locked = _lock_all() if _administrators.filter(pk__in=going).exists() else set()
     people = User.objects.filter(pk__in=going).order_by("pk").select_for_update(no_key=True)
-    if {each.pk for each in people if all(getattr(each, name) for name in REQUIRED)} - locked:  # a new administrator
+    # Somebody in `leaving` may have become an administrator since the first check.
+    if {each.pk for each in people if all(getattr(each, name) for name in REQUIRED)} - locked:
         locked = _lock_all()
     if locked and locked <= going:
         raise LastAdministrator

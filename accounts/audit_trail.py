@@ -1,4 +1,4 @@
-"""The audit trail: the changes by administrators and operators, written in the transaction of each change.
+"""The audit trail records each change by an administrator or operator, in the transaction of the change.
 
 Only administration pages (`by_request`) and commands (`by_command`) write entries. Changes by people to their own
 accounts are not recorded here. Nothing in this service changes or deletes an entry, so an entry outlives the actor's
@@ -88,7 +88,7 @@ def actor_name() -> str:
 def write(action: str, subject: Subject, changes: Changes | None = None) -> None:
     """Write an entry if there is an actor. `changes` maps each field to its values before and after.
 
-    Fields whose two values are equal are left out. Nothing is written if no field changed.
+    Fields whose two values are equal are left out. If `changes` is given but no field changed, nothing is written.
     """
     actor = _actor.get()
     if actor is None:

@@ -1,8 +1,8 @@
 """The errors of this package: the faults, their sentences on forms and pages, and their causes in the log. D19, D21.
 
-One sentence may have several causes. Only the log contains the cause. Some sentences are not split into problem and
-fix, because their translation is one text. A fault contains the status of the response: 200 if the form is shown again,
-302 for a redirect.
+One sentence may have several causes. Only the log contains the cause. Some faults have no separate fix, because problem
+and fix are translated as one text. A fault contains the status of the response: 200 if the form is shown again, 302 for
+a redirect.
 """
 
 from __future__ import annotations

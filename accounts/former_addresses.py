@@ -1,7 +1,7 @@
-"""The former addresses of a person, stored as marks: keyed digests that do not reveal the address.
+"""Store each former address of a person as a mark: a keyed digest that does not reveal the address.
 
-If a person types a former address, the activity log finds the owner by the mark. So the record of the attempt appears
-in the owner's export and is deleted with the owner's account. D24.
+If somebody tries to sign in with a former address, the activity log finds the former owner by the mark. So the record
+of the attempt appears in the owner's export and is deleted with the owner's account. D24.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from django.utils.crypto import salted_hmac
 
 from accounts.models import FormerAddress, User, normalise_email
 
-_SALT = "oauth_bridge.activity.login"  # the salt of the records of earlier releases
+_SALT = "oauth_bridge.activity.login"  # earlier releases made their marks with this salt
 _BYTES = 8
 
 

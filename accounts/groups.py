@@ -1,7 +1,7 @@
 """Find or make Django's groups by name, and list the groups without permissions. D23.
 
 A group decides who may use an application, and may also give permissions for the administration. Only a superuser may
-give a group permissions, and add or remove the members of a group with permissions.
+give permissions to a group, or add or remove members of a group that has permissions.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ FIELD = "group"
 
 
 def without_permissions() -> QuerySet[Group]:
-    """Return the groups whose members every administrator of people may choose."""
+    """Return the groups whose members may also be chosen by administrators who are not superusers."""
     return Group.objects.filter(permissions=None)
 
 

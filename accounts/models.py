@@ -65,12 +65,12 @@ class User(AbstractBaseUser, PermissionsMixin):
     is_staff = models.BooleanField(_("administrator"), default=False)
     created_at = models.DateTimeField(_("created at"), default=timezone.now, editable=False)
     password_changed_at = models.DateTimeField(null=True, editable=False)  # None: never changed
-    # The last change of nickname, picture or address. The value is None if the account is older than this column and
-    # its profile was not changed since.
+    # The time of the last change of nickname, picture or address. The value is None if the profile has not changed
+    # since this column was added.
     profile_changed_at = models.DateTimeField(null=True, default=timezone.now, editable=False)
-    # A credential stores `credentials_version` at its issue, and is invalid after `sessions.credential_changes` has
-    # incremented the version. A timestamp would depend on clocks, and would not void a credential that another request
-    # is just issuing.
+    # A new credential stores the current `credentials_version`. After `sessions.credential_changes` has incremented the
+    # version, the credential is invalid. A timestamp would depend on clocks, and a credential that another request
+    # issues at the same moment would stay valid.
     credentials_version = models.IntegerField(default=0, db_default=0, editable=False)
     # The number of times that the account was unlocked. The key of the count of failed sign-ins contains `unlocks`, so
     # each unlocking begins a new count.
@@ -155,8 +155,8 @@ class Session(AbstractBaseSession):
     last_used_at = models.DateTimeField(null=True, editable=False)  # updated at most once an hour
     # `was_known` is true if the browser was known when the session began (accounts.sessions.known_browsers).
     was_known = models.BooleanField(default=False, db_default=False, editable=False)
-    # The random ID of the sign-in, which does not change with the session key. The value is null if nobody is signed in
-    # or an earlier release began the session.
+    # The random ID of the sign-in. The ID stays the same when the session key changes. The value is null if nobody is
+    # signed in or an earlier release began the session.
     sign_in = models.UUIDField(null=True, db_index=True, editable=False)
 
     class Meta(AbstractBaseSession.Meta):  # type: ignore[name-defined]
@@ -192,8 +192,8 @@ class FailedFactor(models.Model):
 class OutgoingMail(Leased):
     """An e-mail that is not sent yet. Only `accounts.mail.outbox` writes and reads the rows.
 
-    `sealed` is the encrypted e-mail, and empty after the e-mail was sent. A row with `once` stays until it expires and
-    prevents a second row with the same digest.
+    `sealed` contains the encrypted e-mail until the e-mail is sent. `once` is a digest of the event that may cause only
+    one e-mail. A row with `once` stays until it expires, and prevents a second row with the same digest.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)

@@ -36,7 +36,10 @@ def too_many_requests(
     cause: str = "",
     person: UUID | None = None,
 ) -> HttpResponse:
-    """Report a refusal and return an error page, for limits that no form explains, such as allauth's. D21."""
+    """Report a refusal and return an error page. D21.
+
+    Use this function for limits that no form explains, such as allauth's.
+    """
     refuse(fault, cause=cause, person=person)
     response = render(
         request,

@@ -47,7 +47,7 @@ _STEPS = (
 
 @dataclass(frozen=True)
 class Caption:
-    """The application that asked for the sign-in: the values that pages show."""
+    """The name, host, logo and homepage of the application that asked for the sign-in."""
 
     name: str
     host: str = ""
@@ -109,7 +109,10 @@ def sign_in_url(return_to: str, *, name: str = "", host: str = "", logo: str = "
 
 
 def switch_account_url(return_to: str, *, name: str = "", host: str = "", logo: str = "") -> str:
-    """Return the URL of the sign-out page for "not you?", which continues at `sign_in_url` with the same arguments."""
+    """Return the URL of the sign-out page for the form "Not you?".
+
+    After the sign-out, the person continues at `sign_in_url` with the same arguments.
+    """
     return _address("account_logout", return_to, _signed_caption(return_to, name, host, logo))
 
 
@@ -119,14 +122,14 @@ def send_code_url(return_to: str, *, name: str = "", host: str = "", logo: str =
 
 
 def code_page_url(request: HttpRequest) -> str:
-    """Return the URL of the page for the mailed code, which continues at the request's URL and keeps the caption."""
+    """Return the URL of the page that asks for the mailed code. It continues at the request's URL with the caption."""
     found, return_to = caption(request), request.get_full_path()
     signed = _signed_caption(return_to, found.name, found.host, found.logo) if found else ""
     return _address("account_email_verification_sent", return_to, signed)
 
 
 def caption(request: HttpRequest) -> Caption | None:
-    """Return what describes the application that asked for the sign-in; None without a valid signed caption."""
+    """Return the caption of the request or of the session, or None if there is no valid signed caption."""
     return _unsealed(*_way(request))
 
 
@@ -142,7 +145,7 @@ def onward_from_sign_out(request: HttpRequest) -> str:
 
 
 def carry(request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
-    """Return the response, with return path and caption in the URL of a redirect to another step of the sign-in.
+    """If the response redirects to another step of the sign-in, add the return path and the caption to the URL.
 
     So the page of the next step names the application and continues at the return path, even if another tab signs in
     for another application.
@@ -165,7 +168,7 @@ def kept_path(request: HttpRequest) -> str:
 
 @contextmanager
 def kept(request: HttpRequest) -> Iterator[None]:
-    """Restore the return path in the session after the block, which empties the session."""
+    """Restore the return path in the session after the block has emptied the session."""
     stored = request.session.get(SESSION_KEY)
     yield
     if stored:

@@ -1,7 +1,7 @@
 """The limits of sign-ins, sign-ups, requested e-mails, passkeys and pictures. D21.
 
-The limit is checked before the password, and a failure is counted after the password. So simultaneous attempts may
-exceed a limit by the number of attempts. This imprecision is accepted.
+The limit is checked before the password is checked, and a failure is counted afterwards. So several simultaneous
+attempts may exceed a limit together. This imprecision is accepted.
 """
 
 from __future__ import annotations
@@ -39,16 +39,17 @@ NEW_PASSKEYS = "20/h"
 RESET_EMAILS = "5/h"
 # The limit of codes to new addresses that one person may request. Each code may be sent again twice.
 NEW_ADDRESSES = "5/h"
-# The limits of CPU time, in seconds, for reading the pictures of one person. Each picture counts at least one second.
-# Other uploads wait while a picture is read. A picture that begins below the limit may exceed the limit by at most
-# accounts.pictures.reencoder.MAX_CPU_SECONDS.
+# The limits of CPU time, in seconds, for reading the pictures of one person. Each picture counts as at least one
+# second. Other uploads wait while a picture is read. A picture may exceed the limit by at most
+# accounts.pictures.reencoder.MAX_CPU_SECONDS, because the time is known only after the picture is read.
 PICTURE_SECONDS = "6/m"
 PICTURE_SECONDS_IN_AN_HOUR = "40/h"
 LONGEST_PICTURE_SECONDS = 40  # longer than WAIT_SECONDS + RUN_SECONDS of pictures.reencoder_process
-# The limits of e-mails that strangers can cause to one mailbox: "you already have an account", and codes of each kind.
+# The limits of e-mails to one mailbox that strangers can cause: the e-mail "you already have an account", and codes of
+# each kind.
 TAKEN_MAILS = "5/h"
 CODES = "10/h"
-# All unknown browsers together may cause RESET_EMAILS times this number of e-mails to one mailbox.
+# The limit of reset e-mails to one mailbox for all unknown browsers together, as a multiple of RESET_EMAILS.
 RESET_EMAILS_FROM_ALL = 3
 # Maps the name of a counter to the cause of AccountFault.SIGN_IN_LIMITED.
 _SIGN_IN_CAUSES = {
@@ -61,7 +62,7 @@ _SIGN_IN_CAUSES = {
 def sign_in_wait(request: HttpRequest, email: str) -> tuple[int, str]:
     """Return the seconds until this browser may try this account again (0: now), and the cause of the wait.
 
-    The limit that covers most browsers is checked first, as in `rate_limits.exceeded`.
+    The limit that covers the largest number of browsers is checked first, as in `rate_limits.exceeded`.
     """
     for counter in reversed(_counters_with_floor(request, email)):
         if seconds := rate_limits.exceeded(counter):
@@ -86,7 +87,7 @@ def reset_wait(request: HttpRequest) -> int:
 def sign_in_begun_wait(request: HttpRequest, person: User) -> int:
     """Count a right password for this account and network address. Return the seconds to wait, or 0.
 
-    Each right password begins a session that waits for the next step for an hour.
+    Each right password begins a session that waits an hour for the next step.
     """
     browser = known_browsers.find(request, person.email)
     rate = settings.RATES.get("sign_in_done", "")
@@ -122,7 +123,7 @@ def new_password_wait(request: HttpRequest) -> int:
 def mail_wait(request: HttpRequest, email: str) -> int:
     """Count an e-mail with a code or link that this network address requests. Return the seconds to wait, or 0.
 
-    A browser with which the account of the mailbox has signed in before has its own count.
+    A browser that is known for the account of the mailbox has its own count.
     """
     browser = known_browsers.find(request, email)
     if browser:
@@ -181,7 +182,7 @@ def count_picture(person: User, seconds: int) -> None:
 
 @contextmanager
 def one_picture(person: User) -> Iterator[bool]:
-    """Yield True if no other worker or thread reads a picture of the person, or waits to read a picture.
+    """Yield True if no other worker or thread reads a picture of this person or waits to do so.
 
     The lock lasts until the end of this context. A second picture of the same person would delay other people. Without
     Redis, the result is always True.
@@ -237,7 +238,10 @@ def _sign_in_counters(request: HttpRequest, email: str) -> list[Counter]:
 
 
 def _unlocked_mark(email: str) -> str:
-    """Return the identifier of the account since its last unlocking. An unknown address needs the same statement."""
+    """Return the identifier of the account, which changes at each unlocking.
+
+    The function runs the same SQL statement for an unknown address.
+    """
     mark = known_browsers.account_mark(email)
     unlocks = User.objects.filter(email=normalise_email(email)).values_list("unlocks", flat=True).first()
     return f"{mark} {unlocks}" if unlocks else mark

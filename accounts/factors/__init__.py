@@ -1,1 +1,1 @@
-"""Second factors and passkeys. Uses allauth's mfa."""
+"""Use allauth's `mfa` for second factors and passkeys."""

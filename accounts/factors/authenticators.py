@@ -1,4 +1,4 @@
-"""A person's authenticators, which is allauth's name for authenticator apps, passkeys and recovery codes."""
+"""Read and change a person's authenticators: allauth's name for authenticator apps, passkeys and recovery codes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from config.infrastructure.events import Event
 
 # A page that sends the person's passkeys to the browser takes half a millisecond longer for each passkey.
 MOST_PASSKEYS = 20
-# The key of a passkey's `data` that is true if the person is not asked for the passkey after the password.
+# A key in a passkey's `data`. If its value is true, the person is not asked for the passkey after the password.
 _ONLY_SIGNS_IN = "only_signs_in"
 
 

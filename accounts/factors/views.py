@@ -57,7 +57,7 @@ class PasskeySignInView(StepMixin, webauthn.LoginWebAuthnView):
         return cast(HttpResponse, super().post(request, *args, **kwargs))
 
     def get_authenticated_redirect_url(self) -> str:
-        """Return the URL of the redirect if the person has already signed in in another tab."""
+        """Return the URL of the redirect if another tab has already signed the person in."""
         return return_path.requested(self.request) or reverse("profile")
 
     def form_valid(self, form: Form) -> HttpResponse:
@@ -104,7 +104,7 @@ class SecondFactorView(StepMixin, RetryLaterMixin, base.AuthenticateView):
         }
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        """Abort the sign-in if the factors were removed: sign-in page and this page would redirect to each other."""
+        """Abort the sign-in if the factors were removed. Otherwise this page and the sign-in page redirect forever."""
         response = super().dispatch(request, *args, **kwargs)
         stage = getattr(request, "_login_stage", None)
         if stage and not request.user.is_authenticated and not is_asked_after_password(stage.login.user):
@@ -134,7 +134,7 @@ class FirstPasskeyView(StepMixin, webauthn.SignupWebAuthnView):
     def _unless_ended(self, handler: Callable[[HttpRequest], Any]) -> HttpResponse:
         """Call the handler, or abort the sign-up if the account's credentials have changed since the sign-up began.
 
-        Without this check, another user of the open page could add a passkey after the owner has set a password.
+        Without this check, somebody who still has the page open could add a passkey after the owner has set a password.
         """
         stage = self._login_stage
         known = [stage.login.user.pk] if stage.login.user else []
@@ -172,7 +172,7 @@ class ConfirmByPasskeyView(SecurityPageMixin, webauthn.ReauthenticateWebAuthnVie
 
 
 class NewFactorMixin:
-    """Redirects to new recovery codes, or to the page that required a second factor if there are no new codes.
+    """Redirects to new recovery codes. If there are none, redirects to the page that required a second factor.
 
     If another tab has already stored the same factor or recovery codes, redirects to the page "Security".
     """
@@ -210,7 +210,7 @@ class DeactivateTOTPView(SecurityPageMixin, totp.DeactivateTOTPView):
 
 
 class RecoveryCodesView(SecurityPageMixin, recovery_codes.ViewRecoveryCodesView):
-    """Shows the codes only at the first GET. Links to the page that required a second factor, if any."""
+    """Shows the codes only at the first GET. If a page required a second factor, links to that page."""
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         return super().get_context_data(**kwargs) | {"onward": return_path.take_after_factor(self.request)}
@@ -222,8 +222,8 @@ class RecoveryCodesView(SecurityPageMixin, recovery_codes.ViewRecoveryCodesView)
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         """Return the posted codes as a file if they are a complete set of unused codes.
 
-        The file contains nothing that the sender does not know. Only a complete set is compared, so the page does not
-        reveal whether a single guess is an unused code.
+        The file contains only codes that the sender knows already. Only a complete set is compared, so the page does
+        not reveal whether a single guess is an unused code.
         """
         rows = Authenticator.objects.filter(user_id=request.user.pk, type=Authenticator.Type.RECOVERY_CODES)
         codes = request.POST.get("codes", "").split()

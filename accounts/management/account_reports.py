@@ -1,4 +1,7 @@
-"""The output of `manage.py account list` and `account show`, which the operator's interface in the contract defines."""
+"""Write the output of `manage.py account list` and `account show`.
+
+The operator's interface in the contract defines this output.
+"""
 
 from __future__ import annotations
 

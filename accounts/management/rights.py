@@ -1,4 +1,7 @@
-"""Give the rights of `manage.py account make-administrator`, which the operator's interface in the contract defines."""
+"""Implement `manage.py account make-administrator`.
+
+The operator's interface in the contract defines this command.
+"""
 
 from __future__ import annotations
 

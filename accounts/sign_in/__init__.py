@@ -1,1 +1,1 @@
-"""Sign-in, sign-up, sign-out, confirmed addresses, new passwords, proofs before sensitive changes. Uses allauth."""
+"""Use allauth for sign-in, sign-up, sign-out, confirmed addresses, new passwords and proofs of identity."""

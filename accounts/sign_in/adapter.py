@@ -47,7 +47,7 @@ _MESSAGES = {
     "mfa/messages/recovery_codes_generated.txt": "",
 }
 
-_SIGN_IN_STATE = "sign_in_begun"  # session key of the state of a sign-in that is not completed
+_SIGN_IN_STATE = "sign_in_begun"  # session key of the state of an unfinished sign-in
 
 
 def _sign_in_state(user: AbstractBaseUser) -> list[Any]:
@@ -122,8 +122,8 @@ class AccountAdapter(DefaultAccountAdapter):
     def login(self, request: HttpRequest, user: AbstractBaseUser) -> None:
         """Sign the person in after the last step of the sign-in.
 
-        Raises ImmediateHttpResponse: the account was deactivated, its credentials ended, or the limit of sign-ins is
-        reached. Only then the sign-in is counted and old sessions end: somebody with only the password causes neither.
+        Only a completed sign-in is counted and ends old sessions: the password alone does neither. Raises
+        ImmediateHttpResponse: the account was deactivated, its credentials ended, or the limit of sign-ins is reached.
         """
         is_current = self.is_current_sign_in(request, user)
         request.session.pop(_SIGN_IN_STATE, None)
@@ -160,7 +160,7 @@ class AccountAdapter(DefaultAccountAdapter):
         return return_path.kept_path(request) or reverse("profile")
 
     def logout(self, request: HttpRequest) -> None:
-        """Sign out, but keep the return path: a password reset may sign out another person and continue there."""
+        """Sign out, but keep the return path: a password reset signs out, then continues at the return path."""
         if request.user.is_authenticated:
             events.write(events.Event.SIGNED_OUT, person=request.user.pk)
         with return_path.kept(request):
@@ -185,7 +185,7 @@ class AccountAdapter(DefaultAccountAdapter):
                     if is_new:
                         user.change_profile()
                         credential_changes.end_credentials(user, except_session=request.session.session_key)
-        except IntegrityError:  # an account took the address at this moment
+        except IntegrityError:  # another account has just taken the address
             refuse(AccountFault.ADDRESS_TAKEN, person=user.pk)
             messages.error(request, self.error_messages["email_taken"])
             return False
@@ -218,7 +218,7 @@ class AccountAdapter(DefaultAccountAdapter):
         return f"{settings.AUTH_URL}{path}"
 
     def send_password_reset_mail(self, user: AbstractBaseUser, email: str, context: dict[str, Any]) -> None:
-        """Send the link to the address as stored. If there is no active account, send an e-mail that says so.
+        """Send the link to the address of `user`. If there is no active account, send an e-mail that says so.
 
         Both e-mails are rendered, so that the response time does not reveal which one is sent.
         """
@@ -227,7 +227,7 @@ class AccountAdapter(DefaultAccountAdapter):
         self._send_now(*(link if user.is_active else no_account))
 
     def send_confirmation_mail(self, request: HttpRequest, emailconfirmation: Any, signup: bool) -> None:
-        """Send the code. An e-mail to a new address has another text: its owner may not know about the account.
+        """Send the code. An e-mail to a new address has another text: the recipient may not know the account.
 
         Raises ImmediateHttpResponse: the limit of codes for the mailbox is reached.
         """
@@ -254,7 +254,7 @@ class AccountAdapter(DefaultAccountAdapter):
         context: dict[str, Any] | None = None,
         email: str | None = None,
     ) -> None:
-        """Send a notice to the person at `email`, such as a former address, or by default at the current address."""
+        """Send a notice to the person: to `email`, such as a former address, or by default to the current address."""
         person = cast(User, user)
         context = {"nickname": person.display_name, **(context or {})}
         kind, mail, _expires_at = self._compose(template_prefix.rpartition("/")[2], email or person.email, context)

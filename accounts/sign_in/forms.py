@@ -153,7 +153,7 @@ class ResetRequestForm(ResetPasswordForm):
         return email
 
     def save(self, request: HttpRequest, **kwargs: Any) -> str:
-        """Send a link or, without an account, an e-mail that says so.
+        """Send a link. If there is no account, send an e-mail that says so.
 
         The steps and the page are the same with and without an account. Beyond the limit, no e-mail is sent, and the
         page does not say so. The links of earlier e-mails still work. So repeated requests cannot flood the owner's
@@ -187,7 +187,7 @@ class NewPasswordFormMixin(PasswordFormMixin):
 class NewPasswordForm(NewPasswordFormMixin, ResetPasswordKeyForm):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        # Tells a password manager which account the password belongs to. The posted value is not read.
+        # This field tells a password manager which account the password belongs to. The posted value is not read.
         account = forms.CharField(
             required=False,
             initial=self.user.email if self.user else "",
@@ -198,8 +198,8 @@ class NewPasswordForm(NewPasswordFormMixin, ResetPasswordKeyForm):
     def save(self) -> None:
         """Save the password and begin a new session. Mark the address, which received the link, as verified.
 
-        The new password ends the old session of a person who was signed in, so the old session cannot store the next
-        steps. A proof in the old session must not replace the second factor.
+        If the person was signed in, the new password ends that session, so the session cannot store the next steps. A
+        proof in the old session must not replace the second factor.
         """
         super().save()
         verification.clear_nickname_of_sign_up(self.user)

@@ -10,7 +10,7 @@ from accounts.models import User, normalise_email
 
 
 def authenticate(request: HttpRequest, email: str, password: str) -> User | None:
-    """Return the account, active or not, with this address and password, or count a failed sign-in. D21.
+    """Return the account with this address and password, even if inactive. Otherwise, count a failed sign-in. D21.
 
     The function replaces allauth's limits, by which six wrong passwords from any network lock the owner out. Raises
     FormError: a limit of failed sign-ins is reached. Raises HashingBusy.
@@ -30,10 +30,10 @@ def authenticate(request: HttpRequest, email: str, password: str) -> User | None
 
 
 def check(email: str, password: str) -> tuple[User | None, str]:
-    """Return the account with the address, and the cause of a failure, which is "" if the password is right.
+    """Return the account with the address, and the cause of a failure. If the password is right, the cause is "".
 
-    Every call runs one statement and one hash, even without an account (D15). django.contrib.auth.authenticate does the
-    same, but returns no cause. Raises HashingBusy.
+    Every call runs one SQL statement and computes one hash, even without an account (D15).
+    django.contrib.auth.authenticate does the same, but returns no cause. Raises HashingBusy.
     """
     person = User.objects.filter(email=normalise_email(email)).first()
     if person is None:

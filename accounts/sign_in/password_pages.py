@@ -37,7 +37,10 @@ class NewPasswordMixin(RetryLaterMixin):
 
 
 class PasswordResetView(return_path.StepMixin, library.PasswordResetView):
-    """Asks for the address. The session keeps the return path, to which allauth would redirect before the reset."""
+    """Asks for the address, and keeps the return path in the session.
+
+    allauth would redirect to the return path before the reset.
+    """
 
     def get_initial(self) -> dict[str, Any]:
         return {"email": self.request.POST.get("email", "")}

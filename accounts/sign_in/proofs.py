@@ -19,8 +19,8 @@ _METHODS = {"password": "pwd", "password_reset": "otp", "totp": "otp", "recovery
 class Proof(NamedTuple):
     """The latest proof of identity. `at` is a Unix time with fractions, or None for a session of an earlier release.
 
-    `amr` lists methods of RFC 8176. `acr` is TWO_FACTORS after a second factor, and after a passkey, because the device
-    of a passkey verifies the person.
+    `amr` lists methods of RFC 8176. `acr` is TWO_FACTORS after a second factor. It is also TWO_FACTORS after a passkey
+    alone, because the device of the passkey verifies the person.
     """
 
     at: float | None

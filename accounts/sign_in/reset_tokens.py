@@ -1,4 +1,4 @@
-"""The keys of password reset links, valid for an hour (settings.PASSWORD_RESET_TIMEOUT)."""
+"""Make and check the keys of password reset links. A key is valid for settings.PASSWORD_RESET_TIMEOUT, an hour."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from accounts.models import User
 
 
 class ResetTokenGenerator(PasswordResetTokenGenerator):
-    """Makes keys that end together with the person's other credentials (accounts.sessions.credential_changes).
+    """Makes keys that become invalid with the person's other credentials (accounts.sessions.credential_changes).
 
     Making a key runs no SQL statement, so the response time does not reveal whether an account exists.
     """

@@ -49,7 +49,7 @@ def drop_typed(request: HttpRequest) -> None:
 class SignUpForm(PasswordFormMixin, SignupForm):
     """Makes an account with a password or, if `by_passkey`, with a passkey that is added after the confirmation.
 
-    If another account uses the address, the time and the next page are the same.
+    If another account uses the address, the response time and the next page are the same as for a free address.
     """
 
     account_already_exists: bool
@@ -104,7 +104,7 @@ class SignUpForm(PasswordFormMixin, SignupForm):
         return saved
 
     def _begun_account(self) -> User | None:
-        """Return the account that this browser has just made with the same address, updated with the posted values.
+        """Update and return the account that this browser has just made with the same address, or return None.
 
         A person may go back to the form, keep the address and type another password.
         """
@@ -118,10 +118,10 @@ class SignUpForm(PasswordFormMixin, SignupForm):
         return person
 
     def _unconfirmed_account(self, request: HttpRequest) -> User | None:
-        """Return the unconfirmed account with this address and password, if the form was posted before.
+        """Return the unconfirmed account that an earlier post made with this address and password, or None.
 
-        Otherwise, after a double click, the second post would show a page that accepts no code. The password of every
-        account is checked as at sign-in, with the same limits, so the answer does not reveal which accounts are
+        Without this method, the second post after a double click would show a page that accepts no code. The password
+        is checked for every address, with the limits of sign-in, so the answer does not reveal which accounts are
         unconfirmed. D21.
         """
         email, password = self.cleaned_data["email"], self.cleaned_data["password1"]

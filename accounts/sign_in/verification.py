@@ -1,4 +1,7 @@
-"""Write `email_verified_at` and allauth's table of e-mail addresses. No other module writes that column or table."""
+"""Write `email_verified_at` and allauth's table of e-mail addresses.
+
+No other module writes the table. Elsewhere, only `create_superuser` writes the column.
+"""
 
 from __future__ import annotations
 
