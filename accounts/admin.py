@@ -278,7 +278,9 @@ class UserAdmin(ModelAdmin):
 
 
 def _stored(person: User) -> dict[str, object]:
-    return {**User.objects.values("nickname", "is_staff", "is_superuser").get(pk=person.pk)}
+    """Return the stored rights, and whether the nickname is stored. An entry outlives the account, so it has no name."""
+    row = User.objects.values("nickname", "is_staff", "is_superuser").get(pk=person.pk)
+    return {**row, "nickname": row["nickname"] == person.nickname}
 
 
 def _memberships(person: User) -> dict[str, object]:

@@ -250,6 +250,12 @@ def test_every_act_leaves_an_entry(
     assert [name for name, _ in trail(action=action)] == [action]
 
 
+def test_a_new_nickname_leaves_no_name_in_an_entry(grace: Client, application: Application, alice: User) -> None:
+    change = post(f"{PERSON}{{person}}/change/", nickname="Alicia", is_active="on")
+    change((grace, application, alice, Group.objects.create(name="Readers")))
+    assert AuditEntry.objects.get(action="account_changed").changes == {"nickname": [False, True]}
+
+
 def test_every_action_has_a_title_and_an_act_above() -> None:
     assert {action for action, _ in ACTS} | ELSEWHERE == set(ACTIONS)
 
