@@ -278,7 +278,7 @@ class UserAdmin(ModelAdmin):
 
 
 def _stored(person: User) -> dict[str, object]:
-    """Return the stored rights, and whether the nickname is stored. An entry outlives the account, so it has no name."""
+    """Return the stored rights, and whether the nickname is stored. An entry has no name, as it is never deleted."""
     row = User.objects.values("nickname", "is_staff", "is_superuser").get(pk=person.pk)
     return {**row, "nickname": row["nickname"] == person.nickname}
 

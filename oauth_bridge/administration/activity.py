@@ -32,7 +32,7 @@ DOWNLOADED = 1000
 
 
 class StepFigure(NamedTuple):
-    """A step, and the number of sign-ins that stopped at it. `is_nobodys`: no failure of the step needs a change."""
+    """A step, and the number of sign-ins that stopped at it. `is_nobodys`: no failure fits `needs_mending`."""
 
     name: str
     number: int
@@ -110,7 +110,9 @@ class Query:
 
 
 def activity(request: HttpRequest) -> HttpResponse:
-    """Show the activity of one application or of all. `format=json` returns the records as `application activity` does.
+    """Show the activity of one application or of all.
+
+    With `format=json`, return the records in the JSON format of the command `application activity`.
 
     Raises PermissionDenied: the permission to see the activity is missing. Raises Http404: the administrator may not
     see the activity of this application.

@@ -75,7 +75,7 @@ def application(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 def _activity(request: HttpRequest, found: Application) -> dict[str, Any]:
-    """The template's variables for the causes of PLOTTED days and the latest attempts."""
+    """The template's variables for the causes of the last PLOTTED days, and for the latest attempts."""
     since = activity_statistics.start_of(PLOTTED)
     failures = activity_statistics.failures(since, None, [found.client_id])
     ordered = sorted(failures.items(), key=lambda item: (not needs_mending(item[0].step, item[0].cause), -item[1]))
@@ -167,7 +167,8 @@ def ready_snippets(found: Application) -> list[tuple[str, str]]:
 def add_address(request: HttpRequest, pk: int) -> HttpResponse:
     """Add the callback address of a refused request to its application. GET asks for confirmation, POST adds.
 
-    Raises PermissionDenied: the permission to see the activity or to change the addresses is missing.
+    Raises PermissionDenied: the permission to see the activity or to change the addresses is missing. Raises Http404:
+    the record does not exist, or it has no application or no unmasked callback address.
     """
     if not rights.may(request, ACTIVITY):
         raise PermissionDenied

@@ -1,4 +1,4 @@
-"""The administration's search for a reference, an e-mail address or a client ID. A single result opens its page."""
+"""The administration's search for a reference, an e-mail address or a client ID. It redirects to the result."""
 
 from __future__ import annotations
 
@@ -57,7 +57,8 @@ def _url_of(request: HttpRequest, typed: str) -> str:
 def _of_address(typed: str, *, may_see_people: bool, may_see_activity: bool) -> str:
     """The URL of the page of the person with this e-mail address.
 
-    Without a visible person, the URL of the activity with this address; empty if nothing is found.
+    If there is no person whom the administrator may see, the URL of the activity with this address. Empty if nothing is
+    found.
     """
     person = get_user_model().objects.filter(email=normalise_email(typed)).first()
     if person and may_see_people:

@@ -88,7 +88,7 @@ def _asked(scheme: str, netloc: str, method: str, path: str, body: str, headers:
 
 
 def _parsed(content: bytes, content_type: str) -> dict[str, Any]:
-    """Parse a JSON object. Return an empty dict for any other body, which is not from this service."""
+    """Parse a JSON object. Any other body is not from this service, and gives an empty dict."""
     if content_type != "application/json":
         return {}
     try:

@@ -142,7 +142,7 @@ def addition(sent: str, application: Application, *, with_others: bool) -> list[
     """Check whether the address may be registered. A result of the kind "no" forbids the registration.
 
     `with_others`: also check whether another application has registered the address. Only administrators who see all
-    applications may know this.
+    applications may know the result.
     """
     if MASK in sent:
         return [Check("no", _("Parts of it are masked, so it can’t be added from here"))]

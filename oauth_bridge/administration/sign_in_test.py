@@ -31,7 +31,7 @@ from oauth_bridge.applications.rights import ACTIVITY
 from oauth_bridge.models import Application
 from oauth_bridge.storage import application_audit, consents, temporary_applications
 
-KEPT = "sign_in_test"  # name in the session, which only this browser's cookie can decrypt
+KEPT = "sign_in_test"  # key in the session data, which only this browser's cookie can decrypt
 OK = 200
 
 
@@ -99,7 +99,7 @@ def callback(request: HttpRequest) -> HttpResponse:
 
     Each test accepts one callback.
 
-    Raises PermissionDenied: the permission to see the activity is missing. Raises Http404: the application is gone.
+    Raises PermissionDenied, Http404: as `find_application`.
     """
     if not rights.may(request, ACTIVITY):
         raise PermissionDenied

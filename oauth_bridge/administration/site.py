@@ -29,7 +29,7 @@ from oauth_bridge.applications import rights
 
 
 class Section(NamedTuple):
-    """An item of the navigation, shown to administrators with `permission`.
+    """An item of the navigation. Administrators with `permission` see the item.
 
     The item is marked as current on the routes in `routes`, and on routes that begin with one of these names and "_".
     """
@@ -71,7 +71,7 @@ SECTIONS = [
 class Site(AdminSite):
     """The class of `django.contrib.admin.site`."""
 
-    own_permissions = ("view_activityrecord", "view_auditentry")  # permissions for unregistered models
+    own_permissions = ("view_activityrecord", "view_auditentry")  # for models that are not in Django admin
 
     def get_urls(self) -> list[URLResolver | URLPattern]:
         own = [

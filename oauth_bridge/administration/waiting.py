@@ -1,4 +1,4 @@
-"""The waiting page of an application, which shows each step of new sign-ins while they happen."""
+"""The waiting page of an application. The page shows each step of new sign-ins while they happen."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ TRIES = 10
 
 
 class Column(NamedTuple):
-    """A column of the page, which combines `steps` of an attempt."""
+    """A column of the page. The column combines the `steps` of an attempt."""
 
     steps: tuple[Step, ...]
     name: Any
@@ -61,7 +61,9 @@ class Ticked(NamedTuple):
 
 
 def waiting(request: HttpRequest, pk: int) -> HttpResponse:
-    """Show the sign-ins since the time `since` in the query. Without a valid time, `since` becomes now.
+    """Show the sign-ins since the time `since` in the query.
+
+    Without a valid time, redirect to this page with the present time as `since`.
 
     The page stops reloading after LASTS.
 

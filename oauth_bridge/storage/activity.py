@@ -1,18 +1,18 @@
 """Write records of the activity log within a budget. D24; specification 7.
 
 A flood of refused requests must neither fill the table nor hide the records of other callers. So each application has a
-fixed number of slots, and each slot allows a limited number of records per hour. Unknown client_ids share the slots
-of "". The caller determines the slot:
+fixed number of slots, and each slot allows a limited number of records per hour. All unknown client_ids share the slots
+of the empty client_id. The caller determines the slot:
 
-- A stranger's slot depends on a keyed hash of the network. An IPv6 site is one network.
+- The slot of an unknown caller depends on a keyed hash of the caller's network. An IPv6 /48 network is one network.
 - A signed-in person's slot depends on a keyed hash of the person.
-- All callers that proved a secret, a code or a token share one slot, and all administrators share another slot.
-- Callers that a limit has refused have slots that allow only one record per hour in a flood.
-- Callers that a busy service has refused have slots that always allow only one record per hour.
+- All callers that sent a valid secret, code or token share one slot. All administrators share another slot.
+- Callers refused by a rate limit have their own group of slots. In a flood, each slot allows one record per hour.
+- Callers refused by a busy service have another group of slots. Each slot always allows one record per hour.
 
-Usually a slot allows many records, so that a developer finds each of forty failures. After more than FLOOD records of
-the group in an hour, a slot allows fewer records. Requests beyond the budget are only counted. New records never
-replace old records, because a flood could then remove earlier records.
+Usually a slot allows many records, so that a developer with many failures finds a record of each failure. After more
+than FLOOD records of a group in an hour, each slot of the group allows fewer records. Requests beyond the budget are
+only counted. New records never replace old records. Otherwise, a flood could remove earlier records.
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ _HOUR_SECONDS = 3600
 class Group:
     """Callers that share a budget of `slots` slots. `first` is the number of the first slot.
 
-    In an hour, a slot allows `generous` records, or `narrow` records after FLOOD records of the group.
+    A slot allows `generous` records per hour. After more than FLOOD records of the group in an hour, a slot allows
+    `narrow` records.
     """
 
     first: int
@@ -59,13 +60,13 @@ PEOPLE = Group(SLOTS, SLOTS, GENEROUS, NARROW)
 LIMITED = Group(2 * SLOTS, SLOTS, GENEROUS, 1)
 PROVEN = Group(3 * SLOTS, 1, 500, 500)
 STAFF = Group(3 * SLOTS + 1, 1, 500, 500)
-# Refusals under load: more records would add to the load.
+# Requests that a busy service has refused. More records would increase the load.
 BUSY = Group(3 * SLOTS + 2, SLOTS, 1, 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """A record to be written: the columns of `ActivityRecord`."""
+    """A record that is not stored yet. The fields are the columns of `ActivityRecord`."""
 
     at: datetime
     step: Step
@@ -100,8 +101,9 @@ _TAKE = f"""
        SET number = CASE WHEN {BUDGETS}.hour = excluded.hour THEN {BUDGETS}.number + 1 ELSE 1 END, hour = excluded.hour
  RETURNING number
 """  # noqa: S608
-# The records of an attempt are limited for each person, so that a stranger who opens a link does not use up the owner's
-# records. Records without a proof, such as those of a finder of a code, are counted separately.
+# The limit of an attempt's records applies to each person separately. So a stranger who opens another person's link
+# cannot use up that person's records. Records without a proof have a separate limit, because somebody who found a code
+# can cause them.
 _OTHERS = f"""
     SELECT 1 FROM {RECORDS} WHERE attempt = %(attempt)s
        AND coalesce(CAST(person_id AS text), '') = %(person)s AND is_proven = %(is_proven)s LIMIT {MOST_OF_AN_ATTEMPT}
@@ -120,7 +122,7 @@ TAKE_AND_ADD = f"""
 """  # noqa: S608
 ADD = _ADD.format(json="", source="", condition="")
 
-# The present hour, and the slots (client_id, slot) that are full in this hour. A request of a full slot runs no
+# The present hour, and the slots (client_id, slot) that are full in this hour. For a full slot, `add` runs no
 # statement.
 _full: tuple[int, set[tuple[str, int]]] = (0, set())
 _lock = threading.Lock()
@@ -134,13 +136,15 @@ def slot_of(group: Group, caller: object) -> int:
 
 
 def is_full(client_id: str, slot: int, now: datetime) -> bool:
-    """Return whether this process knows that the slot is full in this hour."""
+    """Return whether this process knows that the slot is full in the hour of `now`."""
     hour, slots = _full
     return hour == _hour(now) and (client_id, slot) in slots
 
 
 def add(record: Record, group: Group, slot: int, now: datetime | None = None) -> bool:
-    """Write the record if the slot is not full in the hour of `now`. Returns whether the record was written.
+    """Write the record if the slot is not full in the hour of `now`. Returns whether the slot had room.
+
+    An attempt that already has MOST_OF_AN_ATTEMPT records of the person gets no further record.
 
     `now` is by default the time of the record. One statement on PostgreSQL, three on SQLite; none while `is_full`.
     """
@@ -174,7 +178,7 @@ def _take_and_add(values: dict[str, Any]) -> tuple[int, int]:
 
 
 def _as_text(person_id: UUID | None) -> str:
-    """The id as the database casts it to text; empty for None."""
+    """The text to which the database casts the id; empty for None."""
     return "" if person_id is None else str(person_id) if is_postgresql() else person_id.hex
 
 

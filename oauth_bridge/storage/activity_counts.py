@@ -1,4 +1,4 @@
-"""Write entries later, so that no request waits: counts, records of sign-ins, first reads of profiles. D24.
+"""Write counts, records of sign-ins and first reads of profiles later, so that no request waits. D24.
 
 A thread of each worker writes the waiting entries about once a second. A crash loses the entries of the last second.
 """
@@ -22,7 +22,7 @@ from oauth_bridge.storage.activity import Record
 from oauth_bridge.storage.issued_codes import ProfileRead
 
 FLUSH_SECONDS = 1.0
-# At most this number of entries of each kind waits while the database is away. Further entries are lost.
+# While the database is unreachable, at most this number of entries of each kind is kept. Further entries are lost.
 MOST_WAITING = 10_000
 _HOUR_SECONDS = 3600
 
@@ -34,8 +34,8 @@ _ADD = f"""
 """  # noqa: S608 - the name of a table only
 
 
-# The key of a count: client_id, number of hours since 1970, step, outcome, cause. A tuple with a number takes a quarter
-# of the time that a class with a datetime takes.
+# The key of a count: client_id, number of hours since 1970, step, outcome, cause. Making this tuple takes a quarter of
+# the time of making an object with a datetime.
 Key = tuple[str, int, Step, Outcome, str]
 
 
@@ -89,7 +89,7 @@ def add_later(record: Record) -> None:
 
 
 def note_profile_read(attempt: UUID, person_id: UUID, client_id: str, at: datetime) -> None:
-    """Note that the application has read the profile. Only the first read of an attempt is stored and counted."""
+    """Keep the read of a profile for the thread. Only the first read of an attempt is stored and counted."""
     read = ProfileRead(attempt, person_id)
     if read in _waiting.seen:
         return
@@ -102,7 +102,7 @@ def note_profile_read(attempt: UUID, person_id: UUID, client_id: str, at: dateti
 
 
 def flush() -> bool:
-    """Write all entries. Returns False, because no entry is left. After a database Error, the entries are kept."""
+    """Write all entries. Returns False, so that the `Worker` waits. After a database Error, the entries are kept."""
     counts, records, reads = _waiting.take()
     if counts or records or reads:
         try:
@@ -133,14 +133,14 @@ def _hour_of(at: datetime) -> int:
 
 
 def start() -> None:
-    """Start the thread that writes. Each worker of the web server calls this function."""
+    """Start the thread that writes the entries. Each worker of the web server calls this function."""
     global _worker
     _worker = Worker("activity", flush, FLUSH_SECONDS)
     _worker.start()
 
 
 def stop() -> None:
-    """End the thread and write all entries. If the database is away, the entries are lost."""
+    """End the thread and write all entries. If the database is unreachable, the entries are lost."""
     if _worker:
         _worker.stop()
         with suppress(Error):

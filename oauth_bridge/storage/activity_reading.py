@@ -22,8 +22,8 @@ from oauth_bridge.redirect_uri_mismatch_reasons import reason
 from oauth_bridge.storage import issued_codes, login_marks
 
 MOST = 1000
-# The search for codes without an exchange and without a record goes back this far. The purge records and deletes such a
-# code an hour after it has expired.
+# For this time after its expiry, a code without an exchange is found even if it has no record. Usually, the purge
+# writes a record and deletes the code an hour after the expiry.
 UNRECORDED_FOR = timedelta(days=1)
 
 
@@ -72,7 +72,10 @@ class Entry:
 
 
 def described(entry: Entry) -> dict[str, Any]:
-    """The entry as values for JSON. Only an unregistered callback address has `sent`, `nearest` and `differs`."""
+    """The entry as values for JSON.
+
+    Only entries about an unregistered callback address have `sent`, `nearest` or `differs`.
+    """
     detail = {name: value for name, value in entry.detail.items() if name not in ("sent", "nearest", "differs")}
     return {
         "time": entry.at.isoformat(),

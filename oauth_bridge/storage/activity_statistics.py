@@ -1,7 +1,7 @@
-"""Counts for the pages of the administration: steps by outcome, cause and day. D24.
+"""Count the steps of sign-ins by outcome, cause and day, for the pages of the administration. D24.
 
-The counts of the activity log are complete even in a flood. The records, which are not complete in a flood, give only
-the number of people and the latest time of a cause.
+The counts of the activity log are complete even in a flood. The records are not complete in a flood. Only the number of
+people and the latest time of a cause come from the records.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ class Failing(NamedTuple):
 
 
 class Met(NamedTuple):
-    """The number of people who met a cause, and the time of the latest record of the cause."""
+    """The number of people with failures of a cause, and the time of the latest record of the cause."""
 
     people: int
     last_at: datetime
 
 
 class Days(NamedTuple):
-    """The numbers of a day: finished sign-ins, and failures that need a change."""
+    """The numbers of a day: finished sign-ins, and failures for which `needs_mending` is true."""
 
     day: date
     finished: int
@@ -50,7 +50,10 @@ class Days(NamedTuple):
 
 
 def start_of(days: int) -> datetime:
-    """The beginning of a period: 24 hours ago, rounded down to the hour, or midnight (UTC) of the first day."""
+    """The beginning of a period of `days` days.
+
+    One day: 24 hours ago, rounded down to the hour. Several days: midnight (UTC) of the first day.
+    """
     now = timezone.now()
     if days == 1:
         return (now - DAY).replace(minute=0, second=0, microsecond=0)
@@ -60,7 +63,7 @@ def start_of(days: int) -> datetime:
 def failures(
     since: datetime, until: datetime | None = None, client_ids: Collection[str] | None = None
 ) -> Counter[Failing]:
-    """Count the failures by application, step and cause, from the hour of `since` to the hour of `until`.
+    """Count the failures by application, step and cause, from the hour of `since` until before the hour of `until`.
 
     `client_ids` limits the count to these applications.
     """

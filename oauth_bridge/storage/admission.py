@@ -1,7 +1,7 @@
 """Who may use an application: everybody, or only the people in its groups. D23.
 
 The rule is checked whenever a code is redeemed or a token is read. So a person's codes and tokens become invalid when
-the person leaves the last of the groups. The groups apply only if the application's `is_restricted` is true. When all
+the person leaves the last of these groups. The groups apply only if the application's `is_restricted` is true. When all
 groups are deleted, `is_restricted` stays true, and nobody may use the application.
 
 The statements for unrestricted applications do not name the tables of groups. A condition on these tables would add 25

@@ -1,7 +1,7 @@
-"""The sign-ins that applications know by a `sid`: begin, end, find applications to tell. Back-Channel Logout 1.0.
+"""Begin and end sign-ins at applications, and find the applications to notify. Back-Channel Logout 1.0.
 
-Only this module writes rows of `ApplicationSession`; `purging` deletes rows. A sign-out changes no row. `end_gone`
-later ends the rows whose browser session or person no longer exists.
+An application knows each sign-in by its `sid`. Only this module writes rows of `ApplicationSession`; `purging` deletes
+rows. A sign-out changes no row. `end_gone` later ends the rows whose browser session or person no longer exists.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ SESSIONS = Session._meta.db_table
 PEOPLE = get_user_model()._meta.db_table
 APPLICATIONS = Application._meta.db_table
 
-# How long an ended row is kept. The row says whether the application was told.
+# How long an ended row is kept. The row shows whether the application was notified.
 KEPT_FOR = timedelta(days=7)
 # `end_gone` skips applications that get no notices. After this time, `purge` deletes their rows if the browser session
 # is gone.
@@ -40,7 +40,8 @@ ENDED_AT_ONCE = 5_000
 
 TOLD = f"SELECT id FROM {APPLICATIONS} WHERE backchannel_logout_uri <> ''"  # noqa: S608 - names of tables only
 # `consents.disconnect` deletes the code first and ends the sign-ins last. So this sign-in is stored as ended if the
-# code is gone. The lock makes one of the two transactions wait. SQLite needs a WHERE before ON CONFLICT.
+# code is gone. If `begin` and `disconnect` run at the same time, the lock makes one of them wait for the other. SQLite
+# needs a WHERE before ON CONFLICT.
 _BEGIN = f"""
       WITH code AS (SELECT id FROM {CODES} WHERE id = %(code_id)s {{lock}}),
            ended AS (SELECT CASE WHEN NOT EXISTS (SELECT 1 FROM code) THEN %(now)s END AS at)
@@ -123,7 +124,7 @@ def end(application: Application, person: User | None = None) -> None:
 
 
 def claim(lease: timedelta, besides: Collection[int] = ()) -> ApplicationSession | None:
-    """Claim a row whose application must be told now and is not in `besides`. None: there is no such row."""
+    """Claim a row whose notice is due now. Applications in `besides` are skipped. None: no notice is due."""
     if is_postgresql():
         return work_queue.claim(ApplicationSession, lease, OTHERS, besides=list(besides))
     return work_queue.claim(ApplicationSession, lease, OTHERS_ON_SQLITE, besides=json.dumps(list(besides)))
@@ -138,7 +139,7 @@ def give_up(row: ApplicationSession) -> None:
 
 
 def tell_later(row: ApplicationSession, due_at: datetime) -> None:
-    """Set the time of the next attempt. Nothing changes if another process has claimed the row meanwhile."""
+    """Postpone the notice until `due_at`. Nothing changes if another process has claimed the row meanwhile."""
     rows = ApplicationSession.objects.filter(pk=row.pk, attempts=row.attempts)
     rows.update(due_at=due_at, turn=F("turn") + 1)
 

@@ -1,6 +1,6 @@
 """Registered applications: find, register, enable. Specification 2.1; D15, D17.
 
-Only this module and the form of Django admin write rows of `Application`.
+The form of Django admin and the page `add_address` also change registered values of applications.
 """
 
 from __future__ import annotations
@@ -111,8 +111,8 @@ def add(application: Application, groups: Collection[Group]) -> None:
 def assign(application: Application, values: Mapping[str, str | bool]) -> list[str]:
     """Set and validate the values that differ from the stored values. Returns the columns of these values.
 
-    The keys of `values` are columns. All values of a new application count as different. Another order of lines is no
-    difference. Nothing is saved. Raises ValidationError, with the messages by column: a value cannot be stored.
+    The keys of `values` are columns. All values of a new application count as different. Lines in another order count
+    as equal. Nothing is saved. Raises ValidationError, with the messages by column: a value cannot be stored.
     """
     changed = [column for column, value in values.items() if not application.pk or _differs(application, column, value)]
     for column in changed:
@@ -228,7 +228,7 @@ def set_owners(application: Application, owners: Collection[User]) -> None:
 def end_access(application: Application) -> int:
     """End all codes, tokens and consents of the application, which stays switched on. Returns the number of consents.
 
-    A code that is issued meanwhile has the earlier version, so the code is refused later.
+    A code that is issued at the same time has the earlier `credentials_version`, so its exchange is refused.
     """
     Application.objects.filter(pk=application.pk).update(credentials_version=F("credentials_version") + 1)
     people = consents.end_all(application)
@@ -242,8 +242,8 @@ def end_access(application: Application) -> int:
 def set_groups(application: Application, groups: Collection[Group]) -> None:
     """Restrict the application to people in these groups; without groups, everybody may use it. D23.
 
-    Codes and tokens of other people are refused at once. If such a person joins a group, codes and tokens that have not
-    expired are valid again.
+    Codes and tokens of other people are refused at once. If one of these people joins a group, that person's unexpired
+    codes and tokens are valid again.
     """
     with application_audit.audited(application):
         application.is_restricted = bool(groups)

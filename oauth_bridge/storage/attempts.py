@@ -25,7 +25,7 @@ from oauth_bridge.storage.issued_codes import IssuedCode
 ORDER = [step for step in Step if step is not Step.LOGOUT]  # a sign-out belongs to no attempt
 # An attempt without a new event for this time is unfinished.
 OVER_AFTER = timedelta(hours=1)
-# The number of records that are read for each wanted attempt, because an attempt may have several records.
+# An attempt may have several records. So this number of records is read for each wanted attempt.
 RECORDS_PER_ATTEMPT = 4
 # At most this number of records is shown for an attempt of one person.
 MOST_SHOWN = 20
@@ -102,7 +102,7 @@ class Attempt:
 
     @property
     def last_of_steps(self) -> dict[Step, Event]:
-        """The last event of each step that has one, in the order of the steps."""
+        """The last event of each step, in the order of the steps. Steps without an event are left out."""
         last = {event.step: event for event in self.events}
         return {step: last[step] for step in ORDER if step in last}
 
@@ -125,7 +125,7 @@ def _newest(filters: Filters, before: datetime, limit: int) -> list[IssuedCode]:
 
 
 def _never_exchanged(filters: Filters, before: datetime, limit: int) -> list[IssuedCode]:
-    """The codes that were never exchanged, that fit the filters and that the purge has not recorded yet."""
+    """The codes without an exchange that fit the filters. Codes that the purge has recorded are left out."""
     found = {(each.attempt, each.person_id) for each in never_exchanged(filters, limit) if each.at < before}
     people, keys = {person for _, person in found if person}, {attempt for attempt, _ in found if attempt}
     return [code for code in issued_codes.of_attempts(people, keys) if (code.attempt, code.user_id) in found]
@@ -176,7 +176,10 @@ def _entries_of(keys: Collection[UUID], client_ids: Collection[str] | None) -> l
 
 
 def _sole_people(entries: Iterable[Entry], codes: Iterable[IssuedCode]) -> dict[UUID | None, UUID]:
-    """The person of each attempt that has only one known person. This person also gets records without a person."""
+    """The person of each attempt with only one known person.
+
+    The records of the attempt that name no person are assigned to this person.
+    """
     people: defaultdict[UUID | None, set[UUID]] = defaultdict(set)
     for entry in entries:
         if entry.person_id:
@@ -191,7 +194,10 @@ def _key(entry: Entry, sole: dict[UUID | None, UUID]) -> _Key:
 
 
 def _codes_of(keys: Collection[UUID], entries: Iterable[Entry], known: Iterable[IssuedCode]) -> list[IssuedCode]:
-    """The codes of the attempts: the known codes, and the codes of the people in the records, which an index finds."""
+    """The codes of the attempts: the known codes, and the codes of the people in the records.
+
+    An index finds the codes of a person.
+    """
     people = {entry.person_id for entry in entries if entry.person_id}
     return list({*known, *issued_codes.of_attempts(people, keys)})
 

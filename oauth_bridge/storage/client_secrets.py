@@ -41,8 +41,8 @@ NO_DIGEST = bytes(32)
 APPLICATIONS = Application._meta.db_table
 SECRETS = ApplicationSecret._meta.db_table
 
-# Always read both tables and return values, so that an unknown client takes as long as a wrong secret. The values of an
-# unknown client are those of an application that is switched off, but it has no key.
+# Always read both tables and return values, so that an unknown client takes as long as a wrong secret. For an unknown
+# client, the statement returns the values of a switched-off application, but no primary key.
 FIND_SECRETS = f"""
     SELECT a.id, coalesce(a.client_id, %(client_id)s), coalesce(a.client_type, '{Application.CLIENT_CONFIDENTIAL}'),
            coalesce(a.is_enabled, false), coalesce(a.is_restricted, false), coalesce(a.id_token_alg, ''),
@@ -63,7 +63,7 @@ FIND_BY_DIGEST = f"""
 """  # noqa: S608
 
 # The statement checks again that no recent use is stored, so that only one of several simultaneous calls writes. A call
-# skips a locked row instead of waiting, because the next use is stored as well.
+# skips a locked row instead of waiting: it is enough to store the time of the next use.
 NOTE_USE = f"""
     UPDATE {SECRETS} SET last_used_at = %(now)s
      WHERE id = (SELECT id FROM {SECRETS}
@@ -132,16 +132,16 @@ def _refusal(
     """The error for a client that is not authenticated. Every failure runs the same single statement.
 
     A caller with a valid secret is told that the application is switched off. If the application is switched on, a
-    caller with an expired secret is told that the secret has expired. For all other callers the sentence depends only
-    on the request, so it reveals neither the existence nor the type of the client.
+    caller with an expired secret is told that the secret has expired. For all other callers, the error message depends
+    only on the request. So the message does not reveal whether the client exists, or its type.
     """
     secret = form.get("client_secret", "")
-    # Only an unknown application can have a deletion. For a known application the statement searches for an empty
-    # client_id, which takes the same time.
+    # Only an unknown client_id can be that of a deleted application. For a known application the statement searches for
+    # an empty client_id, which takes the same time.
     row = fetch_one(FIND_BY_DIGEST, digest=digest_of(secret), deleted_client_id="" if client.pk else form["client_id"])
     pk, secret_of = row[:2]
-    # Only a matching secret becomes an object. Making an object of another application's secret would take time, and so
-    # reveal that this secret exists.
+    # A model instance is made only for a matching secret. Making an instance for another application's secret would
+    # take time, and the time would reveal that this secret exists.
     own = FOUND.instance(row[: len(FOUND)]) if matching and pk is not None else None
     deletion = row[len(FOUND) :]
     fault = OAuthFault.CLIENT_NOT_AUTHENTICATED if secret else OAuthFault.CLIENT_SECRET_MISSING
@@ -172,7 +172,7 @@ def _cause(
     *,
     is_of_another: bool,
 ) -> str:
-    """The private cause for an existing client. For an unknown client all checks run too, so they take as long."""
+    """Return the private cause. All checks also run for an unknown client, so that the answer takes equally long."""
     has_secret = bool(form.get("client_secret"))
     has_working = any(each.pk and not each.is_expired for each in secrets)
     if client.pk and not client.is_enabled:
@@ -223,8 +223,9 @@ def rotate(
 ) -> Rotation:
     """Make a secret of 256 random bits. Older secrets stay valid for at most `overlap`.
 
-    The overlap REVOKE_NOW revokes the older secrets. The rotation does not extend the time of an older secret. `name`
-    is a note of at most NAME_MAX_LENGTH characters. Raises TooManySecrets: MOST_WORKING secrets would stay valid.
+    The overlap REVOKE_NOW revokes the older secrets. A rotation never moves the end of an older secret to a later time.
+    `name` is a note of at most NAME_MAX_LENGTH characters. Raises TooManySecrets: MOST_WORKING secrets would stay
+    valid.
     """
     number = secret_states.lock(application) + 1
     now = timezone.now()

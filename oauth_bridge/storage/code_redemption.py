@@ -1,6 +1,7 @@
 """Redeem an authorization code, or explain why it was not redeemed. Specification 3; D9, D13, D14.
 
-The statement `REDEEM` contains the rule. `explain` checks the same conditions and only reads. `codes` issues the codes.
+The statement `REDEEM` contains the conditions for a redemption. `explain` checks the same conditions and changes
+nothing. `codes` issues the codes.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ REDEEMED = Rows(AuthorizationCode, "id", *FROM_CODE)
 class Redemption:
     """A redeemed code and the token that was stored for it.
 
-    Model instances are made only on access, because most installations access none.
+    Model instances are made only on access, because many requests need none.
     """
 
     code_values: Sequence[Any]
@@ -63,9 +64,10 @@ class Redemption:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why a code is not redeemed. `code` is the code or its replacement, if known. `details` fill the sentence.
+    """Why a code is not redeemed. `code` is the code or its replacement, if known.
 
-    `cause` is empty unless the private cause is more exact than the fault.
+    `details` are values in the error message. `cause` is the private cause if it is more exact than the fault,
+    and otherwise empty.
     """
 
     fault: OAuthFault
@@ -161,12 +163,12 @@ def redeem(
 def explain(form: dict[str, str], application_id: int) -> Refusal | None:
     """The reason why `redeem` returned None; None if no reason is found. This function only reads.
 
-    The code_verifier is checked before a replay: somebody who has a code without its verifier must not revoke the
-    code's token. D9, D13, D14, D17, D23.
+    `explain` checks the code_verifier before it checks for a replay. Otherwise, somebody who has a code but not its
+    verifier could revoke the code's token. D9, D13, D14, D17, D23.
     """
     verifier = form.get("code_verifier", "")
     row = next(iter(AuthorizationCode.objects.raw(FIND_CODE, {"digest": digest_of(form["code"])})), None)
-    now = timezone.now()  # read the clock after the row, so that a redemption by this clock is not in the future
+    now = timezone.now()  # read the clock after the row, so that `redeemed_at` is not later than `now`
     if row is None:
         ended = ended_codes.explain(form["code"])
         return Refusal(OAuthFault.CODE_UNKNOWN, ended.successor, cause=ended.cause)
@@ -198,9 +200,9 @@ def _explain_redeemed(row: AuthorizationCode, redeemed_at: datetime, now: dateti
     """Decide whether a second redemption is a replay, or the same exchange sent twice. D13.
 
     Within SENT_TWICE_WITHIN, a double click or a retry is far more likely than a theft. Only the holder of the secret
-    or the code_verifier can send the code again. Only the clock decides, even if the second request waited long for a
-    thread. If the redemption is in the future, the clock was set back. The age of the redemption is then unknown, so
-    the second request counts as a replay.
+    or the code_verifier can send the code again. Only the time of this check counts, even if the second request waited
+    long for a thread. If `redeemed_at` is in the future, the clock was set back, and the age of the redemption is
+    unknown. So the second request counts as a replay.
     """
     if redeemed_at <= now < redeemed_at + SENT_TWICE_WITHIN:
         return Refusal(OAuthFault.CODE_RACED, row)

@@ -2,7 +2,7 @@
 
 `code_redemption` redeems codes. `issued_codes` also writes rows of codes; `purging` and `restoring` delete rows.
 Frequent statements are hand-written, because the ORM takes longer to build a statement than the database takes to run
-it. The statements receive the time as a parameter, so that only the clock of the service decides.
+it. The statements receive the time as a parameter: only the service's clock counts, not that of the database.
 """
 
 from __future__ import annotations

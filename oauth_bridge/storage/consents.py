@@ -1,6 +1,6 @@
-"""Consents: store, find, forget; list and disconnect the applications that a person has allowed. D7.
+"""Store, find and end consents. List and disconnect the applications that a person has allowed. D7.
 
-Only this module writes consents. The statement that each sign-in without a consent page runs is hand-written.
+Only this module writes consents. The statement for a sign-in without a consent page is hand-written.
 """
 
 from __future__ import annotations
@@ -102,8 +102,8 @@ def disconnect(person: User, application: Application) -> None:
     """End the consent, and the application's codes and tokens for the person.
 
     The codes are deleted first. If a redemption has already begun, the next statement revokes the token of the
-    redemption. If an authorization without a page has already read the consent, a code is still issued, because the
-    authorization counts as earlier.
+    redemption. If an authorization without a consent page has already read the consent, a code is still issued, because
+    the authorization counts as earlier than the disconnection.
     """
     codes.delete_all(person, application)
     tokens.revoke_all(person, application)

@@ -28,7 +28,7 @@ LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
 
 CODES = AuthorizationCode._meta.db_table
 APPLICATIONS = Application._meta.db_table
-# Only unredeemed codes are found, so that the finder of a code cannot change the record of a successful sign-in.
+# Only unredeemed codes are searched, so that somebody who found a used code cannot change the record of its sign-in.
 FIND_PRESENTED = f"""
     SELECT c.attempt, c.user_id, a.client_id FROM {CODES} c JOIN {APPLICATIONS} a ON a.id = c.application_id
      WHERE c.digest = %(digest)s AND c.redeemed_at IS NULL
@@ -104,7 +104,7 @@ class Presented(NamedTuple):
 
 
 def presented(digest: bytes, named: str) -> Presented | None:
-    """The unredeemed code with this digest, unless the client_id `named` is of another application.
+    """The unredeemed code with this digest, unless the client_id `named` belongs to another application.
 
     One statement.
     """
@@ -123,7 +123,7 @@ def last_redeemed(applications: Collection[int]) -> dict[int, datetime]:
 
 
 class ProfileRead(NamedTuple):
-    """The attempt whose token read a profile, and the person. One attempt may belong to two people."""
+    """A read of a profile: the attempt of the token, and the person. One attempt may belong to two people."""
 
     attempt: UUID
     person_id: UUID
@@ -164,7 +164,7 @@ def newest(
     before: datetime,
     limit: int,
 ) -> list[IssuedCode]:
-    """The newest codes that fit the filters. None and "" are no filters.
+    """The newest codes that fit the filters. None and "" mean that there is no filter.
 
     An index finds the codes of a person. The codes of applications are searched only among the newest
     MOST_LOOKED_THROUGH codes.

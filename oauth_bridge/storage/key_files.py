@@ -1,4 +1,4 @@
-"""Signing keys in files: the folder of SIGNING_KEYS holds private keys in PEM, RSA or P-256.
+"""Read signing keys from files: the folder SIGNING_KEYS contains RSA or P-256 private keys in PEM format.
 
 All keys are published. For each algorithm, the key in the first file by name signs. Added and deleted files take effect
 at once.

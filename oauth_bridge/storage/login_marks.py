@@ -1,7 +1,7 @@
 """Marks are HMACs of typed addresses that have no account. The activity log stores marks, not the addresses. D24.
 
-An administrator who enters the address finds the records with its mark. A person who later confirms the address gets
-these records.
+An administrator who enters the address finds the records with its mark. When a person later confirms the address, these
+records are assigned to the person.
 """
 
 from __future__ import annotations

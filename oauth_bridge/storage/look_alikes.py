@@ -52,7 +52,7 @@ def keys(name: str, besides: int = 0) -> list[int]:
 
 
 def refuse(name: str, *, is_trusted: bool, besides: int = 0) -> None:
-    """Compare the name with all applications, except the primary key `besides`, as `refuse_among` does."""
+    """Call `refuse_among` with the applications that `find` returns for the name."""
     refuse_among(find(name, besides), is_trusted=is_trusted)
 
 

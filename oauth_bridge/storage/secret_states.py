@@ -79,7 +79,8 @@ class UnknownSecret(Exception):
 def states(application: Application) -> list[SecretState]:
     """The secrets of the application, the latest first. One statement.
 
-    If an earlier release made a secret during an upgrade, more statements give the secret its number.
+    During an upgrade, an earlier release may make a secret without a number. Additional statements give a number to
+    such a secret.
     """
     rows = list(application.secrets.all())
     if any(row.number is None for row in rows):
@@ -140,10 +141,10 @@ def revoke(application: Application, number: int, *, is_leaked: bool = False) ->
 
 
 def ending(now: datetime, days: int) -> list[int]:
-    """The keys of at most MOST_TOLD secrets that end within `days` days and about which no e-mail was sent yet.
+    """The primary keys of secrets that end within `days` days and have had no e-mail yet; at most MOST_TOLD.
 
-    Each number of days has its own e-mail. Switched-off applications and twins are left out: the secret of a twin
-    always ends soon.
+    An e-mail that was sent for a larger number of days does not count. Switched-off applications and twins
+    (`temporary_applications`) are left out. The secret of a twin always ends soon.
     """
     applications = Application.objects.filter(is_enabled=True)
     found = ApplicationSecret.objects.filter(_is_untold(now, days), application__in=applications)
@@ -151,7 +152,7 @@ def ending(now: datetime, days: int) -> list[int]:
 
 
 def claim_ending(key: int, now: datetime, days: int) -> ApplicationSecret | None:
-    """Claim a secret of `ending`. Returns None if the secret was claimed before.
+    """Claim a secret that `ending` has returned. Returns None if the secret was claimed before.
 
     The caller sends the e-mails in the same transaction.
     """

@@ -40,8 +40,8 @@ PUBLISHED_BEFORE = 2 * PUBLISHED_FOR
 # clock.
 PUBLISHED_AFTER = timedelta(hours=1, minutes=10)
 REPLACED_AFTER = timedelta(days=90)
-# How long a key is kept after its last signature. An `id_token_hint` may be an expired ID token, which the key
-# verifies.
+# How long a key is kept after its last signature. An `id_token_hint` may be an expired ID token, and the key must still
+# verify this token.
 KEPT_FOR = timedelta(days=400)
 
 TABLE = SigningKey._meta.db_table
@@ -84,7 +84,7 @@ def signer(algorithm: str) -> Signer:
 
 
 def published() -> list[dict[str, Any]]:
-    """The public keys as JWKs, the newest first. Makes the first key of each algorithm. RFC 7517 §5."""
+    """The public keys as JWKs, the newest first. If an algorithm has no key, its first key is made. RFC 7517 §5."""
     if settings.SIGNING_KEYS:
         return key_files.published(settings.SIGNING_KEYS)
     rows = list(_published())
@@ -106,10 +106,13 @@ def verification_key(kid: str) -> tuple[str, Key] | None:
 
 @transaction.atomic
 def rotate(algorithm: str) -> SigningKey:
-    """Make a key, which signs after PUBLISHED_BEFORE, so that applications know the key. Older keys sign until then."""
+    """Make a key that signs after PUBLISHED_BEFORE. Older keys sign until that time.
+
+    By that time, applications have loaded the new key.
+    """
     signs_from = timezone.now() + PUBLISHED_BEFORE
     older = SigningKey.objects.filter(algorithm=algorithm, revoked_at=None)
-    list(older.select_for_update().order_by("made_at"))  # a rotation waits for an earlier rotation, whose key it ends
+    list(older.select_for_update().order_by("made_at"))  # wait for another rotation, so that its key ends too
     older.filter(Q(signs_until=None) | Q(signs_until__gt=signs_from)).update(signs_until=signs_from)
     row, _key = _make(algorithm, signs_from)
     return row

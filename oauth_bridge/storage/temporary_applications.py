@@ -1,4 +1,4 @@
-"""Temporary twins of applications, with which administrators test a sign-in. No list or count includes twins.
+"""Make and delete twins: temporary copies of applications, to test a sign-in. No list or count includes twins.
 
 A twin has the type, groups, trust and pages of its application, a callback address of this service, and a secret that
 ends after LIFETIME. The test cannot use the application itself, because only digests of its secrets are stored (D15),
@@ -40,7 +40,7 @@ def make(application: Application, callback: str) -> tuple[Application, str]:
 
 
 def delete(client_id: str) -> None:
-    """Delete the twin. Its codes and tokens are refused from then on."""
+    """Delete the twin. Its codes and tokens are refused at once."""
     Application.twins.filter(client_id=client_id).delete()
 
 

@@ -1,7 +1,7 @@
 """Access tokens: store, read, revoke. Specification 2.3, 3.3, 3.4; D14, D15, D17.
 
 Only this module writes rows of `AccessToken`; `purging` and `restoring` delete rows. The statements receive the time as
-a parameter, so that only the clock of the service decides.
+a parameter: only the service's clock counts, not that of the database.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ APPLICATIONS = Application._meta.db_table
 
 STORED = Rows(AccessToken, without=("revoked_cause",))
 
-# A token copies these columns from its code. The redemption returns the columns. On PostgreSQL, the statement reads
-# them from its subquery `redeemed`.
+# A token copies these columns from its code. The redemption returns the columns. On PostgreSQL, STORE_REDEEMED reads
+# the columns from the subquery `redeemed`.
 FROM_CODE = ("application_id", "user_id", "scope", "attempt", "openid", "person_version", "application_version")
 _INSERT = f"INSERT INTO {TOKENS} (digest, issued_at, expires_at, secret_id, {', '.join(FROM_CODE)})"
 _VALUES = "%(token_digest)s, %(now)s, %(token_expires_at)s, CAST(%(secret_id)s AS bigint)"
@@ -158,7 +158,7 @@ def revoke_own(digest: bytes, application_id: int) -> bool:
 
 
 def revoke_all(person: User, application: Application) -> None:
-    """Revoke all tokens of the application for the person, who disconnects the application."""
+    """Revoke all tokens of the application for the person, because the person disconnects the application."""
     _revoke(AccessToken.objects.filter(user=person, application=application), "token_ended_consent")
 
 
