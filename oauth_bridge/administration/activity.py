@@ -226,7 +226,7 @@ def _figures(query: Query, merged: Counter[tuple[str, str]]) -> list[StepFigure]
 
 
 def _merged_met(met: dict[Failing, Met]) -> dict[tuple[str, str], Met]:
-    """Add up the figures of all applications. A person who met a cause in two applications counts twice."""
+    """Add up the figures of all applications. A person with failures in two applications counts twice."""
     merged: dict[tuple[str, str], Met] = {}
     for failing, (people, last_at) in met.items():
         key = failing.step, failing.cause

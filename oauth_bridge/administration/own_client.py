@@ -40,7 +40,7 @@ class Answer:
 
 
 def ask(method: str, path: str, form: dict[str, str] | None = None, token: str = "") -> Answer:
-    """Call the service at BASE_URL. If BASE_URL cannot be reached, call BIND with the same `Host` header.
+    """Call the service at BASE_URL. If BASE_URL cannot be reached, call the address BIND with the same `Host` header.
 
     Follow no redirect, and read at most MOST_BYTES of the body.
     """

@@ -82,7 +82,7 @@ def sign_ins(since: datetime, client_ids: Collection[str] | None = None) -> Coun
 
 
 def last_hours(client_ids: Collection[str]) -> dict[str, datetime]:
-    """The hour of the last sign-in of each application that has one."""
+    """The hour of the last sign-in of each application. Applications without a sign-in are left out."""
     done = ActivityCount.objects.filter(client_id__in=client_ids, step=Step.EXCHANGE, outcome=Outcome.SUCCEEDED)
     return dict(done.values_list("client_id").annotate(Max("hour")))
 

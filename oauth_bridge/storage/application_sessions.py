@@ -84,7 +84,7 @@ def begin(sign_in: str, *, code_id: int, person_id: UUID, application_id: int, p
     """The `sid` of this sign-in for the application. The `sid` stays the same until the sign-in ends. One statement.
 
     If the person has disconnected the application since the redemption, the sign-in is stored as ended, and the
-    application is told.
+    application is notified.
     """
     row = fetch_one(
         BEGIN_AND_LOCK if is_postgresql() else BEGIN,

@@ -89,7 +89,7 @@ class Client(NamedTuple):
 
 
 class Secret(NamedTuple):
-    """A secret of the application. Without a secret, `digest` is NO_DIGEST and all other members are None."""
+    """A secret of the application. If there is none, `digest` is NO_DIGEST and the other members are None."""
 
     pk: int
     digest: bytes
@@ -197,7 +197,7 @@ def _note_use(secret_id: int, now: datetime) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Rotation:
-    """The new client secret, which is not stored, and the secrets that were valid before, latest first."""
+    """The new client secret, and the older valid secrets, latest first. The new secret itself is not stored."""
 
     secret: str = field(repr=False)
     older: list[ApplicationSecret]

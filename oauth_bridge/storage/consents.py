@@ -65,7 +65,7 @@ def _remembered(person: User) -> dict[str, object]:
 
 
 def store(person: User, application: Application, agreed: Agreed, remembered_until: datetime | None) -> None:
-    """Store that the person has allowed these facts. The time of the first consent stays.
+    """Store that the person has allowed these facts. The time of the first consent stays unchanged.
 
     One statement.
     """

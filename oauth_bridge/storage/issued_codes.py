@@ -1,4 +1,4 @@
-"""Issued codes: a person's sign-ins, the first read of a profile, codes that were never exchanged. D24.
+"""Find sign-ins, first reads of profiles and never-exchanged codes among the issued codes. D24.
 
 `codes` issues the codes, and `code_redemption` redeems the codes.
 """
@@ -188,7 +188,9 @@ def of_attempts(people: Collection[UUID], attempts: Collection[UUID]) -> list[Is
 
 
 def delete_unredeemed(keys: Iterable[int]) -> tuple[int, list[NeverExchanged]]:
-    """Delete the unredeemed codes among `keys`. Returns the number of codes, and the codes that were never sent.
+    """Delete the unredeemed codes with these keys.
+
+    Returns the number of deleted codes, and the codes that were never sent.
 
     Call this in a transaction.
     """

@@ -20,7 +20,7 @@ from config.infrastructure.events import Event
 from oauth_bridge.models import Application, ApplicationSecret
 from oauth_bridge.storage import application_audit
 
-# This time is longer than the lifetime of a token plus the duration of an exchange.
+# How long a leaked secret is kept after its end: longer than the lifetime of a token plus the duration of an exchange.
 LEAKED_KEPT_FOR = timedelta(days=1)
 
 # An older secret may be removed if a newer secret was used at least this time after the last use of the older secret.
