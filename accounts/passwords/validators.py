@@ -24,7 +24,7 @@ HARD_TO_GUESS_MIN_LENGTH = 8
 # Words of fewer than _WORD_MIN_LENGTH characters in the person's data, such as "Al" or "com", occur in good passwords
 # by chance.
 _WORD_MIN_LENGTH = 4
-# zxcvbn must estimate at least MIN_GUESSES guesses. With a stolen hash, one core needs about three years for 10**9
+# zxcvbn must estimate at least MIN_GUESSES guesses. With a stolen hash, one core needs about eight months for 10**9
 # guesses.
 MIN_GUESSES = 10**9
 # The time of zxcvbn grows with the square of the length, so zxcvbn gets only the first _ESTIMATED_LENGTH characters.
