@@ -93,7 +93,7 @@ class FailOpenRedisCache(RedisCache):
 
     @functools.cached_property
     def client(self) -> Redis:
-        """A client with one connection, which one thread uses: Django makes a cache object for each thread.
+        """A client with one connection, used by one thread only, because Django makes a cache object for each thread.
 
         Raises RedisError: Redis does not answer.
         """
@@ -197,7 +197,8 @@ class RateLimitCache(FailOpenRedisCache):
         if events == 0:
             return int(self.client.get(key) or 0)
         count = int(self.client.incrby(key, events))
-        # If the process is killed between INCR and EXPIRE, 150 bytes stay in Redis. No later period uses that key.
+        # If the process is killed between INCR and EXPIRE, the key stays in Redis (150 bytes). No later period uses the
+        # key.
         if count == events and seconds is not None:
             self.client.expire(key, int(seconds))
         return count
