@@ -45,7 +45,7 @@ class Fault(Enum):
         return NOT_ALLOWED.sub("?", self.sentence.format(**details)).strip()
 
     def translate(self, **details: object) -> str:
-        """Return the problem and the fix for a page, in the active language. Only sent values are limited to ASCII."""
+        """Return the problem and the fix for a page, in the active language. Untranslated details become ASCII."""
         spoken = {
             name: detail.translate() if isinstance(detail, TranslatableText) else NOT_ALLOWED.sub("?", str(detail))
             for name, detail in details.items()

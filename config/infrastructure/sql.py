@@ -52,7 +52,7 @@ class Rows(Generic[M]):
 
     @functools.cached_property
     def _conversions(self) -> list[tuple[int, Callable[[Any], Any]]]:
-        """The position and converter of each value that needs one. On SQLite, these are times, UUIDs and booleans."""
+        """Position and converter of each value to convert. On SQLite, these values are times, UUIDs and booleans."""
         conversions: list[tuple[int, Callable[[Any], Any]]] = []
         for position, field in enumerate(self._fields):
             column = field.get_col(self._model._meta.db_table)
