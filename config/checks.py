@@ -87,7 +87,7 @@ def database_is_chosen(app_configs: Apps, **kwargs: Any) -> list[CheckMessage]:
 def database_is_migrated(
     app_configs: Apps, databases: Sequence[str] | None = None, **kwargs: Any
 ) -> list[CheckMessage]:
-    """Check that all migrations are applied. This reads the database, so it runs only with `--database default`."""
+    """Check that all migrations are applied. The check reads the database, so it needs `--database default`."""
     if not databases:
         return []
     try:

@@ -23,7 +23,7 @@ SUPPORT_URL = env.support("SUPPORT_URL")
 BIND = env.bind("BIND", default="127.0.0.1:8000")
 BASE_URL = env.origin("BASE_URL", default=f"http://localhost:{BIND.rpartition(':')[2]}")
 AUTH_URL = env.origin("AUTH_URL", default=BASE_URL)
-# If neither variable is set, this is a developer's machine, and pages are served at every name of the machine.
+# If neither variable is set, the service runs on a developer's machine, and serves pages at every name of the machine.
 ORIGINS_ARE_SET = variables.is_set("BASE_URL") or variables.is_set("AUTH_URL")
 IS_HTTPS = AUTH_URL.startswith("https://")
 # The name of this installation, for administrators.

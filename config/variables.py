@@ -24,8 +24,8 @@ SECRET = frozenset(
 FILE = "_FILE"
 OPENTELEMETRY = "OTEL_"  # OpenTelemetry's SDK reads more variables; some names are similar to ours
 MOST_BYTES = 64 * 1024
-# Names are similar if the ratio of difflib is at least this: it allows one different letter in a name of eight letters.
-# No two of our names are so similar.
+# Names are similar if difflib's ratio of them is at least this number. In a name of eight letters, one may differ. No
+# two of our names are so similar.
 ALIKE = 0.87
 
 _known: set[str] = set()

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 @dataclass(slots=True)
 class Block:
-    """Consecutive counts of one key that Redis has given to this process. Counts from `next` to `last` are unused."""
+    """Consecutive counts that Redis has given to this process for one key. Counts from `next` to `last` are unused."""
 
     next: int
     last: int

@@ -30,7 +30,7 @@ class Event(Enum):
         self.message = message
         self.members = frozenset(members)
 
-    # `infrastructure.errors.report` writes this for any error, such as a failed sign-in.
+    # `infrastructure.errors.report` writes this event for any error, such as a failed sign-in.
     REFUSED = INFO, "refused", "code", "status", "cause", "client_id", "person"
     LIMIT_REACHED = INFO, "limit reached", "limit"
     HOST_NOT_SERVED = WARNING, "host not served", "host", "allowed_hosts"
