@@ -159,8 +159,8 @@ class RateLimitCache(FailOpenRedisCache):
     """The cache in which django-ratelimit counts. An event takes at most one round trip to Redis instead of three.
 
     django-ratelimit calls `add` and, if `add` returns False, `incr` or `get`. Here `add` counts, keeps the count in the
-    instance and returns False; `incr` and `get` return the kept count. While Redis does not answer, they return None,
-    so `get_usage` returns None. Each thread has its own instance.
+    instance and returns False; `incr` and `get` return the kept count. While Redis does not answer, `incr` and `get`
+    return None, so `get_usage` returns None. Each thread has its own instance.
 
     The caller may set `block_size` for the next event. If `block_size` is above 1, this process takes that many counts
     from Redis at once.

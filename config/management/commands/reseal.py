@@ -24,7 +24,7 @@ BATCH = 500
 
 @dataclass(frozen=True)
 class SealedColumn:
-    """A column of sealed values. With `member`, the column is a JSON object, and this member is the value in base64."""
+    """A column of sealed values. If `member` is set, this member of a JSON object has the value, in base64."""
 
     kind: str
     model: str
