@@ -16,7 +16,7 @@ class WiringConfig(AppConfig):
 class AdminConfig(SimpleAdminConfig):
     """Disables the autodiscovery of Django's admin: `config.urls` imports the two modules of admin classes.
 
-    Autodiscovery would add the admin pages of allauth and the toolkit, which show credentials (D15).
+    Autodiscovery would add the admin pages of allauth and django-oauth-toolkit, which show credentials (D15).
     """
 
     default_site = "oauth_bridge.administration.site.Site"

@@ -36,7 +36,7 @@ BUTTON_CONTRAST = 3.0  # the least contrast of a button's edge. WCAG 2.2, 1.4.11
 # The backgrounds in static/css/tokens.css that contrast least with text.
 LIGHT_PAGE = "#f2f1ec"
 DARK_SURFACE, DARK_SUNKEN = "#181c1b", "#1f2423"
-# The share of the colour in the background of a selected or hovered line, on light and dark pages.
+# The background of a selected or hovered line contains this share of the colour, on light and on dark pages.
 LIGHT_SOFT, DARK_SOFT = 10, 20  # percent
 MARK_COLOR = b"#17695d"
 # Pages load this style sheet after static/css/tokens.css. The first rule also overrides the high-contrast rule of
@@ -105,8 +105,9 @@ def logo(name: str) -> File | None:
     """Return the picture at the path in the variable, or None if the variable is not set.
 
     Raises ImproperlyConfigured: the file is not a picture, and no picture was read from this path before. If a picture
-    was read before, it is kept and a warning is logged, because gunicorn exits if a new worker cannot start. A new
-    worker has the earlier picture, because it is a fork of gunicorn's master process.
+    was read before, the function returns this picture and logs a warning. An exception would make gunicorn exit,
+    because a new worker could not start. A new worker has the earlier picture, because the worker is a fork of
+    gunicorn's master process.
     """
     path = variables.value(name)
     if not path:
@@ -167,7 +168,7 @@ def stylesheet(color: str) -> str:
 
 @functools.cache
 def files(logo: File | None, color: str) -> dict[str, File]:
-    """Return the replacements for files in `static`: "mark" (the logo or our mark in the colour) and "stylesheet"."""
+    """Return files that replace files in `static`: "mark" (the logo, or our mark in the colour) and "stylesheet"."""
     found = {}
     if color:
         mark = (settings.BASE_DIR / "static" / "img" / "mark.svg").read_bytes()

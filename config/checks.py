@@ -20,7 +20,7 @@ Apps = Sequence[AppConfig] | None
 
 @register(Tags.security, deploy=True)
 def addresses_are_https(app_configs: Apps, **kwargs: Any) -> list[CheckMessage]:
-    """Require https, except on the loopback interface, because it encrypts cookies, passwords and tokens."""
+    """Require https, which encrypts cookies, passwords and tokens, except on the loopback interface."""
     return [
         Error(f"{name} is http on a host that is not this machine.", hint="Use an https address.", id=number)
         for name, number in (("AUTH_URL", "config.E001"), ("BASE_URL", "config.E002"))
@@ -49,7 +49,7 @@ def debug_is_off(app_configs: Apps, **kwargs: Any) -> list[CheckMessage]:
 
 @register(Tags.security, deploy=True)
 def email_is_configured(app_configs: Apps, **kwargs: Any) -> list[CheckMessage]:
-    """Require a mail server: without one, nobody can reset a password."""
+    """Require a mail server, because without e-mails nobody can reset a password."""
     if settings.IS_EMAIL_SET:
         return []
     return [Error("EMAIL_URL is not set: e-mails are written to files.", hint="Name a mail server.", id="config.E005")]
@@ -71,7 +71,7 @@ def database_suits_the_workers(app_configs: Apps, **kwargs: Any) -> list[CheckMe
 
 @register(Tags.security, deploy=True)
 def database_is_chosen(app_configs: Apps, **kwargs: Any) -> list[CheckMessage]:
-    """Warn if DATABASE_URL is not set: a shell script may lose it without an error, such as at an unquoted `&`."""
+    """Warn if DATABASE_URL is not set. A shell script loses it without an error if an `&` in it is unquoted."""
     if settings.IS_DATABASE_SET:
         return []
     return [
@@ -87,13 +87,14 @@ def database_is_chosen(app_configs: Apps, **kwargs: Any) -> list[CheckMessage]:
 def database_is_migrated(
     app_configs: Apps, databases: Sequence[str] | None = None, **kwargs: Any
 ) -> list[CheckMessage]:
-    """Check that all migrations are applied. This reads the database, so it runs only with `--database default`."""
+    """Check that all migrations are applied. The check reads the database, so it needs `--database default`."""
     if not databases:
         return []
     try:
         missing = health.missing_migrations()
     except DatabaseError:
-        # Only a warning: the service starts without its database, and answers 503 until the database answers again.
+        # This is only a warning, because the service starts without its database and answers 503 until the database
+        # answers.
         text, hint = "The database does not answer, so its migrations are not checked.", "Is DATABASE_URL right?"
         return [Warning(text, hint=hint, id="config.W004")]
     if not missing:
@@ -111,7 +112,7 @@ def workers_share_limits(app_configs: Apps, **kwargs: Any) -> list[CheckMessage]
 
 @register(Tags.compatibility)
 def color_can_be_read(app_configs: Apps, **kwargs: Any) -> list[CheckMessage]:
-    """Require contrast to white: buttons have white text, and links have the colour on white. WCAG 2.2, 1.4.3."""
+    """Require that SERVICE_COLOR on white, and white on SERVICE_COLOR, can be read. WCAG 2.2, 1.4.3."""
     color = settings.SERVICE_COLOR
     if not color or (found := colors.contrast(color, colors.WHITE)) >= colors.TEXT_CONTRAST:
         return []

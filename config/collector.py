@@ -16,7 +16,7 @@ _HEADER_VALUE = re.compile(r"[!-~]([ -~]*[!-~])?")
 
 
 def endpoint(name: str, path: str = "") -> str:
-    """Return the address to which spans are sent: the variable followed by `path`, or "" if the variable is not set.
+    """Return the address for spans: the variable's value followed by `path`, or "" if the variable is not set.
 
     Raises ImproperlyConfigured: the address is malformed, or the packages that send spans are not installed.
     """

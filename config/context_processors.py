@@ -16,8 +16,8 @@ from config import branding
 from config.http import languages
 from config.infrastructure import references
 
-# The application that requested the sign-in, and the query that links of a page pass to the next page. Both are read
-# only when a template uses them, because the error page must not read the session.
+# `caption` is the application that requested the sign-in. `return_query` is the query that links of a page pass to the
+# next page. The values are read only when a template uses them, because the error page must not read the session.
 _WAY: dict[str, Callable[[HttpRequest], Any]] = {"caption": return_path.caption, "return_query": return_path.query}
 
 

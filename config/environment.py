@@ -191,7 +191,7 @@ def bind(name: str, default: str) -> str:
 
 
 def audit_log(name: str) -> dict[str, Any]:
-    """Return the logging handler of security events, or an empty dict if they use the handler of all lines."""
+    """Return the logging handler of security events, or an empty dict if they go to the service's log."""
     with _must_be(name, "log, file:///full/path, syslog: for that of this machine, or syslog://host:port"):
         value = _value(name, "log")
         scheme, _, rest = value.partition(":")
@@ -206,7 +206,7 @@ def audit_log(name: str) -> dict[str, Any]:
 
 
 def bind_or_none(name: str, taken: str) -> str:
-    """Return an address as `bind` does, or "" if the variable is not set. Refuse `taken`, the value of BIND."""
+    """Return an address as `bind` does, or "" if the variable is not set. `taken` is BIND, which must differ."""
     value = bind(name, "") if variables.is_set(name) else ""
     if value == taken:
         raise ImproperlyConfigured(f"{name} must differ from BIND, which is {taken}: give it a port of its own.")
@@ -233,7 +233,7 @@ def database(name: str, default: Path) -> dict[str, Any]:
 
 
 def _sqlite(name: str, path: str) -> dict[str, Any]:
-    """Return the entry for SQLite. Writers wait at BEGIN, where the time-out applies; readers never wait for them."""
+    """Return the entry for SQLite. Writers wait at BEGIN, where the time-out applies. No reader waits for a writer."""
     if path != ":memory:":
         if Path(path).is_dir():
             raise ImproperlyConfigured(f"{name} must be a file, and {path} is a folder.")
@@ -263,7 +263,7 @@ def redis(name: str) -> str:
 
 
 def email(name: str, default: Path) -> dict[str, Any]:
-    """Return Django's `EMAIL_…` settings. The default is files, because e-mails with reset links must not be logged."""
+    """Return Django's `EMAIL_…` settings. By default, e-mails go to files, because no log may contain reset links."""
     form = "smtp://, smtp+tls:// or smtp+ssl://user:password@host:port, filemail:///folder or consolemail://"
     with _must_be(name, form):
         value = _value(name, f"filemail://{quote(str(default))}")

@@ -44,18 +44,18 @@ threads = settings.WEB_THREADS
 preload_app = False
 timeout = 30
 graceful_timeout = 30
-# In seconds. The documented nginx closes an idle connection after 15 seconds, so nginx closes it first.
+# In seconds. The nginx of docs/operations.md closes an idle connection after 15 seconds, so nginx closes it first.
 keepalive = 20
 # A worker that has no free file descriptor ends, so it accepts fewer connections than it has descriptors.
 worker_connections = min(500, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2)
 
 # A `state` of 4 kB takes 12 kB when percent-encoded, and 20 kB in the `next` parameter of a sign-in page. gunicorn
-# lowers a larger limit to MAX_REQUEST_LINE (8,190 bytes), so this file raises both.
+# lowers a larger limit to MAX_REQUEST_LINE (8,190 bytes), so this file raises MAX_REQUEST_LINE too.
 limit_request_line = 32 * 1024
 gunicorn.http.message.MAX_REQUEST_LINE = limit_request_line + 1
-# gunicorn discards up to this many bytes of an unread body: more than the documented nginx forwards. With gunicorn's
-# default of 64 kB, a longer body closes the connection after a response that announced keep-alive. nginx then answers
-# the next request on the connection with 502.
+# gunicorn reads and discards up to this many bytes of an unread body. The nginx of docs/operations.md forwards smaller
+# bodies only. With gunicorn's default of 64 kB, a longer body closes the connection after a response that announced
+# keep-alive. nginx then answers the next request on the connection with 502.
 gunicorn.http.parser._DRAIN_MAX_BYTES = 42 * 1024 * 1024
 limit_request_fields = 64
 limit_request_field_size = 32 * 1024
@@ -104,7 +104,7 @@ def post_worker_init(worker: Worker) -> None:
 
     The threads send e-mails, tell applications about sign-outs, and write the counts of the activity log.
 
-    This runs in the worker, because a reload must import the new code and a fork copies no thread.
+    The threads start in the worker, because a reload must import the new code, and because a fork copies no thread.
     """
     from django.conf import settings as present
 
@@ -151,10 +151,10 @@ ESCAPES = 100
 
 
 def searches_for_each_escape() -> bool:
-    """Return whether Python searches a quoted cookie again for each escaped character (CVE-2024-7592).
+    """Return whether Python searches a quoted cookie anew for each escaped character (CVE-2024-7592).
 
-    This takes quadratic time. The function counts calls of regular expressions instead of comparing versions, because
-    distributions fix Python without a new version number.
+    Such a search takes quadratic time. The function counts calls of regular expressions instead of comparing versions,
+    because distributions fix Python without a new version number.
     """
     searches = 0
 
@@ -172,7 +172,7 @@ def searches_for_each_escape() -> bool:
 
 
 def on_starting(server: Arbiter) -> None:
-    """Delay READY=1, warn about an unsafe Python, and refuse several workers (also by `-w`) without Redis. D21."""
+    """Delay systemd's READY=1, warn about an unsafe Python, and exit if several workers would have no Redis. D21."""
     reloading.hold_back_notification()
     if searches_for_each_escape():
         # config.http.header_limits removes quoted cookies, but such a Python has other bugs too.

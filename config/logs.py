@@ -118,7 +118,7 @@ def keep_off_terminal() -> None:
         _SETTINGS["handlers"]["stderr"]["level"] = "WARNING"
 
 
-# Threads and processes are not logged, so logging need not determine them.
+# Log lines do not name threads and processes, so the logging module need not determine their names.
 logging.logThreads = logging.logMultiprocessing = logging.logProcesses = False
 
 _SILENT: dict[str, Any] = {"handlers": ["nowhere"], "level": "CRITICAL", "propagate": False}
@@ -147,7 +147,7 @@ _SETTINGS: dict[str, Any] = {
         "django.db.backends": _SILENT,
         "gunicorn.access": _SILENT,
         "oauthlib": _SILENT,
-        # These loggers quote a malformed header of the collector. config.http.tracing logs that spans are not accepted.
+        # These loggers quote a malformed header of the collector. config.http.tracing logs rejected spans.
         "opentelemetry.exporter": _SILENT,
         "opentelemetry.util": _SILENT,
         "oauth2_provider": _SILENT,
@@ -156,7 +156,7 @@ _SETTINGS: dict[str, Any] = {
 
 
 def settings(events_handler: dict[str, Any]) -> dict[str, Any]:
-    """Return the value of LOGGING. Security events use `events_handler` or, if empty, the handler of all lines."""
+    """Return the value of LOGGING. Security events use `events_handler` or, if it is empty, the root handler."""
     if not events_handler:
         return _SETTINGS
     return {

@@ -21,7 +21,7 @@ def storage(value: str) -> dict[str, Any]:
     """Return the entry of `STORAGES`. The value may omit folder, endpoint and region.
 
     `AWS_ACCESS_KEY_ID` and `AWS_SECRET_ACCESS_KEY` contain the credentials. Without these variables, boto3 searches its
-    default places.
+    other sources of credentials.
 
     Raises ValueError: the value is malformed. Raises ImproperlyConfigured: a package or one of the two credentials is
     missing.

@@ -54,7 +54,10 @@ class Worker(ThreadWorker):
             self.waits_until = time.monotonic() + self.cfg.graceful_timeout
 
     def notify(self) -> None:
-        """Notify gunicorn, and end if a new worker is ready. The main loop calls this at least once a second."""
+        """Tell gunicorn that this worker runs, and end if a new worker is ready.
+
+        The main loop calls this method at least once a second.
+        """
         super().notify()
         if self.alive and self.waits_until and (_take_place() or time.monotonic() > self.waits_until):
             super().handle_exit(signal.SIGTERM, None)
@@ -64,7 +67,7 @@ class Worker(ThreadWorker):
 
 
 def _take_place() -> bool:
-    """Return whether a ready worker can replace this one, and remove the byte of the ready worker."""
+    """Return whether a ready worker can replace this worker. If so, remove the byte of the ready worker."""
     with suppress(BlockingIOError):
         return bool(os.read(_ready, 1))
     return False

@@ -1,4 +1,4 @@
-"""Every setting of the service, read from the environment. `docs/operations.md` explains each variable."""
+"""The Django settings. Many come from environment variables, which `docs/operations.md` explains."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SUPPORT_URL = env.support("SUPPORT_URL")
 BIND = env.bind("BIND", default="127.0.0.1:8000")
 BASE_URL = env.origin("BASE_URL", default=f"http://localhost:{BIND.rpartition(':')[2]}")
 AUTH_URL = env.origin("AUTH_URL", default=BASE_URL)
-# If neither variable is set, this is a developer's machine, and pages are served at every name of the machine.
+# If neither variable is set, the service runs on a developer's machine, and serves pages at every name of the machine.
 ORIGINS_ARE_SET = variables.is_set("BASE_URL") or variables.is_set("AUTH_URL")
 IS_HTTPS = AUTH_URL.startswith("https://")
 # The name of this installation, for administrators.
@@ -66,7 +66,7 @@ INSTALLED_APPS = [
     "allauth",
     "allauth.account",
     "allauth.mfa",
-    "oauth_bridge",  # before the toolkit, because it replaces some of the toolkit's commands
+    "oauth_bridge",  # first, because its commands replace commands of oauth2_provider
     "oauth2_provider",
 ]
 
@@ -168,15 +168,15 @@ RATES = env.rates(
     RATE_SIGN_IN_DONE="60/15m",
 )
 RATELIMIT_USE_CACHE, RATELIMIT_FAIL_OPEN = "limits", True
-# The defaults of django-ratelimit, which reads them at each count: reading a missing setting takes the longest.
+# These are the defaults of django-ratelimit. It reads them at each count, and reading a missing setting takes longer.
 RATELIMIT_ENABLE, RATELIMIT_CACHE_PREFIX, RATELIMIT_HASH_ALGORITHM = True, "rl:", sha256
 
 # Sign-in, sessions, cookies ------------------------------------------------------------------------------------------
 
 AUTH_USER_MODEL = "accounts.User"
-# Every session names this backend, which also decides about the permissions of administrators. It checks no passwords:
-# accounts.sign_in.password_check does. It accepts inactive people, whom allauth refuses after the password and
-# accounts.sessions.middleware refuses at each request.
+# Every session names this backend. The backend also decides about the permissions of administrators. It checks no
+# passwords, because accounts.sign_in.password_check does. It accepts inactive people, whom allauth refuses after the
+# password and accounts.sessions.middleware refuses at each request.
 AUTHENTICATION_BACKENDS = ["django.contrib.auth.backends.AllowAllUsersModelBackend"]
 LOGIN_URL = "account_login"
 LOGIN_REDIRECT_URL = "profile"
@@ -207,10 +207,9 @@ LAST_ACCOUNT_COOKIE_NAME = "__Host-account" if IS_HTTPS else "delegated_account"
 
 # This handler writes an upload to a temporary file, up to the size limit.
 FILE_UPLOAD_HANDLERS = ["accounts.pictures.uploads.BoundedUploadHandler"]
-# The bytes of a form without its files: enough for a percent-encoded authorization link of 32 kB in `next`.
+# The maximum size of a form without its files. `next` may contain a percent-encoded authorization link of 32 kB.
 DATA_UPLOAD_MAX_MEMORY_SIZE = 128 * 1024
-# A list page of the admin posts up to 30 rows. The two numbers together limit the parts of a multipart form, which
-# `accounts.pictures.uploads` counts.
+# A list page of the admin posts up to 30 rows. The sum of the two numbers limits the parts of a multipart form.
 DATA_UPLOAD_MAX_NUMBER_FIELDS = 40
 DATA_UPLOAD_MAX_NUMBER_FILES = 2
 
@@ -288,9 +287,9 @@ ACCOUNT_PASSWORD_RESET_TOKEN_GENERATOR = "accounts.sign_in.reset_tokens.ResetTok
 ACCOUNT_LOGOUT_ON_GET = False
 ACCOUNT_SESSION_REMEMBER = True
 ACCOUNT_EMAIL_SUBJECT_PREFIX = ""
-# `False` would also remove the limit on codes sent by e-mail. accounts.throttling counts sign-ups, sign-ins, passwords
-# that are typed again, and requests for a reset link. accounts.factors.failures counts second factors (D21). Pages of
-# allauth that have no URL here keep allauth's limits.
+# The value `False` would also remove the limit of codes that are sent by e-mail. accounts.throttling counts sign-ups,
+# sign-ins, passwords that are typed again, and requests for a reset link. accounts.factors.failures counts second
+# factors (D21). Pages of allauth that have no URL here keep allauth's limits.
 ACCOUNT_RATE_LIMITS = {
     **dict.fromkeys(("signup", "login", "login_failed", "change_password", "reauthenticate")),
     **dict.fromkeys(("reset_password", "reset_password_from_key")),

@@ -10,8 +10,8 @@ from config import branding, health
 from config.deployment import questions
 
 urlpatterns = [
-    # allauth redirects to `account_email`, its page of e-mail addresses, which the profile replaces. The path must not
-    # be below /accounts, because allauth's middleware would then redirect /accounts/, which must not exist (D2).
+    # allauth redirects to `account_email`, its page of e-mail addresses. The profile replaces this page. If the path
+    # were below /accounts, allauth's middleware would redirect /accounts/, a path that must not exist (D2).
     path("", RedirectView.as_view(pattern_name="profile"), name="account_email"),
     path("accounts", RedirectView.as_view(pattern_name="profile", http_method_names=["get", "head"])),
     path("", include("oauth_bridge.urls")),

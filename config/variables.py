@@ -1,7 +1,7 @@
 """Read environment variables, and the files that replace secret variables.
 
 An empty variable counts as unset. The variable `NAME_FILE` may contain the path of a file that contains the secret
-`NAME`. Platforms mount secrets as files, and the variables of a process are easier to read than its files.
+`NAME`. Platforms mount secrets as files, because the variables of a process are easier to read than its files.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ SECRET = frozenset(
     }
 )
 FILE = "_FILE"
-OPENTELEMETRY = "OTEL_"  # OpenTelemetry's SDK reads more variables, whose names are similar to ours
+OPENTELEMETRY = "OTEL_"  # OpenTelemetry's SDK reads more variables; some names are similar to ours
 MOST_BYTES = 64 * 1024
-# Names are similar if the ratio of difflib is at least this: it allows one different letter in a name of eight letters.
-# No two of our names are so similar.
+# Names are similar if difflib's ratio of them is at least this number. In a name of eight letters, one may differ. No
+# two of our names are so similar.
 ALIKE = 0.87
 
 _known: set[str] = set()
@@ -49,9 +49,9 @@ def is_set(name: str) -> bool:
 
 
 def refuse_unknown() -> None:
-    """Refuse unknown variables whose names are similar to ours. Call this after all variables are read.
+    """Refuse unknown variables with names similar to ours. Call this function after all variables are read.
 
-    Raises ImproperlyConfigured: such a variable is set, but our variable is not.
+    Raises ImproperlyConfigured: such a variable is set, but our variable with the similar name is not.
     """
     known = {name for each in _known for name in (each, *([each + FILE] if each in SECRET else []))}
     for name in sorted(name for name in set(os.environ) - known if not name.startswith(OPENTELEMETRY)):

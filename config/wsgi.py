@@ -55,9 +55,9 @@ def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iter
 
 
 def without_body(response: Iterable[bytes]) -> Iterable[bytes]:
-    """Return an empty body, for HEAD requests. RFC 9110 §9.3.2.
+    """Replace the body of the answer to a HEAD request by an empty body. RFC 9110 §9.3.2.
 
-    Django leaves the removal to the server, and gunicorn logs a warning for each body that it removes.
+    Django leaves the removal to the server, but gunicorn logs a warning for each removed body.
     """
     response.close()  # type: ignore[attr-defined]  # Django's responses and gunicorn's file wrapper have it
     return ()

@@ -1,6 +1,6 @@
 """The HEALTHCHECK of the image: exit with 0 if the service in this container answers.
 
-The request goes to the port of BIND, and its Host header is one that the service accepts.
+The request goes to the port of BIND, with a Host header that the service accepts.
 """
 
 import os

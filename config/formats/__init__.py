@@ -1,1 +1,1 @@
-"""Formats of dates and times where Django's formats do not fit: the day before the month, 24 hours, UTC."""
+"""Formats of dates and times for languages whose formats in Django do not fit. Hours count from 0 to 23."""

@@ -93,7 +93,7 @@ class FailOpenRedisCache(RedisCache):
 
     @functools.cached_property
     def client(self) -> Redis:
-        """A client with one connection, which one thread uses: Django makes a cache object for each thread.
+        """A client with one connection, used by one thread only, because Django makes a cache object for each thread.
 
         Raises RedisError: Redis does not answer.
         """
@@ -159,8 +159,8 @@ class RateLimitCache(FailOpenRedisCache):
     """The cache in which django-ratelimit counts. An event takes at most one round trip to Redis instead of three.
 
     django-ratelimit calls `add` and, if `add` returns False, `incr` or `get`. Here `add` counts, keeps the count in the
-    instance and returns False; `incr` and `get` return the kept count. While Redis does not answer, they return None,
-    so `get_usage` returns None. Each thread has its own instance.
+    instance and returns False; `incr` and `get` return the kept count. While Redis does not answer, `incr` and `get`
+    return None, so `get_usage` returns None. Each thread has its own instance.
 
     The caller may set `block_size` for the next event. If `block_size` is above 1, this process takes that many counts
     from Redis at once.
@@ -197,7 +197,8 @@ class RateLimitCache(FailOpenRedisCache):
         if events == 0:
             return int(self.client.get(key) or 0)
         count = int(self.client.incrby(key, events))
-        # If the process is killed between INCR and EXPIRE, 150 bytes stay in Redis. No later period uses that key.
+        # If the process is killed between INCR and EXPIRE, the key stays in Redis (150 bytes). No later period uses the
+        # key.
         if count == events and seconds is not None:
             self.client.expire(key, int(seconds))
         return count

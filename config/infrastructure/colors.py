@@ -1,4 +1,4 @@
-"""The contrast and the mixture of colours, which are texts of the form #rrggbb."""
+"""Calculate the contrast and the mixture of colours. A colour is a text of the form #rrggbb."""
 
 from __future__ import annotations
 

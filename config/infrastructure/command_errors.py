@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from django.core.exceptions import ValidationError
 from django.core.management.base import CommandError
 
-_JOINERS = "\u200c\u200d"  # needed for Persian and emoji
+_JOINERS = "\u200c\u200d"  # Persian words and emoji need these invisible characters
 
 
 def command_error(problem: ValidationError, options: Mapping[str, str] | None = None) -> CommandError:
@@ -19,7 +19,7 @@ def command_error(problem: ValidationError, options: Mapping[str, str] | None = 
 
 
 def sentences(problem: ValidationError, names: Mapping[str, str]) -> list[str]:
-    """Return one sentence for each field. It begins with the field's name in `names` or else in the form."""
+    """Return one sentence for each field. It begins with the field's name, which `names` may replace."""
     if not hasattr(problem, "error_dict"):
         return [" ".join(problem.messages)]
     named = [(names.get(field, field), " ".join(texts)) for field, texts in problem.message_dict.items()]
@@ -27,5 +27,5 @@ def sentences(problem: ValidationError, names: Mapping[str, str]) -> list[str]:
 
 
 def shown(text: str) -> str:
-    """Return the text for a terminal, in which numbers replace invisible and control characters."""
+    """Return the text for a terminal. A number replaces each invisible character and each control character."""
     return "".join(each if each.isprintable() or each in _JOINERS else f"\\u{ord(each):04x}" for each in text)

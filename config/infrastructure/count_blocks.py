@@ -10,11 +10,11 @@ from dataclasses import dataclass
 
 @dataclass(slots=True)
 class Block:
-    """Consecutive counts of one key that Redis has given to this process. Counts from `next` to `last` are unused."""
+    """Consecutive counts that Redis has given to this process for one key. Counts from `next` to `last` are unused."""
 
     next: int
     last: int
-    ends_at: float  # on the monotonic clock; the key is not used afterwards
+    ends_at: float  # in monotonic time; after this time, the key is not used
     is_asked_for: bool = False
 
 
@@ -33,8 +33,9 @@ class Blocks:
     def add(self, key: str, events: int, size: int, seconds: float, ask: Callable[[int], int | None]) -> int | None:
         """Add 0 or 1 events to the count of the key. Return the new count, or None while Redis does not answer.
 
-        If the block of the key has no unused count, `ask` adds its argument to the count in Redis and returns the sum.
-        The argument is `size`, which makes a new block, or `events` while another thread requests a block.
+        `ask` adds its argument to the count in Redis and returns the sum. `ask` is called if the block of the key has
+        no unused count. Its argument is `size`, to make a new block, or `events` if another thread already requests a
+        block.
         """
         with self._lock:
             if (block := self._blocks.get(key)) and block.next <= block.last:

@@ -45,7 +45,7 @@ class Fault(Enum):
         return NOT_ALLOWED.sub("?", self.sentence.format(**details)).strip()
 
     def translate(self, **details: object) -> str:
-        """Return the problem and the fix for a page, in the active language. Only sent values are limited to ASCII."""
+        """Return the problem and the fix for a page, in the active language. Untranslated details become ASCII."""
         spoken = {
             name: detail.translate() if isinstance(detail, TranslatableText) else NOT_ALLOWED.sub("?", str(detail))
             for name, detail in details.items()
@@ -184,12 +184,12 @@ of_request: ContextVar[list[RequestError] | None] = ContextVar("errors", default
 
 
 def report(error: RequestError) -> None:
-    """Keep the error until the answer is made; then its event "refused" is logged, and the activity log records it.
+    """Keep the error until the answer is made. The event "refused" and the activity log then record the error.
 
     Call this once for each answer that is an error, where the answer is made.
 
-    Such an answer is a page, JSON, a redirect to a callback, or a form that is shown again. The `status` of the event
-    is that of the fault, which may differ from that of the answer.
+    Such an answer is a page, JSON, a redirect to a callback, or a form that is shown again. The event has the `status`
+    of the fault. The answer may have a different status.
     """
     reported = of_request.get()
     if reported is None:

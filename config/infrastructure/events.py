@@ -30,7 +30,7 @@ class Event(Enum):
         self.message = message
         self.members = frozenset(members)
 
-    # `infrastructure.errors.report` writes this for any error, such as a failed sign-in.
+    # `infrastructure.errors.report` writes this event for any error, such as a failed sign-in.
     REFUSED = INFO, "refused", "code", "status", "cause", "client_id", "person"
     LIMIT_REACHED = INFO, "limit reached", "limit"
     HOST_NOT_SERVED = WARNING, "host not served", "host", "allowed_hosts"
@@ -79,8 +79,8 @@ class Event(Enum):
     SECRET_ENDED = INFO, "client secret ended", "client_id", "secret_row", "is_leaked"
     EXPIRED_SECRET_USED = WARNING, "expired client secret used", "client_id", "secret_row", "expired_seconds"
 
-    # An entry of the audit trail without the values. `actor` is a `sub`, or "command line" and the name of the
-    # operating system's user. `key` identifies the changed object, such as a client_id or a `sub`.
+    # The members of an entry of the audit trail, without the changed values. `actor` is a `sub`, or "command line" and
+    # the name of the operating system's user. `key` identifies the changed object, such as a client_id or a `sub`.
     ADMINISTERED = INFO, "administered", "actor", "action", "kind", "key", "fields"
 
 
@@ -88,9 +88,9 @@ class Event(Enum):
 of_request: ContextVar[list[tuple[Event, dict[str, Member]]] | None] = ContextVar("events", default=None)
 
 
-# Events that are written at once, also in a transaction. The first two are written after the commit of their
-# transaction; for them, the check for a transaction would cost as much as the line. The others report attempts, which
-# must be logged even if the transaction is rolled back.
+# `write` logs these events at once, without checking for a transaction. The first two occur after the commit of their
+# transaction, and the check would cost as much as the line. The others report attempts, which must be logged even if
+# the transaction is rolled back.
 _AT_ONCE = {
     Event.CODE_ISSUED,
     Event.CODE_REDEEMED,
@@ -133,7 +133,7 @@ def _write(event: Event, members: dict[str, Member]) -> None:
 
 
 def write_line(logger: logging.Logger, level: int, message: str, **members: str | int | float | None) -> None:
-    """Log the message and the members. Unlike `logger.log`, this does not determine the caller."""
+    """Log the message and the members. Unlike `logger.log`, this function does not determine the caller."""
     if logger.isEnabledFor(level):
         names = {"name": logger.name, "levelno": level, "levelname": logging.getLevelName(level), "msg": message}
         logger.handle(logging.makeLogRecord({**names, **members}))

@@ -10,7 +10,8 @@ _JOINER = "\u200d"
 def first_grapheme(text: str) -> str:
     """Return the first character with its accents, or an emoji with all its parts; empty for an empty text.
 
-    This simplifies Unicode's rules for grapheme clusters (UAX #29), but suffices for a letter in place of a logo.
+    The function simplifies Unicode's rules for grapheme clusters (UAX #29). The result is precise enough for a letter
+    that replaces a logo.
     """
     end = 1
     if all(_is_flag_half(character) for character in text[:2]):

@@ -1,6 +1,7 @@
-"""The counts and spans that lower layers pass to `config.metrics` and `config.http.tracing`.
+"""The interface through which modules pass counts to `config.metrics` and spans to `config.http.tracing`.
 
-Counts are dropped without METRICS_BIND, spans without a collector of traces, and both in commands.
+Without METRICS_BIND, counts are dropped. Without a collector of traces, spans are dropped. Commands drop counts and
+spans.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Requests of this service to addresses that other people have registered.
 
-A request reaches no internal address, follows no redirect and ends after a fixed time. The host is looked up once: the
-address that was checked is the address of the connection. TLS verifies the name of the host.
+A request reaches no internal address, follows no redirect and ends after a fixed time. The host is looked up once, so
+the connection goes to the address that was checked. TLS verifies the name of the host.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
 
 _PORTS = {"https": 443, "http": 80}
-_AS_SENT = "".join(map(chr, range(0x21, 0x7F)))  # other characters are percent-encoded, as browsers do
+_AS_SENT = "".join(map(chr, range(0x21, 0x7F)))  # a path keeps these characters; others are percent-encoded
 _NAT64 = ip_network("64:ff9b::/96")
-_TUNNELS = (ip_network("2002::/16"), ip_network("2001::/32"))  # tunnels to IPv4 addresses, which are not checked
+# Tunnels to IPv4 addresses. They are refused, because the IPv4 addresses in them are not checked.
+_TUNNELS = (ip_network("2002::/16"), ip_network("2001::/32"))
 
 
 class InternalAddress(Exception):

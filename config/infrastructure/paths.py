@@ -1,4 +1,4 @@
-"""The table of the site's paths, with the properties of a request that its path determines.
+"""The table of the site's paths. For each path, it has the properties that are the same for all requests to the path.
 
 A new path needs a row, unless a row of `_BELOW` applies to the path. tests/project/test_paths.py checks all URL
 patterns.
@@ -30,7 +30,7 @@ DOCS = "/docs"
 class Kind:
     """How requests to a path are answered. The defaults are for a path that does not exist."""
 
-    is_page: bool = False  # exists at the host of AUTH_URL only; other hosts redirect there. D1.
+    is_page: bool = False  # exists at the host of AUTH_URL only; other hosts redirect to it. D1.
     is_for_programs: bool = False  # always answered in JSON. D19.
     is_cross_origin: bool = False  # applications in browsers call this path from other origins, without cookies. D22.
     is_translated: bool = True  # its pages, including error pages, are in the language of the request
@@ -51,7 +51,8 @@ OPERATION = Kind(
     is_for_programs=True, is_translated=False, is_cross_origin=True, request_class=request_classes.USERINFO
 )
 DOCUMENT = Kind(is_translated=False)
-# Readiness has the class of user info, because a load balancer must not remove a machine whose pages are busy.
+# Readiness has the class of user info, because a load balancer must not remove a machine whose threads for pages are
+# all busy.
 READINESS = replace(DOCUMENT, request_class=request_classes.USERINFO)
 LIVENESS = replace(DOCUMENT, request_class=request_classes.PROBE)
 FILE = Kind(is_file=True)

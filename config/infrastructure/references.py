@@ -21,7 +21,7 @@ def normalised(text: str) -> str:
 
 
 def added_to(sentence: str) -> str:
-    """Return the sentence, followed by the reference of the present request, if there is one."""
+    """Return the sentence with the reference of the present request. Outside of a request, return it unchanged."""
     reference = current.get()
     return f"{sentence} Reference {reference}." if reference else sentence
 

@@ -32,8 +32,8 @@ class Rows(Generic[M]):
             if (not names or field.attname in names) and field.attname not in without
         ]
         self.names = [field.attname for field in self._fields]
-        # Each field of the model gets its value from the row. A field that is not in `names` gets the last value,
-        # DEFERRED.
+        # Each field of the model gets its value from the row. A field that is not in `names` gets DEFERRED, which
+        # `instance` appends to the row.
         places = {name: place for place, name in enumerate(self.names)}
         self._all_of = itemgetter(*(places.get(field.attname, -1) for field in model._meta.concrete_fields))
 
@@ -52,7 +52,7 @@ class Rows(Generic[M]):
 
     @functools.cached_property
     def _conversions(self) -> list[tuple[int, Callable[[Any], Any]]]:
-        """The position and converter of each value that needs a converter: on SQLite times, UUIDs and booleans."""
+        """Position and converter of each value to convert. On SQLite, these values are times, UUIDs and booleans."""
         conversions: list[tuple[int, Callable[[Any], Any]]] = []
         for position, field in enumerate(self._fields):
             column = field.get_col(self._model._meta.db_table)

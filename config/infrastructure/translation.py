@@ -1,4 +1,4 @@
-"""Text that is translated when it is shown instead of when it is made."""
+"""Text that is translated when it is shown, not when it is made."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from config.infrastructure.sql import Rows, fetch_one, is_postgresql
 logger = logging.getLogger(__name__)
 
 POLL_SECONDS = 5.0
-# The time for which an ending process waits for its present row. An unfinished row becomes due again.
+# The longest time that an ending process waits for the work on its present row. An unfinished row becomes due again.
 STOP_SECONDS = 2.0
 FIRST_PAUSE = timedelta(seconds=30)
 

@@ -75,9 +75,9 @@ class PrometheusMeter:
         self._busy.discard(threading.get_ident())
 
     def publish(self) -> None:
-        """Store the number of busy threads for the worker that serves.
+        """Store the number of busy threads for the worker that serves the metrics.
 
-        Storing the number at each request would double the cost of counting.
+        This method does not run at each request, because it would double the cost of counting.
         """
         IN_FLIGHT.set(len(self._busy))
 

@@ -29,7 +29,7 @@ PATH = "/metrics"
 NOT_FOUND = f"There is nothing at this path. The metrics are at {PATH}.\n"
 MOST_CONNECTIONS = 8
 CONNECTION_SECONDS = 10.0
-# An answer is repeated until it is this old.
+# Requests get the same answer until it is this old.
 FRESH_SECONDS = 1.0
 STOP_SECONDS = 2.0
 

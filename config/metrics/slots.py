@@ -14,8 +14,8 @@ from io import TextIOWrapper
 from pathlib import Path
 
 # The kernel kills a process that writes to a mapped file on a full disk, so the space is reserved at the start.
-# prometheus_client names a file after kind, mode (of gauges) and process. A test checks that the space suffices for all
-# routes.
+# prometheus_client names each file after the kind of metric, the mode (of gauges) and the process. A test checks that
+# the space suffices for all routes.
 BYTES = {"counter": 1 << 20, "histogram": 4 << 20, "gauge_livesum": 1 << 16}
 
 _held: list[TextIOWrapper] = []

@@ -49,7 +49,7 @@ class Queue(NamedTuple):
 
 
 class State(NamedTuple):
-    """The queues, and ages in seconds by the labels of their metrics. An unknown age is left out."""
+    """The queues, the age of the last purge and the ages of the signing keys, in seconds. Unknown ages are left out."""
 
     queues: dict[str, Queue]
     purge_age: dict[tuple[str, ...], float]

@@ -89,7 +89,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
         super().connect()
 
     def fetch_all(self, statement: str, values: Mapping[str, object]) -> list[Any]:
-        """Return all rows of the statement, whose cursor is kept as long as the connection.
+        """Return all rows of the statement. The cursor of the statement is kept as long as the connection.
 
         A new cursor would look up the adapters of all types again, which is half of the statement's cost in this
         process. The cursor requests results in binary format, which psycopg reads in C. In text format, times would be
@@ -116,7 +116,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
         return {"options": options, "application_name": process_name(), **super().get_connection_params()}
 
     def is_usable(self) -> bool:
-        """Return whether the connection works. If its socket has nothing to read, the server has not closed it.
+        """Return whether the connection works. If the server has closed it, its socket has something to read.
 
         Return False after an error, because prepared statements for a changed table fail permanently on this
         connection.

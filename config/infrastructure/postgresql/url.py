@@ -16,7 +16,7 @@ _PARTS = re.compile(r"([a-z]+://(?:[^/?#]*@)?)([^@/?#]*)(.*)", re.IGNORECASE)
 def entry(url: str) -> dict[str, Any]:
     """Return the entry of `DATABASES` for the URL. libpq parses the hosts and checks the options.
 
-    Raises ValueError: the URL is malformed. The text of the error continues a sentence that ends with `FORM`; it
+    Raises ValueError: the URL is malformed. The text of the error continues a sentence that ends with `FORM`. The text
     contains no password.
     """
     parts = _PARTS.fullmatch(url)
@@ -60,7 +60,8 @@ def _options(prepare_threshold: int | str = 5, **options: Any) -> dict[str, Any]
         raise ValueError(f", with options that PostgreSQL knows ({str(error).strip()})") from None
     return {
         "OPTIONS": {
-            # Django's default cursor binds parameters on the client, and then psycopg never prepares a statement.
+            # Django's default cursor binds parameters on the client. With such a cursor, psycopg never prepares a
+            # statement.
             "server_side_binding": True,
             "prepare_threshold": prepare_threshold if prepares_statements else None,
             "connect_timeout": 2,  # seconds; the smallest value that libpq accepts

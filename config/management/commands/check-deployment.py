@@ -26,7 +26,7 @@ class Command(BaseCommand):
         "Connect to everything that the service uses, and to the service as people reach it, and say what is wrong. "
         "Ends with 1 if something is. Run it with the service's variables and as its user, while the service runs."
     )
-    requires_system_checks: list[str] = []  # the findings already contain these checks
+    requires_system_checks: list[str] = []  # `_settings` runs these checks
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--json", action="store_true", dest="as_json", help="print JSON")

@@ -24,7 +24,7 @@ BATCH = 500
 
 @dataclass(frozen=True)
 class SealedColumn:
-    """A column of sealed values. With `member`, the column is a JSON object, and this member is the value in base64."""
+    """A column of sealed values. If `member` is set, this member of a JSON object has the value, in base64."""
 
     kind: str
     model: str
@@ -90,7 +90,7 @@ class Command(BaseCommand):
 
 
 def _read(column: SealedColumn) -> Iterator[tuple[Any, Any]]:
-    """Yield the id and stored value of each row. New rows may be missing: the first key has sealed them."""
+    """Yield the id and stored value of each row. New rows may be missing, because the first key sealed them."""
     rows = column.rows().values_list("pk", column.column)
     batch = list(rows[:BATCH])
     while batch:
