@@ -287,9 +287,9 @@ ACCOUNT_PASSWORD_RESET_TOKEN_GENERATOR = "accounts.sign_in.reset_tokens.ResetTok
 ACCOUNT_LOGOUT_ON_GET = False
 ACCOUNT_SESSION_REMEMBER = True
 ACCOUNT_EMAIL_SUBJECT_PREFIX = ""
-# The value `False` would also remove the limit of codes that are sent by e-mail. accounts.throttling counts sign-ups,
-# sign-ins, passwords that are typed again, and requests for a reset link. accounts.factors.failures counts second
-# factors (D21). Pages of allauth that have no URL here keep allauth's limits.
+# The limits that are None here are off in allauth: accounts.throttling counts sign-ups, sign-ins, confirmations by
+# password and requests for a reset link, and accounts.factors.failures counts second factors (D21). The value `False`
+# would also remove allauth's limit of codes that are sent by e-mail. Pages that have no URL here keep their limits.
 ACCOUNT_RATE_LIMITS = {
     **dict.fromkeys(("signup", "login", "login_failed", "change_password", "reauthenticate")),
     **dict.fromkeys(("reset_password", "reset_password_from_key")),

@@ -113,9 +113,9 @@ def count(*counters: Counter) -> int:
 def exceeded(*counters: Counter) -> int:
     """Return 0, or the seconds (at least 1) to wait if a limit is full. Count nothing.
 
-    The widest limit, which is the last, is checked first. While this limit is full, the other limits are not checked,
-    so invented keys make no new counters. Without Redis, even a check makes a counter. A narrower limit may be full for
-    longer, so it may refuse the next attempt too.
+    Pass the narrowest limit first, as to `count`. The widest limit is checked first. While this limit is full, the
+    other limits are not checked, so invented keys make no new counters. Without Redis, even a check makes a counter. A
+    narrower limit may be full for longer, so it may refuse the next attempt too.
     """
     for counter in reversed(counters):
         if seconds := _seconds_to_wait(counter, increment=False):

@@ -1,4 +1,4 @@
-"""The reference of a request, which is the same on the page, in `X-Reference` and in the log. D24."""
+"""The reference of a request: a short name that an error page, the header `X-Reference` and the log share. D24."""
 
 from __future__ import annotations
 

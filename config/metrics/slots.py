@@ -1,4 +1,4 @@
-"""The files in which each worker counts. A new worker takes over the files of a worker that has ended.
+"""The files in which each worker stores its metrics. A new worker takes over the files of a worker that has ended.
 
 So the counts survive the end of a worker, and there are at most as many sets of files as simultaneous workers. The
 number of a set is its slot. The kernel releases the lock of a slot when the worker ends, even if a signal kills the

@@ -174,7 +174,7 @@ class ApplicationForm(forms.ModelForm):  # type: ignore[type-arg]
     def _check_groups(self) -> None:
         """Check that groups are chosen exactly if `is_restricted` is set.
 
-        Otherwise, an incomplete change would admit everybody or nobody.
+        Without this check, groups without the tick would admit everybody, and the tick without groups nobody.
         """
         is_restricted, groups = self.cleaned_data.get("is_restricted"), self.cleaned_data.get("groups")
         if is_restricted and groups is not None and not groups:
