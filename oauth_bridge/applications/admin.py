@@ -133,7 +133,7 @@ class ApplicationAdmin(ApplicationList):
                 self.message_user(request, text, messages.WARNING)
 
     def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
-        """Save the groups only if they have changed: an application with deleted groups stays restricted (D23)."""
+        """Save the groups only if they have changed, so an application with deleted groups stays restricted (D23)."""
         if {"is_restricted", "groups"} & set(form.changed_data):
             applications.set_groups(form.instance, form.cleaned_data["groups"])
         if not change:
@@ -161,8 +161,8 @@ class ApplicationAdmin(ApplicationList):
     def secret_view(self, request: HttpRequest, pk: int) -> HttpResponseBase:
         """Show a new secret once. With the permission to rotate, also list the secrets, create one or end one.
 
-        The service never stores the secret (D15): a signed cookie, for this path only, contains the new secret. The
-        response that creates the secret sets the cookie. The response that shows the secret deletes the cookie.
+        The service never stores the secret (D15). A signed cookie, only for this path, contains the secret. The
+        response that creates the secret sets the cookie; the response that shows the secret deletes the cookie.
         """
         new_secret = _secret_of(request, pk)
         application = self._of_secrets(request, pk, is_new=bool(new_secret) and request.method != "POST")
@@ -198,7 +198,7 @@ class ApplicationAdmin(ApplicationList):
     def _of_secrets(request: HttpRequest, pk: int, *, is_new: bool) -> Application:
         """Return the application whose secrets the administrator may see. `is_new`: the permission to add is enough.
 
-        Raises PermissionDenied: no application is permitted. Raises Http404: no permitted application has this key.
+        Raises PermissionDenied: the person may see no secrets. Raises Http404: the person may not see secrets of `pk`.
         """
         permissions = [rights.ROTATE, *([rights.ADD] if is_new else [])]
         if not any(rights.may(request, each) for each in permissions):
@@ -206,7 +206,7 @@ class ApplicationAdmin(ApplicationList):
         return get_object_or_404(rights.applications(request, *permissions), pk=pk)
 
     def _rotate(self, request: HttpRequest, application: Application, form: forms.Form) -> str:
-        """Create a secret. Returns an empty string if the form is invalid; the form then has the error."""
+        """Create a secret and return it. If this fails, return an empty string; the form contains the error."""
         if not form.is_valid():
             return ""
         overlap, name = form.cleaned_data["overlap"], form.cleaned_data["name"]
@@ -217,7 +217,7 @@ class ApplicationAdmin(ApplicationList):
             return ""
 
     def _end(self, request: HttpRequest, application: Application, form: EndForm) -> bool:
-        """End one secret. Returns False if the form is invalid; the form then has the error."""
+        """End one secret and return True. If this fails, return False; the form contains the error."""
         if not form.is_valid():
             return False
         number, is_leaked = form.cleaned_data["number"], form.cleaned_data["is_leaked"]

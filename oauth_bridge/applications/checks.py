@@ -1,4 +1,4 @@
-"""The problems and risks of an application, for its page and for `application check`. D24."""
+"""The problems and risks of an application, for its page and for the command `application check`. D24."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Finding(NamedTuple):
 
 
 def of_application(application: Application) -> list[Finding]:
-    """All findings. Findings that make sign-ins fail come first. Runs a few statements."""
+    """All findings. Problems that make sign-ins fail come first. Runs a few statements."""
     summary = summaries.of([application])[application.pk]
     of_state = of_registration(application, summary, secret_states.states(application))
     return [*of_state, *_of_hints(application), *_of_failures(application)]
@@ -118,7 +118,7 @@ def _of_addresses(application: Application) -> list[Finding]:
 
 
 def _of_sign_outs(application: Application) -> list[Finding]:
-    """Check the address of sign-out notices, without a DNS lookup."""
+    """Check the address to which sign-out notices are sent, without a DNS lookup."""
     host = urlsplit(application.backchannel_logout_uri).hostname or ""
     if not host or not outgoing_requests.internal_host(host, settings.BACKCHANNEL_NETWORKS):
         return []
@@ -143,7 +143,7 @@ def _of_hints(application: Application) -> list[Finding]:
 def _of_failures(application: Application) -> list[Finding]:
     """The causes of failures in the last day, the most frequent first. Causes that need no change are left out.
 
-    Anybody can send a wrong link, so a cause does not prove that the next sign-in fails.
+    Anybody can send a wrong link, so past failures do not prove that the next sign-in fails.
     """
     failures = activity_statistics.failures(activity_statistics.start_of(1), None, [application.client_id])
     ordered = [(each, number) for each, number in failures.most_common() if needs_mending(each.step, each.cause)]

@@ -18,7 +18,8 @@ from oauth_bridge.redirect_uri_registration import split_lines
 from oauth_bridge.secret_models import NAME_MAX_LENGTH
 from oauth_bridge.storage import client_secrets, issued_codes, look_alikes
 
-# Addresses run from left to right on all pages. A right-to-left page would show the final slash of an address first.
+# Addresses run from left to right on all pages. Without this attribute, a page in a right-to-left language would show
+# the final slash of an address first.
 ADDRESS = {"dir": "ltr"}
 
 
@@ -31,7 +32,7 @@ def _address(label: Any, help_text: Any) -> forms.URLField:
 def _https(field: Field[Any, Any], **options: Any) -> forms.Field | None:
     """The form field of a model field. An address without a scheme gets https.
 
-    Django calls this also for read-only fields, and warns if `assume_scheme` is missing.
+    Django calls this function also for read-only fields. If `assume_scheme` is missing, Django warns.
     """
     if isinstance(field, URLField):
         options["assume_scheme"] = "https"
@@ -96,8 +97,8 @@ class ApplicationForm(forms.ModelForm):  # type: ignore[type-arg]
         gettext_lazy("For OpenID Connect. The application is told there when a person signs out or is signed out."),
     )
 
-    # Scripts that are older than this field do not send it. The stored value or the default of the column applies to
-    # them.
+    # Scripts that are older than this field do not send it. Without this field, the application keeps the stored value,
+    # or gets the default of the column.
     id_token_alg = forms.ChoiceField(
         label=gettext_lazy("Signature of ID tokens"),
         choices=Application.ID_TOKEN_ALGS,
@@ -174,7 +175,8 @@ class ApplicationForm(forms.ModelForm):  # type: ignore[type-arg]
     def _check_groups(self) -> None:
         """Check that groups are chosen exactly if `is_restricted` is set.
 
-        Without this check, groups without the tick would admit everybody, and the tick without groups nobody.
+        Without this check, an application with groups but without `is_restricted` would admit everybody. A restricted
+        application without groups would admit nobody.
         """
         is_restricted, groups = self.cleaned_data.get("is_restricted"), self.cleaned_data.get("groups")
         if is_restricted and groups is not None and not groups:

@@ -22,7 +22,7 @@ ACTIVITY = "oauth_bridge.view_activityrecord"
 PEOPLE = "accounts.view_user"
 
 OF_OWNERS = frozenset({VIEW, CHANGE, ROTATE, ACTIVITY})
-# To name owners, an administrator needs the rights that owners get, and the permission to see people.
+# To appoint owners, an administrator needs the rights that owners get, and the permission to see people.
 NAME_OWNERS = OF_OWNERS | {PEOPLE}
 
 
@@ -38,7 +38,7 @@ def applications(request: HttpRequest, *permissions: str) -> QuerySet[Applicatio
 def may(request: HttpRequest, permission: str, application: Application | None = None) -> bool:
     """Return whether the signed-in administrator has the permission for this application.
 
-    If no application is passed, the permission for any application is enough.
+    If no application is passed, the permission for one application is enough.
     """
     if request.user.has_perm(permission):
         return True

@@ -44,8 +44,8 @@ OFF = State("", pgettext_lazy("application", "Off"))
 class Summary(NamedTuple):
     """The summary of an application: sign-ins in 24 hours and in MONTH days, failures in 24 hours.
 
-    `last_at` is the time of the last sign-in. After the purge of the code, the time is accurate only to the hour.
-    `secret_ends_at` is the end of the last secret that works.
+    `last_at` is the time of the last sign-in. Once the authorization code of that sign-in is deleted, the time is
+    accurate only to the hour. `secret_ends_at` is the end of the last secret that works.
     """
 
     state: State
@@ -110,7 +110,7 @@ def _state(each: Application, day: int, failed: int, last_at: datetime | None, *
 
 
 def _unowned(applications: Collection[int]) -> set[int]:
-    """The keys of these applications, except those with an owner who may open the administration.
+    """The keys of those applications that have no owner who may open the administration.
 
     The result is empty if no application of the service has an owner.
     """

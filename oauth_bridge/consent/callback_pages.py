@@ -53,7 +53,7 @@ def leave(
 ) -> HttpResponse:
     """Redirect to an address of the application, or show a page with a link if a browser may block the redirect.
 
-    The page says whether the person is signed in.
+    With `is_refusal`, the page says that the person refused. Otherwise, the page says whether the person is signed in.
     """
     if url.startswith(WEB_SCHEMES) and not by_page:
         return redirect_to_callback(request, url)

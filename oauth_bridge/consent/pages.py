@@ -41,15 +41,15 @@ def authorize_path(pending: PendingRequest, **more: str) -> str:
 def ask_again(pending: PendingRequest) -> HttpResponse:
     """Redirect to the consent page after a post that is too late, from another account or without a valid CSRF token.
 
-    The consent page then contains a notice, and is shown even if the consent of the account is remembered. A post from
-    an old page begins a new attempt.
+    The consent page contains a notice. It is shown even if the account's consent is remembered. A post from an old page
+    begins a new attempt.
     """
     pending = pending.renewed() if pending.is_old else pending
     return HttpResponseRedirect(authorize_path(pending, **{NOTICE: "1"}), status=303)
 
 
 def sign_in_url(pending: PendingRequest, application: Application) -> str:
-    """Return the URL of the sign-in page, which names the application and then continues the request."""
+    """Return the URL of the sign-in page. The page names the application. The request continues after the sign-in."""
     login = pending.parameters.get("login_hint", "")
     return return_path.sign_in_url(authorize_path(pending), login=login, **_sign_in_caption(application))
 
@@ -81,7 +81,7 @@ def consent(
         "switch_account_url": switch_account_url(pending, application),
         "switch_next": authorize_path(pending),
         "notice": _("This page was out of date. Please confirm once more.") if notice else "",
-        # A change of language redirects to `language_next`, because the application's link may be too long for a
+        # A change of language redirects to `language_next`, not to the application's link, which may be too long for a
         # redirect. With the parameter NOTICE, authorize shows the consent page again.
         "language_next": authorize_path(pending, **({NOTICE: "1"} if notice else {})),
     }

@@ -1,6 +1,6 @@
 """The authorization request between the application's link and the answer on the consent page. D5, D8.
 
-URLs and forms, not the session, contain the signed and dated request. Requests in several tabs are therefore
+The signed and dated request is in URLs and forms, not in the session. Requests in several tabs are therefore
 independent, nothing is stored for people who are not signed in, and old pages can continue their request. On a consent
 page the request is bound to the person and the browser session. Elsewhere the request contains only the data of the
 application's link.
@@ -42,9 +42,9 @@ class DamagedRequest(Exception):
 class PendingRequest(AuthorizationRequest):
     """An authorization request that nobody has answered yet.
 
-    `attempt` identifies the request, which can result in one consent. `opened_at` is the Unix time in seconds at which
-    the link or consent page was opened. `bound_to` identifies the person and the browser session of a consent page;
-    elsewhere it is empty. If this request renews an old request, `renews` is the `attempt` of the old request.
+    `attempt` identifies the request. A request results in at most one consent. `opened_at` is the Unix time in seconds
+    at which the link or consent page was opened. `bound_to` identifies the person and the browser session of a consent
+    page; elsewhere it is empty. If this request renews an old request, `renews` is the `attempt` of the old request.
     """
 
     attempt: str
@@ -69,9 +69,9 @@ class PendingRequest(AuthorizationRequest):
 
     @classmethod
     def of_path(cls, path: str) -> PendingRequest | None:
-        """Return the pending request in a path to authorize, such as the return path of a sign-in.
+        """Return the pending request in a path of the operation `authorize`, such as the return path of a sign-in.
 
-        None: the path is another path, or the signature is wrong or missing.
+        None: the path is not of this operation, or the signature is wrong or missing.
         """
         url = urlsplit(path)
         if url.path != paths.AUTHORIZE:
@@ -94,7 +94,7 @@ class PendingRequest(AuthorizationRequest):
         try:
             return cls(**signing.loads(sealed, salt=SALT))
         except (signing.BadSignature, TypeError, ValueError, json.JSONDecodeError):
-            # Mail programs and chats may cut a long link, which then lacks the signature at its end.
+            # Mail programs and chats may cut off the end of a long link. The signature is at the end.
             raise DamagedRequest("link_not_ours" if sealed.count(":") == SEPARATORS else "link_cut") from None
 
     def seal(self) -> str:

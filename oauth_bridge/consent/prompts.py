@@ -1,7 +1,7 @@
 """Find what an OpenID Connect request needs before the consent page. OpenID Connect Core 1.0 §3.1.2.1.
 
-A proof of identity is valid if it is later than the application's link. A person is therefore asked only once, although
-the pending request still contains `prompt` and `max_age`.
+A proof of identity is always recent enough if the person gave it after the application's link was opened. A person is
+therefore asked only once, although the pending request still contains `prompt` and `max_age`.
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ REFERENCE = "7K3M9QXT"
 def failures(faults: tuple[Fault, ...], *, at: str, challenge: str = "", pages: bool = False) -> Json:
     """Return one response for each status of the operation `at`.
 
-    Each response has one example for each error with its status.
+    Each response has one example for each error that has the status of the response.
     """
     by_status: dict[int, list[Fault]] = {}
     for fault in faults:
@@ -128,7 +128,8 @@ def query(name: str, description: str, schema: Json, *, required: bool = False) 
 
 
 def form(properties: Json, *, required: list[str]) -> Json:
-    # The service ignores other parameters, but refuses them if they are repeated or contain control characters.
+    # The service ignores other parameters, but refuses a form if one of them is repeated or contains control
+    # characters.
     more = {"propertyNames": {"pattern": PLAIN_TEXT}, "additionalProperties": {"type": "string", "pattern": PLAIN_TEXT}}
     schema = {"type": "object", "properties": properties, "required": required, **more}
     return {"required": True, "content": {"application/x-www-form-urlencoded": {"schema": schema}}}
@@ -161,8 +162,8 @@ def _headers(**more: Json) -> Json:
 def for_every_origin(operation: Json) -> Json:
     """Add the header that allows scripts of every origin to read the responses of the operation. D22.
 
-    The header is not marked as required, because the web server's own errors lack it, such as the error for a long
-    request line.
+    The header is not marked as required, because the web server's own errors lack it. An example is the error for a
+    long request line.
     """
     for response in operation["responses"].values():
         response["headers"]["Access-Control-Allow-Origin"] = {"schema": {"type": "string", "const": "*"}}
@@ -174,7 +175,7 @@ def const(value: str) -> Json:
 
 
 def published(description: str) -> Json:
-    """Return the response with a JSON document that caches may store."""
+    """Return a response with a JSON document. Caches may store the response."""
     response = json(description, {"type": "object"})
     response["headers"] = {"X-Content-Type-Options": const("nosniff")}
     return response

@@ -1,4 +1,4 @@
-"""The operation of logout in the OpenAPI document. OpenID Connect RP-Initiated Logout 1.0."""
+"""The operation `logout` in the OpenAPI document. OpenID Connect RP-Initiated Logout 1.0."""
 
 from __future__ import annotations
 

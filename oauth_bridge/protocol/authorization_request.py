@@ -29,9 +29,9 @@ from oauth_bridge.storage import applications
 # The parameters of OAuth 2.0 except `state`, which is stored percent-encoded. `openid_request.NAMES` has further
 # parameters. Unknown parameters are ignored.
 NAMES = ("client_id", "redirect_uri", "response_type", "scope", "code_challenge", "code_challenge_method")
-# The causes in the activity log for two wrong values of `code_challenge_method`. None: the parameter is missing.
+# The causes in the activity log for a missing `code_challenge_method` (None) and for the value `plain`.
 CHALLENGE_METHODS = {None: "challenge_method_missing", "plain": "challenge_plain"}
-# For each of these values of `Sec-Fetch-Dest`, the cause of the refusal in the activity log.
+# The causes in the activity log for refused values of `Sec-Fetch-Dest`.
 SCRIPT, FRAME = "called_by_script", "framed"
 EMBEDDED = {"empty": SCRIPT, "iframe": FRAME, "frame": FRAME, "embed": FRAME, "object": FRAME}
 PURPOSE_HEADERS = ("HTTP_SEC_PURPOSE", "HTTP_PURPOSE", "HTTP_X_PURPOSE", "HTTP_X_MOZ")
@@ -58,7 +58,8 @@ class AuthorizationRequest:
                 raise UnverifiedRequest(OAuthFault.REPEATED, name=name)
         if not query.text("client_id"):
             raise UnverifiedRequest(OAuthFault.MISSING, name="client_id").about(cause="client_id_missing")
-        # Values are cut to `most` characters. Every valid value is shorter, so a cut value is always invalid.
+        # Values are cut to `most` characters. Every valid redirect_uri is shorter, so a cut redirect_uri is always
+        # invalid.
         names = NAMES + openid_request.NAMES if claims.is_openid(query.text("scope")) else NAMES
         most = redirect_uri_registration.MAX_LENGTH + 1
         parameters = {name: value[:most] for name in names if (value := query.text(name))}
@@ -86,8 +87,8 @@ class AuthorizationRequest:
 class UnverifiedRequest(RequestError):
     """The client or the callback address of the request is wrong, so the browser is not redirected. D3, D4.
 
-    The error page shows `sent_address`, the redirect_uri of the request, and `application`, which has the client_id of
-    the request.
+    The error page shows `sent_address` and `application`. `sent_address` is the redirect_uri of the request.
+    `application` is the caption of the application with the client_id of the request.
     """
 
     def __init__(
@@ -195,7 +196,7 @@ def is_of_script(request: HttpRequest) -> bool:
 
 
 def name_application(request: HttpRequest, error: RequestError) -> None:
-    """For the activity log, add the requested application to the error of a refused script or frame.
+    """Add the requested application to the error of a refused script or frame. The activity log shows the application.
 
     Runs one statement.
     """

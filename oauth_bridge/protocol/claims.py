@@ -30,7 +30,7 @@ SCOPES: Mapping[str, tuple[str, ...]] = {
 }
 NAMES = tuple(name for names in SCOPES.values() for name in names)
 
-# For each claim, the fact that the claim discloses. The consent page lists these facts.
+# Each claim discloses a fact about the person. The consent page lists the facts, not the claims.
 FACTS = dict.fromkeys(SCOPES["profile"], "nickname") | {
     "sub": "sub",
     "picture": "avatar",
@@ -40,8 +40,8 @@ FACTS = dict.fromkeys(SCOPES["profile"], "nickname") | {
     "groups": "groups",
     "updated_at": "updated_at",
 }
-# The second fact includes the first. The nickname includes the time of the last change of the profile. The e-mail
-# address includes the fact that it is confirmed.
+# The second fact of each pair includes the first. The fact `nickname` includes the time of the last change of the
+# profile. The fact `email` includes the confirmation of the address.
 INCLUDED = {"updated_at": "nickname", "email_verified": "email"}
 
 _VALUES: Mapping[str, Callable[[User], object]] = {
@@ -68,7 +68,7 @@ def granted_scopes(scope: str) -> list[str]:
 
 
 def of_scopes(scopes: Collection[str], more: Collection[str] = ()) -> list[str]:
-    """The names of the claims of these scopes and of the claims in `more`, in the order of NAMES."""
+    """The claims of these scopes and the claims in `more`, in the order of NAMES."""
     wanted = {name for scope in scopes for name in SCOPES[scope]} | set(more)
     return [name for name in NAMES if name in wanted]
 
@@ -90,8 +90,8 @@ def asked_by_parameter(parameter: str, where: str) -> list[str]:
 def wanted_values(parameter: str, name: str) -> tuple[list[str], bool]:
     """The values that `claims` requests for this claim in the ID token, and whether the claim is essential. §5.5.1.
 
-    If the list is empty, any value is accepted. Call this function only for a parameter that `asked_by_parameter`
-    accepts.
+    An empty list of values means that any value is accepted. Call this function only for a parameter that
+    `asked_by_parameter` accepts.
     """
     asked = (json.loads(parameter).get("id_token") or {}).get(name) if parameter else None
     if not isinstance(asked, dict):

@@ -13,7 +13,7 @@ from oauth_bridge.storage import tokens
 
 
 def introspect(form: dict[str, str], address: str) -> dict[str, Any]:
-    """The facts about a valid token of the application; `{"active": False}` for every other text. RFC 7662 §2.2.
+    """The facts about the token if it is a valid token of the application; otherwise `{"active": False}`. §2.2.
 
     Raises RequestError: as `revocation.revoke`, or the client is public.
     """

@@ -38,7 +38,7 @@ class Granted:
     """The part of a request that is stored as JSON with the code and the token, for the ID token and user info.
 
     `userinfo` and `id_token` are lists of names of claims. `auth_time` is a Unix time in seconds. `sign_in` identifies
-    the sign-in of the browser. The `sid` is made from it.
+    the sign-in of the browser. For each application, `sign_in` determines the `sid` of the ID token.
     """
 
     userinfo: list[str]

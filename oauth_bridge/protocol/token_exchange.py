@@ -20,7 +20,7 @@ from oauth_bridge.storage import application_sessions, client_secrets, code_rede
 
 
 class Exchanged(NamedTuple):
-    """The new access token, and the stored code and token. The database has only the digest of the access token.
+    """The new access token, and the rows of the code and token. The database has only the digest of the access token.
 
     `openid` are the additional members of the answer for OpenID Connect (D11).
     """
@@ -91,7 +91,7 @@ def _redeem(form: dict[str, str], client: client_secrets.Client) -> Exchanged:
     """Redeem the code. Raises RequestError: the code_verifier or the code is refused (`code_redemption.explain`)."""
     if "code_verifier" in form and not VERIFIER.fullmatch(form["code_verifier"]):
         raise RequestError(OAuthFault.VERIFIER_MALFORMED)
-    # The signer is read before the redemption, so that a missing key does not use up the code.
+    # The signer is read before the redemption, so that the code stays valid if the key is missing.
     signer = signing_keys.signer(client.id_token_alg) if form["code"].startswith(OPENID_MARK) else None
     token = new_credential()
     redemption = code_redemption.redeem(
