@@ -45,7 +45,7 @@ def account_deleted(request: HttpRequest, person: User) -> None:
 
 
 def tell(request: HttpRequest, person: User, kind: str, once: str = "", **facts: Any) -> None:
-    """Send the notice after the transaction is committed. Only one notice with the same `once` is sent."""
+    """Send the notice after the transaction is committed. If `once` names the event, send only one notice of it."""
     with translation.override(person.language or translation.get_language()):
         browser = user_agents.browser_name(request.headers.get("User-Agent", ""))
         facts |= {"now": timezone.now(), "nickname": person.display_name, "browser": browser}

@@ -168,7 +168,7 @@ class Page:
         self._next_at = 0.0
 
     def wait(self, key: uuid.UUID, begin: Callable[[], None]) -> Outcome:
-        """Call `begin` and return the outcome of the row `key`, or ON_ITS_WAY if no outcome arrives in time."""
+        """Call `begin`, which queues the row `key`. Return its outcome, or ON_ITS_WAY if no outcome arrives in time."""
         if self._clock() < self._next_at or not self._is_free.acquire(blocking=False):
             begin()
             return Outcome.ON_ITS_WAY
@@ -195,7 +195,7 @@ _page = Page()
 def _queue(row: OutgoingMail, first_turn: int) -> None:
     """Set the turn of the row: `first_turn` plus the number of the requester's other unsent e-mails.
 
-    The e-mails are counted after the commit, so at most one of several simultaneous e-mails gets the lowest turn.
+    After the commit, the count includes simultaneous e-mails, so at most one of them gets the lowest turn.
     """
     others = OutgoingMail.objects.filter(requester=row.requester).exclude(pk=row.pk).exclude(sealed=b"")
     OutgoingMail.objects.filter(pk=row.pk).update(turn=first_turn + others.count())

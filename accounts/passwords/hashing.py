@@ -34,7 +34,7 @@ class OneAtATime:
 
     @contextmanager
     def turn(self) -> Iterator[None]:
-        """Raises HashingBusy: the request must be refused, or another thread was still hashing after WAIT_SECONDS."""
+        """Raises HashingBusy: `must_refuse` is set, or another thread was still hashing after WAIT_SECONDS."""
         self.raise_if_busy()
         if not self._running.acquire(timeout=WAIT_SECONDS):
             raise HashingBusy
@@ -44,7 +44,7 @@ class OneAtATime:
             self._running.release()
 
     def raise_if_busy(self) -> None:
-        """Raise HashingBusy if the request must be refused.
+        """Raise HashingBusy if no thread was free for the request in time (`must_refuse`).
 
         Call this before other work, so that a refused request takes little time.
         """
@@ -67,7 +67,7 @@ def _measured_turn() -> Iterator[None]:
 class PasswordHasher(Argon2PasswordHasher):
     """Argon2id with the second of OWASP's parameter sets. Passwords hashed with other parameters stay valid.
 
-    `encode` and `verify` raise HashingBusy.
+    `encode` and `verify` can raise HashingBusy.
     """
 
     time_cost = 2
@@ -84,7 +84,7 @@ class PasswordHasher(Argon2PasswordHasher):
 
 
 def upgraded(password: str, encoded: str) -> str:
-    """Return the password, hashed with the current parameters and the salt of `encoded`. Raises HashingBusy."""
+    """Hash the password with the current parameters and the salt of `encoded`. Can raise HashingBusy."""
     return make_password(password, salt=PasswordHasher().decode(encoded)["salt"])
 
 

@@ -21,8 +21,8 @@ from config.infrastructure.validators import refuse_control_characters
 PASSWORD_MAX_LENGTH = 1024
 # `_unexpected` must count at least HARD_TO_GUESS_MIN_LENGTH characters in a password.
 HARD_TO_GUESS_MIN_LENGTH = 8
-# Words of fewer than _WORD_MIN_LENGTH characters in the person's data, such as "Al" or "com", occur in good passwords
-# by chance.
+# Words of fewer than _WORD_MIN_LENGTH characters in the person's data are ignored. Such words, for example "Al" or
+# "com", occur in good passwords by chance.
 _WORD_MIN_LENGTH = 4
 # zxcvbn must estimate at least MIN_GUESSES guesses. With a stolen hash, one core needs about eight months for 10**9
 # guesses.
@@ -43,7 +43,7 @@ _NEIGHBOURS = ("qwertyuiop", "asdfghjkl", "zxcvbnm", "qwertzuiop", "azertyuiop",
 class PlainTextValidator:
     """Refuses passwords with control characters or with more than 1,024 characters.
 
-    A longer password would only take more time to hash.
+    A longer password would not be safer, and would take more time to hash.
     """
 
     def validate(self, password: str, user: object = None) -> None:
@@ -125,7 +125,7 @@ def _plain(text: str) -> str:
 
 
 def _period(text: str) -> int:
-    """Return the length of the shortest prefix that gives the text if repeated. Takes linear time (Knuth, Morris)."""
+    """Return the length of the shortest prefix whose repetition is the text. Takes linear time (Knuth, Morris)."""
     borders = [0] * len(text)
     for end in range(1, len(text)):
         border = borders[end - 1]

@@ -19,7 +19,7 @@ from accounts.pictures.reencoder_process import SIZE_PIXELS
 
 def avatar_url(user: User) -> str:
     """Return the `avatar` claim: a URL below BASE_URL that changes with the picture. Specification 2.4; D16."""
-    # `reverse` would take longer than the computation of all four claims.
+    # `reverse` would take longer than the computation of all four claims of user info.
     return f"{settings.BASE_URL}/avatars/{user.pk}/{version(user)}.png"
 
 
@@ -61,7 +61,10 @@ def remove_picture(user: User) -> None:
 
 
 def delete_file(name: str) -> None:
-    """Delete a stored picture when the current transaction, which removes its name from the database, is committed."""
+    """Delete a stored picture after the commit of the current transaction.
+
+    The caller removes the name of the picture from the database in that transaction.
+    """
     if name:
         transaction.on_commit(lambda: stored_files.delete(name))
 

@@ -15,7 +15,7 @@ from accounts.models import StoredPicture
 class DatabaseStorage(Storage):
     """Stores files as rows of StoredPicture. A new file replaces the file of the same name.
 
-    Raises FileNotFoundError: no file has this name. Raises DatabaseError, as every other statement does.
+    Raises FileNotFoundError: no file has this name. Like every statement, can raise DatabaseError.
     """
 
     def get_available_name(self, name: str, max_length: int | None = None) -> str:

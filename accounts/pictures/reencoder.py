@@ -88,7 +88,7 @@ def main(size: int, zoom: float, x: float, y: float) -> int:
 def bound(limit: int, value: int) -> None:
     """Set a limit of this process, unless a lower limit already applies."""
     _soft, hard = resource.getrlimit(limit)
-    highest = value + 1  # for RLIMIT_CPU: a process beyond the hard limit gets SIGKILL instead of SIGXCPU
+    highest = value + 1  # above `value`: at the hard limit of CPU time, SIGKILL replaces SIGXCPU
     hard = highest if hard == resource.RLIM_INFINITY else min(highest, hard)
     resource.setrlimit(limit, (min(value, hard), hard))
 

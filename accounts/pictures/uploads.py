@@ -62,7 +62,8 @@ class BoundedUploadHandler(FileUploadHandler):
     The form still receives its other fields, so the page can name the error and keep the typed values. If the disk
     cannot store a temporary file, the form gets a LostUpload.
 
-    The temporary file has no name, so a long file extension has no effect, unlike in Django's handler.
+    The temporary file has no name. In Django's handler, a long file extension causes an error, because the name of the
+    temporary file contains it.
     """
 
     _is_lost = False
@@ -113,5 +114,5 @@ class BoundedUploadHandler(FileUploadHandler):
         self._is_lost = True
         logger.error("an upload could not be received", extra=reason(error))
         if unfinished is not None:
-            with suppress(OSError):  # `close` writes the remaining bytes, which fails again
+            with suppress(OSError):  # `close` writes the remaining bytes; this write fails again
                 unfinished.close()

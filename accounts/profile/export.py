@@ -50,7 +50,7 @@ class ExportView(AccountPageMixin, TemplateView):
         return response
 
     def data(self, person: User) -> dict[str, Any]:
-        """Return all stored data except credentials, whose digests would help only a thief."""
+        """Return all stored data except credentials. The digests of credentials would help only a thief."""
         picture = current_picture.png(person) if person.avatar else None
         return {
             "sub": person.pk,

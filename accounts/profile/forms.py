@@ -91,7 +91,7 @@ class ProfileForm(forms.ModelForm):  # type: ignore[type-arg]
         return cleaned
 
     def _read(self, upload: File[Any], crop: reencoder_process.Crop) -> bytes:
-        """Re-encode the upload. A person may have one upload re-encoded at a time, within their limits (D21)."""
+        """Re-encode the upload, within the person's limits (D21). One upload of a person is re-encoded at a time."""
         with throttling.one_picture(self.instance) as is_only_one:
             if not is_only_one:
                 raise reencoder_process.busy()

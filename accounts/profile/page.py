@@ -30,7 +30,7 @@ class ProfileView(RetryLaterMixin, UpdateView):  # type: ignore[type-arg]
     template_name = "accounts/profile.html"
 
     def get_object(self, queryset: Any = None) -> User:
-        """Return a new object for the person: an invalid form must not change `request.user`."""
+        """Return a new object for the person, so that an invalid form does not change `request.user`."""
         return User.objects.get(pk=cast(User, self.request.user).pk)
 
     def get_initial(self) -> dict[str, Any]:

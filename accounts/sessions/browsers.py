@@ -72,7 +72,7 @@ class BrowsersView(AccountPageMixin, TemplateView):
 
 
 def _mark(row: Session) -> str:
-    """Return an identifier of the session for forms, which must not show the digest in the database."""
+    """Return an identifier of the session for forms. A form must not show the digest that the database stores."""
     return salted_hmac("accounts.browsers", row.session_key, algorithm="sha256").hexdigest()[:32]
 
 

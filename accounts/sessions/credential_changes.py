@@ -1,4 +1,4 @@
-"""End a person's credentials, and make the changes that must end credentials. No other module ends credentials."""
+"""End a person's credentials, set passwords, and deactivate or activate accounts. No other module ends credentials."""
 
 from __future__ import annotations
 

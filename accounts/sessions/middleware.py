@@ -65,7 +65,7 @@ def signed_in_person(request: HttpRequest) -> User | None:
     person = session.person
     if person is None or session.get(BACKEND_SESSION_KEY) not in settings.AUTHENTICATION_BACKENDS:
         return None
-    if not person.is_active:  # the configured AllowAllUsersModelBackend does not check this
+    if not person.is_active:  # the configured AllowAllUsersModelBackend does not check `is_active`
         return None
     if not _is_current(session, person):
         session.flush()

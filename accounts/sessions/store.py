@@ -44,7 +44,7 @@ _SESSIONS = Rows(Session, "session_data", "created_at", "last_used_at")
 _PEOPLE = Rows(
     User, without=("created_at", "language", "last_login", "password_changed_at", "profile_changed_at", "unlocks")
 )
-# Hand-written SQL: the ORM takes several times longer to build this statement than the database to run it.
+# Hand-written SQL: the ORM takes several times longer to build this statement than the database takes to run it.
 _SESSION_AND_PERSON = (
     f"SELECT {_SESSIONS.columns('s')}, {_PEOPLE.columns('u')}"  # noqa: S608 - names of tables and columns only
     f" FROM {Session._meta.db_table} s LEFT JOIN {User._meta.db_table} u ON u.id = s.user_id"
@@ -70,7 +70,7 @@ def sign_in_of(request: HttpRequest) -> str:
 
 
 def keep_newest(person: User, session_key: str | None) -> None:
-    """Delete the person's sessions beyond KEPT. The session with the key `session_key` always stays.
+    """Delete the sessions that the person has in excess of KEPT. The session with the key `session_key` always stays.
 
     Sessions of known browsers, and sessions that were used more than an hour after they began, are deleted last. So an
     attacker who signs in repeatedly ends only the attacker's own sessions.
@@ -124,7 +124,7 @@ class SessionStore(DatabaseSessionStore):
     def set_expiry(self, value: datetime | timedelta | int | None) -> None:
         """Ignore the default age.
 
-        allauth sets the default age after each valid password form, which would store an otherwise empty session.
+        allauth sets the default age after each valid password form. That would store an otherwise empty session.
         """
         if value != settings.SESSION_COOKIE_AGE:
             super().set_expiry(value)
@@ -190,5 +190,5 @@ class SessionStore(DatabaseSessionStore):
             return {}
 
     def _payload_key(self) -> bytes:
-        """Return the encryption key, derived from the browser's key, which the database does not store. P5."""
+        """Derive the encryption key from the browser's key. The database does not store the browser's key. P5."""
         return hmac.digest(b"accounts.sessions payload", (self.session_key or "").encode(), "sha256")

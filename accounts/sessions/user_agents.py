@@ -1,4 +1,4 @@
-"""Find the browser and the system of a person in the User-Agent header. The header itself is never stored."""
+"""Find a person's browser and operating system in the User-Agent header. The header itself is never stored."""
 
 from __future__ import annotations
 

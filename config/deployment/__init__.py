@@ -1,1 +1,1 @@
-"""The checks of `manage.py check-deployment`, and the view that answers their question to the service."""
+"""The checks of `manage.py check-deployment`, and the view with which the service answers their questions."""

@@ -47,7 +47,7 @@ def findings() -> list[Finding]:
 
 
 def _sqlite() -> list[Finding]:
-    with transaction.atomic():  # begins with BEGIN IMMEDIATE, which fails on a read-only file
+    with transaction.atomic():  # the transaction begins with BEGIN IMMEDIATE, which fails on a read-only file
         connection.cursor().execute("CREATE TABLE check_deployment (a)")
         transaction.set_rollback(True)
     return [ok("database", "SQLite can be written.")]

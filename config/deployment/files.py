@@ -38,7 +38,7 @@ def pictures() -> list[Finding]:
 
 
 def media_root() -> list[Finding]:
-    """Check MEDIA_ROOT, the folder of earlier releases. Skip the check if MEDIA_ROOT is not set and does not exist."""
+    """Check MEDIA_ROOT, the folder of earlier releases. Skip the check if the setting and the folder are missing."""
     name, folder = "media_root", Path(settings.MEDIA_ROOT).resolve()
     if not settings.IS_MEDIA_ROOT_SET and not folder.exists():
         return [skipped(name, "No release has kept pictures in MEDIA_ROOT.")]

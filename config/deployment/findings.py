@@ -67,7 +67,7 @@ def bounded(name: str, check: Callable[[], list[Finding]], waits: int = 1) -> li
 
 
 def of_clock(name: str, whose: str, seconds_ahead: float) -> Finding:
-    """Return the finding about a clock that is `seconds_ahead` of this machine's clock."""
+    """Return the finding about a clock that is `seconds_ahead` seconds ahead of the clock of this machine."""
     if abs(seconds_ahead) <= 1:
         return ok(name, f"The clocks of {whose} and this machine agree.")
     direction = "ahead of" if seconds_ahead > 0 else "behind"

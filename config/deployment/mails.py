@@ -17,7 +17,7 @@ TEXT = "This mail was sent by manage.py check-deployment. Nobody has to answer i
 
 
 def findings(recipient: str = "") -> list[Finding]:
-    """Return the findings about the mail server. If there is a recipient, send one e-mail."""
+    """Return the findings about the mail server. If `recipient` is given, send one e-mail to it."""
     found = [_server()]
     if recipient:
         is_usable = found[0].status in ("ok", "warning")

@@ -34,7 +34,7 @@ def _of(client: Redis) -> list[Finding]:
     seconds, microseconds = client.time()
     now = (before + time.time()) / 2
     key = f"check-deployment:{secrets.token_hex(8)}"
-    client.set(key, 1, ex=WAIT_SECONDS)  # fails on a replica, with full memory, or without the permission
+    client.set(key, 1, ex=WAIT_SECONDS)  # this write fails on a replica, with full memory, or without the permission
     client.delete(key)
     info: dict[str, Any] = client.info()
     return [_version(info), _memory(info), of_clock("clock_redis", "Redis", seconds + microseconds / 1e6 - now)]

@@ -19,8 +19,8 @@ from oauth_bridge.storage import key_files
 from oauth_bridge.storage.signing_keys import PURPOSE, REPLACED_AFTER
 
 PURGED_WITHIN = timedelta(days=1)
-# The purge replaces the signing keys. `_rows` reports a key only after seven more days, because `purge` already reports
-# a late purge.
+# The purge replaces a signing key after REPLACED_AFTER. `_rows` warns only seven days later, because `purge` already
+# reports that the purge is late.
 KEY_REPLACED_WITHIN = REPLACED_AFTER + timedelta(days=7)
 PURGE_FIX = "Is the timer on (systemctl list-timers)? Run manage.py purge and see what it says."
 

@@ -41,7 +41,8 @@ DATABASE_AWAY = (OperationalError, InterfaceError, InternalError)
 def bad_request(request: HttpRequest, exception: Exception | None = None) -> HttpResponseBase:
     """Return 400, or 413 for a form that is too large.
 
-    If a sign-out in another tab has ended the session, show the form again or redirect to the same page.
+    If a sign-out in another tab has ended the session, show the form of a post again. Redirect any other request to its
+    own address.
     """
     if isinstance(exception, DisallowedHost):
         return host_not_served(request)
@@ -77,7 +78,7 @@ def host_not_served(request: HttpRequest) -> HttpResponse:
 
 @requires_csrf_token
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponseBase:
-    """Show the page of an outdated form again, or return 403 if the form has no such page."""
+    """Show the page of an outdated form again. If that is impossible, return 403."""
     request.was_refused = True  # type: ignore[attr-defined]  # for accounts.sessions.middleware
     error = RequestError(SiteFault.CSRF)
     answer = _ask_again(request, error) if request.path == reverse("authorize") else stale_form(request)

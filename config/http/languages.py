@@ -80,7 +80,7 @@ def answer_in_language(request: HttpRequest, get_response: GetResponse) -> HttpR
 
 
 def is_at_pages(request: HttpRequest) -> bool:
-    """Return whether the service uses cookies at the host of the request. OriginMiddleware sets the attribute."""
+    """Return whether the service uses cookies at the host of the request. OriginMiddleware sets `is_at_pages`."""
     return getattr(request, "is_at_pages", False)
 
 

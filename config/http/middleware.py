@@ -25,7 +25,7 @@ from oauth_bridge.protocol.authorization_request import is_of_script
 
 access_log = logging.getLogger("config.access")
 
-NO_ROUTE = "none"  # the route that the metrics have for missing paths and static files
+NO_ROUTE = "none"  # the route in the metrics for missing paths and static files
 
 GetResponse = Callable[[HttpRequest], HttpResponseBase]
 
@@ -135,7 +135,8 @@ class OriginMiddleware:
         if is_pages_host and not kind.is_cross_origin:
             request.is_at_pages = True  # type: ignore[attr-defined]  # for config.http.languages
             return self.get_response(request)
-        # A script's request is not redirected: a redirect would not help, and the activity log would have no record.
+        # A script's request is not redirected. A redirect would not help the script, and would leave no record in the
+        # activity log.
         if not is_pages_host and kind.is_page and not is_of_script(request):
             return self._redirect_to_pages(request)
         request.COOKIES = {}

@@ -21,8 +21,8 @@ MEDIA_TYPE = "multipart/form-data"  # the only multipart type that Django parses
 class MultipartMiddleware:
     """Refuses a multipart body with 400 `invalid_request`, as JSON or as a page. D12, D19.
 
-    The middleware ignores the token operation and user info, which have no CSRF check: their views refuse the media
-    type or the method.
+    The middleware ignores the token operation and user info. Their views have no CSRF check, and refuse the media type
+    or the method.
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:

@@ -22,7 +22,8 @@ _COMMON = {
     "Permissions-Policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
 }
 _DATA_POLICY = "default-src 'none'; frame-ancestors 'none'"
-# ResponseHeadersMiddleware adds the Content-Security-Policy of pages, because it depends on the settings.
+# PAGE_HEADERS has no Content-Security-Policy, because the policy of pages depends on the settings.
+# ResponseHeadersMiddleware adds the policy.
 DATA_HEADERS = {**_COMMON, "Referrer-Policy": "no-referrer", "Content-Security-Policy": _DATA_POLICY}
 PAGE_HEADERS = {**_COMMON, "Referrer-Policy": "same-origin"}
 # For paths with `paths.Kind.is_cross_origin`. "*" allows no cookies (Fetch, CORS protocol and credentials).

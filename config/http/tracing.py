@@ -35,7 +35,7 @@ from config.infrastructure import measures, paths
 
 STOP_SECONDS = 2.0
 PROBES = (paths.LIVENESS, paths.READINESS)
-# The first operation and the first table in a statement that this service or Django wrote.
+# Match the first operation and the first table in a statement that this service or Django wrote.
 _OPERATION = re.compile(r"\b(SELECT|INSERT|UPDATE|DELETE|BEGIN|SAVEPOINT|RELEASE|ROLLBACK|SET)\b")
 _TABLE = re.compile(r'\b(?:FROM|JOIN|INTO|UPDATE)\s+"?([a-z_]+)\b')
 
@@ -118,7 +118,7 @@ def _part(name: str, attributes: dict[str, str] | None = None) -> Iterator[None]
 
 
 class _Session(requests.Session):
-    """Keeps the result of the last request in `ended`: the status, or the name of the exception."""
+    """Keeps the result of the last request to the collector in `ended`: the status, or the name of the exception."""
 
     ended = ""
 
