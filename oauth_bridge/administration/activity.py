@@ -236,7 +236,7 @@ def _merged_met(met: dict[Failing, Met]) -> dict[tuple[str, str], Met]:
 
 
 def time_of(text: str) -> datetime | None:
-    """Parse a time from a query parameter, by default in UTC. Returns None for a malformed text."""
+    """Parse a time from a query parameter. A time without a zone is in UTC. Returns None for a malformed text."""
     try:
         given = datetime.fromisoformat(text)
     except ValueError:

@@ -104,8 +104,8 @@ _TAKE = f"""
  RETURNING number
 """  # noqa: S608
 # The limit MOST_OF_AN_ATTEMPT applies to each person of an attempt separately. So a stranger who opens another person's
-# link cannot use up the limit of the other person. Unproven records have a separate limit, because anybody who found a
-# code can cause unproven records.
+# link cannot use up the limit of the other person. Records whose `is_proven` is false have a separate limit, because
+# anybody who found a code can cause them.
 _OTHERS = f"""
     SELECT 1 FROM {RECORDS} WHERE attempt = %(attempt)s
        AND coalesce(CAST(person_id AS text), '') = %(person)s AND is_proven = %(is_proven)s LIMIT {MOST_OF_AN_ATTEMPT}

@@ -29,7 +29,7 @@ from oauth_bridge.storage.tokens import APPLICATIONS, FROM_CODE, PEOPLE, STORED
 # A second redemption within this time is the same exchange sent twice; a later one is a replay (D13).
 SENT_TWICE_WITHIN = timedelta(seconds=3)
 
-# The columns of a redeemed code that the token or the answer needs.
+# The columns that the token or the answer needs from a redeemed code.
 REDEEMED = Rows(AuthorizationCode, "id", *FROM_CODE)
 
 
