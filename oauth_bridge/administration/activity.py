@@ -32,7 +32,7 @@ DOWNLOADED = 1000
 
 
 class StepFigure(NamedTuple):
-    """A step, and the number of sign-ins that stopped at it. `is_nobodys`: no failure fits `needs_mending`."""
+    """A step, and the number of sign-ins that stopped at it. `is_nobodys`: no failure needs mending."""
 
     name: str
     number: int
@@ -75,7 +75,7 @@ class Query:
         self.before = time_of(get("before", ""))
 
     def url(self, **changes: object) -> str:
-        """The URL of the activity page with these parameters changed."""
+        """The URL of the activity page. `changes` replace parameters of this query."""
         chosen: dict[str, Any] = {
             "client_id": self.client_id,
             "cause": self.cause,
@@ -236,7 +236,7 @@ def _merged_met(met: dict[Failing, Met]) -> dict[tuple[str, str], Met]:
 
 
 def time_of(text: str) -> datetime | None:
-    """Parse a time from a query parameter, by default in UTC. Returns None for a malformed text."""
+    """Parse a time from a query parameter. A time without a zone is in UTC. Returns None for a malformed text."""
     try:
         given = datetime.fromisoformat(text)
     except ValueError:

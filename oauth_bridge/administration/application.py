@@ -168,7 +168,7 @@ def add_address(request: HttpRequest, pk: int) -> HttpResponse:
     """Add the callback address of a refused request to its application. GET asks for confirmation, POST adds.
 
     Raises PermissionDenied: the permission to see the activity or to change the addresses is missing. Raises Http404:
-    the record does not exist, or it has no application or no unmasked callback address.
+    the record or its application does not exist, or the callback address is missing or partly masked.
     """
     if not rights.may(request, ACTIVITY):
         raise PermissionDenied

@@ -55,10 +55,9 @@ def _url_of(request: HttpRequest, typed: str) -> str:
 
 
 def _of_address(typed: str, *, may_see_people: bool, may_see_activity: bool) -> str:
-    """The URL of the page of the person with this e-mail address.
+    """The URL of the person with this e-mail address, or of the activity with this address.
 
-    If there is no person whom the administrator may see, the URL of the activity with this address. Empty if nothing is
-    found.
+    The person comes first, if the administrator may see people. Empty if nothing is found.
     """
     person = get_user_model().objects.filter(email=normalise_email(typed)).first()
     if person and may_see_people:

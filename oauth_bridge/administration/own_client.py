@@ -21,7 +21,8 @@ MOST_BYTES = 64 * 1024
 SHOWN_HEADERS = ("Content-Type", "Cache-Control", "WWW-Authenticate", "Retry-After", "X-Reference")
 SECRETS = frozenset({"code", "client_secret", "code_verifier", "access_token"})
 
-# A process runs only one test at a time, because a test occupies one thread while another thread answers its requests.
+# A process runs only one test at a time, because each test occupies two threads: one sends the requests, the other
+# answers them.
 one_at_a_time = threading.Lock()
 
 
@@ -88,7 +89,7 @@ def _asked(scheme: str, netloc: str, method: str, path: str, body: str, headers:
 
 
 def _parsed(content: bytes, content_type: str) -> dict[str, Any]:
-    """Parse a JSON object. Any other body is not from this service, and gives an empty dict."""
+    """Parse a JSON object. Return an empty dict for any other body, which is not from this service."""
     if content_type != "application/json":
         return {}
     try:

@@ -65,7 +65,7 @@ def offered(request: HttpRequest, found: User) -> list[dict[str, Any]]:
 
 
 def offered_act(request: HttpRequest, pk: UUID, name: str) -> list[tuple[Any, str]]:
-    """The label and the URL of the act. The list is empty if the act is not permitted or would change nothing."""
+    """A list of the act's label and URL; empty if the act is not permitted or would change nothing."""
     found = User.objects.filter(pk=pk).first() if request.user.has_perm(PEOPLE) else None
     acts = offered(request, found) if found else []
     return [(each["label"], shown.page("person", pk, act=name)) for each in acts if each["name"] == name]

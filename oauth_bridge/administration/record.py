@@ -101,7 +101,10 @@ def may_add_addresses(request: HttpRequest, application: Application) -> bool:
 
 
 def _difference(request: HttpRequest, entry: Entry, application: Application | None) -> dict[str, Any]:
-    """Compare an unregistered callback address with the nearest one, and check whether the address may be added."""
+    """Compare an unregistered callback address with the nearest registered one.
+
+    Also check whether the unregistered address may be added.
+    """
     sent, nearest = entry.detail.get("sent"), entry.detail.get("nearest")
     if not sent or entry.cause != "redirect_uri_mismatch":
         return {}

@@ -73,9 +73,10 @@ NOBODY = Named("", "")
 
 
 class Names:
-    """The names of the applications and people that a page shows. One statement reads each kind.
+    """The names of the applications and people that a page shows.
 
-    Applications and people that the administrator may not see have no names.
+    One statement reads the applications, and another reads the people. Applications and people that the administrator
+    may not see have no names.
     """
 
     def __init__(self, request: HttpRequest, client_ids: Iterable[str], people: Iterable[UUID | None]) -> None:

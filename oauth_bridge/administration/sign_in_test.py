@@ -31,7 +31,7 @@ from oauth_bridge.applications.rights import ACTIVITY
 from oauth_bridge.models import Application
 from oauth_bridge.storage import application_audit, consents, temporary_applications
 
-KEPT = "sign_in_test"  # key in the session data, which only this browser's cookie can decrypt
+KEPT = "sign_in_test"  # key in the session data; only this browser's cookie can decrypt the data
 OK = 200
 
 

@@ -1,4 +1,4 @@
-"""The waiting page of an application. The page shows each step of new sign-ins while they happen."""
+"""The waiting page of an application. The page shows each step of a new sign-in when it happens."""
 
 from __future__ import annotations
 

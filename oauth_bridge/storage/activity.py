@@ -4,11 +4,13 @@ A flood of refused requests must neither fill the table nor hide the records of 
 fixed number of slots, and each slot allows a limited number of records per hour. All unknown client_ids share the slots
 of the empty client_id. The caller determines the slot:
 
-- The slot of an unknown caller depends on a keyed hash of the caller's network. An IPv6 /48 network is one network.
+- The slot of an unknown caller depends on a keyed hash of the caller's network. An IPv6 /48 network counts as one
+  network.
 - A signed-in person's slot depends on a keyed hash of the person.
 - All callers that sent a valid secret, code or token share one slot. All administrators share another slot.
-- Callers refused by a rate limit have their own group of slots. In a flood, each slot allows one record per hour.
-- Callers refused by a busy service have another group of slots. Each slot always allows one record per hour.
+- Callers refused by a rate limit have their own group of slots. In a flood, each of these slots allows one record per
+  hour.
+- Callers refused by a busy service have another group of slots. Each of these slots always allows one record per hour.
 
 Usually a slot allows many records, so that a developer with many failures finds a record of each failure. After more
 than FLOOD records of a group in an hour, each slot of the group allows fewer records. Requests beyond the budget are
@@ -60,7 +62,7 @@ PEOPLE = Group(SLOTS, SLOTS, GENEROUS, NARROW)
 LIMITED = Group(2 * SLOTS, SLOTS, GENEROUS, 1)
 PROVEN = Group(3 * SLOTS, 1, 500, 500)
 STAFF = Group(3 * SLOTS + 1, 1, 500, 500)
-# Requests that a busy service has refused. More records would increase the load.
+# Callers that a busy service has refused. Their budget is small, because each record increases the load.
 BUSY = Group(3 * SLOTS + 2, SLOTS, 1, 1)
 
 
@@ -101,9 +103,9 @@ _TAKE = f"""
        SET number = CASE WHEN {BUDGETS}.hour = excluded.hour THEN {BUDGETS}.number + 1 ELSE 1 END, hour = excluded.hour
  RETURNING number
 """  # noqa: S608
-# The limit of an attempt's records applies to each person separately. So a stranger who opens another person's link
-# cannot use up that person's records. Records without a proof have a separate limit, because somebody who found a code
-# can cause them.
+# The limit MOST_OF_AN_ATTEMPT applies to each person of an attempt separately. So a stranger who opens another person's
+# link cannot use up the limit of the other person. Records whose `is_proven` is false have a separate limit, because
+# anybody who found a code can cause them.
 _OTHERS = f"""
     SELECT 1 FROM {RECORDS} WHERE attempt = %(attempt)s
        AND coalesce(CAST(person_id AS text), '') = %(person)s AND is_proven = %(is_proven)s LIMIT {MOST_OF_AN_ATTEMPT}
@@ -144,9 +146,10 @@ def is_full(client_id: str, slot: int, now: datetime) -> bool:
 def add(record: Record, group: Group, slot: int, now: datetime | None = None) -> bool:
     """Write the record if the slot is not full in the hour of `now`. Returns whether the slot had room.
 
-    An attempt that already has MOST_OF_AN_ATTEMPT records of the person gets no further record.
+    If the attempt already has MOST_OF_AN_ATTEMPT records of the person, the record is not written.
 
-    `now` is by default the time of the record. One statement on PostgreSQL, three on SQLite; none while `is_full`.
+    `now` is by default the time of the record. If `is_full` returns True, no statement runs; otherwise, one runs on
+    PostgreSQL and three on SQLite.
     """
     now = now or record.at
     if is_full(record.client_id, slot, now):

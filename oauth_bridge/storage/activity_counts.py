@@ -1,4 +1,4 @@
-"""Write counts, records of sign-ins and first reads of profiles later, so that no request waits. D24.
+"""Write counts, sign-in records and first profile reads in a thread, so that no request waits. D24.
 
 A thread of each worker writes the waiting entries about once a second. A crash loses the entries of the last second.
 """
@@ -89,7 +89,7 @@ def add_later(record: Record) -> None:
 
 
 def note_profile_read(attempt: UUID, person_id: UUID, client_id: str, at: datetime) -> None:
-    """Keep the read of a profile for the thread. Only the first read of an attempt is stored and counted."""
+    """Keep the profile read for the thread, which stores and counts only the first read of an attempt."""
     read = ProfileRead(attempt, person_id)
     if read in _waiting.seen:
         return

@@ -22,8 +22,8 @@ from oauth_bridge.redirect_uri_mismatch_reasons import reason
 from oauth_bridge.storage import issued_codes, login_marks
 
 MOST = 1000
-# For this time after its expiry, a code without an exchange is found even if it has no record. Usually, the purge
-# writes a record and deletes the code an hour after the expiry.
+# How long after its expiry `never_exchanged` finds a code that has no record. Usually, the purge writes a record and
+# deletes the code an hour after the expiry.
 UNRECORDED_FOR = timedelta(days=1)
 
 

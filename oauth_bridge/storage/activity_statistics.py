@@ -63,9 +63,10 @@ def start_of(days: int) -> datetime:
 def failures(
     since: datetime, until: datetime | None = None, client_ids: Collection[str] | None = None
 ) -> Counter[Failing]:
-    """Count the failures by application, step and cause, from the hour of `since` until before the hour of `until`.
+    """Count the failures by application, step and cause.
 
-    `client_ids` limits the count to these applications.
+    The count includes the hour of `since` and excludes the hour of `until`. `client_ids` limits the count to these
+    applications.
     """
     counts = _counts(since, until, client_ids).exclude(outcome=Outcome.SUCCEEDED)
     rows = counts.values_list("client_id", "step", "cause").annotate(total=Sum("number"))

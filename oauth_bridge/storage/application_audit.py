@@ -1,4 +1,4 @@
-"""The audit trail of an application: changes of registered values, and the deletion."""
+"""The audit trail of an application: the registration, changes of registered values, and the deletion."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ FIELDS = (
 )
 
 DELETED = "application_deleted"
-# An error gets these columns of a deletion's audit entry as private facts. A client_id is never reused, so the deletion
-# is the last entry of an application.
+# `add_deletion` adds these columns of a deletion's audit entry to an error, as private facts. A client_id is never
+# reused, so the deletion is the last entry of an application.
 DELETION = Rows(AuditEntry, "at", "actor_name", "name")
 FIND_DELETION = f"""
     SELECT {DELETION.columns("e")} FROM {AuditEntry._meta.db_table} e
@@ -46,7 +46,7 @@ def subject(application: Application) -> Subject:
 
 
 def audited(application: Application) -> AbstractContextManager[None]:
-    """A context manager that writes its block's changes of the stored registration to the audit trail."""
+    """A context manager. After its block, it writes the changes of the registered values to the audit trail."""
     return audit_trail.changes("application_changed", subject(application), lambda: _stored(application))
 
 

@@ -32,14 +32,14 @@ APPLICATIONS = Application._meta.db_table
 
 # How long an ended row is kept. The row shows whether the application was notified.
 KEPT_FOR = timedelta(days=7)
-# `end_gone` skips applications that get no notices. After this time, `purge` deletes their rows if the browser session
-# is gone.
+# `end_gone` skips applications that get no sign-out notices. `purge` deletes a row of such an application this time
+# after the sign-in, if the browser session is gone.
 KEPT_UNTOLD_FOR = timedelta(days=1)
 # One call of `end_gone` ends at most this number of rows, so that its statements stay within their time limit.
 ENDED_AT_ONCE = 5_000
 
 TOLD = f"SELECT id FROM {APPLICATIONS} WHERE backchannel_logout_uri <> ''"  # noqa: S608 - names of tables only
-# `consents.disconnect` deletes the code first and ends the sign-ins last. So this sign-in is stored as ended if the
+# `consents.disconnect` deletes the code first and ends the sign-ins last. So `begin` stores the sign-in as ended if the
 # code is gone. If `begin` and `disconnect` run at the same time, the lock makes one of them wait for the other. SQLite
 # needs a WHERE before ON CONFLICT.
 _BEGIN = f"""
@@ -145,6 +145,6 @@ def tell_later(row: ApplicationSession, due_at: datetime) -> None:
 
 
 def waiting() -> dict[str, Any]:
-    """The number of unsent notices, and the time since which the oldest notice has waited."""
+    """The number of unsent notices, and the time at which the first of their sign-ins ended."""
     rows = ApplicationSession.objects.filter(due_at__isnull=False).order_by("ended_at")
     return {"number": rows.count(), "oldest": rows.values_list("ended_at", flat=True).first()}

@@ -242,8 +242,8 @@ def end_access(application: Application) -> int:
 def set_groups(application: Application, groups: Collection[Group]) -> None:
     """Restrict the application to people in these groups; without groups, everybody may use it. D23.
 
-    Codes and tokens of other people are refused at once. If one of these people joins a group, that person's unexpired
-    codes and tokens are valid again.
+    Codes and tokens of other people are refused at once. If another person joins one of the groups, that person's
+    unexpired codes and tokens are valid again.
     """
     with application_audit.audited(application):
         application.is_restricted = bool(groups)

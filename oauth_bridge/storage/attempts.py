@@ -125,7 +125,7 @@ def _newest(filters: Filters, before: datetime, limit: int) -> list[IssuedCode]:
 
 
 def _never_exchanged(filters: Filters, before: datetime, limit: int) -> list[IssuedCode]:
-    """The codes without an exchange that fit the filters. Codes that the purge has recorded are left out."""
+    """The codes that fit the filters and were never exchanged. Codes that the purge has recorded are left out."""
     found = {(each.attempt, each.person_id) for each in never_exchanged(filters, limit) if each.at < before}
     people, keys = {person for _, person in found if person}, {attempt for attempt, _ in found if attempt}
     return [code for code in issued_codes.of_attempts(people, keys) if (code.attempt, code.user_id) in found]
@@ -139,7 +139,8 @@ def of(entry: Entry, client_ids: Collection[str] | None = None) -> Attempt:
 def _put_together(entries: list[Entry], codes: list[IssuedCode], client_ids: Collection[str] | None) -> list[Attempt]:
     """Combine records and codes into attempts.
 
-    `client_ids` excludes records of other applications: another application may have sent a stolen code.
+    `client_ids` excludes records of other applications. An attempt has such a record if another application sent a
+    stolen code.
     """
     keys = {entry.attempt for entry in entries if entry.attempt} | {code.attempt for code in codes}
     all_entries = _entries_of(keys, client_ids)
@@ -196,7 +197,7 @@ def _key(entry: Entry, sole: dict[UUID | None, UUID]) -> _Key:
 def _codes_of(keys: Collection[UUID], entries: Iterable[Entry], known: Iterable[IssuedCode]) -> list[IssuedCode]:
     """The codes of the attempts: the known codes, and the codes of the people in the records.
 
-    An index finds the codes of a person.
+    The search needs the people, because the index for attempts begins with the person.
     """
     people = {entry.person_id for entry in entries if entry.person_id}
     return list({*known, *issued_codes.of_attempts(people, keys)})
@@ -233,7 +234,7 @@ def _attempt(key: UUID | None, events: list[Event], code: IssuedCode | None, nam
 
 
 def _reached(events: list[Event], *, has_link: bool) -> frozenset[Step]:
-    """The finished steps. A later step proves that the application's link was right."""
+    """The finished steps. An event of a later step proves that the step AUTHORIZE was finished."""
     done = {event.step for event in events if event.outcome is Outcome.SUCCEEDED}
     if has_link and any(event.step is not Step.AUTHORIZE for event in events):
         done.add(Step.AUTHORIZE)
@@ -243,7 +244,7 @@ def _reached(events: list[Event], *, has_link: bool) -> frozenset[Step]:
 def shown_steps(attempt: Attempt) -> list[tuple[Step, Event | None]]:
     """Each step and its last event. Sign-in and second factor are left out if they have no event.
 
-    A step without an event was finished without a record, or was not reached: see `Attempt.reached`.
+    A step without an event was either not reached, or finished without a record: `Attempt.reached` tells which.
     """
     last = attempt.last_of_steps
     optional = {Step.SIGN_IN, Step.SECOND_FACTOR}

@@ -41,7 +41,7 @@ NO_DIGEST = bytes(32)
 APPLICATIONS = Application._meta.db_table
 SECRETS = ApplicationSecret._meta.db_table
 
-# Always read both tables and return values, so that an unknown client takes as long as a wrong secret. For an unknown
+# Always read both tables and return a row, so that an unknown client takes as long as a wrong secret. For an unknown
 # client, the statement returns the values of a switched-off application, but no primary key.
 FIND_SECRETS = f"""
     SELECT a.id, coalesce(a.client_id, %(client_id)s), coalesce(a.client_type, '{Application.CLIENT_CONFIDENTIAL}'),
@@ -63,7 +63,7 @@ FIND_BY_DIGEST = f"""
 """  # noqa: S608
 
 # The statement checks again that no recent use is stored, so that only one of several simultaneous calls writes. A call
-# skips a locked row instead of waiting: it is enough to store the time of the next use.
+# skips a locked row instead of waiting: the next use stores its time.
 NOTE_USE = f"""
     UPDATE {SECRETS} SET last_used_at = %(now)s
      WHERE id = (SELECT id FROM {SECRETS}
@@ -136,8 +136,8 @@ def _refusal(
     only on the request. So the message does not reveal whether the client exists, or its type.
     """
     secret = form.get("client_secret", "")
-    # Only an unknown client_id can be that of a deleted application. For a known application the statement searches for
-    # an empty client_id, which takes the same time.
+    # Only an unknown client_id can be the client_id of a deleted application. For a known application the statement
+    # searches for an empty client_id, which takes the same time.
     row = fetch_one(FIND_BY_DIGEST, digest=digest_of(secret), deleted_client_id="" if client.pk else form["client_id"])
     pk, secret_of = row[:2]
     # A model instance is made only for a matching secret. Making an instance for another application's secret would
@@ -172,7 +172,7 @@ def _cause(
     *,
     is_of_another: bool,
 ) -> str:
-    """Return the private cause. All checks also run for an unknown client, so that the answer takes equally long."""
+    """Return the private cause. All checks also run for an unknown client, so that all failures take equally long."""
     has_secret = bool(form.get("client_secret"))
     has_working = any(each.pk and not each.is_expired for each in secrets)
     if client.pk and not client.is_enabled:
@@ -265,5 +265,6 @@ def _delete_expired(application: Application, now: datetime) -> None:
     expired = application.secrets.filter(expires_at__lte=now).order_by("-expires_at", "-pk")
     kept = expired.filter(expires_at__gt=now - EXPIRED_KEPT_FOR)[:MOST_EXPIRED]
     deleted = expired.exclude(pk__in=list(kept.values_list("pk", flat=True)))
-    # A leaked secret is kept as long as its tokens could be valid, because `secret_states.revoke` lists leaked secrets.
+    # A leaked secret is kept as long as its tokens could be valid, because `secret_states.revoke` makes the list of
+    # leaked secrets from the rows.
     deleted.exclude(is_leaked=True, expires_at__gt=now - secret_states.LEAKED_KEPT_FOR).delete()

@@ -29,7 +29,7 @@ from oauth_bridge.storage.tokens import APPLICATIONS, FROM_CODE, PEOPLE, STORED
 # A second redemption within this time is the same exchange sent twice; a later one is a replay (D13).
 SENT_TWICE_WITHIN = timedelta(seconds=3)
 
-# The columns of a redeemed code that the token or the answer needs.
+# The columns that the token or the answer needs from a redeemed code.
 REDEEMED = Rows(AuthorizationCode, "id", *FROM_CODE)
 
 
@@ -200,9 +200,9 @@ def _explain_redeemed(row: AuthorizationCode, redeemed_at: datetime, now: dateti
     """Decide whether a second redemption is a replay, or the same exchange sent twice. D13.
 
     Within SENT_TWICE_WITHIN, a double click or a retry is far more likely than a theft. Only the holder of the secret
-    or the code_verifier can send the code again. Only the time of this check counts, even if the second request waited
-    long for a thread. If `redeemed_at` is in the future, the clock was set back, and the age of the redemption is
-    unknown. So the second request counts as a replay.
+    or the code_verifier can send the code again. The time of this check decides, even if the second request waited long
+    for a thread. If `redeemed_at` is in the future, the clock was set back, and the age of the redemption is unknown.
+    So the second request counts as a replay.
     """
     if redeemed_at <= now < redeemed_at + SENT_TWICE_WITHIN:
         return Refusal(OAuthFault.CODE_RACED, row)

@@ -2,7 +2,7 @@
 
 `code_redemption` redeems codes. `issued_codes` also writes rows of codes; `purging` and `restoring` delete rows.
 Frequent statements are hand-written, because the ORM takes longer to build a statement than the database takes to run
-it. The statements receive the time as a parameter: only the service's clock counts, not that of the database.
+it. The statements receive the time as a parameter: only the service's clock counts, not the database's clock.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def refuse_redeemed(attempt_id: UUID, person_id: UUID | None) -> None:
 
 
 def discard(attempt_id: UUID, person_id: UUID | None) -> None:
-    """Delete the unredeemed code of an attempt, because the person has refused after allowing (D8).
+    """Delete the unredeemed code of an attempt, because the person allowed the request and then refused it (D8).
 
     Raises AlreadyRedeemed: as `refuse_redeemed`. The check follows the deletion, because no code can be redeemed after
     the deletion.

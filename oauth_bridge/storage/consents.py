@@ -65,7 +65,7 @@ def _remembered(person: User) -> dict[str, object]:
 
 
 def store(person: User, application: Application, agreed: Agreed, remembered_until: datetime | None) -> None:
-    """Store that the person has allowed these facts. The time of the first consent stays unchanged.
+    """Store the person's agreement. The time of the first consent stays unchanged.
 
     One statement.
     """
@@ -99,7 +99,7 @@ def forget(person: User, application: Application) -> None:
 
 @transaction.atomic
 def disconnect(person: User, application: Application) -> None:
-    """End the consent, and the application's codes and tokens for the person.
+    """Delete the consent, and end the application's codes, tokens and sign-ins for the person.
 
     The codes are deleted first. If a redemption has already begun, the next statement revokes the token of the
     redemption. If an authorization without a consent page has already read the consent, a code is still issued, because
@@ -113,7 +113,10 @@ def disconnect(person: User, application: Application) -> None:
 
 
 def end_all(application: Application) -> int:
-    """Delete everybody's consent to the application, and return the number of consents. Two statements."""
+    """End all sign-ins of the application, and delete all consents to it. Two statements.
+
+    Returns the number of consents.
+    """
     application_sessions.end(application)
     return Consent.objects.filter(application=application).delete()[0]
 

@@ -31,7 +31,8 @@ class Ended:
 def withdraw(codes: QuerySet[AuthorizationCode]) -> None:
     """Delete the codes, and keep their digests until the codes would have expired.
 
-    If a new code replaces one of these codes meanwhile, the new code is also deleted, but its digest is not kept.
+    If a new code replaces one of the codes after the digests are read, the new code is also deleted, but its digest is
+    not kept.
     """
     rows = list(codes.filter(expires_at__gt=timezone.now()).values_list("digest", "expires_at"))
     codes.delete()
@@ -41,7 +42,7 @@ def withdraw(codes: QuerySet[AuthorizationCode]) -> None:
 
 
 def explain(code: str) -> Ended:
-    """Explain a code without a row. One statement; none for a text that is not well-formed."""
+    """Explain a code without a row. One statement; none for a malformed text."""
     if not is_well_formed(code):
         return Ended("code_misshapen")
     row = fetch_one(FIND, digest=digest_of(code))

@@ -24,7 +24,7 @@ _OF_A_RECORD = ("at", "client_id", "step", "outcome", "cause", "reference", "add
 def stored_about(person: User, entries: int) -> dict[str, list[dict[str, Any]]]:
     """The person's newest rows without digests, at most `entries` of each kind. Each row names its application.
 
-    Of the activity log, only the records of the person are included.
+    Only the person's own records of the activity log are included.
     """
     found = {}
     for name, (model, columns) in _COLUMNS.items():

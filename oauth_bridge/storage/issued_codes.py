@@ -132,7 +132,8 @@ class ProfileRead(NamedTuple):
 def note_profile_reads(reads: Mapping[ProfileRead, datetime]) -> list[ProfileRead]:
     """Store the times of these profile reads. Returns only the reads that are the first of their attempt.
 
-    On PostgreSQL, one statement locks the rows in the order of the attempts. All workers use this order.
+    On PostgreSQL, one statement locks the rows in the order of the attempts. All workers use this order, so that they
+    do not deadlock.
     """
     ordered = sorted(reads.items())
     if is_postgresql():
@@ -166,8 +167,7 @@ def newest(
 ) -> list[IssuedCode]:
     """The newest codes that fit the filters. None and "" mean that there is no filter.
 
-    An index finds the codes of a person. The codes of applications are searched only among the newest
-    MOST_LOOKED_THROUGH codes.
+    A search by person uses an index. A search by application reads only the newest MOST_LOOKED_THROUGH codes.
     """
     codes = AuthorizationCode.objects.filter(issued_at__lt=before, issued_at__gte=since or LONG_AGO)
     if person_id:

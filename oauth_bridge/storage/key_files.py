@@ -1,7 +1,7 @@
 """Read signing keys from files: the folder SIGNING_KEYS contains RSA or P-256 private keys in PEM format.
 
-All keys are published. For each algorithm, the key in the first file by name signs. Added and deleted files take effect
-at once.
+All keys are published. For each algorithm, the signer is the key in the file whose name comes first. Added and deleted
+files take effect at once.
 """
 
 from __future__ import annotations

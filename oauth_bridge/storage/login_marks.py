@@ -20,12 +20,12 @@ def of(address: str) -> bytes:
 
 
 def all_of(address: str) -> list[bytes]:
-    """The marks under SECRET_KEY and each of SECRET_KEY_FALLBACKS, to find records from before a key rotation."""
+    """The marks under SECRET_KEY and each of SECRET_KEY_FALLBACKS. Older records have marks under former keys."""
     return marks_of(address)
 
 
 def give(person_id: UUID) -> None:
-    """Assign the records of the person's confirmed address to the person."""
+    """If the person's address is confirmed, assign the records with its marks to the person."""
     confirmed = get_user_model().objects.filter(pk=person_id, email_verified_at__isnull=False)
     if address := confirmed.values_list("email", flat=True).first():
         marked = ActivityRecord.objects.filter(login_mark__in=all_of(address))

@@ -1,4 +1,4 @@
-"""The numbers and states of client secrets, and the end of a single secret. Decisions C10 to C12.
+"""Number client secrets, find their states, and end a single secret. Decisions C10 to C12.
 
 Every change of an application's secrets calls `lock` first, so changes wait for each other. Exchanges do not wait.
 """

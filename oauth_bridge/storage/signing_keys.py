@@ -40,8 +40,8 @@ PUBLISHED_BEFORE = 2 * PUBLISHED_FOR
 # clock.
 PUBLISHED_AFTER = timedelta(hours=1, minutes=10)
 REPLACED_AFTER = timedelta(days=90)
-# How long a key is kept after its last signature. An `id_token_hint` may be an expired ID token, and the key must still
-# verify this token.
+# How long a key is kept after its last signature. A caller may send an expired ID token as `id_token_hint`, so the key
+# must still verify such a token.
 KEPT_FOR = timedelta(days=400)
 
 TABLE = SigningKey._meta.db_table
@@ -106,7 +106,7 @@ def verification_key(kid: str) -> tuple[str, Key] | None:
 
 @transaction.atomic
 def rotate(algorithm: str) -> SigningKey:
-    """Make a key that signs after PUBLISHED_BEFORE. Older keys sign until that time.
+    """Make a key that begins to sign after PUBLISHED_BEFORE. Older keys stop signing at that time.
 
     By that time, applications have loaded the new key.
     """

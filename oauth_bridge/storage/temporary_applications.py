@@ -1,8 +1,8 @@
 """Make and delete twins: temporary copies of applications, to test a sign-in. No list or count includes twins.
 
-A twin has the type, groups, trust and pages of its application, a callback address of this service, and a secret that
-ends after LIFETIME. The test cannot use the application itself, because only digests of its secrets are stored (D15),
-and its callback addresses do not belong to this service (D3).
+A twin copies the groups of its application and the columns in COPIED. Its callback address belongs to this service, and
+its secret ends after LIFETIME. The test cannot use the application itself, because only digests of its secrets are
+stored (D15), and its callback addresses do not belong to this service (D3).
 """
 
 from __future__ import annotations

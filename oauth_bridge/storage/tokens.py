@@ -1,7 +1,7 @@
 """Access tokens: store, read, revoke. Specification 2.3, 3.3, 3.4; D14, D15, D17.
 
 Only this module writes rows of `AccessToken`; `purging` and `restoring` delete rows. The statements receive the time as
-a parameter: only the service's clock counts, not that of the database.
+a parameter: only the service's clock counts, not the database's clock.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def read_own(token: str, application_id: int) -> AccessToken | None:
 
     A token of another application takes as long as an unknown text.
 
-    One statement, or two for an application with groups. The row has the columns of OWN.
+    One statement, or two for an application with groups. The instance has only the columns of OWN.
     """
     row = fetch_one(READ_OWN, digest=digest_of(token), now=timezone.now(), application_id=application_id)
     if row is None:
