@@ -86,10 +86,10 @@ class ActivityRecord(models.Model):
 
 
 class ActivityBudget(models.Model):
-    """The number of records that a group of callers has caused in an hour. An application has a fixed number of rows.
+    """The number of records of one slot in one hour. An application has at most one row for each slot.
 
     `hour` is the number of hours since 1970. The first record of a later hour overwrites the row. `storage.activity`
-    explains `slot`.
+    explains what a slot is.
     """
 
     client_id = models.CharField(max_length=255, blank=True)
@@ -104,7 +104,7 @@ class ActivityBudget(models.Model):
 
 
 class ActivityCount(models.Model):
-    """The number of steps in one hour with one outcome and one cause, recorded or not. No row names a person."""
+    """The number of steps with one outcome and cause in one hour. Unrecorded steps count too. No row names a person."""
 
     hour = models.DateTimeField()
     client_id = models.CharField(max_length=255, blank=True)

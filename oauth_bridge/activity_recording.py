@@ -1,8 +1,8 @@
 """Record the errors and events of a request in the activity log. D24; specification 7.
 
 `config.http.middleware` calls `record` for each request with errors or events, after the answer is made. This module
-records only steps of a sign-in. Missing pages, malformed HTTP, forms from other sites and the pages of an account are
-not recorded.
+records only steps of a sign-in. It does not record missing pages, malformed HTTP, forms from other sites or the use of
+the account pages.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ def _note_event(request: HttpRequest, event: Event, members: dict[str, Member]) 
     if event is Event.SIGNED_IN:
         step = Step.SIGN_IN
         if not members["in_known_browser"] and isinstance(person, UUID):
-            login_marks.give(person)  # an operator's confirmation causes no ADDRESS_CONFIRMED
+            login_marks.give(person)  # an operator who confirms an address causes no ADDRESS_CONFIRMED
     elif event is Event.SECOND_FACTOR_USED and members["is_sign_in"]:
         step = Step.SECOND_FACTOR
     elif event is Event.ADDRESS_CODE_SENT and not request.user.is_authenticated:
@@ -196,7 +196,7 @@ def _budget(request: HttpRequest, step: Step, error: RequestError, address: str)
     # Programs request an exchange or a profile without a cookie, so nobody is signed in.
     person = None if step in (Step.EXCHANGE, Step.PROFILE) else getattr(request, "user", None)
     is_person = person is not None and person.is_authenticated
-    is_embedded = error.cause in EMBEDDED.values()  # the fault SPECULATIVE has the same error code as BUSY
+    is_embedded = error.cause in EMBEDDED.values()  # SPECULATIVE has the error code of BUSY, but not its budget
     if not is_embedded and (group := BUDGETS.get(error.fault.error)):
         return group, activity.slot_of(group, person.pk if is_person and person else address)
     if is_person and person:

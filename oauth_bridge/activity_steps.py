@@ -1,4 +1,4 @@
-"""Find the step of a sign-in at which an error occurred. The activity log records no other errors."""
+"""Find the step of a sign-in at which an error occurred. The activity log records only errors in such a step."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from oauth_bridge.activity_models import Step
 from oauth_bridge.errors import OAuthFault
 from oauth_bridge.protocol.authorization_request import EMBEDDED
 
-# Most faults in NOT_RECORDED do not belong to a step of a sign-in. `step_of` nevertheless returns a step for a script
-# or frame of a known application. AWAY is not recorded, because the database is unavailable. OVERLOADED is not
-# recorded, because an overloaded service must not use the database.
+# Most faults in NOT_RECORDED do not belong to a step of a sign-in. If a script or frame of a known application caused
+# the fault, `step_of` nevertheless returns a step. AWAY is not recorded, because the database is unavailable.
+# OVERLOADED is not recorded, because an overloaded service must not use the database.
 NOT_RECORDED: set[Fault] = {
     SiteFault.BAD_REQUEST,
     SiteFault.HOST,

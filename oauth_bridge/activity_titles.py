@@ -165,7 +165,7 @@ TITLES = {
     "server_error": _("A fault of the service"),
     "busy": _("The service was busy"),
 }
-# The causes for which the person is responsible. No setting has to change.
+# The causes for which the person is responsible, so nobody has to change a setting.
 OF_THE_PERSON = frozenset(
     {
         "refused",

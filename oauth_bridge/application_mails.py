@@ -45,7 +45,7 @@ def consent_given(
 
 
 def code_replayed(person_id: UUID, application_id: int) -> None:
-    """Tell the person that one of their codes was sent twice and that the token is revoked. D13.
+    """Tell the person that one of their codes was sent twice and that the token of the code is revoked. D13.
 
     A person receives at most one such e-mail for each application in `outbox.NOTICE_LIFETIME`.
     """
@@ -75,7 +75,7 @@ def secret_ends(secret: ApplicationSecret) -> None:
 
 
 def owners_of(application: Application) -> list[User]:
-    """Return the owners of the application who can receive an e-mail; without such owners, the superusers who can.
+    """Return the owners of the application who can receive an e-mail; if there are none, the superusers who can.
 
     At most MOST_OWNERS people are returned. Each person is an active administrator with a confirmed e-mail address.
     """

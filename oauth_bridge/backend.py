@@ -1,4 +1,4 @@
-"""The backend of the toolkit's views (setting `OAUTH2_BACKEND_CLASS`), which calls `protocol` and `storage`."""
+"""The backend of the toolkit's views (setting `OAUTH2_BACKEND_CLASS`). The backend calls `protocol` and `storage`."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ class Backend:
 
         Raises RequestError: see `client_credentials`, `of_form` and `exchange_code`.
         """
-        sent, form = parameter_parsing.of_query(request), {}  # parameters in the URL are refused, but identify the code
+        sent, form = parameter_parsing.of_query(request), {}  # if `read_form` raises, the URL may contain the code
         try:
             sent = parameter_parsing.read_form(request)
             form = authorization_header.client_credentials(request, sent.texts())

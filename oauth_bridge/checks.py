@@ -1,4 +1,4 @@
-"""System checks of the toolkit's settings. The service cannot start with the toolkit's default behaviour."""
+"""System checks of the toolkit's settings. If one of the settings is wrong, the service does not start."""
 
 from __future__ import annotations
 

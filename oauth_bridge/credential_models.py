@@ -5,7 +5,7 @@ person and the application at every insert. Instead, the statements that redeem 
 There is no index by application, because one application may own nearly all rows. The codes and tokens of a deleted
 application are invalid. Their rows stay until the purge.
 
-All codes and tokens of a person or an application can end at once without an update of their rows. Each row stores the
+All codes and tokens of a person or an application can end together without an update of their rows. Each row stores the
 `credentials_version` of its person and its application. A change of either version makes the row invalid. The tokens of
 a leaked secret end in a similar way: the row of the application lists its leaked secrets, and each token names its
 secret.
@@ -79,8 +79,8 @@ class AuthorizationCode(models.Model):
         constraints: ClassVar[list[models.BaseConstraint]] = [
             models.UniqueConstraint(fields=["user", "attempt"], name="oauth_bridge_one_code_an_attempt"),
         ]
-        # The queries for the activity of an hour or a day use the index of `issued_at`. A redemption does not use the
-        # index.
+        # The queries for the activity of an hour or a day use the index of `issued_at`. A redemption finds its row
+        # without this index.
         indexes: ClassVar[list[models.Index]] = [
             models.Index(fields=["issued_at"], name="oauth_bridge_code_issued_at"),
             models.Index(

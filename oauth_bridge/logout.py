@@ -38,7 +38,7 @@ PAGE_LIFETIME = timedelta(hours=1)
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """The data of the page that asks the person to confirm. The form contains this data, signed and dated.
+    """The data of the page that asks for a confirmation of the sign-out. The form contains the data, signed and dated.
 
     `state` is percent-encoded.
     """
@@ -53,7 +53,7 @@ class Question:
 
     @classmethod
     def unseal(cls, sealed: str, max_age: timedelta | None = None) -> Question | None:
-        """Return the question; None if it is damaged or older than `max_age`."""
+        """Return the question; None if `sealed` is damaged or older than `max_age`."""
         try:
             return cls(**signing.loads(sealed, salt=SALT, max_age=max_age))
         except (signing.BadSignature, TypeError, ValueError):

@@ -124,16 +124,16 @@ class Application(AbstractApplication):
     # If true, only people in `groups` may use the application (D23). `storage.applications.set_groups` writes
     # `is_restricted` and `groups`.
     is_restricted = models.BooleanField(_("only for people in chosen groups"), default=False, db_default=False)
-    # The table of `groups` has no constraint. During an upgrade, the previous release may delete an application, but
-    # does not know the table.
+    # During an upgrade, the previous release still runs and does not know the table of `groups`. The table has no
+    # constraint, because a constraint would prevent that release from deleting an application.
     groups = models.ManyToManyField(Group, verbose_name=_("groups"), related_name="+", blank=True, db_constraint=False)
     # The owners are administrators who have the rights of `applications.rights`. `storage.applications.set_owners`
     # writes the owners.
     owners = models.ManyToManyField(
         settings.AUTH_USER_MODEL, verbose_name=_("owners"), related_name="+", blank=True, db_constraint=False
     )
-    # The next three columns state why, when and by whom the application was switched off. The name outlives the
-    # administrator's account.
+    # The next three columns state why, when and by whom the application was switched off. `disabled_by` keeps the
+    # administrator's name even after the account is deleted.
     disabled_reason = models.CharField(
         _("reason"),
         max_length=REASON_MAX_LENGTH,

@@ -32,8 +32,8 @@ def validate_page(address: str) -> None:
 def validate_sign_in_start(address: str) -> None:
     """Validate the address at which an application starts a sign-in.
 
-    Raises ValidationError: the address is invalid for `validate_page`, or has http with a host other than the loopback
-    interface.
+    Raises ValidationError: the address is invalid for `validate_page`, or its scheme is http and its host is not the
+    loopback interface.
     """
     validate_page(address)
     parts = urlsplit(address)

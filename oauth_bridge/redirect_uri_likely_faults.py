@@ -63,7 +63,7 @@ def likely_differences(address: str) -> list[str]:
 def mark_likely_differences(address: str) -> list[tuple[str, bool]]:
     """Split the address into pieces, and mark the pieces that have `likely_differences`.
 
-    The host as a whole is never marked as a likely difference.
+    Single characters of the host may be marked, but never the host as a whole.
     """
     scheme, authority, path, _query, _fragment = _parts(address)
     rest = len(scheme + authority + path)
@@ -108,9 +108,9 @@ def _parts(address: str) -> tuple[str, ...]:
 
 
 def side_by_side(sent: str, registered: str) -> list[tuple[str, str, bool]]:
-    """Return the pieces of the two addresses in pairs, and whether both pieces are equal. A piece may be empty.
+    """Return the pieces of the two addresses in pairs, and whether the two in a pair are equal. A piece may be empty.
 
-    Words are compared, not letters, so a misspelt word is one piece.
+    This function compares words instead of letters, so a misspelt word is one piece.
     """
     ours, theirs = (_WORDS.findall(address[:MAX_QUOTED_LENGTH]) for address in (sent, registered))
     matcher = SequenceMatcher(None, ours, theirs, autojunk=False)

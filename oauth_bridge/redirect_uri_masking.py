@@ -10,8 +10,8 @@ MOST_MASKED = 500
 MOST_COMPARED = 2_000
 
 ENCODED_SCHEME = re.compile(r"\s*[A-Za-z][A-Za-z0-9+.-]*%3a", re.IGNORECASE)
-# The part before the user name and the host, even in a malformed address. The slash is required, because "user:" is not
-# a scheme.
+# The part before the user name and the host, even in a malformed address. The expression requires a slash after the
+# colon, because in "user:password@host" the colon does not end a scheme.
 _BEFORE_AUTHORITY = re.compile(r"[^A-Za-z0-9]*(?:[A-Za-z][A-Za-z0-9+.-]*:[/\\]+)?")
 _VALUE_IN_PATH = re.compile(r"[;=]|%(?:3[bdf]|2[36])", re.IGNORECASE)
 
@@ -19,8 +19,8 @@ _VALUE_IN_PATH = re.compile(r"[;=]|%(?:3[bdf]|2[36])", re.IGNORECASE)
 def masked(address: str) -> str:
     """Mask possible credentials in the address: user name, password, the values of the query, the fragment.
 
-    A malformed address must be masked too, so no URL parser splits the address. The result has at most 500 characters.
-    "?" replaces a control character or half a surrogate pair.
+    This function does not use a URL parser, because a malformed address must be masked too. The result has at most 500
+    characters. "?" replaces a control character or half a surrogate pair.
     """
     text = address[:MOST_COMPARED]
     if ENCODED_SCHEME.match(text):
@@ -48,11 +48,14 @@ def _without_value(part: str) -> str:
 
 
 def _without_userinfo(text: str) -> str:
-    """Mask the user name and password in an address without a query. A path may contain an "@"."""
+    """Mask the user name and password in an address without a query.
+
+    A path may contain an "@" that does not belong to a user name.
+    """
     start = _BEFORE_AUTHORITY.match(text).end()  # type: ignore[union-attr]
     authority = re.split(r"[/\\]", text[start:], maxsplit=1)[0]
     _host, colon, port = authority.rpartition(":")
-    # If a password contains a slash, the part before the slash looks like a port.
+    # If a password contains a slash, the part before the slash looks like a port that is not a number.
     is_odd = bool(colon) and not port.isdigit() and "@" in text[start:]
     if "@" not in authority and not is_odd:
         return text

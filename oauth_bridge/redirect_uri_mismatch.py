@@ -79,7 +79,10 @@ def _sum(classes: Iterable[str]) -> int:
 
 
 def _cleaned(sent: str) -> tuple[set[str], str]:
-    """Remove white space, quotation marks and a second encoding. Returns the classes of faults, and the address."""
+    """Remove white space, quotation marks and a second percent-encoding.
+
+    Returns the classes of the removed faults, and the address without the faults.
+    """
     classes: set[str] = set()
     for name, characters in (("whitespace", _UNSEEN), ("quotes", _QUOTES), ("whitespace", _UNSEEN)):
         stripped = sent.strip(characters)
@@ -204,7 +207,7 @@ def _path_classes(sent: str, wanted: str) -> set[str]:
 
 
 def _refined(sent: _Address, wanted: _Address, found: set[str]) -> set[str]:
-    """If two different hosts or paths are similar, replace the class of the difference by that of a misspelling."""
+    """If different hosts or paths are similar, replace the class of the difference by the class of a misspelling."""
     for is_other, name, ours, theirs, limit in (
         (found & {"another_host", "subdomain"}, "host_typo", sent.host.lower(), wanted.host.lower(), 2),
         (found & {"path"}, "path_typo", sent.path, wanted.path, 3),
@@ -228,7 +231,10 @@ def _is_near(one: str, other: str, limit: int) -> bool:
 
 
 def _distance(one: str, other: str, limit: int) -> int:
-    """Return the optimal string alignment distance. Only a band of the matrix, as wide as the limit, is computed."""
+    """Return the optimal string alignment distance.
+
+    This function computes only the cells within `limit` of the diagonal of the matrix.
+    """
     far = limit + 1
     before: dict[int, int] = {}
     row = {column: column for column in range(min(limit, len(other)) + 1)}

@@ -16,7 +16,7 @@ REVERSE_DOMAIN_SCHEME = re.compile(r"[a-z][a-z0-9-]*(\.[a-z0-9-]+)+")
 VISIBLE_ASCII = re.compile(r"[\x21-\x7e]+")
 BROKEN_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 RESPONSE_PARAMETERS = {"code", "state", "error", "error_description"}
-# The beginning of an address on this machine that has no scheme or too few slashes.
+# The beginning of an address that names this machine, but has no scheme or too few slashes.
 ON_THIS_MACHINE = re.compile(r"(?:http:)?/{0,2}(?:localhost|127\.0\.0\.1|\[::1\])(?:[:/?]|\Z)", re.IGNORECASE)
 INVALID_CHARACTERS = set('<>"{}|\\^`')
 
@@ -66,7 +66,7 @@ def validate_lines(text: str) -> None:
 def registration_problem(uri: str, taken: set[str] = RESPONSE_PARAMETERS) -> str | None:
     """Return why the address cannot be registered, as text that follows a colon; None if it can be registered.
 
-    `taken` are the parameters that this service adds to the address.
+    `taken` are the parameters that this service adds to the address. The address itself must not contain one of them.
     """
     if len(uri) > MAX_LENGTH:
         return _("it is longer than %(limit)d characters.") % {"limit": MAX_LENGTH}

@@ -1,4 +1,4 @@
-"""Times as pages show them. Times of day are UTC."""
+"""Format times for pages. Times of day are in UTC."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ DAY = timedelta(days=1)
 def time_since(moment: datetime) -> str:
     """Return the time since `moment` in the largest unit.
 
-    A time of day would be in UTC, which is the wrong time zone for most people.
+    Pages show this text rather than a time of day, because UTC is the wrong time zone for most people.
     """
     minutes = (timezone.now() - moment) // timedelta(minutes=1)
     if minutes < 1:

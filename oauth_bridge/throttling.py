@@ -81,8 +81,8 @@ def token_state(operation: str, application_id: int) -> None:
 def userinfo(application_id: int, person_id: UUID, *, is_public: bool) -> None:
     """Limit the number of profiles that one application reads. The rate is RATE_USERINFO.
 
-    Each person holds the token of a public client on their own device, so one person may use only a tenth of the
-    client's limit.
+    People have the tokens of a public client on their own devices, so one person could use up the client's limit. Each
+    person may therefore use only a tenth of the limit.
     """
     counters = [Counter("userinfo", str(application_id), in_blocks=not is_public)]
     if is_public:

@@ -89,7 +89,7 @@ class AuthorizeView(BaseAuthorizationView):
         return cast("User", self.request.user)
 
     def handle_no_permission(self) -> HttpResponse:  # type: ignore[override]
-        """Redirect to the sign-in page. `post` handles a post, because a refusal needs no sign-in."""
+        """Redirect to the sign-in page. Pass a post to `post`, because a person can refuse without a sign-in."""
         if self.request.method == "POST":
             return self.post(self.request)
         if self.credentials.asked.is_silent:
@@ -122,7 +122,7 @@ class AuthorizeView(BaseAuthorizationView):
         return pages.consent(request, self.application, self.pending, self.facts, notice=bool(query.text(pages.NOTICE)))
 
     def post(self, request: HttpRequest) -> HttpResponse:
-        """Handle the answer of a consent page. "Allow" counts only from the person and browser session of the page."""
+        """Handle the answer of a consent page. Accept "Allow" only from the page's own person and browser session."""
         form = self.credentials.form
         decision = form.get("decision")
         if decision == "refuse":  # an outdated page may refuse, because a refusal discloses nothing

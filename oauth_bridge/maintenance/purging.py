@@ -38,19 +38,19 @@ from oauth_bridge.models import (
 from oauth_bridge.storage import application_sessions, issued_codes, signing_keys, temporary_applications, tokens
 from oauth_bridge.storage.client_secrets import EXPIRED_KEPT_FOR
 
-# If a statement takes longer than TARGET_SECONDS, the next range is smaller. A request waits for about one statement at
-# most.
+# If a statement takes longer than TARGET_SECONDS, the next range is smaller. A request therefore waits for at most
+# about one short statement.
 TARGET_SECONDS = 0.005
-# A statement that takes longer than STATEMENT_TIMEOUT_MS, because of a slow disk or a locked table, is canceled and
-# tried again.
+# A statement that takes longer than STATEMENT_TIMEOUT_MS is canceled and tried again. Possible reasons for such a delay
+# are a slow disk and a locked table.
 STATEMENT_TIMEOUT_MS = 500
 QUERY_CANCELED = "57014"  # SQLSTATE
 
 # The activity counts are kept longer than the records, because they name no person.
 COUNTS_KEPT_FOR = timedelta(days=400)
 
-# A sign-up that nobody confirmed is deleted after this time. The page that asks for the code expires after half an
-# hour.
+# A sign-up that nobody confirmed is deleted after this time. The time is long enough, because the page that asks for
+# the code expires after half an hour.
 UNCONFIRMED_KEPT_FOR = timedelta(days=30)
 
 
@@ -103,8 +103,8 @@ TABLES = (
     # process sends e-mails.
     Table(OutgoingMail, "expires_at <= %(expired)s", {"expired": timedelta(days=1)}),
     # Delete a sign-up whose address was never confirmed, because nobody else can use the address while the row exists.
-    # Before the first sign-in only a sign-up stores a language, so the condition on `language` keeps the accounts that
-    # an operator created. Deactivated accounts are kept too.
+    # Before the first sign-in, only a sign-up stores a language. The condition on `language` therefore keeps the
+    # accounts that an operator created. Deactivated accounts are kept too.
     Table(
         User,
         "email_verified_at IS NULL AND last_login IS NULL AND language <> '' AND is_active"
@@ -189,7 +189,7 @@ def batches(now: datetime) -> Iterator[Batch]:
 
 
 def _timed(work: Callable[[], int]) -> tuple[int | None, float]:
-    """Do the work in a transaction. Returns the number of rows and the seconds.
+    """Do the work in a transaction. Returns the number of rows and the duration in seconds.
 
     The number of rows is None if a statement was canceled and nothing was done.
     """
@@ -210,7 +210,7 @@ def _timed(work: Callable[[], int]) -> tuple[int | None, float]:
 
 
 def record_finished() -> None:
-    """Delete old twins of applications, tidy the signing keys and store the time of a complete run.
+    """Delete old twins (see `models.Twins`), tidy the signing keys and store the time of the complete run.
 
     `/health/ready` reports the time.
     """

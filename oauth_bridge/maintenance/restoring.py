@@ -38,7 +38,7 @@ WRITTEN_AT: dict[str, tuple[type[models.Model], str]] = {
 
 
 class RestoreReport(NamedTuple):
-    """The number of ended rows by kind, the newest time of each kind of row, and the rows that are valid again."""
+    """The number of ended rows by kind, the newest time of each kind of row, and the rows to check."""
 
     ended: dict[str, int]
     newest: dict[str, datetime | None]
@@ -57,7 +57,7 @@ class RestoreReport(NamedTuple):
 
 
 def end_credentials_and_report() -> RestoreReport:
-    """End all sessions, codes, access tokens and signing keys; report their numbers, and the rows to check.
+    """End all sessions, codes, access tokens and signing keys. Return the report for the operator.
 
     Unsent e-mails with a code or a link are deleted too.
     """
@@ -94,7 +94,10 @@ def _report(now: datetime) -> RestoreReport:
 
 
 def _delete_all(table: str) -> None:
-    """Delete all rows of a table to which no other table refers. A transaction of its own prevents deadlocks."""
+    """Delete all rows of a table to which no other table refers.
+
+    Each table has its own transaction, so that no deadlock occurs.
+    """
     statement = "TRUNCATE {}" if connection.vendor == "postgresql" else "DELETE FROM {}"
     with connection.cursor() as cursor:
         cursor.execute(statement.format(connection.ops.quote_name(table)))

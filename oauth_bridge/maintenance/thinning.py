@@ -22,8 +22,8 @@ def superfluous(now: datetime, last_run: datetime | None) -> Iterator[list[int]]
     """Yield the keys of the records to delete, BATCH at a time.
 
     For each application and each day that ended since the last run, MOST_OF_A_DAY refusals and failures are kept.
-    Records of authenticated callers have priority over other records. After that, earlier records of a cause have
-    priority over later records.
+    Records of callers that sent a valid secret, code or token have priority over other records. Within each of these
+    two groups, earlier records of a cause have priority over later records.
     """
     today = now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     since = today - timedelta(days=settings.ACTIVITY_DAYS)

@@ -142,7 +142,10 @@ def _check_groups(entry: Entry, application: Application, names: list[str]) -> N
 
 
 def _look_alikes(entries: list[Entry], planned: dict[str, Planned], warnings: OutputWrapper) -> list[str]:
-    """Return the problems of similar names. One pass compares all names that exist after the change."""
+    """Return a problem for each name that looks like another.
+
+    One pass compares all names that exist after the change.
+    """
     renamed = [(entry, planned[entry.client_id]) for entry in entries if planned[entry.client_id].is_renamed]
     if not renamed:
         return []

@@ -72,7 +72,10 @@ class Entry:
 
 
 def _has_texts(value: Any) -> bool:
-    """Return whether a list contains only texts, and UTF-8 can encode all texts (no text has half a surrogate pair)."""
+    """Return whether UTF-8 can encode the text or texts. False if a list contains other values than texts.
+
+    UTF-8 cannot encode half a surrogate pair.
+    """
     texts = value if isinstance(value, list) else [value] if isinstance(value, str) else []
     return all(isinstance(each, str) and not re.search("[\ud800-\udfff]", each) for each in texts)
 

@@ -19,7 +19,10 @@ DEMO_NAME = "Demo application"
 
 
 def credentials_path() -> Path:
-    """Return the path of the file with the passwords. The file is next to an SQLite database, to be deleted with it."""
+    """Return the path of the file with the passwords.
+
+    If the database is SQLite, the file is in the same folder, so that people delete both together.
+    """
     database = settings.DATABASES["default"]
     is_file = database["ENGINE"] == "django.db.backends.sqlite3"
     return (Path(database["NAME"]).parent if is_file else settings.VAR_DIR) / "quickstart.json"

@@ -1,8 +1,8 @@
 """The fields of an application as commands show and change them: members of JSON, and options. Contract.
 
 Each field that an administrator can change has one entry in FIELDS. `show`, `list`, `export` and `apply` use all
-entries. `set` uses the entries with an option. FIELDS contains neither the logo, because the logo is a picture, nor
-secrets, because secrets never leave the service.
+entries. `set` uses the entries with an option. FIELDS does not contain the logo, because the logo is a picture. FIELDS
+does not contain secrets, because secrets never leave the service.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def registered(application: Application) -> dict[str, Any]:
 
 
 def values(application: Application) -> dict[str, Any]:
-    """Return, by name, the values that are stored in columns. The application may be saved or unsaved."""
+    """Return the values that are stored in columns, by the name of the field. The application may be unsaved."""
     found = {field: getattr(application, field.column) for field in FIELDS if field.name != "groups"}
     return {field.name: split_lines(value) if field.type is list else value for field, value in found.items()}
 

@@ -33,7 +33,7 @@ def add_arguments(parser: ArgumentParser, action: str) -> None:
 def rotate(application: Application, options: dict[str, Any]) -> dict[str, Any]:
     """Make a new secret.
 
-    Raises CommandError: the client is public, an option is malformed, or too many secrets of the application work.
+    Raises CommandError: the client is public, an option is malformed, or the application has too many valid secrets.
     """
     _refuse_public(application)
     overlap = client_secrets.REVOKE_NOW if options["now"] else _overlap(options["overlap"])

@@ -1,4 +1,4 @@
-"""Replacements for commands of the toolkit that would fail here or create rows that the service can't use."""
+"""Replace the toolkit's commands that would fail here or would create rows that the service can't use."""
 
 from __future__ import annotations
 

@@ -247,7 +247,7 @@ def child_process(
 
 def wait_for(url: str, name: str, processes: dict[str, subprocess.Popen[bytes]], log: Path) -> None:
     deadline = time.monotonic() + START_SECONDS
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # no proxy, so that the child process answers
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # a proxy may not reach the child process
     while time.monotonic() < deadline:
         check_alive(processes, log)
         try:
