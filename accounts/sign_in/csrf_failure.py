@@ -25,7 +25,7 @@ _ADMIN_PAGES = frozenset(
 
 
 class _ByGet(WSGIRequest):
-    """A GET request that shares the attributes of another request, so that middleware sees what a view sets."""
+    """A GET request that shares the attributes of another request: middleware reads the attributes that a view sets."""
 
     def __init__(self, request: HttpRequest) -> None:
         self.__dict__ = request.__dict__

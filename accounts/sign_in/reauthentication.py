@@ -1,4 +1,4 @@
-"""Require a recent proof of identity before sensitive pages: a sign-in, a password or a passkey in this browser."""
+"""Before sensitive pages, require a recent proof of identity in this browser: a sign-in, a password or a passkey."""
 
 from __future__ import annotations
 
@@ -40,7 +40,8 @@ def is_fresh(request: HttpRequest, *, times: int = 1) -> bool:
 def fresh_sign_in_required(view: View) -> View:
     """Make a view ask a signed-in person for the password or a passkey if the latest proof is too old.
 
-    A person with neither gets a link by e-mail: a stolen session must not be enough to set the first password.
+    A person without a password and without a passkey gets a link by e-mail: a stolen session must not be enough to set
+    the first password.
     """
 
     @login_required
