@@ -55,7 +55,7 @@ def fresh_sign_in_required(view: View) -> View:
 def proof_first(request: HttpRequest) -> HttpResponseBase | None:
     """Return a redirect that asks a signed-in person for a proof of identity, or None if the latest proof is recent.
 
-    A page asks on GET, before the person types anything. On POST, an older proof is accepted.
+    A page asks for the proof on GET, before the person types anything. On POST, an older proof is accepted.
     """
     is_late = not is_fresh(request, times=_TIMES_FOR_FORMS if request.method == "POST" else 1)
     return ask_for_proof(request) if is_late or not _can_prove(request) else None

@@ -1,6 +1,6 @@
 """Write `email_verified_at` and allauth's table of e-mail addresses.
 
-No other module writes the table. Elsewhere, only `create_superuser` writes the column.
+No other module writes the table. Outside this module, only `create_superuser` writes `email_verified_at`.
 """
 
 from __future__ import annotations

@@ -94,7 +94,8 @@ def forget_account(request: HttpRequest) -> HttpResponse:
 def send_code(request: HttpRequest) -> HttpResponse:
     """Send a code to the signed-in person's address. If the address is already confirmed, continue at `next`.
 
-    After the code, allauth redirects here with GET. So the URL of the form has `next` in its query.
+    After a right code, allauth redirects to the URL of this view with GET. So the URL of the form has `next` in its
+    query.
     """
     if request.method != "POST":
         return _continue(request)
