@@ -169,7 +169,7 @@ class UserAdmin(ModelAdmin):
         return super().get_form(request, obj, change, **kwargs)
 
     def formfield_for_manytomany(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
-        """Offer the permissions of models in Django admin, or the groups that the signed-in person may choose."""
+        """Offer only the `offered_permissions`, and only the groups that the signed-in person may choose."""
         if db_field.name == "groups":
             kwargs["queryset"] = Group.objects.all() if request.user.is_superuser else groups.without_permissions()
             kwargs["help_text"] = _("Groups say who may use an application.")
@@ -278,7 +278,10 @@ class UserAdmin(ModelAdmin):
 
 
 def _stored(person: User) -> dict[str, object]:
-    """Return the stored rights, and whether the nickname is stored. An entry has no name, as it is never deleted."""
+    """Return the stored rights, and whether the stored nickname is the nickname of `person`.
+
+    An audit entry never contains the nickname itself, because entries are never deleted.
+    """
     row = User.objects.values("nickname", "is_staff", "is_superuser").get(pk=person.pk)
     return {**row, "nickname": row["nickname"] == person.nickname}
 

@@ -53,7 +53,7 @@ class PersonForm(forms.ModelForm):  # type: ignore[type-arg]
         fields = ("nickname", "is_active", "groups", *PRIVILEGES)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        """Preselect the person's groups that the form offers. `clean_groups` keeps the person's other groups."""
+        """Preselect the offered groups that contain the person. `clean_groups` keeps the person's other groups."""
         super().__init__(*args, **kwargs)
         if "groups" in self.fields:
             offered = self.fields["groups"].queryset  # type: ignore[attr-defined]

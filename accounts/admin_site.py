@@ -54,8 +54,8 @@ class ModelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         columns = {field.name for field in obj._meta.concrete_fields} - self.saved_elsewhere
         obj.save(update_fields=columns & {*form.changed_data, *self.saved_with_form})
 
-    # The route of the page that shows the object, or empty if there is none. The form redirects to that page after
-    # saving.
+    # The route of the page that shows the object, or empty if there is no such page. The form redirects to that page
+    # after saving.
     page_route = ""
 
     def render_change_form(

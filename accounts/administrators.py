@@ -51,7 +51,7 @@ def keep_one(leaving: Iterable[UUID]) -> None:
 
 
 def offered_permissions(site: AdminSite) -> QuerySet[Permission]:
-    """Return the permissions for the models that are registered in Django admin, and for the site's own pages."""
+    """Return the permissions for the models that are registered in the admin site, and for its own pages."""
     shown = ContentType.objects.get_for_models(*filter(site.is_registered, apps.get_models()))
     own = getattr(site, "own_permissions", ())
     return Permission.objects.filter(Q(content_type__in=shown.values()) | Q(codename__in=own))

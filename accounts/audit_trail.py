@@ -3,8 +3,8 @@
 Only administration pages (`by_request`) and commands (`by_command`) write entries. Changes by people to their own
 accounts are not recorded here. Nothing in this service changes or deletes an entry, so an entry outlives the actor's
 account and the changed object. No entry contains a secret, a password, a digest, or the name or address of the person
-whose account was changed. `sub` identifies this person while the account exists. Each entry is also written as a
-security event without the values.
+whose account was changed. `sub` identifies this person while the account exists. Each entry is also logged as a
+security event, which names the changed fields without their values.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The errors of this package: the faults, their sentences on forms and pages, and their causes in the log. D19, D21.
 
-One sentence may have several causes. Only the log contains the cause. Some faults have no separate fix, because problem
-and fix are translated as one text. A fault contains the status of the response: 200 if the form is shown again, 302 for
-a redirect.
+One sentence may have several causes. Only the log contains the cause. A fault has two texts, the problem and the fix.
+The fix is empty if both are translated as one text. A fault contains the status of the response: 200 if the form is
+shown again, 302 for a redirect.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ class AccountFault(Fault):
     ANOTHER_ADDRESS = 200, "invalid_request", _("This is not the address of your account.")
     LAST_ADMINISTRATOR = 200, "access_denied", _("You are the only administrator. Make somebody else one first.")
 
-    # Codes and second factors. If an app's code was used before, the cause is factor_used.
+    # Codes and second factors. If a code of an authenticator app was used before, the cause is factor_used.
     MAIL_CODE_WRONG = 200, "access_denied", _("This is not the code we sent. Look at the newest mail from us.")
     MAIL_CODE_EXPIRED = 302, "access_denied", "This browser waits for no code, or no longer.", "Start again."
     APP_CODE_WRONG = (

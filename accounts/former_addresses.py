@@ -1,7 +1,7 @@
 """Store each former address of a person as a mark: a keyed digest that does not reveal the address.
 
-If somebody tries to sign in with a former address, the activity log finds the former owner by the mark. So the record
-of the attempt appears in the owner's export and is deleted with the owner's account. D24.
+If somebody tries to sign in with a former address, the activity log uses the mark to find the former owner. So the
+record of the attempt appears in the owner's export and is deleted with the owner's account. D24.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ def validated(names: Collection[str]) -> list[str]:
 
 
 def named(names: Collection[str]) -> Named:
-    """Return the groups with the given names for a command. Make missing groups, without permissions.
+    """For a command, return the groups with the given names. Make missing groups, without permissions.
 
     Call this in a transaction. Raises the ValidationError of `validated`.
     """

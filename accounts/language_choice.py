@@ -21,9 +21,9 @@ from config.infrastructure.cookies import set_cookie
 COOKIE_AGE_SECONDS = 365 * 24 * 3600
 
 
-# Error pages also contain the form for the language. Without a session or the database, error pages have no CSRF token.
-# A forged post changes only the language of pages, as a link with `ui_locales` does. The session cookie is SameSite, so
-# a forged post changes no account.
+# This view checks no CSRF token. Error pages also contain the form for the language, but without a session or the
+# database they have no token. A forged post changes only the language of pages, as a link with `ui_locales` does. The
+# session cookie is SameSite, so a forged post changes no account.
 @csrf_exempt
 @require_http_methods(["GET", "HEAD", "POST"])
 def choose(request: HttpRequest) -> HttpResponse:

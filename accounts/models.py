@@ -144,7 +144,8 @@ class User(AbstractBaseUser, PermissionsMixin):
 class Session(AbstractBaseSession):
     """A browser's session. `session_key` is the digest of the key in the browser's cookie (D15).
 
-    Only the key in the cookie decrypts a row. So `get_decoded` does not work, and the model names no store class.
+    Only the key in the cookie decrypts a row. So `get_decoded` does not work, and the model does not override
+    `get_session_store_class`.
     """
 
     session_key = models.CharField(_("digest of the session key"), max_length=64, primary_key=True)
@@ -175,9 +176,10 @@ class FormerAddress(models.Model):
 
 
 class FailedFactor(models.Model):
-    """A wrong code or passkey answer, sent after the right password or by a signed-in person.
+    """A wrong code or passkey answer from a person who is signed in or has sent the right password.
 
-    Only `accounts.factors.failures` writes and reads the rows. `source` is a digest of the browser or network address.
+    Only `accounts.factors.failures` writes and reads the rows. `source` is the digest of
+    `accounts.factors.failures.Source`.
     """
 
     user = models.ForeignKey(User, on_delete=models.CASCADE)

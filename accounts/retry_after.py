@@ -38,7 +38,7 @@ def too_many_requests(
 ) -> HttpResponse:
     """Report a refusal and return an error page. D21.
 
-    Use this function for limits that no form explains, such as allauth's.
+    Use this function for a limit whose error no form shows, such as the limits of allauth.
     """
     refuse(fault, cause=cause, person=person)
     response = render(

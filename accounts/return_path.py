@@ -122,7 +122,10 @@ def send_code_url(return_to: str, *, name: str = "", host: str = "", logo: str =
 
 
 def code_page_url(request: HttpRequest) -> str:
-    """Return the URL of the page that asks for the mailed code. It continues at the request's URL with the caption."""
+    """Return the URL of the page that asks for the mailed code and then continues at the URL of the request.
+
+    The returned URL contains the caption of the request.
+    """
     found, return_to = caption(request), request.get_full_path()
     signed = _signed_caption(return_to, found.name, found.host, found.logo) if found else ""
     return _address("account_email_verification_sent", return_to, signed)
@@ -180,7 +183,7 @@ def drop(request: HttpRequest) -> None:
 
 
 def keep_after_factor(request: HttpRequest, return_to: str) -> None:
-    """Store for an hour the path where the person continues after setting up a second factor."""
+    """Store the path where the person continues after setting up a second factor. The path is valid for an hour."""
     request.session[AFTER_FACTOR_KEY] = [return_to, int(time.time())]
 
 
@@ -224,7 +227,7 @@ def _query(return_to: str, signed_caption: str) -> str:
 
 
 def _signed_caption(return_to: str, name: str, host: str, logo: str) -> str:
-    """Return the caption, signed together with the return path, so it is invalid with another path."""
+    """Sign the caption together with the return path, so that the caption is invalid with another path."""
     return signing.dumps([name, host, logo, _digest(return_to)], salt=_SALT, compress=True) if name else ""
 
 

@@ -20,8 +20,8 @@ from config.infrastructure import rate_limits
 from config.infrastructure.network import client_address, site_of
 from config.infrastructure.rate_limits import Counter
 
-# The limit of failed sign-ins of all unknown browsers together. Each password takes 25 ms, so 1,200 passwords a minute
-# occupy half a core. RATE_SIGN_IN_ADDRESS allows one machine, with an IPv4 address and an IPv6 site, at most 250
+# The limit of failed sign-ins of all unknown browsers together. Hashing a password takes 25 ms, so 1,200 passwords a
+# minute occupy half a core. RATE_SIGN_IN_ADDRESS allows one machine, with an IPv4 address and an IPv6 site, at most 250
 # failures in 15 minutes. So one machine never reaches this limit.
 ALL_FAILURES = "1200/m"
 RESETS_PER_ADDRESS = "20/m"
@@ -37,7 +37,7 @@ PASSKEY_OPTIONS_PER_ADDRESS = "60/m"
 NEW_PASSKEYS = "20/h"
 # Each link works for an hour, so a mailbox that has reached this limit still contains a valid link.
 RESET_EMAILS = "5/h"
-# The limit of codes to new addresses that one person may request. Each code may be sent again twice.
+# The limit of codes that one person may request for new addresses. Each code may be sent again twice.
 NEW_ADDRESSES = "5/h"
 # The limits of CPU time, in seconds, for reading the pictures of one person. Each picture counts as at least one
 # second. Other uploads wait while a picture is read. A picture may exceed the limit by at most
@@ -45,11 +45,11 @@ NEW_ADDRESSES = "5/h"
 PICTURE_SECONDS = "6/m"
 PICTURE_SECONDS_IN_AN_HOUR = "40/h"
 LONGEST_PICTURE_SECONDS = 40  # longer than WAIT_SECONDS + RUN_SECONDS of pictures.reencoder_process
-# The limits of e-mails to one mailbox that strangers can cause: the e-mail "you already have an account", and codes of
-# each kind.
+# Strangers can cause the e-mail "you already have an account" and codes of each kind. These are the limits of such
+# e-mails to one mailbox.
 TAKEN_MAILS = "5/h"
 CODES = "10/h"
-# The limit of reset e-mails to one mailbox for all unknown browsers together, as a multiple of RESET_EMAILS.
+# All unknown browsers together may request this multiple of RESET_EMAILS for one mailbox.
 RESET_EMAILS_FROM_ALL = 3
 # Maps the name of a counter to the cause of AccountFault.SIGN_IN_LIMITED.
 _SIGN_IN_CAUSES = {
@@ -121,7 +121,7 @@ def new_password_wait(request: HttpRequest) -> int:
 
 
 def mail_wait(request: HttpRequest, email: str) -> int:
-    """Count an e-mail with a code or link that this network address requests. Return the seconds to wait, or 0.
+    """Count a code or link that this network address requests by e-mail. Return the seconds to wait, or 0.
 
     A browser that is known for the account of the mailbox has its own count.
     """
@@ -165,7 +165,7 @@ def may_send_reset_email(request: HttpRequest, email: str) -> bool:
 
 
 def new_address_wait(person: User) -> int:
-    """Count a code to a new address that this person requests. Return the seconds to wait, or 0."""
+    """Count a code that this person requests for a new address. Return the seconds to wait, or 0."""
     return rate_limits.attempt(Counter("new_address", str(person.pk), rate=NEW_ADDRESSES))
 
 
@@ -238,7 +238,7 @@ def _sign_in_counters(request: HttpRequest, email: str) -> list[Counter]:
 
 
 def _unlocked_mark(email: str) -> str:
-    """Return the identifier of the account, which changes at each unlocking.
+    """Return the identifier of the account in the counters. Each unlocking changes the identifier.
 
     The function runs the same SQL statement for an unknown address.
     """
@@ -253,8 +253,8 @@ def _account_counters(
     """Return the counter of a known browser, or the counters of the network address and of all unknown browsers.
 
     A known browser has its own counter, so that a few wrong passwords from elsewhere do not lock the owner out. An
-    attacker who changes network addresses reaches the wider limit of all unknown browsers. IPv6 addresses are counted
-    by site, because one machine has few sites and many addresses.
+    attacker who uses many network addresses reaches the larger limit of all unknown browsers together. IPv6 addresses
+    are counted by site, because one machine has few sites and many addresses.
     """
     if browser:
         return [Counter(name, f"{account}:{browser}", rate=rate)]

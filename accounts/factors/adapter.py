@@ -50,8 +50,8 @@ class FactorAdapter(DefaultMFAAdapter):
     def is_mfa_enabled(self, user: AbstractBaseUser | AnonymousUser | None, types: Any = None) -> bool:
         """Return whether the person has a factor of one of `types`. `user` is None if the account was just deleted.
 
-        If `types` contains both apps and passkeys, allauth wants to know whether a second factor must follow the
-        password. In this case, the method ignores passkeys that only sign in.
+        If `types` contains both apps and passkeys, allauth asks whether a second factor must follow the password. In
+        this case, the method ignores passkeys that are not asked for after the password.
         """
         if types and {Authenticator.Type.TOTP, Authenticator.Type.WEBAUTHN} <= set(types):
             return is_asked_after_password(user)

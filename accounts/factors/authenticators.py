@@ -21,7 +21,8 @@ from config.infrastructure.events import Event
 
 # A page that sends the person's passkeys to the browser takes half a millisecond longer for each passkey.
 MOST_PASSKEYS = 20
-# A key in a passkey's `data`. If its value is true, the person is not asked for the passkey after the password.
+# The name of a value in the `data` of a passkey's row. If the value is true, the person is not asked for the passkey
+# after the password.
 _ONLY_SIGNS_IN = "only_signs_in"
 
 

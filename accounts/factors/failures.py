@@ -33,7 +33,7 @@ TELL_FROM = 3
 
 
 class Source(NamedTuple):
-    """The source of a failure: a digest of the name of a known browser, or else of the network address."""
+    """The source of a failure: a digest of a known browser's random name, or else of the network address."""
 
     digest: str
     is_known: bool

@@ -104,7 +104,10 @@ class SecondFactorView(StepMixin, RetryLaterMixin, base.AuthenticateView):
         }
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        """Abort the sign-in if the factors were removed. Otherwise this page and the sign-in page redirect forever."""
+        """Abort the sign-in if the factors were removed.
+
+        Otherwise this page and the sign-in page would redirect to each other forever.
+        """
         response = super().dispatch(request, *args, **kwargs)
         stage = getattr(request, "_login_stage", None)
         if stage and not request.user.is_authenticated and not is_asked_after_password(stage.login.user):
@@ -116,7 +119,7 @@ class FirstPasskeyView(StepMixin, webauthn.SignupWebAuthnView):
     """Adds the first passkey to a new account without a password, after the address is confirmed."""
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        """Redirect to sign-in instead of sign-up if the session was lost, because the account already exists."""
+        """If the session was lost, redirect to sign-in instead of sign-up: the account already exists."""
         response = super().dispatch(request, *args, **kwargs)
         is_lost = response.get("Location") == reverse("account_signup")
         return return_path.carry(request, redirect("account_login")) if is_lost else response
@@ -194,7 +197,7 @@ class NewFactorMixin:
 class ActivateTOTPView(NewFactorMixin, SecurityPageMixin, totp.ActivateTOTPView):
     @transaction.atomic
     def form_valid(self, form: Form) -> HttpResponse:
-        """Mark the code that sets up the app as used, so that the code cannot sign in. RFC 6238 §5.2."""
+        """Mark the code of the set-up as used, so that the same code cannot also sign in. RFC 6238 §5.2."""
         response = super().form_valid(form)
         for app in Authenticator.objects.filter(user_id=self.request.user.pk, type=Authenticator.Type.TOTP):
             mark_used(app, form.cleaned_data["code"])

@@ -56,7 +56,7 @@ def _sign_in_state(user: AbstractBaseUser) -> list[Any]:
 
 
 def _too_many_sign_ins(request: HttpRequest, seconds: int, person: User, cause: str) -> HttpResponse:
-    request.session.flush()  # delete what allauth stored for this sign-in
+    request.session.flush()  # delete allauth's data about this sign-in
     return too_many_requests(request, seconds, AccountFault.ACCOUNT_LIMITED, cause=cause, person=person.pk)
 
 
@@ -122,7 +122,7 @@ class AccountAdapter(DefaultAccountAdapter):
     def login(self, request: HttpRequest, user: AbstractBaseUser) -> None:
         """Sign the person in after the last step of the sign-in.
 
-        Only a completed sign-in is counted and ends old sessions: the password alone does neither. Raises
+        Only a completed sign-in is counted and ends old sessions. A right password is not enough. Raises
         ImmediateHttpResponse: the account was deactivated, its credentials ended, or the limit of sign-ins is reached.
         """
         is_current = self.is_current_sign_in(request, user)
@@ -146,7 +146,7 @@ class AccountAdapter(DefaultAccountAdapter):
         store.keep_newest(person, request.session.session_key)
 
     def post_login(self, request: HttpRequest, user: AbstractBaseUser, **kwargs: Any) -> HttpResponse:
-        # Continue at the URL in the page of the last step. allauth keeps only one URL for all tabs of a browser.
+        # Continue at the `next` of the last step's URL. allauth keeps only one `next` for all tabs of a browser.
         kwargs["redirect_url"] = return_path.requested(request) or kwargs.get("redirect_url")
         response: HttpResponse = super().post_login(request, user, **kwargs)
         person = cast(User, user)

@@ -25,7 +25,7 @@ _ADMIN_PAGES = frozenset(
 
 
 class _ByGet(WSGIRequest):
-    """A GET request that shares the attributes of another request, so that middleware sees what a view sets."""
+    """A GET request that shares the attributes of another request: middleware reads the attributes that a view sets."""
 
     def __init__(self, request: HttpRequest) -> None:
         self.__dict__ = request.__dict__
@@ -39,8 +39,8 @@ def stale_form(request: HttpRequest) -> HttpResponseBase | None:
     """Render the page of a form again if its CSRF token is missing or old. Return None for pages of other packages.
 
     The page keeps the typed values, except passwords. If another tab has signed the person in, the response redirects
-    at once. A page that requires a recent sign-in redirects to the page that asks for a proof of identity. The page
-    says that the form was out of date. This message does not begin a session for an anonymous visitor.
+    at once. A page that requires a recent sign-in redirects to the page that asks for a proof of identity. A message
+    says that the form was out of date. The message does not begin a session for an anonymous visitor.
     """
     match = request.resolver_match
     if match is None or not _is_ours(match, request.path_info):

@@ -33,7 +33,7 @@ from config.infrastructure.validators import refuse_control_characters
 
 
 class EmailField(forms.EmailField):
-    """An e-mail address. The value has the form in which addresses are stored (`normalise_email`)."""
+    """An e-mail address. `clean` normalises the value in the same way as stored addresses (`normalise_email`)."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -196,10 +196,10 @@ class NewPasswordForm(NewPasswordFormMixin, ResetPasswordKeyForm):
         self.fields = {"account": account, **self.new_password_fields()}
 
     def save(self) -> None:
-        """Save the password and begin a new session. Mark the address, which received the link, as verified.
+        """Save the password and begin a new session. Mark the address as verified: it received the link.
 
-        If the person was signed in, the new password ends that session, so the session cannot store the next steps. A
-        proof in the old session must not replace the second factor.
+        If the person was signed in, the new password ends the old session, so the state of the next sign-in needs a new
+        session. A proof of identity in the old session must not replace the second factor.
         """
         super().save()
         verification.clear_nickname_of_sign_up(self.user)

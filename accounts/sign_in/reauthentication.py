@@ -1,4 +1,4 @@
-"""Require a recent proof of identity before sensitive pages: a sign-in, a password or a passkey in this browser."""
+"""Before sensitive pages, require a recent proof of identity in this browser: a sign-in, a password or a passkey."""
 
 from __future__ import annotations
 
@@ -40,7 +40,8 @@ def is_fresh(request: HttpRequest, *, times: int = 1) -> bool:
 def fresh_sign_in_required(view: View) -> View:
     """Make a view ask a signed-in person for the password or a passkey if the latest proof is too old.
 
-    A person with neither gets a link by e-mail: a stolen session must not be enough to set the first password.
+    A person without a password and without a passkey gets a link by e-mail: a stolen session must not be enough to set
+    the first password.
     """
 
     @login_required
@@ -54,7 +55,7 @@ def fresh_sign_in_required(view: View) -> View:
 def proof_first(request: HttpRequest) -> HttpResponseBase | None:
     """Return a redirect that asks a signed-in person for a proof of identity, or None if the latest proof is recent.
 
-    A page asks on GET, before the person types anything. On POST, an older proof is accepted.
+    A page asks for the proof on GET, before the person types anything. On POST, an older proof is accepted.
     """
     is_late = not is_fresh(request, times=_TIMES_FOR_FORMS if request.method == "POST" else 1)
     return ask_for_proof(request) if is_late or not _can_prove(request) else None

@@ -47,7 +47,7 @@ def drop_typed(request: HttpRequest) -> None:
 
 
 class SignUpForm(PasswordFormMixin, SignupForm):
-    """Makes an account with a password or, if `by_passkey`, with a passkey that is added after the confirmation.
+    """Makes an account with a password. If `by_passkey` is true, the account gets a passkey on a later page instead.
 
     If another account uses the address, the response time and the next page are the same as for a free address.
     """
@@ -79,11 +79,11 @@ class SignUpForm(PasswordFormMixin, SignupForm):
         return str(get_adapter().clean_password(self.cleaned_data["password1"], user=User(**typed)))
 
     def clean(self) -> Any:
-        """Skip the password check of allauth's form, which does not know the nickname."""
+        """Skip the password check in `clean` of allauth's form: this check ignores the nickname."""
         return super(SignupForm, self).clean()
 
     def try_save(self, request: HttpRequest) -> Any:
-        """Raises HashingBusy: nothing was stored."""
+        """Raises HashingBusy: the password was not hashed, so nothing was stored."""
         self.person, response = self._try_save(request)
         return self.person, response
 

@@ -1,6 +1,6 @@
 """Write `email_verified_at` and allauth's table of e-mail addresses.
 
-No other module writes the table. Elsewhere, only `create_superuser` writes the column.
+No other module writes the table. Outside this module, only `create_superuser` writes `email_verified_at`.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ def mark_verified(user: User, *, is_new: bool = False) -> None:
 def clear_nickname_of_sign_up(user: User) -> None:
     """Clear the nickname of an unconfirmed sign-up: a stranger may have chosen this text to appear in an e-mail.
 
-    A nickname that an operator set stays. Before the first sign-in, a stored language shows that the account was made
-    by a sign-up.
+    Keep a nickname that an operator has set. Before the first sign-in, a stored language shows that the account was
+    made by a sign-up.
     """
     if user.email_verified_at is None and user.last_login is None and user.language:
         user.change_profile(nickname="")

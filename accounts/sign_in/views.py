@@ -36,7 +36,10 @@ class SignInView(return_path.StepMixin, RetryLaterMixin, library.LoginView):
         }
 
     def _offer(self, context: dict[str, Any]) -> dict[str, Any]:
-        """Return the context of this browser's last account; empty if another address was typed."""
+        """Return the template context of the account that this browser used last.
+
+        Return an empty context if there is no such account, or if the typed or suggested address is a different one.
+        """
         person = last_account.offered(self.request)
         if person is None or normalise_email(self._login() or person.email) != person.email:
             return {}
@@ -91,7 +94,8 @@ def forget_account(request: HttpRequest) -> HttpResponse:
 def send_code(request: HttpRequest) -> HttpResponse:
     """Send a code to the signed-in person's address. If the address is already confirmed, continue at `next`.
 
-    After the code, allauth redirects here with GET. So the URL of the form has `next` in its query.
+    After a right code, allauth redirects to the URL of this view with GET. So the URL of the form has `next` in its
+    query.
     """
     if request.method != "POST":
         return _continue(request)
