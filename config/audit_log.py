@@ -96,7 +96,7 @@ class SyslogHandler(Handler):
         self._try_at = 0.0
 
     def open(self) -> None:
-        """Open the socket. After a failure, fail at once for TELL_EACH_SECONDS: a DNS lookup may take seconds."""
+        """Open the socket. Do not retry within TELL_EACH_SECONDS of a failure: a DNS lookup may take seconds."""
         if self._socket:
             return
         if time.monotonic() < self._try_at:
