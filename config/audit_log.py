@@ -65,7 +65,7 @@ class FileHandler(Handler):
             if self._opened == (found.st_dev, found.st_ino):
                 return
         self.close_file()
-        # Without O_NONBLOCK, the request would block if the path is a full pipe.
+        # Without O_NONBLOCK, the request would block if the path were a full pipe.
         self._file = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK, FILE_MODE)
         opened = os.fstat(self._file)
         self._opened = opened.st_dev, opened.st_ino

@@ -168,15 +168,15 @@ RATES = env.rates(
     RATE_SIGN_IN_DONE="60/15m",
 )
 RATELIMIT_USE_CACHE, RATELIMIT_FAIL_OPEN = "limits", True
-# These are the defaults of django-ratelimit. It reads them at each count, and reading a missing setting takes longer.
+# These are the defaults of django-ratelimit. Without these lines, it would take longer to read them at each count.
 RATELIMIT_ENABLE, RATELIMIT_CACHE_PREFIX, RATELIMIT_HASH_ALGORITHM = True, "rl:", sha256
 
 # Sign-in, sessions, cookies ------------------------------------------------------------------------------------------
 
 AUTH_USER_MODEL = "accounts.User"
 # Every session names this backend. The backend also decides about the permissions of administrators. It checks no
-# passwords, because accounts.sign_in.password_check checks them. It accepts inactive people, whom allauth refuses after
-# the password and accounts.sessions.middleware refuses at each request.
+# passwords, because accounts.sign_in.password_check checks them. It accepts inactive people. allauth refuses them after
+# the password; accounts.sessions.middleware refuses them at each request.
 AUTHENTICATION_BACKENDS = ["django.contrib.auth.backends.AllowAllUsersModelBackend"]
 LOGIN_URL = "account_login"
 LOGIN_REDIRECT_URL = "profile"
