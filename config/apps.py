@@ -14,7 +14,7 @@ class WiringConfig(AppConfig):
 
 
 class AdminConfig(SimpleAdminConfig):
-    """Disables the autodiscovery of Django's admin: `config.urls` imports the two modules of admin classes.
+    """Disables the autodiscovery of Django's admin. `config.urls` imports our two modules of admin classes instead.
 
     Autodiscovery would add the admin pages of allauth and django-oauth-toolkit, which show credentials (D15).
     """

@@ -65,7 +65,7 @@ class FileHandler(Handler):
             if self._opened == (found.st_dev, found.st_ino):
                 return
         self.close_file()
-        # Without O_NONBLOCK, the request would block if the path is a full pipe.
+        # Without O_NONBLOCK, the request would block if the path were a full pipe.
         self._file = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK, FILE_MODE)
         opened = os.fstat(self._file)
         self._opened = opened.st_dev, opened.st_ino
@@ -96,7 +96,7 @@ class SyslogHandler(Handler):
         self._try_at = 0.0
 
     def open(self) -> None:
-        """Open the socket. After a failure, fail at once for TELL_EACH_SECONDS: a DNS lookup may take seconds."""
+        """Open the socket. Do not retry within TELL_EACH_SECONDS of a failure: a DNS lookup may take seconds."""
         if self._socket:
             return
         if time.monotonic() < self._try_at:

@@ -20,7 +20,7 @@ Apps = Sequence[AppConfig] | None
 
 @register(Tags.security, deploy=True)
 def addresses_are_https(app_configs: Apps, **kwargs: Any) -> list[CheckMessage]:
-    """Require https, which encrypts cookies, passwords and tokens, except on the loopback interface."""
+    """Require https except on the loopback interface, because https encrypts cookies, passwords and tokens."""
     return [
         Error(f"{name} is http on a host that is not this machine.", hint="Use an https address.", id=number)
         for name, number in (("AUTH_URL", "config.E001"), ("BASE_URL", "config.E002"))
@@ -71,7 +71,7 @@ def database_suits_the_workers(app_configs: Apps, **kwargs: Any) -> list[CheckMe
 
 @register(Tags.security, deploy=True)
 def database_is_chosen(app_configs: Apps, **kwargs: Any) -> list[CheckMessage]:
-    """Warn if DATABASE_URL is not set. A shell script loses it without an error if an `&` in it is unquoted."""
+    """Warn if DATABASE_URL is not set. In a shell script, an unquoted `&` leaves it unset without an error."""
     if settings.IS_DATABASE_SET:
         return []
     return [
@@ -104,7 +104,7 @@ def database_is_migrated(
 
 @register(Tags.security)
 def workers_share_limits(app_configs: Apps, **kwargs: Any) -> list[CheckMessage]:
-    """Require Redis for several workers, which count the limits together. config.gunicorn checks this too. D21."""
+    """Require Redis for several workers, so that they count limits together. config.gunicorn checks this too. D21."""
     if settings.WEB_CONCURRENCY == 1 or settings.REDIS_URL:
         return []
     return [Error("WEB_CONCURRENCY is above 1 without REDIS_URL.", hint="Set REDIS_URL.", id="config.E006")]

@@ -95,7 +95,7 @@ def folder_or_none(name: str) -> Path | None:
 
 
 def _is_host(host: str) -> bool:
-    """Return whether the text is a host without an underscore, which Django refuses in a Host header."""
+    """Return whether the text is a host without an underscore. Django refuses underscores in a Host header."""
     return is_host(host) and "_" not in host
 
 
@@ -206,7 +206,7 @@ def audit_log(name: str) -> dict[str, Any]:
 
 
 def bind_or_none(name: str, taken: str) -> str:
-    """Return an address as `bind` does, or "" if the variable is not set. `taken` is BIND, which must differ."""
+    """Return an address as `bind` does, or "" if the variable is not set. The address must differ from `taken`."""
     value = bind(name, "") if variables.is_set(name) else ""
     if value == taken:
         raise ImproperlyConfigured(f"{name} must differ from BIND, which is {taken}: give it a port of its own.")
@@ -217,7 +217,7 @@ def bind_or_none(name: str, taken: str) -> str:
 
 
 def database(name: str, default: Path) -> dict[str, Any]:
-    """Return the entry of `DATABASES` for SQLite or PostgreSQL, with the options that the tests use too."""
+    """Return the entry of `DATABASES` for SQLite or PostgreSQL. The tests use the same options."""
     form = f"sqlite:////full/path/of/file or {postgresql.FORM}"
     with _must_be(name, form):
         value = _value(name, f"sqlite:///{quote(str(default))}")
@@ -323,7 +323,7 @@ def secret_keys(name: str) -> list[str]:
 
 
 def rates(switch: str, **defaults: str) -> dict[str, str]:
-    """Return "N/period" for each limit name, from its `RATE_…` variable; an empty dict if the switch is off. D21."""
+    """Return "N/period" for each limit name, from its `RATE_…` variable, or an empty dict if `switch` is off. D21."""
     for name in os.environ:
         if name.startswith("RATE_") and name not in defaults and name != switch:
             raise ImproperlyConfigured(f"{name} is not a limit of this service; there are {', '.join(defaults)}.")

@@ -46,16 +46,16 @@ timeout = 30
 graceful_timeout = 30
 # In seconds. The nginx of docs/operations.md closes an idle connection after 15 seconds, so nginx closes it first.
 keepalive = 20
-# A worker that has no free file descriptor ends, so it accepts fewer connections than it has descriptors.
+# Without a free file descriptor, a worker would end. So a worker accepts fewer connections than it has descriptors.
 worker_connections = min(500, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2)
 
 # A `state` of 4 kB takes 12 kB when percent-encoded, and 20 kB in the `next` parameter of a sign-in page. gunicorn
 # lowers a larger limit to MAX_REQUEST_LINE (8,190 bytes), so this file raises MAX_REQUEST_LINE too.
 limit_request_line = 32 * 1024
 gunicorn.http.message.MAX_REQUEST_LINE = limit_request_line + 1
-# gunicorn reads and discards up to this many bytes of an unread body. The nginx of docs/operations.md forwards smaller
-# bodies only. With gunicorn's default of 64 kB, a longer body closes the connection after a response that announced
-# keep-alive. nginx then answers the next request on the connection with 502.
+# If no view has read a body, gunicorn reads and discards up to this many bytes. The nginx of docs/operations.md
+# forwards smaller bodies only. With its default of 64 kB, gunicorn would close the connection after a longer body,
+# although the response announced keep-alive. nginx would then answer the next request on the connection with 502.
 gunicorn.http.parser._DRAIN_MAX_BYTES = 42 * 1024 * 1024
 limit_request_fields = 64
 limit_request_field_size = 32 * 1024

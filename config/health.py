@@ -31,7 +31,7 @@ def live(request: HttpRequest) -> JsonResponse:
 
 @require_safe
 def ready(request: HttpRequest) -> JsonResponse:
-    """Return 200 if the database answers and is migrated, otherwise 503. Redis and the purge have no effect (D21).
+    """Return 200 if the database answers and is migrated, otherwise 503. Redis and the purge do not matter (D21).
 
     The answer contains the version, which the OpenAPI document publishes too.
     """

@@ -1,8 +1,8 @@
 """The log: one JSON object per line on standard error, with the reference of the request.
 
-The log contains no credential (D15). It contains the route pattern instead of the path. Of an exception, it contains
-the type, the frames, and the first line without quoted values. Library loggers that print paths, queries, codes or
-tokens are silenced.
+The log contains no credential (D15). It contains the route pattern instead of the path. For an exception, it contains
+the type, the frames, and the first line of the message without quoted values. Library loggers that print paths,
+queries, codes or tokens are silenced.
 """
 
 from __future__ import annotations

@@ -15,8 +15,8 @@ from wsgiref.util import setup_testing_defaults
 
 from gunicorn.workers.gthread import ThreadWorker
 
-# All processes of the server share the number of reloads (modulo 256), and a pipe with one byte for each ready worker
-# that has not yet replaced an old worker.
+# All processes of the server share the number of reloads (modulo 256) and a pipe. The pipe contains one byte for each
+# ready worker that has not yet replaced an old worker.
 _reloads = mmap.mmap(-1, 1)
 _ready, _tell_ready = os.pipe()
 os.set_blocking(_ready, False)
@@ -74,7 +74,7 @@ def _take_place() -> bool:
 
 
 def begin_reload() -> None:
-    """Make each present worker delay its next SIGTERM. The server calls this before it starts new workers."""
+    """Make present workers continue after their next SIGTERM. The server calls this before it starts new workers."""
     with suppress(BlockingIOError):
         while os.read(_ready, 4096):
             pass

@@ -66,7 +66,7 @@ INSTALLED_APPS = [
     "allauth",
     "allauth.account",
     "allauth.mfa",
-    "oauth_bridge",  # first, because its commands replace commands of oauth2_provider
+    "oauth_bridge",  # before oauth2_provider, whose commands it replaces
     "oauth2_provider",
 ]
 
@@ -168,15 +168,15 @@ RATES = env.rates(
     RATE_SIGN_IN_DONE="60/15m",
 )
 RATELIMIT_USE_CACHE, RATELIMIT_FAIL_OPEN = "limits", True
-# These are the defaults of django-ratelimit. It reads them at each count, and reading a missing setting takes longer.
+# These are the defaults of django-ratelimit. Without these lines, it would take longer to read them at each count.
 RATELIMIT_ENABLE, RATELIMIT_CACHE_PREFIX, RATELIMIT_HASH_ALGORITHM = True, "rl:", sha256
 
 # Sign-in, sessions, cookies ------------------------------------------------------------------------------------------
 
 AUTH_USER_MODEL = "accounts.User"
 # Every session names this backend. The backend also decides about the permissions of administrators. It checks no
-# passwords, because accounts.sign_in.password_check does. It accepts inactive people, whom allauth refuses after the
-# password and accounts.sessions.middleware refuses at each request.
+# passwords, because accounts.sign_in.password_check checks them. It accepts inactive people. allauth refuses them after
+# the password; accounts.sessions.middleware refuses them at each request.
 AUTHENTICATION_BACKENDS = ["django.contrib.auth.backends.AllowAllUsersModelBackend"]
 LOGIN_URL = "account_login"
 LOGIN_REDIRECT_URL = "profile"
@@ -289,7 +289,8 @@ ACCOUNT_SESSION_REMEMBER = True
 ACCOUNT_EMAIL_SUBJECT_PREFIX = ""
 # The limits that are None here are off in allauth: accounts.throttling counts sign-ups, sign-ins, confirmations by
 # password and requests for a reset link, and accounts.factors.failures counts second factors (D21). The value `False`
-# would also remove allauth's limit of codes that are sent by e-mail. Pages that have no URL here keep their limits.
+# would also remove allauth's limit of codes that are sent by e-mail. For pages of allauth that this site does not have,
+# allauth's limits are unchanged.
 ACCOUNT_RATE_LIMITS = {
     **dict.fromkeys(("signup", "login", "login_failed", "change_password", "reauthenticate")),
     **dict.fromkeys(("reset_password", "reset_password_from_key")),

@@ -10,8 +10,9 @@ from config import branding, health
 from config.deployment import questions
 
 urlpatterns = [
-    # allauth redirects to `account_email`, its page of e-mail addresses. The profile replaces this page. If the path
-    # were below /accounts, allauth's middleware would redirect /accounts/, a path that must not exist (D2).
+    # allauth redirects to `account_email`, its page of e-mail addresses. The profile replaces this page. If
+    # `account_email` were below /accounts, allauth's middleware would redirect /accounts/, a path that must not exist
+    # (D2).
     path("", RedirectView.as_view(pattern_name="profile"), name="account_email"),
     path("accounts", RedirectView.as_view(pattern_name="profile", http_method_names=["get", "head"])),
     path("", include("oauth_bridge.urls")),

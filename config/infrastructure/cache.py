@@ -93,7 +93,7 @@ class FailOpenRedisCache(RedisCache):
 
     @functools.cached_property
     def client(self) -> Redis:
-        """A client with one connection, used by one thread only, because Django makes a cache object for each thread.
+        """A client with one connection. Only one thread uses it, because Django makes a cache object for each thread.
 
         Raises RedisError: Redis does not answer.
         """

@@ -1,4 +1,4 @@
-"""Cookies that scripts cannot read. Requests from other sites, except links, do not contain these cookies."""
+"""Cookies that scripts cannot read. A request from another site contains these cookies only if it follows a link."""
 
 from __future__ import annotations
 

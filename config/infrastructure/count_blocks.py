@@ -19,7 +19,7 @@ class Block:
 
 
 class Blocks:
-    """The blocks of this process, which all its threads share. A key has at most one block with events left.
+    """The blocks of this process, which all its threads share. A key has at most one block with unused counts.
 
     While there are `SIZE` blocks, a further key gets no block, and Redis counts its events one by one.
     """
@@ -34,8 +34,8 @@ class Blocks:
         """Add 0 or 1 events to the count of the key. Return the new count, or None while Redis does not answer.
 
         `ask` adds its argument to the count in Redis and returns the sum. `ask` is called if the block of the key has
-        no unused count. Its argument is `size`, to make a new block, or `events` if another thread already requests a
-        block.
+        no unused count. For a new block, its argument is `size`. Its argument is `events` if `events` is 0, if another
+        thread already requests a block, or if there are `SIZE` blocks.
         """
         with self._lock:
             if (block := self._blocks.get(key)) and block.next <= block.last:

@@ -84,13 +84,13 @@ class Event(Enum):
     ADMINISTERED = INFO, "administered", "actor", "action", "kind", "key", "fields"
 
 
-# The events of the present request and their members, except errors; None outside of a request.
+# The events of the present request, except `REFUSED`, with their members; None outside of a request.
 of_request: ContextVar[list[tuple[Event, dict[str, Member]]] | None] = ContextVar("events", default=None)
 
 
 # `write` logs these events at once, without checking for a transaction. The first two occur after the commit of their
-# transaction, and the check would cost as much as the line. The others report attempts, which must be logged even if
-# the transaction is rolled back.
+# transaction, and the check would cost as much as writing the line. The others report attempts, which must be logged
+# even if the transaction is rolled back.
 _AT_ONCE = {
     Event.CODE_ISSUED,
     Event.CODE_REDEEMED,

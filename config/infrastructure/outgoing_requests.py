@@ -100,7 +100,7 @@ def _checked(host: str, port: int, allowed: Collection[Network]) -> str:
 
 
 class _Pinned(http.client.HTTPConnection):
-    """A connection to `address` whose Host header and TLS name are `host`. It ends after `seconds` in any case."""
+    """A connection to `address`, with `host` as Host header and TLS name. It ends after `seconds` in any case."""
 
     def __init__(self, host: str, port: int, address: str, *, is_tls: bool, seconds: float) -> None:
         self.default_port = _PORTS["https" if is_tls else "http"]  # the Host header omits this port

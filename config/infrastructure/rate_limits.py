@@ -1,7 +1,7 @@
 """Count events against the limits in `settings.RATES` (D21), in fixed windows that all workers share in the cache.
 
-django-ratelimit reads the rates, divides time into windows and counts. The table in docs/contract.md says of each limit
-how it counts, whom it affects and what these people can do.
+django-ratelimit reads the rates, divides time into windows and counts. For each limit, the table in docs/contract.md
+says what the limit counts, whom it affects, and what the affected people can do.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def exceeded(*counters: Counter) -> int:
 
     Pass the narrowest limit first, as to `count`. The widest limit is checked first. While this limit is full, the
     other limits are not checked, so invented keys make no new counters. Without Redis, even a check makes a counter. A
-    narrower limit may be full for longer, so it may refuse the next attempt too.
+    narrower limit may be full for longer, so the next attempt may also be refused.
     """
     for counter in reversed(counters):
         if seconds := _seconds_to_wait(counter, increment=False):

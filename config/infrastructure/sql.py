@@ -21,7 +21,8 @@ M = TypeVar("M", bound=Model)
 class Rows(Generic[M]):
     """Lists a model's columns for a SELECT, and makes instances of the model from the rows.
 
-    `names` limits the columns to these fields; `without` leaves fields out. Django loads a missing field on access.
+    `names` are the fields to list, by default all of them. `without` are fields to leave out. Django loads a missing
+    field on access.
     """
 
     def __init__(self, model: type[M], *names: str, without: Collection[str] = ()) -> None:

@@ -9,7 +9,7 @@ from django.utils.translation import gettext_noop
 
 
 class TranslatableText:
-    """A translatable part of a sentence. Several texts are joined to a list. `str` returns the English text.
+    """A translatable part of a sentence. Several texts become a list: "a, b and c". `str` returns the English text.
 
     The code that contains a text must mark it for translation. `details` are inserted in the text.
     """

@@ -1,7 +1,7 @@
 """A queue in a database table, which several processes share without a broker. Each row is tried until it succeeds.
 
-A process that claims a row moves the row's `due_at` ahead by the lease. If the process ends during the work, the row
-becomes due again after the lease.
+A process claims a row for a time, the lease: it moves the row's `due_at` ahead by the lease. If the process ends during
+the work, the row becomes due again after the lease.
 """
 
 from __future__ import annotations

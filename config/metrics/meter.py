@@ -51,7 +51,7 @@ REDIS_AWAY = Gauge(
 class PrometheusMeter:
     """Implements `config.infrastructure.measures.Meter`.
 
-    The metrics of labels that were used are kept, because looking up a metric costs more than counting.
+    The metrics of used labels are kept in memory, because looking up a metric costs more than counting.
     """
 
     def __init__(self, threads: int) -> None:

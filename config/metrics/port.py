@@ -1,4 +1,4 @@
-"""The port of METRICS_BIND and the folder of the counts. gunicorn's master opens both, and workers inherit them.
+"""The port of METRICS_BIND and the folder of the counts, which gunicorn's master opens and workers inherit.
 
 This module imports only the standard library, because a reload does not renew the master's imports.
 """

@@ -1,6 +1,6 @@
 """Serve `/metrics` in a thread of one worker. When this worker ends, another worker takes over.
 
-The workers inherit the listening socket, so connections wait until another worker takes over, instead of being refused.
+The workers inherit the listening socket. So connections are not refused; they wait until another worker takes over.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The files in which each worker stores its metrics. A new worker takes over the files of a worker that has ended.
 
 So the counts survive the end of a worker, and there are at most as many sets of files as simultaneous workers. The
-number of a set is its slot. The kernel releases the lock of a slot when the worker ends, even if a signal kills the
-worker.
+number of a set is its slot. A worker locks its slot. The kernel releases the lock when the worker ends, even if a
+signal kills the worker.
 """
 
 from __future__ import annotations

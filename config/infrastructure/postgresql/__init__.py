@@ -1,4 +1,4 @@
-"""Django's PostgreSQL backend, with cursors that are kept and a health check that runs no statement.
+"""Django's PostgreSQL backend. It keeps cursors, and its health check runs no statement.
 
 Only `base` and `url` import psycopg, because this import takes a tenth of the start-up time. With SQLite, neither of
 the two modules is imported.

@@ -16,8 +16,8 @@ _PARTS = re.compile(r"([a-z]+://(?:[^/?#]*@)?)([^@/?#]*)(.*)", re.IGNORECASE)
 def entry(url: str) -> dict[str, Any]:
     """Return the entry of `DATABASES` for the URL. libpq parses the hosts and checks the options.
 
-    Raises ValueError: the URL is malformed. The text of the error continues a sentence that ends with `FORM`. The text
-    contains no password.
+    Raises ValueError: the URL is malformed. The caller appends the text of the error to `FORM`. The text contains no
+    password.
     """
     parts = _PARTS.fullmatch(url)
     if parts is None or re.search(r"\s", url):

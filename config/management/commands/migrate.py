@@ -20,8 +20,8 @@ LOCKED = ("55P03", "40P01")
 class Command(migrate.Command):
     """Runs `migrate` again if PostgreSQL has rolled a migration back because the migration did not get a lock.
 
-    After the migrations, the command copies the pictures in the folder MEDIA_ROOT that the store of pictures lacks. The
-    files stay in the folder, because the previous release needs them.
+    After the migrations, the command copies the pictures in the folder MEDIA_ROOT to the store of pictures, except
+    those that the store has. The files stay in the folder, because the previous release needs them.
 
     Raises CommandError: a table was locked at each attempt, or the store of pictures does not answer.
     """

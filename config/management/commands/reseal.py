@@ -90,7 +90,7 @@ class Command(BaseCommand):
 
 
 def _read(column: SealedColumn) -> Iterator[tuple[Any, Any]]:
-    """Yield the id and stored value of each row. New rows may be missing, because the first key sealed them."""
+    """Yield the id and stored value of each row. It may skip new rows, which the first key has sealed."""
     rows = column.rows().values_list("pk", column.column)
     batch = list(rows[:BATCH])
     while batch:
