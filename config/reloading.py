@@ -82,7 +82,7 @@ def begin_reload() -> None:
 
 
 def be_ready(worker: Worker) -> None:
-    """Call `warm_up`, then let an old worker end and notify systemd. Raises RuntimeError: `warm_up` has failed."""
+    """Call `warm_up`, tell an old worker to end, and notify systemd. Raises RuntimeError: `warm_up` has failed."""
     warm_up(worker.wsgi)
     if worker.is_newest():
         with suppress(BlockingIOError):  # the pipe is full after 65,536 starts without a reload

@@ -1,4 +1,4 @@
-"""Find the step of a sign-in at which an error occurred. The activity log records only errors in such a step."""
+"""Find the step of a sign-in at which an error occurred. Other errors are not recorded in the activity log."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ _logger = logging.getLogger("events")
 
 
 class Event(Enum):
-    """An event, with its level, message and allowed members. The member `person` is the `sub`."""
+    """An event, with the level, the message and the allowed fields of its log line. The field `person` is the `sub`."""
 
     def __init__(self, level: int, message: str, *members: str) -> None:
         self.level = level

@@ -36,7 +36,7 @@ class Finding(NamedTuple):
 
 
 def of_application(application: Application) -> list[Finding]:
-    """All findings. Problems that make sign-ins fail come first. Runs a few statements."""
+    """All findings. Problems that make sign-ins fail come first. Executes a few SQL statements."""
     summary = summaries.of([application])[application.pk]
     of_state = of_registration(application, summary, secret_states.states(application))
     return [*of_state, *_of_hints(application), *_of_failures(application)]

@@ -61,8 +61,8 @@ class Granted:
 class Asked:
     """The requirements of a request on the person and the sign-in. `max_age` is in seconds.
 
-    `subs` are the `sub` values of the hint and of the parameter `claims`; the person's `sub` must equal each of these
-    values. `needs_two_factors`: a sign-in without two factors is answered with an error (OpenID Connect Core 1.0
+    `subs` are the `sub` values of `id_token_hint` and of the parameter `claims`; the person's `sub` must equal each of
+    these values. `needs_two_factors`: a sign-in without two factors is answered with an error (OpenID Connect Core 1.0
     §5.5.1.1).
     """
 

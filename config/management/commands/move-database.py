@@ -60,8 +60,8 @@ class Command(BaseCommand):
 
     def _copy_all(self) -> None:
         models = [model for model in apps.get_models(include_auto_created=True) if model._meta.managed]
-        # `migrate` has filled these tables. Their rows are replaced, because other rows refer to the primary keys of
-        # the source.
+        # `migrate` has filled the tables of permissions and content types. Their rows are replaced, because other rows
+        # refer to the primary keys of the source.
         made = (Permission, ContentType)
         for model in models:
             if model not in made and model._base_manager.using(TARGET).exists():
