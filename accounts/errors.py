@@ -91,8 +91,8 @@ class AccountFault(Fault):
     SIGN_IN_ENDED = (
         302,
         "access_denied",
-        "The account's password, address or second factor changed during the sign-in.",
-        "Start again.",
+        _("The account's password, address or second factor changed during the sign-in."),
+        _("Start again."),
     )
     SIGN_UP_CLOSED = 200, "access_denied", "New accounts are by invitation, or not possible.", "Ask for an invitation."
     NOT_INVITED = 200, "access_denied", _("The invitation is for another address.")

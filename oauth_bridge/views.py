@@ -168,7 +168,7 @@ class AuthorizeView(BaseAuthorizationView):
         callback = self.credentials.callback
         if need is prompts.Need.IMPOSSIBLE:
             url = callback.error_url(self._error(OAuthFault.ACR))
-            return lead_back(self.request, self.application, callback, url, by_page=True, is_refusal=True)
+            return lead_back(self.request, self.application, callback, url, by_page=True)
         if need is prompts.Need.OTHER_ACCOUNT:
             url = callback.error_url(self._error(OAuthFault.LOGIN_REQUIRED))
             return pages.other_account(self.request, self.application, self.pending, url)

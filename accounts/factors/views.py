@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, cast
 
-from allauth.account.adapter import get_adapter as get_account_adapter
 from allauth.mfa import app_settings
 from allauth.mfa.base import views as base
 from allauth.mfa.models import Authenticator
@@ -37,6 +36,7 @@ from accounts.factors.used_codes import mark_used
 from accounts.models import User
 from accounts.retry_after import RetryLaterMixin, too_many_requests
 from accounts.return_path import StepMixin
+from accounts.sessions import sign_in_state
 
 # Signing in ----------------------------------------------------------------------------------------------------------
 
@@ -142,13 +142,13 @@ class FirstPasskeyView(StepMixin, webauthn.SignupWebAuthnView):
         stage = self._login_stage
         known = [stage.login.user.pk] if stage.login.user else []
         person = User.objects.select_for_update().filter(pk__in=known).first()
-        is_current = person is not None and get_account_adapter().is_current_sign_in(self.request, person)
+        is_current = person is not None and sign_in_state.is_current(self.request, person)
         return cast(HttpResponse, handler(self.request) if is_current else _end(stage))
 
 
 def _end(stage: Any) -> Any:
     """Abort the sign-in, because the account has changed since the sign-in began."""
-    refuse(AccountFault.SIGN_IN_ENDED, person=stage.login.user and stage.login.user.pk)
+    sign_in_state.report_ended(stage.request, stage.login.user)
     return stage.abort()
 
 

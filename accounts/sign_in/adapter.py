@@ -26,7 +26,7 @@ from accounts.mail import account_mails, outbox
 from accounts.mail.composing import Email, compose
 from accounts.models import User
 from accounts.retry_after import too_many_requests
-from accounts.sessions import credential_changes, known_browsers, last_account, store, user_agents
+from accounts.sessions import credential_changes, known_browsers, last_account, sign_in_state, store, user_agents
 from accounts.sign_in import password_check, reauthentication, verification, who_may_sign_up
 from config.infrastructure import events
 from config.infrastructure.network import client_address
@@ -46,13 +46,6 @@ _MESSAGES = {
     "mfa/messages/webauthn_removed.txt": gettext_lazy("The passkey is removed."),
     "mfa/messages/recovery_codes_generated.txt": "",
 }
-
-_SIGN_IN_STATE = "sign_in_begun"  # session key of the state of an unfinished sign-in
-
-
-def _sign_in_state(user: AbstractBaseUser) -> list[Any]:
-    """Return the state of a sign-in: the person's ID and the current `credentials_version`."""
-    return [str(user.pk), cast(User, user).credentials_version]
 
 
 def _too_many_sign_ins(request: HttpRequest, seconds: int, person: User, cause: str) -> HttpResponse:
@@ -108,16 +101,12 @@ class AccountAdapter(DefaultAccountAdapter):
         response: HttpResponse | None = super().pre_login(request, user, **kwargs)
         if response is None:
             verification.align(cast(User, user))
-            request.session[_SIGN_IN_STATE] = _sign_in_state(user)
+            sign_in_state.begin(request, user)
         return response
 
     def respond_user_inactive(self, request: HttpRequest, user: AbstractBaseUser) -> HttpResponse:
         refuse(AccountFault.ACCOUNT_INACTIVE, person=user.pk)
         return render(request, "account/account_inactive.html", status=AccountFault.ACCOUNT_INACTIVE.status)
-
-    def is_current_sign_in(self, request: HttpRequest, user: AbstractBaseUser) -> bool:
-        """Return whether the account is active and its `credentials_version` has not changed during this sign-in."""
-        return request.session.get(_SIGN_IN_STATE) == _sign_in_state(user) and user.is_active
 
     def login(self, request: HttpRequest, user: AbstractBaseUser) -> None:
         """Sign the person in after the last step of the sign-in.
@@ -125,12 +114,12 @@ class AccountAdapter(DefaultAccountAdapter):
         Only a completed sign-in is counted and ends old sessions. A right password is not enough. Raises
         ImmediateHttpResponse: the account was deactivated, its credentials ended, or the limit of sign-ins is reached.
         """
-        is_current = self.is_current_sign_in(request, user)
-        request.session.pop(_SIGN_IN_STATE, None)
+        is_current = sign_in_state.is_current(request, user)
+        sign_in_state.delete(request)
         if not user.is_active:
             raise ImmediateHttpResponse(self.respond_user_inactive(request, user))
         if not is_current:
-            refuse(AccountFault.SIGN_IN_ENDED, person=user.pk)
+            sign_in_state.report_ended(request, user)
             raise ImmediateHttpResponse(redirect("account_login"))
         person = cast(User, user)
         was_known = bool(known_browsers.find(request, person.email))

@@ -11,8 +11,10 @@ from uuid import uuid4
 import pytest
 from django.core.management import call_command
 from django.test import Client
+from django.utils.html import escape
 
 from accounts.admin import PersonForm
+from accounts.errors import AccountFault
 from accounts.models import User
 from accounts.sessions.credential_changes import end_credentials, set_active
 from oauth_bridge.consent import remembered
@@ -303,4 +305,5 @@ def test_a_sign_in_that_waits_for_a_code_ends_too(end: Ending, monkeypatch: pyte
     code = mailed_code()
     end(owner, monkeypatch)
     assert type_code(browser, code)["Location"] == "/accounts/sign-in"
+    assert escape(AccountFault.SIGN_IN_ENDED.translate()) in browser.get("/accounts/sign-in").text
     assert browser.get("/accounts/profile").status_code == 302

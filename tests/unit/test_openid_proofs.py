@@ -87,4 +87,5 @@ def test_a_person_without_a_second_factor_goes_on_unless_it_is_essential(browser
     essential = {"claims": json.dumps({"id_token": {"acr": {"essential": True, "value": "2"}}})}
     page = ask(browser, trusted, **essential).content.decode()
     assert "error=unmet_authentication_requirements" in page
+    assert "You refused" not in page
     assert "code=" not in page
