@@ -79,8 +79,8 @@ class AuthorizationCode(models.Model):
         constraints: ClassVar[list[models.BaseConstraint]] = [
             models.UniqueConstraint(fields=["user", "attempt"], name="oauth_bridge_one_code_an_attempt"),
         ]
-        # The queries for the activity of an hour or a day use the index of `issued_at`. A redemption finds its row
-        # without this index.
+        # The activity log finds the codes of an hour or a day by `issued_at`, and the codes that were replaced by
+        # `former_digest`. A redemption reads neither index.
         indexes: ClassVar[list[models.Index]] = [
             models.Index(fields=["issued_at"], name="oauth_bridge_code_issued_at"),
             models.Index(

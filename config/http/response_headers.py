@@ -40,7 +40,7 @@ def is_page(response: HttpResponseBase) -> bool:
 
 
 class ResponseHeadersMiddleware:
-    """Adds the headers of D20 (RFC 6749 §5.1), D22 and D24, and the body's length, unless the view has set them.
+    """Adds the headers of D20 (RFC 6749 §5.1), D22 and D24, and the body's length.
 
     A cacheable response has no `X-Reference`, because a cache would return the reference to other clients. A view sets
     only the CSP directives that differ from `page_policy`; this middleware adds the others. This middleware replaces
