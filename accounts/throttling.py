@@ -121,7 +121,7 @@ def new_password_wait(request: HttpRequest) -> int:
 
 
 def mail_wait(request: HttpRequest, email: str) -> int:
-    """Count a code or link that this network address requests by e-mail. Return the seconds to wait, or 0.
+    """Count a mail with a code or link that this network address requests. Return the seconds to wait, or 0.
 
     A browser that is known for the account of the mailbox has its own count.
     """

@@ -104,7 +104,7 @@ class ActivityBudget(models.Model):
 
 
 class ActivityCount(models.Model):
-    """The number of steps with one outcome and cause in one hour. Unrecorded steps count too. No row names a person."""
+    """How often a step had the same outcome and cause in one hour, unrecorded steps included. No row names a person."""
 
     hour = models.DateTimeField()
     client_id = models.CharField(max_length=255, blank=True)

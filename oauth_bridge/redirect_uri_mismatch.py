@@ -31,7 +31,7 @@ _ANY_HOST = {*LOOPBACK_HOSTS, "0.0.0.0"}  # noqa: S104 - compared, not listened 
 
 
 class Comparison(NamedTuple):
-    """The nearest registered address or "", its classes of differences, and the number of equally near addresses."""
+    """The nearest registered address or "", how it differs, and how many registered addresses are equally near."""
 
     nearest: str
     differs: tuple[str, ...]

@@ -25,7 +25,7 @@ _ADMIN_PAGES = frozenset(
 
 
 class _ByGet(WSGIRequest):
-    """A GET request that shares the attributes of another request: middleware reads the attributes that a view sets."""
+    """A GET request with the attributes of another request. What a view sets on it, middleware reads from the other."""
 
     def __init__(self, request: HttpRequest) -> None:
         self.__dict__ = request.__dict__

@@ -38,7 +38,7 @@ class SignInView(return_path.StepMixin, RetryLaterMixin, library.LoginView):
     def _offer(self, context: dict[str, Any]) -> dict[str, Any]:
         """Return the template context of the account that this browser used last.
 
-        Return an empty context if there is no such account, or if the typed or suggested address is a different one.
+        Return an empty context if there is no such account, or if the form has the address of another account.
         """
         person = last_account.offered(self.request)
         if person is None or normalise_email(self._login() or person.email) != person.email:

@@ -1,4 +1,4 @@
-"""Ask the running service how a request of `manage.py check-deployment` arrived, and answer that question.
+"""The question of `manage.py check-deployment` how its request arrives, and the answer of the running service.
 
 Question and answer are sealed under a key derived from SECRET_KEY, and the answer is bound to its question. So an
 answer that the command can read proves that this installation has answered. A stranger cannot make a question or read

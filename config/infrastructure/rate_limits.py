@@ -48,10 +48,10 @@ def parse(rate: str) -> Rate:
 class Counter(NamedTuple):
     """A limit and the key of its count. `rate` ("N/period") is only for a limit that is not a setting.
 
-    The limit is `times` the rate, but at least one event. While the cache does not answer, each process counts by
-    itself if `has_floor` is True; otherwise nothing is counted. If `in_blocks` is True, each process takes 1 % of a
-    large limit from Redis at once. The limit is then never exceeded, but may be reached early, by less than 1 % for
-    each process.
+    The limit is the rate multiplied by `times`, but at least one event. While the cache does not answer, each process
+    counts by itself if `has_floor` is True; otherwise nothing is counted. If `in_blocks` is True, each process takes
+    1 % of a large limit from Redis at once. The limit is then never exceeded, but may be reached early, by less than
+    1 % for each process.
     """
 
     name: str

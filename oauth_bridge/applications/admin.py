@@ -133,7 +133,7 @@ class ApplicationAdmin(ApplicationList):
                 self.message_user(request, text, messages.WARNING)
 
     def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
-        """Save the groups only if they have changed, so an application with deleted groups stays restricted (D23)."""
+        """Save the groups only if the form changes them, so that deleted groups do not open the application (D23)."""
         if {"is_restricted", "groups"} & set(form.changed_data):
             applications.set_groups(form.instance, form.cleaned_data["groups"])
         if not change:

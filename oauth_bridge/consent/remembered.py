@@ -56,7 +56,7 @@ def all_remembered(person: User, applications: Collection[Application]) -> set[A
 def record(person: User, application: Application, facts: Sequence[str] = PLAIN_FACTS) -> None:
     """Store that the person has allowed the application and has not chosen "don't ask again".
 
-    A valid earlier choice is kept. An earlier choice exists only if the page was outdated, or if the application
+    A valid earlier choice is kept. There can be one if the consent page was outdated, or if the application
     requested the page with `prompt`.
     """
     if not is_remembered(person, application, facts):
