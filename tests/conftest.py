@@ -52,7 +52,7 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
 @pytest.hookimpl(trylast=True)  # after pytest-django has put the tests in transactions first
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     workers.order(items)
-    skips.check_once(items)
+    skips.check_marks(items)
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> workers.Scheduler:

@@ -22,9 +22,13 @@ def must_run(item: pytest.Item, reason: str) -> bool:
     return bool(required)
 
 
-def check_once(items: list[pytest.Item]) -> None:
-    """Raises UsageError: a test that is marked `once` uses the database."""
+def check_marks(items: list[pytest.Item]) -> None:
+    """Raises UsageError: a test that is marked `once` uses the database; or one uses `db` and `committed` unmarked, so
+    that the order of its fixtures decides whether its rows are rolled back.
+    """
     for item in items:
-        uses = item.get_closest_marker("django_db") or "django_db_setup" in getattr(item, "fixturenames", ())
-        if uses and item.get_closest_marker("once"):
+        names, is_marked = getattr(item, "fixturenames", ()), item.get_closest_marker("django_db")
+        if item.get_closest_marker("once") and (is_marked or "django_db_setup" in names):
             raise pytest.UsageError(f"{item.nodeid} is marked `once`, but uses the database.")
+        if {"db", "committed"} <= {*names} and not is_marked:
+            raise pytest.UsageError(f"{item.nodeid} must be marked with django_db.")

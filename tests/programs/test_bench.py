@@ -49,6 +49,7 @@ def constraints_and_indexes() -> set[str]:
         return found | {name for (name,) in cursor.fetchall()}
 
 
+@pytest.mark.django_db
 def test_loaded_rows_are_what_the_service_reads_and_nothing_else_changes(nobody: None) -> None:
     before = constraints_and_indexes()
     for _ in range(2):
@@ -67,6 +68,7 @@ def test_loaded_rows_are_what_the_service_reads_and_nothing_else_changes(nobody:
     assert fresh.redeemed_at is None
 
 
+@pytest.mark.django_db
 def test_dead_rows_are_refused_and_purged(nobody: None) -> None:
     rows.fill(people=10, tokens=100, codes=100, dead=True)
     with pytest.raises(RequestError) as refused:
@@ -78,6 +80,7 @@ def test_dead_rows_are_refused_and_purged(nobody: None) -> None:
     assert [purged[model._meta.db_table] for model in (AuthorizationCode, AccessToken)] == [100, 100]
 
 
+@pytest.mark.django_db
 def test_a_database_in_which_somebody_lives_is_not_filled(nobody: None) -> None:
     PersonFactory(email="alice@example.com")
     with pytest.raises(rows.NotHere, match="Somebody lives in this database"):

@@ -16,6 +16,7 @@ from oauth_bridge.storage import activity_counts, tokens
 from tests.factories import ConsentFactory, PersonFactory, TokenFactory
 from tests.pages import secret_on, text_of
 
+pytestmark = pytest.mark.django_db
 ADD = "/admin/oauth_bridge/application/add/"
 FORM = {
     "name": "Reading List",

@@ -11,6 +11,7 @@ from oauth_bridge.random_values import digest_of
 from oauth_bridge.storage import applications, client_secrets
 from tests.pages import proven, secret_on, text_of
 
+pytestmark = pytest.mark.django_db
 START = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
 

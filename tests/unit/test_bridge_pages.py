@@ -15,6 +15,7 @@ from oauth_bridge.storage import applications
 from tests.factories import PersonFactory
 from tests.pages import mailed_code
 
+pytestmark = pytest.mark.django_db
 CALLBACK = "https://reading.example/callback"
 PAGE = {"HTTP_ACCEPT": "text/html"}
 

@@ -15,6 +15,7 @@ INDEXES = {
     AuthorizationCode: {("id",), ("digest",), ("user_id", "attempt"), ("issued_at",), ("former_digest",)},
     AccessToken: {("id",), ("digest",), ("user_id",)},
 }
+pytestmark = pytest.mark.django_db
 CALLBACK = "https://reading.example/callback"
 
 

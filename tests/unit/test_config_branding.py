@@ -127,6 +127,7 @@ def test_the_colour_comes_in_a_style_sheet_and_in_the_mark(client: Client, db: N
     assert b'fill="#0b5fff"' in client.get(mark).content
 
 
+@pytest.mark.django_db
 def test_the_administration_has_the_colour_too(admin_client: Client, settings: Any) -> None:
     settings.STAFF_SECOND_FACTOR = False
     settings.SERVICE_COLOR = "#0b5fff"
