@@ -220,7 +220,7 @@ CSRF_COOKIE_NAME = "__Host-csrf" if IS_HTTPS else "delegated_csrf"
 CSRF_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = IS_HTTPS
 SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"
-CSRF_FAILURE_VIEW = "config.http.handlers.csrf_failure"
+CSRF_FAILURE_VIEW = "config.http.error_handlers.csrf_failure"
 CSRF_TRUSTED_ORIGINS = [AUTH_URL]
 MESSAGE_STORAGE = "django.contrib.messages.storage.session.SessionStorage"
 
