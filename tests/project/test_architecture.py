@@ -209,7 +209,7 @@ def test_every_name_a_template_uses_resolves() -> None:
 
 
 def test_every_variable_is_in_the_operations_manual_and_the_other_way_round() -> None:
-    settings = (ROOT / "config" / "settings.py").read_text(encoding="utf-8")
+    settings = "".join((ROOT / "config" / name).read_text(encoding="utf-8") for name in ("settings.py", "limits.py"))
     read = set(re.findall(r"(?:env|branding|collector)\.\w+\(\s*\"([A-Z_]+)\"", settings)) | set(
         re.findall(r"(RATE_[A-Z_]+)=", settings)
     )
