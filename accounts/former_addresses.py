@@ -12,7 +12,8 @@ from uuid import UUID
 from django.conf import settings
 from django.utils.crypto import salted_hmac
 
-from accounts.models import FormerAddress, User, normalise_email
+from accounts.email_addresses import normalise_email
+from accounts.models import FormerAddress, User
 
 _SALT = "oauth_bridge.activity.login"  # earlier releases made their marks with this salt
 _BYTES = 8

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import unicodedata
 import uuid
 from collections.abc import Iterator
 from contextlib import suppress
@@ -19,16 +18,12 @@ from django.utils.crypto import salted_hmac
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import gettext_noop
 
+from accounts.email_addresses import normalise_email
 from accounts.passwords import hashing
 from config.infrastructure.work_queue import Leased
 
 NICKNAME_MAX_LENGTH = 60
 EMAIL_MAX_LENGTH = 254
-
-
-def normalise_email(email: str) -> str:
-    """Return the form in which addresses are stored and looked up: NFKC, lower case, without surrounding spaces."""
-    return unicodedata.normalize("NFKC", email).strip().lower()
 
 
 class UserManager(BaseUserManager["User"]):

@@ -14,7 +14,8 @@ from django.core.cache import cache
 from django.db.models import F
 from django.http import HttpRequest
 
-from accounts.models import User, normalise_email
+from accounts.email_addresses import mailbox_of, normalise_email
+from accounts.models import User
 from accounts.sessions import known_browsers
 from config.infrastructure import rate_limits
 from config.infrastructure.network import client_address, site_of
@@ -215,13 +216,7 @@ def code_wait(email: str, *, is_new: bool) -> int:
 
 
 def _mailbox(email: str) -> str:
-    """Return the identifier of the mailbox for the limits of e-mails.
-
-    `user+tag@` is usually the mailbox of `user@`, so both addresses have the same identifier, but only in the limits of
-    e-mails.
-    """
-    name, _at, host = normalise_email(email).rpartition("@")
-    return known_browsers.account_mark(f"{name.partition('+')[0] or name}@{host}")
+    return known_browsers.account_mark(mailbox_of(email))
 
 
 def _counters_with_floor(request: HttpRequest, email: str) -> list[Counter]:

@@ -1,4 +1,7 @@
-"""The Django settings. Many come from environment variables, which `docs/operations.md` explains."""
+"""The Django settings, with the limits of config.limits.
+
+Many come from environment variables, which `docs/operations.md` explains.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from pathlib import Path
 from config import branding, collector, logs, variables
 from config import environment as env
 from config.http import languages
+from config.limits import *
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 VAR_DIR = BASE_DIR / "var"
@@ -44,7 +48,6 @@ TRACES_HEADERS = collector.headers("OTEL_EXPORTER_OTLP_TRACES_HEADERS") or colle
     "OTEL_EXPORTER_OTLP_HEADERS"
 )
 WEB_THREADS = env.number("WEB_THREADS", default=2, largest=32)
-ACTIVITY_DAYS = env.number("ACTIVITY_DAYS", default=30, largest=365)
 
 DEBUG = env.boolean("DEBUG", default=False)
 SECRET_KEY = env.secret_key("SECRET_KEY", VAR_DIR / "secret-key")
@@ -153,20 +156,8 @@ STATICFILES_DIRS = [BASE_DIR / "static"]
 WHITENOISE_USE_FINDERS = True
 WHITENOISE_MAX_AGE = 300
 
-# Limits (D21) --------------------------------------------------------------------------------------------------------
+# Counters of the limits (django-ratelimit) ---------------------------------------------------------------------------
 
-RATES = env.rates(
-    "RATE_LIMITS",
-    RATE_TOKEN="600/m",
-    RATE_TOKEN_FAILURES="20/m",
-    RATE_USERINFO="6000/m",
-    RATE_USERINFO_FAILURES="60/m",
-    RATE_AUTHORIZE="120/m",
-    RATE_SIGN_IN_ACCOUNT="10/15m",
-    RATE_SIGN_IN_ADDRESS="50/15m",
-    RATE_SECOND_FACTOR="10/15m",
-    RATE_SIGN_IN_DONE="60/15m",
-)
 RATELIMIT_USE_CACHE, RATELIMIT_FAIL_OPEN = "limits", True
 # These are the defaults of django-ratelimit. Without these lines, it would take longer to read them at each count.
 RATELIMIT_ENABLE, RATELIMIT_CACHE_PREFIX, RATELIMIT_HASH_ALGORITHM = True, "rl:", sha256
@@ -181,7 +172,6 @@ AUTHENTICATION_BACKENDS = ["django.contrib.auth.backends.AllowAllUsersModelBacke
 LOGIN_URL = "account_login"
 LOGIN_REDIRECT_URL = "profile"
 LOGOUT_REDIRECT_URL = "account_login"
-PASSWORD_RESET_TIMEOUT = 3600
 PASSWORD_HASHERS = ["accounts.passwords.hashing.PasswordHasher"]
 PASSWORD_MIN_LENGTH = 15  # the minimum of NIST SP 800-63B for a password that is the only factor
 # The order of the rules matters: a page names the first broken rule.
@@ -202,25 +192,18 @@ AUTH_PASSWORD_VALIDATORS = [
 
 # Failed sign-ins of other browsers do not lock out a browser that has signed in to the account before (D21).
 KNOWN_BROWSER_COOKIE_NAME = "__Host-known" if IS_HTTPS else "delegated_known"
-KNOWN_BROWSER_AGE_SECONDS = 180 * 24 * 3600
 LAST_ACCOUNT_COOKIE_NAME = "__Host-account" if IS_HTTPS else "delegated_account"
 
 # This handler writes an upload to a temporary file, up to the size limit.
 FILE_UPLOAD_HANDLERS = ["accounts.pictures.uploads.BoundedUploadHandler"]
-# The maximum size of a form without its files. `next` may contain a percent-encoded authorization link of 32 kB.
-DATA_UPLOAD_MAX_MEMORY_SIZE = 128 * 1024
-# A list page of the admin posts up to 30 rows. The sum of the two numbers limits the parts of a multipart form.
-DATA_UPLOAD_MAX_NUMBER_FIELDS = 40
-DATA_UPLOAD_MAX_NUMBER_FILES = 2
 
 SESSION_ENGINE = "accounts.sessions.store"
 SESSION_COOKIE_NAME = "__Host-session" if IS_HTTPS else "delegated_session"
-SESSION_COOKIE_AGE = 60 * 60 * 24 * 14
 CSRF_COOKIE_NAME = "__Host-csrf" if IS_HTTPS else "delegated_csrf"
 CSRF_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = IS_HTTPS
 SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"
-CSRF_FAILURE_VIEW = "config.http.handlers.csrf_failure"
+CSRF_FAILURE_VIEW = "config.http.error_handlers.csrf_failure"
 CSRF_TRUSTED_ORIGINS = [AUTH_URL]
 MESSAGE_STORAGE = "django.contrib.messages.storage.session.SessionStorage"
 
@@ -272,30 +255,17 @@ ACCOUNT_LOGIN_METHODS = {"email"}
 ACCOUNT_SIGNUP_FIELDS = ["email*", "password1*"]
 ACCOUNT_EMAIL_VERIFICATION = "mandatory"
 ACCOUNT_EMAIL_VERIFICATION_BY_CODE_ENABLED = True
-ACCOUNT_EMAIL_VERIFICATION_BY_CODE_TIMEOUT = 1800
-ACCOUNT_EMAIL_VERIFICATION_BY_CODE_MAX_ATTEMPTS = 3
 ACCOUNT_EMAIL_VERIFICATION_SUPPORTS_RESEND = True
 ACCOUNT_EMAIL_VERIFICATION_SUPPORTS_CHANGE = False
 ACCOUNT_CHANGE_EMAIL = True
 ACCOUNT_EMAIL_NOTIFICATIONS = True
 ACCOUNT_PREVENT_ENUMERATION = True
-ACCOUNT_LOGIN_TIMEOUT = 3600
 ACCOUNT_REAUTHENTICATION_REQUIRED = True
-ACCOUNT_REAUTHENTICATION_TIMEOUT = 300
 ACCOUNT_LOGIN_ON_PASSWORD_RESET = True
 ACCOUNT_PASSWORD_RESET_TOKEN_GENERATOR = "accounts.sign_in.reset_tokens.ResetTokenGenerator"
 ACCOUNT_LOGOUT_ON_GET = False
 ACCOUNT_SESSION_REMEMBER = True
 ACCOUNT_EMAIL_SUBJECT_PREFIX = ""
-# The limits that are None here are off in allauth: accounts.throttling counts sign-ups, sign-ins, confirmations by
-# password and requests for a reset link, and accounts.factors.failures counts second factors (D21). The value `False`
-# would also remove allauth's limit of codes that are sent by e-mail. For pages of allauth that this site does not have,
-# allauth's limits are unchanged.
-ACCOUNT_RATE_LIMITS = {
-    **dict.fromkeys(("signup", "login", "login_failed", "change_password", "reauthenticate")),
-    **dict.fromkeys(("reset_password", "reset_password_from_key")),
-    "confirm_email": "1/10s/key" if RATES else None,
-}
 
 SIGN_UP = env.choice("SIGN_UP", "closed", "invitation", "open")  # who may make an account
 STAFF_SECOND_FACTOR = env.boolean("STAFF_SECOND_FACTOR", default=IS_HTTPS)
@@ -310,13 +280,11 @@ MFA_FORMS = {
     "authenticate_webauthn": "accounts.factors.forms.PasskeyAuthenticateForm",
     "reauthenticate_webauthn": "accounts.factors.forms.PasskeyReauthenticateForm",
 }
-MFA_RATE_LIMITS = {"webauthn_login": None}  # accounts.throttling counts passkeys that are not accepted
 MFA_SUPPORTED_TYPES = ["totp", "recovery_codes", "webauthn"]
 MFA_PASSKEY_LOGIN_ENABLED = MFA_PASSKEY_SIGNUP_ENABLED = True
 MFA_WEBAUTHN_USER_VERIFICATION = "required"
 MFA_RECOVERY_CODES_SHOW_ONCE = True
 MFA_TOTP_ISSUER = SERVICE_NAME
-MFA_TOTP_TOLERANCE = 1  # accepted 30-second periods before and after the present period. RFC 6238 §5.2, §6
 
 # OAuth (django-oauth-toolkit) ----------------------------------------------------------------------------------------
 
@@ -327,8 +295,8 @@ OAUTH2_PROVIDER_REFRESH_TOKEN_MODEL = "oauth_bridge.RefreshToken"
 OAUTH2_PROVIDER_ID_TOKEN_MODEL = "oauth_bridge.IDToken"
 OAUTH2_PROVIDER = {
     "OAUTH2_BACKEND_CLASS": "oauth_bridge.backend.Backend",
-    "AUTHORIZATION_CODE_EXPIRE_SECONDS": 600,
-    "ACCESS_TOKEN_EXPIRE_SECONDS": 3600,
+    "AUTHORIZATION_CODE_EXPIRE_SECONDS": AUTHORIZATION_CODE_EXPIRE_SECONDS,
+    "ACCESS_TOKEN_EXPIRE_SECONDS": ACCESS_TOKEN_EXPIRE_SECONDS,
     "ALLOWED_REDIRECT_URI_SCHEMES": ["https", "http"],
     "PKCE_REQUIRED": False,
     "COMPLIANT_BCP_RFC9700_IMPLICIT_GRANT": True,

@@ -24,8 +24,8 @@ urlpatterns = [
     path("health/ready", health.ready, name="ready"),
 ]
 
-handler400 = "config.http.handlers.bad_request"
-handler403 = "config.http.handlers.forbidden"
-handler404 = "config.http.handlers.not_found"
+handler400 = "config.http.error_handlers.bad_request"
+handler403 = "config.http.error_handlers.forbidden"
+handler404 = "config.http.error_handlers.not_found"
 handler429 = "accounts.retry_after.too_many_requests"
-handler500 = "config.http.handlers.server_error"
+handler500 = "config.http.error_handlers.server_error"

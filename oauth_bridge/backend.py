@@ -21,8 +21,8 @@ from oauth_bridge.consent.pending_request import DamagedRequest, PendingRequest
 from oauth_bridge.errors import OAuthFault
 from oauth_bridge.models import Application
 from oauth_bridge.protocol import (
-    authorization_header,
     authorization_request,
+    client_authentication,
     openid_request,
     parameter_parsing,
     revocation,
@@ -118,7 +118,7 @@ class Backend:
         sent, form = parameter_parsing.of_query(request), {}  # if `read_form` raises, the URL may contain the code
         try:
             sent = parameter_parsing.read_form(request)
-            form = authorization_header.client_credentials(request, sent.texts())
+            form = client_authentication.client_credentials(request, sent.texts())
             exchanged = token_exchange.exchange_code(form, client_address(request))
         except RequestError as error:
             if code := sent.text("code"):
@@ -140,7 +140,7 @@ class Backend:
 
         Raises RequestError: see `client_credentials`, `of_form` and `revocation.revoke`.
         """
-        form = authorization_header.client_credentials(request, parameter_parsing.of_form(request))
+        form = client_authentication.client_credentials(request, parameter_parsing.of_form(request))
         revocation.revoke(form, client_address(request))
         return None, {"Content-Type": "application/json"}, "", 200
 

@@ -28,8 +28,9 @@ from oauth_bridge.decorators import operation
 from oauth_bridge.errors import OAuthFault
 from oauth_bridge.models import Application
 from oauth_bridge.protocol import (
-    authorization_header,
     authorization_request,
+    bearer_token,
+    client_authentication,
     introspection,
     openid_request,
     parameter_parsing,
@@ -214,7 +215,7 @@ class RevokeView(ToolkitRevokeView):
 
 def answer_introspection(request: HttpRequest) -> HttpResponse:
     """Answer with the state of the application's token (RFC 7662). The toolkit's view would answer for any token."""
-    form = authorization_header.client_credentials(request, parameter_parsing.of_form(request))
+    form = client_authentication.client_credentials(request, parameter_parsing.of_form(request))
     return JsonResponse(introspection.introspect(form, client_address(request)), headers=NO_STORE)
 
 
@@ -236,11 +237,11 @@ class UserinfoView(ScopedProtectedResourceView):
 
 def challenge_client(request: HttpRequest, error: RequestError) -> None:
     error.headers.update(NO_STORE)
-    authorization_header.challenge_client(request, error)
+    client_authentication.challenge(request, error)
 
 
 def challenge_bearer(request: HttpRequest, error: RequestError) -> None:
-    authorization_header.challenge_bearer(error)
+    bearer_token.challenge(error)
 
 
 _authorize = csrf_protect(AuthorizeView.as_view())

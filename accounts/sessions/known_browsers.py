@@ -16,7 +16,8 @@ from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.utils.crypto import salted_hmac
 
-from accounts.models import User, normalise_email
+from accounts.email_addresses import normalise_email
+from accounts.models import User
 from config.infrastructure.cookies import set_cookie
 
 _SALT = "accounts.known-browser"

@@ -22,8 +22,9 @@ from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
 
 from accounts import throttling
+from accounts.email_addresses import normalise_email
 from accounts.errors import AccountFault, FormError, recorded, refuse, refused
-from accounts.models import EMAIL_MAX_LENGTH, NICKNAME_MAX_LENGTH, User, normalise_email
+from accounts.models import EMAIL_MAX_LENGTH, NICKNAME_MAX_LENGTH, User
 from accounts.passwords import hashing
 from accounts.passwords.validators import PASSWORD_MAX_LENGTH
 from accounts.sign_in import verification
@@ -69,7 +70,7 @@ class PasswordField(forms.CharField):
 
 
 class NewPasswordField(PasswordField):
-    """Shows the rules of settings.AUTH_PASSWORD_VALIDATORS. static/js/password.js checks some rules during typing."""
+    """Shows the rules of settings.AUTH_PASSWORD_VALIDATORS. static/js/password_rules.js checks some during typing."""
 
     minimum = settings.PASSWORD_MIN_LENGTH
     rules = (

@@ -5,8 +5,9 @@ from __future__ import annotations
 from django.http import HttpRequest
 
 from accounts import throttling
+from accounts.email_addresses import normalise_email
 from accounts.errors import AccountFault, refuse, refused
-from accounts.models import User, normalise_email
+from accounts.models import User
 
 
 def authenticate(request: HttpRequest, email: str, password: str) -> User | None:

@@ -15,8 +15,9 @@ from django.views.decorators.http import require_POST
 
 from accounts import return_path
 from accounts.account_page import person_context
+from accounts.email_addresses import normalise_email
 from accounts.factors import passkey_host
-from accounts.models import EMAIL_MAX_LENGTH, User, normalise_email
+from accounts.models import EMAIL_MAX_LENGTH, User
 from accounts.retry_after import RetryLaterMixin
 from accounts.sessions import last_account
 from accounts.sessions.store import SessionStore

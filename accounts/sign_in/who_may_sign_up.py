@@ -9,7 +9,7 @@ from django.core import signing
 from django.http import HttpRequest
 from django.urls import reverse
 
-from accounts.models import normalise_email
+from accounts.email_addresses import normalise_email
 
 FIELD_NAME = "invitation"
 AGE_SECONDS = 7 * 24 * 3600

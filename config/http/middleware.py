@@ -15,7 +15,7 @@ from django.http.response import HttpResponseBase
 from django.utils import timezone
 
 from config.http import trace_context
-from config.http.handlers import bad_request
+from config.http.error_handlers import bad_request
 from config.http.request_path import path_as_sent
 from config.infrastructure import errors, events, measures, network, paths, references
 from config.infrastructure.errors import RequestError, SiteFault

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from accounts.profile import export
-from oauth_bridge.storage.exporting import stored_about
+from oauth_bridge.storage.exported_data import stored_about
 
 if TYPE_CHECKING:
     from accounts.models import User

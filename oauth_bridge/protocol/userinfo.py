@@ -10,7 +10,7 @@ from django.http import HttpRequest
 from config.infrastructure.errors import RequestError
 from oauth_bridge import throttling
 from oauth_bridge.errors import OAuthFault
-from oauth_bridge.protocol import authorization_header, claims
+from oauth_bridge.protocol import bearer_token, claims
 from oauth_bridge.protocol.openid_request import Granted
 from oauth_bridge.storage import tokens
 
@@ -23,7 +23,7 @@ def verify(request: HttpRequest, scopes: Sequence[str]) -> tokens.Bearer:
     Raises RequestError: the request has no valid token, the token lacks a scope, or a limit is reached.
     """
     try:
-        bearer = tokens.read(authorization_header.bearer_token(request))
+        bearer = tokens.read(bearer_token.of_request(request))
     except RequestError:
         throttling.userinfo_failure(request)
         raise

@@ -13,7 +13,7 @@ from django.contrib.auth import get_user_model
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
-from accounts.models import normalise_email
+from accounts.email_addresses import normalise_email
 from config.infrastructure import references
 from oauth_bridge.activity_causes import NEVER_EXCHANGED, fix_of
 from oauth_bridge.activity_models import ActivityRecord, Outcome, Step

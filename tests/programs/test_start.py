@@ -99,3 +99,14 @@ print(timezone.localtime(timezone.now()).tzname())
 """
     ended = start("-c", program, DJANGO_SETTINGS_MODULE="config.settings", PYTHONTZPATH="")
     assert (ended.stdout, ended.returncode) == ("UTC\n", 0)
+
+
+def test_a_worker_reads_the_settings_anew() -> None:
+    """A worker inherits the modules that its server has loaded, so the server must not keep these."""
+    program = """
+import runpy, sys
+runpy.run_path("config/gunicorn.py")
+print({"config.settings", "config.limits"} & set(sys.modules))
+"""
+    ended = start("-c", program)
+    assert (ended.stdout, ended.returncode) == ("set()\n", 0)

@@ -116,7 +116,7 @@ def test_the_layers_of_import_linter_name_every_module_of_the_wiring() -> None:
 def test_only_named_modules_import_the_models_of_codes_and_tokens() -> None:
     rows = {"oauth_bridge.models.AccessToken", "oauth_bridge.models.AuthorizationCode"}
     writers = [path.stem for path in SOURCES if rows & imports_of(path)]
-    # token_exchange passes rows on, unread; exporting reads without digests
+    # token_exchange passes rows on, unread; exported_data reads without digests
     assert writers == [
         "purging",
         "restoring",
@@ -124,7 +124,7 @@ def test_only_named_modules_import_the_models_of_codes_and_tokens() -> None:
         "code_redemption",
         "codes",
         "ended_codes",
-        "exporting",
+        "exported_data",
         "issued_codes",
         "tokens",
     ]
@@ -209,7 +209,7 @@ def test_every_name_a_template_uses_resolves() -> None:
 
 
 def test_every_variable_is_in_the_operations_manual_and_the_other_way_round() -> None:
-    settings = (ROOT / "config" / "settings.py").read_text(encoding="utf-8")
+    settings = "".join((ROOT / "config" / name).read_text(encoding="utf-8") for name in ("settings.py", "limits.py"))
     read = set(re.findall(r"(?:env|branding|collector)\.\w+\(\s*\"([A-Z_]+)\"", settings)) | set(
         re.findall(r"(RATE_[A-Z_]+)=", settings)
     )

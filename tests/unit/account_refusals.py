@@ -18,7 +18,7 @@ from accounts.sessions.credential_changes import end_credentials, set_active
 from tests import factors, pages
 from tests.factories import PASSWORD
 from tests.factors import Device
-from tests.unit import test_accounts_addresses as addresses
+from tests.unit import test_accounts_address_pages as addresses
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("passkeys_over_http")]
 

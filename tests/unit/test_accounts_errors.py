@@ -24,7 +24,7 @@ from tests.events import Log
 from tests.factories import PersonFactory
 from tests.factors import Device
 from tests.pictures import picture, upload
-from tests.unit import test_accounts_addresses as addresses
+from tests.unit import test_accounts_address_pages as addresses
 from tests.unit import test_accounts_passkeys as passkeys
 from tests.unit import test_accounts_without_password as first_passkey
 from tests.unit.account_refusals import CASES, Case, World, refuses, sign_up, unconfirmed

@@ -16,7 +16,7 @@ from accounts.profile.deletion import delete_account
 from accounts.sign_in.adapter import AccountAdapter
 from oauth_bridge.activity_models import ActivityRecord
 from oauth_bridge.storage import activity_counts
-from oauth_bridge.storage.exporting import stored_about
+from oauth_bridge.storage.exported_data import stored_about
 from tests.events import HTML
 from tests.factories import PASSWORD, PersonFactory
 

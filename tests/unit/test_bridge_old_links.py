@@ -18,7 +18,7 @@ from oauth_bridge.models import AuthorizationCode
 from oauth_bridge.storage import activity, activity_counts, attempts
 from oauth_bridge.storage.activity import MOST_OF_AN_ATTEMPT, PEOPLE, Record
 from oauth_bridge.storage.activity_reading import Filters
-from oauth_bridge.storage.exporting import stored_about
+from oauth_bridge.storage.exported_data import stored_about
 from tests.events import HTML, Attempt
 from tests.factories import PASSWORD, PersonFactory
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import stat
+import sys
 from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
@@ -128,6 +129,7 @@ def settings_with(monkeypatch: pytest.MonkeyPatch, **variables: str) -> dict[str
         monkeypatch.setenv("DATABASE_URL", "sqlite:///:memory:")
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
+    monkeypatch.delitem(sys.modules, "config.limits", raising=False)
     path = ROOT / "config" / "settings.py"
     namespace: dict[str, object] = {"__file__": str(path), "__name__": "settings_of_a_test"}
     exec(compile(path.read_text(), str(path), "exec"), namespace)
@@ -135,7 +137,7 @@ def settings_with(monkeypatch: pytest.MonkeyPatch, **variables: str) -> dict[str
 
 
 def variables_read() -> set[str]:
-    text = (ROOT / "config" / "settings.py").read_text()
+    text = "".join((ROOT / "config" / name).read_text() for name in ("settings.py", "limits.py"))
     direct = re.findall(r'(?:env|branding|collector)\.\w+\(\s*"([A-Z_]+)"', text)
     return set(direct) | set(re.findall(r"^    (RATE_[A-Z_]+)=", text, re.MULTILINE))
 

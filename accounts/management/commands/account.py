@@ -16,10 +16,11 @@ from django.db import DataError, IntegrityError, transaction
 
 from accounts import audit_trail, groups
 from accounts.administrators import LastAdministrator
+from accounts.email_addresses import normalise_email
 from accounts.factors import unlocking
 from accounts.factors.authenticators import remove_all
 from accounts.management import account_reports, rights
-from accounts.models import User, normalise_email
+from accounts.models import User
 from accounts.sessions.credential_changes import set_active, set_password
 from accounts.sign_in import who_may_sign_up
 from accounts.sign_in.verification import mark_verified

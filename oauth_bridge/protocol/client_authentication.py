@@ -1,0 +1,61 @@
+"""The credentials of a client, in the form or in a Basic header. Specification 5; D12; RFC 6749 §2.3.1, §5.2."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from urllib.parse import unquote_plus
+
+from django.http import HttpRequest
+
+from config.infrastructure.errors import RequestError
+from oauth_bridge.errors import OAuthFault
+from oauth_bridge.protocol import authorization_header
+from oauth_bridge.protocol.parameter_parsing import refuse_padding
+
+
+def client_credentials(request: HttpRequest, form: dict[str, str]) -> dict[str, str]:
+    """Return the form. If the header is HTTP Basic, add its `client_id` and `client_secret` to the form.
+
+    No SQL statement runs, so an error depends only on the request and reveals nothing about the clients. Raises
+    RequestError: the header is malformed; the header and the form differ; or the header has another scheme, and the
+    form does not authenticate a client.
+    """
+    header = authorization_header.read(request)
+    if not _is_basic(header):
+        if header and not form.keys() & {"client_secret", "code_verifier"}:
+            raise RequestError(OAuthFault.CLIENT_SCHEME, scheme=authorization_header.scheme_of(header))
+        return form
+    client_id, secret = _basic(header.partition(" ")[2])
+    if form.get("client_id", client_id) != client_id:
+        raise RequestError(OAuthFault.CLIENT_DIFFERS)
+    if form.get("client_secret", secret) != secret:
+        raise RequestError(OAuthFault.TWO_AUTHENTICATIONS)
+    return {**form, "client_id": client_id, "client_secret": secret}
+
+
+def challenge(request: HttpRequest, error: RequestError) -> None:
+    """Add `WWW-Authenticate` to the error if the client tried to authenticate in the header. RFC 6749 §5.2."""
+    is_basic = _is_basic(authorization_header.read(request))
+    if error.fault is OAuthFault.CLIENT_SCHEME or (is_basic and error.fault.error == "invalid_client"):
+        error.headers["WWW-Authenticate"] = 'Basic realm="token", charset="UTF-8"'
+
+
+def _is_basic(header: str) -> bool:
+    return header.partition(" ")[0].lower() == "basic"
+
+
+def _basic(encoded: str) -> tuple[str, str]:
+    """Decode the pair `client_id` and `client_secret`. Each of the two is form-urlencoded (RFC 6749 §2.3.1)."""
+    try:
+        decoded = base64.b64decode(encoded.strip(), validate=True).decode()
+        client_id, secret = (unquote_plus(part, errors="strict") for part in decoded.split(":", 1))
+    except (binascii.Error, ValueError):
+        client_id = secret = ""
+    refuse_padding("client_id", client_id)
+    refuse_padding("client_secret", secret)
+    if not client_id or not (client_id + secret).isprintable():
+        raise RequestError(OAuthFault.BASIC_MALFORMED)
+    if not secret:
+        raise RequestError(OAuthFault.CLIENT_SECRET_MISSING)
+    return client_id, secret
