@@ -54,6 +54,6 @@ ACTIVITY_DAYS = env.number("ACTIVITY_DAYS", default=30, largest=365)
 
 # The maximum size of a form without its files. `next` may contain a percent-encoded authorization link of 32 kB.
 DATA_UPLOAD_MAX_MEMORY_SIZE = 128 * 1024
-# A list page of the admin posts up to 30 rows. The sum of the two numbers limits the parts of a multipart form.
+# A list page of the admin posts up to 30 rows. A multipart form may have as many parts as both numbers together.
 DATA_UPLOAD_MAX_NUMBER_FIELDS = 40
 DATA_UPLOAD_MAX_NUMBER_FILES = 2
