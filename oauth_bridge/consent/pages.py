@@ -118,7 +118,8 @@ def shown_facts(person: User, application: Application, facts: Sequence[str]) ->
     values = claims.values(person, facts, application.pk)
     shown = [claim | {"value": values[claim["name"]]} for claim in shown_claims(person) if claim["name"] in facts]
     if "email_verified" in values:
-        shown.append({"name": "email_verified", "label": _("E-mail address"), "value": _("Confirmed"), "note": ""})
+        only = _("Only that it is confirmed")
+        shown.append({"name": "email_verified", "label": _("E-mail address"), "value": only, "note": ""})
     if "updated_at" in values and person.profile_changed_at:
         changed = date_format(person.profile_changed_at, "DATETIME_FORMAT")
         shown.append({"name": "updated_at", "label": _("Last change of your profile"), "value": changed, "note": ""})
