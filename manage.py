@@ -11,7 +11,7 @@ if sys.version_info < (3, 11):  # noqa: UP036
 
 
 # Their output is for whoever types them; the trail in the database keeps what they did.
-TYPED = ("account", "application", "signing-key")
+TYPED = ("account", "application", "quickstart", "signing-key")
 
 
 def main() -> None:

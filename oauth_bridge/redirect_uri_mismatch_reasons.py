@@ -43,7 +43,7 @@ WEIGHTS = {
     "query": 2,
     "fragment": 1,
 }
-# The likely reason and the advice for each class. If an address has several classes, the first class decides.
+# The likely reason and the advice for each class, in the order in which an administrator reads them.
 _REASONS = {
     "whitespace": _("It was pasted with a space or a line end. Remove it in the application's setting."),
     "quotes": _("It was sent with quotation marks or angle brackets. Remove them in the application's setting."),
@@ -81,14 +81,14 @@ _REASONS = {
 
 
 def reason(differs: Iterable[str]) -> str:
-    """Return the likely reason and advice for an administrator, in the active language; empty without a difference."""
-    found = set(differs)
-    if "scheme" in found and found - {"scheme", "default_port"}:
-        others = _first(found - {"scheme", "default_port"})
-        scheme = gettext("The scheme differs, too.")
-        return f"{scheme} {others}"
-    return _first(found)
+    """Return the likely reasons and the advice for an administrator, in the active language.
 
-
-def _first(found: set[str]) -> str:
-    return next((gettext(text) for name, text in _REASONS.items() if name in found), "")
+    Differences behind another host are left out. Returns an empty string without a difference.
+    """
+    found = [name for name in _REASONS if name in set(differs)]
+    if "another_host" in found:
+        found = found[: found.index("another_host") + 1]
+    if "scheme" not in found:
+        return " ".join(gettext(_REASONS[name]) for name in found)
+    others = [gettext(_REASONS[name]) for name in found if name not in ("scheme", "default_port")]
+    return " ".join([gettext("The scheme differs, too."), *others]) if others else gettext(_REASONS["scheme"])

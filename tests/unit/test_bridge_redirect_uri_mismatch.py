@@ -100,6 +100,14 @@ def test_each_class_is_in_a_pair_and_has_a_reason() -> None:
     assert all(reason([name]) for name in WEIGHTS)
 
 
+def test_each_difference_that_must_be_mended_has_its_advice() -> None:
+    port, slash = reason(["port"]), reason(["slash"])
+    assert reason(["slash", "port"]) == f"{port} {slash}"
+    assert reason(["another_host", "port", "slash"]) == reason(["another_host"])
+    assert reason(["scheme", "default_port"]) == reason(["scheme"])
+    assert reason(["scheme", "port", "slash"]).endswith(f"too. {port} {slash}")
+
+
 def test_what_may_be_a_credential_is_masked() -> None:
     assert masked("https://user:pw@h.example:8/p?code=c&a=&b#token") == "https://…@h.example:8/p?code=…&a=…&…#…"
     assert masked("https://h.example/p?secret") == "https://h.example/p?…"
