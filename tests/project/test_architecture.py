@@ -209,7 +209,8 @@ def test_every_name_a_template_uses_resolves() -> None:
 
 
 def test_every_variable_is_in_the_operations_manual_and_the_other_way_round() -> None:
-    settings = "".join((ROOT / "config" / name).read_text(encoding="utf-8") for name in ("settings.py", "limits.py"))
+    files = (ROOT / "config" / "settings.py", ROOT / "config" / "limits_and_lifetimes.py")
+    settings = "".join(path.read_text(encoding="utf-8") for path in files)
     read = set(re.findall(r"(?:env|branding|collector)\.\w+\(\s*\"([A-Z_]+)\"", settings)) | set(
         re.findall(r"(RATE_[A-Z_]+)=", settings)
     )

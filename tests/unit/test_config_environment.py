@@ -129,7 +129,7 @@ def settings_with(monkeypatch: pytest.MonkeyPatch, **variables: str) -> dict[str
         monkeypatch.setenv("DATABASE_URL", "sqlite:///:memory:")
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.delitem(sys.modules, "config.limits", raising=False)
+    monkeypatch.delitem(sys.modules, "config.limits_and_lifetimes", raising=False)
     path = ROOT / "config" / "settings.py"
     namespace: dict[str, object] = {"__file__": str(path), "__name__": "settings_of_a_test"}
     exec(compile(path.read_text(), str(path), "exec"), namespace)
@@ -137,7 +137,7 @@ def settings_with(monkeypatch: pytest.MonkeyPatch, **variables: str) -> dict[str
 
 
 def variables_read() -> set[str]:
-    text = "".join((ROOT / "config" / name).read_text() for name in ("settings.py", "limits.py"))
+    text = "".join((ROOT / "config" / name).read_text() for name in ("settings.py", "limits_and_lifetimes.py"))
     direct = re.findall(r'(?:env|branding|collector)\.\w+\(\s*"([A-Z_]+)"', text)
     return set(direct) | set(re.findall(r"^    (RATE_[A-Z_]+)=", text, re.MULTILINE))
 
