@@ -116,10 +116,11 @@ def test_the_layers_of_import_linter_name_every_module_of_the_wiring() -> None:
 def test_only_named_modules_import_the_models_of_codes_and_tokens() -> None:
     rows = {"oauth_bridge.models.AccessToken", "oauth_bridge.models.AuthorizationCode"}
     writers = [path.stem for path in SOURCES if rows & imports_of(path)]
-    # token_exchange passes rows on, unread; exported_data reads without digests
+    # token_exchange passes rows on; replayed_codes passes the digest to tokens; exported_data reads without digests
     assert writers == [
         "purging",
         "restoring",
+        "replayed_codes",
         "token_exchange",
         "code_redemption",
         "codes",
