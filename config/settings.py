@@ -12,6 +12,7 @@ from pathlib import Path
 from config import branding, collector, logs, raw_variables
 from config import environment as env
 from config.http import languages
+from config.infrastructure import cookies
 from config.limits_and_lifetimes import *
 
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -191,15 +192,15 @@ AUTH_PASSWORD_VALIDATORS = [
 ]
 
 # Failed sign-ins of other browsers do not lock out a browser that has signed in to the account before (D21).
-KNOWN_BROWSER_COOKIE_NAME = "__Host-known" if IS_HTTPS else "delegated_known"
-LAST_ACCOUNT_COOKIE_NAME = "__Host-account" if IS_HTTPS else "delegated_account"
+KNOWN_BROWSER_COOKIE_NAME = cookies.name_of("known", is_https=IS_HTTPS)
+LAST_ACCOUNT_COOKIE_NAME = cookies.name_of("account", is_https=IS_HTTPS)
 
 # This handler writes an upload to a temporary file, up to the size limit.
 FILE_UPLOAD_HANDLERS = ["accounts.pictures.uploads.BoundedUploadHandler"]
 
 SESSION_ENGINE = "accounts.sessions.store"
-SESSION_COOKIE_NAME = "__Host-session" if IS_HTTPS else "delegated_session"
-CSRF_COOKIE_NAME = "__Host-csrf" if IS_HTTPS else "delegated_csrf"
+SESSION_COOKIE_NAME = cookies.name_of("session", is_https=IS_HTTPS)
+CSRF_COOKIE_NAME = cookies.name_of("csrf", is_https=IS_HTTPS)
 CSRF_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = IS_HTTPS
 SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"
@@ -230,8 +231,8 @@ SILENCED_SYSTEM_CHECKS = [
 
 LANGUAGE_CODE = "en"
 LANGUAGES: list[tuple[str, str]] = languages.NAMES
-LANGUAGE_COOKIE_NAME = "__Host-language" if IS_HTTPS else "delegated_language"
-UI_LOCALES_COOKIE_NAME = "__Host-ui-locales" if IS_HTTPS else "delegated_ui_locales"
+LANGUAGE_COOKIE_NAME = cookies.name_of("language", is_https=IS_HTTPS)
+UI_LOCALES_COOKIE_NAME = cookies.name_of("ui-locales", is_https=IS_HTTPS)
 LOCALE_PATHS = [BASE_DIR / "locale"]
 FORMAT_MODULE_PATH = ["config.formats"]
 TIME_ZONE = "UTC"
@@ -244,8 +245,8 @@ ACCOUNT_ADAPTER = "accounts.sign_in.adapter.AccountAdapter"
 ACCOUNT_FORMS = {
     "login": "accounts.sign_in.forms.SignInForm",
     "signup": "accounts.sign_in.sign_up.SignUpForm",
-    "reset_password": "accounts.sign_in.forms.ResetRequestForm",
-    "reset_password_from_key": "accounts.sign_in.forms.NewPasswordForm",
+    "reset_password": "accounts.sign_in.password_reset.ResetRequestForm",
+    "reset_password_from_key": "accounts.sign_in.password_reset.NewPasswordForm",
     "confirm_email_verification_code": "accounts.sign_in.forms.CodeForm",
     "change_password": "accounts.sign_in.forms.PasswordChangeForm",
     "reauthenticate": "accounts.sign_in.forms.ConfirmForm",
