@@ -10,7 +10,7 @@ from accounts.profile import security_page
 from accounts.profile.deletion import DeletionView
 from accounts.profile.page import ProfileView
 from accounts.sessions import browsers
-from accounts.sign_in import address_pages, password_pages, reauthentication, sign_up, views
+from accounts.sign_in import address_pages, password_pages, password_reset, reauthentication, sign_up, views
 
 urlpatterns = [
     path("accounts/sign-in", views.SignInView.as_view(), name="account_login"),
@@ -51,7 +51,7 @@ urlpatterns = [
     path("accounts/language", language_choice.choose, name="language"),
     path("accounts/delete", DeletionView.as_view(), name="delete_account"),
     path("accounts/confirm-email/send", views.send_code, name="send_code"),
-    path("accounts/password/reset", password_pages.PasswordResetView.as_view(), name="account_reset_password"),
+    path("accounts/password/reset", password_reset.PasswordResetView.as_view(), name="account_reset_password"),
     path("accounts/password/reset/sent", library.password_reset_done, name="account_reset_password_done"),
     path(
         "accounts/password/reset/done",
@@ -60,7 +60,7 @@ urlpatterns = [
     ),
     re_path(
         r"^accounts/password/reset/(?P<uidb36>[0-9A-Za-z]+)-(?P<key>[^/]+)$",
-        password_pages.PasswordResetFromKeyView.as_view(),
+        password_reset.PasswordResetFromKeyView.as_view(),
         name="account_reset_password_from_key",
     ),
     path("avatars/<uuid:sub>/<slug:version>.png", avatar, name="avatar"),

@@ -18,7 +18,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.http import Http404, HttpRequest, HttpResponse
 from django.urls import reverse
 
-from config import variables
+from config import raw_variables
 from config.infrastructure.colors import BLACK, TEXT_CONTRAST, WHITE, mix, shifted
 
 LOGO_MAX_BYTES = 200 * 1024
@@ -109,7 +109,7 @@ def logo(name: str) -> File | None:
     because a new worker could not start. A new worker has the earlier picture, because the worker is a fork of
     gunicorn's master process.
     """
-    path = variables.value(name)
+    path = raw_variables.value(name)
     if not path:
         return None
     try:
@@ -136,7 +136,7 @@ def _picture(name: str, path: str) -> File:
 
 def color(name: str) -> str:
     """Return the colour as #rrggbb in lower case, or an empty text if the variable is not set."""
-    value = variables.value(name).lower()
+    value = raw_variables.value(name).lower()
     if value and not COLOR.fullmatch(value):
         raise ImproperlyConfigured(f"{name} must be # and six hexadecimal digits, such as #0d5a4d.")
     return value

@@ -8,7 +8,7 @@ from urllib.parse import unquote, urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 
-from config import variables
+from config import raw_variables
 
 _ENDPOINT = re.compile(r"https?://[^\s/?#@]+(/[^\s?#]*)?", re.ASCII | re.IGNORECASE)
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")  # RFC 9110 §5.6.2
@@ -20,7 +20,7 @@ def endpoint(name: str, path: str = "") -> str:
 
     Raises ImproperlyConfigured: the address is malformed, or the packages that send spans are not installed.
     """
-    address = variables.value(name)
+    address = raw_variables.value(name)
     if not address:
         return ""
     try:
@@ -43,7 +43,7 @@ def headers(name: str) -> dict[str, str]:
     ImproperlyConfigured: a header is malformed.
     """
     found = {}
-    for item in filter(None, map(str.strip, variables.value(name).split(","))):
+    for item in filter(None, map(str.strip, raw_variables.value(name).split(","))):
         key, _, value = (part.strip() for part in item.partition("="))
         if not _HEADER_NAME.fullmatch(key) or not _HEADER_VALUE.fullmatch(text := unquote(value)):
             raise ImproperlyConfigured(f"{name} must be name=value, percent-encoded and separated by commas.")

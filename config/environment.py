@@ -19,7 +19,7 @@ from urllib.parse import quote, unquote, urlsplit
 import environ
 from django.core.exceptions import ImproperlyConfigured
 
-from config import object_store, variables
+from config import object_store, raw_variables
 from config.infrastructure import postgresql
 from config.infrastructure.hosts import LOOPBACK_HOSTS, is_host, is_ip_address
 
@@ -52,7 +52,7 @@ def _match(pattern: str, value: str) -> str:
 
 
 def _value(name: str, default: object = "") -> str:
-    value = variables.value(name)
+    value = raw_variables.value(name)
     value.encode()  # raises UnicodeEncodeError, a ValueError, for bytes that are not UTF-8
     return value or str(default)
 
@@ -88,7 +88,7 @@ def folder(name: str, default: Path) -> Path:
 
 
 def folder_or_none(name: str) -> Path | None:
-    return folder(name, Path("/")) if variables.is_set(name) else None
+    return folder(name, Path("/")) if raw_variables.is_set(name) else None
 
 
 # Hosts and origins ---------------------------------------------------------------------------------------------------
@@ -207,7 +207,7 @@ def audit_log(name: str) -> dict[str, Any]:
 
 def bind_or_none(name: str, taken: str) -> str:
     """Return an address as `bind` does, or "" if the variable is not set. The address must differ from `taken`."""
-    value = bind(name, "") if variables.is_set(name) else ""
+    value = bind(name, "") if raw_variables.is_set(name) else ""
     if value == taken:
         raise ImproperlyConfigured(f"{name} must differ from BIND, which is {taken}: give it a port of its own.")
     return value
@@ -308,7 +308,7 @@ def secret_key(name: str, path: Path) -> str:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         if not path.exists():
-            variables.write_new_key(path)
+            raw_variables.write_new_key(path)
         return path.read_text(encoding="ascii").strip()
     except OSError as error:
         raise ImproperlyConfigured(

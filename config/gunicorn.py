@@ -33,7 +33,7 @@ except ImproperlyConfigured as error:
 finally:
     # Each worker imports the settings again, so that a reload applies changes.
     sys.modules.pop("config.settings", None)
-    sys.modules.pop("config.limits", None)
+    sys.modules.pop("config.limits_and_lifetimes", None)
 
 wsgi_app = "config.wsgi"
 bind = settings.BIND

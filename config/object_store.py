@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 
-from config import variables
+from config import raw_variables
 
 FORM = "database or s3://bucket/folder?endpoint=https://host:port&region=name"
 _BUCKET = re.compile(r"s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[\w./-]*)?(\?[^\s#]*)?")
@@ -37,7 +37,7 @@ def storage(value: str) -> dict[str, Any]:
         raise ValueError
     if find_spec("storages") is None or find_spec("boto3") is None:
         raise ImproperlyConfigured("PICTURES names an s3 store, which needs the packages of requirements/s3.txt.")
-    key, secret = variables.value("AWS_ACCESS_KEY_ID"), variables.value("AWS_SECRET_ACCESS_KEY")
+    key, secret = raw_variables.value("AWS_ACCESS_KEY_ID"), raw_variables.value("AWS_SECRET_ACCESS_KEY")
     if bool(key) != bool(secret):
         raise ImproperlyConfigured("Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or neither of them.")
     return {

@@ -1,4 +1,4 @@
-"""The Django settings, with the limits of config.limits.
+"""The Django settings, with those of config.limits_and_lifetimes.
 
 Many come from environment variables, which `docs/operations.md` explains.
 """
@@ -9,10 +9,11 @@ import tomllib
 from hashlib import sha256
 from pathlib import Path
 
-from config import branding, collector, logs, variables
+from config import branding, collector, logs, raw_variables
 from config import environment as env
 from config.http import languages
-from config.limits import *
+from config.infrastructure import cookies
+from config.limits_and_lifetimes import *
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 VAR_DIR = BASE_DIR / "var"
@@ -28,7 +29,7 @@ BIND = env.bind("BIND", default="127.0.0.1:8000")
 BASE_URL = env.origin("BASE_URL", default=f"http://localhost:{BIND.rpartition(':')[2]}")
 AUTH_URL = env.origin("AUTH_URL", default=BASE_URL)
 # If neither variable is set, the service runs on a developer's machine, and serves pages at every name of the machine.
-ORIGINS_ARE_SET = variables.is_set("BASE_URL") or variables.is_set("AUTH_URL")
+ORIGINS_ARE_SET = raw_variables.is_set("BASE_URL") or raw_variables.is_set("AUTH_URL")
 IS_HTTPS = AUTH_URL.startswith("https://")
 # The name of this installation, for administrators.
 ENVIRONMENT = env.text("ENVIRONMENT", default="Production" if IS_HTTPS else "Development")
@@ -53,7 +54,7 @@ DEBUG = env.boolean("DEBUG", default=False)
 SECRET_KEY = env.secret_key("SECRET_KEY", VAR_DIR / "secret-key")
 SIGNING_KEYS = env.folder_or_none("SIGNING_KEYS")
 SECRET_KEY_FALLBACKS = env.secret_keys("SECRET_KEY_FALLBACKS")
-IS_SECRET_KEY_GENERATED = not variables.is_set("SECRET_KEY")
+IS_SECRET_KEY_GENERATED = not raw_variables.is_set("SECRET_KEY")
 
 # Django --------------------------------------------------------------------------------------------------------------
 
@@ -79,7 +80,7 @@ MIDDLEWARE = [
     "config.http.header_limits.HeaderLimitsMiddleware",
     "config.http.languages.LanguageMiddleware",
     "config.http.middleware.OriginMiddleware",
-    "config.http.overload.OverloadMiddleware",
+    "config.http.overload_response.OverloadMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "config.http.multipart.MultipartMiddleware",  # before the CSRF check, which parses forms
@@ -116,7 +117,7 @@ FORM_RENDERER = "django.forms.renderers.TemplatesSetting"
 # Storage -------------------------------------------------------------------------------------------------------------
 
 DATABASES = {"default": env.database("DATABASE_URL", VAR_DIR / "db.sqlite3")}
-IS_DATABASE_SET = variables.is_set("DATABASE_URL")
+IS_DATABASE_SET = raw_variables.is_set("DATABASE_URL")
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 REDIS_URL = env.redis("REDIS_URL")
@@ -137,7 +138,7 @@ EMAIL_BACKEND, EMAIL_FILE_PATH = _email["EMAIL_BACKEND"], _email["EMAIL_FILE_PAT
 EMAIL_HOST, EMAIL_PORT = _email["EMAIL_HOST"], _email["EMAIL_PORT"]
 EMAIL_HOST_USER, EMAIL_HOST_PASSWORD = _email["EMAIL_HOST_USER"], _email["EMAIL_HOST_PASSWORD"]
 EMAIL_USE_TLS, EMAIL_USE_SSL = _email["EMAIL_USE_TLS"], _email["EMAIL_USE_SSL"]
-IS_EMAIL_SET = variables.is_set("EMAIL_URL")
+IS_EMAIL_SET = raw_variables.is_set("EMAIL_URL")
 EMAIL_TIMEOUT = 20  # seconds for a whole connection to the mail server
 DEFAULT_FROM_EMAIL = env.sender("DEFAULT_FROM_EMAIL", SERVICE_NAME, AUTH_URL)
 SERVER_EMAIL = DEFAULT_FROM_EMAIL
@@ -148,7 +149,7 @@ STORAGES = {
     "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
 }
 MEDIA_ROOT = env.folder("MEDIA_ROOT", VAR_DIR / "media")
-IS_MEDIA_ROOT_SET = variables.is_set("MEDIA_ROOT")
+IS_MEDIA_ROOT_SET = raw_variables.is_set("MEDIA_ROOT")
 MEDIA_URL = ""
 
 STATIC_URL = "/static/"
@@ -191,15 +192,15 @@ AUTH_PASSWORD_VALIDATORS = [
 ]
 
 # Failed sign-ins of other browsers do not lock out a browser that has signed in to the account before (D21).
-KNOWN_BROWSER_COOKIE_NAME = "__Host-known" if IS_HTTPS else "delegated_known"
-LAST_ACCOUNT_COOKIE_NAME = "__Host-account" if IS_HTTPS else "delegated_account"
+KNOWN_BROWSER_COOKIE_NAME = cookies.name_of("known", is_https=IS_HTTPS)
+LAST_ACCOUNT_COOKIE_NAME = cookies.name_of("account", is_https=IS_HTTPS)
 
 # This handler writes an upload to a temporary file, up to the size limit.
 FILE_UPLOAD_HANDLERS = ["accounts.pictures.uploads.BoundedUploadHandler"]
 
 SESSION_ENGINE = "accounts.sessions.store"
-SESSION_COOKIE_NAME = "__Host-session" if IS_HTTPS else "delegated_session"
-CSRF_COOKIE_NAME = "__Host-csrf" if IS_HTTPS else "delegated_csrf"
+SESSION_COOKIE_NAME = cookies.name_of("session", is_https=IS_HTTPS)
+CSRF_COOKIE_NAME = cookies.name_of("csrf", is_https=IS_HTTPS)
 CSRF_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = IS_HTTPS
 SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"
@@ -230,8 +231,8 @@ SILENCED_SYSTEM_CHECKS = [
 
 LANGUAGE_CODE = "en"
 LANGUAGES: list[tuple[str, str]] = languages.NAMES
-LANGUAGE_COOKIE_NAME = "__Host-language" if IS_HTTPS else "delegated_language"
-UI_LOCALES_COOKIE_NAME = "__Host-ui-locales" if IS_HTTPS else "delegated_ui_locales"
+LANGUAGE_COOKIE_NAME = cookies.name_of("language", is_https=IS_HTTPS)
+UI_LOCALES_COOKIE_NAME = cookies.name_of("ui-locales", is_https=IS_HTTPS)
 LOCALE_PATHS = [BASE_DIR / "locale"]
 FORMAT_MODULE_PATH = ["config.formats"]
 TIME_ZONE = "UTC"
@@ -244,8 +245,8 @@ ACCOUNT_ADAPTER = "accounts.sign_in.adapter.AccountAdapter"
 ACCOUNT_FORMS = {
     "login": "accounts.sign_in.forms.SignInForm",
     "signup": "accounts.sign_in.sign_up.SignUpForm",
-    "reset_password": "accounts.sign_in.forms.ResetRequestForm",
-    "reset_password_from_key": "accounts.sign_in.forms.NewPasswordForm",
+    "reset_password": "accounts.sign_in.password_reset.ResetRequestForm",
+    "reset_password_from_key": "accounts.sign_in.password_reset.NewPasswordForm",
     "confirm_email_verification_code": "accounts.sign_in.forms.CodeForm",
     "change_password": "accounts.sign_in.forms.PasswordChangeForm",
     "reauthenticate": "accounts.sign_in.forms.ConfirmForm",
@@ -305,4 +306,4 @@ OAUTH2_PROVIDER = {
     "COMPLIANT_BCP_RFC9700_ACCESS_TOKEN_TRANSPORT": True,
 }
 
-variables.refuse_unknown()
+raw_variables.refuse_unknown()

@@ -29,7 +29,7 @@ from oauth_bridge.errors import OAuthFault
 from oauth_bridge.models import Application
 from oauth_bridge.protocol import (
     authorization_request,
-    bearer_token,
+    challenges,
     client_authentication,
     introspection,
     openid_request,
@@ -237,11 +237,7 @@ class UserinfoView(ScopedProtectedResourceView):
 
 def challenge_client(request: HttpRequest, error: RequestError) -> None:
     error.headers.update(NO_STORE)
-    client_authentication.challenge(request, error)
-
-
-def challenge_bearer(request: HttpRequest, error: RequestError) -> None:
-    bearer_token.challenge(error)
+    challenges.add_basic(request, error)
 
 
 _authorize = csrf_protect(AuthorizeView.as_view())
@@ -263,7 +259,7 @@ authorize = operation(request_or_answer, "GET", "HEAD", "POST", challenge=author
 revoke = operation(RevokeView.as_view(), "POST", challenge=challenge_client)
 introspect = operation(answer_introspection, "POST", challenge=challenge_client)
 token = operation(TokenView.as_view(), "POST", challenge=challenge_client)
-user_info = operation(UserinfoView.as_view(), "GET", "HEAD", "POST", challenge=challenge_bearer)
+user_info = operation(UserinfoView.as_view(), "GET", "HEAD", "POST", challenge=challenges.add_bearer)
 
 
 @csrf_exempt

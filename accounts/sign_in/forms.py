@@ -11,25 +11,18 @@ from allauth.account.forms import (
     ConfirmEmailVerificationCodeForm,
     LoginForm,
     ReauthenticateForm,
-    ResetPasswordForm,
-    ResetPasswordKeyForm,
 )
 from django import forms
 from django.conf import settings
 from django.core.validators import MaxLengthValidator
-from django.http import HttpRequest
 from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
 
-from accounts import throttling
 from accounts.email_addresses import normalise_email
-from accounts.errors import AccountFault, FormError, recorded, refuse, refused
+from accounts.errors import AccountFault, FormError, recorded, refused
 from accounts.models import EMAIL_MAX_LENGTH, NICKNAME_MAX_LENGTH, User
 from accounts.passwords import hashing
 from accounts.passwords.validators import PASSWORD_MAX_LENGTH
-from accounts.sign_in import verification
-from config.infrastructure import events
-from config.infrastructure.events import Event
 from config.infrastructure.validators import refuse_control_characters
 
 
@@ -142,33 +135,6 @@ class SignInForm(PasswordFormMixin, LoginForm):
             return self.cleaned_data
 
 
-class ResetRequestForm(ResetPasswordForm):
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.fields = {"email": EmailField()}
-
-    def clean_email(self) -> str:
-        """Find the active account in one statement. If no account is found, use an unsaved `User`."""
-        email: str = self.cleaned_data["email"]
-        self.users = list(User.objects.filter(email=email, is_active=True)) or [User(email=email, is_active=False)]
-        return email
-
-    def save(self, request: HttpRequest, **kwargs: Any) -> str:
-        """Send a link. If there is no account, send an e-mail that says so.
-
-        The steps and the page are the same with and without an account. Beyond the limit, no e-mail is sent, and the
-        page does not say so. The links of earlier e-mails still work. So repeated requests cannot flood the owner's
-        mailbox or lock the owner out.
-        """
-        email: str = self.cleaned_data["email"]
-        if not throttling.may_send_reset_email(request, email):
-            refuse(AccountFault.RESET_MAIL_LIMITED, person=self.users[0].pk if self.users[0].is_active else None)
-            return email
-        [person] = self.users
-        events.write(Event.PASSWORD_RESET_ASKED, person=person.pk if person.is_active else None)
-        return str(super().save(request, **kwargs))
-
-
 class NewPasswordFormMixin(PasswordFormMixin):
     """A form that asks twice for a new password of `user`."""
 
@@ -183,30 +149,6 @@ class NewPasswordFormMixin(PasswordFormMixin):
 
     def clean_password1(self) -> str:
         return str(get_adapter().clean_password(self.cleaned_data["password1"], user=self.user))
-
-
-class NewPasswordForm(NewPasswordFormMixin, ResetPasswordKeyForm):
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        # This field tells a password manager which account the password belongs to. The posted value is not read.
-        account = forms.CharField(
-            required=False,
-            initial=self.user.email if self.user else "",
-            widget=HiddenEmailInput({"autocomplete": "username", "hidden": True}),
-        )
-        self.fields = {"account": account, **self.new_password_fields()}
-
-    def save(self) -> None:
-        """Save the password and begin a new session. Mark the address as verified: it received the link.
-
-        If the person was signed in, the new password ends the old session, so the state of the next sign-in needs a new
-        session. A proof of identity in the old session must not replace the second factor.
-        """
-        super().save()
-        verification.clear_nickname_of_sign_up(self.user)
-        verification.mark_verified(self.user)
-        adapter = get_adapter()
-        adapter.logout(adapter.request)
 
 
 class PasswordChangeForm(NewPasswordFormMixin, ChangePasswordForm):

@@ -1,4 +1,7 @@
-"""The pages for a new password, with a mailed link or the current password. allauth implements the flows."""
+"""The page for a new password with the current one, and what all pages that ask for a new password share.
+
+allauth implements the flow. With a mailed link: `password_reset`.
+"""
 
 from __future__ import annotations
 
@@ -9,18 +12,15 @@ from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
-from django.urls import reverse
 from django.utils.decorators import method_decorator
 from django.views.decorators.cache import never_cache
 
-from accounts import return_path, throttling
 from accounts.account_page import AccountPageMixin
-from accounts.errors import AccountFault, refuse
 from accounts.models import User
 from accounts.passwords.hashing import HashingBusy
-from accounts.retry_after import RetryLaterMixin, too_many_requests
+from accounts.retry_after import RetryLaterMixin
 from accounts.sessions import known_browsers, last_account
-from accounts.sign_in.forms import PasswordFormMixin, ResetRequestForm
+from accounts.sign_in.forms import PasswordFormMixin
 
 
 class NewPasswordMixin(RetryLaterMixin):
@@ -34,48 +34,6 @@ class NewPasswordMixin(RetryLaterMixin):
         except HashingBusy:
             form.add_busy_error(self.busy_field)
             return self.form_invalid(form)
-
-
-class PasswordResetView(return_path.StepMixin, library.PasswordResetView):
-    """Asks for the address, and keeps the return path in the session.
-
-    allauth would redirect to the return path before the reset.
-    """
-
-    def get_initial(self) -> dict[str, Any]:
-        return {"email": self.request.POST.get("email", "")}
-
-    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        context: dict[str, Any] = super().get_context_data(**kwargs)
-        return context | return_path.form_field(self.request)
-
-    def form_valid(self, form: ResetRequestForm) -> HttpResponse:
-        if seconds := throttling.reset_wait(self.request):
-            return too_many_requests(self.request, seconds, cause="reset_limited")
-        return_path.keep(self.request)
-        return cast(HttpResponse, super().form_valid(form))
-
-    def get_success_url(self) -> str:
-        return reverse("account_reset_password_done")
-
-
-class PasswordResetFromKeyView(return_path.StepMixin, NewPasswordMixin, library.PasswordResetFromKeyView):
-    """Asks for the new password. The link in the e-mail leads to this page."""
-
-    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        if request.method == "POST" and (seconds := throttling.new_password_wait(request)):
-            return too_many_requests(request, seconds, cause="new_password_limited")
-        return cast(HttpResponse, super().dispatch(request, *args, **kwargs))
-
-    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        if "token_fail" in kwargs:
-            refuse(AccountFault.RESET_LINK_INVALID)
-        return cast(dict[str, Any], super().get_context_data(**kwargs))
-
-    def logout(self) -> None:
-        """Sign out only on POST: a person who opens the link of another person must stay signed in."""
-        if self.request.method == "POST":
-            super().logout()
 
 
 @method_decorator([login_required, never_cache], name="dispatch")

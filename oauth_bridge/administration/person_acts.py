@@ -19,7 +19,7 @@ from accounts.factors import unlocking
 from accounts.models import Session, User
 from accounts.sessions.credential_changes import end_credentials, set_active
 from accounts.sign_in import verification
-from accounts.sign_in.forms import ResetRequestForm
+from accounts.sign_in.password_reset import ResetRequestForm
 from oauth_bridge.administration import shown
 from oauth_bridge.applications.rights import PEOPLE
 from oauth_bridge.storage import consents

@@ -20,3 +20,7 @@ def scheme_of(header: str) -> str:
     """Name the scheme of the header for an error sentence, without the credential that follows the scheme."""
     found = SCHEME.match(header)
     return f"the scheme {found[1]}" if found else "no scheme"
+
+
+def is_basic(header: str) -> bool:
+    return header.partition(" ")[0].lower() == "basic"

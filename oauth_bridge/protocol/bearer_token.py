@@ -36,13 +36,3 @@ def of_request(request: HttpRequest) -> str:
     if not B64TOKEN.fullmatch(token):
         raise RequestError(OAuthFault.TOKEN_MALFORMED)
     return token
-
-
-def challenge(error: RequestError) -> None:
-    """Add `WWW-Authenticate` (RFC 6750 §3). If the request has no bearer token, the challenge names no error (§3.1)."""
-    if error.fault in (OAuthFault.TOKEN_MISSING, OAuthFault.TOKEN_SCHEME):
-        error.headers["WWW-Authenticate"] = 'Bearer realm="userinfo"'
-    elif error.fault.status in (401, 403):
-        error.headers["WWW-Authenticate"] = (
-            f'Bearer error="{error.fault.error}", error_description="{error.description}"'
-        )

@@ -22,7 +22,7 @@ def client_credentials(request: HttpRequest, form: dict[str, str]) -> dict[str, 
     form does not authenticate a client.
     """
     header = authorization_header.read(request)
-    if not _is_basic(header):
+    if not authorization_header.is_basic(header):
         if header and not form.keys() & {"client_secret", "code_verifier"}:
             raise RequestError(OAuthFault.CLIENT_SCHEME, scheme=authorization_header.scheme_of(header))
         return form
@@ -32,17 +32,6 @@ def client_credentials(request: HttpRequest, form: dict[str, str]) -> dict[str, 
     if form.get("client_secret", secret) != secret:
         raise RequestError(OAuthFault.TWO_AUTHENTICATIONS)
     return {**form, "client_id": client_id, "client_secret": secret}
-
-
-def challenge(request: HttpRequest, error: RequestError) -> None:
-    """Add `WWW-Authenticate` to the error if the client tried to authenticate in the header. RFC 6749 §5.2."""
-    is_basic = _is_basic(authorization_header.read(request))
-    if error.fault is OAuthFault.CLIENT_SCHEME or (is_basic and error.fault.error == "invalid_client"):
-        error.headers["WWW-Authenticate"] = 'Basic realm="token", charset="UTF-8"'
-
-
-def _is_basic(header: str) -> bool:
-    return header.partition(" ")[0].lower() == "basic"
 
 
 def _basic(encoded: str) -> tuple[str, str]:

@@ -8,15 +8,15 @@ from typing import NamedTuple, cast
 from config.infrastructure import events
 from config.infrastructure.errors import RequestError
 from config.infrastructure.events import Event
-from oauth_bridge import application_mails, throttling
+from oauth_bridge import throttling
 from oauth_bridge.errors import OAuthFault
 from oauth_bridge.models import AuthorizationCode
 from oauth_bridge.pkce import VERIFIER
-from oauth_bridge.protocol import claims, id_token
+from oauth_bridge.protocol import claims, id_token, replayed_codes
 from oauth_bridge.protocol.openid_request import Granted
 from oauth_bridge.protocol.parameter_parsing import require
 from oauth_bridge.random_values import OPENID_MARK, new_credential
-from oauth_bridge.storage import application_sessions, client_secrets, code_redemption, signing_keys, tokens
+from oauth_bridge.storage import application_sessions, client_secrets, code_redemption, signing_keys
 
 
 class Exchanged(NamedTuple):
@@ -110,7 +110,7 @@ def _redeem(form: dict[str, str], client: client_secrets.Client) -> Exchanged:
         error.about(person=found.user_id, code_row=found.pk, code_of=found.application_id)
         error.about(is_proven=True)
         if refusal.fault is OAuthFault.CODE_SPENT:
-            _end_replayed(found, client, refusal.details["age"])
+            replayed_codes.end_token(found, client, refusal.details["age"])
     raise error
 
 
@@ -149,17 +149,3 @@ def _sid(granted: Granted, client: client_secrets.Client, code: AuthorizationCod
         application_id=client.pk,
         person_version=code.person_version,
     )
-
-
-def _end_replayed(code: AuthorizationCode, client: client_secrets.Client, age: float) -> None:
-    """Revoke the token that was issued for a replayed code, and tell the person and the application's owners. D13."""
-    tokens.revoke(bytes(code.token_digest or b""))
-    events.write(
-        Event.CODE_REPLAYED,
-        client_id=client.client_id,
-        person=code.user_id,
-        code_row=code.pk,
-        age_seconds=age,
-    )
-    application_mails.code_replayed(code.user_id, client.pk)
-    application_mails.code_replayed_to_owners(client.pk)

@@ -199,6 +199,8 @@ def explain(form: dict[str, str], application_id: int) -> Refusal | None:
 def _explain_redeemed(row: AuthorizationCode, redeemed_at: datetime, now: datetime) -> Refusal:
     """Decide whether a second redemption is a replay, or the same exchange sent twice. D13.
 
+    `protocol.replayed_codes` ends the token of a replayed code.
+
     Within SENT_TWICE_WITHIN, a double click or a retry is far more likely than a theft. Only the holder of the secret
     or the code_verifier can send the code again. The time of this check decides, even if the second request waited long
     for a thread. If `redeemed_at` is in the future, the clock was set back, and the age of the redemption is unknown.

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from config import variables
+from config import raw_variables
 from tests.documented import nginx_block
 from tests.server import OURS, ROOT, environment
 
@@ -96,8 +96,8 @@ def test_the_compose_file_finds_its_files_and_trusts_its_proxy_alone(folder: Pat
     for name in ("service", "migrate", "purge"):
         assert services[name]["environment"]["TRUSTED_PROXIES"] == proxy["ipv4_address"]
         assert services[name]["read_only"]
-        files = {each for each in services[name]["environment"] if each.endswith(variables.FILE)}
-        assert {each.removesuffix(variables.FILE) for each in files} <= variables.SECRET
+        files = {each for each in services[name]["environment"] if each.endswith(raw_variables.FILE)}
+        assert {each.removesuffix(raw_variables.FILE) for each in files} <= raw_variables.SECRET
     assert [name for name, service in services.items() if "ports" in service] == ["proxy"]
 
 

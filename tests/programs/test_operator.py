@@ -124,32 +124,6 @@ def test_static_files_are_served_without_another_step(driver: OAuthDriver) -> No
     assert driver.call("GET", "/health/ready").json()["database"] == "ok"
 
 
-@contract("O.cookies")
-def test_cookies_are_secure_exactly_when_the_pages_are_https(launch: Launch, alice: Any) -> None:
-    server = launch(BASE_URL="https://auth.example", AUTH_URL="https://auth.example", ALLOWED_HOSTS="auth.example")
-    port = re.search(r"127\.0\.0\.1:(\d+)", server.log)
-    assert port
-    browser = OAuthDriver(f"http://127.0.0.1:{port[1]}")
-    answer = browser.get("/accounts/sign-in", headers={"Host": "auth.example"})
-    cookies = answer.raw.headers.getlist("Set-Cookie")
-    assert cookies
-    for cookie in cookies:
-        assert "; Secure" in cookie
-        assert cookie.startswith("__Host-")
-        assert "; HttpOnly" in cookie
-        assert "SameSite=Lax" in cookie
-    assert "max-age" in answer.headers["Strict-Transport-Security"]
-
-
-@contract("O.cookies")
-def test_on_plain_loopback_cookies_are_not_secure(driver: OAuthDriver) -> None:
-    for cookie in driver.get("/accounts/sign-in").raw.headers.getlist("Set-Cookie"):
-        assert "Secure" not in cookie
-        assert "__Host-" not in cookie
-        assert "; HttpOnly" in cookie
-        assert "SameSite=Lax" in cookie
-
-
 @contract("O.deploy")
 def test_check_deploy_refuses_http_on_anything_but_loopback(manage: Manage) -> None:
     right = {

@@ -106,7 +106,7 @@ def test_a_worker_reads_the_settings_anew() -> None:
     program = """
 import runpy, sys
 runpy.run_path("config/gunicorn.py")
-print({"config.settings", "config.limits"} & set(sys.modules))
+print({"config.settings", "config.limits_and_lifetimes"} & set(sys.modules))
 """
     ended = start("-c", program)
     assert (ended.stdout, ended.returncode) == ("set()\n", 0)

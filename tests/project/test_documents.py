@@ -63,7 +63,7 @@ def test_each_limit_of_the_table_is_tested_from_both_sides():
 
 
 def test_each_variable_of_a_limit_is_in_the_table():
-    rates = (TESTS.parent / "config" / "limits.py").read_text(encoding="utf-8")
+    rates = (TESTS.parent / "config" / "limits_and_lifetimes.py").read_text(encoding="utf-8")
     variables = re.findall(r'^    (RATE_[A-Z_]+)="(\S+)",$', rates, re.MULTILINE)
     assert len(variables) == 9
     assert [name for name, default in variables if f"`{name}` {default}" not in limits()] == []

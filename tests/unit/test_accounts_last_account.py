@@ -126,8 +126,6 @@ def test_the_cookie_names_nobody(known: Client, alice: User) -> None:
     content = cookie.value.encode() + base64.urlsafe_b64decode(cookie.value + "==")
     for told in (alice.email, str(alice.pk), alice.pk.hex, alice.nickname):
         assert told.encode() not in content
-    assert cookie["httponly"]
-    assert cookie["samesite"] == "Lax"
 
 
 @pytest.mark.parametrize("cookie", ["", "rubbish", "gAAAAAB" + "x" * 100, "é", "a" * 4000])

@@ -10,7 +10,7 @@ import pytest
 from django.core.exceptions import ImproperlyConfigured
 from django.test import Client
 
-from config import branding, checks, variables
+from config import branding, checks, raw_variables
 from config.branding import DARK_SUNKEN, DARK_SURFACE, LIGHT_PAGE
 from config.infrastructure.colors import BLACK, WHITE, contrast, mix
 
@@ -95,7 +95,7 @@ def test_a_logo_of_another_kind_stops_the_start(monkeypatch: Any, tmp_path: Path
     [("/nowhere/logo.svg", "No such file or directory"), ("/etc", "Is a directory"), ("a\0b", "not a path")],
 )
 def test_a_logo_that_can_not_be_read_stops_the_start(monkeypatch: Any, path: str, reason: str) -> None:
-    monkeypatch.setattr(variables.os, "environ", {"SERVICE_LOGO": path})  # a NUL can't be in the real one
+    monkeypatch.setattr(raw_variables.os, "environ", {"SERVICE_LOGO": path})  # a NUL can't be in the real one
     with pytest.raises(ImproperlyConfigured, match=rf"\({reason}\)\.$"):
         branding.logo("SERVICE_LOGO")
 

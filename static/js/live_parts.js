@@ -1,4 +1,5 @@
-// Looks again without loading the whole page: what is read or opened stays, and only what is new is said.
+// Fetches the page again and replaces its parts with the attribute data-live, unless something in a part is focused or
+// opened. A screen reader reads only a new heading.
 "use strict";
 
 const live = () => [...document.querySelectorAll("[data-live]")];

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
-from config import variables
+from config import raw_variables
 from tests.unit.test_config_environment import READ_VARIABLES, ROOT, settings_with
 
 UNKNOWN = ["DATABSE_URL", "DATABASE_URI", "TRUSTED_PROXYS", "BASE_URLS", "SIGNUP", "SECRET_KEYS", "MEDIA_ROOT_FILE"]
 
 
-@pytest.mark.parametrize("name", sorted(variables.SECRET))
+@pytest.mark.parametrize("name", sorted(raw_variables.SECRET))
 def test_a_secret_is_read_from_a_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str) -> None:
     values = {
         "DATABASE_URL": "sqlite:///:memory:",
@@ -76,9 +76,9 @@ def test_a_name_that_is_almost_one_of_ours_stops_the_start(monkeypatch: pytest.M
 
 
 def test_no_variable_of_ours_is_taken_for_another() -> None:
-    ours = {name for name in READ_VARIABLES if not name.startswith(variables.OPENTELEMETRY)}
+    ours = {name for name in READ_VARIABLES if not name.startswith(raw_variables.OPENTELEMETRY)}
     for name in ours:
-        assert not difflib.get_close_matches(name, READ_VARIABLES - {name}, 1, variables.ALIKE)
+        assert not difflib.get_close_matches(name, READ_VARIABLES - {name}, 1, raw_variables.ALIKE)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Refuse the requests for which no thread was free in time. D19."""
+"""Answer 503 to the requests that `config.http.thread_pools` decided to refuse: no thread was free in time. D19."""
 
 from __future__ import annotations
 

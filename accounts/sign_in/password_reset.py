@@ -1,0 +1,118 @@
+"""Choose a new password with a mailed link: two pages and their forms. allauth implements the flow.
+
+`reset_tokens` makes the keys of the links. `adapter.AccountAdapter.send_password_reset_mail` chooses the e-mail.
+"""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from allauth.account import views as library
+from allauth.account.adapter import get_adapter
+from allauth.account.forms import ResetPasswordForm, ResetPasswordKeyForm
+from django import forms
+from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
+
+from accounts import return_path, throttling
+from accounts.errors import AccountFault, refuse
+from accounts.models import User
+from accounts.retry_after import too_many_requests
+from accounts.sign_in import verification
+from accounts.sign_in.forms import EmailField, HiddenEmailInput, NewPasswordFormMixin
+from accounts.sign_in.password_pages import NewPasswordMixin
+from config.infrastructure import events
+from config.infrastructure.events import Event
+
+
+class ResetRequestForm(ResetPasswordForm):
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields = {"email": EmailField()}
+
+    def clean_email(self) -> str:
+        """Find the active account in one statement. If no account is found, use an unsaved `User`."""
+        email: str = self.cleaned_data["email"]
+        self.users = list(User.objects.filter(email=email, is_active=True)) or [User(email=email, is_active=False)]
+        return email
+
+    def save(self, request: HttpRequest, **kwargs: Any) -> str:
+        """Send a link. If there is no account, send an e-mail that says so.
+
+        The steps and the page are the same with and without an account. Beyond the limit, no e-mail is sent, and the
+        page does not say so. The links of earlier e-mails still work. So repeated requests cannot flood the owner's
+        mailbox or lock the owner out.
+        """
+        email: str = self.cleaned_data["email"]
+        if not throttling.may_send_reset_email(request, email):
+            refuse(AccountFault.RESET_MAIL_LIMITED, person=self.users[0].pk if self.users[0].is_active else None)
+            return email
+        [person] = self.users
+        events.write(Event.PASSWORD_RESET_ASKED, person=person.pk if person.is_active else None)
+        return str(super().save(request, **kwargs))
+
+
+class NewPasswordForm(NewPasswordFormMixin, ResetPasswordKeyForm):
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        # This field tells a password manager which account the password belongs to. The posted value is not read.
+        account = forms.CharField(
+            required=False,
+            initial=self.user.email if self.user else "",
+            widget=HiddenEmailInput({"autocomplete": "username", "hidden": True}),
+        )
+        self.fields = {"account": account, **self.new_password_fields()}
+
+    def save(self) -> None:
+        """Save the password and begin a new session. Mark the address as verified: it received the link.
+
+        If the person was signed in, the new password ends the old session, so the state of the next sign-in needs a new
+        session. A proof of identity in the old session must not replace the second factor.
+        """
+        super().save()
+        verification.clear_nickname_of_sign_up(self.user)
+        verification.mark_verified(self.user)
+        adapter = get_adapter()
+        adapter.logout(adapter.request)
+
+
+class PasswordResetView(return_path.StepMixin, library.PasswordResetView):
+    """Asks for the address, and keeps the return path in the session.
+
+    allauth would redirect to the return path before the reset.
+    """
+
+    def get_initial(self) -> dict[str, Any]:
+        return {"email": self.request.POST.get("email", "")}
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        context: dict[str, Any] = super().get_context_data(**kwargs)
+        return context | return_path.form_field(self.request)
+
+    def form_valid(self, form: ResetRequestForm) -> HttpResponse:
+        if seconds := throttling.reset_wait(self.request):
+            return too_many_requests(self.request, seconds, cause="reset_limited")
+        return_path.keep(self.request)
+        return cast(HttpResponse, super().form_valid(form))
+
+    def get_success_url(self) -> str:
+        return reverse("account_reset_password_done")
+
+
+class PasswordResetFromKeyView(return_path.StepMixin, NewPasswordMixin, library.PasswordResetFromKeyView):
+    """Asks for the new password. The link in the e-mail leads to this page."""
+
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        if request.method == "POST" and (seconds := throttling.new_password_wait(request)):
+            return too_many_requests(request, seconds, cause="new_password_limited")
+        return cast(HttpResponse, super().dispatch(request, *args, **kwargs))
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        if "token_fail" in kwargs:
+            refuse(AccountFault.RESET_LINK_INVALID)
+        return cast(dict[str, Any], super().get_context_data(**kwargs))
+
+    def logout(self) -> None:
+        """Sign out only on POST: a person who opens the link of another person must stay signed in."""
+        if self.request.method == "POST":
+            super().logout()
