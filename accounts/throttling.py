@@ -45,7 +45,7 @@ NEW_ADDRESSES = "5/h"
 # accounts.pictures.reencoder.MAX_CPU_SECONDS, because the time is known only after the picture is read.
 PICTURE_SECONDS = "6/m"
 PICTURE_SECONDS_IN_AN_HOUR = "40/h"
-LONGEST_PICTURE_SECONDS = 40  # longer than WAIT_SECONDS + RUN_SECONDS of pictures.reencoder_process
+LONGEST_PICTURE_SECONDS = 40  # longer than WAIT_SECONDS + RUN_SECONDS of pictures.reencoder_runner
 # Strangers can cause the e-mail "you already have an account" and codes of each kind. These are the limits of such
 # e-mails to one mailbox.
 TAKEN_MAILS = "5/h"

@@ -145,7 +145,7 @@ class Application(AbstractApplication):
     disabled_at = models.DateTimeField(null=True, editable=False)
     disabled_by = models.CharField(max_length=120, default="", db_default="", editable=False)
     credentials_version = models.IntegerField(default=0, db_default=0, editable=False)
-    # The highest number that a secret of the application has had. Only `storage.client_secrets` writes
+    # The highest number that a secret of the application has had. Only `storage.secret_rotation` writes
     # `last_secret_number` and `leaked_secrets`.
     last_secret_number = models.IntegerField(default=0, db_default=0, editable=False)
     # The primary keys of the application's recently leaked secrets, such as ",12,45,". The tokens of leaked secrets are

@@ -22,8 +22,8 @@ class ApplicationSecret(models.Model):
     accurate to the minute.
 
     `number` counts the secrets of one application from 1, and is never reused. A row of an earlier release has no
-    number until `storage.client_secrets` sets it. `prefix` is the beginning of the secret, so that people can recognise
-    the secret in a configuration. `maker` is the name of the person who made the secret. The name outlives the person's
+    number until `secret_states` sets it. `prefix` is the beginning of the secret, so that people can recognise the
+    secret in a configuration. `maker` is the name of the person who made the secret. The name outlives the person's
     account. `maker_id` is the `sub` of the person, null if a command made the secret.
     """
 

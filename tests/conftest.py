@@ -22,7 +22,7 @@ from django.test import Client, RequestFactory
 from django.test.utils import setup_databases, teardown_databases
 from whitenoise.middleware import WhiteNoiseMiddleware
 
-from accounts.pictures import reencoder_process
+from accounts.pictures import reencoder_runner
 from config.infrastructure import cache as redis_cache
 from oauth_bridge.storage import activity, activity_counts
 from tests import factories, forms, openapi_responses, pages, skips, workers
@@ -203,8 +203,8 @@ def patience() -> Iterator[None]:
     """Time-outs that a slow or busy machine does not reach. Servers under test keep those of the service."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(redis_cache, "SOCKET_TIMEOUT_SECONDS", 20)
-        patch.setattr(reencoder_process, "WAIT_SECONDS", 120.0)
-        patch.setattr(reencoder_process, "RUN_SECONDS", 120.0)
+        patch.setattr(reencoder_runner, "WAIT_SECONDS", 120.0)
+        patch.setattr(reencoder_runner, "RUN_SECONDS", 120.0)
         yield
 
 

@@ -1,4 +1,4 @@
-"""The picture of a person: an upload, re-encoded by `reencoder_process`, or a drawing if the person uploaded none.
+"""The picture of a person: an upload, re-encoded by `reencoder_runner`, or a drawing if the person uploaded none.
 
 Specification 2.4; D16. Every picture is a square PNG that this service made; uploaded bytes are never served.
 """
@@ -14,7 +14,7 @@ from django.db import transaction
 from accounts.models import User
 from accounts.pictures import stored_files
 from accounts.pictures.initials import drawn_avatar
-from accounts.pictures.reencoder_process import SIZE_PIXELS
+from accounts.pictures.reencoder_runner import SIZE_PIXELS
 
 
 def avatar_url(user: User) -> str:

@@ -13,7 +13,7 @@ from django.utils.translation import gettext_lazy as _
 from accounts import throttling
 from accounts.errors import AccountFault, FormError, refuse
 from accounts.models import User
-from accounts.pictures import current_picture, reencoder_process
+from accounts.pictures import current_picture, reencoder_runner
 from accounts.sign_in.forms import NicknameField
 
 MAX_ZOOM_PERCENT = 400
@@ -57,10 +57,10 @@ class ProfileForm(forms.ModelForm):  # type: ignore[type-arg]
         required=False,
         help_text=(
             _("JPEG, PNG, GIF, WebP or HEIC, at most 25 MB. The middle of it is shown, round.")
-            if reencoder_process.HEIC_IS_ACCEPTED
+            if reencoder_runner.HEIC_IS_ACCEPTED
             else _("JPEG, PNG, GIF or WebP, at most 25 MB. The middle of it is shown, round.")
         ),
-        widget=forms.FileInput(attrs={"accept": ",".join(reencoder_process.ACCEPTED_TYPES)}),
+        widget=forms.FileInput(attrs={"accept": ",".join(reencoder_runner.ACCEPTED_TYPES)}),
     )
     zoom = SliderField(_("Zoom"), 100, 100, MAX_ZOOM_PERCENT, {"data-crop": "zoom"})
     # The left end of the slider means the left side of the picture, even on right-to-left pages.
@@ -82,7 +82,7 @@ class ProfileForm(forms.ModelForm):  # type: ignore[type-arg]
         """Replace the uploaded file with the re-encoded picture."""
         cleaned: dict[str, Any] = super().clean() or self.cleaned_data
         if not self.errors and (upload := cleaned["picture"]):
-            crop = reencoder_process.Crop(cleaned["zoom"] / 100, cleaned["across"] / 100, cleaned["down"] / 100)
+            crop = reencoder_runner.Crop(cleaned["zoom"] / 100, cleaned["across"] / 100, cleaned["down"] / 100)
             try:
                 cleaned["picture"] = self._read(upload, crop)
             except FormError as error:
@@ -90,14 +90,14 @@ class ProfileForm(forms.ModelForm):  # type: ignore[type-arg]
                 self.add_error("picture", error)
         return cleaned
 
-    def _read(self, upload: File[Any], crop: reencoder_process.Crop) -> bytes:
+    def _read(self, upload: File[Any], crop: reencoder_runner.Crop) -> bytes:
         """Re-encode the upload, within the person's limits (D21). One upload of a person is re-encoded at a time."""
         with throttling.one_picture(self.instance) as is_only_one:
             if not is_only_one:
-                raise reencoder_process.busy()
+                raise reencoder_runner.busy()
             if seconds := throttling.picture_wait(self.instance):
                 raise FormError(AccountFault.PICTURES_LIMITED, "throttled", seconds=seconds)
-            return reencoder_process.reencode(upload, crop=crop, count=partial(throttling.count_picture, self.instance))
+            return reencoder_runner.reencode(upload, crop=crop, count=partial(throttling.count_picture, self.instance))
 
     def save(self, commit: bool = True) -> User:
         """Raises NotStored: the nickname is saved, but the picture could not be stored."""

@@ -28,7 +28,7 @@ from oauth_bridge.applications import logos, rights, summaries
 from oauth_bridge.applications.admin_list import ApplicationList
 from oauth_bridge.applications.forms import ApplicationForm, EndForm, RotationForm
 from oauth_bridge.models import Application, ApplicationSecret, Consent
-from oauth_bridge.storage import application_audit, applications, client_secrets, look_alikes, secret_states
+from oauth_bridge.storage import application_audit, applications, look_alikes, secret_rotation, secret_states
 
 if TYPE_CHECKING:
     from accounts.models import User
@@ -154,7 +154,7 @@ class ApplicationAdmin(ApplicationList):
         if obj.is_public:
             self.message_user(request, _("Its client ID is %(client_id)s.") % {"client_id": obj.client_id})
             return super().response_add(request, obj, post_url_continue)
-        return self._to_secret_page(request, obj, client_secrets.rotate(obj, maker=_maker(request)).secret)
+        return self._to_secret_page(request, obj, secret_rotation.rotate(obj, maker=_maker(request)).secret)
 
     # Secrets -----------------------------------------------------------------------------------------------------
 
@@ -211,8 +211,8 @@ class ApplicationAdmin(ApplicationList):
             return ""
         overlap, name = form.cleaned_data["overlap"], form.cleaned_data["name"]
         try:
-            return client_secrets.rotate(application, overlap, name=name, maker=_maker(request)).secret
-        except client_secrets.TooManySecrets:
+            return secret_rotation.rotate(application, overlap, name=name, maker=_maker(request)).secret
+        except secret_rotation.TooManySecrets:
             form.add_error(None, _("Too many secrets still work. Wait until one has expired, or end them all at once."))
             return ""
 
@@ -288,9 +288,9 @@ def _salt(request: HttpRequest, pk: int) -> str:
     return f"oauth_bridge.admin.secret.{pk}.{request.user.pk}"
 
 
-def _maker(request: HttpRequest) -> client_secrets.Maker:
+def _maker(request: HttpRequest) -> secret_rotation.Maker:
     person = cast("User", request.user)
-    return client_secrets.Maker(person.pk, person.display_name)
+    return secret_rotation.Maker(person.pk, person.display_name)
 
 
 def _secret_of(request: HttpRequest, pk: int) -> str | None:

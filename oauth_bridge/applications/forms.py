@@ -11,12 +11,12 @@ from django.db.models import Field, URLField
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
-from accounts.pictures.reencoder_process import reencode
+from accounts.pictures.reencoder_runner import reencode
 from config.infrastructure.validators import refuse_control_characters
 from oauth_bridge.models import Application
 from oauth_bridge.redirect_uri_registration import split_lines
 from oauth_bridge.secret_models import NAME_MAX_LENGTH
-from oauth_bridge.storage import client_secrets, issued_codes, look_alikes
+from oauth_bridge.storage import issued_codes, look_alikes, secret_rotation
 
 # Addresses run from left to right on all pages. Without this attribute, a page in a right-to-left language would show
 # the final slash of an address first.
@@ -201,7 +201,7 @@ class RotationForm(forms.Form):
     confirmed = forms.BooleanField(required=False)
 
     def clean(self) -> dict[str, Any]:
-        if self.cleaned_data.get("overlap") == client_secrets.REVOKE_NOW and not self.cleaned_data["confirmed"]:
+        if self.cleaned_data.get("overlap") == secret_rotation.REVOKE_NOW and not self.cleaned_data["confirmed"]:
             raise ValidationError(_("Confirm that the older secrets are to end at once."))
         return self.cleaned_data
 

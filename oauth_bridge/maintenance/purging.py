@@ -36,7 +36,7 @@ from oauth_bridge.models import (
     WithdrawnCode,
 )
 from oauth_bridge.storage import application_sessions, issued_codes, signing_keys, temporary_applications, tokens
-from oauth_bridge.storage.client_secrets import EXPIRED_KEPT_FOR
+from oauth_bridge.storage.secret_rotation import EXPIRED_KEPT_FOR
 
 # If a statement takes longer than TARGET_SECONDS, the next range is smaller. A request therefore waits for at most
 # about one short statement.

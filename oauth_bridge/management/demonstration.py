@@ -13,7 +13,7 @@ from accounts.sessions.credential_changes import end_credentials
 from accounts.sign_in.verification import mark_verified
 from config.infrastructure.errors import RequestError
 from oauth_bridge.models import Application
-from oauth_bridge.storage import applications, client_secrets
+from oauth_bridge.storage import applications, client_secrets, secret_rotation
 
 DEMO_NAME = "Demo application"
 
@@ -83,6 +83,6 @@ def demo_application(demo_url: str, kept: dict[str, str]) -> tuple[Application, 
         try:
             client_secrets.authenticate({"client_id": application.client_id, "client_secret": secret})
         except RequestError:
-            secret = client_secrets.rotate(application, client_secrets.REVOKE_NOW).secret
+            secret = secret_rotation.rotate(application, secret_rotation.REVOKE_NOW).secret
     kept["client_secret"] = secret
     return application, secret

@@ -12,7 +12,7 @@ from django.core.management.base import CommandError, OutputWrapper
 
 from config.infrastructure.command_errors import command_error
 from oauth_bridge.models import Application, ApplicationSecret
-from oauth_bridge.storage import client_secrets, secret_states
+from oauth_bridge.storage import secret_rotation, secret_states
 from oauth_bridge.storage.secret_states import SecretState
 
 UNITS = {"m": "minutes", "h": "hours", "d": "days"}
@@ -36,13 +36,13 @@ def rotate(application: Application, options: dict[str, Any]) -> dict[str, Any]:
     Raises CommandError: the client is public, an option is malformed, or the application has too many valid secrets.
     """
     _refuse_public(application)
-    overlap = client_secrets.REVOKE_NOW if options["now"] else _overlap(options["overlap"])
+    overlap = secret_rotation.REVOKE_NOW if options["now"] else _overlap(options["overlap"])
     name = _name(options["name"])
     try:
-        rotation = client_secrets.rotate(application, overlap, name=name)
-    except client_secrets.TooManySecrets:
+        rotation = secret_rotation.rotate(application, overlap, name=name)
+    except secret_rotation.TooManySecrets:
         raise CommandError(
-            f"{client_secrets.MOST_WORKING} secrets of this application still work, which is the maximum. "
+            f"{secret_rotation.MOST_WORKING} secrets of this application still work, which is the maximum. "
             "Wait until one has expired (see `application show`), or end them all with --now."
         ) from None
     return {
@@ -73,8 +73,8 @@ def _refuse_public(application: Application) -> None:
 def _overlap(text: str) -> timedelta:
     """Read `--overlap`, such as 24h. Raises CommandError: the value is malformed, zero or above 30 days."""
     given = OVERLAP.fullmatch(text)
-    overlap = timedelta(**{UNITS[given[2]]: int(given[1])}) if given else client_secrets.REVOKE_NOW
-    if not client_secrets.REVOKE_NOW < overlap <= client_secrets.LONGEST_OVERLAP:
+    overlap = timedelta(**{UNITS[given[2]]: int(given[1])}) if given else secret_rotation.REVOKE_NOW
+    if not secret_rotation.REVOKE_NOW < overlap <= secret_rotation.LONGEST_OVERLAP:
         raise CommandError(
             "--overlap is a number and a unit, m, h or d, such as 24h, and at most 30d. "
             "To end the older secrets at once, use --now."

@@ -22,7 +22,7 @@ from config.infrastructure.events import Event
 from config.infrastructure.sql import Rows, fetch_one
 from oauth_bridge.models import Application
 from oauth_bridge.redirect_uri_registration import split_lines
-from oauth_bridge.storage import application_audit, client_secrets, consents, look_alikes
+from oauth_bridge.storage import application_audit, consents, look_alikes, secret_rotation
 
 if TYPE_CHECKING:
     from accounts.models import User
@@ -95,7 +95,7 @@ def register(
     application.full_clean()
     look_alikes.refuse(name, is_trusted=is_trusted)
     add(application, groups)
-    return application, "" if is_public else client_secrets.rotate(application).secret
+    return application, "" if is_public else secret_rotation.rotate(application).secret
 
 
 @transaction.atomic

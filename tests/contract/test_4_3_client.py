@@ -8,7 +8,7 @@ from urllib.parse import quote
 import pytest
 
 from oauth_bridge.models import Application
-from oauth_bridge.storage import applications, client_secrets
+from oauth_bridge.storage import applications, secret_rotation
 from tests.conftest import Launch
 from tests.driver import OAuthDriver, error_of
 from tests.factories import ApplicationFactory, CodeFactory, Registered
@@ -52,7 +52,7 @@ def test_only_who_proves_the_secret_learns_that_the_application_is_switched_off(
     wrong = error_of(driver.exchange(application, code, client_secret="wrong"), 401, "invalid_client")
     missing = error_of(driver.exchange(application, code, client_secret=None), 401, "invalid_client")
     other = ApplicationFactory()
-    new = client_secrets.rotate(application.row, client_secrets.REVOKE_NOW).secret
+    new = secret_rotation.rotate(application.row, secret_rotation.REVOKE_NOW).secret
     public = ApplicationFactory()
     public.row.client_type = Application.CLIENT_PUBLIC  # after it had a secret
     public.row.save()

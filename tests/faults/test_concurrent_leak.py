@@ -11,7 +11,7 @@ from django.db import transaction
 
 from config.infrastructure.errors import RequestError
 from oauth_bridge.models import AccessToken
-from oauth_bridge.storage import client_secrets, code_redemption, secret_states, tokens
+from oauth_bridge.storage import client_secrets, code_redemption, secret_rotation, secret_states, tokens
 from tests.factories import CodeFactory, Registered
 from tests.faults.test_concurrent_disconnect import wait_until_somebody_waits
 from tests.faults.test_concurrent_groups import closing
@@ -82,7 +82,7 @@ def test_a_leak_that_is_not_committed_yet_keeps_no_exchange_waiting(postgresql: 
 
 def test_two_leaks_at_the_same_moment_are_both_listed(postgresql: None, application: Registered) -> None:
     """A leak that missed another would make the tokens of the other's secret valid again."""
-    client_secrets.rotate(application.row)
+    secret_rotation.rotate(application.row)
     first, second = ThreadPoolExecutor(1), ThreadPoolExecutor(1)
     with first, second:
         with transaction.atomic():

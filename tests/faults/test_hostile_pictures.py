@@ -12,7 +12,7 @@ import pytest
 from django.core.exceptions import ValidationError
 from PIL import Image
 
-from accounts.pictures import reencoder, reencoder_process
+from accounts.pictures import reencoder, reencoder_runner
 from tests.conftest import Launch
 from tests.driver import OAuthDriver, Page
 from tests.factories import PASSWORD, PersonFactory
@@ -34,7 +34,7 @@ def told(content: bytes) -> list[int | str]:
     counted: list[int | str] = []
     try:
         with uploaded(content) as file:
-            reencoder_process.reencode(file, count=counted.append)
+            reencoder_runner.reencode(file, count=counted.append)
     except ValidationError as error:
         counted.append(str(error.code))
     return counted

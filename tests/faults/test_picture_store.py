@@ -16,7 +16,7 @@ from django.test import Client
 from PIL import Image
 
 from accounts.models import User
-from accounts.pictures import current_picture, reencoder_process, stored_files
+from accounts.pictures import current_picture, reencoder_runner, stored_files
 from config import object_store
 from oauth_bridge.models import Application
 from tests import own_s3
@@ -51,7 +51,7 @@ def large_picture(colour: str = "red") -> io.BytesIO:
 
 
 def set_picture(person: User) -> None:
-    current_picture.set_picture(person, reencoder_process.reencode(ContentFile(large_picture().getvalue())))
+    current_picture.set_picture(person, reencoder_runner.reencode(ContentFile(large_picture().getvalue())))
 
 
 def logged(caplog: pytest.LogCaptureFixture, message: str) -> list[Any]:

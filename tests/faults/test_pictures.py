@@ -21,7 +21,7 @@ from django.core.exceptions import ValidationError
 from django.core.files.uploadedfile import TemporaryUploadedFile
 from PIL import Image
 
-from accounts.pictures import reencoder, reencoder_process
+from accounts.pictures import reencoder, reencoder_runner
 from tests.server import ROOT, children_of
 
 pillow_heif.register_heif_opener()
@@ -51,7 +51,7 @@ def encoded(image: Image.Image, kind: str, **options: Any) -> bytes:
 
 def refusal(content: bytes) -> str:
     with pytest.raises(ValidationError) as refused, uploaded(content) as file:
-        reencoder_process.reencode(file)
+        reencoder_runner.reencode(file)
     return str(refused.value.code)
 
 
@@ -99,7 +99,7 @@ def test_a_photo_of_50_megapixels_is_read_with_bounded_memory(
     assert memory < most_mb < MOST_MEMORY_MB
     before = own_memory_mb()
     with uploaded(content) as file:
-        assert Image.open(io.BytesIO(reencoder_process.reencode(file))).size == (256, 256)
+        assert Image.open(io.BytesIO(reencoder_runner.reencode(file))).size == (256, 256)
     assert own_memory_mb() - before < 5
 
 
@@ -141,7 +141,7 @@ def test_a_program_that_fails_is_a_sentence(
     patched: Callable[[str], None], monkeypatch: pytest.MonkeyPatch, statements: str, code: str
 ) -> None:
     if code == "too_costly":
-        monkeypatch.setattr(reencoder_process, "RUN_SECONDS", 3.0)
+        monkeypatch.setattr(reencoder_runner, "RUN_SECONDS", 3.0)
     patched(statements)
     before = children_of(os.getpid())
     assert refusal(SMALL) == code
@@ -182,17 +182,17 @@ def test_the_program_that_is_killed_from_outside_is_a_sentence_and_the_next_pict
     is_over.set()
     killer.join()
     assert code == "failed"
-    assert [record.code for record in caplog.records if record.name == reencoder_process.__name__] == [-signal.SIGKILL]  # type: ignore[attr-defined]
+    assert [record.code for record in caplog.records if record.name == reencoder_runner.__name__] == [-signal.SIGKILL]  # type: ignore[attr-defined]
     settings.BASE_DIR = ROOT
     with uploaded(SMALL) as file:
-        assert reencoder_process.reencode(file)
+        assert reencoder_runner.reencode(file)
 
 
 def test_of_ten_at_once_one_is_read_and_the_others_are_told_to_try_again(
     patched: Callable[[str], None], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """One reads until the nine others have been told."""
-    monkeypatch.setattr(reencoder_process, "RUN_SECONDS", 20.0)
+    monkeypatch.setattr(reencoder_runner, "RUN_SECONDS", 20.0)
     may_end = tmp_path / "may-end"
     patched(f"import pathlib, time\n    while not pathlib.Path({str(may_end)!r}).exists(): time.sleep(0.02)")
     outcomes: list[str] = []
@@ -202,7 +202,7 @@ def test_of_ten_at_once_one_is_read_and_the_others_are_told_to_try_again(
         with uploaded(SMALL) as file:
             barrier.wait()
             try:
-                reencoder_process.reencode(file)
+                reencoder_runner.reencode(file)
                 outcomes.append("read")
             except ValidationError as error:
                 outcomes.append(str(error.code))
@@ -229,12 +229,12 @@ def test_another_process_waits_for_its_turn_and_is_told_when_it_takes_too_long(
     assert other.stdin
     assert other.stdout
     assert other.stdout.readline() == b"ok\n"
-    monkeypatch.setattr(reencoder_process, "WAIT_SECONDS", 0.3)
+    monkeypatch.setattr(reencoder_runner, "WAIT_SECONDS", 0.3)
     assert refusal(SMALL) == "busy"
-    monkeypatch.setattr(reencoder_process, "WAIT_SECONDS", 120.0)
+    monkeypatch.setattr(reencoder_runner, "WAIT_SECONDS", 120.0)
     began = time.monotonic()
     threading.Timer(0.5, other.stdin.close).start()
     with uploaded(SMALL) as file:
-        assert reencoder_process.reencode(file)
+        assert reencoder_runner.reencode(file)
     assert time.monotonic() - began >= 0.4
     other.wait()

@@ -15,7 +15,7 @@ from django.db import connection, transaction
 
 from oauth_bridge.models import AccessToken, ApplicationSecret
 from oauth_bridge.protocol import token_exchange
-from oauth_bridge.storage import client_secrets
+from oauth_bridge.storage import client_secrets, secret_rotation
 from tests.conftest import Launch, run_here
 from tests.driver import OAuthDriver, error_of
 from tests.factories import ApplicationFactory, CodeFactory, PersonFactory, Registered, digest_of
@@ -165,7 +165,7 @@ def test_of_two_leaks_at_the_same_moment_one_secret_is_left(committed: None) -> 
     def rotate_here(_: int) -> str:
         try:
             with connection.execute_wrapper(held):
-                return client_secrets.rotate(application.row, client_secrets.REVOKE_NOW).secret
+                return secret_rotation.rotate(application.row, secret_rotation.REVOKE_NOW).secret
         finally:
             connection.close()
 
@@ -212,7 +212,7 @@ def test_a_rotation_that_is_stuck_in_the_middle_keeps_no_exchange_waiting(postgr
     driver = OAuthDriver(launch().base_url)
     codes = [CodeFactory(application=application).raw for _ in range(2)]
     with transaction.atomic():
-        client_secrets.rotate(application.row)
+        secret_rotation.rotate(application.row)
         assert driver.exchange(application, codes[0]).status_code == 200
         transaction.set_rollback(True)
     assert application.row.secrets.get().last_used_at is None

@@ -10,8 +10,8 @@ import pytest
 from django.core.exceptions import ValidationError
 from PIL import ExifTags, Image, ImageCms, PngImagePlugin
 
-from accounts.pictures import reencoder_process
-from accounts.pictures.reencoder_process import Crop, reencode
+from accounts.pictures import reencoder_runner
+from accounts.pictures.reencoder_runner import Crop, reencode
 from accounts.pictures.uploads import UPLOAD_MAX_BYTES
 from tests.pictures import encoded, opened, picture, striped, upload
 
@@ -191,7 +191,7 @@ def test_anything_else_is_refused_with_a_sentence(content: bytes) -> None:
 
 
 def test_more_than_25_mb_are_refused_unread(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reencoder_process, "_run", lambda *_: pytest.fail("read"))
+    monkeypatch.setattr(reencoder_runner, "_run", lambda *_: pytest.fail("read"))
     assert code_of(picture() + bytes(UPLOAD_MAX_BYTES)) == "too_large"
 
 

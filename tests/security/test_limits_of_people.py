@@ -19,7 +19,7 @@ from django.utils import timezone
 
 from accounts import throttling
 from accounts.models import Session, User
-from accounts.pictures import reencoder, reencoder_process
+from accounts.pictures import reencoder, reencoder_runner
 from config.infrastructure import rate_limits
 from config.infrastructure.rate_limits import Counter
 from tests.factories import PASSWORD, PersonFactory
@@ -350,7 +350,7 @@ def test_picture_lets_the_victim_go_on(client: Client, alice: User, monkeypatch:
     assert client.post("/accounts/profile", {"nickname": "New"}).status_code == 302
     client.force_login(alice)
     with monkeypatch.context() as patched, open(reencoder.__file__, "rb") as other_worker:
-        patched.setattr(reencoder_process, "WAIT_SECONDS", 0)
+        patched.setattr(reencoder_runner, "WAIT_SECONDS", 0)
         fcntl.flock(other_worker, fcntl.LOCK_EX)
         assert statuses([send_picture(client, picture()) for _ in range(4)]) == [503] * 4
     assert statuses([send_picture(client, picture()) for _ in range(4)]) == [302] * 3 + [429]

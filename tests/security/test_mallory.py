@@ -10,7 +10,7 @@ import pytest
 import requests
 
 from oauth_bridge.models import AccessToken, AuthorizationCode, Consent
-from oauth_bridge.storage import client_secrets
+from oauth_bridge.storage import secret_rotation
 from tests.driver import OAuthDriver, Page, error_of
 from tests.factories import (
     PASSWORD,
@@ -40,7 +40,7 @@ def test_she_cannot_redeem_the_code_of_another_application(driver: OAuthDriver, 
 def test_she_gets_nothing_for_a_secret_that_was_replaced(driver: OAuthDriver, application: Registered) -> None:
     code = CodeFactory(application=application).raw
     hers = ApplicationFactory()
-    new = client_secrets.rotate(application.row, client_secrets.REVOKE_NOW).secret
+    new = secret_rotation.rotate(application.row, secret_rotation.REVOKE_NOW).secret
     generic = error_of(driver.exchange(application, code, client_secret="wrong"), 401, "invalid_client")
     assert error_of(driver.exchange(application, code), 401, "invalid_client") != generic
     # Only a holder of the old secret learns that it existed, and for which application.

@@ -16,7 +16,7 @@ from accounts.models import User
 from oauth_bridge.activity_models import ActivityRecord, Outcome, Step
 from oauth_bridge.activity_titles import title_of
 from oauth_bridge.models import Application
-from oauth_bridge.storage import activity_counts, applications, client_secrets
+from oauth_bridge.storage import activity_counts, applications, secret_rotation
 from tests.events import HTML, Attempt
 from tests.factories import ApplicationFactory, CodeFactory, ConsentFactory, PersonFactory, Registered
 from tests.pages import html_of, proven, secret_on, text_of, with_session
@@ -70,7 +70,7 @@ def tried(application: Registered, person: User) -> Registered:
     CodeFactory(application=application, user=person, redeemed_at=timezone.now())
     CodeFactory(application=application, user=person, issued_at=timezone.now() - timedelta(seconds=700))
     ConsentFactory(application=application.row, user=person, fingerprint="x")
-    client_secrets.rotate(application.row, timedelta(days=3))
+    secret_rotation.rotate(application.row, timedelta(days=3))
     activity_counts.flush()
     return application
 
@@ -266,7 +266,7 @@ def test_she_learns_no_name_and_no_address_of_a_person(
     tried(hers, alice)
     grace = PersonFactory(nickname="Grace Hopper", is_staff=True)
     applications.set_owners(hers.row, [mallory, grace])
-    client_secrets.rotate(hers.row, timedelta(hours=1), maker=client_secrets.Maker(grace.pk, "Grace Hopper"))
+    secret_rotation.rotate(hers.row, timedelta(hours=1), maker=secret_rotation.Maker(grace.pk, "Grace Hopper"))
     Application.objects.filter(pk=hers.row.pk).update(
         is_enabled=False, disabled_at=timezone.now(), disabled_by="Grace Hopper", disabled_reason="Sold"
     )

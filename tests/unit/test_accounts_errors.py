@@ -196,10 +196,10 @@ def failing(error: Exception) -> Callable[..., None]:
 
 for fault, name, value in (
     (Fault.PICTURE_LOST, "pictures.uploads.temporary_file", failing(OSError(28, "full"))),
-    (Fault.PICTURE_FAILED, "pictures.reencoder_process._run", lambda *_: -9),
-    (Fault.PICTURE_TOO_MANY_PIXELS, "pictures.reencoder_process._run", lambda *_: reencoder.TOO_MANY_PIXELS),
-    (Fault.PICTURE_TOO_COSTLY, "pictures.reencoder_process._run", lambda *_: reencoder.TOO_COSTLY),
-    (Fault.PICTURE_TOO_LARGE, "pictures.reencoder_process.UPLOAD_MAX_BYTES", 1),
+    (Fault.PICTURE_FAILED, "pictures.reencoder_runner._run", lambda *_: -9),
+    (Fault.PICTURE_TOO_MANY_PIXELS, "pictures.reencoder_runner._run", lambda *_: reencoder.TOO_MANY_PIXELS),
+    (Fault.PICTURE_TOO_COSTLY, "pictures.reencoder_runner._run", lambda *_: reencoder.TOO_COSTLY),
+    (Fault.PICTURE_TOO_LARGE, "pictures.reencoder_runner.UPLOAD_MAX_BYTES", 1),
     (Fault.PICTURES_LIMITED, "throttling.picture_wait", lambda _person: 7),
     (Fault.PICTURE_NOT_STORED, "pictures.current_picture.set_picture", failing(NotStored())),
 ):
@@ -215,7 +215,7 @@ refuses(Fault.NOT_A_PICTURE, alice=True)(lambda world: send_picture(world, b"no 
 
 @refuses(Fault.PICTURES_BUSY, alice=True)
 def other_pictures_are_read(world: World) -> None:
-    world.patch("pictures.reencoder_process.WAIT_SECONDS", 0)
+    world.patch("pictures.reencoder_runner.WAIT_SECONDS", 0)
     with open(reencoder.__file__, "rb") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         send_picture(world)

@@ -15,7 +15,7 @@ from django.test.utils import CaptureQueriesContext
 
 from accounts import throttling
 from accounts.models import User
-from accounts.pictures import current_picture, initials, reencoder, reencoder_process
+from accounts.pictures import current_picture, initials, reencoder, reencoder_runner
 from accounts.pictures.uploads import UPLOAD_MAX_BYTES
 from config.infrastructure.colors import WHITE, contrast
 from oauth_bridge.protocol.claims import values as claims_of
@@ -40,13 +40,13 @@ def test_a_received_file_has_no_name_on_the_disk(
     """So the one of a worker that is killed is gone, and a long ending of the name that was sent does no harm."""
     settings.FILE_UPLOAD_TEMP_DIR = str(tmp_path)
     seen = []
-    read = reencoder_process.reencode
+    read = reencoder_runner.reencode
 
     def look(*args: Any, **kwargs: Any) -> bytes:
         seen.append(list(tmp_path.iterdir()))
         return read(*args, **kwargs)
 
-    monkeypatch.setattr(reencoder_process, "reencode", look)
+    monkeypatch.setattr(reencoder_runner, "reencode", look)
     answer = browser.post("/accounts/profile", {"nickname": "Ada", "picture": upload(picture(), name)})
     assert (answer.status_code, seen) == (302, [[]])
 
@@ -165,7 +165,7 @@ def test_the_chosen_part_is_stored_and_the_middle_without_a_choice(
 def test_while_other_pictures_are_read_the_page_says_when_to_try_again(
     browser: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reencoder_process, "WAIT_SECONDS", 0)
+    monkeypatch.setattr(reencoder_runner, "WAIT_SECONDS", 0)
     with open(reencoder.__file__, "rb") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         response = browser.post("/accounts/profile", {"nickname": "Typed", "picture": upload(picture())})
@@ -290,7 +290,7 @@ def test_a_changed_nickname_changes_the_address_and_the_old_one_still_answers(cl
 
 
 def test_a_picture_lost_from_the_disk_is_drawn(client: Client, alice: User) -> None:
-    current_picture.set_picture(alice, reencoder_process.reencode(upload(picture())))
+    current_picture.set_picture(alice, reencoder_runner.reencode(upload(picture())))
     default_storage.delete(alice.avatar)
     assert client.get(path_of(alice)).content == initials.drawn_avatar(alice.pk, alice.nickname, 256)
 

@@ -20,7 +20,7 @@ from oauth_bridge.activity_models import ActivityRecord
 from oauth_bridge.activity_titles import TITLES
 from oauth_bridge.errors import OAuthFault
 from oauth_bridge.models import Application, Consent
-from oauth_bridge.storage import activity_counts, client_secrets
+from oauth_bridge.storage import activity_counts, secret_rotation
 from tests.events import HTML, Attempt
 from tests.factories import CodeFactory, ConsentFactory, PersonFactory
 from tests.pages import admin_browser, deliver_all, html_of, is_signed_in, sign_in, text_of, with_session
@@ -377,7 +377,7 @@ def test_each_cause_has_a_title_and_a_fix() -> None:
 
 def test_the_overview_names_secrets_that_end_and_applications_to_look_at(grace: Client) -> None:
     attempt = Attempt()
-    client_secrets.rotate(attempt.application.row, timedelta(days=3))
+    secret_rotation.rotate(attempt.application.row, timedelta(days=3))
     Application.objects.update(created=timezone.now() - timedelta(days=200), is_trusted=True, name="Kiosk")
     said = text_of(grace.get("/admin/"))
     assert "Secrets that end Kiosk 2 days left" in re.sub(r"\bK Kiosk", "Kiosk", said)

@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from accounts.models import User
 from oauth_bridge.models import Application, ApplicationSecret
-from oauth_bridge.storage import activity_counts, applications, client_secrets, secret_states
+from oauth_bridge.storage import activity_counts, applications, secret_rotation, secret_states
 from tests.events import HTML, Attempt
 from tests.factories import ApplicationFactory, PersonFactory, Registered
 from tests.pages import with_session
@@ -75,7 +75,7 @@ def test_what_apply_has_registered_would_fail_until_it_has_a_secret() -> None:
     row = Application(name="New", redirect_uris="https://new.example/cb")
     applications.add(row, ())
     assert check(row.client_id) == (1, [("no_secret", True)])
-    client_secrets.rotate(row)
+    secret_rotation.rotate(row)
     assert check(row.client_id) == (0, [])
 
 
@@ -99,7 +99,7 @@ def test_the_end_of_the_last_secret_is_told_a_month_before(registered: Registere
 
 
 def test_an_old_secret_that_is_still_used_is_told(registered: Registered) -> None:
-    client_secrets.rotate(registered.row, timedelta(days=2))
+    secret_rotation.rotate(registered.row, timedelta(days=2))
     assert check(registered.client_id) == (0, [])
     old = registered.row.secrets.get(number=1)
     ApplicationSecret.objects.filter(pk=old.pk).update(last_used_at=timezone.now() + timedelta(minutes=1))

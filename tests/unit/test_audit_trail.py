@@ -18,7 +18,7 @@ from django.urls import reverse
 from accounts.models import AuditEntry, User
 from oauth_bridge.administration.trail import ACTIONS
 from oauth_bridge.models import Application
-from oauth_bridge.storage import client_secrets
+from oauth_bridge.storage import secret_rotation
 from tests.events import Attempt
 from tests.factories import ApplicationFactory, ConsentFactory, PersonFactory
 from tests.pages import admin_browser, html_of, text_of, with_session
@@ -145,7 +145,7 @@ def test_entries_are_neither_changed_nor_deleted(grace: Client, application: App
 def test_no_entry_has_a_secret_a_password_or_the_address_of_a_person(grace: Client) -> None:
     grace.post("/admin/oauth_bridge/application/add/", REGISTRATION)
     grace.post("/admin/accounts/user/add/", NEW_PERSON)
-    made = client_secrets.rotate(Application.objects.get()).secret
+    made = secret_rotation.rotate(Application.objects.get()).secret
     act(grace, User.objects.get(email=NEW_PERSON["email"]), "reset")
     stored = json.dumps(list(AuditEntry.objects.values()), default=str)
     assert AuditEntry.objects.count() >= 4

@@ -8,7 +8,7 @@ from django.urls import reverse
 
 from oauth_bridge.models import Application
 from oauth_bridge.random_values import digest_of
-from oauth_bridge.storage import applications, client_secrets
+from oauth_bridge.storage import applications, secret_rotation
 from tests.pages import proven, secret_on, text_of
 
 pytestmark = pytest.mark.django_db
@@ -79,17 +79,17 @@ def test_a_form_without_a_choice_makes_no_secret(admin_client, made, data):
 
 def test_more_secrets_than_can_work_are_refused_in_words(admin_client, made):
     application, _ = made
-    for _ in range(client_secrets.MOST_WORKING - 1):
-        client_secrets.rotate(application)
+    for _ in range(secret_rotation.MOST_WORKING - 1):
+        secret_rotation.rotate(application)
     page = admin_client.post(page_of(application), {"overlap": "24"})
     assert "Too many secrets still work." in text_of(page)
-    assert len(working(application)) == client_secrets.MOST_WORKING
+    assert len(working(application)) == secret_rotation.MOST_WORKING
 
 
 def test_both_pages_tell_of_each_secret_what_is_known(admin_client, made, clock):
     application, old = made
     application.secrets.update(last_used_at=START - timedelta(minutes=5))
-    new = client_secrets.rotate(application, timedelta(hours=1)).secret
+    new = secret_rotation.rotate(application, timedelta(hours=1)).secret
     clock.move_to(START)
     said = text_of(admin_client.get(page_of(application)))
     assert "Works Never used No." in said
@@ -122,7 +122,7 @@ def test_the_pages_number_the_secrets_and_name_their_makers(admin_client, admin_
 
 def test_the_page_tells_whether_an_older_secret_is_still_used(admin_client, made):
     application, _ = made
-    client_secrets.rotate(application, timedelta(hours=24))
+    secret_rotation.rotate(application, timedelta(hours=24))
     application.secrets.filter(number=1).update(last_used_at=START + timedelta(minutes=1))
     assert "It is still used" in text_of(admin_client.get(page_of(application)))
     application.secrets.filter(number=2).update(last_used_at=START + timedelta(hours=2))
@@ -141,7 +141,7 @@ def test_a_new_secret_is_offered_as_a_file_and_an_earlier_one_is_not(admin_clien
 @pytest.mark.parametrize("leaked", [{}, {"is_leaked": "on"}])
 def test_one_secret_is_ended_by_its_number(admin_client, made, leaked):
     application, _ = made
-    new = client_secrets.rotate(application, timedelta(hours=24)).secret
+    new = secret_rotation.rotate(application, timedelta(hours=24)).secret
     answer = admin_client.post(page_of(application), {"number": "1", "confirmed": "on", "end": "1", **leaked})
     assert answer.status_code == 303
     page = admin_client.get(answer["Location"])

@@ -21,7 +21,7 @@ from accounts.models import OutgoingMail, User
 from oauth_bridge import application_mails
 from oauth_bridge.maintenance import ending_secrets
 from oauth_bridge.models import Application, ApplicationSecret
-from oauth_bridge.storage import applications, client_secrets, secret_states, temporary_applications
+from oauth_bridge.storage import applications, secret_rotation, secret_states, temporary_applications
 from tests.factories import ApplicationFactory, CodeFactory, PersonFactory, Registered
 from tests.pages import deliver_all
 
@@ -62,13 +62,13 @@ def told_at(clock: time_machine.Coordinates, after: timedelta) -> int:
 def test_an_end_is_told_seven_days_and_one_day_before_once_each(
     made: Application, clock: time_machine.Coordinates
 ) -> None:
-    client_secrets.rotate(made, 10 * DAY)
+    secret_rotation.rotate(made, 10 * DAY)
     hours = [(0, 0), (3 * 24 - 1, 0), (3 * 24, 1), (3 * 24 + 1, 0), (8 * 24, 0), (9 * 24, 1), (9 * 24 + 1, 0), (240, 0)]
     assert [told_at(clock, hour * HOUR) for hour, _ in hours] == [mails for _, mails in hours]
 
 
 def test_an_end_within_a_day_is_told_once(made: Application, clock: time_machine.Coordinates) -> None:
-    client_secrets.rotate(made, DAY)
+    secret_rotation.rotate(made, DAY)
     assert [told_at(clock, hour * HOUR) for hour in (0, 1, 23, 24, 25)] == [1, 0, 0, 0, 0]
 
 
@@ -81,7 +81,7 @@ def test_the_mail_names_application_number_end_last_use_and_page(
     ada: User, made: Application, clock: time_machine.Coordinates
 ) -> None:
     made.secrets.update(last_used_at=START - HOUR)
-    new = client_secrets.rotate(made, DAY).secret
+    new = secret_rotation.rotate(made, DAY).secret
     call_command("purge")
     deliver_all()
     (message,) = mail.outbox
@@ -99,7 +99,7 @@ def test_nobody_is_told_of_a_secret_that_has_ended_or_does_not_end(
     made: Application, clock: time_machine.Coordinates, ended: str
 ) -> None:
     if ended != "without an end":
-        client_secrets.rotate(made, DAY)
+        secret_rotation.rotate(made, DAY)
     if ended == "revoked":
         secret_states.revoke(made, 1)
     if ended == "switched off":
@@ -142,7 +142,7 @@ def test_two_purges_at_the_same_moment_tell_once(postgresql: None) -> None:
     """Both find the secret before one of them marks it."""
     PersonFactory(is_superuser=True)
     application = ApplicationFactory()
-    client_secrets.rotate(application.row, DAY)
+    secret_rotation.rotate(application.row, DAY)
     ending_at = application.row.secrets.get(number=2).created_at
     ApplicationSecret.objects.exclude(application=application.row).update(told_days=0)  # of tests that committed
     both = threading.Barrier(2)

@@ -17,7 +17,7 @@ from oauth_bridge.maintenance import purging
 from oauth_bridge.models import AccessToken, Application, ApplicationSecret
 from oauth_bridge.protocol import token_exchange
 from oauth_bridge.random_values import digest_of, new_credential
-from oauth_bridge.storage import applications, client_secrets, secret_states, tokens
+from oauth_bridge.storage import applications, secret_rotation, secret_states, tokens
 from oauth_bridge.storage.client_secrets import Maker
 from oauth_bridge.storage.secret_states import State, UseWarning
 from tests.factories import ApplicationFactory, CodeFactory, TokenFactory
@@ -67,7 +67,7 @@ def works(token: str) -> bool:
 
 def test_a_secret_is_described_with_its_maker_and_its_beginning(made: Made) -> None:
     application, first = made
-    second = client_secrets.rotate(application, HOUR, name="spring", maker=ADA).secret
+    second = secret_rotation.rotate(application, HOUR, name="spring", maker=ADA).secret
     newer, older = secret_states.states(application)
     assert (newer.number, newer.name, newer.maker, newer.maker_id) == (2, "spring", "Ada", ADA.id)
     assert (older.number, older.name, older.maker, older.maker_id) == (1, "", "command line", None)
@@ -79,14 +79,14 @@ def test_a_secret_is_described_with_its_maker_and_its_beginning(made: Made) -> N
 
 def test_a_number_is_never_given_again(made: Made, clock: time_machine.Coordinates) -> None:
     application, _ = made
-    client_secrets.rotate(application, client_secrets.REVOKE_NOW)
+    secret_rotation.rotate(application, secret_rotation.REVOKE_NOW)
     secret_states.revoke(application, 2)
     clock.move_to(START + 91 * DAY)
     list(purging.batches(START + 91 * DAY))
     assert not application.secrets.exists()
-    client_secrets.rotate(application)
+    secret_rotation.rotate(application)
     assert numbers(application) == [3]
-    client_secrets.rotate(ApplicationFactory().row)
+    secret_rotation.rotate(ApplicationFactory().row)
     assert numbers(application) == [3]
 
 
@@ -97,13 +97,13 @@ def test_the_secrets_of_an_earlier_release_get_their_numbers_and_keep_them(made:
         ApplicationSecret.objects.create(application=application, digest=digest_of(new_credential()))
     assert numbers(application) == [3, 2, 1]
     application.secrets.filter(number=3).delete()
-    client_secrets.rotate(application)
+    secret_rotation.rotate(application)
     assert numbers(application) == [4, 2, 1]
     assert [state.maker for state in secret_states.states(application)] == ["command line", "", "command line"]
 
 
 def test_the_states_are_read_with_one_statement(made: Made) -> None:
-    client_secrets.rotate(made[0])
+    secret_rotation.rotate(made[0])
     with CaptureQueriesContext(connection) as statements:
         secret_states.states(made[0])
     assert len(statements) == 1
@@ -111,7 +111,7 @@ def test_the_states_are_read_with_one_statement(made: Made) -> None:
 
 def test_one_secret_ends_and_the_others_work(made: Made, clock: time_machine.Coordinates) -> None:
     application, first = made
-    second = client_secrets.rotate(application, HOUR).secret
+    second = secret_rotation.rotate(application, HOUR).secret
     clock.move_to(START + MINUTE)
     token = exchanged(application, first)
     ended = secret_states.revoke(application, 1)
@@ -127,7 +127,7 @@ def test_one_secret_ends_and_the_others_work(made: Made, clock: time_machine.Coo
 
 @pytest.mark.parametrize("number", [0, 2, -1])
 def test_a_number_that_the_application_has_not_is_refused(made: Made, number: int) -> None:
-    client_secrets.rotate(ApplicationFactory().row)
+    secret_rotation.rotate(ApplicationFactory().row)
     with pytest.raises(secret_states.UnknownSecret):
         secret_states.revoke(made[0], number)
     assert secret_states.states(made[0])[0].works
@@ -135,7 +135,7 @@ def test_a_number_that_the_application_has_not_is_refused(made: Made, number: in
 
 def test_a_leaked_secret_ends_with_every_token_that_was_made_with_it(made: Made) -> None:
     application, first = made
-    second = client_secrets.rotate(application, HOUR).secret
+    second = secret_rotation.rotate(application, HOUR).secret
     leaked, kept = [exchanged(application, first) for _ in range(2)], exchanged(application, second)
     elsewhere = TokenFactory()
     assert secret_states.revoke(application, 1, is_leaked=True).state is State.LEAKED
@@ -149,7 +149,7 @@ def test_a_leaked_secret_ends_with_every_token_that_was_made_with_it(made: Made)
 def test_a_secret_that_has_ended_can_be_said_to_have_leaked(made: Made, clock: time_machine.Coordinates) -> None:
     application, first = made
     token = exchanged(application, first)
-    client_secrets.rotate(application, client_secrets.REVOKE_NOW)
+    secret_rotation.rotate(application, secret_rotation.REVOKE_NOW)
     assert works(token)
     clock.move_to(START + MINUTE)
     assert secret_states.revoke(application, 1, is_leaked=True).expires_at == START
@@ -161,9 +161,9 @@ def test_a_secret_that_has_ended_can_be_said_to_have_leaked(made: Made, clock: t
 def test_two_leaks_end_the_tokens_of_both(made: Made) -> None:
     """And a key whose digits begin or end another is not taken for it."""
     application, first = made
-    second = client_secrets.rotate(application, HOUR).secret
+    second = secret_rotation.rotate(application, HOUR).secret
     made_with = [exchanged(application, secret) for secret in (first, second)]
-    third = client_secrets.rotate(application, HOUR).secret
+    third = secret_rotation.rotate(application, HOUR).secret
     for number in (1, 2):
         secret_states.revoke(application, number, is_leaked=True)
     kept = exchanged(application, third)
@@ -190,12 +190,12 @@ def test_rotations_do_not_make_the_tokens_of_a_leaked_secret_valid_again(
     secret_states.revoke(application, 1, is_leaked=True)
     for number in range(2, 15):
         clock.move_to(START + number * MINUTE)
-        client_secrets.rotate(application, client_secrets.REVOKE_NOW)
+        secret_rotation.rotate(application, secret_rotation.REVOKE_NOW)
     secret_states.revoke(application, 14, is_leaked=True)
     assert not works(token)
     assert 1 in numbers(application)
     clock.move_to(START + 2 * DAY)
-    client_secrets.rotate(application, client_secrets.REVOKE_NOW)
+    secret_rotation.rotate(application, secret_rotation.REVOKE_NOW)
     assert 1 not in numbers(application)
 
 
@@ -214,7 +214,7 @@ def test_an_older_secret_may_be_removed_when_a_newer_one_is_used_in_its_place(
 
     use(application, 1, START - DAY)
     clock.move_to(START + MINUTE)
-    client_secrets.rotate(application, 7 * DAY)
+    secret_rotation.rotate(application, 7 * DAY)
     assert older() == (False, UseWarning.NONE), "nothing uses the new one yet"
     use(application, 1, START + HOUR)
     assert older() == (False, UseWarning.STILL_USED)
@@ -227,7 +227,7 @@ def test_an_older_secret_may_be_removed_when_a_newer_one_is_used_in_its_place(
 
 
 def test_a_secret_that_was_never_used_may_be_removed_once_a_newer_one_is(made: Made) -> None:
-    client_secrets.rotate(made[0], 7 * DAY)
+    secret_rotation.rotate(made[0], 7 * DAY)
     assert not any(state.may_be_removed for state in secret_states.states(made[0]))
     use(made[0], 2, START)
     assert [state.may_be_removed for state in secret_states.states(made[0])] == [False, True]

@@ -14,7 +14,7 @@ from oauth_bridge.errors import OAuthFault
 from oauth_bridge.maintenance import purging
 from oauth_bridge.models import Application, ApplicationSecret
 from oauth_bridge.protocol import token_exchange
-from oauth_bridge.storage import applications, client_secrets
+from oauth_bridge.storage import applications, client_secrets, secret_rotation
 from tests.factories import ApplicationFactory, CodeFactory
 
 pytestmark = pytest.mark.django_db
@@ -45,7 +45,7 @@ def fault_of(application, secret):
 
 def test_a_secret_ends_at_the_very_moment_its_overlap_does(made, clock):
     application, old = made
-    client_secrets.rotate(application, HOUR)
+    secret_rotation.rotate(application, HOUR)
     for after, fault in (
         (timedelta(0), None),
         (HOUR - timedelta(microseconds=1), None),
@@ -58,8 +58,8 @@ def test_a_secret_ends_at_the_very_moment_its_overlap_does(made, clock):
 
 def test_a_secret_that_was_ended_at_once_stays_so_when_the_clock_steps_back(made, clock):
     application, leaked = made
-    client_secrets.rotate(application, HOUR)
-    client_secrets.rotate(application, client_secrets.REVOKE_NOW)
+    secret_rotation.rotate(application, HOUR)
+    secret_rotation.rotate(application, secret_rotation.REVOKE_NOW)
     clock.move_to(START - MINUTE)
     assert fault_of(application, leaked) is OAuthFault.CLIENT_SECRET_EXPIRED
     assert [secret.works for secret in application.secrets.all()] == [True, False, False]
@@ -67,9 +67,9 @@ def test_a_secret_that_was_ended_at_once_stays_so_when_the_clock_steps_back(made
 
 def test_a_secret_that_has_expired_before_a_rotation_keeps_its_expiry(made, clock):
     application, _ = made
-    client_secrets.rotate(application, HOUR)
+    secret_rotation.rotate(application, HOUR)
     clock.move_to(START + 2 * HOUR)
-    assert [row.pk for row in client_secrets.rotate(application, client_secrets.REVOKE_NOW).older] == [
+    assert [row.pk for row in secret_rotation.rotate(application, secret_rotation.REVOKE_NOW).older] == [
         application.secrets.order_by("pk")[1].pk
     ]
     assert application.secrets.order_by("pk")[0].expires_at == START + HOUR
@@ -79,17 +79,17 @@ def test_expired_secrets_are_kept_for_90_days_and_ten_of_an_application(made, cl
     application, _ = made
     for number in range(12):
         clock.move_to(START + number * MINUTE)
-        client_secrets.rotate(application, client_secrets.REVOKE_NOW)
-    assert application.secrets.filter(is_revoked=True).count() == client_secrets.MOST_EXPIRED
+        secret_rotation.rotate(application, secret_rotation.REVOKE_NOW)
+    assert application.secrets.filter(is_revoked=True).count() == secret_rotation.MOST_EXPIRED
     assert application.secrets.filter(is_revoked=True).earliest("expires_at").expires_at == START + 2 * MINUTE
-    clock.move_to(START + 11 * MINUTE + client_secrets.EXPIRED_KEPT_FOR)
-    client_secrets.rotate(application)
+    clock.move_to(START + 11 * MINUTE + secret_rotation.EXPIRED_KEPT_FOR)
+    secret_rotation.rotate(application)
     assert [secret.works for secret in application.secrets.all()] == [True, True]
 
 
 def test_purge_forgets_a_secret_90_days_after_it_expired_and_none_that_works(made, clock):
     application, first = made
-    client_secrets.rotate(application, HOUR)
+    secret_rotation.rotate(application, HOUR)
     list(purging.batches(START + HOUR + 90 * DAY - timedelta(microseconds=1)))
     assert application.secrets.count() == 2
     list(purging.batches(START + HOUR + 90 * DAY))
@@ -108,7 +108,7 @@ def test_the_use_of_a_secret_is_noted_once_a_minute(made, clock):
 
 def test_only_the_secret_that_was_sent_and_let_in_is_noted(made, clock):
     application, old = made
-    new = client_secrets.rotate(application, HOUR).secret
+    new = secret_rotation.rotate(application, HOUR).secret
     fault_of(application, "wrong")
     assert not ApplicationSecret.objects.exclude(last_used_at=None).exists()
     fault_of(application, new)
@@ -120,7 +120,7 @@ def test_only_the_secret_that_was_sent_and_let_in_is_noted(made, clock):
 
 def test_only_the_working_secret_of_a_disabled_application_is_told_so_and_none_is_noted(made, clock):
     application, old = made
-    new = client_secrets.rotate(application, HOUR).secret
+    new = secret_rotation.rotate(application, HOUR).secret
     applications.set_enabled(application, False)
     clock.move_to(START + HOUR)
     assert {fault_of(application, secret) for secret in (old, "x")} == {OAuthFault.CLIENT_NOT_AUTHENTICATED}
@@ -130,7 +130,7 @@ def test_only_the_working_secret_of_a_disabled_application_is_told_so_and_none_i
 
 def test_the_record_of_an_expired_secret_holds_no_secret(made, clock, caplog):
     application, old = made
-    row = client_secrets.rotate(application, HOUR).older[0]
+    row = secret_rotation.rotate(application, HOUR).older[0]
     clock.move_to(START + HOUR + timedelta(seconds=90))
     with caplog.at_level(logging.WARNING, "oauth_bridge"):
         fault_of(application, old)
@@ -145,7 +145,7 @@ def test_the_use_of_an_expired_secret_counts_as_a_failed_authentication(made, se
     cache.clear()
     settings.RATES = {"token_failures": "2/m"}
     application, old = made
-    new = client_secrets.rotate(application, client_secrets.REVOKE_NOW).secret
+    new = secret_rotation.rotate(application, secret_rotation.REVOKE_NOW).secret
     assert [fault_of(application, old) for _ in range(3)] == [
         *[OAuthFault.CLIENT_SECRET_EXPIRED] * 2,
         SiteFault.RATE_LIMITED,
@@ -157,7 +157,7 @@ def test_the_use_of_an_expired_secret_counts_as_a_failed_authentication(made, se
 def test_every_secret_of_the_application_is_compared(made, monkeypatch):
     """Which of them it is, and whether it is the first, makes no difference to the time it takes."""
     application, first = made
-    second = client_secrets.rotate(application).secret
+    second = secret_rotation.rotate(application).secret
     compared = []
     compare = client_secrets.constant_time_compare
     monkeypatch.setattr(client_secrets, "constant_time_compare", lambda a, b: compared.append(1) or compare(a, b))
@@ -171,7 +171,7 @@ def test_every_secret_of_the_application_is_compared(made, monkeypatch):
 
 
 def test_what_holds_a_credential_does_not_show_it(made):
-    rotation = client_secrets.rotate(made[0])
+    rotation = secret_rotation.rotate(made[0])
     application, code = ApplicationFactory(), CodeFactory()
     for holder, credential in ((rotation, rotation.secret), (application, application.secret), (code, code.raw)):
         assert credential
