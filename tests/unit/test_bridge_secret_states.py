@@ -18,7 +18,7 @@ from oauth_bridge.models import AccessToken, Application, ApplicationSecret
 from oauth_bridge.protocol import token_exchange
 from oauth_bridge.random_values import digest_of, new_credential
 from oauth_bridge.storage import applications, secret_rotation, secret_states, tokens
-from oauth_bridge.storage.client_secrets import Maker
+from oauth_bridge.storage.secret_rotation import Maker
 from oauth_bridge.storage.secret_states import State, UseWarning
 from tests.factories import ApplicationFactory, CodeFactory, TokenFactory
 
