@@ -130,7 +130,9 @@ def test_the_library_is_not_loaded_before_a_page_is_read() -> None:
 )
 def test_every_error_is_in_the_tables_with_its_sentence_and_what_to_do(fault: Any, at: str) -> None:
     page = html_of(Client().get("/docs/errors"))
-    cells = [str(fault.status), f"<code>{fault.error}</code>", *map(escape, components.example_sentences(fault, at))]
+    cells = [f"<code>{fault.error}</code>", *map(escape, components.example_sentences(fault, at))]
+    if at != "callback":
+        cells.insert(0, str(fault.status))
     row = "".join(rf'<td role="cell" data-column="[^"]*">{re.escape(cell)}</td>\s*' for cell in cells)
     assert re.search(rf'<tr role="row">\s*{row}</tr>', page)
 
