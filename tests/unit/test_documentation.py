@@ -28,7 +28,17 @@ pytestmark = pytest.mark.django_db
 
 PATHS = ["/docs", *(f"/docs/{name}" for name in TITLES if name != "index")]
 # What a reader fills in.
-LEFT = {"CLIENT_ID", "CLIENT_SECRET", "PASSPHRASE", "REDIRECT_URI", "CODE", "STATE", "ACCESS_TOKEN", "YOUR_HOST"}
+LEFT = {
+    "CLIENT_ID",
+    "CLIENT_SECRET",
+    "PASSPHRASE",
+    "REDIRECT_URI",
+    "CODE",
+    "STATE",
+    "NONCE",
+    "ACCESS_TOKEN",
+    "YOUR_HOST",
+}
 
 
 class Links(HTMLParser):
@@ -261,4 +271,4 @@ def test_the_snippets_of_an_application_have_its_values_and_no_secret(client_typ
 def test_the_blocks_of_one_name_belong_together() -> None:
     found = snippets.blocks("guide", "sh")["curl"]
     assert found.index("AUTH_URL=") < found.index("VERIFIER=") < found.index("/oauth/token") < found.index("/userinfo")
-    assert set(snippets.blocks("guide")) == {"curl", "client", "try"}
+    assert set(snippets.blocks("guide")) == {"curl", "id-token", "client", "try"}
