@@ -45,12 +45,14 @@ def errors() -> str:
 
 def _faults(heading: str, operation: str, faults: tuple[Fault, ...]) -> str:
     common = () if faults == error_responses.ANYWHERE else error_responses.ANYWHERE
-    lines = [f"### {heading}", "", "| status | `error` | when | what to do |", "|---|---|---|---|"]
-    for fault in faults:
-        if fault not in common:
-            problem, fix = components.example_sentences(fault, operation)
-            lines.append(f"| {fault.status} | `{fault.error}` | {problem} | {fix} |")
-    return "\n".join([*lines, ""])
+    rows = [("status", "`error`", "when", "what to do"), ("---",) * 4]
+    rows += [
+        (str(fault.status), f"`{fault.error}`", *components.example_sentences(fault, operation))
+        for fault in faults
+        if fault not in common
+    ]
+    first = 1 if operation == "callback" else 0  # a callback has no status
+    return "\n".join([f"### {heading}", "", *(f"| {' | '.join(row[first:])} |" for row in rows), ""])
 
 
 def _operation(described: Json, path: str, method: str) -> str:

@@ -110,7 +110,7 @@ def callback(faults: tuple[Fault, ...]) -> Json:
     rows = [f"| `{fault.error}` | {' '.join(example_sentences(fault, 'callback')).strip()} |" for fault in faults]
     return {
         "description": "To your `redirect_uri` with `code` and `state`, or with `error`, `error_description` and "
-        "`state`; or to another page of the service.\n\n"
+        "`state`; with `openid` both also have `iss`, the issuer (RFC 9207). Or to another page of the service.\n\n"
         + "\n".join(["| `error` | `error_description` |", "|---|---|", *rows]),
         "headers": _headers(Location={"required": True, "schema": {"type": "string"}}),
     }

@@ -155,31 +155,18 @@ def _authorize() -> Json:
 
 def _of_openid() -> list[Json]:
     """Return the parameters that the service reads only from a request with the scope `openid`."""
+    meanings = {
+        "nonce": "it comes back in the ID token; at most 512 characters.",
+        "claims": "single claims, as OpenID Connect Core 5.5 has it.",
+        "response_mode": "`query`, or `form_post`: then a form posts the answer to your `redirect_uri`.",
+        "prompt": "`none` shows no page, `login` asks for a fresh sign-in, `consent` and `select_account` for consent.",
+        "max_age": "how many seconds ago the person may have signed in.",
+        "id_token_hint": "an ID token of the person who is expected.",
+        "login_hint": "fills the field of the sign-in page.",
+        "acr_values": "`2` first asks for the second factor of who has one.",
+    }
     return [
-        components.query(
-            "nonce", "With `openid`: it comes back in the ID token; at most 512 characters.", {"type": "string"}
-        ),
-        components.query(
-            "claims", "With `openid`: single claims, as OpenID Connect Core 5.5 has it.", {"type": "string"}
-        ),
-        components.query(
-            "prompt",
-            "With `openid`: `none` shows no page, `login` asks for a fresh sign-in, `consent` and `select_account` "
-            "for consent.",
-            {"type": "string"},
-        ),
-        components.query(
-            "max_age",
-            "With `openid`: how many seconds ago the person may have signed in.",
-            {"type": "string"},
-        ),
-        components.query(
-            "id_token_hint", "With `openid`: an ID token of the person who is expected.", {"type": "string"}
-        ),
-        components.query("login_hint", "With `openid`: fills the field of the sign-in page.", {"type": "string"}),
-        components.query(
-            "acr_values", "With `openid`: `2` first asks for the second factor of who has one.", {"type": "string"}
-        ),
+        components.query(name, f"With `openid`: {meaning}", {"type": "string"}) for name, meaning in meanings.items()
     ]
 
 

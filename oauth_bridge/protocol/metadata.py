@@ -32,7 +32,7 @@ def document() -> dict[str, Any]:
         "backchannel_logout_supported": True,
         "backchannel_logout_session_supported": True,
         "jwks_uri": settings.BASE_URL + paths.JWKS,
-        "service_documentation": settings.BASE_URL + paths.OPENAPI,
+        "service_documentation": settings.AUTH_URL + paths.DOCS,
         "scopes_supported": list(claims.SCOPES),
         "response_types_supported": ["code"],
         "response_modes_supported": ["query", "form_post"],

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import jwt
 import pytest
 import requests
 from oauthlib.oauth2 import AccessDeniedError
@@ -132,6 +133,29 @@ def test_the_shell_commands_of_the_guide(driver: OAuthDriver, alice: Any, client
     assert profile == expected(alice, profile)
 
 
+@pytest.mark.parametrize("algorithm", ["RS256", "ES256"])
+def test_openid_connect_of_the_guide(driver: OAuthDriver, alice: Any, algorithm: str) -> None:
+    application = ApplicationFactory(id_token_alg=algorithm)
+    [more] = re.findall(r"^&(scope=.*)nonce=\{NONCE\}$", snippets.source("guide"), re.MULTILINE)
+    url = f"{driver.authorization_url(application)}&{more}nonce=once"
+    callback = driver.authorize(url, alice.email, PASSWORD).parameters
+    assert callback["iss"] == driver.base_url
+    token = driver.exchange(application, callback["code"]).json()
+    code = snippets.blocks("guide", "python")["id-token"]
+    claims_of = run(snippets.fill_for(code, application.row))["claims_of"]
+    claims = claims_of(token["id_token"], "once")
+    assert jwt.get_unverified_header(token["id_token"])["alg"] == algorithm
+    profile = driver.userinfo(token["access_token"]).json()
+    assert (profile["sub"], profile["name"], profile["email"]) == (claims["sub"], alice.nickname, alice.email)
+    assert profile["picture"]
+    assert not {"name", "email"} & set(claims)
+    with pytest.raises(ValueError, match="not of the sign-in that this session started"):
+        claims_of(token["id_token"], "twice")
+    of_another = run(snippets.fill_for(code, ApplicationFactory().row))["claims_of"]
+    with pytest.raises(jwt.InvalidAudienceError):
+        of_another(token["id_token"], "once")
+
+
 # Libraries -----------------------------------------------------------------------------------------------------------
 
 
@@ -178,7 +202,7 @@ def test_flask_dance(driver: OAuthDriver, alice: Any, capsys: pytest.CaptureFixt
     browser = connected("flask-dance", application)["app"].test_client()
     away = browser.get("/login/service", base_url="https://client.example")
     callback = driver.authorize(away.location, alice.email, PASSWORD)
-    assert browser.get(callback.url).status_code == 302
+    assert browser.get(callback.url).location == "/"
     assert f"signed in: {alice.pk}" in capsys.readouterr().out
 
 

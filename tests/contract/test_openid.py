@@ -179,6 +179,7 @@ def test_both_addresses_announce_the_same_to_every_origin(driver: OAuthDriver) -
     assert announced["issuer"] == driver.base_url
     assert "authorization_response_iss_parameter_supported" not in announced
     assert announced["authorization_endpoint"] == f"{driver.auth_url}/oauth/authorize"
+    assert announced["service_documentation"] == f"{driver.auth_url}/docs"
     for name in ("token", "userinfo"):
         assert announced[f"{name}_endpoint"] == f"{driver.base_url}/oauth/{name}"
     assert driver.call("GET", announced["jwks_uri"].removeprefix(driver.base_url)).status_code == 200

@@ -112,6 +112,8 @@ def is_open(port: int) -> bool:
 def test_both_answer_and_ctrl_c_ends_both(quickstart: Quickstart) -> None:
     first = quickstart.start()
     assert f"http://127.0.0.1:{quickstart.demo_port}\n" in first
+    assert f"{quickstart.folder}/mail\n" in first
+    assert (quickstart.folder / "mail").is_dir()
     assert "Sign in" in requests.get(f"http://127.0.0.1:{quickstart.demo_port}", timeout=10).text
     way = requests.get(f"http://127.0.0.1:{quickstart.demo_port}/sign-in", timeout=10)
     assert way.status_code == 200

@@ -43,6 +43,13 @@ def test_registering_leads_to_a_page_that_shows_the_secret_once(registered):
     assert secret_on(browser.get(answer["Location"])) is None
 
 
+def test_the_page_has_one_title(admin_client):
+    for page, error in ((admin_client.get(ADD), ""), (admin_client.post(ADD, {}), "Error: ")):
+        html = page.content.decode()
+        assert f"<title>{error}Register an application · " in html
+        assert "<h1>Register an application</h1>" in html
+
+
 def test_the_secret_is_nowhere_else(registered):
     browser, answer, application = registered
     secret = secret_on(browser.get(answer["Location"]))

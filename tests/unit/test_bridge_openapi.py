@@ -12,6 +12,7 @@ from django.test import Client
 from config.infrastructure.errors import SiteFault
 from oauth_bridge.errors import OAuthFault
 from oauth_bridge.openapi.document import CALLBACK, document
+from oauth_bridge.protocol import authorization_request, openid_request
 from tests import openapi_responses
 
 # Said of pages outside the three operations only, or by a page that no program meets.
@@ -43,6 +44,13 @@ def examples() -> list[tuple[str, str, str, dict[str, str]]]:
 
 def test_the_document_is_valid() -> None:
     schemathesis.openapi.from_dict(document()).validate()
+
+
+def test_authorize_has_every_parameter_that_the_service_reads() -> None:
+    described = [each["name"] for each in document()["paths"]["/oauth/authorize"]["get"]["parameters"]]
+    refused = {"request", "request_uri"}
+    accepted = {*authorization_request.NAMES, *openid_request.NAMES, "state", "ui_locales"} - refused
+    assert sorted(described) == sorted(accepted)
 
 
 def test_every_failure_is_in_the_document_with_its_sentence() -> None:

@@ -91,6 +91,8 @@ class Command(BaseCommand):
             )
             application, secret = demo_application(demo_url, kept)
             write_credentials(path, kept)
+            if settings.EMAIL_FILE_PATH:
+                Path(settings.EMAIL_FILE_PATH).mkdir(parents=True, exist_ok=True)
         except (DatabaseError, OSError) as error:
             raise CommandError(f"The database can't be prepared: {str(error).partition(chr(10))[0]}.") from None
         connections.close_all()
@@ -111,7 +113,7 @@ class Command(BaseCommand):
             application=application,
             secret=secret,
             log=log,
-            emails=getattr(settings, "EMAIL_FILE_PATH", "") or "by EMAIL_URL",
+            emails=settings.EMAIL_FILE_PATH or "by EMAIL_URL",
         )
         self.run_both(commands, addresses, log, welcome)
 
