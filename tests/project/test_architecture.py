@@ -222,7 +222,7 @@ def test_every_variable_is_in_the_operations_manual_and_the_other_way_round() ->
 
 def test_nothing_names_the_machine_it_was_written_on_nor_where_packages_came_from() -> None:
     words = re.compile(rf"{re.escape(str(ROOT))}/|--(extra-)?index-url|\"resolved\":", re.IGNORECASE)
-    kept = [*SOURCES, *TEMPLATES, *(ROOT / "docs").rglob("*.*"), *(ROOT / "config" / "requirements").glob("*")]
+    kept = [*SOURCES, *TEMPLATES, *(ROOT / "docs").rglob("*"), *(ROOT / "config" / "requirements").glob("*")]
     kept = [path for path in kept if path.suffix != ".pyc"]
     kept += [path for path in (ROOT / "tests").rglob("*") if path.suffix in (".py", ".json", ".mjs")]
     kept += [path for name in ("README.md", "CHANGELOG.md", "Makefile", ".ci/run") if (path := ROOT / name).exists()]
