@@ -1,4 +1,4 @@
-"""The tables of applications and consents. Other modules define the other tables of the bridge.
+"""The table of applications. Other modules define most of the other tables of the bridge.
 
 `Application` omits columns of the toolkit's model that this service does not use.
 """
@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import uuid
-from typing import ClassVar
 
 from django.conf import settings
 from django.contrib.auth.models import Group
@@ -19,10 +18,10 @@ from oauth2_provider.models import AbstractApplication
 from accounts.return_path import Caption
 from config.infrastructure.validators import refuse_control_characters
 from oauth_bridge.activity_models import ActivityBudget, ActivityCount, ActivityRecord  # noqa: F401 - Django finds them here
+from oauth_bridge.consent_models import Consent as Consent
 from oauth_bridge.credential_models import AccessToken as AccessToken
 from oauth_bridge.credential_models import AuthorizationCode as AuthorizationCode
 from oauth_bridge.credential_models import WithdrawnCode as WithdrawnCode
-from oauth_bridge.credential_models import version_of_credentials
 from oauth_bridge.key_models import SigningKey as SigningKey
 from oauth_bridge.logout_models import ApplicationSession as ApplicationSession
 from oauth_bridge.page_addresses import shown_host, validate_page, validate_sign_in_start, validate_told
@@ -220,29 +219,6 @@ class IDToken(models.Model):
 
     class Meta:
         swappable = "OAUTH2_PROVIDER_ID_TOKEN_MODEL"
-
-
-class Consent(models.Model):
-    """A person has allowed an application, for the first time at `given_at`, and has not disconnected it since.
-
-    `fingerprint` identifies the application's name, homepage and callback addresses at the last agreement. "Don't ask
-    again" (D7) is remembered until `expires_at`. If `expires_at` is null, the person is asked every time. A change of
-    the application's fingerprint or the person's `credentials_version` ends "don't ask again", but not the consent.
-    """
-
-    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
-    application = models.ForeignKey(Application, on_delete=models.CASCADE, related_name="+")
-    fingerprint = models.CharField(max_length=64)
-    # The names of the agreed facts (see `protocol.claims`), in order; null for the four facts of plain OAuth 2.0.
-    agreed = models.TextField(null=True, editable=False)  # noqa: DJ001 - null: see above
-    given_at = models.DateTimeField()
-    expires_at = models.DateTimeField(null=True)
-    person_version = version_of_credentials()
-
-    class Meta:
-        constraints: ClassVar[list[models.BaseConstraint]] = [
-            models.UniqueConstraint(fields=["user", "application"], name="oauth_bridge_consent_once"),
-        ]
 
 
 class PurgeRun(models.Model):
