@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime, timedelta
+from functools import reduce
+from operator import or_
 from typing import NamedTuple
 
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.translation import gettext as _
@@ -20,7 +22,9 @@ from oauth_bridge.redirect_uri_mismatch import is_near
 from oauth_bridge.storage.activity_reading import Entry
 
 MOST_NEAR = 5  # applications that a record of an unknown client_id names
+LENGTH = 32  # of a client_id
 NEAR = 2  # differing characters of a client_id
+PART = (LENGTH - NEAR) // 5
 # Only an administrator can remove these causes at the steps of the application.
 OF_ADMINISTRATORS = {
     "client_disabled",
@@ -112,7 +116,9 @@ def _with_callback(seen: QuerySet[Application], sent: str) -> list[Named]:
 
 
 def _with_id_near(seen: QuerySet[Application], sent: str) -> list[Named]:
-    if not sent or sent.isdigit():  # only the length was recorded
+    if len(sent) < LENGTH - NEAR:  # or only the length was recorded
         return []
-    near = [pk for pk, client_id in seen.values_list("pk", "client_id") if is_near(sent, client_id, NEAR)]
-    return _named(seen.filter(pk__in=near[:MOST_NEAR]))
+    # Two wrong characters, or pairs of swapped characters, change at most four of the five parts.
+    parts = [Q(client_id__contains=sent[start : start + PART]) for start in range(0, 5 * PART, PART)]
+    rows = seen.filter(reduce(or_, parts))
+    return _named([row for row in rows if is_near(sent, row.client_id, NEAR)][:MOST_NEAR])

@@ -91,22 +91,29 @@ def test_a_person_in_no_group_leads_to_the_groups_until_it_is_mended(grace: Clie
 # The application -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("way", ["its callback", "its client ID"])
-def test_an_unknown_client_id_names_the_application_that_is_meant(grace: Client, way: str) -> None:
+@pytest.mark.parametrize(
+    ("sent", "callback", "said_of_it"),
+    [
+        ("0" * 32, "https://r.test/", "is registered for: Reading List"),
+        ("21" + "3a" * 14 + "3z", "https://x.test/", "client ID has: Reading List"),
+        ("12" + "3a" * 14, "https://x.test/", "client ID has: Reading List"),
+    ],
+    ids=["the callback of one", "two swapped and one wrong", "two missing"],
+)
+def test_an_unknown_client_id_names_the_application_that_is_meant(
+    grace: Client, sent: str, callback: str, said_of_it: str
+) -> None:
     given = Attempt()
-    Application.objects.filter(pk=given.application.row.pk).update(name="Reading List", redirect_uris="https://r.test/")
-    named("Kiosk")
-    client_id = given.application.client_id
-    last = "0" if client_id[-1] != "0" else "1"
-    changes = {"its callback": {"client_id": "0" * 32, "redirect_uri": "https://r.test/"}}.get(
-        way, {"client_id": f"{client_id[1]}{client_id[0]}{client_id[2:-1]}{last}", "redirect_uri": "https://x.test/"}
+    Application.objects.filter(pk=given.application.row.pk).update(
+        name="Reading List", client_id="12" + "3a" * 15, redirect_uris="https://r.test/"
     )
-    given.browser.get(given.link(**changes), **HTML)
+    named("Kiosk")
+    given.browser.get(given.link(client_id=sent, redirect_uri=callback), **HTML)
     record = ActivityRecord.objects.get()
     page = reverse("admin:record", args=[record.pk])
     assert record.cause == "client_unknown"
     said = text_of(grace.get(page))
-    assert ("is registered for: Reading List" if way == "its callback" else "client ID has: Reading List") in said
+    assert said_of_it in said
     assert "Kiosk" not in said
     assert "Reading List" not in text_of(staff(ACTIVITY).get(page))
 
