@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from math import ceil
-from typing import cast
+from typing import Any, cast
 from uuid import UUID
 
 from django.core.exceptions import ValidationError
@@ -177,16 +177,24 @@ class FormError(ValidationError):
         self.fault = fault
 
 
-def refuse(fault: AccountFault, *, person: UUID | None = None, cause: str = "", login: str = "") -> None:
+def refuse(
+    fault: AccountFault, *, person: UUID | None = None, cause: str = "", login: str = "", **private: Any
+) -> None:
     """Report a refusal. `person` is the owner of the account, if known; `login` is the typed e-mail address."""
-    errors.report(RequestError(fault).about(person=person, cause=cause, login=login))
+    errors.report(RequestError(fault).about(person=person, cause=cause, login=login, **private))
 
 
 def refused(
-    fault: AccountFault, code: str | None = None, *, person: UUID | None = None, cause: str = "", **details: object
+    fault: AccountFault,
+    code: str | None = None,
+    *,
+    person: UUID | None = None,
+    cause: str = "",
+    login: str = "",
+    **details: Any,
 ) -> FormError:
-    """Report a refusal, and return the error for the form."""
-    refuse(fault, person=person, cause=cause)
+    """Report a refusal, and return the error for the form. `person` and `login`: as in `refuse`."""
+    refuse(fault, person=person, cause=cause, login=login, **details)
     return FormError(fault, code, **details)
 
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import NamedTuple
+from uuid import UUID
 
 from django.conf import settings
 from django.core.cache import cache
@@ -60,19 +62,28 @@ _SIGN_IN_CAUSES = {
 }
 
 
-def sign_in_wait(request: HttpRequest, email: str) -> tuple[int, str]:
-    """Return the seconds until this browser may try this account again (0: now), and the cause of the wait.
+class SignInWait(NamedTuple):
+    """The seconds until a browser may try an account again (0: now), the cause, and the owner of the account if any."""
+
+    seconds: int
+    cause: str
+    person: UUID | None
+
+
+def sign_in_wait(request: HttpRequest, email: str) -> SignInWait:
+    """Return how long this browser must wait before it may try this account.
 
     The limit that covers the largest number of browsers is checked first, as in `rate_limits.exceeded`.
     """
-    for counter in reversed(_counters_with_floor(request, email)):
+    account = _account(email)
+    for counter in reversed(_sign_in_counters(request, email, account)):
         if seconds := rate_limits.exceeded(counter):
-            return seconds, _SIGN_IN_CAUSES[counter.name]
-    return 0, ""
+            return SignInWait(seconds, _SIGN_IN_CAUSES[counter.name], account.person)
+    return SignInWait(0, "", account.person)
 
 
 def count_failed_sign_in(request: HttpRequest, email: str) -> None:
-    rate_limits.count(*_counters_with_floor(request, email))
+    rate_limits.count(*_sign_in_counters(request, email, _account(email)))
 
 
 def unlock_sign_in(person: User) -> None:
@@ -219,27 +230,28 @@ def _mailbox(email: str) -> str:
     return known_browsers.account_mark(mailbox_of(email))
 
 
-def _counters_with_floor(request: HttpRequest, email: str) -> list[Counter]:
-    return [counter._replace(has_floor=True) for counter in _sign_in_counters(request, email)]
+class _Account(NamedTuple):
+    """The identifier of an account in the counters, which each unlocking changes, and the owner if there is one."""
+
+    mark: str
+    person: UUID | None
 
 
-def _sign_in_counters(request: HttpRequest, email: str) -> list[Counter]:
-    browser = known_browsers.find(request, email)
-    counters = _account_counters("sign_in_account", request, _unlocked_mark(email), browser, rate_limits.ROTATING)
-    if browser:
-        return counters
-    everybody = Counter("sign_in", "all", rate=ALL_FAILURES)
-    return [*counters, *rate_limits.by_address("sign_in_address", client_address(request)), everybody]
-
-
-def _unlocked_mark(email: str) -> str:
-    """Return the identifier of the account in the counters. Each unlocking changes the identifier.
-
-    The function runs the same SQL statement for an unknown address.
-    """
+def _account(email: str) -> _Account:
+    """Return the account with the address. The function runs the same SQL statement for an unknown address."""
     mark = known_browsers.account_mark(email)
-    unlocks = User.objects.filter(email=normalise_email(email)).values_list("unlocks", flat=True).first()
-    return f"{mark} {unlocks}" if unlocks else mark
+    row = User.objects.filter(email=normalise_email(email)).values_list("pk", "unlocks").first()
+    person, unlocks = row or (None, 0)
+    return _Account(f"{mark} {unlocks}" if unlocks else mark, person)
+
+
+def _sign_in_counters(request: HttpRequest, email: str, account: _Account) -> list[Counter]:
+    browser = known_browsers.find(request, email)
+    counters = _account_counters("sign_in_account", request, account.mark, browser, rate_limits.ROTATING)
+    if not browser:
+        everybody = Counter("sign_in", "all", rate=ALL_FAILURES)
+        counters += [*rate_limits.by_address("sign_in_address", client_address(request)), everybody]
+    return [counter._replace(has_floor=True) for counter in counters]
 
 
 def _account_counters(

@@ -1,12 +1,13 @@
 """The advice for each cause in the activity log, for administrators and developers. D24.
 
-Each cause that is not in FIXES is the lower-case name of a fault. The advice for such a cause is the `fix` of the
-fault. The public answer contains the `fix` too. No public answer contains a sentence of FIXES.
+Each cause that is not in FIXES is the lower-case name of a fault. The advice for such a cause is the `problem` and the
+`fix` of the fault. The public answer contains both too. No public answer contains a sentence of FIXES.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 
 from django.utils.translation import gettext
 from django.utils.translation import gettext_noop as _  # marks the sentences for translation
@@ -25,15 +26,18 @@ _LIMIT = _(
 )
 _CLOCK = _("The person types the code that the app shows now. If it stays wrong, the clock of the phone is off.")
 _BUSY = _("Many passwords are checked at once. If it lasts, give the service more processors, or look for an attack.")
-_PERSON_WAITS = _(
-    "The person waits until the time that the page names. If many addresses are in the log, it is an attack."
+_PERSON_WAITS = _("The person waits until the limit ends. If many addresses are in the log, it is an attack.")
+_PERSON_WAITS_OR_IS_UNLOCKED = _(
+    "The person waits until the limit ends, or an administrator unlocks the account on the person's page."
+    " If many addresses are in the log, it is an attack."
 )
 
 FIXES = {
     # Authorize
     "client_id_missing": _("Put the client_id of the application's page into the application's link."),
     "client_unknown": _(
-        "Compare the client_id with the application's page. It is mistyped, or of another installation."
+        "No application has the client_id that was sent: it is mistyped, or of another installation."
+        " Copy the client_id from the application's page here into the application."
     ),
     "client_deleted": _("The application was deleted. Register it again, and change its client_id there."),
     "client_disabled": _("The application is switched off. Switch it on if people should sign in with it."),
@@ -73,17 +77,21 @@ FIXES = {
     "throttled_userinfo_failures": _(
         "A limit is reached: RATE_USERINFO_FAILURES, by network address. Mend the failures before it."
     ),
-    "sign_in_limited_account": _PERSON_WAITS,
+    "sign_in_limited_account": _PERSON_WAITS_OR_IS_UNLOCKED,
     "sign_in_limited_address": _PERSON_WAITS,
     "sign_in_limited_everybody": _PERSON_WAITS,
     "sign_ins_begun_limited": _PERSON_WAITS,
     "sign_ins_done_limited": _PERSON_WAITS,
-    "factor_limited": _PERSON_WAITS,
+    "factor_limited": _PERSON_WAITS_OR_IS_UNLOCKED,
     "mails_limited": _(
         "One network address asked for very many mails. The person waits, or looks at the mails it got."
     ),
     "codes_limited": _("The mailbox got many codes in a short time. The person uses the newest mail."),
     "passkeys_limited": _("One network address asked for passkeys very often. The person waits."),
+    "new_address_limited": _PERSON_WAITS,
+    "new_password_limited": _PERSON_WAITS,
+    "reset_limited": _PERSON_WAITS,
+    "sign_up_limited": _PERSON_WAITS,
     # Signing in
     "account_unknown": _("No account has this address. The person corrects it or signs up."),
     "password_wrong": _("The person types the password again, or chooses a new one by mail."),
@@ -135,7 +143,10 @@ FIXES = {
     "verifier_instead_of_secret": _(
         "It is confidential here but behaves as public. Send the secret, or change its kind."
     ),
-    "public_without_verifier": _("It is registered as public. Switch PKCE on, so that it sends code_verifier."),
+    "public_without_verifier": _(
+        "The application sent no code_verifier: the session that held it may be lost."
+        " A public application sends a code_challenge in the link, and its code_verifier at the exchange."
+    ),
     "public_with_secret": _("It is public here but sends a secret. Empty the field there, or change its kind here."),
     "secret_wrong": _(
         "The secret is none of this application's. Compare what is set there, or make a new one on its page."
@@ -166,12 +177,20 @@ FIXES = {
     "code_ended_group": _("The person left the groups that may use the application."),
     "person_deactivated": _("The account is switched off. Switch it on under People if the person may sign in."),
     "code_redirect_uri": _("Send the same callback address at both steps, or leave it out at the exchange."),
-    "verifier_missing": _("Send the code_verifier of the code_challenge. The session that held it may be lost."),
+    "verifier_missing": _(
+        "The application sent no code_verifier: the session that held it may be lost."
+        " The link had a code_challenge, so the exchange needs its code_verifier."
+    ),
     "verifier_wrong": _(
-        "Send the verifier of this sign-in's code_challenge, by S256. The session that made it may have been lost."
+        "The application sent the code_verifier of another sign-in: the session that made it may have been lost."
+        " The code_challenge must be its SHA-256 digest (S256)."
     ),
     "verifier_unasked": _("Send code_challenge in the link, or no code_verifier at the exchange."),
-    NEVER_EXCHANGED: _("Look at the callback: it did not answer, lost its state, or cannot reach the token operation."),
+    NEVER_EXCHANGED: _(
+        "Look at the callback: it did not answer, lost its state, or cannot reach the token operation."
+        " If a script in a page exchanges the code, it may send no other headers than Authorization and Content-Type:"
+        " the browser stops a request with others (CORS), and this service never receives it."
+    ),
     # Profile
     "token_missing": _("Send the header Authorization with Bearer and the access token."),
     "token_unknown": _("The token is not of this installation, or the code was sent in its place."),
@@ -233,4 +252,13 @@ def fix_of(cause: str, facts: Mapping[str, object] | None = None) -> str:
     if fix := FIXES.get(cause):
         return gettext(fix)
     fault = fault_of(cause)
-    return gettext(fault.fix or fault.problem) if fault else ""
+    return _sentences(fault, facts or {}) if fault else ""
+
+
+def _sentences(fault: Fault, facts: Mapping[str, object]) -> str:
+    """Return the problem and the fix. A sentence with details that the record does not have is left out."""
+    found = []
+    for sentence in filter(None, (fault.problem, fault.fix)):
+        with suppress(KeyError):
+            found.append(gettext(sentence).format_map(facts))
+    return " ".join(found) or gettext(fault.problem)

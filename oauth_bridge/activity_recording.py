@@ -56,9 +56,9 @@ DETAILS = (
 )
 DETAIL_LENGTH = 100
 # The parameters of authorize whose values are recorded if SHOWN_VALUE matches. Every credential is longer than such a
-# value.
+# value. A mistyped client_id has 30 to 34 characters.
 SHOWN_PARAMETERS = {"response_type", "client_id", "scope", "code_challenge_method", "prompt", "ui_locales"}
-SHOWN_VALUE = re.compile(r"[A-Za-z][A-Za-z0-9 ._-]{0,31}|[0-9a-f]{32}")
+SHOWN_VALUE = re.compile(r"[A-Za-z][A-Za-z0-9 ._-]{0,31}|[0-9a-z]{30,34}")
 MOST_PARAMETERS = 12
 BUDGETS = {SiteFault.RATE_LIMITED.error: activity.LIMITED, SiteFault.BUSY.error: activity.BUSY}
 COUNTED = {Event.CODE_ISSUED: Step.CONSENT, Event.CODE_REDEEMED: Step.EXCHANGE}

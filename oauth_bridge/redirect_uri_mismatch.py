@@ -74,6 +74,19 @@ def compare(sent: str, registered: Sequence[str]) -> Comparison:
     return Comparison(nearest, differs, sum(_sum(each) == best for _, each in refined))
 
 
+def is_near(one: str, other: str, limit: int) -> bool:
+    """Return whether at most `limit` letters are wrong, missing, added or swapped with a neighbour."""
+    start = 0
+    while start < min(len(one), len(other)) and one[start] == other[start]:
+        start += 1
+    one, other = one[start:], other[start:]
+    while one and other and one[-1] == other[-1]:
+        one, other = one[:-1], other[:-1]
+    if abs(len(one) - len(other)) > limit or max(len(one), len(other)) > MOST_EDITED:
+        return False
+    return _distance(one, other, limit) <= limit
+
+
 def _sum(classes: Iterable[str]) -> int:
     return sum(WEIGHTS[name] for name in classes)
 
@@ -212,22 +225,9 @@ def _refined(sent: _Address, wanted: _Address, found: set[str]) -> set[str]:
         (found & {"another_host", "subdomain"}, "host_typo", sent.host.lower(), wanted.host.lower(), 2),
         (found & {"path"}, "path_typo", sent.path, wanted.path, 3),
     ):
-        if is_other and ours and theirs and _is_near(ours, theirs, min(limit, max(1, len(theirs) // 4))):
+        if is_other and ours and theirs and is_near(ours, theirs, min(limit, max(1, len(theirs) // 4))):
             found = (found - is_other) | {name}
     return found
-
-
-def _is_near(one: str, other: str, limit: int) -> bool:
-    """Return whether at most `limit` letters are wrong, missing, added or swapped with a neighbour."""
-    start = 0
-    while start < min(len(one), len(other)) and one[start] == other[start]:
-        start += 1
-    one, other = one[start:], other[start:]
-    while one and other and one[-1] == other[-1]:
-        one, other = one[:-1], other[:-1]
-    if abs(len(one) - len(other)) > limit or max(len(one), len(other)) > MOST_EDITED:
-        return False
-    return _distance(one, other, limit) <= limit
 
 
 def _distance(one: str, other: str, limit: int) -> int:

@@ -49,7 +49,10 @@ _REASONS = {
     "quotes": _("It was sent with quotation marks or angle brackets. Remove them in the application's setting."),
     "encoded_twice": _("It was percent-encoded twice. Let the application encode it once."),
     "another_host": _("No registered address is near. Perhaps another installation of the application made the link."),
-    "scheme": _("The scheme differs. If the application is behind a TLS proxy, set its public address there."),
+    "scheme": _(
+        "The beginning before :// differs, such as http instead of https. If a proxy stands before the application,"
+        " set the application's public address (https) in the application."
+    ),
     "scheme_missing": _("The scheme is missing. Set the whole address in the application, as it is registered."),
     "scheme_slashes": _(
         "The slashes after the scheme differ. Register the address exactly as the application sends it."

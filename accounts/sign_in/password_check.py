@@ -16,10 +16,10 @@ def authenticate(request: HttpRequest, email: str, password: str) -> User | None
     The function replaces allauth's limits, by which six wrong passwords from any network lock the owner out. Raises
     FormError: a limit of failed sign-ins is reached. Raises HashingBusy.
     """
-    seconds, cause = throttling.sign_in_wait(request, email)
-    if seconds:
-        fault, pk = AccountFault.SIGN_IN_LIMITED, request.user.pk
-        raise refused(fault, "throttled", person=pk, cause=cause, seconds=seconds)
+    wait = throttling.sign_in_wait(request, email)
+    if wait.seconds:
+        fault = AccountFault.SIGN_IN_LIMITED
+        raise refused(fault, "throttled", person=wait.person, cause=wait.cause, login=email, seconds=wait.seconds)
     person, cause = check(email, password)
     if not cause:
         return person

@@ -125,8 +125,7 @@ class SignUpForm(PasswordFormMixin, SignupForm):
         unconfirmed. D21.
         """
         email, password = self.cleaned_data["email"], self.cleaned_data["password1"]
-        seconds, _cause = throttling.sign_in_wait(request, email)
-        if seconds:
+        if throttling.sign_in_wait(request, email).seconds:
             User().set_password(password)
             return None
         person, cause = password_check.check(email, password)

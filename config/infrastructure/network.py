@@ -18,7 +18,7 @@ IPV6_SITE_BITS = 48
 
 
 def client_address(request: HttpRequest) -> str:
-    """Return the network address for limits and the log; for IPv6, this is the /64 network. D21.
+    """Return the network address for limits and the log; for IPv6, this is the /64 network, except for ::1. D21.
 
     The address is that of the peer. If the peer is in `TRUSTED_PROXIES`, the address is the right-most one in
     `X-Forwarded-For` that is not in `TRUSTED_PROXIES`. If the peer has no address (a Unix socket), the result is
@@ -70,7 +70,7 @@ def site_of(address: str) -> str:
 
 
 def _text(address: IPv4Address | IPv6Address) -> str:
-    if isinstance(address, IPv6Address):
+    if isinstance(address, IPv6Address) and not address.is_loopback:
         return str(ip_network((address, IPV6_PREFIX_BITS), strict=False))
     return str(address)
 

@@ -51,7 +51,15 @@ def _url_of(request: HttpRequest, typed: str) -> str:
             return shown.page("record", found[0].id)
         if found:
             return shown.page("activity", reference=typed, days=30)
+    if has(ACTIVITY) and (record := _of_unknown_client(typed)):
+        return shown.page("record", record)
     return ""
+
+
+def _of_unknown_client(client_id: str) -> int | None:
+    """The newest record of a link with this client ID, which no application has."""
+    rows = activity_reading.records(Filters()).filter(client_id="", detail__parameters__client_id=client_id)
+    return rows.values_list("pk", flat=True).first()
 
 
 def _of_address(typed: str, *, may_see_people: bool, may_see_activity: bool) -> str:

@@ -22,7 +22,8 @@ from accounts.sign_in import verification
 from accounts.sign_in.password_reset import ResetRequestForm
 from oauth_bridge.administration import shown
 from oauth_bridge.applications.rights import PEOPLE
-from oauth_bridge.storage import consents
+from oauth_bridge.models import Application
+from oauth_bridge.storage import admission, consents
 
 
 class Act(NamedTuple):
@@ -69,6 +70,14 @@ def offered_act(request: HttpRequest, pk: UUID, name: str) -> list[tuple[Any, st
     found = User.objects.filter(pk=pk).first() if request.user.has_perm(PEOPLE) else None
     acts = offered(request, found) if found else []
     return [(each["label"], shown.page("person", pk, act=name)) for each in acts if each["name"] == name]
+
+
+def offered_groups(request: HttpRequest, pk: UUID, application: Application) -> list[tuple[Any, str]]:
+    """A list of the label and URL of the page of the person's groups; empty if not permitted or already admitted."""
+    found = User.objects.filter(pk=pk).first() if request.user.has_perm(PEOPLE) else None
+    if found is None or not may_change(request, found) or admission.is_admitted(found, application):
+        return []
+    return [(_("Choose the person’s groups"), shown.page("accounts_user_change", pk))]
 
 
 def _fits(name: str, found: User) -> bool:

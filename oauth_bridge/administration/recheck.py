@@ -37,6 +37,8 @@ OF_THE_LINK = {
     "max_age",
     "claims_malformed",
 }
+# The steps that need no application.
+OF_ACCOUNTS = (Step.SIGN_IN, Step.SECOND_FACTOR, Step.LOGOUT)
 OF_THE_ADDRESS = {"no_verified_email", UNCONFIRMED}
 # The causes that this module can check. Other causes give the result "unknown".
 REPEATED = OF_THE_LINK | {
@@ -59,8 +61,32 @@ class Check(NamedTuple):
 
 def checks(entry: Entry, application: Application | None) -> list[Check]:
     """Check the recorded request again. The results are in the order of the protocol."""
-    if application is None:
+    if application is None and (entry.client_id or entry.step not in OF_ACCOUNTS):
         return [Check("no", _("No application has this client ID"))]
+    found = _of_application(entry, application) if application else []
+    if entry.cause in OF_THE_ADDRESS:
+        found.append(_of_address(entry))
+    if entry.cause not in REPEATED and entry.step not in (Step.EXCHANGE, Step.PROFILE):
+        found.append(Check("unknown", _("What was refused can’t be checked again here")))
+    if entry.step == Step.PROFILE:
+        found.append(Check("unknown", _("The access token can’t be checked again: only its digest is kept")))
+    return found
+
+
+def passes(found: list[Check]) -> str:
+    """Return "no" if a check fails, and "yes" if all checks pass.
+
+    If a check cannot be repeated, return "partly" if others pass, and otherwise "unknown".
+    """
+    kinds = {check.kind for check in found}
+    if "no" in kinds:
+        return "no"
+    if "unknown" in kinds:
+        return "partly" if "yes" in kinds else "unknown"
+    return "yes"
+
+
+def _of_application(entry: Entry, application: Application) -> list[Check]:
     found = [
         Check("yes", _("The client ID is that of %(name)s, and it is switched on") % {"name": application.name})
         if application.is_enabled
@@ -77,21 +103,7 @@ def checks(entry: Entry, application: Application | None) -> list[Check]:
             else Check("yes", _("It is confidential, so PKCE is not needed"))
         )
     found += _of_person(entry, application)
-    if entry.step == Step.EXCHANGE:
-        found += _of_exchange(application)
-    if entry.cause in OF_THE_ADDRESS:
-        found.append(_of_address(entry))
-    if entry.cause not in REPEATED and entry.step not in (Step.EXCHANGE, Step.PROFILE):
-        found.append(Check("unknown", _("What was refused can’t be checked again here")))
-    if entry.step == Step.PROFILE:
-        found.append(Check("unknown", _("The access token can’t be checked again: only its digest is kept")))
-    return found
-
-
-def passes(found: list[Check]) -> str:
-    """Return "no" if a check fails, "" if a check cannot be repeated, and otherwise "yes"."""
-    kinds = {check.kind for check in found}
-    return "no" if "no" in kinds else "" if "unknown" in kinds else "yes"
+    return found + _of_exchange(application) if entry.step == Step.EXCHANGE else found
 
 
 def _address(sent: str, application: Application) -> Check:

@@ -11,9 +11,10 @@ from django.template.response import TemplateResponse
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
+from oauth_bridge.activity_causes import UNCONFIRMED
 from oauth_bridge.activity_models import Outcome
 from oauth_bridge.activity_titles import name_of, title_of
-from oauth_bridge.administration import application_acts, person_acts, recheck, shown
+from oauth_bridge.administration import application_acts, person_acts, recheck, record_hints, shown
 from oauth_bridge.administration.shown import Names
 from oauth_bridge.applications import rights
 from oauth_bridge.applications.rights import ACTIVITY, VIEW
@@ -30,6 +31,7 @@ OF_THE_PERSON = {
     "account_inactive": "activate",
     "person_deactivated": "activate",
     "no_verified_email": "confirm",
+    UNCONFIRMED: "confirm",
     "sign_in_limited_account": "unlock",
     "factor_limited": "unlock",
 }
@@ -51,12 +53,18 @@ def record(request: HttpRequest, pk: int) -> HttpResponse:
     since = activity_statistics.start_of(MONTH)
     names = Names(request, {entry.client_id, each.client_id}, {entry.person_id, each.person_id})
     application = Application.objects.filter(client_id=entry.client_id).first() if entry.client_id else None
+    checks = recheck.checks(entry, application) if entry.cause else []
+    passes = recheck.passes(checks)
+    fix = names.fix_of(entry)
     context = {
         **admin.site.each_context(request),
         **_difference(request, entry, application),
         "entry": entry,
         "acts": _acts(request, entry, application),
-        "fix": names.fix_of(entry),
+        "fix": fix,
+        "hints": record_hints.hints(request, entry, application) if passes != "yes" else [],
+        "limit_ends_at": record_hints.ends_at(entry),
+        "for_developer": record_hints.for_developer(request, entry, fix) if passes != "yes" else "",
         "title": title_of(entry.cause) if entry.cause else name_of(entry.step),
         "step": name_of(entry.step),
         "is_refusal": entry.outcome != Outcome.SUCCEEDED,
@@ -69,8 +77,8 @@ def record(request: HttpRequest, pk: int) -> HttpResponse:
         "same_url": shown.page("activity", client_id=entry.client_id, cause=entry.cause, step=entry.step, days=MONTH),
         "same": activity_statistics.met(since, [entry.client_id]).get(failing),
         "same_number": activity_statistics.failures(since, None, [entry.client_id])[failing],
-        "checks": (checks := recheck.checks(entry, application) if entry.cause else []),
-        "passes": recheck.passes(checks),
+        "checks": checks,
+        "passes": passes,
         "checked_at": timezone.now(),
         "received": _received(entry),
     }
@@ -87,6 +95,8 @@ def _acts(request: HttpRequest, entry: Entry, application: Application | None) -
         found.append((_("New secret"), shown.page("oauth_bridge_application_secret", application.pk)))
     if entry.person_id and (name := OF_THE_PERSON.get(entry.cause)):
         found += person_acts.offered_act(request, entry.person_id, name)
+    if application and entry.person_id and entry.cause == "not_admitted":
+        found += person_acts.offered_groups(request, entry.person_id, application)
     return found
 
 

@@ -6,8 +6,11 @@ from datetime import timedelta
 from typing import Any
 
 from django import forms
+from django.contrib.auth.models import Group
 from django.core.exceptions import ValidationError
 from django.db.models import Field, URLField
+from django.urls import reverse
+from django.utils.html import format_html
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
@@ -37,6 +40,13 @@ def _https(field: Field[Any, Any], **options: Any) -> forms.Field | None:
     if isinstance(field, URLField):
         options["assume_scheme"] = "https"
     return field.formfield(**options)
+
+
+def _no_group_chosen() -> str:
+    if Group.objects.exists():
+        return _("Choose at least one group, or let everybody use it.")
+    link = format_html('<a href="{}">{}</a>', reverse("admin:auth_group_add"), _("Make a group"))
+    return format_html("{} {}", _("No group exists yet, so nobody could use it."), link)
 
 
 class AddressLines(forms.CharField):
@@ -180,7 +190,7 @@ class ApplicationForm(forms.ModelForm):  # type: ignore[type-arg]
         """
         is_restricted, groups = self.cleaned_data.get("is_restricted"), self.cleaned_data.get("groups")
         if is_restricted and groups is not None and not groups:
-            self.add_error("groups", _("Choose at least one group, or let everybody use it."))
+            self.add_error("groups", _no_group_chosen())
         if groups and not is_restricted:
             self.add_error("is_restricted", _("Tick this, or choose no group: then everybody may use it."))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from django import template
-from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from oauth_bridge import shown_times
 
@@ -23,5 +23,6 @@ def unlocalized(number: float) -> str:
 def masked_value(value: str) -> str:
     """Return the recorded value. If only the length was recorded, return a sentence with the length."""
     if value.isdigit():
-        return _("masked, %(count)s characters") % {"count": value}
+        number = int(value)
+        return ngettext("masked, %(count)d character", "masked, %(count)d characters", number) % {"count": number}
     return value

@@ -127,7 +127,7 @@ def test_the_way_from_the_first_page_to_the_fix_needs_no_script(
     page.get_by_role("link", name="The callback address isn’t registered").first.click()
     page.get_by_role("link", name="Open the record").first.click()
     expect(page.get_by_role("heading", name="How the address differs")).to_be_visible()
-    expect(page.get_by_text("One has www. and the other has not.")).to_be_visible()
+    expect(page.get_by_text("One has www. and the other has not.").first).to_be_visible()
 
 
 def test_the_board_ticks_each_step_as_it_happens(

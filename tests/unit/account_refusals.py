@@ -118,21 +118,21 @@ def right_password_of_an_inactive_account(world: World) -> None:
     world.sign_in()
 
 
-@refuses(Fault.SIGN_IN_LIMITED, "sign_in_limited_account")
+@refuses(Fault.SIGN_IN_LIMITED, "sign_in_limited_account", alice=True)
 def account_limited(world: World) -> None:
     world.settings.RATES = {"sign_in_account": ONCE}
     world.sign_in(WRONG)
     world.sign_in()
 
 
-@refuses(Fault.SIGN_IN_LIMITED, "sign_in_limited_address")
+@refuses(Fault.SIGN_IN_LIMITED, "sign_in_limited_address", alice=True)
 def address_limited(world: World) -> None:
     world.settings.RATES = {"sign_in_address": ONCE}
     world.sign_in(WRONG)
     world.sign_in()
 
 
-@refuses(Fault.SIGN_IN_LIMITED, "sign_in_limited_everybody")
+@refuses(Fault.SIGN_IN_LIMITED, "sign_in_limited_everybody", alice=True)
 def everybody_limited(world: World) -> None:
     world.patch("throttling.ALL_FAILURES", ONCE)
     world.sign_in(WRONG)

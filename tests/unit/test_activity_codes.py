@@ -58,7 +58,7 @@ def test_the_attempt_of_a_code_that_was_never_exchanged_is_found_by_its_cause() 
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
-        ({"scope": "openid", "prompt": "none"}, ""),
+        ({"scope": "openid", "prompt": "none"}, "partly"),
         ({"scope": "openid", "prompt": "none login"}, "no"),
         ({"scope": "openid", "claims": "{"}, "no"),
         ({"redirect_uri": "https://other.example/cb"}, "no"),

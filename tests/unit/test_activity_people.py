@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
 from allauth.account.models import EmailAddress
 from allauth.core.context import request_context
 from django.contrib.messages.storage.cookie import CookieStorage
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
 
 from accounts import former_addresses
 from accounts.models import FormerAddress, User
@@ -19,9 +23,11 @@ from oauth_bridge.storage import activity_counts
 from oauth_bridge.storage.exported_data import stored_about
 from tests.events import HTML
 from tests.factories import PASSWORD, PersonFactory
+from tests.pages import admin_browser, html_of
 
 pytestmark = pytest.mark.django_db
 OLD = "old@example.com"
+BEFORE_VALUES = re.compile("[^'0-9]*")
 
 
 def moved(person: User, address: str, rf: Any) -> None:
@@ -109,3 +115,38 @@ def test_the_page_of_a_switched_off_account_shows_the_reference_of_its_record() 
     record = ActivityRecord.objects.get()
     assert (record.cause, record.person_id) == ("account_inactive", person.pk)
     assert f"<code>{record.reference}</code>" in answer.text
+
+
+# A limit -------------------------------------------------------------------------------------------------------------
+
+
+def limited(address: str) -> ActivityRecord:
+    """The record of the sign-in that the limit of an account stops."""
+    type_in(address)
+    type_in(address)
+    return ActivityRecord.objects.get(cause="sign_in_limited_account")
+
+
+def test_the_record_of_a_limit_names_the_person_and_leads_to_unlock(person: User, settings: Any) -> None:
+    settings.RATES = {"sign_in_account": "1/h"}
+    record = limited(OLD)
+    assert (record.person_id, record.login_mark) == (person.pk, None)
+    assert 3500 < record.detail["seconds"] <= 3600
+    page = html_of(admin_browser().get(reverse("admin:record", args=[record.pk])))
+    url = reverse("admin:person", args=[person.pk])
+    assert f'href="{url}"' in page
+    assert f'href="{url}?act=unlock"' in page
+
+
+def test_a_limit_costs_the_same_with_and_without_an_account(person: User, settings: Any) -> None:
+    settings.RATES = {"sign_in_account": "1/h"}
+    statements = []
+    for address in (OLD, "nobody@example.com"):
+        type_in(address)
+        with CaptureQueriesContext(connection) as captured:
+            type_in(address)
+        statements.append([BEFORE_VALUES.match(query["sql"])[0] for query in captured])
+    assert statements[0] == statements[1]
+    assert any("accounts_formeraddress" in each for each in statements[0])
+    nobodys = ActivityRecord.objects.filter(cause="sign_in_limited_account", person=None).get()
+    assert nobodys.login_mark

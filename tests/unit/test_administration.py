@@ -365,10 +365,6 @@ def test_each_cause_has_a_title_and_a_fix() -> None:
     assert set(TITLES) - set(FIXES) <= {
         "repeated",
         "malformed",
-        "new_address_limited",
-        "new_password_limited",
-        "reset_limited",
-        "sign_up_limited",
         *(name.lower() for name, fault in OAuthFault.__members__.items() if fault.fix),
     }
     assert set(FIXES) <= set(TITLES)

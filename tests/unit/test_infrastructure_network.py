@@ -33,6 +33,7 @@ PROXIES = [ip_network("10.0.0.0/8"), ip_network("2001:db8:ffff::/48")]
         ("::ffff:192.0.2.1", None, "192.0.2.1"),
         ("::ffff:10.0.0.1", "198.51.100.7", "198.51.100.7"),
         ("fe80::1%eth0", None, "fe80::/64"),
+        ("::1", None, "::1"),
         ("", None, "unknown"),
         ("", "198.51.100.7", "unknown"),
         ("@", None, "unknown"),
@@ -50,7 +51,13 @@ def test_the_address_is_the_right_most_untrusted_one(
 
 @pytest.mark.parametrize(
     ("address", "site"),
-    [("2001:db8:1:2::/64", "2001:db8:1::/48"), ("fe80::/64", "fe80::/48"), ("192.0.2.1", ""), ("unknown", "")],
+    [
+        ("2001:db8:1:2::/64", "2001:db8:1::/48"),
+        ("fe80::/64", "fe80::/48"),
+        ("::1", "::/48"),
+        ("192.0.2.1", ""),
+        ("unknown", ""),
+    ],
 )
 def test_a_site_is_the_48_of_an_ipv6_address(address: str, site: str) -> None:
     assert site_of(address) == site

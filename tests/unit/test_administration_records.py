@@ -1,0 +1,205 @@
+"""What the page of a record says: advice in plain words, whose it is, and what leads to the fix. D24."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Group
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+
+from accounts.models import User
+from oauth_bridge.activity_causes import fix_of
+from oauth_bridge.activity_models import ActivityRecord, Outcome, Step
+from oauth_bridge.models import Application
+from oauth_bridge.storage.applications import set_groups
+from oauth_bridge.templatetags.humane import masked_value
+from tests.events import HTML, Attempt
+from tests.factories import ApplicationFactory, PersonFactory
+from tests.pages import admin_browser, html_of, text_of, with_session
+from tests.unit.test_administration import staff
+
+pytestmark = pytest.mark.django_db
+
+ACTIVITY, VIEW = "oauth_bridge.view_activityrecord", "oauth_bridge.view_application"
+
+
+@pytest.fixture
+def grace() -> Client:
+    return admin_browser()
+
+
+def page_of(cause: str, step: Step = Step.EXCHANGE, **fields: Any) -> str:
+    """The page of a new record with this cause."""
+    made = ActivityRecord.objects.create(
+        at=timezone.now(), outcome=Outcome.REFUSED, cause=cause, step=step, **{"reference": "ABCD1234", **fields}
+    )
+    return reverse("admin:record", args=[made.pk])
+
+
+def named(name: str, **fields: Any) -> Application:
+    row: Application = ApplicationFactory(name=name, **fields).row
+    return row
+
+
+# The person ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_limit_says_when_it_ends(grace: Client) -> None:
+    page = page_of("sign_in_limited_account", Step.SIGN_IN, detail={"seconds": 90}, person=PersonFactory())
+    end = ActivityRecord.objects.get().at + timedelta(seconds=90)
+    said = text_of(grace.get(page))
+    assert f"{end:%H:%M:%S} UTC" in said.partition("Limit ends")[2][:60]
+    assert "Would it pass now? That can’t be checked." in said
+    assert "No application has this client ID" not in said
+    assert "Limit ends" not in text_of(grace.get(page_of("busy", detail={"seconds": 5})))
+
+
+def test_an_unconfirmed_address_leads_to_its_confirmation_and_is_mended(grace: Client) -> None:
+    person = PersonFactory(email_verified_at=None)
+    page = page_of("address_unconfirmed", Step.SIGN_IN, person=person)
+    url = f"{reverse('admin:person', args=[person.pk])}?act=confirm"
+    assert f'href="{url}"' in html_of(grace.get(page))
+    assert "Mended:" not in text_of(grace.get(page))
+    User.objects.filter(pk=person.pk).update(email_verified_at=timezone.now())
+    said = text_of(grace.get(page))
+    assert "Would it pass now? Yes." in said
+    assert "Mended: the same request would pass now. The advice was: The person types" in said
+    assert url not in html_of(grace.get(page))
+
+
+def test_a_person_in_no_group_leads_to_the_groups_until_it_is_mended(grace: Client) -> None:
+    application, person = named("Payroll"), PersonFactory()
+    group = Group.objects.create(name="Accountants")
+    set_groups(application, [group])
+    page = page_of("not_admitted", Step.CONSENT, client_id=application.client_id, person=person)
+    url = reverse("admin:accounts_user_change", args=[person.pk])
+    assert f'href="{url}"' in html_of(grace.get(page))
+    assert "Its groups: Accountants." in text_of(grace.get(page))
+    assert url not in html_of(staff(ACTIVITY, VIEW, "accounts.view_user").get(page))
+    assert "Accountants" not in text_of(staff(ACTIVITY).get(page))
+    person.groups.add(group)
+    said = text_of(grace.get(page))
+    assert url not in html_of(grace.get(page))
+    assert "Nothing to change any more Mended:" in said
+    assert "Fix:" not in said
+
+
+# The application -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("sent", "callback", "said_of_it"),
+    [
+        ("0" * 32, "https://r.test/", "is registered for: Reading List"),
+        ("21" + "3a" * 14 + "3z", "https://x.test/", "client ID has: Reading List"),
+        ("12" + "3a" * 14, "https://x.test/", "client ID has: Reading List"),
+    ],
+    ids=["the callback of one", "two swapped and one wrong", "two missing"],
+)
+def test_an_unknown_client_id_names_the_application_that_is_meant(
+    grace: Client, sent: str, callback: str, said_of_it: str
+) -> None:
+    given = Attempt()
+    Application.objects.filter(pk=given.application.row.pk).update(
+        name="Reading List", client_id="12" + "3a" * 15, redirect_uris="https://r.test/"
+    )
+    named("Kiosk")
+    given.browser.get(given.link(client_id=sent, redirect_uri=callback), **HTML)
+    record = ActivityRecord.objects.get()
+    page = reverse("admin:record", args=[record.pk])
+    assert record.cause == "client_unknown"
+    said = text_of(grace.get(page))
+    assert said_of_it in said
+    assert "Kiosk" not in said
+    assert "Reading List" not in text_of(staff(ACTIVITY).get(page))
+
+
+def test_find_opens_the_record_of_an_unknown_client_id(grace: Client) -> None:
+    given = Attempt()
+    given.browser.get(given.link(client_id="ab" * 16), **HTML)
+    page = reverse("admin:record", args=[ActivityRecord.objects.get().pk])
+    assert grace.get("/admin/find/", {"q": "ab" * 16}).headers["Location"] == page
+    owner = PersonFactory(is_staff=True)
+    given.application.row.owners.add(owner)
+    assert "Nothing is found" in text_of(with_session(owner).get("/admin/find/", {"q": "ab" * 16}))
+    assert "Nothing is found" in text_of(grace.get("/admin/find/", {"q": "cd" * 16}))
+
+
+def test_the_secret_of_another_application_names_it_to_who_may_see_it(grace: Client) -> None:
+    attacked, other = ApplicationFactory(name="Kiosk"), ApplicationFactory(name="Reading List")
+    form = {"grant_type": "authorization_code", "code": "x", "client_id": attacked.client_id}
+    Attempt().post("/oauth/token", {**form, "client_secret": other.client_secret})
+    record = ActivityRecord.objects.get()
+    assert record.cause == "secret_of_another"
+    page = reverse("admin:record", args=[record.pk])
+    url = reverse("admin:application", args=[other.row.pk])
+    assert f'href="{url}"' in html_of(grace.get(page))
+    owner = PersonFactory(is_staff=True)
+    attacked.row.owners.add(owner)
+    said = text_of(with_session(owner).get(page))
+    assert "Kiosk" in said
+    assert "Reading List" not in said
+
+
+def test_two_applications_of_one_name_are_told_apart(grace: Client) -> None:
+    for _number in range(2):
+        page_of("redirect_uri_mismatch", Step.AUTHORIZE, client_id=named("Kiosk").client_id)
+    page_of("redirect_uri_mismatch", Step.AUTHORIZE, client_id=named("Reading List").client_id)
+    said = text_of(grace.get("/admin/activity/"))
+    for row in Application.objects.all():
+        assert (f"{row.name} ({row.client_id[:6]})" in said) == (row.name == "Kiosk")
+
+
+def test_who_chooses_groups_is_led_to_the_first_group(grace: Client) -> None:
+    page = reverse("admin:oauth_bridge_application_add")
+    form = {"name": "Payroll", "redirect_uris": "https://p.test/", "client_type": "confidential", "is_restricted": "on"}
+    add = f'href="{reverse("admin:auth_group_add")}"'
+    assert add in html_of(grace.post(page, form))
+    Group.objects.create(name="Accountants")
+    answer = grace.post(page, form)
+    assert "Choose at least one group" in text_of(answer)
+    assert add not in html_of(answer)
+
+
+# The words -----------------------------------------------------------------------------------------------------------
+
+
+def test_the_developer_gets_what_the_developer_can_mend(grace: Client) -> None:
+    client_id = named("Reading List").client_id
+    said = text_of(grace.get(page_of("nonce_too_long", Step.AUTHORIZE, client_id=client_id)))
+    assert "Forward this to the developer of Reading List" in said
+    assert "Reference: ABCD 1234" in said
+    assert "Fix: The nonce is longer than 512 characters. Send a shorter one." in said
+    for cause in ("client_disabled", "throttled_token", "refused", "password_wrong"):
+        step = Step.SIGN_IN if cause == "password_wrong" else Step.EXCHANGE
+        assert "Forward this" not in text_of(grace.get(page_of(cause, step, client_id=client_id))), cause
+
+
+def test_a_lost_verifier_is_not_advised_to_switch_pkce_on() -> None:
+    assert "Switch PKCE on" not in fix_of("public_without_verifier")
+    assert "session that held it may be lost" in fix_of("public_without_verifier")
+
+
+@pytest.mark.parametrize(
+    ("cause", "facts", "expected"),
+    [
+        ("prompt_none", {}, "The prompt none stands beside another value. Send it alone."),
+        ("repeated", {"name": "scope"}, "The parameter scope was sent more than once. Send it once."),
+        ("repeated", {}, "Send it once."),
+        ("too_large", {}, "The request body is too large."),
+    ],
+)
+def test_the_advice_of_a_fault_says_what_is_wrong_first(cause: str, facts: dict[str, str], expected: str) -> None:
+    assert fix_of(cause, facts) == expected
+
+
+def test_the_length_of_one_masked_character_is_singular() -> None:
+    assert [masked_value(value) for value in ("1", "2", "code")] == [
+        "masked, 1 character",
+        "masked, 2 characters",
+        "code",
+    ]
