@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import groupby
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -15,7 +16,7 @@ from django.urls import reverse
 from django.utils.formats import date_format
 from django.utils.http import urlencode
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy, pgettext_lazy
+from django.utils.translation import gettext_lazy, ngettext, pgettext_lazy
 
 from accounts.sessions import user_agents
 from oauth_bridge.activity_causes import fix_of
@@ -25,7 +26,7 @@ from oauth_bridge.applications import rights
 from oauth_bridge.applications.logos import logo_url
 from oauth_bridge.models import Application
 from oauth_bridge.storage.activity_reading import Entry, Filters
-from oauth_bridge.storage.attempts import Attempt, Ending, Event, shown_steps
+from oauth_bridge.storage.attempts import STEPS, Attempt, Ending, Event, missing_steps
 
 # For each ending of an attempt, the word and the CSS class of the badge.
 ENDINGS = {
@@ -121,10 +122,18 @@ def named(application: Application) -> Named:
     )
 
 
+class Part(NamedTuple):
+    """A finished or refused step in the summary of an attempt. `mark` is the CSS class; empty if finished."""
+
+    words: str
+    mark: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class ShownStep:
-    """A step of an attempt, for the template. `mark` is the CSS class of the icon."""
+    """A finished, refused or missing step of an attempt, for the template. `mark` is the CSS class of the icon."""
 
+    step: Step
     name: str
     mark: str
     at: datetime | None
@@ -134,14 +143,19 @@ class ShownStep:
 
 @dataclass(frozen=True, slots=True)
 class ShownAttempt:
-    """An attempt, for the template. `done` are the words for finished steps, `end` the words for the failure."""
+    """An attempt, for the template. `word` and `badge` are about its ending.
+
+    `title`, `fix`, `mark`, `reference` and `record_url` are about the failure that somebody looks for, or else about
+    the last one; `own_word` and `own_badge` are the ending of an attempt that ends with this failure.
+    """
 
     at: datetime
-    done: list[str]
-    end: str
+    story: list[Part]
     mark: str
     word: str
     badge: str
+    own_word: str
+    own_badge: str
     application: Named
     person: Named
     browser: str
@@ -155,64 +169,86 @@ class ShownAttempt:
 
 
 def attempt(each: Attempt, names: Names) -> ShownAttempt:
-    ending, failure = each.ending, each.failure
-    word, badge = ENDINGS[ending]
+    failure = each.chosen or each.failure
+    word, badge = ENDINGS[each.ending]
+    own_word, own_badge = ENDINGS[failure.ending] if failure else (word, badge)
     entries = [event.entry for event in each.events if event.entry]
     record = failure.entry if failure else None
-    title = title_of(failure.cause) if failure else ""
     return ShownAttempt(
         at=each.latest_at,
-        done=_story(each),
-        end=_end(failure, title),
-        mark=MARKS.get(ending, ""),
+        story=_story(each),
+        mark=MARKS[failure.ending] if failure else "",
         word=str(word),
         badge=badge,
+        own_word=str(own_word),
+        own_badge=own_badge,
         application=names.application(each.client_id),
         person=names.person(each.person_id),
         browser=next((browser_of(entry) for entry in entries if entry.browser.strip("/")), ""),
         address=next((entry.address for entry in reversed(entries) if entry.address), ""),
         reference=record.reference if record else "",
         record_url=record_url(record),
-        title=title,
+        title=title_of(failure.cause) if failure else "",
         fix=names.fix_of(record) if record else fix_of(failure.cause) if failure else "",
         steps=_steps(each),
         is_fault=bool(failure and needs_mending(failure.step, failure.cause)),
     )
 
 
-def _story(each: Attempt) -> list[str]:
-    failed = each.failure.step if each.failure else None
-    words = [str(DONE[step]) for step in Step if step in each.reached and step is not failed]
-    return [word[:1].upper() + word[1:] if place == 0 else word for place, word in enumerate(words)]
+def _runs(each: Attempt) -> list[tuple[Event, int]]:
+    """The events in their order. Equal events that follow each other are one: the last of them, and their number."""
+    runs = [list(run) for _, run in groupby(each.events, key=lambda event: (event.step, event.cause))]
+    return [(run[-1], len(run)) for run in runs]
 
 
-def _end(failure: Event | None, title: str) -> str:
-    if failure is None:
+def _mark(each: Attempt, event: Event) -> str:
+    if event.outcome is Outcome.SUCCEEDED:
         return ""
-    return title if failure.step is Step.CONSENT else f"{name_of(failure.step)}: {title}"
+    return MARKS[event.ending] if each.matters(event) else "unsure"
+
+
+def _title(event: Event, number: int) -> str:
+    title = title_of(event.cause)
+    if number == 1:
+        return title
+    return ngettext("%(title)s (%(count)d time)", "%(title)s (%(count)d times)", number) % {
+        "title": title,
+        "count": number,
+    }
+
+
+def _story(each: Attempt) -> list[Part]:
+    parts = [Part(str(DONE[step])) for step in missing_steps(each) if step in each.reached]
+    for event, number in _runs(each):
+        if event.outcome is Outcome.SUCCEEDED:
+            parts.append(Part(str(DONE[event.step])))
+        else:
+            title = _title(event, number)
+            words = title if event.step is Step.CONSENT else f"{name_of(event.step)}: {title}"
+            parts.append(Part(words, _mark(each, event)))
+    first = parts[0].words
+    return [parts[0]._replace(words=first[:1].upper() + first[1:]), *parts[1:]]
 
 
 def _steps(each: Attempt) -> list[ShownStep]:
-    failure, start = each.failure, each.started_at
-    found = []
-    for step, event in shown_steps(each):
-        is_end = bool(failure and failure.step is step)
-        if is_end and event:
-            mark, note = MARKS[each.ending], title_of(event.cause)
-        elif step in each.reached:
-            mark, note = "", _note(step, each)
-        else:
-            mark, note = "open", _("Not reached")
-        at = event.at if event and (is_end or event.outcome is Outcome.SUCCEEDED) else None
-        found.append(ShownStep(name_of(step), mark, at, (at - start).total_seconds() if at else None, note))
+    """The finished and refused steps in the order of their events, and the missing ones at their places."""
+    start, found = each.started_at, []
+    for event, number in _runs(each):
+        mark = _mark(each, event)
+        note = _title(event, number) if mark else _note(event.step, each)
+        seconds = (event.at - start).total_seconds()
+        found.append(ShownStep(event.step, name_of(event.step), mark, event.at, seconds, note))
+    for step in missing_steps(each):
+        mark, note = ("", "") if step in each.reached else ("open", _("Not reached"))
+        later = (place for place, shown in enumerate(found) if STEPS.index(shown.step) > STEPS.index(step))
+        found.insert(next(later, len(found)), ShownStep(step, name_of(step), mark, None, None, note))
     return found
 
 
 def _note(step: Step, each: Attempt) -> str:
     if step is Step.CONSENT and each.callback:
         return _("A code went to %(address)s") % {"address": each.callback.split("?")[0]}
-    wrong = sum(event.step is step and event.outcome is not Outcome.SUCCEEDED for event in each.events)
-    return _("After %(count)d wrong tries") % {"count": wrong} if wrong else ""
+    return ""
 
 
 def off_since(request: HttpRequest, application: Application) -> str:

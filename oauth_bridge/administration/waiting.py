@@ -115,7 +115,7 @@ def _heading(found: Application, latest: Attempt | None) -> str:
 
 
 def _is_in(latest: Attempt, column: Column) -> bool:
-    return any(step in latest.reached or step in latest.last_of_steps for step in column.steps)
+    return bool(latest.reached & set(column.steps)) or any(event.step in column.steps for event in latest.events)
 
 
 def _columns(latest: Attempt | None) -> list[Ticked]:
