@@ -196,8 +196,16 @@ def attempt(each: Attempt, names: Names) -> ShownAttempt:
 
 
 def _runs(each: Attempt) -> list[tuple[Event, int]]:
-    """The events in their order. Equal events that follow each other are one: the last of them, and their number."""
-    runs = [list(run) for _, run in groupby(each.events, key=lambda event: (event.step, event.cause))]
+    """The events in their order. Equal events that follow each other are one: the last of them, and their number.
+
+    A step that waited for the person is left out if another event followed, unless somebody looks for it.
+    """
+    events = [
+        event
+        for event in each.events
+        if event.outcome is not Outcome.UNFINISHED or event in (each.events[-1], each.chosen)
+    ]
+    runs = [list(run) for _, run in groupby(events, key=lambda event: (event.step, event.cause))]
     return [(run[-1], len(run)) for run in runs]
 
 

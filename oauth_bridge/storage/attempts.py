@@ -16,7 +16,7 @@ from django.db.models.functions import RowNumber
 from django.utils import timezone
 
 from config.infrastructure import references
-from oauth_bridge.activity_causes import NEVER_EXCHANGED, UNCONFIRMED
+from oauth_bridge.activity_causes import NEVER_EXCHANGED, WAITING
 from oauth_bridge.activity_models import Outcome, Step
 from oauth_bridge.models import Application
 from oauth_bridge.storage import issued_codes
@@ -52,7 +52,7 @@ ENDINGS = {
     "refused": Ending.REFUSED,
     SPENT: Ending.REPLAY,
     NEVER_EXCHANGED: Ending.UNFINISHED,
-    UNCONFIRMED: Ending.UNFINISHED,
+    **dict.fromkeys(WAITING, Ending.UNFINISHED),
 }
 
 

@@ -11,14 +11,17 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from oauth_bridge.activity_models import ActivityRecord, Outcome, Step
+from oauth_bridge.activity_causes import FACTOR_AWAITED
+from oauth_bridge.activity_models import ActivityCount, ActivityRecord, Outcome, Step
 from oauth_bridge.models import AuthorizationCode
-from oauth_bridge.storage import activity_reading, attempts
+from oauth_bridge.storage import activity_counts, activity_reading, attempts
 from oauth_bridge.storage.activity_reading import Filters
 from oauth_bridge.storage.attempts import Attempt, Ending
-from tests.factories import PersonFactory
+from tests.events import HTML
+from tests.factories import PASSWORD, PersonFactory
+from tests.factors import Account, code_of
 from tests.pages import admin_browser, html_of, text_of
-from tests.unit.test_activity import CHALLENGE, Tried
+from tests.unit.test_activity import CHALLENGE, Tried, listing
 
 pytestmark = pytest.mark.django_db
 VERIFIER = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"  # RFC 7636, appendix B
@@ -129,6 +132,38 @@ def test_a_wrong_verifier_after_the_exchange_leaves_the_sign_in(grace: Client) -
     tried.exchange(code=code, code_verifier="x" * 43)
     assert tried.profile(token).status_code == 200
     assert attempt_of(tried).ending is Ending.SIGNED_IN
+
+
+def test_a_right_password_that_leads_to_the_second_factor_ends_the_advice_of_the_wrong_one(grace: Client) -> None:
+    tried = Tried()
+    account = Account(tried.person)
+    page = tried.browser.get(tried.link(), **HTML)["Location"]
+    for password in ("wrong", PASSWORD):
+        answer = tried.post(page, {"login": tried.person.email, "password": password})
+    activity_counts.flush()
+    attempt = attempt_of(tried)
+    assert attempt.failure
+    assert (attempt.failure.cause, attempt.ending) == (FACTOR_AWAITED, Ending.UNFINISHED)
+    assert not ActivityCount.objects.filter(cause=FACTOR_AWAITED).exists(), "most people type the code"
+    assert [each["outcome"] for each in listing("--cause", FACTOR_AWAITED)] == ["unfinished"]
+    url = reverse("admin:person", args=[tried.person.pk])
+    story = "Authorize → Sign-in: Wrong password → "
+    waits = "Second factor: The sign-in waits for the second factor"
+    said = text_of(grace.get(url))
+    assert f"{story}{waits}" in said
+    assert "Fix: The password was right." in said
+    tried.browser.post(answer["Location"], {"code": code_of(account.secret)})
+    activity_counts.flush()
+    assert f"{story}signed in → second factor {tried.person.display_name}" in text_of(grace.get(url))
+    assert attempt_of(tried).ending is Ending.GOING_ON
+    assert waits in text_of(grace.get(f"/admin/activity/?cause={FACTOR_AWAITED}"))
+
+
+def test_a_sign_in_without_a_second_factor_waits_for_none() -> None:
+    tried = Tried()
+    tried.sign_in()
+    activity_counts.flush()
+    assert [record.outcome for record in ActivityRecord.objects.all()] == ["succeeded"]
 
 
 def test_the_record_of_a_page_is_in_its_attempt_however_many_came_later() -> None:
