@@ -16,7 +16,7 @@ from django.utils.translation import gettext_lazy
 from oauth_bridge.activity_causes import fix_of
 from oauth_bridge.activity_models import Step
 from oauth_bridge.activity_titles import name_of, needs_mending, title_of
-from oauth_bridge.administration import shown
+from oauth_bridge.administration import shown, shown_attempts
 from oauth_bridge.administration.shown import Names
 from oauth_bridge.applications import rights
 from oauth_bridge.applications.rights import ACTIVITY, PEOPLE
@@ -132,7 +132,7 @@ def activity(request: HttpRequest) -> HttpResponse:
     application = Application.objects.filter(client_id=query.client_id).first() if query.client_id else None
     found = attempts.attempts(query.filters, before=query.before, limit=ATTEMPTS + 1)
     names = Names(request, shown.client_ids_of(found), (each.person_id for each in found))
-    rows = [shown.attempt(each, names) for each in found[:ATTEMPTS] if _is_shown(each, query)]
+    rows = [shown_attempts.attempt(each, names) for each in found[:ATTEMPTS] if _is_shown(each, query)]
     context = {
         **admin.site.each_context(request),
         **_causes(query),

@@ -13,7 +13,7 @@ from django.utils.translation import gettext as _
 
 from oauth_bridge.activity_models import Outcome
 from oauth_bridge.activity_titles import name_of, title_of
-from oauth_bridge.administration import application_acts, person_acts, recheck, shown
+from oauth_bridge.administration import application_acts, person_acts, recheck, shown, shown_attempts
 from oauth_bridge.administration.shown import Names
 from oauth_bridge.applications import rights
 from oauth_bridge.applications.rights import ACTIVITY, VIEW
@@ -64,7 +64,7 @@ def record(request: HttpRequest, pk: int) -> HttpResponse:
         "application": names.application(entry.client_id),
         "person": names.person(entry.person_id),
         "browser": shown.browser_of(entry),
-        "attempt": shown.attempt(each, names),
+        "attempt": shown_attempts.attempt(each, names),
         "activity_url": shown.page("activity", client_id=entry.client_id),
         "same_url": shown.page("activity", client_id=entry.client_id, cause=entry.cause, step=entry.step, days=MONTH),
         "same": (same := activity_statistics.met(since, [entry.client_id]).get(failing)),

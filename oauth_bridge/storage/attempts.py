@@ -106,8 +106,11 @@ class Attempt:
 
         After the exchange, another exchange is refused and revokes nothing, unless it is a replay (D13).
         """
-        is_another = event.step is Step.EXCHANGE and event.outcome is not Outcome.SUCCEEDED and event.cause != SPENT
-        return not (is_another and Step.EXCHANGE in self.reached)
+        if event.step is not Step.EXCHANGE or event.cause == SPENT:
+            return True
+        done = (each for each in self.events if each.step is Step.EXCHANGE and each.outcome is Outcome.SUCCEEDED)
+        exchanged = next(done, event)
+        return event is exchanged or event.at < exchanged.at
 
     @property
     def ending(self) -> Ending:

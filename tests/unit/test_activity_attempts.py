@@ -78,6 +78,7 @@ def test_who_looks_for_a_cause_sees_it_whatever_came_later(
     assert "Fix: The code" not in opened
     assert f"Reference {record.reference}" in opened
     assert reverse("admin:record", args=[record.pk]) in html_of(page)
+    assert '<strong class="end bad">Exchange: The client secret is wrong</strong>' in html_of(page)
 
 
 @pytest.mark.parametrize(("begin", "ending"), [(overcome, "Signed in"), (replayed, "Replay")])
@@ -120,6 +121,7 @@ def test_an_exchange_that_was_sent_twice_at_once_signed_somebody_in(grace: Clien
     said = text_of(grace.get(f"/admin/activity/?client_id={tried.application.client_id}"))
     story = "exchanged → Exchange: The code was sent twice at once"
     assert f"{story} {tried.person.display_name} Signed in" in said
+    assert '<strong class="end unsure">Exchange: The code was sent twice' in html_of(grace.get("/admin/activity/"))
     assert "The code was sent twice at once Fix:" in text_of(grace.get("/admin/activity/?cause=code_raced"))
 
 
