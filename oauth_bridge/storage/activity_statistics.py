@@ -103,11 +103,14 @@ def met(since: datetime, client_ids: Collection[str] | None = None) -> dict[Fail
         people=Count("person", distinct=True), last_at=Max("at"), records=Count("pk")
     )
     found = {Failing(client_id, step, cause): Met(*figures) for client_id, step, cause, *figures in rows}
-    codes: defaultdict[Failing, list[NeverExchanged]] = defaultdict(list)
+    codes: defaultdict[str, list[NeverExchanged]] = defaultdict(list)
     for code in _expired_codes(since, client_ids):
-        codes[Failing(code.client_id, Step.EXCHANGE, NEVER_EXCHANGED)].append(code)
-    for failing, expired in codes.items():
-        people = set(recent.filter(**failing._asdict(), person__isnull=False).values_list("person", flat=True))
+        codes[code.client_id].append(code)
+    recorded = recent.filter(cause=NEVER_EXCHANGED, person__isnull=False) if codes else recent.none()
+    known = set(recorded.values_list("client_id", "person"))
+    for client_id, expired in codes.items():
+        failing = Failing(client_id, Step.EXCHANGE, NEVER_EXCHANGED)
+        people = {person for recorded_id, person in known if recorded_id == client_id}
         people |= {code.person_id for code in expired}
         last_at = max(code.expired_at for code in expired)
         before = found.get(failing, Met(0, last_at, 0))
