@@ -18,6 +18,9 @@ from oauth_bridge.errors import OAuthFault
 
 NEVER_EXCHANGED = "code_never_exchanged"
 UNCONFIRMED = "address_unconfirmed"
+FACTOR_AWAITED = "second_factor_awaited"
+# The causes of steps that wait for the person. They are recorded but not counted, because usually the person goes on.
+WAITING = frozenset({UNCONFIRMED, FACTOR_AWAITED})
 
 _SEND_ONCE = _("Send the parameter once, with a value, as the guide for developers shows.")
 _CALLBACK = _("Compare the application's setting with the callback addresses that are registered here.")
@@ -101,6 +104,10 @@ FIXES = {
     ),
     UNCONFIRMED: _(
         "The person types the code from the mail. Whoever has none signs in again, which sends another one."
+    ),
+    FACTOR_AWAITED: _(
+        "The password was right. The person types the code of the app, or uses the passkey or a recovery code. If all"
+        " are lost, remove the second factors on the person's page."
     ),
     "sign_in_ended": _("Nothing to change: the account's password, address or second factor changed meanwhile."),
     "address_taken_at_sign_up": _("The person has an account with this address already, and was told so by mail."),

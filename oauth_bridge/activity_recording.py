@@ -24,7 +24,7 @@ from config.infrastructure import references
 from config.infrastructure.errors import RequestError, SiteFault
 from config.infrastructure.events import Event, Member
 from config.infrastructure.network import client_address
-from oauth_bridge.activity_causes import UNCONFIRMED
+from oauth_bridge.activity_causes import FACTOR_AWAITED, UNCONFIRMED
 from oauth_bridge.activity_models import Outcome, Step
 from oauth_bridge.activity_steps import step_of
 from oauth_bridge.consent.pending_request import PendingRequest
@@ -136,7 +136,7 @@ def _record_error(request: HttpRequest, error: RequestError) -> None:
 def _note_event(request: HttpRequest, event: Event, members: dict[str, Member]) -> None:
     """Count a successful consent or exchange, and record a successful sign-in or second factor.
 
-    A sign-in that waits for a mailed code is recorded too, because the person may never type the code.
+    A sign-in that waits for a mailed code or a second factor is recorded too, because the person may never type it.
     """
     at, person = request.received_at, members.get("person")  # type: ignore[attr-defined]
     outcome, cause = Outcome.SUCCEEDED, ""
@@ -151,6 +151,8 @@ def _note_event(request: HttpRequest, event: Event, members: dict[str, Member]) 
         step = Step.SECOND_FACTOR
     elif event is Event.ADDRESS_CODE_SENT and not request.user.is_authenticated:
         step, outcome, cause = Step.SIGN_IN, Outcome.FAILED, UNCONFIRMED
+    elif event is Event.SECOND_FACTOR_ASKED:
+        step, outcome, cause = Step.SECOND_FACTOR, Outcome.FAILED, FACTOR_AWAITED
     elif event is Event.ADDRESS_CONFIRMED and isinstance(person, UUID):
         login_marks.give(person)
         return

@@ -8,7 +8,7 @@ from __future__ import annotations
 from django.utils.translation import gettext
 from django.utils.translation import gettext_noop as _  # marks the sentences for translation
 
-from oauth_bridge.activity_causes import NEVER_EXCHANGED, UNCONFIRMED, fault_of
+from oauth_bridge.activity_causes import FACTOR_AWAITED, NEVER_EXCHANGED, UNCONFIRMED, fault_of
 from oauth_bridge.activity_models import Step
 
 STEPS = {
@@ -85,6 +85,7 @@ TITLES = {
     "account_inactive": _("The account is switched off"),
     "account_without_password": _("The account has no password"),
     UNCONFIRMED: _("The address waits for the code from the mail"),
+    FACTOR_AWAITED: _("The sign-in waits for the second factor"),
     "sign_in_ended": _("The account changed during the sign-in"),
     "address_taken_at_sign_up": _("Sign-up with an address that has an account"),
     "invitation_invalid": _("The invitation has ended"),

@@ -23,6 +23,8 @@ from accounts.sessions import last_account
 from accounts.sessions.store import SessionStore
 from accounts.sign_in import verification
 from accounts.sign_in.forms import SignInForm
+from config.infrastructure import events
+from config.infrastructure.events import Event
 
 
 class SignInView(return_path.StepMixin, RetryLaterMixin, library.LoginView):
@@ -58,7 +60,10 @@ class SignInView(return_path.StepMixin, RetryLaterMixin, library.LoginView):
     def form_valid(self, form: SignInForm) -> HttpResponse:
         # A later step, such as the page for the mailed code, may lose `next`, so the session keeps it.
         return_path.keep(self.request)
-        return cast(HttpResponse, super().form_valid(form))
+        response = cast(HttpResponse, super().form_valid(form))
+        if response.get("Location", "").startswith(reverse("mfa_authenticate")):
+            events.write(Event.SECOND_FACTOR_ASKED, person=form.user.pk)
+        return response
 
 
 class SignOutView(library.LogoutView):

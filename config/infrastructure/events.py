@@ -37,6 +37,7 @@ class Event(Enum):
 
     # Signing in
     SIGNED_IN = INFO, "signed in", "person", "in_known_browser"
+    SECOND_FACTOR_ASKED = INFO, "second factor asked", "person"
     SECOND_FACTOR_USED = INFO, "second factor used", "person", "is_sign_in"
     RECOVERY_CODE_USED = INFO, "recovery code used", "person", "left"
     SIGNED_OUT = INFO, "signed out", "person"

@@ -16,7 +16,7 @@ from django.utils.translation import gettext_lazy
 from oauth_bridge.activity_causes import fix_of
 from oauth_bridge.activity_models import Step
 from oauth_bridge.activity_titles import name_of, needs_mending, title_of
-from oauth_bridge.administration import shown
+from oauth_bridge.administration import shown, shown_attempts
 from oauth_bridge.administration.shown import Names
 from oauth_bridge.applications import rights
 from oauth_bridge.applications.rights import ACTIVITY, PEOPLE
@@ -106,7 +106,12 @@ class Query:
 
     @property
     def is_filtered(self) -> bool:
-        return bool(self.cause or self.step or self.who or self.reference or self.show)
+        return bool(self.cause or self.step or self.is_of_some or self.show)
+
+    @property
+    def is_of_some(self) -> bool:
+        """Only the attempts of one address, person or reference are listed. The counts are those of everybody."""
+        return bool(self.who or self.reference)
 
 
 def activity(request: HttpRequest) -> HttpResponse:
@@ -127,7 +132,7 @@ def activity(request: HttpRequest) -> HttpResponse:
     application = Application.objects.filter(client_id=query.client_id).first() if query.client_id else None
     found = attempts.attempts(query.filters, before=query.before, limit=ATTEMPTS + 1)
     names = Names(request, shown.client_ids_of(found), (each.person_id for each in found))
-    rows = [shown.attempt(each, names) for each in found[:ATTEMPTS] if _is_shown(each, query)]
+    rows = [shown_attempts.attempt(each, names) for each in found[:ATTEMPTS] if _is_shown(each, query)]
     context = {
         **admin.site.each_context(request),
         **_causes(query),
@@ -206,9 +211,16 @@ def _causes(query: Query) -> dict[str, Any]:
         "causes": rows,
         "failed": mend,
         "finished": finished,
-        "chosen_number": sum(number for key, number in merged.items() if _is_chosen(query, *key)),
+        "chosen_number": _chosen_number(query, merged, met),
         "chosen_fix": fix_of(query.cause) if query.cause else "",
     }
+
+
+def _chosen_number(query: Query, merged: Counter[tuple[str, str]], met: dict[tuple[str, str], Met]) -> int:
+    """The failures of the chosen cause or step. Of a cause that is not counted, such as UNCONFIRMED, the records."""
+    counted = sum(number for key, number in merged.items() if _is_chosen(query, *key))
+    recorded = sum(each.records for key, each in met.items() if _is_chosen(query, *key)) if query.cause else 0
+    return counted or recorded
 
 
 def _is_chosen(query: Query, step: str, cause: str) -> bool:
@@ -228,10 +240,10 @@ def _figures(query: Query, merged: Counter[tuple[str, str]]) -> list[StepFigure]
 def _merged_met(met: dict[Failing, Met]) -> dict[tuple[str, str], Met]:
     """Add up the figures of all applications. A person with failures in two applications counts twice."""
     merged: dict[tuple[str, str], Met] = {}
-    for failing, (people, last_at) in met.items():
+    for failing, (people, last_at, records) in met.items():
         key = failing.step, failing.cause
-        before = merged.get(key, Met(0, last_at))
-        merged[key] = Met(before.people + people, max(before.last_at, last_at))
+        before = merged.get(key, Met(0, last_at, 0))
+        merged[key] = Met(before.people + people, max(before.last_at, last_at), before.records + records)
     return merged
 
 

@@ -17,7 +17,7 @@ from accounts.sign_in.reauthentication import fresh_sign_in_required
 from config.infrastructure import events, paths
 from config.infrastructure.events import Event
 from oauth_bridge.activity_titles import name_of, needs_mending, title_of
-from oauth_bridge.administration import application_acts, recheck, shown
+from oauth_bridge.administration import application_acts, recheck, shown, shown_attempts
 from oauth_bridge.administration.application_acts import find_application
 from oauth_bridge.administration.record import may_add_addresses
 from oauth_bridge.administration.shown import Names
@@ -95,7 +95,7 @@ def _activity(request: HttpRequest, found: Application) -> dict[str, Any]:
     return {
         "causes": causes,
         "more_causes": len(ordered) - len(causes),
-        "attempts": [shown.attempt(each, names) for each in latest],
+        "attempts": [shown_attempts.attempt(each, names) for each in latest],
         "refused": sum(number for cause, number in failures.items() if cause.cause == "refused"),
         "activity_url": shown.page("activity", **query),
         "may_see_activity": True,

@@ -67,7 +67,8 @@ def _failures(request: HttpRequest) -> dict[str, Any]:
     mend = {cause: number for cause, number in today.items() if needs_mending(cause.step, cause.cause)}
     met = activity_statistics.met(since, only)
     names = Names(request, (cause.client_id for cause in mend), ())
-    ordered = sorted(mend.items(), key=lambda item: -item[1])[:MOST_CAUSES]
+    last = {cause: met[cause].last_at if cause in met else since for cause in mend}
+    ordered = sorted(mend.items(), key=lambda item: (item[1], last[item[0]]), reverse=True)[:MOST_CAUSES]
     largest = ordered[0][1] if ordered else 0
     rows = [_row(cause, number, before[cause], met.get(cause), names, largest) for cause, number in ordered]
     typed = sum(number for cause, number in today.items() if cause.step == Step.SIGN_IN)

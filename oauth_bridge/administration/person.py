@@ -19,7 +19,7 @@ from accounts.factors import authenticators as factors
 from accounts.models import Session, User
 from accounts.sessions import user_agents
 from accounts.sign_in.reauthentication import proof_first
-from oauth_bridge.administration import person_acts, shown
+from oauth_bridge.administration import person_acts, shown, shown_attempts
 from oauth_bridge.administration.person_acts import Act, ActRefused
 from oauth_bridge.administration.shown import Named, Names
 from oauth_bridge.applications.rights import ACTIVITY, PEOPLE
@@ -62,7 +62,7 @@ def person(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         latest = attempts.attempts(Filters(person_id=found.pk), limit=ATTEMPTS)
         names = Names(request, shown.client_ids_of(latest), [found.pk])
         context |= {
-            "attempts": [shown.attempt(each, names) for each in latest],
+            "attempts": [shown_attempts.attempt(each, names) for each in latest],
             "activity_url": shown.page("activity", who=found.email, days=30),
             "may_see_activity": True,
         }

@@ -14,7 +14,7 @@ from django.utils.translation import gettext as _
 from oauth_bridge.activity_causes import UNCONFIRMED
 from oauth_bridge.activity_models import Outcome
 from oauth_bridge.activity_titles import name_of, title_of
-from oauth_bridge.administration import application_acts, person_acts, recheck, record_hints, shown
+from oauth_bridge.administration import application_acts, person_acts, recheck, record_hints, shown, shown_attempts
 from oauth_bridge.administration.shown import Names
 from oauth_bridge.applications import rights
 from oauth_bridge.applications.rights import ACTIVITY, VIEW
@@ -72,11 +72,11 @@ def record(request: HttpRequest, pk: int) -> HttpResponse:
         "application": names.application(entry.client_id),
         "person": names.person(entry.person_id),
         "browser": shown.browser_of(entry),
-        "attempt": shown.attempt(each, names),
+        "attempt": shown_attempts.attempt(each, names),
         "activity_url": shown.page("activity", client_id=entry.client_id),
         "same_url": shown.page("activity", client_id=entry.client_id, cause=entry.cause, step=entry.step, days=MONTH),
-        "same": activity_statistics.met(since, [entry.client_id]).get(failing),
-        "same_number": activity_statistics.failures(since, None, [entry.client_id])[failing],
+        "same": (same := activity_statistics.met(since, [entry.client_id]).get(failing)),
+        "same_number": activity_statistics.failures(since, None, [entry.client_id])[failing] or (same and same.records),
         "checks": checks,
         "passes": passes,
         "checked_at": timezone.now(),

@@ -1,10 +1,9 @@
-"""Prepare attempts, records and applications for templates: words in the active language, and permitted links."""
+"""Prepare records, applications and people for templates: words in the active language, and permitted links."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -16,45 +15,13 @@ from django.urls import reverse
 from django.utils.formats import date_format
 from django.utils.http import urlencode
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy, pgettext_lazy
 
 from accounts.sessions import user_agents
-from oauth_bridge.activity_causes import fix_of
-from oauth_bridge.activity_models import Outcome, Step
-from oauth_bridge.activity_titles import name_of, needs_mending, title_of
 from oauth_bridge.applications import rights
 from oauth_bridge.applications.logos import logo_url
 from oauth_bridge.models import Application
 from oauth_bridge.storage.activity_reading import Entry, Filters
-from oauth_bridge.storage.attempts import Attempt, Ending, Event, shown_steps
-
-# For each ending of an attempt, the word and the CSS class of the badge.
-ENDINGS = {
-    Ending.SIGNED_IN: (gettext_lazy("Signed in"), "good"),
-    Ending.REFUSED: (pgettext_lazy("by the person", "Refused"), ""),
-    Ending.STOPPED: (gettext_lazy("Stopped"), "danger"),
-    Ending.FAILED: (gettext_lazy("Failed"), "danger"),
-    Ending.UNFINISHED: (gettext_lazy("Unfinished"), "warning"),
-    Ending.REPLAY: (gettext_lazy("Replay"), "warning"),
-    Ending.GOING_ON: (gettext_lazy("Going on"), ""),
-}
-# The words for a finished step in the summary of an attempt.
-DONE = {
-    Step.AUTHORIZE: gettext_lazy("authorize"),
-    Step.SIGN_IN: gettext_lazy("signed in"),
-    Step.SECOND_FACTOR: gettext_lazy("second factor"),
-    Step.CONSENT: gettext_lazy("code issued"),
-    Step.EXCHANGE: gettext_lazy("exchanged"),
-    Step.PROFILE: gettext_lazy("profile read"),
-    Step.LOGOUT: gettext_lazy("signed out"),
-}
-MARKS = {
-    Ending.REFUSED: "no",
-    Ending.STOPPED: "bad",
-    Ending.FAILED: "bad",
-    Ending.UNFINISHED: "unsure",
-    Ending.REPLAY: "unsure",
-}
+from oauth_bridge.storage.attempts import Attempt
 
 
 class Named(NamedTuple):
@@ -128,100 +95,6 @@ def named(application: Application) -> Named:
     return Named(
         application.name, page("application", application.pk), application.homepage_host, logo_url(application)
     )
-
-
-@dataclass(frozen=True, slots=True)
-class ShownStep:
-    """A step of an attempt, for the template. `mark` is the CSS class of the icon."""
-
-    name: str
-    mark: str
-    at: datetime | None
-    seconds: float | None
-    note: str
-
-
-@dataclass(frozen=True, slots=True)
-class ShownAttempt:
-    """An attempt, for the template. `done` are the words for finished steps, `end` the words for the failure."""
-
-    at: datetime
-    done: list[str]
-    end: str
-    mark: str
-    word: str
-    badge: str
-    application: Named
-    person: Named
-    browser: str
-    address: str
-    reference: str
-    record_url: str
-    title: str
-    fix: str
-    steps: list[ShownStep]
-    is_fault: bool
-
-
-def attempt(each: Attempt, names: Names) -> ShownAttempt:
-    ending, failure = each.ending, each.failure
-    word, badge = ENDINGS[ending]
-    entries = [event.entry for event in each.events if event.entry]
-    record = failure.entry if failure else None
-    title = title_of(failure.cause) if failure else ""
-    return ShownAttempt(
-        at=each.latest_at,
-        done=_story(each),
-        end=_end(failure, title),
-        mark=MARKS.get(ending, ""),
-        word=str(word),
-        badge=badge,
-        application=names.application(each.client_id),
-        person=names.person(each.person_id),
-        browser=next((browser_of(entry) for entry in entries if entry.browser.strip("/")), ""),
-        address=next((entry.address for entry in reversed(entries) if entry.address), ""),
-        reference=record.reference if record else "",
-        record_url=record_url(record),
-        title=title,
-        fix=names.fix_of(record) if record else fix_of(failure.cause) if failure else "",
-        steps=_steps(each),
-        is_fault=bool(failure and needs_mending(failure.step, failure.cause)),
-    )
-
-
-def _story(each: Attempt) -> list[str]:
-    failed = each.failure.step if each.failure else None
-    words = [str(DONE[step]) for step in Step if step in each.reached and step is not failed]
-    return [word[:1].upper() + word[1:] if place == 0 else word for place, word in enumerate(words)]
-
-
-def _end(failure: Event | None, title: str) -> str:
-    if failure is None:
-        return ""
-    return title if failure.step is Step.CONSENT else f"{name_of(failure.step)}: {title}"
-
-
-def _steps(each: Attempt) -> list[ShownStep]:
-    failure, start = each.failure, each.started_at
-    found = []
-    for step, event in shown_steps(each):
-        is_end = bool(failure and failure.step is step)
-        if is_end and event:
-            mark, note = MARKS[each.ending], title_of(event.cause)
-        elif step in each.reached:
-            mark, note = "", _note(step, each)
-        else:
-            mark, note = "open", _("Not reached")
-        at = event.at if event and (is_end or event.outcome is Outcome.SUCCEEDED) else None
-        found.append(ShownStep(name_of(step), mark, at, (at - start).total_seconds() if at else None, note))
-    return found
-
-
-def _note(step: Step, each: Attempt) -> str:
-    if step is Step.CONSENT and each.callback:
-        return _("A code went to %(address)s") % {"address": each.callback.split("?")[0]}
-    wrong = sum(event.step is step and event.outcome is not Outcome.SUCCEEDED for event in each.events)
-    return _("After %(count)d wrong tries") % {"count": wrong} if wrong else ""
 
 
 def off_since(request: HttpRequest, application: Application) -> str:

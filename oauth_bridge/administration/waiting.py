@@ -15,7 +15,7 @@ from django.utils.translation import gettext_lazy
 
 from oauth_bridge.activity_models import Outcome, Step
 from oauth_bridge.activity_titles import title_of
-from oauth_bridge.administration import shown
+from oauth_bridge.administration import shown, shown_attempts
 from oauth_bridge.administration.activity import time_of
 from oauth_bridge.administration.application_acts import find_application
 from oauth_bridge.administration.shown import Names
@@ -84,8 +84,8 @@ def waiting(request: HttpRequest, pk: int) -> HttpResponse:
         "application": shown.named(found),
         "client_id": found.client_id,
         "columns": _columns(latest),
-        "latest": shown.attempt(latest, names) if latest else None,
-        "earlier": [shown.attempt(each, names) for each in tries[1:]],
+        "latest": shown_attempts.attempt(latest, names) if latest else None,
+        "earlier": [shown_attempts.attempt(each, names) for each in tries[1:]],
         "since": since,
         "until": since + LASTS,
         "now": now,
@@ -115,7 +115,7 @@ def _heading(found: Application, latest: Attempt | None) -> str:
 
 
 def _is_in(latest: Attempt, column: Column) -> bool:
-    return any(step in latest.reached or step in latest.last_of_steps for step in column.steps)
+    return bool(latest.reached & set(column.steps)) or any(event.step in column.steps for event in latest.events)
 
 
 def _columns(latest: Attempt | None) -> list[Ticked]:

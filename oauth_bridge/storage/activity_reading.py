@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from accounts.email_addresses import normalise_email
 from config.infrastructure import references
-from oauth_bridge.activity_causes import NEVER_EXCHANGED, fix_of
+from oauth_bridge.activity_causes import NEVER_EXCHANGED, WAITING, fix_of
 from oauth_bridge.activity_models import ActivityRecord, Outcome, Step
 from oauth_bridge.models import Application
 from oauth_bridge.redirect_uri_mismatch_reasons import reason
@@ -144,7 +144,7 @@ def recorded(record: ActivityRecord) -> Entry:
         id=record.pk,
         at=record.at,
         step=record.step,
-        outcome=record.outcome,
+        outcome=Outcome.UNFINISHED if record.cause in WAITING else record.outcome,
         cause=record.cause,
         client_id=record.client_id,
         person_id=record.person_id,

@@ -6,7 +6,7 @@ people and the latest time of a cause come from the records.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection
 from datetime import date, datetime, timedelta
 from typing import NamedTuple
@@ -35,10 +35,14 @@ class Failing(NamedTuple):
 
 
 class Met(NamedTuple):
-    """The number of people with failures of a cause, and the time of the latest record of the cause."""
+    """The number of people with failures of a cause, the time of the latest failure, and the number of the records.
+
+    Never-exchanged codes without a record are included.
+    """
 
     people: int
     last_at: datetime
+    records: int
 
 
 class Days(NamedTuple):
@@ -89,16 +93,29 @@ def last_hours(client_ids: Collection[str]) -> dict[str, datetime]:
 
 
 def met(since: datetime, client_ids: Collection[str] | None = None) -> dict[Failing, Met]:
-    """The number of people and the latest time for each cause, from the newest MOST_RECORDS records."""
+    """What is known of each cause from the newest MOST_RECORDS records and the codes that expired unredeemed."""
     records = ActivityRecord.objects.all()
     if client_ids is not None:
         records = records.filter(client_id__in=client_ids)
     newest = records.order_by("-id").values("pk")[:MOST_RECORDS]
     recent = ActivityRecord.objects.filter(pk__in=newest, at__gte=since).exclude(outcome=Outcome.SUCCEEDED)
     rows = recent.values_list("client_id", "step", "cause").annotate(
-        people=Count("person", distinct=True), last_at=Max("at")
+        people=Count("person", distinct=True), last_at=Max("at"), records=Count("pk")
     )
-    return {Failing(client_id, step, cause): Met(people, at) for client_id, step, cause, people, at in rows}
+    found = {Failing(client_id, step, cause): Met(*figures) for client_id, step, cause, *figures in rows}
+    codes: defaultdict[str, list[NeverExchanged]] = defaultdict(list)
+    for code in _expired_codes(since, client_ids):
+        codes[code.client_id].append(code)
+    recorded = recent.filter(cause=NEVER_EXCHANGED, person__isnull=False) if codes else recent.none()
+    known = set(recorded.values_list("client_id", "person"))
+    for client_id, expired in codes.items():
+        failing = Failing(client_id, Step.EXCHANGE, NEVER_EXCHANGED)
+        people = {person for recorded_id, person in known if recorded_id == client_id}
+        people |= {code.person_id for code in expired}
+        last_at = max(code.expired_at for code in expired)
+        before = found.get(failing, Met(0, last_at, 0))
+        found[failing] = Met(len(people), max(before.last_at, last_at), before.records + len(expired))
+    return found
 
 
 def by_day(client_id: str, days: int) -> list[Days]:

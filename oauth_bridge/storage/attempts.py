@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from operator import attrgetter
@@ -15,14 +15,15 @@ from django.db.models import F, Window
 from django.db.models.functions import RowNumber
 from django.utils import timezone
 
-from oauth_bridge.activity_causes import NEVER_EXCHANGED, UNCONFIRMED
+from config.infrastructure import references
+from oauth_bridge.activity_causes import NEVER_EXCHANGED, WAITING
 from oauth_bridge.activity_models import Outcome, Step
 from oauth_bridge.models import Application
 from oauth_bridge.storage import issued_codes
 from oauth_bridge.storage.activity_reading import Entry, Filters, never_exchanged, recorded, records
 from oauth_bridge.storage.issued_codes import IssuedCode
 
-ORDER = [step for step in Step if step is not Step.LOGOUT]  # a sign-out belongs to no attempt
+STEPS = list(Step)
 # An attempt without a new event for this time is unfinished.
 OVER_AFTER = timedelta(hours=1)
 # An attempt may have several records. So this number of records is read for each wanted attempt.
@@ -46,11 +47,12 @@ class Ending(StrEnum):
     GOING_ON = "going_on"
 
 
+SPENT = "code_spent"
 ENDINGS = {
     "refused": Ending.REFUSED,
-    "code_spent": Ending.REPLAY,
+    SPENT: Ending.REPLAY,
     NEVER_EXCHANGED: Ending.UNFINISHED,
-    UNCONFIRMED: Ending.UNFINISHED,
+    **dict.fromkeys(WAITING, Ending.UNFINISHED),
 }
 
 
@@ -63,10 +65,19 @@ class Event(NamedTuple):
     cause: str = ""
     entry: Entry | None = None
 
+    @property
+    def ending(self) -> Ending:
+        """How an attempt ends if this failure is its last event."""
+        at_application = self.step in (Step.EXCHANGE, Step.PROFILE)
+        return ENDINGS.get(self.cause) or (Ending.FAILED if at_application else Ending.STOPPED)
+
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """An attempt, from the application's link to the profile. `key` is None for a record that belongs to no attempt."""
+    """An attempt, from the application's link to the profile. `key` is None for a record that belongs to no attempt.
+
+    `chosen` is the failure that somebody looks for: the last one that fits the filters, or that of a record.
+    """
 
     key: UUID | None
     events: list[Event]
@@ -74,6 +85,7 @@ class Attempt:
     person_id: UUID | None
     callback: str = ""  # the callback address of the code
     reached: frozenset[Step] = field(default_factory=frozenset)
+    chosen: Event | None = None
 
     @property
     def started_at(self) -> datetime:
@@ -85,26 +97,28 @@ class Attempt:
 
     @property
     def failure(self) -> Event | None:
-        """The last event, if it is a failure."""
-        last = self.events[-1]
+        """The last event that matters, if it is a failure."""
+        last = [event for event in self.events if self.matters(event)][-1]
         return None if last.outcome is Outcome.SUCCEEDED else last
+
+    def matters(self, event: Event) -> bool:
+        """Return whether the event may change the ending.
+
+        After the exchange, another exchange is refused and revokes nothing, unless it is a replay (D13).
+        """
+        if event.step is not Step.EXCHANGE or event.cause == SPENT:
+            return True
+        done = (each for each in self.events if each.step is Step.EXCHANGE and each.outcome is Outcome.SUCCEEDED)
+        exchanged = next(done, event)
+        return event is exchanged or event.at < exchanged.at
 
     @property
     def ending(self) -> Ending:
-        failure = self.failure
-        if failure is None:
-            if self.reached & {Step.EXCHANGE, Step.PROFILE} or not self.client_id:
-                return Ending.SIGNED_IN
-            return Ending.GOING_ON if timezone.now() - self.latest_at < OVER_AFTER else Ending.UNFINISHED
-        if ending := ENDINGS.get(failure.cause):
-            return ending
-        return Ending.FAILED if failure.step in (Step.EXCHANGE, Step.PROFILE) else Ending.STOPPED
-
-    @property
-    def last_of_steps(self) -> dict[Step, Event]:
-        """The last event of each step, in the order of the steps. Steps without an event are left out."""
-        last = {event.step: event for event in self.events}
-        return {step: last[step] for step in ORDER if step in last}
+        if failure := self.failure:
+            return failure.ending
+        if self.reached & {Step.EXCHANGE, Step.PROFILE} or not self.client_id:
+            return Ending.SIGNED_IN
+        return Ending.GOING_ON if timezone.now() - self.latest_at < OVER_AFTER else Ending.UNFINISHED
 
 
 def attempts(filters: Filters, *, before: datetime | None = None, limit: int = 20) -> list[Attempt]:
@@ -117,7 +131,23 @@ def attempts(filters: Filters, *, before: datetime | None = None, limit: int = 2
     entries = [recorded(row) for row in rows]
     is_of_records = filters.cause or filters.step or filters.reference or filters.who
     codes = _never_exchanged(filters, before, limit) if is_of_records else _newest(filters, before, limit)
-    return _put_together(entries, codes, filters.client_ids)[:limit]
+    found = _put_together(entries, codes, filters.client_ids)[:limit]
+    return [replace(each, chosen=_chosen(each, filters)) for each in found]
+
+
+def _chosen(each: Attempt, filters: Filters) -> Event | None:
+    if not (filters.cause or filters.step or filters.reference):
+        return None
+    reference = references.normalised(filters.reference)
+    fitting = (
+        event
+        for event in reversed(each.events)
+        if event.outcome is not Outcome.SUCCEEDED
+        and filters.cause in ("", event.cause)
+        and filters.step in ("", event.step)
+        and reference in ("", event.entry.reference if event.entry else "")
+    )
+    return next(fitting, None)
 
 
 def _newest(filters: Filters, before: datetime, limit: int) -> list[IssuedCode]:
@@ -133,7 +163,9 @@ def _never_exchanged(filters: Filters, before: datetime, limit: int) -> list[Iss
 
 def of(entry: Entry, client_ids: Collection[str] | None = None) -> Attempt:
     """The attempt that the record belongs to. `client_ids` has the same meaning as in `Filters`."""
-    return _put_together([entry], [], client_ids)[0]
+    found = _put_together([entry], [], client_ids)[0]
+    own = next(event for event in found.events if event.entry and event.entry.id == entry.id)
+    return found if own.outcome is Outcome.SUCCEEDED else replace(found, chosen=own)
 
 
 def _put_together(entries: list[Entry], codes: list[IssuedCode], client_ids: Collection[str] | None) -> list[Attempt]:
@@ -143,7 +175,7 @@ def _put_together(entries: list[Entry], codes: list[IssuedCode], client_ids: Col
     stolen code.
     """
     keys = {entry.attempt for entry in entries if entry.attempt} | {code.attempt for code in codes}
-    all_entries = _entries_of(keys, client_ids)
+    all_entries = _entries_of(keys, client_ids, also=entries)
     all_codes = _codes_of(keys, all_entries, codes)
     if client_ids is not None:
         seen = set(Application.objects.filter(client_id__in=client_ids).values_list("pk", flat=True))
@@ -168,12 +200,14 @@ def _put_together(entries: list[Entry], codes: list[IssuedCode], client_ids: Col
     return sorted(found, key=attrgetter("latest_at"), reverse=True)
 
 
-def _entries_of(keys: Collection[UUID], client_ids: Collection[str] | None) -> list[Entry]:
-    """The newest MOST_SHOWN records of each attempt and person, the oldest first."""
+def _entries_of(keys: Collection[UUID], client_ids: Collection[str] | None, also: list[Entry]) -> list[Entry]:
+    """The newest MOST_SHOWN records of each attempt and person, and the first of theirs in `also`, the oldest first."""
     place = Window(RowNumber(), partition_by=[F("attempt"), F("person")], order_by=F("id").desc())
     rows = records(Filters(client_ids=client_ids)).filter(attempt__in=keys)
     rows = rows.annotate(place=place).filter(place__lte=MOST_SHOWN)
-    return [recorded(row) for row in rows.order_by("id")]
+    first = {(entry.attempt, entry.person_id): entry for entry in reversed(also) if entry.attempt}
+    found = {entry.id: entry for entry in first.values()} | {row.pk: recorded(row) for row in rows}
+    return [found[key] for key in sorted(found)]
 
 
 def _sole_people(entries: Iterable[Entry], codes: Iterable[IssuedCode]) -> dict[UUID | None, UUID]:
@@ -220,7 +254,7 @@ def _events_of(code: IssuedCode, *, is_told: bool) -> list[Event]:
 
 
 def _attempt(key: UUID | None, events: list[Event], code: IssuedCode | None, names: dict[int, str]) -> Attempt:
-    events = sorted(events, key=attrgetter("at"))
+    events = sorted(events, key=lambda event: (event.at, STEPS.index(event.step)))
     entries = [event.entry for event in events if event.entry]
     return Attempt(
         key,
@@ -241,11 +275,10 @@ def _reached(events: list[Event], *, has_link: bool) -> frozenset[Step]:
     return frozenset(done)
 
 
-def shown_steps(attempt: Attempt) -> list[tuple[Step, Event | None]]:
-    """Each step and its last event. Sign-in and second factor are left out if they have no event.
+def missing_steps(attempt: Attempt) -> list[Step]:
+    """The steps without an event. `Attempt.reached` contains those that were finished without a record.
 
-    A step without an event was either not reached, or finished without a record: `Attempt.reached` tells which.
+    Sign-in and second factor are left out, because not every attempt has these steps. A sign-out belongs to no attempt.
     """
-    last = attempt.last_of_steps
-    optional = {Step.SIGN_IN, Step.SECOND_FACTOR}
-    return [(step, last.get(step)) for step in ORDER if step in last or step not in optional]
+    optional = {Step.SIGN_IN, Step.SECOND_FACTOR, Step.LOGOUT}
+    return [step for step in Step if step not in optional and all(event.step is not step for event in attempt.events)]

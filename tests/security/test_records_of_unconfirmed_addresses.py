@@ -67,7 +67,7 @@ def test_with_the_code_the_attempt_goes_on(begin: Any) -> None:
     activity_counts.flush()
     (attempt,) = attempts.attempts(Filters(client_id=tried.application.client_id))
     assert [(event.step, event.outcome) for event in attempt.events] == [
-        ("sign_in", "failed"),
+        ("sign_in", "unfinished"),
         ("sign_in", "succeeded"),
     ]
     assert attempt.ending is attempts.Ending.GOING_ON

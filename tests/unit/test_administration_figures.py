@@ -5,15 +5,17 @@ from __future__ import annotations
 import html
 import re
 from datetime import datetime, timedelta
+from uuid import UUID
 
 import pytest
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from oauth_bridge.activity_causes import NEVER_EXCHANGED
+from oauth_bridge.activity_causes import NEVER_EXCHANGED, UNCONFIRMED
 from oauth_bridge.activity_models import ActivityCount, ActivityRecord, Outcome, Step
 from oauth_bridge.applications import summaries
+from oauth_bridge.maintenance import purging
 from oauth_bridge.models import Application
 from oauth_bridge.storage import activity_counts, activity_statistics
 from tests.events import HTML, Attempt
@@ -97,6 +99,64 @@ def test_the_application_says_how_many_causes_it_leaves_out(grace: Client) -> No
         count(application.client_id, timezone.now(), cause)
     page = grace.get(reverse("admin:application", args=[application.row.pk]))
     assert "1 more cause is not shown here." in text_of(page)
+
+
+def test_of_equally_frequent_causes_the_latest_come_first(grace: Client) -> None:
+    now = timezone.now()
+    for number in range(14):
+        count(f"application-{number}", now, "secret_wrong")
+    code = CodeFactory(issued_at=now - timedelta(minutes=11))
+    (first, *_) = links_to_causes(html_of(grace.get("/admin/")))
+    assert f"cause={NEVER_EXCHANGED}" in first
+    assert f"client_id={code.row.application.client_id}" in first
+
+
+# What a cause says of people and times -------------------------------------------------------------------------------
+
+
+def test_a_code_that_nobody_exchanged_has_a_person_and_a_time_before_and_after_the_purge(grace: Client) -> None:
+    now, (ada, bob) = timezone.now(), (PersonFactory(), PersonFactory())
+    application = ApplicationFactory()
+    for minutes, person in ((71, ada), (11, ada), (13, bob)):
+        CodeFactory(application=application, user=person, issued_at=now - timedelta(minutes=minutes))
+    failing = activity_statistics.Failing(application.client_id, Step.EXCHANGE, NEVER_EXCHANGED)
+    for since in (now, now + timedelta(minutes=1)):
+        list(purging.batches(since))
+        met = activity_statistics.met(activity_statistics.start_of(1))[failing]
+        assert (met.people, met.records) == (2, 3)
+        assert now - timedelta(minutes=2) < met.last_at <= now
+        said = text_of(grace.get("/admin/activity/"))
+        assert re.search(r"Exchange 3 times 2 people 1 minute ago", said), said
+    assert ActivityRecord.objects.filter(cause=NEVER_EXCHANGED).count() == 1
+
+
+def test_a_record_of_a_cause_that_is_not_counted_says_how_often_it_is_recorded(grace: Client) -> None:
+    person, now = PersonFactory(), timezone.now()
+    for number in range(2):
+        row = ActivityRecord.objects.create(
+            at=now,
+            person=person,
+            attempt=UUID(int=number),
+            step=Step.SIGN_IN,
+            outcome=Outcome.FAILED,
+            cause=UNCONFIRMED,
+        )
+    assert re.search("2 times in 30 days ?, 1 person", text_of(grace.get(reverse("admin:record", args=[row.pk]))))
+    assert " 2 times since " in text_of(grace.get(f"/admin/activity/?cause={UNCONFIRMED}&step=sign_in"))
+
+
+@pytest.mark.parametrize("query", ["who=nobody@example.org", "reference=ABCDEFGH"])
+def test_the_numbers_of_everybody_do_not_stand_above_the_attempts_of_one(grace: Client, query: str) -> None:
+    count("application", timezone.now(), "secret_wrong", 21)
+    count("application", timezone.now(), number=5)
+    Client().post("/accounts/sign-in", {"login": "nobody@example.org", "password": "wrong"}, **HTML)
+    ActivityRecord.objects.update(reference="ABCDEFGH")
+    for more in ("", "&cause=account_unknown", "&step=sign_in"):
+        page = grace.get(f"/admin/activity/?{query}{more}")
+        assert "Sign-in: No account has this address" in text_of(page)
+        assert not re.search("21 failures|5 finished|[0-9] time|Where they stop", text_of(page))
+        assert "days=30" in html_of(page), "the time can be chosen"
+    assert "<h1>Attempts</h1>" in html_of(grace.get(f"/admin/activity/?{query}"))
 
 
 # All pages count the same --------------------------------------------------------------------------------------------

@@ -114,6 +114,10 @@ class Story:
     def second_factor_used(self) -> None:
         self._second_factor(lambda account: code_of(account.secret))
 
+    def second_factor_asked(self) -> None:
+        Account(self.person)
+        self.sign_in(browser=Client())
+
     def recovery_code_used(self) -> None:
         self._second_factor(lambda account: account.codes[0])
 
