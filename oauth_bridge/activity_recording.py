@@ -159,6 +159,8 @@ def _note_event(request: HttpRequest, event: Event, members: dict[str, Member]) 
     else:
         return
     pending = _pending(request)
+    if cause == FACTOR_AWAITED and pending is None:  # no later record would show that the person typed the code
+        return
     activity_counts.add_later(
         Record(
             at=at,

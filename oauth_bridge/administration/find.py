@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from django.contrib import admin
 from django.contrib.auth import get_user_model
 from django.core.exceptions import PermissionDenied
@@ -15,8 +17,10 @@ from oauth_bridge.applications import rights
 from oauth_bridge.applications.rights import ACTIVITY, PEOPLE, VIEW
 from oauth_bridge.storage import activity_reading
 from oauth_bridge.storage.activity_reading import Filters
+from oauth_bridge.storage.activity_statistics import MOST_RECORDS
 
 PERMISSIONS = (ACTIVITY, VIEW, PEOPLE)
+MISTYPED = re.compile(r"[0-9a-z]{30,34}")  # a client ID of which at most two characters are missing or too many
 
 
 def find(request: HttpRequest) -> HttpResponse:
@@ -57,9 +61,13 @@ def _url_of(request: HttpRequest, typed: str) -> str:
 
 
 def _of_unknown_client(client_id: str) -> int | None:
-    """The newest record of a link with this client ID, which no application has."""
-    rows = activity_reading.records(Filters()).filter(client_id="", detail__parameters__client_id=client_id)
-    return rows.values_list("pk", flat=True).first()
+    """The newest of the last MOST_RECORDS records whose link had this client ID, which no application has."""
+    if not MISTYPED.fullmatch(client_id):
+        return None
+    rows = activity_reading.records(
+        Filters(cause="client_unknown", after_id=activity_reading.latest_id() - MOST_RECORDS)
+    )
+    return rows.filter(detail__parameters__client_id=client_id).values_list("pk", flat=True).first()
 
 
 def _of_address(typed: str, *, may_see_people: bool, may_see_activity: bool) -> str:

@@ -37,13 +37,11 @@ OF_THE_LINK = {
     "max_age",
     "claims_malformed",
 }
-# The steps that need no application.
-OF_ACCOUNTS = (Step.SIGN_IN, Step.SECOND_FACTOR, Step.LOGOUT)
+OF_NO_APPLICATION = {"client_unknown", "client_deleted"}
 OF_THE_ADDRESS = {"no_verified_email", UNCONFIRMED}
 # The causes that this module can check. Other causes give the result "unknown".
 REPEATED = OF_THE_LINK | {
-    "client_unknown",
-    "client_deleted",
+    *OF_NO_APPLICATION,
     "client_disabled",
     "redirect_uri_mismatch",
     "challenge_needed",
@@ -61,9 +59,11 @@ class Check(NamedTuple):
 
 def checks(entry: Entry, application: Application | None) -> list[Check]:
     """Check the recorded request again. The results are in the order of the protocol."""
-    if application is None and (entry.client_id or entry.step not in OF_ACCOUNTS):
+    if application is None and (entry.client_id or entry.cause in OF_NO_APPLICATION):
         return [Check("no", _("No application has this client ID"))]
     found = _of_application(entry, application) if application else []
+    if entry.cause in OF_THE_LINK:
+        found.append(Check("no", _("The same link fails again: change it in the application")))
     if entry.cause in OF_THE_ADDRESS:
         found.append(_of_address(entry))
     if entry.cause not in REPEATED and entry.step not in (Step.EXCHANGE, Step.PROFILE):
@@ -76,14 +76,12 @@ def checks(entry: Entry, application: Application | None) -> list[Check]:
 def passes(found: list[Check]) -> str:
     """Return "no" if a check fails, and "yes" if all checks pass.
 
-    If a check cannot be repeated, return "partly" if others pass, and otherwise "unknown".
+    If a check cannot be repeated, return "partly" if others pass. Without a check that passes, return "unknown".
     """
     kinds = {check.kind for check in found}
-    if "no" in kinds:
-        return "no"
-    if "unknown" in kinds:
-        return "partly" if "yes" in kinds else "unknown"
-    return "yes"
+    if "no" in kinds or "yes" not in kinds:
+        return "no" if "no" in kinds else "unknown"
+    return "partly" if "unknown" in kinds else "yes"
 
 
 def _of_application(entry: Entry, application: Application) -> list[Check]:
@@ -94,8 +92,6 @@ def _of_application(entry: Entry, application: Application) -> list[Check]:
     ]
     if sent := entry.detail.get("sent"):
         found.append(_address(sent, application))
-    if entry.cause in OF_THE_LINK:
-        found.append(Check("no", _("The same link fails again: change it in the application")))
     if entry.cause == "challenge_needed":
         found.append(
             Check("no", _("It is public, so the link needs PKCE"))

@@ -48,6 +48,10 @@ OF_ADMINISTRATORS = {
 }
 
 
+# To tell these causes would confirm to a developer that another application's secret or code is real (D24).
+NOT_TOLD = {"secret_of_another", "code_of_another"}
+
+
 class Hint(NamedTuple):
     """A sentence, and the applications that it names."""
 
@@ -85,7 +89,7 @@ def ends_at(entry: Entry) -> datetime | None:
 
 def for_developer(request: HttpRequest, entry: Entry, fix: str) -> str:
     """The text that the application's developer needs; empty if the developer cannot remove the cause."""
-    is_theirs = needs_mending(entry.step, entry.cause) and entry.cause not in OF_ADMINISTRATORS
+    is_theirs = needs_mending(entry.step, entry.cause) and entry.cause not in OF_ADMINISTRATORS | NOT_TOLD
     if not (entry.client_id and fix and is_theirs) or _is_limit(entry.cause):
         return ""
     lines = [

@@ -9,8 +9,6 @@ from django import forms
 from django.contrib.auth.models import Group
 from django.core.exceptions import ValidationError
 from django.db.models import Field, URLField
-from django.urls import reverse
-from django.utils.html import format_html
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
@@ -45,8 +43,7 @@ def _https(field: Field[Any, Any], **options: Any) -> forms.Field | None:
 def _no_group_chosen() -> str:
     if Group.objects.exists():
         return _("Choose at least one group, or let everybody use it.")
-    link = format_html('<a href="{}">{}</a>', reverse("admin:auth_group_add"), _("Make a group"))
-    return format_html("{} {}", _("No group exists yet, so nobody could use it."), link)
+    return _("No group exists yet, so nobody could use it. First make one under Groups in the administration.")
 
 
 class AddressLines(forms.CharField):

@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from accounts.email_addresses import normalise_email
 from config.infrastructure import references
-from oauth_bridge.activity_causes import NEVER_EXCHANGED, WAITING, fix_of
+from oauth_bridge.activity_causes import FACTOR_AWAITED, NEVER_EXCHANGED, WAITING, fix_of
 from oauth_bridge.activity_models import ActivityRecord, Outcome, Step
 from oauth_bridge.models import Application
 from oauth_bridge.redirect_uri_mismatch_reasons import reason
@@ -32,7 +32,7 @@ class Filters:
     """Filters for records. An empty filter accepts all records. `who` is a network address or an e-mail address.
 
     `client_ids`: only records of these applications; None: all records, also records without an application.
-    `is_failure`: leave out successes.
+    `is_failure`: leave out successes, and steps that wait for a second factor unless somebody looks for them.
     """
 
     client_id: str = ""
@@ -130,6 +130,8 @@ def records(filters: Filters) -> QuerySet[ActivityRecord]:
         rows = rows.filter(client_id__in=filters.client_ids)
     if filters.is_failure:
         rows = rows.exclude(outcome=Outcome.SUCCEEDED)
+        if not (filters.cause or filters.reference):
+            rows = rows.exclude(cause=FACTOR_AWAITED)
     if "@" in filters.who:
         person = get_user_model().objects.filter(email=normalise_email(filters.who)).values_list("pk", flat=True)
         rows = rows.filter(Q(person__in=list(person)) | Q(login_mark__in=login_marks.all_of(filters.who)))
@@ -138,13 +140,18 @@ def records(filters: Filters) -> QuerySet[ActivityRecord]:
     return rows.order_by("-id")
 
 
+def outcome_of(cause: str, stored: str) -> str:
+    """The outcome of a record. Rows of steps that wait for the person contain FAILED, which earlier releases know."""
+    return Outcome.UNFINISHED if cause in WAITING else stored
+
+
 def recorded(record: ActivityRecord) -> Entry:
     """Convert a row to an entry."""
     return Entry(
         id=record.pk,
         at=record.at,
         step=record.step,
-        outcome=Outcome.UNFINISHED if record.cause in WAITING else record.outcome,
+        outcome=outcome_of(record.cause, record.outcome),
         cause=record.cause,
         client_id=record.client_id,
         person_id=record.person_id,

@@ -10,6 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection
 from datetime import date, datetime, timedelta
 from typing import NamedTuple
+from uuid import UUID
 
 from django.db.models import Count, Max, Sum
 from django.db.models.functions import TruncDate
@@ -107,11 +108,12 @@ def met(since: datetime, client_ids: Collection[str] | None = None) -> dict[Fail
     for code in _expired_codes(since, client_ids):
         codes[code.client_id].append(code)
     recorded = recent.filter(cause=NEVER_EXCHANGED, person__isnull=False) if codes else recent.none()
-    known = set(recorded.values_list("client_id", "person"))
+    known: defaultdict[str, set[UUID]] = defaultdict(set)
+    for client_id, person in recorded.values_list("client_id", "person").distinct():
+        known[client_id].add(person)
     for client_id, expired in codes.items():
         failing = Failing(client_id, Step.EXCHANGE, NEVER_EXCHANGED)
-        people = {person for recorded_id, person in known if recorded_id == client_id}
-        people |= {code.person_id for code in expired}
+        people = known[client_id] | {code.person_id for code in expired}
         last_at = max(code.expired_at for code in expired)
         before = found.get(failing, Met(0, last_at, 0))
         found[failing] = Met(len(people), max(before.last_at, last_at), before.records + len(expired))

@@ -16,7 +16,7 @@ from django.db.models.functions import RowNumber
 from django.utils import timezone
 
 from config.infrastructure import references
-from oauth_bridge.activity_causes import NEVER_EXCHANGED, WAITING
+from oauth_bridge.activity_causes import FACTOR_AWAITED, NEVER_EXCHANGED, WAITING
 from oauth_bridge.activity_models import Outcome, Step
 from oauth_bridge.models import Application
 from oauth_bridge.storage import issued_codes
@@ -97,9 +97,10 @@ class Attempt:
 
     @property
     def failure(self) -> Event | None:
-        """The last event that matters, if it is a failure."""
+        """The last event that matters, if it is a failure. A person has OVER_AFTER for the second factor."""
         last = [event for event in self.events if self.matters(event)][-1]
-        return None if last.outcome is Outcome.SUCCEEDED else last
+        is_awaited = last.cause == FACTOR_AWAITED and timezone.now() - last.at < OVER_AFTER
+        return None if last.outcome is Outcome.SUCCEEDED or is_awaited else last
 
     def matters(self, event: Event) -> bool:
         """Return whether the event may change the ending.
@@ -143,6 +144,7 @@ def _chosen(each: Attempt, filters: Filters) -> Event | None:
         event
         for event in reversed(each.events)
         if event.outcome is not Outcome.SUCCEEDED
+        and (event.cause != FACTOR_AWAITED or filters.cause or filters.reference)
         and filters.cause in ("", event.cause)
         and filters.step in ("", event.step)
         and reference in ("", event.entry.reference if event.entry else "")

@@ -16,7 +16,8 @@ from oauth_bridge.activity_models import ActivityCount, ActivityRecord, Outcome,
 from oauth_bridge.models import AuthorizationCode
 from oauth_bridge.storage import activity_counts, activity_reading, attempts
 from oauth_bridge.storage.activity_reading import Filters
-from oauth_bridge.storage.attempts import Attempt, Ending
+from oauth_bridge.storage.attempts import OVER_AFTER, Attempt, Ending
+from oauth_bridge.storage.exported_data import stored_about
 from tests.events import HTML
 from tests.factories import PASSWORD, PersonFactory
 from tests.factors import Account, code_of
@@ -143,9 +144,13 @@ def test_a_right_password_that_leads_to_the_second_factor_ends_the_advice_of_the
     for password in ("wrong", PASSWORD):
         answer = tried.post(page, {"login": tried.person.email, "password": password})
     activity_counts.flush()
+    assert (attempt_of(tried).failure, attempt_of(tried).ending) == (None, Ending.GOING_ON)
+    assert "The password was right" not in text_of(grace.get("/admin/activity/?step=second_factor"))
+    ActivityRecord.objects.update(at=timezone.now() - OVER_AFTER)
     attempt = attempt_of(tried)
     assert attempt.failure
     assert (attempt.failure.cause, attempt.ending) == (FACTOR_AWAITED, Ending.UNFINISHED)
+    assert next(row["outcome"] for row in stored_about(tried.person, 1)["activity"]) == "unfinished"
     assert not ActivityCount.objects.filter(cause=FACTOR_AWAITED).exists(), "most people type the code"
     assert [each["outcome"] for each in listing("--cause", FACTOR_AWAITED)] == ["unfinished"]
     url = reverse("admin:person", args=[tried.person.pk])
@@ -159,6 +164,14 @@ def test_a_right_password_that_leads_to_the_second_factor_ends_the_advice_of_the
     assert f"{story}signed in → second factor {tried.person.display_name}" in text_of(grace.get(url))
     assert attempt_of(tried).ending is Ending.GOING_ON
     assert waits in text_of(grace.get(f"/admin/activity/?cause={FACTOR_AWAITED}"))
+
+
+def test_a_sign_in_without_an_application_leaves_no_record_that_nothing_ends() -> None:
+    tried = Tried()
+    Account(tried.person)
+    tried.post("/accounts/sign-in", {"login": tried.person.email, "password": PASSWORD})
+    activity_counts.flush()
+    assert not ActivityRecord.objects.filter(cause=FACTOR_AWAITED).exists()
 
 
 def test_a_sign_in_without_a_second_factor_waits_for_none() -> None:

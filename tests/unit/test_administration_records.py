@@ -157,12 +157,9 @@ def test_two_applications_of_one_name_are_told_apart(grace: Client) -> None:
 def test_who_chooses_groups_is_led_to_the_first_group(grace: Client) -> None:
     page = reverse("admin:oauth_bridge_application_add")
     form = {"name": "Payroll", "redirect_uris": "https://p.test/", "client_type": "confidential", "is_restricted": "on"}
-    add = f'href="{reverse("admin:auth_group_add")}"'
-    assert add in html_of(grace.post(page, form))
+    assert "First make one under Groups" in text_of(grace.post(page, form))
     Group.objects.create(name="Accountants")
-    answer = grace.post(page, form)
-    assert "Choose at least one group" in text_of(answer)
-    assert add not in html_of(answer)
+    assert "Choose at least one group" in text_of(grace.post(page, form))
 
 
 # The words -----------------------------------------------------------------------------------------------------------
@@ -203,3 +200,24 @@ def test_the_length_of_one_masked_character_is_singular() -> None:
         "masked, 2 characters",
         "code",
     ]
+
+
+def test_nothing_passes_that_no_check_has_passed(grace: Client) -> None:
+    said = text_of(grace.get(page_of("repeated", Step.LOGOUT)))
+    assert "Mended" not in said
+    assert "Would it pass now? No." in said
+    assert "No application has this client ID" not in text_of(grace.get(page_of("throttled_authorize", Step.AUTHORIZE)))
+    known = named("Kiosk").client_id
+    said = text_of(grace.get(page_of("secret_wrong", client_id=known)))
+    assert "What was refused can’t be checked" in said.partition("Would it pass now?")[2]
+
+
+def test_only_a_client_id_finds_the_record_of_an_unknown_one(grace: Client) -> None:
+    page_of("client_unknown", Step.AUTHORIZE, detail={"parameters": {"client_id": "43"}})
+    assert "Nothing is found" in text_of(grace.get("/admin/find/", {"q": "43"}))
+
+
+def test_a_developer_is_not_told_whose_secret_was_sent(grace: Client) -> None:
+    known = named("Kiosk").client_id
+    assert "Forward this" in text_of(grace.get(page_of("secret_wrong", client_id=known)))
+    assert "Forward this" not in text_of(grace.get(page_of("secret_of_another", client_id=known)))
