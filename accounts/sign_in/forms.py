@@ -63,7 +63,7 @@ class PasswordField(forms.CharField):
 
 
 class NewPasswordField(PasswordField):
-    """Shows the rules of settings.AUTH_PASSWORD_VALIDATORS. static/js/password_rules.js checks some during typing."""
+    """Shows the rules of settings.AUTH_PASSWORD_VALIDATORS. static/js/password.js checks some during typing."""
 
     minimum = settings.PASSWORD_MIN_LENGTH
     rules = (

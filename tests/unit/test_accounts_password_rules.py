@@ -36,7 +36,7 @@ def test_the_rules_are_in_view_and_describe_the_field(page: tuple[Client, str]) 
     assert rules[0].count("<li") == 3
     assert "At least 15 characters" in rules[0]
     assert 'aria-describedby="id_password1_helptext"' in text
-    assert "js/password_rules.js" in text
+    assert "js/password.js" in text
     assert text.count("At least 15 characters") == 1
 
 
