@@ -28,6 +28,7 @@ from oauth_bridge.activity_causes import FACTOR_AWAITED, UNCONFIRMED
 from oauth_bridge.activity_models import Outcome, Step
 from oauth_bridge.activity_steps import step_of
 from oauth_bridge.consent.pending_request import PendingRequest
+from oauth_bridge.models import MISTYPED_CLIENT_ID
 from oauth_bridge.protocol.authorization_request import EMBEDDED
 from oauth_bridge.protocol.parameter_parsing import Parameters, of_query
 from oauth_bridge.redirect_uri_masking import masked
@@ -56,9 +57,9 @@ DETAILS = (
 )
 DETAIL_LENGTH = 100
 # The parameters of authorize whose values are recorded if SHOWN_VALUE matches. Every credential is longer than such a
-# value. A mistyped client_id has 30 to 34 characters.
+# value.
 SHOWN_PARAMETERS = {"response_type", "client_id", "scope", "code_challenge_method", "prompt", "ui_locales"}
-SHOWN_VALUE = re.compile(r"[A-Za-z][A-Za-z0-9 ._-]{0,31}|[0-9a-z]{30,34}")
+SHOWN_VALUE = re.compile(rf"[A-Za-z][A-Za-z0-9 ._-]{{0,31}}|{MISTYPED_CLIENT_ID}")
 MOST_PARAMETERS = 12
 BUDGETS = {SiteFault.RATE_LIMITED.error: activity.LIMITED, SiteFault.BUSY.error: activity.BUSY}
 COUNTED = {Event.CODE_ISSUED: Step.CONSENT, Event.CODE_REDEEMED: Step.EXCHANGE}

@@ -32,6 +32,10 @@ NAME_MAX_LENGTH = 80
 REASON_MAX_LENGTH = 200
 
 
+# A client_id, of which at most two characters are missing or too many. Every credential is longer.
+MISTYPED_CLIENT_ID = r"[0-9a-z]{30,34}"
+
+
 def new_client_id() -> str:
     return uuid.uuid4().hex
 

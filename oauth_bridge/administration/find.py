@@ -15,12 +15,12 @@ from accounts.email_addresses import normalise_email
 from oauth_bridge.administration import shown
 from oauth_bridge.applications import rights
 from oauth_bridge.applications.rights import ACTIVITY, PEOPLE, VIEW
+from oauth_bridge.models import MISTYPED_CLIENT_ID
 from oauth_bridge.storage import activity_reading
 from oauth_bridge.storage.activity_reading import Filters
 from oauth_bridge.storage.activity_statistics import MOST_RECORDS
 
 PERMISSIONS = (ACTIVITY, VIEW, PEOPLE)
-MISTYPED = re.compile(r"[0-9a-z]{30,34}")  # a client ID of which at most two characters are missing or too many
 
 
 def find(request: HttpRequest) -> HttpResponse:
@@ -62,7 +62,7 @@ def _url_of(request: HttpRequest, typed: str) -> str:
 
 def _of_unknown_client(client_id: str) -> int | None:
     """The newest of the last MOST_RECORDS records whose link had this client ID, which no application has."""
-    if not MISTYPED.fullmatch(client_id):
+    if not re.fullmatch(MISTYPED_CLIENT_ID, client_id):
         return None
     rows = activity_reading.records(
         Filters(cause="client_unknown", after_id=activity_reading.latest_id() - MOST_RECORDS)
