@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import mmap
 import os
 import signal
@@ -82,8 +83,14 @@ def begin_reload() -> None:
 
 
 def be_ready(worker: Worker) -> None:
-    """Call `warm_up`, tell an old worker to end, and notify systemd. Raises RuntimeError: `warm_up` has failed."""
+    """Call `warm_up`, tell an old worker to end, and notify systemd. Raises RuntimeError: `warm_up` has failed.
+
+    The garbage collection ignores everything that exists at the end of `warm_up`. Otherwise a full collection would
+    examine the modules of the whole service, and all requests of the worker would wait for about 70 ms of CPU time.
+    """
     warm_up(worker.wsgi)
+    gc.collect()
+    gc.freeze()
     if worker.is_newest():
         with suppress(BlockingIOError):  # the pipe is full after 65,536 starts without a reload
             os.write(_tell_ready, b".")

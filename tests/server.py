@@ -191,7 +191,9 @@ def serve(
             env=env,
             stdout=log,
             stderr=subprocess.STDOUT,
-            start_new_session=True,
+            # Not a session of its own: autogroup, a part of Linux's scheduler, gives each session a share of each CPU.
+            # Of a server whose new workers import, the others would get too small a share.
+            process_group=0,
             pass_fds=pass_fds,
         )
     server = Server(base_url, auth_url, folder, process, env["SECRET_KEY"])

@@ -18,6 +18,8 @@ from tests.server import Server
 from tests.smtp import wait_until
 
 ATTEMPTS = 3
+# The modules of the service are about 120,000.
+EXAMINED_OBJECTS = 30_000
 
 
 @pytest.fixture
@@ -113,6 +115,12 @@ def test_systemd_is_told_when_the_first_worker_has_answered(launch: Launch, tmp_
         systemd.setblocking(False)
         with pytest.raises(BlockingIOError):  # once only
             systemd.recv(100)
+
+
+def test_a_full_garbage_collection_of_a_worker_examines_few_objects(launch: Launch) -> None:
+    server = launch(wsgi="tests.collecting_wsgi")
+    assert status(server, "/accounts/sign-in") == 200
+    assert int(Caller(server, keeps=False).call("GET", "/collect").body) < EXAMINED_OBJECTS
 
 
 def test_a_reload_under_load_leaves_no_gap(launch: Launch, redis_server: Any) -> None:
