@@ -26,6 +26,7 @@ os.set_blocking(_tell_ready, False)
 # These requests import most of the service and load a page's templates and styles. They do not use the database.
 WARM_UP = ("/health/live", "/accounts/sign-in")
 
+NOTIFICATION_SECONDS = 1.0
 _notify_socket = ""
 
 
@@ -40,6 +41,7 @@ class Worker(ThreadWorker):
         super().__init__(*args, **kwargs)
         self.generation = _reloads[0]
         self.waits_until: float | None = None
+        self.notifies_at = 0.0
 
     def get_thread_pool(self) -> Any:
         from config.http.thread_pools import (
@@ -55,12 +57,16 @@ class Worker(ThreadWorker):
             self.waits_until = time.monotonic() + self.cfg.graceful_timeout
 
     def notify(self) -> None:
-        """Tell gunicorn that this worker runs, and end if a new worker is ready.
+        """Tell gunicorn once a second that this worker runs, and end if a new worker is ready.
 
-        The main loop calls this method at least once a second.
+        The main loop calls this method at least once a second, and three times for each request. gunicorn would set the
+        time of a file at each call, although its `timeout` is 30 seconds.
         """
-        super().notify()
-        if self.alive and self.waits_until and (_take_place() or time.monotonic() > self.waits_until):
+        now = time.monotonic()
+        if now >= self.notifies_at:
+            super().notify()
+            self.notifies_at = now + NOTIFICATION_SECONDS
+        if self.alive and self.waits_until and (_take_place() or now > self.waits_until):
             super().handle_exit(signal.SIGTERM, None)
 
     def is_newest(self) -> bool:
