@@ -148,14 +148,10 @@ class AuthorizeView(BaseAuthorizationView):
         return answer
 
     def _answer_silently(self) -> HttpResponse:
-        """Answer `prompt=none` with a code or the reason why a page is needed. OpenID Connect Core 1.0 §3.1.2.6."""
-        if self._need():
-            return self._refuse(OAuthFault.LOGIN_REQUIRED)
-        if not admission.is_admitted(self.person, self.application) or self.person.email_verified_at is None:
-            return self._refuse(OAuthFault.INTERACTION_REQUIRED)
-        if remembered.is_asked(self.person, self.application, self.facts):
-            return self._refuse(OAuthFault.CONSENT_REQUIRED)
-        return self._lead_back(allow=True)
+        """Answer `prompt=none` with a code or the reason why a page is needed."""
+        asked = self.credentials.asked
+        fault = prompts.silent_fault(self.request, asked, self.pending, self.application, self.facts)
+        return self._refuse(fault) if fault else self._lead_back(allow=True)
 
     def _refuse(self, fault: OAuthFault) -> HttpResponse:
         callback = self.credentials.callback

@@ -1,4 +1,6 @@
-"""Find what an OpenID Connect request needs before the consent page. OpenID Connect Core 1.0 §3.1.2.1.
+"""Find what an OpenID Connect request needs before the consent page, and what prevents an answer without a page.
+
+OpenID Connect Core 1.0 §3.1.2.1, `prompt` and `max_age`.
 
 A proof of identity is always recent enough if the person gave it after the application's link was opened. A person is
 therefore asked only once, although the pending request still contains `prompt` and `max_age`.
@@ -6,6 +8,7 @@ therefore asked only once, although the pending request still contains `prompt` 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import Enum, auto
 from typing import TYPE_CHECKING, cast
 
@@ -13,8 +16,12 @@ from django.http import HttpRequest
 
 from accounts.factors import authenticators as factors
 from accounts.sign_in import proofs, reauthentication
+from oauth_bridge.consent import remembered
 from oauth_bridge.consent.pending_request import PendingRequest
+from oauth_bridge.errors import OAuthFault
+from oauth_bridge.models import Application
 from oauth_bridge.protocol.openid_request import NOTHING, Asked
+from oauth_bridge.storage import admission
 
 if TYPE_CHECKING:
     from accounts.models import User
@@ -46,6 +53,21 @@ def need(request: HttpRequest, asked: Asked, pending: PendingRequest) -> Need | 
     if factors.has_any(person):
         return Need.SECOND_FACTOR
     return Need.IMPOSSIBLE if asked.needs_two_factors else None
+
+
+def silent_fault(
+    request: HttpRequest, asked: Asked, pending: PendingRequest, application: Application, facts: Sequence[str]
+) -> OAuthFault | None:
+    """Return why `prompt=none` cannot be answered without a page; None if it can. The person is signed in.
+
+    OpenID Connect Core 1.0 §3.1.2.6.
+    """
+    person = cast("User", request.user)
+    if need(request, asked, pending):
+        return OAuthFault.LOGIN_REQUIRED
+    if not admission.is_admitted(person, application) or person.email_verified_at is None:
+        return OAuthFault.INTERACTION_REQUIRED
+    return OAuthFault.CONSENT_REQUIRED if remembered.is_asked(person, application, facts) else None
 
 
 def proof_url(request: HttpRequest, what: Need, return_to: str) -> str:
