@@ -23,37 +23,6 @@ from config.infrastructure import rate_limits
 from config.infrastructure.network import client_address, site_of
 from config.infrastructure.rate_limits import Counter
 
-# The limit of failed sign-ins of all unknown browsers together. Hashing a password takes 25 ms, so 1,200 passwords a
-# minute occupy half a core. RATE_SIGN_IN_ADDRESS allows one machine, with an IPv4 address and an IPv6 site, at most 250
-# failures in 15 minutes. So one machine never reaches this limit.
-ALL_FAILURES = "1200/m"
-RESETS_PER_ADDRESS = "20/m"
-NEW_PASSWORDS_PER_ADDRESS = "20/m"
-# The limit of codes and links that one network address may request, for all mailboxes together.
-MAILS_PER_ADDRESS = "200/h"
-# The limits of accounts that one network address may request. The purge deletes an account that is still unconfirmed
-# after 30 days (P19).
-SIGN_UPS_PER_ADDRESS = "20/m"
-SIGN_UPS_PER_ADDRESS_AND_DAY = "300/d"
-PASSKEY_OPTIONS_PER_ADDRESS = "60/m"
-# The limit of passkeys that a person may add.
-NEW_PASSKEYS = "20/h"
-# Each link works for an hour, so a mailbox that has reached this limit still contains a valid link.
-RESET_EMAILS = "5/h"
-# The limit of codes that one person may request for new addresses. Each code may be sent again twice.
-NEW_ADDRESSES = "5/h"
-# The limits of CPU time, in seconds, for reading the pictures of one person. Each picture counts as at least one
-# second. Other uploads wait while a picture is read. A picture may exceed the limit by at most
-# accounts.pictures.reencoder.MAX_CPU_SECONDS, because the time is known only after the picture is read.
-PICTURE_SECONDS = "6/m"
-PICTURE_SECONDS_IN_AN_HOUR = "40/h"
-LONGEST_PICTURE_SECONDS = 40  # longer than WAIT_SECONDS + RUN_SECONDS of pictures.reencoder_runner
-# Strangers can cause the e-mail "you already have an account" and codes of each kind. These are the limits of such
-# e-mails to one mailbox.
-TAKEN_MAILS = "5/h"
-CODES = "10/h"
-# All unknown browsers together may request this multiple of RESET_EMAILS for one mailbox.
-RESET_EMAILS_FROM_ALL = 3
 # Maps the name of a counter to the cause of AccountFault.SIGN_IN_LIMITED.
 _SIGN_IN_CAUSES = {
     "sign_in_account": "sign_in_limited_account",
@@ -93,7 +62,9 @@ def unlock_sign_in(person: User) -> None:
 
 def reset_wait(request: HttpRequest) -> int:
     """Count a request for a reset link from this network address. Return the seconds to wait, or 0."""
-    return rate_limits.attempt(*rate_limits.by_address("reset", client_address(request), rate=RESETS_PER_ADDRESS))
+    return rate_limits.attempt(
+        *rate_limits.by_address("reset", client_address(request), rate=settings.RESETS_PER_ADDRESS)
+    )
 
 
 def sign_in_begun_wait(request: HttpRequest, person: User) -> int:
@@ -119,16 +90,16 @@ def sign_in_done_wait(request: HttpRequest, person: User) -> int:
 def sign_up_wait(request: HttpRequest) -> int:
     """Count a request for an account from this network address. Return the seconds to wait, or 0."""
     address = client_address(request)
-    minute = rate_limits.by_address("sign_up", address, rate=SIGN_UPS_PER_ADDRESS)
+    minute = rate_limits.by_address("sign_up", address, rate=settings.SIGN_UPS_PER_ADDRESS)
     return rate_limits.attempt(
-        *minute, *rate_limits.by_address("sign_up_day", address, rate=SIGN_UPS_PER_ADDRESS_AND_DAY)
+        *minute, *rate_limits.by_address("sign_up_day", address, rate=settings.SIGN_UPS_PER_ADDRESS_AND_DAY)
     )
 
 
 def new_password_wait(request: HttpRequest) -> int:
     """Count a new password that was posted to the page of a reset link. Return the seconds to wait, or 0."""
     return rate_limits.attempt(
-        *rate_limits.by_address("new_password", client_address(request), rate=NEW_PASSWORDS_PER_ADDRESS)
+        *rate_limits.by_address("new_password", client_address(request), rate=settings.NEW_PASSWORDS_PER_ADDRESS)
     )
 
 
@@ -139,9 +110,9 @@ def mail_wait(request: HttpRequest, email: str) -> int:
     """
     browser = known_browsers.find(request, email)
     if browser:
-        counters = [Counter("mail", f"{_mailbox(email)}:{browser}", rate=MAILS_PER_ADDRESS)]
+        counters = [Counter("mail", f"{_mailbox(email)}:{browser}", rate=settings.MAILS_PER_ADDRESS)]
     else:
-        counters = rate_limits.by_address("mail", client_address(request), rate=MAILS_PER_ADDRESS)
+        counters = rate_limits.by_address("mail", client_address(request), rate=settings.MAILS_PER_ADDRESS)
     return rate_limits.attempt(*counters)
 
 
@@ -160,25 +131,32 @@ def count_failed_passkey(request: HttpRequest) -> None:
 
 
 def _passkeys(request: HttpRequest) -> list[Counter]:
-    return rate_limits.by_address("passkey_options", client_address(request), rate=PASSKEY_OPTIONS_PER_ADDRESS)
+    return rate_limits.by_address("passkey_options", client_address(request), rate=settings.PASSKEY_OPTIONS_PER_ADDRESS)
 
 
 def new_passkey_wait(person: User) -> int:
     """Count a passkey that the person adds. Return the seconds to wait, or 0."""
-    return rate_limits.attempt(Counter("new_passkey", str(person.pk), rate=NEW_PASSKEYS))
+    return rate_limits.attempt(Counter("new_passkey", str(person.pk), rate=settings.NEW_PASSKEYS_PER_PERSON))
 
 
 def may_send_reset_email(request: HttpRequest, email: str) -> bool:
     """Return whether another reset e-mail may be sent to the address now. If so, count the e-mail."""
     browser = known_browsers.find(request, email)
     return not rate_limits.attempt(
-        *_account_counters("reset_mail", request, _mailbox(email), browser, RESET_EMAILS_FROM_ALL, RESET_EMAILS)
+        *_account_counters(
+            "reset_mail",
+            request,
+            _mailbox(email),
+            browser,
+            settings.RESET_MAILS_FROM_ALL,
+            settings.RESET_MAILS_PER_MAILBOX,
+        )
     )
 
 
 def new_address_wait(person: User) -> int:
     """Count a code that this person requests for a new address. Return the seconds to wait, or 0."""
-    return rate_limits.attempt(Counter("new_address", str(person.pk), rate=NEW_ADDRESSES))
+    return rate_limits.attempt(Counter("new_address", str(person.pk), rate=settings.NEW_ADDRESSES_PER_PERSON))
 
 
 def picture_wait(person: User) -> int:
@@ -200,7 +178,7 @@ def one_picture(person: User) -> Iterator[bool]:
     Redis, the result is always True.
     """
     key = f"picture:{person.pk}"
-    is_only_one = cache.add(key, True, LONGEST_PICTURE_SECONDS)
+    is_only_one = cache.add(key, True, settings.LONGEST_PICTURE_SECONDS)
     try:
         yield is_only_one
     finally:
@@ -210,20 +188,22 @@ def one_picture(person: User) -> Iterator[bool]:
 
 def _pictures(person: User) -> list[Counter]:
     return [
-        Counter("picture", str(person.pk), rate=PICTURE_SECONDS),
-        Counter("picture_hour", str(person.pk), rate=PICTURE_SECONDS_IN_AN_HOUR),
+        Counter("picture", str(person.pk), rate=settings.PICTURE_SECONDS),
+        Counter("picture_hour", str(person.pk), rate=settings.PICTURE_SECONDS_IN_AN_HOUR),
     ]
 
 
 def may_send_taken_mail(email: str) -> bool:
     """Return whether another e-mail "you already have an account" may be sent now. If so, count the e-mail."""
-    return not rate_limits.attempt(Counter("taken_mail", _mailbox(email), rate=TAKEN_MAILS))
+    return not rate_limits.attempt(Counter("taken_mail", _mailbox(email), rate=settings.TAKEN_MAILS_PER_MAILBOX))
 
 
 def code_wait(email: str, *, is_new: bool) -> int:
     """Count a code to the mailbox. Codes to new addresses have their own count. Return the seconds to wait, or 0."""
     mailbox = _mailbox(email)
-    return rate_limits.attempt(Counter("code_mail", f"{mailbox} new" if is_new else mailbox, rate=CODES))
+    return rate_limits.attempt(
+        Counter("code_mail", f"{mailbox} new" if is_new else mailbox, rate=settings.CODES_PER_MAILBOX)
+    )
 
 
 def _mailbox(email: str) -> str:
@@ -249,7 +229,7 @@ def _sign_in_counters(request: HttpRequest, email: str, account: _Account) -> li
     browser = known_browsers.find(request, email)
     counters = _account_counters("sign_in_account", request, account.mark, browser, rate_limits.ROTATING)
     if not browser:
-        everybody = Counter("sign_in", "all", rate=ALL_FAILURES)
+        everybody = Counter("sign_in", "all", rate=settings.SIGN_IN_FAILURES_OF_ALL)
         counters += [*rate_limits.by_address("sign_in_address", client_address(request)), everybody]
     return [counter._replace(has_floor=True) for counter in counters]
 

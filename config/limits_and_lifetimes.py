@@ -1,7 +1,4 @@
-"""The settings that limit something: rates, lifetimes, retention and sizes. config.settings imports all of them.
-
-Rates that no variable changes are in accounts.throttling.
-"""
+"""The settings that limit something: rates, lifetimes, retention and sizes. config.settings imports all of them."""
 
 from __future__ import annotations
 
@@ -21,6 +18,42 @@ RATES = env.rates(
     RATE_SECOND_FACTOR="10/15m",
     RATE_SIGN_IN_DONE="60/15m",
 )
+# The rates below have no variable. A network address is an IPv4 address or an IPv6 site (/64); a mailbox is an
+# e-mail address without the part between a plus sign and the @.
+#
+# The limit of failed sign-ins of all unknown browsers together. Hashing a password takes 25 ms, so 1,200 passwords a
+# minute occupy half a core. RATE_SIGN_IN_ADDRESS allows one machine, with an IPv4 address and an IPv6 site, at most 250
+# failures in 15 minutes. So one machine never reaches this limit.
+SIGN_IN_FAILURES_OF_ALL = "1200/m"
+RESETS_PER_ADDRESS = "20/m"
+NEW_PASSWORDS_PER_ADDRESS = "20/m"
+# The limit of codes and links that one network address may request, for all mailboxes together.
+MAILS_PER_ADDRESS = "200/h"
+# The limits of accounts that one network address may request. The purge deletes an account that is still unconfirmed
+# after 30 days (P19).
+SIGN_UPS_PER_ADDRESS = "20/m"
+SIGN_UPS_PER_ADDRESS_AND_DAY = "300/d"
+PASSKEY_OPTIONS_PER_ADDRESS = "60/m"
+NEW_PASSKEYS_PER_PERSON = "20/h"
+# Each link works for an hour, so a mailbox that has reached this limit still contains a valid link.
+RESET_MAILS_PER_MAILBOX = "5/h"
+# All unknown browsers together may request this multiple of RESET_MAILS_PER_MAILBOX for one mailbox.
+RESET_MAILS_FROM_ALL = 3
+# The limit of codes that one person may request for new addresses. Each code may be sent again twice.
+NEW_ADDRESSES_PER_PERSON = "5/h"
+# Strangers can cause the e-mail "you already have an account" and codes of each kind. These are the limits of such
+# e-mails to one mailbox.
+TAKEN_MAILS_PER_MAILBOX = "5/h"
+CODES_PER_MAILBOX = "10/h"
+# The limit of e-mails about unknown browsers. A browser that keeps no cookies is unknown at each sign-in, and would
+# cause an e-mail each time.
+NEW_BROWSER_MAILS_PER_DAY = 5
+# The limits of CPU time, in seconds, for reading the pictures of one person. Each picture counts as at least one
+# second. Other uploads wait while a picture is read. A picture may exceed the limit by at most
+# accounts.pictures.reencoder.MAX_CPU_SECONDS, because the time is known only after the picture is read.
+PICTURE_SECONDS = "6/m"
+PICTURE_SECONDS_IN_AN_HOUR = "40/h"
+LONGEST_PICTURE_SECONDS = 40  # longer than WAIT_SECONDS + RUN_SECONDS of accounts.pictures.reencoder_runner
 # The limits that are None here are off in allauth: accounts.throttling counts sign-ups, sign-ins, confirmations by
 # password and requests for a reset link, and accounts.factors.failures counts second factors (D21). The value `False`
 # would also remove allauth's limit of codes that are sent by e-mail. For pages of allauth that this site does not have,
@@ -38,10 +71,13 @@ ACCOUNT_EMAIL_VERIFICATION_BY_CODE_MAX_ATTEMPTS = 3
 AUTHORIZATION_CODE_EXPIRE_SECONDS = 600
 ACCESS_TOKEN_EXPIRE_SECONDS = 3600
 SESSION_COOKIE_AGE = 60 * 60 * 24 * 14
+# The maximum age of a session without a signed-in person. Each step of a sign-in takes less time.
+ANONYMOUS_SESSION_AGE = 3600
 KNOWN_BROWSER_AGE_SECONDS = 180 * 24 * 3600
 PASSWORD_RESET_TIMEOUT = 3600  # of a reset link
 ACCOUNT_LOGIN_TIMEOUT = 3600  # of a sign-in that waits for a code or a second factor
 ACCOUNT_EMAIL_VERIFICATION_BY_CODE_TIMEOUT = 1800
+INVITATION_AGE = 7 * 24 * 3600  # of an invitation to make an account
 # The page of a sensitive change opens only if the latest sign-in or proof is younger than this.
 ACCOUNT_REAUTHENTICATION_TIMEOUT = 300
 MFA_TOTP_TOLERANCE = 1  # accepted 30-second periods before and after the present period. RFC 6238 §5.2, §6
@@ -52,6 +88,8 @@ ACTIVITY_DAYS = env.number("ACTIVITY_DAYS", default=30, largest=365)
 
 # Sizes ---------------------------------------------------------------------------------------------------------------
 
+PASSWORD_MIN_LENGTH = 15  # the minimum of NIST SP 800-63B for a password that is the only factor
+PICTURE_MAX_BYTES = 25 * 1024 * 1024  # of an uploaded picture; enough for the photos of telephones
 # The maximum size of a form without its files. `next` may contain a percent-encoded authorization link of 32 kB.
 DATA_UPLOAD_MAX_MEMORY_SIZE = 128 * 1024
 # A list page of the admin posts up to 30 rows. A multipart form may have as many parts as both numbers together.

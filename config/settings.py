@@ -174,7 +174,6 @@ LOGIN_URL = "account_login"
 LOGIN_REDIRECT_URL = "profile"
 LOGOUT_REDIRECT_URL = "account_login"
 PASSWORD_HASHERS = ["accounts.passwords.hashing.PasswordHasher"]
-PASSWORD_MIN_LENGTH = 15  # the minimum of NIST SP 800-63B for a password that is the only factor
 # The order of the rules matters: a page names the first broken rule.
 AUTH_PASSWORD_VALIDATORS = [
     {

@@ -8,6 +8,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
+from django.conf import settings
 from django.contrib import messages
 from django.http import HttpRequest
 from django.utils import timezone, translation
@@ -17,18 +18,13 @@ from django.utils.translation import gettext as _
 from accounts.mail import outbox
 from accounts.mail.composing import compose
 from accounts.models import User
-from accounts.sessions import known_browsers, user_agents
-
-# The limit of e-mails about unknown browsers. A browser that keeps no cookies is unknown at each sign-in, and would
-# cause an e-mail each time.
-NEW_BROWSERS_PER_DAY = 5
+from accounts.sessions import user_agents
 
 
 def new_browser(request: HttpRequest, person: User) -> None:
-    """Tell the person about a sign-in with an unknown browser. E5."""
-    if known_browsers.account_mark(person.email) in known_browsers.read(request):
-        return
-    names = [f"new_browser {person.pk} {timezone.now():%Y-%m-%d} {number}" for number in range(NEW_BROWSERS_PER_DAY)]
+    """Tell the person about a sign-in with a new browser, unless the mails of today have reached their limit. E5."""
+    today = f"{timezone.now():%Y-%m-%d}"
+    names = [f"new_browser {person.pk} {today} {number}" for number in range(settings.NEW_BROWSER_MAILS_PER_DAY)]
     if free := outbox.unknown(names):
         tell(request, person, "new_browser", free[0])
 

@@ -26,7 +26,7 @@ from django.core.files.base import File
 
 from accounts.errors import AccountFault, FormError
 from accounts.pictures import reencoder
-from accounts.pictures.uploads import UPLOAD_MAX_BYTES, LostUpload, temporary_file
+from accounts.pictures.uploads import LostUpload, temporary_file
 
 SIZE_PIXELS = 256
 MAX_MEGAPIXELS = 50
@@ -85,8 +85,8 @@ def reencode(
     """
     if isinstance(upload, LostUpload):
         raise FormError(AccountFault.PICTURE_LOST, "lost")
-    if upload.size > UPLOAD_MAX_BYTES:
-        raise FormError(AccountFault.PICTURE_TOO_LARGE, "too_large", count=UPLOAD_MAX_BYTES // 1024**2)
+    if upload.size > settings.PICTURE_MAX_BYTES:
+        raise FormError(AccountFault.PICTURE_TOO_LARGE, "too_large", count=settings.PICTURE_MAX_BYTES // 1024**2)
     try:
         with _turn() as lock, _on_disk(upload) as source, temporary_file() as result:
             before = _cpu_seconds()

@@ -15,7 +15,6 @@ from django.http.multipartparser import MultiPartParser, MultiPartParserError
 
 from accounts.pictures.stored_files import reason
 
-UPLOAD_MAX_BYTES = 25 * 1024 * 1024  # enough for the photos of telephones
 # Limits for the headers of one part of a multipart form. Django itself refuses headers of more than
 # PART_HEADERS_MAX_BYTES. The time of Python's email parser grows with the square of the number of semicolons: 0.02 ms
 # for 64 semicolons, 2 ms for 900. Browsers send three semicolons.
@@ -57,7 +56,7 @@ class CheckedParts:
 
 
 class BoundedUploadHandler(FileUploadHandler):
-    """Writes at most UPLOAD_MAX_BYTES of a file to disk, but reports the size of the whole file.
+    """Writes at most PICTURE_MAX_BYTES of a file to disk, but reports the size of the whole file.
 
     The form still receives its other fields, so the page can name the error and keep the typed values. If the disk
     cannot store a temporary file, the form gets a LostUpload.
@@ -87,9 +86,9 @@ class BoundedUploadHandler(FileUploadHandler):
             self._lose(error)
 
     def receive_data_chunk(self, raw_data: bytes, start: int) -> bytes | None:
-        if start < UPLOAD_MAX_BYTES and not self._is_lost:
+        if start < settings.PICTURE_MAX_BYTES and not self._is_lost:
             try:
-                self.file.write(raw_data[: UPLOAD_MAX_BYTES - start])
+                self.file.write(raw_data[: settings.PICTURE_MAX_BYTES - start])
             except OSError as error:
                 self._lose(error, self.file)
         return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, cast
 
+from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
@@ -18,7 +19,6 @@ from accounts.errors import AccountFault, refuse
 from accounts.models import User
 from accounts.pictures import current_picture
 from accounts.pictures.stored_files import NotStored
-from accounts.pictures.uploads import UPLOAD_MAX_BYTES
 from accounts.profile.forms import ProfileForm
 from accounts.profile.shown_claims import shown_claims
 from accounts.retry_after import RetryLaterMixin
@@ -43,8 +43,8 @@ class ProfileView(RetryLaterMixin, UpdateView):  # type: ignore[type-arg]
             "email_confirmed": person.email_verified_at is not None,
             "has_picture": bool(person.avatar),
             "claims": shown_claims(person),
-            "picture_max_bytes": UPLOAD_MAX_BYTES,
-            "picture_max_megabytes": UPLOAD_MAX_BYTES // 1024**2,
+            "picture_max_bytes": settings.PICTURE_MAX_BYTES,
+            "picture_max_megabytes": settings.PICTURE_MAX_BYTES // 1024**2,
         }
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:

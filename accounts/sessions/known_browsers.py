@@ -49,6 +49,11 @@ def find(request: HttpRequest, email: str) -> str:
     return entry.browser if current.exists() else ""
 
 
+def is_new(request: HttpRequest, person: User) -> bool:
+    """Return whether the person has never signed in with this browser. If so, they get an e-mail. E5."""
+    return account_mark(person.email) not in read(request)
+
+
 def read(request: HttpRequest) -> dict[str, KnownAccount]:
     """Return the accounts that signed in with this browser. The keys are results of `account_mark`."""
     cookie = request.COOKIES.get(settings.KNOWN_BROWSER_COOKIE_NAME, "")

@@ -36,8 +36,6 @@ SIGN_IN_KEY = "sign_in"
 # sessions.
 KEPT = 100
 _DELETED_AT_ONCE = 1000
-# The maximum age of a session without a signed-in person. Each step of a sign-in takes less time.
-ANONYMOUS_AGE_SECONDS = 3600
 
 _USE_IS_STORED_EACH = timedelta(hours=1)
 _SESSIONS = Rows(Session, "session_data", "created_at", "last_used_at")
@@ -116,7 +114,7 @@ class SessionStore(DatabaseSessionStore):
         Without a signed-in person, the result is at most an hour, to limit the number of rows.
         """
         age: int = super().get_expiry_age(**kwargs)
-        return age if SESSION_KEY in self else min(age, ANONYMOUS_AGE_SECONDS)
+        return age if SESSION_KEY in self else min(age, settings.ANONYMOUS_SESSION_AGE)
 
     def get_expiry_date(self, **kwargs: Any) -> datetime:
         return timezone.now() + timedelta(seconds=self.get_expiry_age(**kwargs))

@@ -128,7 +128,7 @@ class AccountAdapter(DefaultAccountAdapter):
         is_first = person.last_login is None  # the person has just signed up
         super().login(request, user)
         events.write(events.Event.SIGNED_IN, person=person.pk, in_known_browser=was_known)
-        if not is_first:
+        if not is_first and known_browsers.is_new(request, person):
             account_mails.new_browser(request, person)
         browser = user_agents.describe(request.headers.get("User-Agent", ""))
         store.describe(request.session, browser=browser, was_known=was_known)

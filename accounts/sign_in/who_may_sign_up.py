@@ -12,7 +12,6 @@ from django.urls import reverse
 from accounts.email_addresses import normalise_email
 
 FIELD_NAME = "invitation"
-AGE_SECONDS = 7 * 24 * 3600
 
 _SALT = "accounts.invitations"
 
@@ -27,7 +26,7 @@ def invited_address(request: HttpRequest) -> str:
     """Return the address of the invitation in the request, or an empty string without a valid invitation."""
     sealed = request.POST.get(FIELD_NAME) or request.GET.get(FIELD_NAME) or ""
     try:
-        return str(signing.loads(sealed, salt=_SALT, max_age=AGE_SECONDS))
+        return str(signing.loads(sealed, salt=_SALT, max_age=settings.INVITATION_AGE))
     except (signing.BadSignature, ValueError):
         return ""
 

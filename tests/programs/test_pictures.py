@@ -7,12 +7,12 @@ from typing import Any
 
 import pillow_heif
 import pytest
+from django.conf import settings
 from django.core.exceptions import ValidationError
 from PIL import ExifTags, Image, ImageCms, PngImagePlugin
 
 from accounts.pictures import reencoder_runner
 from accounts.pictures.reencoder_runner import Crop, reencode
-from accounts.pictures.uploads import UPLOAD_MAX_BYTES
 from tests.pictures import encoded, opened, picture, striped, upload
 
 pytestmark = pytest.mark.once
@@ -192,7 +192,7 @@ def test_anything_else_is_refused_with_a_sentence(content: bytes) -> None:
 
 def test_more_than_25_mb_are_refused_unread(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reencoder_runner, "_run", lambda *_: pytest.fail("read"))
-    assert code_of(picture() + bytes(UPLOAD_MAX_BYTES)) == "too_large"
+    assert code_of(picture() + bytes(settings.PICTURE_MAX_BYTES)) == "too_large"
 
 
 @pytest.mark.parametrize("size", [(50_000, 50_000), (16_000, 16_000), (10_000, 5_201)])

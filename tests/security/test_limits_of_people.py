@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 import time_machine
+from django.conf import settings as site_settings
 from django.core import mail
 from django.test import Client
 from django.utils import timezone
 
-from accounts import throttling
 from accounts.models import Session, User
 from accounts.pictures import reencoder, reencoder_runner
 from config.infrastructure import rate_limits
@@ -123,7 +123,7 @@ def test_sign_in_address_lets_the_victim_go_on(settings: Any, alice: User) -> No
 def flood(failures: int = 1200) -> None:
     """Count so many failed sign-ins in this minute, from all addresses together."""
     for _ in range(failures):
-        rate_limits.count(Counter("sign_in", "all", rate=throttling.ALL_FAILURES))
+        rate_limits.count(Counter("sign_in", "all", rate=site_settings.SIGN_IN_FAILURES_OF_ALL))
 
 
 @contract("D21.all-sign-ins")
@@ -151,7 +151,7 @@ def test_sign_in_of_all_lets_the_victim_go_on(settings: Any, alice: User) -> Non
 
 def test_one_machine_never_reaches_the_limit_of_all(settings: Any) -> None:
     """From one IPv4 address and one IPv6 site, in a minute in which all their windows start."""
-    assert (settings.RATES["sign_in_address"], throttling.ALL_FAILURES) == ("50/15m", "1200/m")
+    assert (settings.RATES["sign_in_address"], settings.SIGN_IN_FAILURES_OF_ALL) == ("50/15m", "1200/m")
     widest = [rate_limits.by_address("sign_in_address", address)[-1] for address in ("192.0.2.1", "2001:db8::/64")]
     assert sum(2 * 50 * counter.times for counter in widest) < 1200
 
@@ -323,10 +323,10 @@ def send_picture(browser: Client, content: bytes) -> Any:
 
 
 @pytest.fixture(params=[("PICTURE_SECONDS", "3/m"), ("PICTURE_SECONDS_IN_AN_HOUR", "3/h")], ids=["minute", "hour"])
-def three_pictures(settings: Any, monkeypatch: Any, request: Any) -> None:
+def three_pictures(settings: Any, request: Any) -> None:
     """Each takes less than a second of CPU time, and counts as one."""
     settings.RATES = {"sign_in_account": "10/15m"}
-    monkeypatch.setattr(throttling, *request.param)
+    setattr(settings, *request.param)
 
 
 @pytest.mark.usefixtures("three_pictures")

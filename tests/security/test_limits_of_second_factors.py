@@ -206,7 +206,7 @@ def test_new_passkey_lets_the_victim_go_on(settings: Any, owner: Client, alice: 
     settings.RATES = {"sign_in_account": "10/15m"}
     device = Device()
     add(owner, device.made(creation(owner)))
-    rate_limits.count(*[throttling.Counter("new_passkey", str(alice.pk), rate=throttling.NEW_PASSKEYS)] * 20)
+    rate_limits.count(*[throttling.Counter("new_passkey", str(alice.pk), rate=settings.NEW_PASSKEYS_PER_PERSON)] * 20)
     assert add_many(owner, 1) == [429]
     browser = Client()
     browser.post(OPTIONS, {"credential": json.dumps(device.signed(request_options(browser)))})

@@ -15,7 +15,6 @@ from django.urls import reverse
 from django.utils import timezone
 
 from accounts.models import Session, User
-from accounts.sessions.store import ANONYMOUS_AGE_SECONDS
 from oauth_bridge.activity_models import ActivityBudget, ActivityCount, ActivityRecord
 from tests.factories import PASSWORD
 from tests.pages import browser_of
@@ -79,7 +78,7 @@ def test_whatever_a_stranger_sends_no_session_of_theirs_outlives_an_hour(sign_up
         list(requests(method, path))
     ends = Session.objects.values_list("expire_date", flat=True)
     assert len(ends) > 5
-    assert max(ends) <= timezone.now() + timedelta(seconds=ANONYMOUS_AGE_SECONDS)
+    assert max(ends) <= timezone.now() + timedelta(seconds=settings.ANONYMOUS_SESSION_AGE)
 
 
 def test_the_session_of_a_person_lasts_for_two_weeks(alice: User) -> None:
@@ -98,7 +97,7 @@ def test_a_sign_in_that_waits_for_its_code_ends_within_an_hour(alice: User) -> N
     )
     lasts = Session.objects.get().expire_date - timezone.now()
     assert lasts == timedelta(hours=1)
-    assert browser.cookies[settings.SESSION_COOKIE_NAME]["max-age"] == ANONYMOUS_AGE_SECONDS
+    assert browser.cookies[settings.SESSION_COOKIE_NAME]["max-age"] == settings.ANONYMOUS_SESSION_AGE
 
 
 def test_an_outdated_form_still_says_so_to_a_stranger() -> None:

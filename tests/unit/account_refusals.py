@@ -134,7 +134,7 @@ def address_limited(world: World) -> None:
 
 @refuses(Fault.SIGN_IN_LIMITED, "sign_in_limited_everybody", alice=True)
 def everybody_limited(world: World) -> None:
-    world.patch("throttling.ALL_FAILURES", ONCE)
+    world.settings.SIGN_IN_FAILURES_OF_ALL = ONCE
     world.sign_in(WRONG)
     world.sign_in()
 

@@ -199,7 +199,6 @@ for fault, name, value in (
     (Fault.PICTURE_FAILED, "pictures.reencoder_runner._run", lambda *_: -9),
     (Fault.PICTURE_TOO_MANY_PIXELS, "pictures.reencoder_runner._run", lambda *_: reencoder.TOO_MANY_PIXELS),
     (Fault.PICTURE_TOO_COSTLY, "pictures.reencoder_runner._run", lambda *_: reencoder.TOO_COSTLY),
-    (Fault.PICTURE_TOO_LARGE, "pictures.reencoder_runner.UPLOAD_MAX_BYTES", 1),
     (Fault.PICTURES_LIMITED, "throttling.picture_wait", lambda _person: 7),
     (Fault.PICTURE_NOT_STORED, "pictures.current_picture.set_picture", failing(NotStored())),
 ):
@@ -208,6 +207,12 @@ for fault, name, value in (
     def picture_refused(world: World, name: str = name, value: Any = value) -> None:
         world.patch(name, value)
         send_picture(world)
+
+
+@refuses(Fault.PICTURE_TOO_LARGE, alice=True)
+def picture_with_too_many_bytes(world: World) -> None:
+    world.settings.PICTURE_MAX_BYTES = 1
+    send_picture(world)
 
 
 refuses(Fault.NOT_A_PICTURE, alice=True)(lambda world: send_picture(world, b"no picture"))

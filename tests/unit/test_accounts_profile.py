@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.conf import settings
 from django.core.files.storage import default_storage
 from django.db import connection
 from django.test import Client
@@ -16,7 +17,6 @@ from django.test.utils import CaptureQueriesContext
 from accounts import throttling
 from accounts.models import User
 from accounts.pictures import current_picture, initials, reencoder, reencoder_runner
-from accounts.pictures.uploads import UPLOAD_MAX_BYTES
 from config.infrastructure.colors import WHITE, contrast
 from oauth_bridge.protocol.claims import values as claims_of
 from tests.factories import PersonFactory
@@ -138,7 +138,7 @@ def test_a_file_that_is_no_picture_is_refused_and_nothing_is_lost(browser: Clien
 
 
 def test_a_file_of_more_than_25_mb_is_refused_and_the_rest_of_the_form_kept(browser: Client) -> None:
-    huge = upload(picture() + b"\0" * UPLOAD_MAX_BYTES)
+    huge = upload(picture() + b"\0" * settings.PICTURE_MAX_BYTES)
     response = browser.post("/accounts/profile", {"picture": huge, "nickname": "Typed"})
     assert "larger than 25 MB" in str(response.context["form"].errors["picture"])
     assert response.context["form"]["nickname"].value() == "Typed"
