@@ -12,8 +12,8 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from accounts import administrators
+from accounts.form_fields import NicknameField, PasswordField
 from accounts.models import User
-from accounts.sign_in.forms import NicknameField, PasswordField
 
 PRIVILEGES = ("is_staff", "is_superuser", "user_permissions")
 

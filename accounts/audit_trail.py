@@ -88,7 +88,7 @@ def actor_name() -> str:
 def write(action: str, subject: Subject, changes: Changes | None = None) -> None:
     """Write an entry if there is an actor. `changes` maps each field to its values before and after.
 
-    Fields whose two values are equal are left out. If `changes` is given but no field changed, nothing is written.
+    Fields whose two values are equal are left out. If `changes` has fields and none changed, nothing is written.
     """
     actor = _actor.get()
     if actor is None:

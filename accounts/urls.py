@@ -10,7 +10,7 @@ from accounts.profile import security_page
 from accounts.profile.deletion import DeletionView
 from accounts.profile.page import ProfileView
 from accounts.sessions import browsers
-from accounts.sign_in import address_pages, password_pages, password_reset, reauthentication, sign_up, views
+from accounts.sign_in import address_pages, password_change, password_reset, reauthentication, sign_up, views
 
 urlpatterns = [
     path("accounts/sign-in", views.SignInView.as_view(), name="account_login"),
@@ -44,7 +44,7 @@ urlpatterns = [
     path("accounts/security", security_page.SecurityView.as_view(), name="mfa_index"),
     path("accounts/security", security_page.SecurityView.as_view(), name="mfa_list_webauthn"),
     path("accounts/browsers", browsers.BrowsersView.as_view(), name="browsers"),
-    path("accounts/password/change", password_pages.PasswordChangeView.as_view(), name="account_change_password"),
+    path("accounts/password/change", password_change.PasswordChangeView.as_view(), name="account_change_password"),
     path("accounts/confirm", reauthentication.ConfirmView.as_view(), name="account_reauthenticate"),
     path("accounts/email", address_pages.EmailView.as_view(), name="email"),
     path("accounts/confirm-email", address_pages.CodeView.as_view(), name="account_email_verification_sent"),

@@ -89,6 +89,7 @@ ACTIVITY_DAYS = env.number("ACTIVITY_DAYS", default=30, largest=365)
 # Sizes ---------------------------------------------------------------------------------------------------------------
 
 PASSWORD_MIN_LENGTH = 15  # the minimum of NIST SP 800-63B for a password that is the only factor
+PASSWORD_MAX_LENGTH = 1024
 PICTURE_MAX_BYTES = 25 * 1024 * 1024  # of an uploaded picture; enough for the photos of telephones
 # The maximum size of a form without its files. `next` may contain a percent-encoded authorization link of 32 kB.
 DATA_UPLOAD_MAX_MEMORY_SIZE = 128 * 1024

@@ -195,7 +195,7 @@ KNOWN_BROWSER_COOKIE_NAME = cookies.name_of("known", is_https=IS_HTTPS)
 LAST_ACCOUNT_COOKIE_NAME = cookies.name_of("account", is_https=IS_HTTPS)
 
 # This handler writes an upload to a temporary file, up to the size limit.
-FILE_UPLOAD_HANDLERS = ["accounts.pictures.uploads.BoundedUploadHandler"]
+FILE_UPLOAD_HANDLERS = ["accounts.pictures.upload_handler.BoundedUploadHandler"]
 
 SESSION_ENGINE = "accounts.sessions.store"
 SESSION_COOKIE_NAME = cookies.name_of("session", is_https=IS_HTTPS)

@@ -1,6 +1,7 @@
 """Answer an error with JSON for programs or with a page for people. Specification 7; D4, D19.
 
-`errors` contains the texts of the errors. `callback` sends errors to the callback address of an application.
+`errors` contains the sentences of the errors, `error_page_words` the words of the pages. `callback` sends errors to the
+callback address of an application.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
 from config.infrastructure import errors, paths, references
-from config.infrastructure.errors import Fault, RequestError, SiteFault
+from config.infrastructure.errors import RequestError, SiteFault
 from config.infrastructure.translation import TranslatableText
-from oauth_bridge.errors import OAuthFault
+from oauth_bridge import error_page_words as words
 from oauth_bridge.redirect_uri_likely_faults import mark_likely_differences
 
 # Unknown paths at which some clients look for the metadata (RFC 8414 §3.1) or the keys.
@@ -101,11 +102,11 @@ def _page(request: HttpRequest, error: RequestError) -> HttpResponse:
     status = error.fault.status
     is_sign_in = request.path == paths.AUTHORIZE and status == HTTPStatus.BAD_REQUEST
     is_sign_out = request.path == paths.LOGOUT and status == HTTPStatus.BAD_REQUEST
-    title, message = PAGE_WORDS.get(status, (HTTPStatus(status).phrase, ""))
+    title, message = words.PAGE_WORDS.get(status, (HTTPStatus(status).phrase, ""))
     if is_sign_in:
-        title, message = SIGN_IN_TITLE, SIGN_IN_WORDS.get(error.fault, SIGN_IN_MESSAGE)
+        title, message = words.SIGN_IN_TITLE, words.SIGN_IN_WORDS.get(error.fault, words.SIGN_IN_MESSAGE)
     if is_sign_out:
-        title, message = SIGN_OUT_TITLE, SIGN_OUT_MESSAGE
+        title, message = words.SIGN_OUT_TITLE, words.SIGN_OUT_MESSAGE
     sentence = error.fault.translate(**error.details)
     context: dict[str, Any] = {
         "status": status,
@@ -125,51 +126,7 @@ def _page(request: HttpRequest, error: RequestError) -> HttpResponse:
     context["sent_parts"] = mark_likely_differences(context["sent_address"][:SHOWN_ADDRESS_LENGTH])
     context["application"] = getattr(error, "application", None)
     if context["application"]:
-        context["message"] = _(APPLICATION_MESSAGE) % {"name": context["application"].name}
+        context["message"] = _(words.APPLICATION_MESSAGE) % {"name": context["application"].name}
     elif is_sign_in:
-        context["advice"] = _("Go back to the application and try again. If it stays so, tell its operator.")
+        context["advice"] = _(words.SIGN_IN_ADVICE)
     return render(request, "error.html", context, status=status)
-
-
-# The title and the sentence for people, by status. If the sentence is empty, the page shows the sentence of the error.
-PAGE_WORDS = {
-    400: (
-        gettext_noop("This can't be read"),
-        gettext_noop("Your browser sent something that can't be read here. Go back and try again."),
-    ),
-    403: (gettext_noop("Not allowed"), ""),
-    404: (
-        gettext_noop("There is no page here"),
-        gettext_noop("The address may be mistyped, or the page has moved."),
-    ),
-    405: (gettext_noop("Not possible here"), gettext_noop("Go back and use the buttons of the page.")),
-    413: (
-        gettext_noop("This form is too large"),
-        gettext_noop("Go back, shorten what you typed or pasted, and send it again."),
-    ),
-    431: (
-        gettext_noop("The browser sent too much"),
-        gettext_noop(
-            "If it is the Cookie header, delete the cookies of this site and of the sites above it, then try again."
-        ),
-    ),
-    429: (gettext_noop("Please wait"), ""),
-    500: (gettext_noop("This did not work"), ""),
-    503: (gettext_noop("Back in a moment"), ""),
-}
-SIGN_IN_TITLE = gettext_noop("This sign-in can't go on")
-SIGN_IN_MESSAGE = gettext_noop(
-    "The application that sent you here made a mistake in its link. Nothing was shared, and you did nothing wrong."
-)
-SIGN_OUT_TITLE = gettext_noop("This sign-out can't go on")
-SIGN_OUT_MESSAGE = gettext_noop(
-    "The application that sent you here made a mistake in its link. If you were signed in here, you still are."
-)
-SIGN_IN_WORDS: dict[Fault, str] = {
-    OAuthFault.CLIENT_DISABLED: gettext_noop("The application that sent you here is switched off. Nothing was shared."),
-    OAuthFault.REQUEST_DAMAGED: gettext_noop("The link to this page is damaged or incomplete. Nothing was shared."),
-}
-APPLICATION_MESSAGE = gettext_noop(
-    "%(name)s sent you here with a callback address that this service doesn't know."
-    " Nothing was shared, and you did nothing wrong."
-)

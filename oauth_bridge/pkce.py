@@ -1,4 +1,4 @@
-"""PKCE: the formats of a code_challenge and a code_verifier, and the S256 method. D9; RFC 7636."""
+"""PKCE: the formats of a code_challenge and a code_verifier, the S256 method, and their comparison. D9; RFC 7636."""
 
 from __future__ import annotations
 
@@ -15,3 +15,11 @@ def challenge_of(verifier: str) -> str:
     if not verifier:
         return ""
     return base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).rstrip(b"=").decode()
+
+
+def matches(verifier: str, challenge: str) -> bool:
+    """Return whether the verifier has this challenge. RFC 7636 §4.6.
+
+    The statement `storage.code_redemption.REDEEM` makes the same comparison when it redeems the code.
+    """
+    return challenge_of(verifier) == challenge

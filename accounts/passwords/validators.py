@@ -18,7 +18,6 @@ from zxcvbn import zxcvbn
 
 from config.infrastructure.validators import refuse_control_characters
 
-PASSWORD_MAX_LENGTH = 1024
 # `_unexpected` must count at least HARD_TO_GUESS_MIN_LENGTH characters in a password.
 HARD_TO_GUESS_MIN_LENGTH = 8
 # Words of fewer than _WORD_MIN_LENGTH characters in the person's data are ignored. Such words, for example "Al" or
@@ -47,15 +46,18 @@ class PlainTextValidator:
     """
 
     def validate(self, password: str, user: object = None) -> None:
-        if len(password) > PASSWORD_MAX_LENGTH:
+        if len(password) > settings.PASSWORD_MAX_LENGTH:
             raise ValidationError(
-                _("This password is too long. It may have %(count)d characters.") % {"count": PASSWORD_MAX_LENGTH},
+                _("This password is too long. It may have %(count)d characters.")
+                % {"count": settings.PASSWORD_MAX_LENGTH},
                 code="password_too_long",
             )
         refuse_control_characters(password)
 
     def get_help_text(self) -> str:
-        return _("Your password can have up to %(count)d characters, spaces included.") % {"count": PASSWORD_MAX_LENGTH}
+        return _("Your password can have up to %(count)d characters, spaces included.") % {
+            "count": settings.PASSWORD_MAX_LENGTH
+        }
 
 
 class LengthValidator(password_validation.MinimumLengthValidator):
@@ -80,7 +82,7 @@ class GuessableValidator:
     """Refuses patterns, and passwords that consist mostly of the person's data or the service's name."""
 
     def validate(self, password: str, user: object = None) -> None:
-        plain = _plain(password)[:PASSWORD_MAX_LENGTH]
+        plain = _plain(password)[: settings.PASSWORD_MAX_LENGTH]
         if 3 * _period(plain) <= 2 * len(plain) or _unexpected(plain) < HARD_TO_GUESS_MIN_LENGTH:
             raise ValidationError(
                 _("This password is a pattern, like abcabc or 1234. Such passwords are guessed first."),

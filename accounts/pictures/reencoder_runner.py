@@ -6,8 +6,6 @@ Specification 2.4; D16. The process runs accounts.pictures.reencoder.
 from __future__ import annotations
 
 import fcntl
-import importlib.util
-import logging
 import os
 import shutil
 import signal
@@ -25,15 +23,10 @@ from django.conf import settings
 from django.core.files.base import File
 
 from accounts.errors import AccountFault, FormError
-from accounts.pictures import reencoder
-from accounts.pictures.uploads import LostUpload, temporary_file
+from accounts.pictures import accepted_pictures, reencoder
+from accounts.pictures.upload_handler import temporary_file
 
 SIZE_PIXELS = 256
-MAX_MEGAPIXELS = 50
-HEIC_IS_ACCEPTED = importlib.util.find_spec("pillow_heif") is not None
-ACCEPTED_TYPES = ["image/jpeg", "image/png", "image/gif", "image/webp"]
-if HEIC_IS_ACCEPTED:
-    ACCEPTED_TYPES += ["image/heic", "image/heif"]
 
 # A thread waits at most WAIT_SECONDS while another worker reads a picture. WAIT_SECONDS and RUN_SECONDS together are
 # shorter than the timeout in the documented configuration of nginx.
@@ -45,7 +38,6 @@ RETRY_AFTER_SECONDS = 10
 # the program does not get SECRET_KEY.
 PASSED_ON = ("LD_LIBRARY_PATH", "PYTHONHOME", "PYTHONPATH", "PYTHONPYCACHEPREFIX", "PYTHONDONTWRITEBYTECODE")
 
-logger = logging.getLogger(__name__)
 # Only the thread that holds `_one_here` waits for the lock of the machine. Other threads stay free for other requests.
 _one_here = threading.Lock()
 
@@ -83,10 +75,7 @@ def reencode(
     Raises FormError: the upload has more than 25 MB or too many pixels, is not a picture, takes too much CPU time, or
     is a LostUpload. Raises FormError with the code `busy` and the parameter `seconds`: other pictures are being read.
     """
-    if isinstance(upload, LostUpload):
-        raise FormError(AccountFault.PICTURE_LOST, "lost")
-    if upload.size > settings.PICTURE_MAX_BYTES:
-        raise FormError(AccountFault.PICTURE_TOO_LARGE, "too_large", count=settings.PICTURE_MAX_BYTES // 1024**2)
+    accepted_pictures.check(upload)
     try:
         with _turn() as lock, _on_disk(upload) as source, temporary_file() as result:
             before = _cpu_seconds()
@@ -99,7 +88,7 @@ def reencode(
     except OSError as error:
         status, picture = error.errno or -1, b""
     if status != reencoder.DONE:
-        raise _refusal(status)
+        raise accepted_pictures.refusal(status)
     return picture
 
 
@@ -177,15 +166,3 @@ def _on_disk(upload: File[Any]) -> Iterator[IO[bytes]]:
     else:
         os.lseek(descriptor, 0, os.SEEK_SET)
         yield upload
-
-
-def _refusal(status: int) -> FormError:
-    if status == reencoder.TOO_MANY_PIXELS:
-        return FormError(AccountFault.PICTURE_TOO_MANY_PIXELS, "too_many_pixels", count=MAX_MEGAPIXELS)
-    if status in (reencoder.TOO_COSTLY, -signal.SIGXCPU):
-        return FormError(AccountFault.PICTURE_TOO_COSTLY, "too_costly")
-    if status == reencoder.NOT_A_PICTURE:
-        return FormError(AccountFault.NOT_A_PICTURE, "not_a_picture")
-    # A decoder crashed, the system killed the program for lack of memory, or the disk is full.
-    logger.error("a picture could not be read", extra={"code": status})
-    return FormError(AccountFault.PICTURE_FAILED, "failed")

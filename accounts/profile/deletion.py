@@ -20,11 +20,11 @@ from django.views.generic.edit import FormView
 from accounts.account_page import AccountPageMixin
 from accounts.administrators import LastAdministrator, keep_one
 from accounts.errors import AccountFault, refused
+from accounts.form_fields import EmailField
 from accounts.mail import account_mails
 from accounts.models import User
 from accounts.pictures import current_picture
 from accounts.sessions import last_account
-from accounts.sign_in.forms import EmailField
 from accounts.sign_in.reauthentication import fresh_sign_in_required
 from config.infrastructure import events
 from config.infrastructure.events import Event

@@ -12,9 +12,9 @@ from django.utils.translation import gettext_lazy as _
 
 from accounts import throttling
 from accounts.errors import AccountFault, FormError, refuse
+from accounts.form_fields import NicknameField
 from accounts.models import User
-from accounts.pictures import current_picture, reencoder_runner
-from accounts.sign_in.forms import NicknameField
+from accounts.pictures import accepted_pictures, current_picture, reencoder_runner
 
 MAX_ZOOM_PERCENT = 400
 MIDDLE_PERCENT = 50
@@ -57,10 +57,10 @@ class ProfileForm(forms.ModelForm):  # type: ignore[type-arg]
         required=False,
         help_text=(
             _("JPEG, PNG, GIF, WebP or HEIC, at most 25 MB. The middle of it is shown, round.")
-            if reencoder_runner.HEIC_IS_ACCEPTED
+            if accepted_pictures.HEIC_IS_ACCEPTED
             else _("JPEG, PNG, GIF or WebP, at most 25 MB. The middle of it is shown, round.")
         ),
-        widget=forms.FileInput(attrs={"accept": ",".join(reencoder_runner.ACCEPTED_TYPES)}),
+        widget=forms.FileInput(attrs={"accept": ",".join(accepted_pictures.ACCEPTED_TYPES)}),
     )
     zoom = SliderField(_("Zoom"), 100, 100, MAX_ZOOM_PERCENT, {"data-crop": "zoom"})
     # The left end of the slider means the left side of the picture, even on right-to-left pages.

@@ -19,8 +19,8 @@ from accounts.errors import AccountFault, refuse
 from accounts.models import User
 from accounts.pictures import current_picture
 from accounts.pictures.stored_files import NotStored
+from accounts.profile.claim_labels import shown_claims
 from accounts.profile.forms import ProfileForm
-from accounts.profile.shown_claims import shown_claims
 from accounts.retry_after import RetryLaterMixin
 
 

@@ -16,11 +16,12 @@ from django.urls import reverse
 
 from accounts import return_path, throttling
 from accounts.errors import AccountFault, refuse
+from accounts.form_fields import EmailField, HiddenEmailInput
 from accounts.models import User
 from accounts.retry_after import too_many_requests
 from accounts.sign_in import verification
-from accounts.sign_in.forms import EmailField, HiddenEmailInput, NewPasswordFormMixin
-from accounts.sign_in.password_pages import NewPasswordMixin
+from accounts.sign_in.forms import NewPasswordFormMixin
+from accounts.sign_in.password_change import NewPasswordMixin
 from config.infrastructure import events
 from config.infrastructure.events import Event
 

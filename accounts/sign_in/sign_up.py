@@ -18,12 +18,13 @@ from django.utils.translation import gettext_lazy as _
 from accounts import return_path, throttling
 from accounts.errors import AccountFault, refuse, refused
 from accounts.factors import passkey_host
+from accounts.form_fields import EmailField, NewPasswordField, NicknameField
 from accounts.models import User
 from accounts.retry_after import too_many_requests
 from accounts.return_path import StepMixin, form_field
 from accounts.sign_in import password_check, who_may_sign_up
-from accounts.sign_in.forms import EmailField, NewPasswordField, NicknameField, PasswordFormMixin
-from accounts.sign_in.password_pages import NewPasswordMixin
+from accounts.sign_in.forms import PasswordFormMixin
+from accounts.sign_in.password_change import NewPasswordMixin
 
 # Session key of the values in the sign-up form. The session keeps the values until the mailed code is confirmed.
 _TYPED = "sign_up"

@@ -1,7 +1,7 @@
 """Refuse a multipart body before Django parses it, except at paths that accept a file.
 
 Python's email parser takes quadratic time for the parameters of a part's header, and Django's CSRF check parses the
-body at every path. `accounts.pictures.uploads` limits the bodies at the paths that accept a file.
+body at every path. `accounts.pictures.upload_handler` limits the bodies at the paths that accept a file.
 """
 
 from __future__ import annotations

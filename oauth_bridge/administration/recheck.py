@@ -79,8 +79,10 @@ def passes(found: list[Check]) -> str:
     If a check cannot be repeated, return "partly" if others pass. Without a check that passes, return "unknown".
     """
     kinds = {check.kind for check in found}
-    if "no" in kinds or "yes" not in kinds:
-        return "no" if "no" in kinds else "unknown"
+    if "no" in kinds:
+        return "no"
+    if "yes" not in kinds:
+        return "unknown"
     return "partly" if "unknown" in kinds else "yes"
 
 

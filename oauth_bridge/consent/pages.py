@@ -17,7 +17,7 @@ from django.utils.translation import ngettext
 
 from accounts import return_path
 from accounts.account_page import person_context
-from accounts.profile.shown_claims import shown_claims
+from accounts.profile.claim_labels import shown_claims
 from oauth_bridge.consent import remembered
 from oauth_bridge.consent.callback_pages import destination, form_action
 from oauth_bridge.consent.pending_request import FIELD_NAME, PendingRequest

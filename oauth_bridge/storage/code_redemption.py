@@ -16,9 +16,9 @@ from django.db import transaction
 from django.utils import timezone
 
 from config.infrastructure.sql import Rows, as_uuid, fetch_one, is_postgresql
+from oauth_bridge import pkce
 from oauth_bridge.errors import OAuthFault
 from oauth_bridge.models import AccessToken, AuthorizationCode
-from oauth_bridge.pkce import challenge_of
 from oauth_bridge.random_values import digest_of
 from oauth_bridge.redirect_uri_likely_faults import quoted_for_description
 from oauth_bridge.storage import ended_codes, tokens
@@ -143,7 +143,7 @@ def redeem(
         "now": now,
         "digest": digest_of(form["code"]),
         "application_id": application_id,
-        "code_challenge": challenge_of(form.get("code_verifier", "")),
+        "code_challenge": pkce.challenge_of(form.get("code_verifier", "")),
         "redirect_uri": form.get("redirect_uri"),
         "token_digest": digest_of(token),
         "token_expires_at": now + tokens.lifetime(),
@@ -176,7 +176,7 @@ def explain(form: dict[str, str], application_id: int) -> Refusal | None:
         return Refusal(OAuthFault.CODE_OF_ANOTHER, row)
     if row.code_challenge and not verifier:
         return Refusal(OAuthFault.VERIFIER_MISSING, row)
-    if row.code_challenge and challenge_of(verifier) != row.code_challenge:
+    if row.code_challenge and not pkce.matches(verifier, row.code_challenge):
         return Refusal(OAuthFault.VERIFIER_WRONG, row)
     if row.redeemed_at is not None:
         return _explain_redeemed(row, row.redeemed_at, now)

@@ -21,7 +21,7 @@ from django.core.exceptions import ValidationError
 from django.core.files.uploadedfile import TemporaryUploadedFile
 from PIL import Image
 
-from accounts.pictures import reencoder, reencoder_runner
+from accounts.pictures import accepted_pictures, reencoder, reencoder_runner
 from tests.server import ROOT, children_of
 
 pillow_heif.register_heif_opener()
@@ -182,7 +182,7 @@ def test_the_program_that_is_killed_from_outside_is_a_sentence_and_the_next_pict
     is_over.set()
     killer.join()
     assert code == "failed"
-    assert [record.code for record in caplog.records if record.name == reencoder_runner.__name__] == [-signal.SIGKILL]  # type: ignore[attr-defined]
+    assert [record.code for record in caplog.records if record.name == accepted_pictures.__name__] == [-signal.SIGKILL]  # type: ignore[attr-defined]
     settings.BASE_DIR = ROOT
     with uploaded(SMALL) as file:
         assert reencoder_runner.reencode(file)

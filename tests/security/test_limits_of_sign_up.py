@@ -12,7 +12,6 @@ import time_machine
 from django.core import mail
 from django.test import Client
 
-from accounts import throttling
 from accounts.models import User
 from tests.factories import PASSWORD, PersonFactory
 from tests.pages import browser_of, known_browser
@@ -35,12 +34,12 @@ def open_sign_up(settings: Any) -> None:
 
 
 @pytest.mark.usefixtures("open_sign_up")
-def test_sign_up_stops_the_attacker(monkeypatch: Any) -> None:
+def test_sign_up_stops_the_attacker(settings: Any) -> None:
     """In a minute, also with all addresses of an IPv6 site, and in a day."""
     before = User.objects.count()
     assert ask_for_accounts([HERS] * 22, "one") == [302] * 20 + [429] * 2
     assert ask_for_accounts([site_address(6, number) for number in range(82)], "site") == [302] * 80 + [429] * 2
-    monkeypatch.setattr(throttling, "SIGN_UPS_PER_ADDRESS_AND_DAY", "3/d")
+    settings.SIGN_UPS_PER_ADDRESS_AND_DAY = "3/d"
     answers = [ask_for_accounts(["203.0.113.9"], f"day-{number}")[0] for number in range(5)]
     assert answers == [302] * 3 + [429] * 2
     assert User.objects.count() == before + 103
@@ -55,8 +54,8 @@ def test_sign_up_lets_the_victim_go_on(alice: User) -> None:
 
 
 @pytest.mark.usefixtures("open_sign_up")
-def test_a_page_that_asks_to_wait_says_for_how_long(monkeypatch: Any) -> None:
-    monkeypatch.setattr(throttling, "SIGN_UPS_PER_ADDRESS_AND_DAY", "1/d")
+def test_a_page_that_asks_to_wait_says_for_how_long(settings: Any) -> None:
+    settings.SIGN_UPS_PER_ADDRESS_AND_DAY = "1/d"
     ask_for_accounts([HERS], "first")
     answer = Client().post("/accounts/sign-up", NEW_ACCOUNT | {"email": "second@example.net"}, REMOTE_ADDR=HERS)
     assert int(answer["Retry-After"]) > 7200
@@ -87,8 +86,8 @@ def hour(settings: Any, monkeypatch: Any) -> Any:
 
 
 @pytest.fixture
-def three_mails(hour: None, monkeypatch: Any) -> None:
-    monkeypatch.setattr(throttling, "MAILS_PER_ADDRESS", "3/h")
+def three_mails(hour: None, settings: Any) -> None:
+    settings.MAILS_PER_ADDRESS = "3/h"
 
 
 def ask_for_mails(address: str, name: str) -> list[int]:

@@ -195,7 +195,7 @@ def failing(error: Exception) -> Callable[..., None]:
 
 
 for fault, name, value in (
-    (Fault.PICTURE_LOST, "pictures.uploads.temporary_file", failing(OSError(28, "full"))),
+    (Fault.PICTURE_LOST, "pictures.upload_handler.temporary_file", failing(OSError(28, "full"))),
     (Fault.PICTURE_FAILED, "pictures.reencoder_runner._run", lambda *_: -9),
     (Fault.PICTURE_TOO_MANY_PIXELS, "pictures.reencoder_runner._run", lambda *_: reencoder.TOO_MANY_PIXELS),
     (Fault.PICTURE_TOO_COSTLY, "pictures.reencoder_runner._run", lambda *_: reencoder.TOO_COSTLY),

@@ -12,7 +12,7 @@ from django.urls import reverse
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accounts.pictures.uploads import PART_MAX_SEMICOLONS, CheckedParts
+from accounts.pictures.upload_handler import PART_MAX_SEMICOLONS, CheckedParts
 from config.infrastructure import paths
 from tests.driver import OAuthDriver
 from tests.factories import ApplicationFactory, PersonFactory

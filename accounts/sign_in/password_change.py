@@ -1,6 +1,6 @@
-"""The page for a new password with the current one, and what all pages that ask for a new password share.
+"""The page on which a signed-in person changes the password, and the part that all pages for a new password share.
 
-allauth implements the flow. With a mailed link: `password_reset`.
+allauth implements the flow. A person without the present password uses a mailed link: `password_reset`.
 """
 
 from __future__ import annotations

@@ -1,0 +1,79 @@
+"""The fields for an e-mail address, a password and a nickname, which the forms of this package share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+from django.conf import settings
+from django.core.validators import MaxLengthValidator
+from django.utils.text import format_lazy
+from django.utils.translation import gettext_lazy as _
+
+from accounts.email_addresses import normalise_email
+from accounts.models import EMAIL_MAX_LENGTH, NICKNAME_MAX_LENGTH
+from config.infrastructure.validators import refuse_control_characters
+
+
+class EmailField(forms.EmailField):
+    """An e-mail address. `clean` normalises the value in the same way as stored addresses (`normalise_email`)."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            label=_("E-mail address"),
+            max_length=EMAIL_MAX_LENGTH,
+            widget=forms.EmailInput(
+                attrs={"autocomplete": "username", "autocapitalize": "none", "spellcheck": "false"}
+            ),
+            error_messages={"invalid": _("Type an e-mail address, like name@example.com.")},
+        )
+
+    def clean(self, value: Any) -> str:
+        return normalise_email(super().clean(value))
+
+
+class HiddenEmailInput(forms.EmailInput):
+    """A hidden field of the type "email", which password managers look for."""
+
+    is_hidden = True
+
+
+class PasswordField(forms.CharField):
+    """A password, exactly as typed. The control has no `maxlength`: browsers would silently cut a pasted password."""
+
+    def __init__(self, label: Any, autocomplete: str, help_text: Any = "") -> None:
+        super().__init__(
+            label=label,
+            strip=False,
+            help_text=help_text,
+            widget=forms.PasswordInput(attrs={"autocomplete": autocomplete}),
+            validators=[MaxLengthValidator(settings.PASSWORD_MAX_LENGTH), refuse_control_characters],
+        )
+
+
+class NewPasswordField(PasswordField):
+    """Shows the rules of settings.AUTH_PASSWORD_VALIDATORS. static/js/password.js checks some during typing."""
+
+    minimum = settings.PASSWORD_MIN_LENGTH
+    rules = (
+        format_lazy(_("At least {count} characters; spaces count"), count=minimum),
+        _("More than your name, your address and the name of this service"),
+        _("No pattern and no well-known phrase; some words that don't belong together are best"),
+    )
+
+    def __init__(self, label: Any = None) -> None:
+        super().__init__(label or _("New password"), "new-password", " ".join(map(str, self.rules)))
+
+
+class NicknameField(forms.CharField):
+    """A nickname of at most NICKNAME_MAX_LENGTH characters, which may be empty."""
+
+    def __init__(self, help_text: Any = "", attrs: dict[str, str] | None = None) -> None:
+        super().__init__(
+            label=_("Nickname"),
+            required=False,
+            max_length=NICKNAME_MAX_LENGTH,
+            help_text=help_text,
+            validators=[refuse_control_characters],
+            widget=forms.TextInput(attrs),
+        )
