@@ -11,8 +11,7 @@ from pathlib import Path
 
 from config import branding, collector, logs, raw_variables
 from config import environment as env
-from config.http import languages
-from config.infrastructure import cookies
+from config.infrastructure import own_cookies
 from config.limits_and_lifetimes import *
 
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -191,15 +190,15 @@ AUTH_PASSWORD_VALIDATORS = [
 ]
 
 # Failed sign-ins of other browsers do not lock out a browser that has signed in to the account before (D21).
-KNOWN_BROWSER_COOKIE_NAME = cookies.name_of("known", is_https=IS_HTTPS)
-LAST_ACCOUNT_COOKIE_NAME = cookies.name_of("account", is_https=IS_HTTPS)
+KNOWN_BROWSER_COOKIE_NAME = own_cookies.name_of("known", is_https=IS_HTTPS)
+LAST_ACCOUNT_COOKIE_NAME = own_cookies.name_of("account", is_https=IS_HTTPS)
 
 # This handler writes an upload to a temporary file, up to the size limit.
 FILE_UPLOAD_HANDLERS = ["accounts.pictures.upload_handler.BoundedUploadHandler"]
 
 SESSION_ENGINE = "accounts.sessions.store"
-SESSION_COOKIE_NAME = cookies.name_of("session", is_https=IS_HTTPS)
-CSRF_COOKIE_NAME = cookies.name_of("csrf", is_https=IS_HTTPS)
+SESSION_COOKIE_NAME = own_cookies.name_of("session", is_https=IS_HTTPS)
+CSRF_COOKIE_NAME = own_cookies.name_of("csrf", is_https=IS_HTTPS)
 CSRF_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = IS_HTTPS
 SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"
@@ -229,9 +228,18 @@ SILENCED_SYSTEM_CHECKS = [
 # Language, time, log -------------------------------------------------------------------------------------------------
 
 LANGUAGE_CODE = "en"
-LANGUAGES: list[tuple[str, str]] = languages.NAMES
-LANGUAGE_COOKIE_NAME = cookies.name_of("language", is_https=IS_HTTPS)
-UI_LOCALES_COOKIE_NAME = cookies.name_of("ui-locales", is_https=IS_HTTPS)
+# The name of each language in the language itself, as the language form shows it. The texts in the code are English.
+LANGUAGES: list[tuple[str, str]] = [
+    ("en", "English"),
+    ("de", "Deutsch"),
+    ("fr", "Français"),
+    ("es", "Español"),
+    ("pt-br", "Português (Brasil)"),
+    ("ar", "العربية"),
+    ("zh-hans", "简体中文"),
+]
+LANGUAGE_COOKIE_NAME = own_cookies.name_of("language", is_https=IS_HTTPS)
+UI_LOCALES_COOKIE_NAME = own_cookies.name_of("ui-locales", is_https=IS_HTTPS)
 LOCALE_PATHS = [BASE_DIR / "locale"]
 FORMAT_MODULE_PATH = ["config.formats"]
 TIME_ZONE = "UTC"

@@ -2,7 +2,7 @@
 
 from django.urls import path, re_path
 
-from oauth_bridge import logout, metadata, views
+from oauth_bridge import logout_views, metadata_views, views
 from oauth_bridge.account_pages import connections, export, sign_in
 from oauth_bridge.applications import logos
 from oauth_bridge.documentation import pages as documentation
@@ -14,10 +14,10 @@ urlpatterns = [
     path("oauth/userinfo", views.user_info, name="userinfo"),
     path("oauth/revoke", views.revoke, name="revoke"),
     path("oauth/introspect", views.introspect, name="introspect"),
-    path("oauth/logout", logout.end_session, name="end_session"),
-    path("oauth/jwks", metadata.jwks, name="jwks"),
-    path(".well-known/openid-configuration", metadata.configuration, name="openid_configuration"),
-    path(".well-known/oauth-authorization-server", metadata.configuration, name="server_metadata"),
+    path("oauth/logout", logout_views.end_session, name="end_session"),
+    path("oauth/jwks", metadata_views.jwks, name="jwks"),
+    path(".well-known/openid-configuration", metadata_views.configuration, name="openid_configuration"),
+    path(".well-known/oauth-authorization-server", metadata_views.configuration, name="server_metadata"),
     path("openapi.json", document.published, name="openapi"),
     path("docs", documentation.page, name="docs"),
     path("docs/<slug:name>", documentation.page, name="docs"),

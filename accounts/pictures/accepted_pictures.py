@@ -1,6 +1,7 @@
 """Which pictures a person may upload, and why another file is refused. Specification 2.4; D16.
 
-The maximum size of a file is PICTURE_MAX_BYTES of config.limits_and_lifetimes.
+The maximum size of a file is PICTURE_MAX_BYTES of config.limits_and_lifetimes. accounts.pictures.reencoder, a program
+without Django, checks the formats and the number of pixels (FORMATS, MAX_PIXELS), and this module names them to people.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from django.utils.crypto import salted_hmac
 
 from accounts.email_addresses import normalise_email
 from accounts.models import User
-from config.infrastructure.cookies import set_cookie
+from config.infrastructure.own_cookies import set_cookie
 
 _SALT = "accounts.known-browser"
 _ACCOUNTS_PER_BROWSER = 5

@@ -18,7 +18,7 @@ from django.http.response import HttpResponseBase
 
 from accounts.models import User
 from config.infrastructure import sealing
-from config.infrastructure.cookies import set_cookie
+from config.infrastructure.own_cookies import set_cookie
 
 _PURPOSE = "accounts.last-account"
 

@@ -20,18 +20,8 @@ from django.utils.cache import patch_vary_headers
 from config.http.request_path import path_as_sent
 from config.http.response_headers import is_page
 from config.infrastructure import paths
-from config.infrastructure.cookies import set_cookie
+from config.infrastructure.own_cookies import set_cookie
 
-# The name of each language in the language itself, as the language form shows it. The texts in the code are English.
-NAMES: list[tuple[str, str]] = [
-    ("en", "English"),
-    ("de", "Deutsch"),
-    ("fr", "Français"),
-    ("es", "Español"),
-    ("pt-br", "Português (Brasil)"),
-    ("ar", "العربية"),
-    ("zh-hans", "简体中文"),
-]
 CLIENT_ID = re.compile(r"(?:^|&)client_id=")
 UI_LOCALES = re.compile(r"(?:^|&)ui_locales=([^&]*)")
 READ_CHARACTERS = 200  # characters of `ui_locales`; the rest is ignored

@@ -10,9 +10,9 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import Open, press, sign_in
+from tests.contract_coverage import contract
 from tests.driver import OAuthDriver
 from tests.factories import PASSWORD, CodeFactory, PersonFactory, Registered
-from tests.matrix import contract
 
 
 def at_the_application(page: Page, driver: OAuthDriver, application: Registered) -> Page:

@@ -12,9 +12,9 @@ from playwright.sync_api import Locator, Page, expect
 
 from oauth_bridge.storage import applications
 from tests.browser.conftest import Client, Open, press, sign_in
+from tests.contract_coverage import contract
 from tests.driver import OAuthDriver
 from tests.factories import PASSWORD, ApplicationFactory, Registered
-from tests.matrix import contract
 
 Link = Callable[..., str]
 CALLBACK = re.compile(r"127\.0\.0\.1:\d+/callback")

@@ -22,9 +22,9 @@ from oauth_bridge.consent import remembered
 from oauth_bridge.models import NAME_MAX_LENGTH
 from oauth_bridge.storage import applications
 from tests.browser.conftest import Device, Open, mailed_code, press
+from tests.contract_coverage import contract
 from tests.driver import OAuthDriver
 from tests.factories import PASSWORD, ApplicationFactory, CodeFactory, ConsentFactory, PersonFactory, Registered
-from tests.matrix import contract
 from tests.server import Server
 
 HEAVIEST_PAGE_BYTES = 50_000

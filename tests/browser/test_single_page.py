@@ -12,9 +12,9 @@ from playwright.sync_api import Page, expect
 from oauth_bridge.models import Application
 from tests.browser.conftest import Client, sign_in
 from tests.browser.test_flows import CALLBACK, allow
+from tests.contract_coverage import contract
 from tests.driver import OAuthDriver, record
 from tests.factories import PASSWORD, ApplicationFactory, Registered
-from tests.matrix import contract
 
 START = """async ([link]) => {
     const encoded = bytes => btoa(String.fromCharCode(...new Uint8Array(bytes)))

@@ -14,10 +14,10 @@ import pytest
 from oauth_bridge.documentation import snippets
 from tests.contract.test_openid import signed_in, verified
 from tests.contract.test_openid_backchannel import wait_for
+from tests.contract_coverage import contract
 from tests.driver import OAuthDriver, Page
 from tests.factories import PASSWORD, ApplicationFactory, Registered
 from tests.logout_receiver import Receiver
-from tests.matrix import contract
 from tests.server import Server
 
 SOURCES = Path(__file__).resolve().parent / "node"

@@ -13,9 +13,9 @@ from authlib.integrations.requests_client import OAuth2Session as AuthlibSession
 from oauthlib.oauth2 import AccessDeniedError, InvalidGrantError
 from requests_oauthlib import OAuth2Session
 
+from tests.contract_coverage import contract
 from tests.driver import OAuthDriver
 from tests.factories import PASSWORD, ApplicationFactory, Registered
-from tests.matrix import contract
 from tests.server import Server
 
 

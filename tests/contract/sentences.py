@@ -1,6 +1,6 @@
 """Every sentence of the specification and of the decisions that settle it: id → what it says.
 
-`tests.matrix` holds the two directions: each id has a test, and no test names an id that isn't here. The ids of the
+`tests.contract_coverage` checks that each id has a test, and that no test names another id. The ids of the
 specification begin with its section, those of a decision with its D or, on OpenID Connect, its I, those of the
 operator's interface with O.
 """

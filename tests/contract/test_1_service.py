@@ -11,9 +11,9 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests.conftest import Launch
+from tests.contract_coverage import contract
 from tests.driver import OAuthDriver, Page, error_of
 from tests.factories import PASSWORD, Registered
-from tests.matrix import contract
 from tests.server import Server
 
 

@@ -9,9 +9,9 @@ from typing import Any
 import requests
 from PIL import Image
 
+from tests.contract_coverage import contract
 from tests.driver import OAuthDriver, Page
 from tests.factories import PASSWORD, ApplicationFactory, CodeFactory, PersonFactory, Registered, TokenFactory
-from tests.matrix import contract
 from tests.server import Server
 
 

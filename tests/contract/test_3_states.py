@@ -10,9 +10,9 @@ import pytest
 
 from oauth_bridge.models import AccessToken, Application, AuthorizationCode
 from oauth_bridge.pkce import challenge_of
+from tests.contract_coverage import contract
 from tests.driver import OAuthDriver, error_of
 from tests.factories import PASSWORD, ApplicationFactory, CodeFactory, Registered, TokenFactory
-from tests.matrix import contract
 from tests.server import Server
 
 Rewind = Callable[..., None]

@@ -10,9 +10,9 @@ from requests import Response
 from accounts.models import Session
 from oauth_bridge.models import AuthorizationCode
 from tests.contract.test_4_1_consent import is_asked, remember
+from tests.contract_coverage import contract
 from tests.driver import OAuthDriver, Page, error_of
 from tests.factories import PASSWORD, Registered
-from tests.matrix import contract
 
 
 @contract("D8.second-post", "D8.one")

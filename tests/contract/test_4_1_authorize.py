@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from oauth_bridge.models import Application, AuthorizationCode
+from tests.contract_coverage import contract
 from tests.driver import OAuthDriver, Page, error_of
 from tests.factories import PASSWORD, ApplicationFactory, CodeFactory, PersonFactory, Registered
-from tests.matrix import contract
 
 VERIFIER = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"
 CHALLENGE = base64.urlsafe_b64encode(hashlib.sha256(VERIFIER.encode()).digest()).rstrip(b"=").decode()

@@ -11,9 +11,9 @@ from django.utils import timezone
 
 from accounts.models import Session
 from oauth_bridge.models import AuthorizationCode, Consent
+from tests.contract_coverage import contract
 from tests.driver import Form, OAuthDriver, Page, error_of
 from tests.factories import PASSWORD, ApplicationFactory, Registered
-from tests.matrix import contract
 
 
 def is_asked(driver: OAuthDriver, application: Registered, **changes: str | None) -> bool:

@@ -7,9 +7,9 @@ from urllib.parse import quote_from_bytes, unquote_to_bytes
 
 import pytest
 
+from tests.contract_coverage import contract
 from tests.driver import OAuthDriver, Page
 from tests.factories import PASSWORD, ApplicationFactory, Registered
-from tests.matrix import contract
 
 STATES: list[bytes] = [
     b"plain",

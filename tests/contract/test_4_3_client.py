@@ -10,9 +10,9 @@ import pytest
 from oauth_bridge.models import Application
 from oauth_bridge.storage import applications, secret_rotation
 from tests.conftest import Launch
+from tests.contract_coverage import contract
 from tests.driver import OAuthDriver, error_of
 from tests.factories import ApplicationFactory, CodeFactory, Registered
-from tests.matrix import contract
 
 IN_HEADER = {"client_id": None, "client_secret": None}
 

@@ -9,9 +9,9 @@ import requests
 
 from oauth_bridge.models import Application
 from tests.conftest import Launch
+from tests.contract_coverage import contract
 from tests.driver import OAuthDriver, Page, error_of
 from tests.factories import PASSWORD, ApplicationFactory, CodeFactory, Registered, TokenFactory
-from tests.matrix import contract
 
 ORIGIN = "https://app.example"
 PATHS = ["/oauth/token", "/oauth/userinfo"]

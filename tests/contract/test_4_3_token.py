@@ -8,9 +8,9 @@ from urllib.parse import urlencode
 import pytest
 
 from oauth_bridge.models import AccessToken, Application
+from tests.contract_coverage import contract
 from tests.driver import OAuthDriver, error_of
 from tests.factories import ApplicationFactory, CodeFactory, Registered, rewind
-from tests.matrix import contract
 
 
 @contract("4.3", "4.3/body", "5.3", "D20.no-store", "D20.pragma", "D20.referrer")

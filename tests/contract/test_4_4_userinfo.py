@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from oauth_bridge.models import AccessToken
+from tests.contract_coverage import contract
 from tests.driver import OAuthDriver, error_of
 from tests.factories import PersonFactory, TokenFactory
-from tests.matrix import contract
 
 CHALLENGE_WITHOUT_ERROR = "Bearer"
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from tests.contract_coverage import contract
 from tests.driver import OAuthDriver, Page, error_of
 from tests.factories import PASSWORD, ApplicationFactory, CodeFactory, PersonFactory, Registered, TokenFactory
-from tests.matrix import contract
 
 
 @contract("5.1", "5.2")

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from tests.conftest import Launch
+from tests.contract_coverage import contract
 from tests.driver import HTML, OAuthDriver, Page, error_of
 from tests.factories import PASSWORD, ApplicationFactory, CodeFactory, Registered, TokenFactory
-from tests.matrix import contract
 
 MACHINE_PATHS = [
     "/oauth/token",

@@ -14,9 +14,9 @@ import requests
 from oauth_bridge.models import Application
 from oauth_bridge.pkce import challenge_of
 from tests.conftest import Launch
+from tests.contract_coverage import contract
 from tests.driver import OAuthDriver, Page, error_of
 from tests.factories import PASSWORD, ApplicationFactory, CodeFactory, PersonFactory, Registered, TokenFactory
-from tests.matrix import contract
 from tests.server import Server, serve
 
 # Long, so that hardly ever a window ends in the middle of a test.

@@ -16,9 +16,9 @@ from django.contrib.auth.models import Group
 
 from oauth_bridge.models import Application, AuthorizationCode
 from oauth_bridge.random_values import digest_of
+from tests.contract_coverage import contract
 from tests.driver import OAuthDriver, Page, error_of
 from tests.factories import PASSWORD, ApplicationFactory, Registered
-from tests.matrix import contract
 
 SCOPE = "openid profile email"
 CLAIMS_OF_THE_SIGN_IN = {"iss", "sub", "aud", "azp", "exp", "iat", "auth_time", "nonce", "at_hash", "acr", "amr", "sid"}

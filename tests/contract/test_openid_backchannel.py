@@ -10,10 +10,10 @@ import jwt
 import pytest
 
 from tests.contract.test_openid import signed_in, verified
+from tests.contract_coverage import contract
 from tests.driver import OAuthDriver, Page
 from tests.factories import ApplicationFactory, Registered
 from tests.logout_receiver import Receiver
-from tests.matrix import contract
 
 
 @pytest.fixture

@@ -21,9 +21,9 @@ import pytest
 from oauth_bridge.models import AuthorizationCode
 from oauth_bridge.random_values import digest_of
 from tests.contract.openid_conformance import NOT_APPLICABLE, PLANS, Client
+from tests.contract_coverage import contract
 from tests.driver import Form, OAuthDriver, Page, error_of
 from tests.factories import Registered
-from tests.matrix import contract
 
 Rewind = Callable[..., None]
 

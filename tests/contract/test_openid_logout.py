@@ -16,9 +16,9 @@ from accounts.sessions.store import SessionStore
 from oauth_bridge.models import ApplicationSession, SigningKey
 from oauth_bridge.storage import signing_keys
 from tests.contract.test_openid import signed_in, verified
+from tests.contract_coverage import contract
 from tests.driver import OAuthDriver, Page, error_of
 from tests.factories import PASSWORD, ApplicationFactory, PersonFactory, Registered
-from tests.matrix import contract
 
 BACK = "https://app.example/after?from=sign-out"
 PRIVATE = "com.example.app:/after"

@@ -16,9 +16,9 @@ from accounts.models import Session
 from oauth_bridge.consent import remembered
 from oauth_bridge.storage import applications
 from tests.contract.test_openid import signed_in
+from tests.contract_coverage import contract
 from tests.driver import OAuthDriver, Page, error_of
 from tests.factories import PASSWORD, ApplicationFactory, PersonFactory, Registered, TokenFactory
-from tests.matrix import contract
 
 
 @pytest.fixture

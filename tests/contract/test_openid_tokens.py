@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from tests.contract_coverage import contract
 from tests.driver import OAuthDriver, error_of
 from tests.factories import ApplicationFactory, Registered, TokenFactory
-from tests.matrix import contract
 
 
 def send(driver: OAuthDriver, operation: str, application: Registered, token: str, **more: str) -> Any:

@@ -14,9 +14,9 @@ from django.utils import timezone
 
 from oauth_bridge.models import Application
 from tests.conftest import Launch
+from tests.contract_coverage import contract
 from tests.driver import OAuthDriver, error_of
 from tests.factories import ApplicationFactory, CodeFactory, Registered, rewind
-from tests.matrix import contract
 
 Manage = Callable[..., subprocess.CompletedProcess[str]]
 DAY = 24 * 3600

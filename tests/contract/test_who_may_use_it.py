@@ -11,9 +11,9 @@ from django.contrib.auth.models import Group
 
 from oauth_bridge.consent import remembered
 from oauth_bridge.storage import applications
+from tests.contract_coverage import contract
 from tests.driver import Callback, OAuthDriver, Page, error_of
 from tests.factories import PASSWORD, ApplicationFactory, CodeFactory, Registered, TokenFactory
-from tests.matrix import contract
 
 
 @pytest.fixture

@@ -18,9 +18,9 @@ import pytest
 import requests
 
 from tests import nginx
+from tests.contract_coverage import contract
 from tests.driver import OAuthDriver
 from tests.factories import PASSWORD, PersonFactory, Registered
-from tests.matrix import contract
 from tests.server import Server, free_port
 from tests.smtp import wait_until
 

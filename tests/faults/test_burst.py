@@ -17,11 +17,11 @@ import pytest
 
 from config.infrastructure import request_classes
 from tests.conftest import Launch
+from tests.contract_coverage import contract
 from tests.driver import OAuthDriver, Page
 from tests.factories import PASSWORD, ApplicationFactory, PersonFactory, TokenFactory
 from tests.faults.test_sign_in_flood import MEMORY_MAX_KB, most_memory_kb
 from tests.load import FORM, Caller, Unanswered
-from tests.matrix import contract
 from tests.server import Server
 
 PEOPLE = 32

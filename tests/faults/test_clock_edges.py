@@ -10,9 +10,9 @@ import time_machine
 from django.utils import timezone
 
 from oauth_bridge.models import AccessToken, Consent
+from tests.contract_coverage import contract
 from tests.factories import ApplicationFactory, CodeFactory, PersonFactory, Registered, TokenFactory
 from tests.grants import answer, browser_at_pages, consent_page, read, redeem
-from tests.matrix import contract
 
 pytestmark = pytest.mark.django_db
 

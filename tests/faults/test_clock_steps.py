@@ -14,10 +14,10 @@ from django.utils import timezone
 
 from oauth_bridge.models import AccessToken
 from tests.conftest import Launch
+from tests.contract_coverage import contract
 from tests.factories import ApplicationFactory, CodeFactory, PersonFactory, Registered, TokenFactory
 from tests.grants import answer, browser_at_pages, consent_page, read, redeem
 from tests.load import Caller, Redemptions, statuses
-from tests.matrix import contract
 
 MINUTE = timedelta(minutes=1)
 steps = pytest.mark.parametrize("step", [-MINUTE, MINUTE], ids=["back", "forward"])

@@ -11,9 +11,9 @@ import pytest
 
 from oauth_bridge.models import AccessToken, AuthorizationCode
 from tests.conftest import Launch
+from tests.contract_coverage import contract
 from tests.factories import ApplicationFactory, Registered, digest_of, rewind
 from tests.load import Answer, Caller, codes_for, statuses
-from tests.matrix import contract
 from tests.server import Server
 
 WORKERS = 4

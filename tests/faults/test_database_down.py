@@ -15,11 +15,11 @@ from django.db import connection
 from django.test import Client
 
 from tests.conftest import Launch
+from tests.contract_coverage import contract
 from tests.databases import Cluster
 from tests.driver import OAuthDriver, Page, away_of, away_page_of
 from tests.factories import PASSWORD, ApplicationFactory, CodeFactory, PersonFactory, Registered, TokenFactory
 from tests.load import Redemptions
-from tests.matrix import contract
 from tests.server import database_url, free_port
 
 

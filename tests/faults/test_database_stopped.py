@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from tests.conftest import Launch
+from tests.contract_coverage import contract
 from tests.databases import Cluster
 from tests.factories import ApplicationFactory, CodeFactory, PersonFactory, TokenFactory
 from tests.load import Answer, Caller
-from tests.matrix import contract
 from tests.server import Server
 
 # A statement or a connection is waited for 3 and 2 seconds. The rest is for a busy machine.

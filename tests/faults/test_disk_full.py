@@ -18,10 +18,10 @@ from django.db import connection
 
 from oauth_bridge.models import AccessToken, AuthorizationCode
 from tests.conftest import Launch
+from tests.contract_coverage import contract
 from tests.databases import in_use
 from tests.driver import OAuthDriver, away_of, away_page_of
 from tests.factories import PASSWORD, ApplicationFactory, CodeFactory, Issued, PersonFactory, Registered, TokenFactory
-from tests.matrix import contract
 from tests.server import Server
 
 DISK = "4m"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import requests
 
-from tests.matrix import contract
+from tests.contract_coverage import contract
 from tests.server import Server
 
 EXTENDED = "x/y; a*=bogus''%41"

@@ -8,9 +8,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from tests.contract_coverage import contract
 from tests.driver import OAuthDriver, error_of
 from tests.factories import CodeFactory, Registered, TokenFactory
-from tests.matrix import contract
 from tests.server import Server
 
 FORM = b"Content-Type: application/x-www-form-urlencoded\r\n"

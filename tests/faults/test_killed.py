@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from tests.conftest import Launch
+from tests.contract_coverage import contract
 from tests.databases import Cluster
 from tests.factories import ApplicationFactory
 from tests.load import Redemptions, statuses
-from tests.matrix import contract
 
 EXCHANGES = 1000
 

@@ -15,10 +15,10 @@ import pytest
 from redis import Redis
 
 from tests.conftest import Launch
+from tests.contract_coverage import contract
 from tests.driver import OAuthDriver
 from tests.factories import ApplicationFactory, Registered, TokenFactory
 from tests.load import Caller, Unanswered, codes_for
-from tests.matrix import contract
 from tests.own_redis import OwnRedis
 from tests.server import Server
 

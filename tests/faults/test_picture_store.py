@@ -20,8 +20,8 @@ from accounts.pictures import current_picture, reencoder_runner, stored_files
 from config import object_store
 from oauth_bridge.models import Application
 from tests import own_s3
+from tests.contract_coverage import contract
 from tests.factories import ApplicationFactory
-from tests.matrix import contract
 from tests.own_s3 import OwnS3
 from tests.pictures import encoded
 

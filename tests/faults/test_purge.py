@@ -24,8 +24,8 @@ from django.utils import timezone
 from oauth_bridge.maintenance import purging
 from oauth_bridge.models import AccessToken, AuthorizationCode
 from tests.conftest import Launch
+from tests.contract_coverage import contract
 from tests.factories import ApplicationFactory, CodeFactory, PersonFactory, Registered, TokenFactory
-from tests.matrix import contract
 from tests.server import ROOT, environment
 
 ROWS = 10_000

@@ -10,6 +10,7 @@ from allauth.mfa.models import Authenticator
 from redis import Redis
 
 from tests.conftest import Launch
+from tests.contract_coverage import contract
 from tests.driver import OAuthDriver, Page
 from tests.factories import (
     PASSWORD,
@@ -20,7 +21,6 @@ from tests.factories import (
     TokenFactory,
 )
 from tests.load import Redemptions, statuses
-from tests.matrix import contract
 from tests.own_redis import OwnRedis
 
 

@@ -17,10 +17,10 @@ from oauth_bridge.models import AccessToken, ApplicationSecret
 from oauth_bridge.protocol import token_exchange
 from oauth_bridge.storage import client_secrets, secret_rotation
 from tests.conftest import Launch, run_here
+from tests.contract_coverage import contract
 from tests.driver import OAuthDriver, error_of
 from tests.factories import ApplicationFactory, CodeFactory, PersonFactory, Registered, digest_of
 from tests.load import Caller, codes_for
-from tests.matrix import contract
 from tests.server import Server
 
 SECRETS = ApplicationSecret._meta.db_table

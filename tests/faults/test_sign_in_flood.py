@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from tests.conftest import Launch
+from tests.contract_coverage import contract
 from tests.driver import OAuthDriver, Page
 from tests.factories import PASSWORD
-from tests.matrix import contract
 from tests.server import Server
 
 STRANGERS = 12

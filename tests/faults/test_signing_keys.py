@@ -15,10 +15,10 @@ from joserfc.jwk import RSAKey
 from oauth_bridge.key_models import SigningKey
 from oauth_bridge.storage import signing_keys
 from tests.conftest import Launch
+from tests.contract_coverage import contract
 from tests.driver import OAuthDriver, error_of
 from tests.factories import PASSWORD, CodeFactory, Registered
 from tests.faults.test_concurrent_groups import closing
-from tests.matrix import contract
 
 
 @contract("I3.unspent")

@@ -15,10 +15,10 @@ from accounts.sign_in import verification
 from oauth_bridge.models import Application, ApplicationSecret
 from oauth_bridge.storage.activity import GENEROUS
 from tests.conftest import Launch
+from tests.contract_coverage import contract
 from tests.driver import OAuthDriver, Page
 from tests.factories import ApplicationFactory, CodeFactory, PersonFactory, TokenFactory, rewind
 from tests.fuzz.timing import MARK, Maker, compared, measured, post
-from tests.matrix import contract
 from tests.server import Server
 
 ROUNDS = 4000

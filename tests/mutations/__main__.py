@@ -23,7 +23,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from urllib.parse import urlsplit
 
-from tests.matrix import holders
+from tests.contract_coverage import holders
 from tests.mutations import ROOT, Mutation, mutations
 
 LONGEST_SECONDS = 400

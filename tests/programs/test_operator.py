@@ -16,8 +16,8 @@ from urllib.parse import urljoin
 import pytest
 
 from tests.conftest import Launch
+from tests.contract_coverage import contract
 from tests.driver import OAuthDriver, Page
-from tests.matrix import contract
 from tests.server import ROOT, environment, free_port
 
 Manage = Callable[..., subprocess.CompletedProcess[str]]

@@ -16,6 +16,7 @@ from django.utils import timezone
 
 from accounts.models import Session, User
 from oauth_bridge.models import AccessToken, ApplicationSecret, AuthorizationCode, Consent
+from tests.contract_coverage import contract
 from tests.driver import OAuthDriver, Page, error_of
 from tests.factories import (
     PASSWORD,
@@ -27,7 +28,6 @@ from tests.factories import (
     TokenFactory,
     rewind,
 )
-from tests.matrix import contract
 
 Manage = Callable[..., subprocess.CompletedProcess[str]]
 

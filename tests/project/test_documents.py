@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests import documented
-from tests.matrix import TESTS
+from tests.contract_coverage import TESTS
 
 pytestmark = pytest.mark.once
 

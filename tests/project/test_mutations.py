@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.contract.sentences import SENTENCES
-from tests.matrix import TESTS
+from tests.contract_coverage import TESTS
 from tests.mutations import ROOT, Mutation, defined, mutations, parse
 from tests.mutations.__main__ import outcomes_of
 from tests.mutations.operators import OPERATORS, Stale

@@ -8,9 +8,9 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from oauth_bridge.models import AuthorizationCode
+from tests.contract_coverage import contract
 from tests.driver import Form, OAuthDriver, Page
 from tests.factories import PASSWORD, ApplicationFactory, Registered
-from tests.matrix import contract
 
 ALLOW = ("decision", "allow")
 

@@ -11,9 +11,9 @@ import requests
 from requests.adapters import HTTPAdapter
 
 from tests.conftest import Launch
+from tests.contract_coverage import contract
 from tests.driver import OAuthDriver, Page
 from tests.factories import PASSWORD, Registered
-from tests.matrix import contract
 
 HTTPS = "https://auth.example"
 PURPOSES = {"session", "csrf", "known", "account", "language", "ui-locales"}

@@ -14,9 +14,9 @@ from accounts.models import User
 from oauth_bridge.applications.forms import ApplicationForm
 from oauth_bridge.models import Consent
 from oauth_bridge.storage import applications, codes
+from tests.contract_coverage import contract
 from tests.factories import PASSWORD, ApplicationFactory, Issued, Registered
 from tests.grants import read, redeem
-from tests.matrix import contract
 from tests.pages import admin_browser
 from tests.security.test_ended_credentials import Held, issued
 

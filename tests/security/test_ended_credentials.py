@@ -20,9 +20,9 @@ from accounts.sessions.credential_changes import end_credentials, set_active
 from oauth_bridge.consent import remembered
 from oauth_bridge.models import AccessToken
 from oauth_bridge.storage import applications, codes
+from tests.contract_coverage import contract
 from tests.factories import PASSWORD, Issued, PersonFactory, Registered
 from tests.grants import answer, consent_page, read, redeem
-from tests.matrix import contract
 from tests.pages import (
     NEW_PASSWORD,
     admin_browser,

@@ -8,9 +8,9 @@ import pytest
 import requests
 
 from oauth_bridge.models import AuthorizationCode
+from tests.contract_coverage import contract
 from tests.driver import OAuthDriver, Page
 from tests.factories import PASSWORD, ApplicationFactory, CodeFactory, Registered, TokenFactory
-from tests.matrix import contract
 
 
 def policy(response: requests.Response) -> dict[str, list[str]]:

@@ -22,8 +22,8 @@ from accounts.models import Session, User
 from accounts.pictures import reencoder, reencoder_runner
 from config.infrastructure import rate_limits
 from config.infrastructure.rate_limits import Counter
+from tests.contract_coverage import contract
 from tests.factories import PASSWORD, PersonFactory
-from tests.matrix import contract
 from tests.pages import browser_of, deliver_all, known_browser, mailed_code, type_code
 from tests.pictures import picture, upload
 from tests.sending import (

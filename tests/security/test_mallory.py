@@ -11,6 +11,7 @@ import requests
 
 from oauth_bridge.models import AccessToken, AuthorizationCode, Consent
 from oauth_bridge.storage import secret_rotation
+from tests.contract_coverage import contract
 from tests.driver import OAuthDriver, Page, error_of
 from tests.factories import (
     PASSWORD,
@@ -21,7 +22,6 @@ from tests.factories import (
     TokenFactory,
     digest_of,
 )
-from tests.matrix import contract
 from tests.server import Server
 
 

@@ -22,9 +22,9 @@ from oauth_bridge.protocol.openid_request import Asked
 from oauth_bridge.storage import signing_keys
 from tests.contract.test_openid import signed_in
 from tests.contract.test_openid_prompts import ask, at_home, error, post_request
+from tests.contract_coverage import contract
 from tests.driver import OAuthDriver, Page
 from tests.factories import ApplicationFactory, PersonFactory, Registered, TokenFactory
-from tests.matrix import contract
 
 __all__ = ["at_home"]  # a fixture
 

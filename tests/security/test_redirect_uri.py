@@ -7,9 +7,9 @@ from urllib.parse import quote_from_bytes
 import pytest
 
 from oauth_bridge.models import AuthorizationCode
+from tests.contract_coverage import contract
 from tests.driver import OAuthDriver, Page, error_of
 from tests.factories import ApplicationFactory, Registered
-from tests.matrix import contract
 
 REGISTERED = "https://client.example/cb/Back?x=1"
 LOOPBACK = "http://127.0.0.1:8181/cb"

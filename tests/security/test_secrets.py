@@ -8,10 +8,10 @@ from typing import Any
 from accounts.models import Session
 from oauth_bridge.models import AccessToken, ApplicationSecret, AuthorizationCode
 from tests.conftest import Launch
+from tests.contract_coverage import contract
 from tests.driver import OAuthDriver, Page
 from tests.dump import database_text
 from tests.factories import PASSWORD, ApplicationFactory, PersonFactory, Registered
-from tests.matrix import contract
 
 STATE = "state-that-nobody-may-keep-71f3"
 WRONG_PASSWORD = "wrong-password-that-nobody-may-keep"

@@ -12,8 +12,8 @@ from django.core.management import CommandError, call_command
 from django.test import Client
 
 from accounts.models import AuditEntry, User
+from tests.contract_coverage import contract
 from tests.factories import PersonFactory
-from tests.matrix import contract
 from tests.pages import with_session
 
 pytestmark = pytest.mark.django_db

@@ -22,8 +22,8 @@ from accounts import return_path
 from accounts.models import User
 from accounts.passwords import hashing
 from config.infrastructure.request_classes import must_refuse
+from tests.contract_coverage import contract
 from tests.factories import PASSWORD, PersonFactory, hashed_password
-from tests.matrix import contract
 from tests.pages import AUTHORIZE, NEW_PASSWORD, ask_for_link, mailed_path, sign_in, text_of, with_session
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("real_passwords")]

@@ -21,9 +21,9 @@ from accounts.mail.composing import compose
 from accounts.mail.outbox import Outcome
 from accounts.models import OutgoingMail, User
 from config.infrastructure import work_queue
+from tests.contract_coverage import contract
 from tests.dump import database_text
 from tests.factories import PersonFactory
-from tests.matrix import contract
 from tests.pages import deliver_all, sign_in
 from tests.smtp import BREAKS, BUSY, HANGS, REFUSES, TAKES, MailServer
 

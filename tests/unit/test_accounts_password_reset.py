@@ -15,8 +15,8 @@ from django.test import Client
 from accounts.mail import outbox
 from accounts.models import Session, User
 from accounts.sign_in import verification
+from tests.contract_coverage import contract
 from tests.factories import PASSWORD, PersonFactory
-from tests.matrix import contract
 from tests.pages import (
     AUTHORIZE,
     NEW_PASSWORD,

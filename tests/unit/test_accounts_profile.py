@@ -19,8 +19,8 @@ from accounts.models import User
 from accounts.pictures import current_picture, initials, reencoder, reencoder_runner
 from config.infrastructure.colors import WHITE, contrast
 from oauth_bridge.protocol.claims import values as claims_of
+from tests.contract_coverage import contract
 from tests.factories import PersonFactory
-from tests.matrix import contract
 from tests.pictures import encoded, opened, picture, striped, upload
 
 pytestmark = pytest.mark.django_db

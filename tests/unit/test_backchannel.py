@@ -19,9 +19,9 @@ from accounts.sessions.store import SessionStore
 from oauth_bridge.maintenance import purging
 from oauth_bridge.models import Application, ApplicationSession
 from oauth_bridge.storage import application_sessions, applications, consents, signing_keys
+from tests.contract_coverage import contract
 from tests.factories import ApplicationFactory, CodeFactory, PersonFactory, Registered
 from tests.logout_receiver import Receiver
-from tests.matrix import contract
 from tests.sign_outs import begin, begin_and_end, sign_in, tell
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("receiver")]

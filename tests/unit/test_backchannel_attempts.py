@@ -20,9 +20,9 @@ from config.infrastructure import work_queue
 from oauth_bridge.maintenance import backchannel
 from oauth_bridge.models import ActivityRecord, Application, ApplicationSession
 from oauth_bridge.storage import activity_counts, application_sessions, signing_keys
+from tests.contract_coverage import contract
 from tests.factories import ApplicationFactory, PersonFactory, Registered
 from tests.logout_receiver import HANGS, Receiver
-from tests.matrix import contract
 from tests.server import free_port
 from tests.sign_outs import begin_and_end, make_due, tell
 

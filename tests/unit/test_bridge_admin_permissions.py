@@ -11,8 +11,8 @@ from django.test import Client
 from django.urls import reverse
 
 from oauth_bridge.models import Application, ApplicationSecret
+from tests.contract_coverage import contract
 from tests.factories import ApplicationFactory, PersonFactory
-from tests.matrix import contract
 from tests.pages import admin_browser, proven, secret_on, text_of, with_session
 
 pytestmark = pytest.mark.django_db

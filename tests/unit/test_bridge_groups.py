@@ -17,9 +17,9 @@ from accounts.models import User
 from oauth_bridge.models import Application
 from oauth_bridge.random_values import new_credential
 from oauth_bridge.storage import admission, applications, code_redemption, tokens
+from tests.contract_coverage import contract
 from tests.factories import ApplicationFactory, CodeFactory, PersonFactory, Registered, TokenFactory
 from tests.grants import PAGE, link_of, read
-from tests.matrix import contract
 from tests.pages import browser_of, with_session
 
 pytestmark = pytest.mark.django_db

@@ -5,7 +5,7 @@ import pytest
 from config.infrastructure.errors import RequestError
 from oauth_bridge.errors import OAuthFault
 from oauth_bridge.protocol.parameter_parsing import Parameters
-from tests.matrix import contract
+from tests.contract_coverage import contract
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ import pytest
 
 from accounts.pictures import current_picture
 from tests.conftest import Launch
+from tests.contract_coverage import contract
 from tests.factories import PersonFactory, TokenFactory
-from tests.matrix import contract
 from tests.server import Server
 
 

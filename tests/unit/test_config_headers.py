@@ -7,7 +7,7 @@ from django.http import HttpRequest, HttpResponse
 from django.test import Client, RequestFactory
 
 from config.http.header_limits import LIMITS, HeaderLimitsMiddleware
-from tests.matrix import contract
+from tests.contract_coverage import contract
 
 
 def header_name(name: str) -> str:

@@ -17,7 +17,7 @@ from config.http.thread_pools import HEAD_LENGTH, ThreadPools, class_of
 from config.infrastructure import request_classes as classes
 from config.infrastructure.postgresql import timeouts
 from config.infrastructure.request_classes import Pool, RequestClass, must_refuse
-from tests.matrix import contract
+from tests.contract_coverage import contract
 
 PROBE = b"GET /health/live HTTP/1.1\r\nHost: localhost\r\n\r\n"
 

@@ -20,7 +20,7 @@ from config.infrastructure import rate_limits
 from config.infrastructure.cache import Breaker, RateLimitCache
 from config.infrastructure.count_blocks import Blocks
 from config.infrastructure.rate_limits import Counter
-from tests.matrix import contract
+from tests.contract_coverage import contract
 
 WAIT_SECONDS = 10
 BLOCK = 6  # of a limit of 600

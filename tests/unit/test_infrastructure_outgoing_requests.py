@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 
 from config.infrastructure import outgoing_requests
+from tests.contract_coverage import contract
 from tests.logout_receiver import DRIPS, HANGS, Receiver
-from tests.matrix import contract
 from tests.server import free_port
 
 LOOPBACK = [ip_network("127.0.0.0/8")]

@@ -8,7 +8,7 @@ import pytest
 from django.core import signing
 from django.test import Client
 
-from oauth_bridge.logout import PAGE_LIFETIME
+from oauth_bridge.logout_views import PAGE_LIFETIME
 from tests.factories import ApplicationFactory, PersonFactory
 
 pytestmark = pytest.mark.django_db

@@ -21,7 +21,7 @@ from oauth_bridge.maintenance import restoring
 from oauth_bridge.models import Application
 from oauth_bridge.storage import signing_keys
 from oauth_bridge.storage.signing_keys import PUBLISHED_AFTER, PUBLISHED_BEFORE
-from tests.matrix import contract
+from tests.contract_coverage import contract
 
 pytestmark = pytest.mark.django_db
 

@@ -1,4 +1,4 @@
-"""Which tests verify which sentence of the contract. `python -m tests.matrix` prints the table."""
+"""Which tests verify which sentence of the contract. `python -m tests.contract_coverage` prints the table."""
 
 from __future__ import annotations
 

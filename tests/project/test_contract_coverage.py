@@ -1,11 +1,11 @@
-"""The matrix holds in both directions."""
+"""Each sentence has a test, and each mark names a sentence."""
 
 from __future__ import annotations
 
 import pytest
 
 from tests.contract.sentences import SENTENCES
-from tests.matrix import holders, marked
+from tests.contract_coverage import holders, marked
 
 pytestmark = pytest.mark.once
 
