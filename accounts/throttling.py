@@ -1,4 +1,4 @@
-"""The limits of sign-ins, sign-ups, requested e-mails, passkeys and pictures. D21.
+"""Count sign-ins, sign-ups, requested e-mails, passkeys and pictures. D21. The limits: config.limits_and_lifetimes.
 
 The limit is checked before the password is checked, and a failure is counted afterwards. So several simultaneous
 attempts may exceed a limit together. This imprecision is accepted.

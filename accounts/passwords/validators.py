@@ -40,7 +40,7 @@ _NEIGHBOURS = ("qwertyuiop", "asdfghjkl", "zxcvbnm", "qwertzuiop", "azertyuiop",
 
 
 class PlainTextValidator:
-    """Refuses passwords with control characters or with more than 1,024 characters.
+    """Refuses passwords with control characters or with more than PASSWORD_MAX_LENGTH characters.
 
     A longer password would not be safer, and would take more time to hash.
     """
@@ -61,7 +61,10 @@ class PlainTextValidator:
 
 
 class LengthValidator(password_validation.MinimumLengthValidator):
-    """Django's validator with our own message, because Django 5.2 lacks the Arabic and Chinese translations."""
+    """Requires PASSWORD_MIN_LENGTH characters, which config.limits_and_lifetimes defines with the maximum.
+
+    The message is ours, because Django 5.2 lacks the Arabic and Chinese translations of its message.
+    """
 
     def get_error_message(self) -> str:
         text = _("This password is too short. It must have at least %(count)d characters.")
