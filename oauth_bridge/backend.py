@@ -22,7 +22,7 @@ from oauth_bridge.errors import OAuthFault
 from oauth_bridge.models import Application
 from oauth_bridge.protocol import (
     authorization_request,
-    client_authentication,
+    client_credentials,
     openid_request,
     parameter_parsing,
     revocation,
@@ -113,12 +113,12 @@ class Backend:
     def create_token_response(self, request: HttpRequest) -> Response:
         """Return the JSON with the access token, and set `request.access_token` to the row of the token.
 
-        Raises RequestError: see `client_credentials`, `of_form` and `exchange_code`.
+        Raises RequestError: see `client_credentials.of_request`, `of_form` and `exchange_code`.
         """
         sent, form = parameter_parsing.of_query(request), {}  # if `read_form` raises, the URL may contain the code
         try:
             sent = parameter_parsing.read_form(request)
-            form = client_authentication.client_credentials(request, sent.texts())
+            form = client_credentials.of_request(request, sent.texts())
             exchanged = token_exchange.exchange_code(form, client_address(request))
         except RequestError as error:
             if code := sent.text("code"):
@@ -138,9 +138,9 @@ class Backend:
     def create_revocation_response(self, request: HttpRequest) -> Response:
         """Revoke the token, and return an empty answer.
 
-        Raises RequestError: see `client_credentials`, `of_form` and `revocation.revoke`.
+        Raises RequestError: see `client_credentials.of_request`, `of_form` and `revocation.revoke`.
         """
-        form = client_authentication.client_credentials(request, parameter_parsing.of_form(request))
+        form = client_credentials.of_request(request, parameter_parsing.of_form(request))
         revocation.revoke(form, client_address(request))
         return None, {"Content-Type": "application/json"}, "", 200
 

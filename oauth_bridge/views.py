@@ -30,7 +30,7 @@ from oauth_bridge.models import Application
 from oauth_bridge.protocol import (
     authorization_request,
     challenges,
-    client_authentication,
+    client_credentials,
     introspection,
     openid_request,
     parameter_parsing,
@@ -211,7 +211,7 @@ class RevokeView(ToolkitRevokeView):
 
 def answer_introspection(request: HttpRequest) -> HttpResponse:
     """Answer with the state of the application's token (RFC 7662). The toolkit's view would answer for any token."""
-    form = client_authentication.client_credentials(request, parameter_parsing.of_form(request))
+    form = client_credentials.of_request(request, parameter_parsing.of_form(request))
     return JsonResponse(introspection.introspect(form, client_address(request)), headers=NO_STORE)
 
 

@@ -1,4 +1,7 @@
-"""The credentials of a client, in the form or in a Basic header. Specification 5; D12; RFC 6749 §2.3.1, §5.2."""
+"""Read the credentials of a client from the form or a Basic header. Specification 5; D12; RFC 6749 §2.3.1, §5.2.
+
+`storage.client_secrets.authenticate` compares the secret.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from oauth_bridge.protocol import authorization_header
 from oauth_bridge.protocol.parameter_parsing import refuse_padding
 
 
-def client_credentials(request: HttpRequest, form: dict[str, str]) -> dict[str, str]:
+def of_request(request: HttpRequest, form: dict[str, str]) -> dict[str, str]:
     """Return the form. If the header is HTTP Basic, add its `client_id` and `client_secret` to the form.
 
     No SQL statement runs, so an error depends only on the request and reveals nothing about the clients. Raises
