@@ -162,7 +162,10 @@ def _story(each: Attempt) -> list[Part]:
 
 
 def _steps(each: Attempt) -> list[ShownStep]:
-    """The finished and refused steps in the order of their events, and the missing ones at their places."""
+    """The finished and refused steps in the order of their events, and the missing ones at their places.
+
+    If the record belongs to no attempt, the steps before it are unknown.
+    """
     start, found = each.started_at, []
     for event, number in _runs(each):
         mark = _mark(each, event)
@@ -170,6 +173,8 @@ def _steps(each: Attempt) -> list[ShownStep]:
         seconds = (event.at - start).total_seconds()
         found.append(ShownStep(event.step, name_of(event.step), mark, event.at, seconds, note))
     for step in missing_steps(each):
+        if each.key is None and step not in each.reached and STEPS.index(step) < STEPS.index(each.events[0].step):
+            continue
         mark, note = ("", "") if step in each.reached else ("open", _("Not reached"))
         later = (place for place, shown in enumerate(found) if STEPS.index(shown.step) > STEPS.index(step))
         found.insert(next(later, len(found)), ShownStep(step, name_of(step), mark, None, None, note))
