@@ -11,7 +11,7 @@ from django.template.response import TemplateResponse
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from oauth_bridge.activity_causes import UNCONFIRMED
+from oauth_bridge.activity_causes import FACTOR_AWAITED, UNCONFIRMED
 from oauth_bridge.activity_models import Outcome
 from oauth_bridge.activity_titles import name_of, title_of
 from oauth_bridge.administration import application_acts, person_acts, recheck, record_hints, shown, shown_attempts
@@ -53,9 +53,10 @@ def record(request: HttpRequest, pk: int) -> HttpResponse:
     since = activity_statistics.start_of(MONTH)
     names = Names(request, {entry.client_id, each.client_id}, {entry.person_id, each.person_id})
     application = Application.objects.filter(client_id=entry.client_id).first() if entry.client_id else None
-    checks = recheck.checks(entry, application) if entry.cause else []
+    # A sign-in that waits for the second factor was not refused.
+    checks = recheck.checks(entry, application) if entry.cause not in ("", FACTOR_AWAITED) else []
     passes = recheck.passes(checks)
-    fix = names.fix_of(entry)
+    fix = "" if each.is_past_wait else names.fix_of(entry)
     context = {
         **admin.site.each_context(request),
         **_difference(request, entry, application),
@@ -67,7 +68,7 @@ def record(request: HttpRequest, pk: int) -> HttpResponse:
         "for_developer": record_hints.for_developer(request, entry, fix) if passes != "yes" else "",
         "title": title_of(entry.cause) if entry.cause else name_of(entry.step),
         "step": name_of(entry.step),
-        "is_refusal": entry.outcome != Outcome.SUCCEEDED,
+        "is_refusal": entry.outcome != Outcome.SUCCEEDED and not each.is_past_wait,
         "reference": shown.in_groups(entry.reference),
         "application": names.application(entry.client_id),
         "person": names.person(entry.person_id),

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext, pgettext_lazy
 
-from oauth_bridge.activity_causes import fix_of
+from oauth_bridge.activity_causes import FACTOR_AWAITED, fix_of
 from oauth_bridge.activity_models import Outcome, Step
 from oauth_bridge.activity_titles import name_of, needs_mending, title_of
 from oauth_bridge.administration.shown import Named, Names, browser_of, record_url
@@ -69,7 +69,8 @@ class ShownAttempt:
     """An attempt, for the template. `word` and `badge` are about its ending.
 
     `title`, `fix`, `mark`, `reference` and `record_url` are about the failure that somebody looks for, or else about
-    the last one; `own_word` and `own_badge` are the ending of an attempt that ends with this failure.
+    the last one; `own_word` and `own_badge` are the ending of an attempt that ends with this failure. A wait
+    for the second factor is no ending: they are those of the attempt.
     """
 
     at: datetime
@@ -94,7 +95,8 @@ class ShownAttempt:
 def attempt(each: Attempt, names: Names) -> ShownAttempt:
     failure = each.chosen or each.failure
     word, badge = ENDINGS[each.ending]
-    own_word, own_badge = ENDINGS[failure.ending] if failure else (word, badge)
+    is_refused = failure and failure.cause != FACTOR_AWAITED
+    own_word, own_badge = ENDINGS[failure.ending] if failure and is_refused else (word, badge)
     entries = [event.entry for event in each.events if event.entry]
     record = failure.entry if failure else None
     return ShownAttempt(
@@ -112,7 +114,7 @@ def attempt(each: Attempt, names: Names) -> ShownAttempt:
         reference=record.reference if record else "",
         record_url=record_url(record),
         title=title_of(failure.cause) if failure else "",
-        fix=names.fix_of(record) if record else fix_of(failure.cause) if failure else "",
+        fix="" if each.is_past_wait else names.fix_of(record) if record else fix_of(failure.cause) if failure else "",
         steps=_steps(each),
         is_fault=bool(failure and needs_mending(failure.step, failure.cause)),
     )
@@ -160,7 +162,10 @@ def _story(each: Attempt) -> list[Part]:
 
 
 def _steps(each: Attempt) -> list[ShownStep]:
-    """The finished and refused steps in the order of their events, and the missing ones at their places."""
+    """The finished and refused steps in the order of their events, and the missing ones at their places.
+
+    If the record belongs to no attempt, the steps before it are unknown.
+    """
     start, found = each.started_at, []
     for event, number in _runs(each):
         mark = _mark(each, event)
@@ -168,6 +173,8 @@ def _steps(each: Attempt) -> list[ShownStep]:
         seconds = (event.at - start).total_seconds()
         found.append(ShownStep(event.step, name_of(event.step), mark, event.at, seconds, note))
     for step in missing_steps(each):
+        if each.key is None and step not in each.reached and STEPS.index(step) < STEPS.index(each.events[0].step):
+            continue
         mark, note = ("", "") if step in each.reached else ("open", _("Not reached"))
         later = (place for place, shown in enumerate(found) if STEPS.index(shown.step) > STEPS.index(step))
         found.insert(next(later, len(found)), ShownStep(step, name_of(step), mark, None, None, note))

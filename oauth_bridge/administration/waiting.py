@@ -52,7 +52,10 @@ COLUMNS = [
 
 
 class Ticked(NamedTuple):
-    """A column, for the latest attempt. `mark` is "" (finished), "bad" (failed) or "open" (not reached)."""
+    """A column, for the latest attempt.
+
+    `mark` is "" (finished), "bad" (failed), "unsure" (waits for the person) or "open" (not reached).
+    """
 
     name: Any
     mark: str
@@ -125,6 +128,8 @@ def _columns(latest: Attempt | None) -> list[Ticked]:
         failure = latest.failure if latest else None
         if failure and failure.step in column.steps:
             found.append(Ticked(column.name, "bad", failure.at, title_of(failure.cause)))
+        elif latest and (last := latest.events[-1]).outcome is Outcome.UNFINISHED and last.step in column.steps:
+            found.append(Ticked(column.name, "unsure", last.at, title_of(last.cause)))
         elif latest and latest.reached & set(column.steps):
             done = [event.at for event in events if event.outcome is Outcome.SUCCEEDED]
             found.append(Ticked(column.name, "", done[-1] if done else None, column.explanation))

@@ -102,6 +102,11 @@ class Attempt:
         is_awaited = last.cause == FACTOR_AWAITED and timezone.now() - last.at < OVER_AFTER
         return None if last.outcome is Outcome.SUCCEEDED or is_awaited else last
 
+    @property
+    def is_past_wait(self) -> bool:
+        """Whether `chosen` is a wait for the second factor that another event followed."""
+        return bool(self.chosen and self.chosen.cause == FACTOR_AWAITED and self.chosen is not self.events[-1])
+
     def matters(self, event: Event) -> bool:
         """Return whether the event may change the ending.
 

@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from oauth_bridge.activity_causes import FACTOR_AWAITED
 from oauth_bridge.activity_models import ActivityCount, ActivityRecord, Outcome, Step
-from oauth_bridge.models import AuthorizationCode
+from oauth_bridge.models import Application, AuthorizationCode
 from oauth_bridge.storage import activity_counts, activity_reading, attempts
 from oauth_bridge.storage.activity_reading import Filters
 from oauth_bridge.storage.attempts import OVER_AFTER, Attempt, Ending
@@ -164,6 +164,31 @@ def test_a_right_password_that_leads_to_the_second_factor_ends_the_advice_of_the
     assert f"{story}signed in → second factor {tried.person.display_name}" in text_of(grace.get(url))
     assert attempt_of(tried).ending is Ending.GOING_ON
     assert waits in text_of(grace.get(f"/admin/activity/?cause={FACTOR_AWAITED}"))
+
+
+def test_a_wait_for_the_second_factor_is_no_refusal_and_ends_with_the_next_step(grace: Client) -> None:
+    tried = Tried()
+    account = Account(tried.person)
+    page = tried.browser.get(tried.link(), **HTML)["Location"]
+    answer = tried.post(page, {"login": tried.person.email, "password": PASSWORD})
+    activity_counts.flush()
+    waits = ActivityRecord.objects.get(cause=FACTOR_AWAITED)
+    record = reverse("admin:record", args=[waits.pk])
+    said = text_of(grace.get(record))
+    assert "The sign-in waits for the second factor Going on" in said
+    assert "Unfinished" not in said
+    assert "refused" not in said
+    assert "Fix: The password was right." in said
+    application = Application.objects.get(client_id=waits.client_id)
+    board = reverse("admin:waiting", args=[application.pk])
+    since = (waits.at - timedelta(seconds=1)).isoformat()
+    said = text_of(grace.get(board, {"since": since}))
+    assert f"Authorize {waits.at:%H:%M:%S} The sign-in waits for the second factor" in said
+    tried.browser.post(answer["Location"], {"code": code_of(account.secret)})
+    activity_counts.flush()
+    assert "Fix:" not in text_of(grace.get(record))
+    assert "Fix:" not in text_of(grace.get(f"/admin/activity/?cause={FACTOR_AWAITED}"))
+    assert "waits for the second factor" not in text_of(grace.get(board, {"since": since}))
 
 
 def test_a_sign_in_without_an_application_leaves_no_record_that_nothing_ends() -> None:

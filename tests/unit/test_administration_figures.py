@@ -173,7 +173,8 @@ def test_every_page_counts_the_same_failures_and_sign_ins(grace: Client) -> None
     count(application.client_id, month - timedelta(hours=1), number=100)
     expired = timezone.now() - timedelta(minutes=1)
     CodeFactory(application=application, issued_at=expired - timedelta(minutes=10))
-    assert "4 failures beside 2 finished sign-ins; the day before 5 beside 0" in text_of(grace.get("/admin/"))
+    said = text_of(grace.get("/admin/"))
+    assert "4 failures, 2 finished sign-ins. Day before: 5 failures, 0 finished sign-ins" in said
     assert "4 failures, 2 finished sign-ins" in text_of(grace.get("/admin/activity/"))
     assert "9 failures, 6 finished sign-ins" in text_of(grace.get("/admin/activity/?days=30"))
     listed = text_of(grace.get(reverse("admin:oauth_bridge_application_changelist")))

@@ -221,3 +221,10 @@ def test_a_developer_is_not_told_whose_secret_was_sent(grace: Client) -> None:
     known = named("Kiosk").client_id
     assert "Forward this" in text_of(grace.get(page_of("secret_wrong", client_id=known)))
     assert "Forward this" not in text_of(grace.get(page_of("secret_of_another", client_id=known)))
+
+
+def test_the_steps_before_a_record_of_no_attempt_are_unknown(grace: Client) -> None:
+    said = text_of(grace.get(page_of("client_unknown", Step.EXCHANGE))).partition("The attempt")[2]
+    assert "Exchange" in said
+    assert "Consent" not in said
+    assert "Profile Not reached" in said
