@@ -114,7 +114,7 @@ def attempt(each: Attempt, names: Names) -> ShownAttempt:
         reference=record.reference if record else "",
         record_url=record_url(record),
         title=title_of(failure.cause) if failure else "",
-        fix="" if each.is_past_wait else names.fix_of(record) if record else fix_of(failure.cause) if failure else "",
+        fix=_fix(each, failure, names),
         steps=_steps(each),
         is_fault=bool(failure and needs_mending(failure.step, failure.cause)),
     )
@@ -146,6 +146,12 @@ def _title(event: Event, number: int) -> str:
         return title
     text = ngettext("%(title)s (%(count)d time)", "%(title)s (%(count)d times)", number)
     return text % {"title": title, "count": number}
+
+
+def _fix(each: Attempt, failure: Event | None, names: Names) -> str:
+    if failure is None or each.is_past_wait:
+        return ""
+    return names.fix_of(failure.entry) if failure.entry else fix_of(failure.cause)
 
 
 def _story(each: Attempt) -> list[Part]:
