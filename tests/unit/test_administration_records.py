@@ -15,6 +15,8 @@ from accounts.models import User
 from oauth_bridge.activity_causes import fix_of
 from oauth_bridge.activity_models import ActivityRecord, Outcome, Step
 from oauth_bridge.models import Application
+from oauth_bridge.redirect_uri_masking import MASK
+from oauth_bridge.storage.activity_statistics import MOST_RECORDS
 from oauth_bridge.storage.applications import set_groups
 from oauth_bridge.templatetags.humane import masked_value
 from tests.events import HTML, Attempt
@@ -129,6 +131,39 @@ def test_find_opens_the_record_of_an_unknown_client_id(grace: Client) -> None:
     assert "Nothing is found" in text_of(grace.get("/admin/find/", {"q": "cd" * 16}))
 
 
+def test_find_opens_the_newest_of_the_last_records_of_an_unknown_client_id(grace: Client) -> None:
+    detail = {"parameters": {"client_id": "ab" * 16}}
+    for pk in (1, 2):
+        page = page_of("client_unknown", Step.AUTHORIZE, detail=detail, pk=pk)
+    assert grace.get("/admin/find/", {"q": "ab" * 16}).headers["Location"] == page
+    page_of("busy", Step.AUTHORIZE, pk=2 + MOST_RECORDS)
+    assert "Nothing is found" in text_of(grace.get("/admin/find/", {"q": "ab" * 16}))
+
+
+def test_find_lists_the_records_that_have_one_reference_together(grace: Client) -> None:
+    page = page_of("secret_wrong")
+    assert grace.get("/admin/find/", {"q": "abcd 1234"}).headers["Location"] == page
+    page_of("password_wrong", Step.SIGN_IN)
+    location = grace.get("/admin/find/", {"q": "abcd 1234"}).headers["Location"]
+    assert location.startswith("/admin/activity/?")
+    listed = text_of(grace.get(location))
+    assert "The client secret is wrong" in listed
+    assert "Wrong password" in listed
+
+
+@pytest.mark.parametrize(
+    ("sent", "callback"),
+    [("zzz" + "3a" * 14 + "3", "https://x.test/"), ("0" * 32, "https://r.test/cb")],
+    ids=["three wrong", "the beginning of a callback"],
+)
+def test_an_application_that_is_only_similar_is_not_named(grace: Client, sent: str, callback: str) -> None:
+    row = named("Reading List", client_id="3a" * 16)
+    Application.objects.filter(pk=row.pk).update(redirect_uris="https://r.test/cb/back")
+    detail = {"parameters": {"client_id": sent, "redirect_uri": callback}}
+    said = text_of(grace.get(page_of("client_unknown", Step.AUTHORIZE, detail=detail)))
+    assert "Reading List" not in said
+
+
 def test_the_secret_of_another_application_names_it_to_who_may_see_it(grace: Client) -> None:
     attacked, other = ApplicationFactory(name="Kiosk"), ApplicationFactory(name="Reading List")
     form = {"grant_type": "authorization_code", "code": "x", "client_id": attacked.client_id}
@@ -212,15 +247,35 @@ def test_nothing_passes_that_no_check_has_passed(grace: Client) -> None:
     assert "What was refused can’t be checked" in said.partition("Would it pass now?")[2]
 
 
+def test_a_masked_callback_address_cannot_be_compared_again(grace: Client) -> None:
+    sent = {"sent": f"https://r.test/?key={MASK}"}
+    known = named("Kiosk").client_id
+    said = text_of(grace.get(page_of("redirect_uri_mismatch", Step.AUTHORIZE, client_id=known, detail=sent)))
+    assert "Would it pass now? What was refused can’t be checked; nothing else is wrong." in said
+    assert "Mended" not in said
+
+
 def test_only_a_client_id_finds_the_record_of_an_unknown_one(grace: Client) -> None:
     page_of("client_unknown", Step.AUTHORIZE, detail={"parameters": {"client_id": "43"}})
     assert "Nothing is found" in text_of(grace.get("/admin/find/", {"q": "43"}))
 
 
-def test_a_developer_is_not_told_whose_secret_was_sent(grace: Client) -> None:
+@pytest.mark.parametrize("cause", ["secret_of_another", "code_of_another"])
+def test_a_developer_is_not_told_whose_secret_or_code_was_sent(grace: Client, cause: str) -> None:
     known = named("Kiosk").client_id
     assert "Forward this" in text_of(grace.get(page_of("secret_wrong", client_id=known)))
-    assert "Forward this" not in text_of(grace.get(page_of("secret_of_another", client_id=known)))
+    assert "Forward this" not in text_of(grace.get(page_of(cause, client_id=known)))
+
+
+def test_a_mended_record_has_nothing_to_forward(grace: Client) -> None:
+    row = named("Kiosk")
+    sent = {"sent": row.redirect_uris.split()[0]}
+    page = page_of("redirect_uri_mismatch", Step.AUTHORIZE, client_id=row.client_id, detail=sent)
+    said = text_of(grace.get(page))
+    assert "Mended:" in said
+    assert "Forward this" not in said
+    Application.objects.filter(pk=row.pk).update(redirect_uris="https://r.test/")
+    assert "Forward this" in text_of(grace.get(page))
 
 
 def test_the_steps_before_a_record_of_no_attempt_are_unknown(grace: Client) -> None:
