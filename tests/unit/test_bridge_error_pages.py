@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from html import unescape
+from typing import Any
 
 import pytest
 from django.test import Client
@@ -57,6 +58,29 @@ def test_a_switched_off_application_is_not_named(application: Registered) -> Non
     person, developer = layers(page_of(application))
     assert "switched off" in person
     assert "Reading List" not in person + developer
+
+
+def test_a_sign_out_that_cannot_go_on_says_that_nothing_ended(application: Registered) -> None:
+    page = Client().get("/oauth/logout", {"client_id": "unknown", "post_logout_redirect_uri": "x"}, **PAGE).text
+    person, developer = layers(page)
+    assert "If you were signed in here, you still are." in person
+    assert "Nothing was shared" not in person
+    assert "tell its operator" not in person
+    assert "No application with this client_id is registered" in developer
+
+
+def test_only_a_sign_in_is_advised_to_begin_again(application: Registered) -> None:
+    assert "Go back to the application and try again." in layers(page_of(application, client_id="unknown"))[0]
+    assert "Go back to the application" not in page_of(application, redirect_uri="https://evil.example/callback")
+
+
+def test_a_limited_sign_in_is_told_to_wait_and_not_that_it_ends(application: Registered, settings: Any) -> None:
+    settings.RATES = {"authorize": "1/h"}
+    page_of(application)
+    page = page_of(application)
+    assert "Please wait" in page
+    assert "This sign-in can't go on" not in unescape(page)
+    assert "made a mistake in its link" not in page
 
 
 def test_the_developer_finds_the_cause_the_address_the_time_and_the_reference(application: Registered) -> None:
