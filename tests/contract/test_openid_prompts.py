@@ -79,6 +79,21 @@ def test_a_silent_request_of_a_person_who_must_see_a_page(
     assert error(at_home, ask(at_home, trusted, prompt="none")) == "interaction_required"
 
 
+@contract("I7.silent")
+def test_a_silent_request_of_a_person_without_a_confirmed_address(at_home: OAuthDriver, alice: Any) -> None:
+    type(alice).objects.filter(pk=alice.pk).update(email_verified_at=None)
+    assert error(at_home, ask(at_home, ApplicationFactory(is_trusted=True), prompt="none")) == "interaction_required"
+
+
+@contract("I7.silent")
+def test_a_silent_request_that_needs_a_sign_in_is_told_of_nothing_else(
+    at_home: OAuthDriver, application: Registered
+) -> None:
+    applications.set_groups(application.row, [])
+    type(application.row).objects.filter(pk=application.row.pk).update(is_restricted=True)
+    assert error(at_home, ask(at_home, application, prompt="none", max_age="0")) == "login_required"
+
+
 def test_none_stands_alone(at_home: OAuthDriver, application: Registered) -> None:
     assert error(at_home, ask(at_home, application, prompt="none login")) == "invalid_request"
 
