@@ -123,6 +123,24 @@ def test_a_full_garbage_collection_of_a_worker_examines_few_objects(launch: Laun
     assert int(Caller(server, keeps=False).call("GET", "/collect").body) < EXAMINED_OBJECTS
 
 
+def told_at(worker: int) -> float:
+    """When the worker last told gunicorn that it runs: the time of a file without a name."""
+    (file,) = (each for each in Path(f"/proc/{worker}/fd").iterdir() if "wgunicorn-" in str(each.resolve()))
+    return file.stat().st_mtime
+
+
+def test_a_worker_tells_gunicorn_about_once_a_second_that_it_runs(launch: Launch) -> None:
+    server = launch(WEB_CONCURRENCY="1")
+    (worker,) = server.workers()
+    told, end = {told_at(worker)}, time.monotonic() + 2
+    while time.monotonic() < end:
+        assert status(server) == 200
+        told.add(told_at(worker))
+    assert 2 <= len(told) <= 4, "however many requests it answers"
+    last = told_at(worker)
+    wait_until(lambda: told_at(worker) > last, seconds=5)
+
+
 def test_a_reload_under_load_leaves_no_gap(launch: Launch, redis_server: Any) -> None:
     server, another = (launch(WEB_CONCURRENCY="2", REDIS_URL=redis_server.url) for _ in range(2))
     found = []
