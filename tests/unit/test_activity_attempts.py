@@ -199,6 +199,18 @@ def test_a_sign_in_without_an_application_leaves_no_record_that_nothing_ends() -
     assert not ActivityRecord.objects.filter(cause=FACTOR_AWAITED).exists()
 
 
+def test_the_reference_of_a_sign_in_that_waits_finds_it(grace: Client) -> None:
+    tried = Tried()
+    Account(tried.person)
+    tried.sign_in()
+    activity_counts.flush()
+    reference = ActivityRecord.objects.get(cause=FACTOR_AWAITED).reference
+    (attempt,) = attempts.attempts(Filters(reference=reference, is_failure=True))
+    assert attempt.chosen
+    assert attempt.chosen.cause == FACTOR_AWAITED
+    assert "Fix: The password was right." in text_of(grace.get(f"/admin/activity/?reference={reference}"))
+
+
 def test_a_sign_in_without_a_second_factor_waits_for_none() -> None:
     tried = Tried()
     tried.sign_in()

@@ -88,6 +88,7 @@ def test_a_person_in_no_group_leads_to_the_groups_until_it_is_mended(grace: Clie
     assert url not in html_of(grace.get(page))
     assert "Nothing to change any more Mended:" in said
     assert "Fix:" not in said
+    assert "Its groups" not in said
 
 
 # The application -----------------------------------------------------------------------------------------------------
@@ -153,7 +154,7 @@ def test_find_lists_the_records_that_have_one_reference_together(grace: Client) 
 
 @pytest.mark.parametrize(
     ("sent", "callback"),
-    [("zzz" + "3a" * 14 + "3", "https://x.test/"), ("0" * 32, "https://r.test/cb")],
+    [("zzz" + "a" + "3a" * 14, "https://x.test/"), ("0" * 32, "https://r.test/cb")],
     ids=["three wrong", "the beginning of a callback"],
 )
 def test_an_application_that_is_only_similar_is_not_named(grace: Client, sent: str, callback: str) -> None:
@@ -175,6 +176,17 @@ def test_the_secret_of_another_application_names_it_to_who_may_see_it(grace: Cli
     assert f'href="{url}"' in html_of(grace.get(page))
     owner = PersonFactory(is_staff=True)
     attacked.row.owners.add(owner)
+    said = text_of(with_session(owner).get(page))
+    assert "Kiosk" in said
+    assert "Reading List" not in said
+
+
+def test_the_code_of_another_application_names_it_to_who_may_see_it(grace: Client) -> None:
+    attacked, other = named("Kiosk"), named("Reading List")
+    page = page_of("code_of_another", client_id=attacked.client_id, detail={"code_of": other.pk})
+    assert "The code was issued to this application: Reading List" in text_of(grace.get(page))
+    owner = PersonFactory(is_staff=True)
+    attacked.owners.add(owner)
     said = text_of(with_session(owner).get(page))
     assert "Kiosk" in said
     assert "Reading List" not in said
