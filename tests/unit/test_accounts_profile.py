@@ -144,6 +144,13 @@ def test_a_file_of_more_than_25_mb_is_refused_and_the_rest_of_the_form_kept(brow
     assert response.context["form"]["nickname"].value() == "Typed"
 
 
+def test_a_picture_of_exactly_25_mb_is_accepted(browser: Client, alice: User) -> None:
+    largest = upload(picture().ljust(settings.PICTURE_MAX_BYTES, b"\0"))
+    assert browser.post("/accounts/profile", {"picture": largest, "nickname": "Ali"}).status_code == 302
+    alice.refresh_from_db()
+    assert default_storage.exists(alice.avatar)
+
+
 @pytest.mark.parametrize(
     ("sliders", "colour"),
     [
