@@ -130,6 +130,18 @@ def test_a_code_that_nobody_exchanged_has_a_person_and_a_time_before_and_after_t
     assert ActivityRecord.objects.filter(cause=NEVER_EXCHANGED).count() == 1
 
 
+def test_the_people_of_never_exchanged_codes_are_those_of_one_application() -> None:
+    now = timezone.now()
+    mine, other = (CodeFactory(issued_at=now - timedelta(minutes=71)).row.application for _ in range(2))
+    list(purging.batches(now))
+    assert ActivityRecord.objects.filter(cause=NEVER_EXCHANGED).count() == 2
+    CodeFactory(application=mine, issued_at=now - timedelta(minutes=11))
+    met = activity_statistics.met(activity_statistics.start_of(1))
+    failing = activity_statistics.Failing(mine.client_id, Step.EXCHANGE, NEVER_EXCHANGED)
+    assert met[failing].people == 2
+    assert met[failing._replace(client_id=other.client_id)].people == 1
+
+
 def test_a_record_of_a_cause_that_is_not_counted_says_how_often_it_is_recorded(grace: Client) -> None:
     person, now = PersonFactory(), timezone.now()
     for number in range(2):
