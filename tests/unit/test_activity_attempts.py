@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from uuid import UUID
 
@@ -209,6 +210,16 @@ def test_the_reference_of_a_sign_in_that_waits_finds_it(grace: Client) -> None:
     assert attempt.chosen
     assert attempt.chosen.cause == FACTOR_AWAITED
     assert "Fix: The password was right." in text_of(grace.get(f"/admin/activity/?reference={reference}"))
+
+
+def test_a_sign_in_that_waits_is_no_failure_of_the_step_unless_somebody_looks_for_it() -> None:
+    tried = Tried()
+    Account(tried.person)
+    tried.sign_in()
+    activity_counts.flush()
+    of_the_step = Filters(step=Step.SECOND_FACTOR, is_failure=True)
+    assert attempts.attempts(of_the_step) == []
+    assert len(attempts.attempts(replace(of_the_step, cause=FACTOR_AWAITED))) == 1
 
 
 def test_a_sign_in_without_a_second_factor_waits_for_none() -> None:
