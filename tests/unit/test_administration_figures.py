@@ -155,6 +155,7 @@ def test_a_record_of_a_cause_that_is_not_counted_says_how_often_it_is_recorded(g
         )
     assert re.search("2 times in 30 days ?, 1 person", text_of(grace.get(reverse("admin:record", args=[row.pk]))))
     assert " 2 times since " in text_of(grace.get(f"/admin/activity/?cause={UNCONFIRMED}&step=sign_in"))
+    assert " 0 times since " in text_of(grace.get("/admin/activity/?step=sign_in")), "the step counts failures only"
 
 
 @pytest.mark.parametrize("query", ["who=nobody@example.org", "reference=ABCDEFGH"])
@@ -169,6 +170,15 @@ def test_the_numbers_of_everybody_do_not_stand_above_the_attempts_of_one(grace: 
         assert not re.search("21 failures|5 finished|[0-9] time|Where they stop", text_of(page))
         assert "days=30" in html_of(page), "the time can be chosen"
     assert "<h1>Attempts</h1>" in html_of(grace.get(f"/admin/activity/?{query}"))
+
+
+def test_an_empty_list_of_one_person_does_not_say_that_it_was_counted(grace: Client) -> None:
+    count("application", timezone.now(), "secret_wrong", 21)
+    kept = "Counted, but no record of it is kept"
+    assert kept in text_of(grace.get("/admin/activity/?cause=secret_wrong"))
+    said = text_of(grace.get("/admin/activity/?cause=secret_wrong&who=nobody@example.org"))
+    assert kept not in said
+    assert "Nothing fits" in said
 
 
 # All pages count the same --------------------------------------------------------------------------------------------
