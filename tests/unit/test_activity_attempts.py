@@ -246,3 +246,15 @@ def test_the_record_of_a_page_is_in_its_attempt_however_many_came_later() -> Non
     attempt = attempts.of(entry)
     assert attempt.events[0].cause == "password_wrong"
     assert attempt.chosen is attempt.events[0]
+
+
+def test_the_records_of_one_person_displace_none_of_another_in_the_same_attempt() -> None:
+    ada, bob = PersonFactory(), PersonFactory()
+    row = {"step": Step.SIGN_IN, "outcome": Outcome.REFUSED, "cause": "password_wrong", "attempt": UUID(int=8)}
+    rows = ActivityRecord.objects.bulk_create(
+        ActivityRecord(at=timezone.now() + timedelta(seconds=number), person=ada if number < 2 else bob, **row)
+        for number in range(30)
+    )
+    entry = activity_reading.entry(rows[0].pk)
+    assert entry
+    assert [event.entry and event.entry.id for event in attempts.of(entry).events] == [rows[0].pk, rows[1].pk]
