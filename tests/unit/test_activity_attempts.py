@@ -258,3 +258,15 @@ def test_the_records_of_one_person_displace_none_of_another_in_the_same_attempt(
     entry = activity_reading.entry(rows[0].pk)
     assert entry
     assert [event.entry and event.entry.id for event in attempts.of(entry).events] == [rows[0].pk, rows[1].pk]
+
+
+def test_the_chosen_failure_is_that_of_the_reference_or_else_the_last() -> None:
+    now, row = timezone.now(), {"step": Step.SIGN_IN, "outcome": Outcome.REFUSED, "attempt": UUID(int=8)}
+    for number, reference in enumerate(("ABCD1234", "EFGH5678")):
+        at = now - timedelta(seconds=9 - number)
+        ActivityRecord.objects.create(at=at, cause="password_wrong", reference=reference, **row)
+    for filters in (Filters(reference="ABCD1234"), Filters(reference="EFGH5678"), Filters(step=Step.SIGN_IN)):
+        (attempt,) = attempts.attempts(filters)
+        assert attempt.chosen
+        assert attempt.chosen.entry
+        assert attempt.chosen.entry.reference == (filters.reference or "EFGH5678")
