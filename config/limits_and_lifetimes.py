@@ -18,8 +18,8 @@ RATES = env.rates(
     RATE_SECOND_FACTOR="10/15m",
     RATE_SIGN_IN_DONE="60/15m",
 )
-# The rates below have no variable. A network address is an IPv4 address or an IPv6 site (/64); a mailbox is an
-# e-mail address without the part between a plus sign and the @.
+# No variable changes the rates below. A rate for each network address also applies, in a multiple, to the site of an
+# IPv6 address (config.infrastructure.rate_limits.by_address).
 #
 # The limit of failed sign-ins of all unknown browsers together. Hashing a password takes 25 ms, so 1,200 passwords a
 # minute occupy half a core. RATE_SIGN_IN_ADDRESS allows one machine, with an IPv4 address and an IPv6 site, at most 250

@@ -92,7 +92,7 @@ def be_ready(worker: Worker) -> None:
     """Call `warm_up`, tell an old worker to end, and notify systemd. Raises RuntimeError: `warm_up` has failed.
 
     The garbage collection ignores everything that exists at the end of `warm_up`. Otherwise a full collection would
-    examine the modules of the whole service, and all requests of the worker would wait for about 70 ms of CPU time.
+    examine the modules of the whole service, and all requests of the worker would wait for 50 to 80 ms of CPU time.
     """
     warm_up(worker.wsgi)
     gc.collect()

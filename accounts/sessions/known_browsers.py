@@ -50,7 +50,7 @@ def find(request: HttpRequest, email: str) -> str:
 
 
 def is_new(request: HttpRequest, person: User) -> bool:
-    """Return whether the person has never signed in with this browser. `sign_in.adapter` then sends an e-mail. E5."""
+    """Return whether this browser's cookie lacks the person, to whom `sign_in.adapter` then sends an e-mail. E5."""
     return account_mark(person.email) not in read(request)
 
 

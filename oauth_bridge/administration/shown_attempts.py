@@ -10,7 +10,7 @@ from typing import NamedTuple
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext, pgettext_lazy
 
-from oauth_bridge.activity_causes import FACTOR_AWAITED, fix_of
+from oauth_bridge.activity_causes import fix_of
 from oauth_bridge.activity_models import Outcome, Step
 from oauth_bridge.activity_titles import name_of, needs_mending, title_of
 from oauth_bridge.administration.shown import Named, Names, browser_of, record_url
@@ -69,8 +69,8 @@ class ShownAttempt:
     """An attempt, for the template. `word` and `badge` are about its ending.
 
     `title`, `fix`, `mark`, `reference` and `record_url` are about the failure that somebody looks for, or else about
-    the last one; `own_word` and `own_badge` are the ending of an attempt that ends with this failure. A wait
-    for the second factor is no ending: they are those of the attempt.
+    the last one. `own_word` and `own_badge` are the ending of an attempt that ends with this failure. If it is a wait
+    for the second factor, which ends nothing, they are `word` and `badge`.
     """
 
     at: datetime
@@ -95,8 +95,8 @@ class ShownAttempt:
 def attempt(each: Attempt, names: Names) -> ShownAttempt:
     failure = each.chosen or each.failure
     word, badge = ENDINGS[each.ending]
-    is_refused = failure and failure.cause != FACTOR_AWAITED
-    own_word, own_badge = ENDINGS[failure.ending] if failure and is_refused else (word, badge)
+    is_ending = failure and not failure.awaits_factor
+    own_word, own_badge = ENDINGS[failure.ending] if failure and is_ending else (word, badge)
     entries = [event.entry for event in each.events if event.entry]
     record = failure.entry if failure else None
     return ShownAttempt(

@@ -66,6 +66,10 @@ class Event(NamedTuple):
     entry: Entry | None = None
 
     @property
+    def awaits_factor(self) -> bool:
+        return self.cause == FACTOR_AWAITED
+
+    @property
     def ending(self) -> Ending:
         """How an attempt ends if this failure is its last event."""
         at_application = self.step in (Step.EXCHANGE, Step.PROFILE)
@@ -99,13 +103,13 @@ class Attempt:
     def failure(self) -> Event | None:
         """The last event that matters, if it is a failure. A person has OVER_AFTER for the second factor."""
         last = [event for event in self.events if self.matters(event)][-1]
-        is_awaited = last.cause == FACTOR_AWAITED and timezone.now() - last.at < OVER_AFTER
+        is_awaited = last.awaits_factor and timezone.now() - last.at < OVER_AFTER
         return None if last.outcome is Outcome.SUCCEEDED or is_awaited else last
 
     @property
     def is_past_wait(self) -> bool:
         """Whether `chosen` is a wait for the second factor that another event followed."""
-        return bool(self.chosen and self.chosen.cause == FACTOR_AWAITED and self.chosen is not self.events[-1])
+        return bool(self.chosen and self.chosen.awaits_factor and self.chosen is not self.events[-1])
 
     def matters(self, event: Event) -> bool:
         """Return whether the event may change the ending.
@@ -149,7 +153,7 @@ def _chosen(each: Attempt, filters: Filters) -> Event | None:
         event
         for event in reversed(each.events)
         if event.outcome is not Outcome.SUCCEEDED
-        and (event.cause != FACTOR_AWAITED or filters.cause or filters.reference)
+        and (not event.awaits_factor or filters.cause or filters.reference)
         and filters.cause in ("", event.cause)
         and filters.step in ("", event.step)
         and reference in ("", event.entry.reference if event.entry else "")
