@@ -56,8 +56,8 @@ DETAILS = (
     "deleted_by",
 )
 DETAIL_LENGTH = 100
-# The parameters of authorize whose values are recorded if SHOWN_VALUE matches. Every credential is longer than such a
-# value.
+# Of authorize, and of an exchange with an unknown client_id: the values of these parameters are recorded if SHOWN_VALUE
+# matches. Every credential is longer than such a value.
 SHOWN_PARAMETERS = {"response_type", "client_id", "scope", "code_challenge_method", "prompt", "ui_locales"}
 SHOWN_VALUE = re.compile(rf"[A-Za-z][A-Za-z0-9 ._-]{{0,31}}|{MISTYPED_CLIENT_ID}")
 MOST_PARAMETERS = 12
@@ -227,6 +227,8 @@ def _detail(request: HttpRequest, step: Step, error: RequestError) -> dict[str, 
     detail = {name: _short(known[name]) for name in DETAILS if name in known}
     if step is Step.AUTHORIZE:
         detail["parameters"] = _parameters(of_query(request))
+    if "sent_client_id" in error.private:
+        detail["parameters"] = {"client_id": _parameter("client_id", str(error.private["sent_client_id"]))}
     sent = error.private.get("redirect_uri")
     if isinstance(sent, str):
         detail["sent"] = masked(sent)
@@ -238,19 +240,16 @@ def _detail(request: HttpRequest, step: Step, error: RequestError) -> dict[str, 
 
 
 def _parameters(sent: Parameters) -> dict[str, str]:
-    """Return the parameters of the application's link. For a value that may be secret, return its length."""
-    found: dict[str, str] = {}
-    for name in sent.names()[:MOST_PARAMETERS]:
-        value = sent.text(name)
-        if name == "redirect_uri":
-            shown = masked(value)
-        elif name in SHOWN_PARAMETERS and SHOWN_VALUE.fullmatch(value):
-            shown = value
-        else:
-            shown = str(len(value))
-        if name.isprintable():
-            found[name[:DETAIL_LENGTH]] = shown
-    return found
+    """Return the parameters of the application's link."""
+    names = [name for name in sent.names()[:MOST_PARAMETERS] if name.isprintable()]
+    return {name[:DETAIL_LENGTH]: _parameter(name, sent.text(name)) for name in names}
+
+
+def _parameter(name: str, value: str) -> str:
+    """Return the value of a parameter, or its length if the value may be secret."""
+    if name == "redirect_uri":
+        return masked(value)
+    return value if name in SHOWN_PARAMETERS and SHOWN_VALUE.fullmatch(value) else str(len(value))
 
 
 def _short(value: object) -> object:

@@ -32,8 +32,10 @@ NAME_MAX_LENGTH = 80
 REASON_MAX_LENGTH = 200
 
 
-# A client_id, of which at most two characters are missing or too many. Every credential is longer.
-MISTYPED_CLIENT_ID = r"[0-9a-z]{30,34}"
+CLIENT_ID_LENGTH = 32
+TYPING_ERRORS = 2
+# A client_id, of which at most TYPING_ERRORS characters are missing or too many. Every credential is longer.
+MISTYPED_CLIENT_ID = rf"[0-9a-z]{{{CLIENT_ID_LENGTH - TYPING_ERRORS},{CLIENT_ID_LENGTH + TYPING_ERRORS}}}"
 
 
 def new_client_id() -> str:

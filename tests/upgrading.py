@@ -297,7 +297,7 @@ class Load:
             thread.join()
 
     def go_on(self, phase: str, rounds: int = 2) -> None:
-        """Waits until each journey was made so many times from its beginning to its end, and the one before has ended."""
+        """Waits until each journey has ended, and was then made so many times from its beginning to its end."""
         self.phase = phase
         before, end = Counter(self._rounds), time.monotonic() + PATIENCE_SECONDS
         while any(self._rounds[thread.name] - before[thread.name] <= rounds for thread in self._threads):

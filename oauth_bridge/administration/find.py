@@ -12,7 +12,7 @@ from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 
 from accounts.email_addresses import normalise_email
-from oauth_bridge.administration import shown
+from oauth_bridge.administration import near_applications, shown
 from oauth_bridge.applications import rights
 from oauth_bridge.applications.rights import ACTIVITY, PEOPLE, VIEW
 from oauth_bridge.models import MISTYPED_CLIENT_ID
@@ -24,7 +24,9 @@ PERMISSIONS = (ACTIVITY, VIEW, PEOPLE)
 
 
 def find(request: HttpRequest) -> HttpResponse:
-    """Redirect to the record, the person or the application, or show that nothing was found.
+    """Redirect to the record, the person or the application, or say that nothing was found.
+
+    For a client ID that no application has, name the applications with nearly the same one.
 
     Raises PermissionDenied: the administrator has none of PERMISSIONS.
     """
@@ -33,7 +35,13 @@ def find(request: HttpRequest) -> HttpResponse:
     typed = request.GET.get("q", "").strip()
     if url := _url_of(request, typed):
         return redirect(url)
-    context = {**admin.site.each_context(request), "typed": typed, "is_overview": True}
+    seen = rights.applications(request, VIEW)
+    context = {
+        **admin.site.each_context(request),
+        "typed": typed,
+        "near": [shown.named(each) for each in near_applications.with_client_id(seen, typed)],
+        "is_overview": True,
+    }
     return TemplateResponse(request, "administration/not_found.html", context)
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from django.contrib.auth import get_user_model
+from django.utils import timezone
 from django.utils.translation import gettext as _
 
+from accounts import audit_trail
 from oauth_bridge.activity_causes import UNCONFIRMED
 from oauth_bridge.activity_models import Step
 from oauth_bridge.models import Application
@@ -39,6 +42,8 @@ OF_THE_LINK = {
 }
 OF_NO_APPLICATION = {"client_unknown", "client_deleted"}
 OF_THE_ADDRESS = {"no_verified_email", UNCONFIRMED}
+# The limits that end when an administrator unlocks the account.
+OF_THE_ACCOUNT = {"sign_in_limited_account", "factor_limited"}
 # The causes that this module can check. Other causes give the result "unknown".
 REPEATED = OF_THE_LINK | {
     *OF_NO_APPLICATION,
@@ -59,6 +64,9 @@ class Check(NamedTuple):
 
 def checks(entry: Entry, application: Application | None) -> list[Check]:
     """Check the recorded request again. The results are in the order of the protocol."""
+    # A refused exchange with an unknown client ID belongs to the application whose code was sent.
+    if entry.cause == "client_unknown":
+        application = None
     if application is None and (entry.client_id or entry.cause in OF_NO_APPLICATION):
         return [Check("no", _("No application has this client ID"))]
     found = _of_application(entry, application) if application else []
@@ -66,7 +74,9 @@ def checks(entry: Entry, application: Application | None) -> list[Check]:
         found.append(Check("no", _("The same link fails again: change it in the application")))
     if entry.cause in OF_THE_ADDRESS:
         found.append(_of_address(entry))
-    if entry.cause not in REPEATED and entry.step not in (Step.EXCHANGE, Step.PROFILE):
+    if entry.step in (Step.SIGN_IN, Step.SECOND_FACTOR) and (end := limit_ends_at(entry)):
+        found.append(_of_limit(entry, end))
+    elif entry.cause not in REPEATED and entry.step not in (Step.EXCHANGE, Step.PROFILE):
         found.append(Check("unknown", _("What was refused can’t be checked again here")))
     if entry.step == Step.PROFILE:
         found.append(Check("unknown", _("The access token can’t be checked again: only its digest is kept")))
@@ -84,6 +94,16 @@ def passes(found: list[Check]) -> str:
     if "yes" not in kinds:
         return "unknown"
     return "partly" if "unknown" in kinds else "yes"
+
+
+def is_limit(cause: str) -> bool:
+    return "limited" in cause or cause.startswith("throttled")
+
+
+def limit_ends_at(entry: Entry) -> datetime | None:
+    """Return the end of the limit that refused the request; None for another cause."""
+    seconds = entry.detail.get("seconds")
+    return entry.at + timedelta(seconds=seconds) if isinstance(seconds, int) and is_limit(entry.cause) else None
 
 
 def _of_application(entry: Entry, application: Application) -> list[Check]:
@@ -132,6 +152,19 @@ def _of_address(entry: Entry) -> Check:
     if person.email_verified_at:
         return Check("yes", _("The person’s address is confirmed"))
     return Check("no", _("The person’s address is still not confirmed"))
+
+
+def _of_limit(entry: Entry, end: datetime) -> Check:
+    if end <= timezone.now():
+        return Check("yes", _("The limit has ended"))
+    if entry.cause in OF_THE_ACCOUNT and entry.person_id and _was_unlocked(entry):
+        return Check("yes", _("The account was unlocked afterwards"))
+    return Check("no", _("The limit has not ended yet"))
+
+
+def _was_unlocked(entry: Entry) -> bool:
+    acts = audit_trail.entries("person", str(entry.person_id))
+    return any(each.action == "account_unlocked" and each.at > entry.at for each in acts)
 
 
 def _of_exchange(application: Application) -> list[Check]:

@@ -32,8 +32,7 @@ OF_THE_PERSON = {
     "person_deactivated": "activate",
     "no_verified_email": "confirm",
     UNCONFIRMED: "confirm",
-    "sign_in_limited_account": "unlock",
-    "factor_limited": "unlock",
+    **dict.fromkeys(recheck.OF_THE_ACCOUNT, "unlock"),
 }
 
 
@@ -61,10 +60,10 @@ def record(request: HttpRequest, pk: int) -> HttpResponse:
         **admin.site.each_context(request),
         **_difference(request, entry, application),
         "entry": entry,
-        "acts": _acts(request, entry, application),
+        "acts": _acts(request, entry, application) if passes != "yes" else [],
         "fix": fix,
         "hints": record_hints.hints(request, entry, application) if passes != "yes" else [],
-        "limit_ends_at": record_hints.ends_at(entry),
+        "limit_ends_at": recheck.limit_ends_at(entry),
         "for_developer": record_hints.for_developer(request, entry, fix) if passes != "yes" else "",
         "title": title_of(entry.cause) if entry.cause else name_of(entry.step),
         "step": name_of(entry.step),

@@ -3,28 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import datetime, timedelta
-from functools import reduce
-from operator import or_
 from typing import NamedTuple
 
-from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
 from oauth_bridge.activity_titles import name_of, needs_mending, title_of
+from oauth_bridge.administration import near_applications
+from oauth_bridge.administration.recheck import is_limit
 from oauth_bridge.administration.shown import Named, in_groups, named
 from oauth_bridge.applications import rights
 from oauth_bridge.models import Application
-from oauth_bridge.redirect_uri_masking import MASK
-from oauth_bridge.redirect_uri_mismatch import is_near
+from oauth_bridge.shown_lists import listed
 from oauth_bridge.storage.activity_reading import Entry
 
-MOST_NEAR = 5  # applications that a record of an unknown client_id names
-LENGTH = 32  # of a client_id
-NEAR = 2  # differing characters of a client_id
-PART = (LENGTH - NEAR) // 5
 # Only an administrator can remove these causes at the steps of the application.
 OF_ADMINISTRATORS = {
     "client_disabled",
@@ -71,26 +64,21 @@ def hints(request: HttpRequest, entry: Entry, application: Application | None) -
         found.append(Hint(_("The code was issued to this application:"), _named(owner)))
     if entry.cause == "client_unknown":
         sent = entry.detail.get("parameters", {})
-        same = _with_callback(seen, str(sent.get("redirect_uri", "")))
-        found.append(Hint(_("The callback address that was sent is registered for:"), same))
-        found.append(Hint(_("Nearly the same client ID has:"), _with_id_near(seen, str(sent.get("client_id", "")))))
+        same = near_applications.with_callback(seen, str(sent.get("redirect_uri", "")))
+        found.append(Hint(_("The callback address that was sent is registered for:"), _named(same)))
+        near = near_applications.with_client_id(seen, str(sent.get("client_id", "")))
+        found.append(Hint(_("Nearly the same client ID has:"), _named(near)))
     found = [hint for hint in found if hint.applications]
     if entry.cause == "not_admitted" and application and seen.filter(pk=application.pk).exists():
-        names = ", ".join(application.groups.order_by("name").values_list("name", flat=True))
-        found.append(Hint(_("Its groups: %(names)s.") % {"names": names or _("none")}, []))
+        names = application.groups.order_by("name").values_list("name", flat=True)
+        found.append(Hint(_("Its groups: %(names)s.") % {"names": listed(names) or _("none")}, []))
     return found
-
-
-def ends_at(entry: Entry) -> datetime | None:
-    """The end of the limit that refused the request; None for another cause."""
-    seconds = entry.detail.get("seconds")
-    return entry.at + timedelta(seconds=seconds) if isinstance(seconds, int) and _is_limit(entry.cause) else None
 
 
 def for_developer(request: HttpRequest, entry: Entry, fix: str) -> str:
     """The text that the application's developer needs; empty if the developer cannot remove the cause."""
     is_theirs = needs_mending(entry.step, entry.cause) and entry.cause not in OF_ADMINISTRATORS | NOT_TOLD
-    if not (entry.client_id and fix and is_theirs) or _is_limit(entry.cause):
+    if not (entry.client_id and fix and is_theirs) or is_limit(entry.cause):
         return ""
     lines = [
         (_("Reference"), in_groups(entry.reference)),
@@ -104,25 +92,5 @@ def for_developer(request: HttpRequest, entry: Entry, fix: str) -> str:
     return "\n".join(f"{label}: {value}" for label, value in lines if value)
 
 
-def _is_limit(cause: str) -> bool:
-    return "limited" in cause or cause.startswith("throttled")
-
-
 def _named(rows: Iterable[Application]) -> list[Named]:
     return [named(row) for row in rows]
-
-
-def _with_callback(seen: QuerySet[Application], sent: str) -> list[Named]:
-    if not sent or MASK in sent:
-        return []
-    rows = seen.filter(redirect_uris__contains=sent)[: 10 * MOST_NEAR]
-    return _named([row for row in rows if sent in row.callback_addresses][:MOST_NEAR])
-
-
-def _with_id_near(seen: QuerySet[Application], sent: str) -> list[Named]:
-    if len(sent) < LENGTH - NEAR:  # or only the length was recorded
-        return []
-    # Two wrong characters, or pairs of swapped characters, change at most four of the five parts.
-    parts = [Q(client_id__contains=sent[start : start + PART]) for start in range(0, 5 * PART, PART)]
-    rows = seen.filter(reduce(or_, parts))
-    return _named([row for row in rows if is_near(sent, row.client_id, NEAR)][:MOST_NEAR])

@@ -28,6 +28,7 @@ from oauth_bridge.applications import logos, rights, summaries
 from oauth_bridge.applications.admin_list import ApplicationList
 from oauth_bridge.applications.forms import ApplicationForm, EndForm, RotationForm
 from oauth_bridge.models import Application, ApplicationSecret, Consent
+from oauth_bridge.shown_lists import listed
 from oauth_bridge.storage import application_audit, applications, look_alikes, secret_rotation, secret_states
 
 if TYPE_CHECKING:
@@ -271,10 +272,9 @@ class ApplicationAdmin(ApplicationList):
         return " ".join(obj.name.split())
 
     def delete_model(self, request: HttpRequest, obj: Application) -> None:
-        _names, counts, *_others = self.get_deleted_objects([obj], request)
+        had = listed(f"{name}: {number}" for name, number in self.get_deleted_objects([obj], request)[1].items())
         applications.delete(obj)
-        ended = ", ".join(f"{name}: {number}" for name, number in counts.items())
-        self.message_user(request, _("What it had: %(counts)s.") % {"counts": ended}, messages.SUCCESS)
+        self.message_user(request, _("What it had: %(counts)s.") % {"counts": had}, messages.SUCCESS)
 
     def _set_enabled(self, request: HttpRequest, chosen: QuerySet[Application], is_enabled: bool) -> None:
         for application in chosen:

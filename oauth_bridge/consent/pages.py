@@ -23,6 +23,7 @@ from oauth_bridge.consent.callback_pages import destination, form_action
 from oauth_bridge.consent.pending_request import FIELD_NAME, PendingRequest
 from oauth_bridge.models import Application
 from oauth_bridge.protocol import claims
+from oauth_bridge.shown_lists import listed
 
 if TYPE_CHECKING:
     from accounts.models import User
@@ -125,7 +126,7 @@ def shown_facts(person: User, application: Application, facts: Sequence[str]) ->
         shown.append({"name": "updated_at", "label": _("Last change of your profile"), "value": changed, "note": ""})
     if "groups" in facts:
         note = "" if values["groups"] else _("You are in none of the groups that it asks about.")
-        shown.append({"name": "groups", "label": _("Groups"), "value": ", ".join(values["groups"]), "note": note})
+        shown.append({"name": "groups", "label": _("Groups"), "value": listed(values["groups"]), "note": note})
     return shown
 
 

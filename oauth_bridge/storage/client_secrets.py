@@ -139,7 +139,9 @@ def _refusal(
     if any(deletion):
         application_audit.add_deletion(error, deletion)
     cause = _cause(client, form, secrets, own, is_of_another=pk is not None)
-    error.about(cause=cause if client.pk else "client_unknown")
+    if not client.pk:
+        error.about(cause="client_unknown", sent_client_id=form["client_id"])
+    error.about(cause=cause)
     if matching:
         error.about(is_proven=True)
     if pk is not None:

@@ -1,16 +1,17 @@
-"""Filters for times and numbers in the templates of the administration."""
+"""Filters for times and numbers in the templates of the administration, and the comma of a list."""
 
 from __future__ import annotations
 
 from django import template
 from django.utils.translation import ngettext
 
-from oauth_bridge import shown_times
+from oauth_bridge import shown_lists, shown_times
 
 register = template.Library()
 
 for name in (shown_times.ago, shown_times.clock, shown_times.until, shown_times.duration):
     register.filter(name.__name__, name)
+register.simple_tag(shown_lists.comma)
 
 
 @register.filter

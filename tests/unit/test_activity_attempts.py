@@ -76,7 +76,7 @@ def test_who_looks_for_a_cause_sees_it_whatever_came_later(
     page = grace.get(f"/admin/activity/?cause=secret_wrong&client_id={tried.application.client_id}")
     assert f"{story} {tried.person.display_name} {badge}" in text_of(page)
     opened = text_of(page).partition(story)[2].partition("Where they stop")[0]
-    assert "The client secret is wrong Fix: The secret is none of this application's." in opened
+    assert "The client secret is wrong Fix: No secret of this application matches the one that was sent." in opened
     assert "Fix: The code" not in opened
     assert f"Reference {record.reference}" in opened
     assert reverse("admin:record", args=[record.pk]) in html_of(page)

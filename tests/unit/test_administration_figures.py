@@ -68,7 +68,7 @@ def test_a_cause_without_a_record_still_says_what_to_change(grace: Client) -> No
     count(application.client_id, timezone.now(), "secret_wrong", 7)
     said = text_of(grace.get(f"/admin/activity/?cause=secret_wrong&client_id={application.client_id}"))
     assert "Counted, but no record of it is kept" in said
-    assert "Fix: The secret is none of this application's." in said
+    assert "Fix: No secret of this application matches the one that was sent." in said
 
 
 def test_a_step_leads_to_what_stopped_there_and_not_to_what_passed(grace: Client) -> None:

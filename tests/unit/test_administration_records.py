@@ -7,15 +7,17 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import Group
+from django.template import Context, Template
 from django.test import Client
 from django.urls import reverse
-from django.utils import timezone
+from django.utils import timezone, translation
 
 from accounts.models import User
 from oauth_bridge.activity_causes import fix_of
 from oauth_bridge.activity_models import ActivityRecord, Outcome, Step
 from oauth_bridge.models import Application
 from oauth_bridge.redirect_uri_masking import MASK
+from oauth_bridge.shown_lists import listed
 from oauth_bridge.storage.activity_statistics import MOST_RECORDS
 from oauth_bridge.storage.applications import set_groups
 from oauth_bridge.templatetags.humane import masked_value
@@ -37,7 +39,7 @@ def grace() -> Client:
 def page_of(cause: str, step: Step = Step.EXCHANGE, **fields: Any) -> str:
     """The page of a new record with this cause."""
     made = ActivityRecord.objects.create(
-        at=timezone.now(), outcome=Outcome.REFUSED, cause=cause, step=step, **{"reference": "ABCD1234", **fields}
+        outcome=Outcome.REFUSED, cause=cause, step=step, **{"at": timezone.now(), "reference": "ABCD1234", **fields}
     )
     return reverse("admin:record", args=[made.pk])
 
@@ -54,10 +56,45 @@ def test_a_limit_says_when_it_ends(grace: Client) -> None:
     page = page_of("sign_in_limited_account", Step.SIGN_IN, detail={"seconds": 90}, person=PersonFactory())
     end = ActivityRecord.objects.get().at + timedelta(seconds=90)
     said = text_of(grace.get(page))
-    assert f"{end:%H:%M:%S} UTC" in said.partition("Limit ends")[2][:60]
-    assert "Would it pass now? That can’t be checked." in said
+    assert f"{end:%H:%M:%S} UTC" in said.partition("Limit until")[2][:60]
+    assert "Would it pass now? No." in said
+    assert "The limit has not ended yet" in said
     assert "No application has this client ID" not in said
-    assert "Limit ends" not in text_of(grace.get(page_of("busy", detail={"seconds": 5})))
+    assert "Limit until" not in text_of(grace.get(page_of("busy", detail={"seconds": 5})))
+
+
+@pytest.mark.parametrize(
+    ("cause", "step"), [("sign_in_limited_account", Step.SIGN_IN), ("factor_limited", Step.SECOND_FACTOR)]
+)
+def test_a_limit_that_ended_or_was_unlocked_needs_no_act(grace: Client, cause: str, step: Step) -> None:
+    person, minute_ago = PersonFactory(), timezone.now() - timedelta(minutes=1)
+    unlock = f"{reverse('admin:person', args=[person.pk])}?act=unlock"
+    grace.post(unlock)
+    holds = page_of(cause, step, detail={"seconds": 90}, person=person)
+    over = page_of(cause, step, detail={"seconds": 59}, person=person, at=minute_ago)
+    assert f'href="{unlock}"' in html_of(grace.get(holds))
+    assert "The limit has ended" in text_of(grace.get(over))
+    grace.post(reverse("admin:person", args=[PersonFactory().pk]) + "?act=unlock")
+    assert "The limit has not ended yet" in text_of(grace.get(holds))
+    grace.post(unlock)
+    assert "The account was unlocked afterwards" in text_of(grace.get(holds))
+    for page in (holds, over):
+        assert "Mended:" in text_of(grace.get(page))
+        assert unlock not in html_of(grace.get(page))
+
+
+def test_no_unlocking_ends_the_limit_of_a_network_address(grace: Client) -> None:
+    person = PersonFactory()
+    page = page_of("sign_in_limited_address", Step.SIGN_IN, detail={"seconds": 90}, person=person)
+    grace.post(f"{reverse('admin:person', args=[person.pk])}?act=unlock")
+    assert "The limit has not ended yet" in text_of(grace.get(page))
+
+
+def test_the_end_of_an_applications_limit_mends_nothing(grace: Client) -> None:
+    hour_ago = timezone.now() - timedelta(hours=1)
+    client_id = named("Kiosk").client_id
+    page = page_of("throttled_token", client_id=client_id, detail={"seconds": 5}, at=hour_ago)
+    assert "Mended:" not in text_of(grace.get(page))
 
 
 def test_an_unconfirmed_address_leads_to_its_confirmation_and_is_mended(grace: Client) -> None:
@@ -130,6 +167,46 @@ def test_find_opens_the_record_of_an_unknown_client_id(grace: Client) -> None:
     given.application.row.owners.add(owner)
     assert "Nothing is found" in text_of(with_session(owner).get("/admin/find/", {"q": "ab" * 16}))
     assert "Nothing is found" in text_of(grace.get("/admin/find/", {"q": "cd" * 16}))
+
+
+def test_an_exchange_with_an_unknown_client_id_names_the_application_that_is_meant(grace: Client) -> None:
+    given = Attempt()
+    Application.objects.filter(pk=given.application.row.pk).update(name="Reading List", client_id="12" + "3a" * 15)
+    form = {"grant_type": "authorization_code", "code": "x", "client_id": "21" + "3a" * 15, "client_secret": "wrong"}
+    given.post("/oauth/token", form)
+    record = ActivityRecord.objects.get()
+    page = reverse("admin:record", args=[record.pk])
+    assert record.cause == "client_unknown"
+    said = text_of(grace.get(page))
+    assert f"client_id {form['client_id']}" in said
+    assert "client ID has: Reading List" in said
+    assert grace.get("/admin/find/", {"q": form["client_id"]}).headers["Location"] == page
+
+
+def test_what_may_be_a_secret_in_the_place_of_a_client_id_is_not_kept() -> None:
+    given = Attempt()
+    secret = given.application.client_secret
+    form = {"grant_type": "authorization_code", "code": "x", "client_id": secret, "client_secret": secret}
+    given.post("/oauth/token", form)
+    assert ActivityRecord.objects.get().detail["parameters"] == {"client_id": str(len(secret))}
+
+
+def test_the_application_of_the_code_is_not_that_of_the_unknown_client_id(grace: Client) -> None:
+    detail = {"parameters": {"client_id": "0" * 32}}
+    said = text_of(grace.get(page_of("client_unknown", client_id=named("Kiosk").client_id, detail=detail)))
+    assert "No application has this client ID" in said
+    assert "is that of Kiosk" not in said
+
+
+def test_find_names_the_applications_with_nearly_the_same_client_id(grace: Client) -> None:
+    row = named("Reading List", client_id="12" + "3a" * 15)
+    typed = {"q": "21" + "3a" * 15}
+    answer = grace.get("/admin/find/", typed)
+    assert "Nearly the same client ID has: Reading List" in text_of(answer)
+    assert f'href="{reverse("admin:application", args=[row.pk])}"' in html_of(answer)
+    assert "Reading List" not in text_of(staff(ACTIVITY).get("/admin/find/", typed))
+    for other in ("zz" + "3a" * 14 + "zz", "12" + "3a" * 14 + "3\0"):
+        assert "Nearly" not in text_of(grace.get("/admin/find/", {"q": other}))
 
 
 def test_find_opens_the_newest_of_the_last_records_of_an_unknown_client_id(grace: Client) -> None:
@@ -207,6 +284,20 @@ def test_who_chooses_groups_is_led_to_the_first_group(grace: Client) -> None:
     assert "First make one under Groups" in text_of(grace.post(page, form))
     Group.objects.create(name="Accountants")
     assert "Choose at least one group" in text_of(grace.post(page, form))
+
+
+def test_a_record_that_stands_alone_says_so(grace: Client) -> None:
+    page = page_of("secret_wrong", client_id=named("Kiosk").client_id, person=PersonFactory())
+    assert "Who else Nobody else in 30 days The last one" in text_of(grace.get(page))
+    page_of("secret_wrong", client_id=Application.objects.get().client_id, person=PersonFactory())
+    assert "Who else 2 times in 30 days" in (said := text_of(grace.get(page)))
+    assert "2 people" in said.partition("Who else")[2][:40]
+
+
+@pytest.mark.parametrize(("language", "names"), [("en", "A, B"), ("ar", "A، B"), ("zh-hans", "A、B")])
+def test_a_list_has_the_commas_of_the_language(language: str, names: str) -> None:
+    with translation.override(language):
+        assert listed(["A", "B"]) == Template("{% load humane %}A{% comma %}B").render(Context()) == names
 
 
 # The words -----------------------------------------------------------------------------------------------------------
