@@ -59,9 +59,12 @@ class Gaps:
         """The longest time in which the server answered nobody on one of the paths."""
         return self._longest_of(self._server)
 
-    def allowed_seconds(self, promised: float = 0) -> float:
-        """On a busy machine, twice the longest gap of the other server, after the delay that the service promises."""
-        return max(LONGEST_SECONDS, promised + 2 * self._longest_of(self._another))
+    def allowed_seconds(self, promised: float = 0, usual: float = 0) -> float:
+        """On a busy machine, twice the longest gap of the other server, after the delay that the service promises.
+
+        `usual`: the longest gap of the same server before, which is used instead if it is longer.
+        """
+        return max(LONGEST_SECONDS, promised + 2 * max(usual, self._longest_of(self._another)))
 
     def _longest_of(self, server: Server) -> float:
         found = [sorted(self._answers[server, path]) for path in EXPECTED]

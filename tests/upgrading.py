@@ -29,7 +29,7 @@ PAUSE_SECONDS = 0.2
 PEOPLE = ("alice", "bob", "carol", "dave", "load", "backend")
 CALLBACK = "https://client.example/callback"
 PAGES = ("profile", "security", "browsers", "applications", "sign-in")
-UNMIGRATED = ("before", "killed", "switched")
+UNMIGRATED = ("before", "killed", "switched", "plan", "planned")
 # Opened after the migration only: the template of a page is read when it is opened first.
 LATER_PAGES = ("password/change", "security/authenticator", "security/passkeys/add", "email", "delete", "export")
 # Run by the released version's `manage.py shell`.
