@@ -21,7 +21,7 @@ from oauth_bridge.administration import application_acts, recheck, shown, shown_
 from oauth_bridge.administration.application_acts import find_application
 from oauth_bridge.administration.record import may_add_addresses
 from oauth_bridge.administration.shown import Names
-from oauth_bridge.applications import checks, rights, summaries
+from oauth_bridge.applications import boxes, checks, rights, summaries
 from oauth_bridge.applications.rights import ACTIVITY
 from oauth_bridge.documentation import snippets
 from oauth_bridge.models import Application, Consent
@@ -33,7 +33,6 @@ from oauth_bridge.storage.activity_statistics import Days
 PLOTTED = 30
 ATTEMPTS = 6
 MOST_CAUSES = 6
-OPENID_SCOPE = "openid profile email"
 
 
 def application(request: HttpRequest, pk: int) -> HttpResponse:
@@ -55,7 +54,7 @@ def application(request: HttpRequest, pk: int) -> HttpResponse:
         "people": Consent.objects.filter(application=found).count(),
         "days": days,
         "plot": plot(days),
-        "boxes": boxes(found),
+        "boxes": boxes.of(found),
         "callbacks": [(address, hints(address)) for address in found.callback_addresses],
         "snippets": ready_snippets(found),
         "secrets": secrets,
@@ -121,23 +120,6 @@ def plot(days: list[Days]) -> list[dict[str, Any]]:
             }
         )
     return bars
-
-
-def boxes(found: Application) -> list[tuple[str, list[tuple[str, str]]]]:
-    """The settings that products need besides client ID and secret: first with discovery, then without discovery."""
-    discovered = [
-        (_("Issuer"), settings.BASE_URL),
-        (_("Discovery address"), f"{settings.BASE_URL}{paths.OPENID_CONFIGURATION}"),
-        (_("Scope"), OPENID_SCOPE),
-    ]
-    others = [
-        (_("Authorization"), f"{settings.AUTH_URL}{paths.AUTHORIZE}"),
-        (_("Token"), f"{settings.BASE_URL}{paths.TOKEN}"),
-        (_("User info"), f"{settings.BASE_URL}{paths.USERINFO}"),
-        (_("Keys (JWKS)"), f"{settings.BASE_URL}{paths.JWKS}"),
-        (_("Signature of ID tokens"), found.id_token_alg),
-    ]
-    return [(_("OpenID Connect"), discovered), (_("Without discovery, or for plain OAuth 2.0"), others)]
 
 
 def ready_snippets(found: Application) -> list[tuple[str, str]]:

@@ -386,3 +386,5 @@ def test_the_steps_before_a_record_of_no_attempt_are_unknown(grace: Client) -> N
     assert "Exchange" in said
     assert "Consent" not in said
     assert "Profile Not reached" in said
+    of_one = page_of("secret_wrong", client_id=named("Kiosk").client_id)
+    assert "Authorize" not in text_of(grace.get(of_one)).partition("The attempt")[2]

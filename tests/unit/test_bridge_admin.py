@@ -43,6 +43,15 @@ def test_registering_leads_to_a_page_that_shows_the_secret_once(registered):
     assert secret_on(browser.get(answer["Location"])) is None
 
 
+def test_the_page_with_the_secret_has_all_that_a_product_asks_for(registered, settings):
+    browser, answer, _application = registered
+    with_secret, without = (browser.get(answer["Location"]).content.decode() for _time in range(2))
+    for path in ("/oauth/token", "/oauth/userinfo", "/.well-known/openid-configuration"):
+        assert f">{settings.BASE_URL}{path}</code>" in with_secret
+    assert with_secret.count('id="client-id"') == without.count('id="client-id"') == 1
+    assert "What to fill in" not in without
+
+
 def test_the_page_has_one_title(admin_client):
     for page, error in ((admin_client.get(ADD), ""), (admin_client.post(ADD, {}), "Error: ")):
         html = page.content.decode()
