@@ -50,6 +50,7 @@ def test_the_page_with_the_secret_has_all_that_a_product_asks_for(registered, se
         assert f">{settings.BASE_URL}{path}</code>" in with_secret
     assert with_secret.count('id="client-id"') == without.count('id="client-id"') == 1
     assert "What to fill in" not in without
+    assert "/docs/connect" not in with_secret, "who leaves the page has lost the secret"
 
 
 def test_the_page_has_one_title(admin_client):
