@@ -157,7 +157,7 @@ FIXES = {
     "public_with_secret": _("It is public here but sends a secret. Empty the field there, or change its kind here."),
     "secret_wrong": _(
         "No secret of this application matches the one that was sent. Put the newest one into the application."
-        " If it is lost, an administrator makes a new one on the application's page here."
+        " If it is lost, a new one must be made on the application's page here."
     ),
     "secret_of_another": _("The secret is another application's: settings are mixed up. Copy this application's anew."),
     "secret_none_left": _(

@@ -56,8 +56,8 @@ DETAILS = (
     "deleted_by",
 )
 DETAIL_LENGTH = 100
-# Of authorize, and of an exchange with an unknown client_id: the values of these parameters are recorded if SHOWN_VALUE
-# matches. Every credential is longer than such a value.
+# The parameters of authorize whose values are recorded if SHOWN_VALUE matches. Every credential is longer than such a
+# value.
 SHOWN_PARAMETERS = {"response_type", "client_id", "scope", "code_challenge_method", "prompt", "ui_locales"}
 SHOWN_VALUE = re.compile(rf"[A-Za-z][A-Za-z0-9 ._-]{{0,31}}|{MISTYPED_CLIENT_ID}")
 MOST_PARAMETERS = 12
@@ -190,7 +190,7 @@ def _as_attempt(value: object) -> UUID | None:
 def _presented(error: RequestError) -> issued_codes.Presented | None:
     """Find the code that a refused exchange sent, unless the exchange has already read it. Runs one statement."""
     presented = error.private.get("presented")
-    if "attempt" in error.private or not isinstance(presented, tuple):
+    if "attempt" in error.private or not isinstance(presented, tuple) or "\0" in presented[1]:
         return None
     return issued_codes.presented(*presented)
 
@@ -228,7 +228,9 @@ def _detail(request: HttpRequest, step: Step, error: RequestError) -> dict[str, 
     if step is Step.AUTHORIZE:
         detail["parameters"] = _parameters(of_query(request))
     if "sent_client_id" in error.private:
-        detail["parameters"] = {"client_id": _parameter("client_id", str(error.private["sent_client_id"]))}
+        sent_client_id = str(error.private["sent_client_id"])
+        is_id = re.fullmatch(MISTYPED_CLIENT_ID, sent_client_id)
+        detail["parameters"] = {"client_id": sent_client_id if is_id else str(len(sent_client_id))}
     sent = error.private.get("redirect_uri")
     if isinstance(sent, str):
         detail["sent"] = masked(sent)

@@ -13,6 +13,7 @@ from django.template.response import TemplateResponse
 
 from accounts.email_addresses import normalise_email
 from oauth_bridge.administration import near_applications, shown
+from oauth_bridge.administration.recheck import OF_NO_APPLICATION
 from oauth_bridge.applications import rights
 from oauth_bridge.applications.rights import ACTIVITY, PEOPLE, VIEW
 from oauth_bridge.models import MISTYPED_CLIENT_ID
@@ -39,7 +40,7 @@ def find(request: HttpRequest) -> HttpResponse:
     context = {
         **admin.site.each_context(request),
         "typed": typed,
-        "near": [shown.named(each) for each in near_applications.with_client_id(seen, typed)],
+        "near": [shown.named(each) for each in near_applications.with_client_id(seen, typed.lower())],
         "is_overview": True,
     }
     return TemplateResponse(request, "administration/not_found.html", context)
@@ -69,13 +70,12 @@ def _url_of(request: HttpRequest, typed: str) -> str:
 
 
 def _of_unknown_client(client_id: str) -> int | None:
-    """The newest of the last MOST_RECORDS records whose link had this client ID, which no application has."""
+    """The newest of the last MOST_RECORDS records of a request with this client ID, which no application has."""
     if not re.fullmatch(MISTYPED_CLIENT_ID, client_id):
         return None
-    rows = activity_reading.records(
-        Filters(cause="client_unknown", after_id=activity_reading.latest_id() - MOST_RECORDS)
-    )
-    return rows.filter(detail__parameters__client_id=client_id).values_list("pk", flat=True).first()
+    rows = activity_reading.records(Filters(after_id=activity_reading.latest_id() - MOST_RECORDS))
+    found = rows.filter(cause__in=OF_NO_APPLICATION, detail__parameters__client_id=client_id)
+    return found.values_list("pk", flat=True).first()
 
 
 def _of_address(typed: str, *, may_see_people: bool, may_see_activity: bool) -> str:

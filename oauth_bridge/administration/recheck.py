@@ -9,7 +9,7 @@ from django.contrib.auth import get_user_model
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from accounts import audit_trail
+from accounts.models import AuditEntry
 from oauth_bridge.activity_causes import UNCONFIRMED
 from oauth_bridge.activity_models import Step
 from oauth_bridge.models import Application
@@ -64,9 +64,9 @@ class Check(NamedTuple):
 
 def checks(entry: Entry, application: Application | None) -> list[Check]:
     """Check the recorded request again. The results are in the order of the protocol."""
-    # A refused exchange with an unknown client ID belongs to the application whose code was sent.
-    if entry.cause == "client_unknown":
-        application = None
+    if entry.cause in OF_NO_APPLICATION:  # the record of an exchange belongs to the application whose code was sent
+        sent = entry.detail.get("parameters", {}).get("client_id", "")
+        application = Application.objects.filter(client_id=sent).first()
     if application is None and (entry.client_id or entry.cause in OF_NO_APPLICATION):
         return [Check("no", _("No application has this client ID"))]
     found = _of_application(entry, application) if application else []
@@ -74,8 +74,10 @@ def checks(entry: Entry, application: Application | None) -> list[Check]:
         found.append(Check("no", _("The same link fails again: change it in the application")))
     if entry.cause in OF_THE_ADDRESS:
         found.append(_of_address(entry))
-    if entry.step in (Step.SIGN_IN, Step.SECOND_FACTOR) and (end := limit_ends_at(entry)):
-        found.append(_of_limit(entry, end))
+    if entry.step in (Step.SIGN_IN, Step.SECOND_FACTOR) and limit_ends_at(entry):
+        over = limit_over(entry)
+        found.append(Check("yes", over) if over else Check("no", _("The limit has not ended yet")))
+        found.append(Check("unknown", _("What was typed can’t be checked again: it is not kept")))
     elif entry.cause not in REPEATED and entry.step not in (Step.EXCHANGE, Step.PROFILE):
         found.append(Check("unknown", _("What was refused can’t be checked again here")))
     if entry.step == Step.PROFILE:
@@ -104,6 +106,18 @@ def limit_ends_at(entry: Entry) -> datetime | None:
     """Return the end of the limit that refused the request; None for another cause."""
     seconds = entry.detail.get("seconds")
     return entry.at + timedelta(seconds=seconds) if isinstance(seconds, int) and is_limit(entry.cause) else None
+
+
+def limit_over(entry: Entry) -> str:
+    """Return the sentence that the limit has ended; empty if the limit holds, or if no end is known."""
+    end = limit_ends_at(entry)
+    if end is None:
+        return ""
+    if end <= timezone.now():
+        return _("The limit has ended")
+    unlocked = AuditEntry.objects.filter(action="account_unlocked", kind="person", key=str(entry.person_id))
+    is_unlocked = entry.cause in OF_THE_ACCOUNT and unlocked.filter(at__gt=entry.at).exists()
+    return _("The account has been unlocked since") if is_unlocked else ""
 
 
 def _of_application(entry: Entry, application: Application) -> list[Check]:
@@ -152,19 +166,6 @@ def _of_address(entry: Entry) -> Check:
     if person.email_verified_at:
         return Check("yes", _("The person’s address is confirmed"))
     return Check("no", _("The person’s address is still not confirmed"))
-
-
-def _of_limit(entry: Entry, end: datetime) -> Check:
-    if end <= timezone.now():
-        return Check("yes", _("The limit has ended"))
-    if entry.cause in OF_THE_ACCOUNT and entry.person_id and _was_unlocked(entry):
-        return Check("yes", _("The account was unlocked afterwards"))
-    return Check("no", _("The limit has not ended yet"))
-
-
-def _was_unlocked(entry: Entry) -> bool:
-    acts = audit_trail.entries("person", str(entry.person_id))
-    return any(each.action == "account_unlocked" and each.at > entry.at for each in acts)
 
 
 def _of_exchange(application: Application) -> list[Check]:

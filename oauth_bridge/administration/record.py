@@ -48,8 +48,7 @@ def record(request: HttpRequest, pk: int) -> HttpResponse:
     entry = activity_reading.entry(pk, client_ids)
     if entry is None:
         raise Http404
-    each, failing = attempts.of(entry, client_ids), Failing(entry.client_id, entry.step, entry.cause)
-    since = activity_statistics.start_of(MONTH)
+    each = attempts.of(entry, client_ids)
     names = Names(request, {entry.client_id, each.client_id}, {entry.person_id, each.person_id})
     application = Application.objects.filter(client_id=entry.client_id).first() if entry.client_id else None
     # A sign-in that waits for the second factor was not refused.
@@ -59,8 +58,9 @@ def record(request: HttpRequest, pk: int) -> HttpResponse:
     context = {
         **admin.site.each_context(request),
         **_difference(request, entry, application),
+        **_same(entry),
         "entry": entry,
-        "acts": _acts(request, entry, application) if passes != "yes" else [],
+        "acts": _acts(request, entry, application),
         "fix": fix,
         "hints": record_hints.hints(request, entry, application) if passes != "yes" else [],
         "limit_ends_at": recheck.limit_ends_at(entry),
@@ -74,9 +74,6 @@ def record(request: HttpRequest, pk: int) -> HttpResponse:
         "browser": shown.browser_of(entry),
         "attempt": shown_attempts.attempt(each, names),
         "activity_url": shown.page("activity", client_id=entry.client_id),
-        "same_url": shown.page("activity", client_id=entry.client_id, cause=entry.cause, step=entry.step, days=MONTH),
-        "same": (same := activity_statistics.met(since, [entry.client_id]).get(failing)),
-        "same_number": activity_statistics.failures(since, None, [entry.client_id])[failing] or (same and same.records),
         "checks": checks,
         "passes": passes,
         "checked_at": timezone.now(),
@@ -93,7 +90,7 @@ def _acts(request: HttpRequest, entry: Entry, application: Application | None) -
         found += [(each["label"], each["url"]) for each in acts if each["name"] == "switch-on"]
     if application and entry.cause in OF_THE_SECRET and _may_make_secret(request, application):
         found.append((_("New secret"), shown.page("oauth_bridge_application_secret", application.pk)))
-    if entry.person_id and (name := OF_THE_PERSON.get(entry.cause)):
+    if entry.person_id and (name := OF_THE_PERSON.get(entry.cause)) and not recheck.limit_over(entry):
         found += person_acts.offered_act(request, entry.person_id, name)
     if application and entry.person_id and entry.cause == "not_admitted":
         found += person_acts.offered_groups(request, entry.person_id, application)
@@ -130,6 +127,21 @@ def _difference(request: HttpRequest, entry: Entry, application: Application | N
         "add_url": shown.page("add_address", entry.id)
         if application and may_add_addresses(request, application)
         else "",
+    }
+
+
+def _same(entry: Entry) -> dict[str, Any]:
+    """Count the failures of the last MONTH days with the application, step and cause of the record."""
+    since = activity_statistics.start_of(MONTH)
+    failing = Failing(entry.client_id, entry.step, entry.cause)
+    same = activity_statistics.met(since, [entry.client_id]).get(failing)
+    counted = activity_statistics.failures(since, None, [entry.client_id])[failing]
+    number = max(counted, same.records) if same else counted  # the counts are written a moment later than the records
+    return {
+        "same": same,
+        "same_number": number,
+        "same_url": shown.page("activity", client_id=entry.client_id, cause=entry.cause, step=entry.step, days=MONTH),
+        "is_only_one": number == 1 and entry.at >= since,
     }
 
 

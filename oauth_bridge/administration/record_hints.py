@@ -67,7 +67,7 @@ def hints(request: HttpRequest, entry: Entry, application: Application | None) -
         same = near_applications.with_callback(seen, str(sent.get("redirect_uri", "")))
         found.append(Hint(_("The callback address that was sent is registered for:"), _named(same)))
         near = near_applications.with_client_id(seen, str(sent.get("client_id", "")))
-        found.append(Hint(_("Nearly the same client ID has:"), _named(near)))
+        found.append(Hint(_("Applications with nearly the same client ID:"), _named(near)))
     found = [hint for hint in found if hint.applications]
     if entry.cause == "not_admitted" and application and seen.filter(pk=application.pk).exists():
         names = application.groups.order_by("name").values_list("name", flat=True)

@@ -17,6 +17,7 @@ from django.utils.http import urlencode
 from django.utils.translation import gettext as _
 
 from accounts.sessions import user_agents
+from oauth_bridge.activity_causes import fix_of
 from oauth_bridge.applications import rights
 from oauth_bridge.applications.logos import logo_url
 from oauth_bridge.models import Application
@@ -54,6 +55,7 @@ class Names:
         wanted = {client_id for client_id in client_ids if client_id}
         seen = rights.applications(request, rights.VIEW, rights.ACTIVITY)
         may_open = rights.may(request, rights.VIEW)
+        self.sees_all = request.user.has_perm(rights.VIEW) or request.user.has_perm(rights.ACTIVITY)
         for row in seen.filter(client_id__in=wanted) if wanted else ():
             self.applications[row.client_id] = named(row) if may_open else named(row)._replace(url="")
             self.why_off[row.client_id] = off_since(request, row)
@@ -77,7 +79,12 @@ class Names:
         return self.applications.get(client_id) or (Named(client_id, "") if client_id else NOBODY)
 
     def fix_of(self, entry: Entry) -> str:
-        """The advice for a record. For a switched-off application, the text of `off_since` is added."""
+        """The advice for a record. For a switched-off application, the text of `off_since` is added.
+
+        Only an administrator who sees all applications gets the name of a deleted one.
+        """
+        if entry.cause == "client_deleted" and not self.sees_all:
+            return fix_of(entry.cause)
         why = self.why_off.get(entry.client_id, "") if entry.cause == "client_disabled" else ""
         return f"{entry.fix} {why}".strip()
 

@@ -274,14 +274,14 @@ def _attempt(key: UUID | None, events: list[Event], code: IssuedCode | None, nam
         or (names.get(code.application_id, "") if code else ""),
         person_id=code.user_id if code else next((entry.person_id for entry in entries if entry.person_id), None),
         callback=code.redirect_uri if code else "",
-        reached=_reached(events, has_link=bool(code or key)),
+        reached=_reached(events, is_known=bool(code or key)),
     )
 
 
-def _reached(events: list[Event], *, has_link: bool) -> frozenset[Step]:
+def _reached(events: list[Event], *, is_known: bool) -> frozenset[Step]:
     """The finished steps. An event of a later step of a known attempt proves that the step AUTHORIZE was finished."""
     done = {event.step for event in events if event.outcome is Outcome.SUCCEEDED}
-    if has_link and any(event.step is not Step.AUTHORIZE for event in events):
+    if is_known and any(event.step is not Step.AUTHORIZE for event in events):
         done.add(Step.AUTHORIZE)
     return frozenset(done)
 

@@ -139,9 +139,10 @@ def _refusal(
     if any(deletion):
         application_audit.add_deletion(error, deletion)
     cause = _cause(client, form, secrets, own, is_of_another=pk is not None)
-    if not client.pk:
+    if client.pk:
+        error.about(cause=cause)
+    else:
         error.about(cause="client_unknown", sent_client_id=form["client_id"])
-    error.about(cause=cause)
     if matching:
         error.about(is_proven=True)
     if pk is not None:

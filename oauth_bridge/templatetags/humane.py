@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 from django import template
 from django.utils.translation import ngettext
 
 from oauth_bridge import shown_lists, shown_times
+from oauth_bridge.models import MISTYPED_CLIENT_ID
 
 register = template.Library()
 
@@ -22,8 +25,11 @@ def unlocalized(number: float) -> str:
 
 @register.filter
 def masked_value(value: str) -> str:
-    """Return the recorded value. If only the length was recorded, return a sentence with the length."""
-    if value.isdigit():
+    """Return the recorded value. If only the length was recorded, return a sentence with the length.
+
+    A recorded value of digits only is a client_id.
+    """
+    if value.isdigit() and not re.fullmatch(MISTYPED_CLIENT_ID, value):
         number = int(value)
         return ngettext("masked, %(count)d character", "masked, %(count)d characters", number) % {"count": number}
     return value

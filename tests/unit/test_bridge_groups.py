@@ -20,7 +20,7 @@ from oauth_bridge.storage import admission, applications, code_redemption, token
 from tests.contract_coverage import contract
 from tests.factories import ApplicationFactory, CodeFactory, PersonFactory, Registered, TokenFactory
 from tests.grants import PAGE, link_of, read
-from tests.pages import browser_of, with_session
+from tests.pages import browser_of, text_of, with_session
 
 pytestmark = pytest.mark.django_db
 
@@ -218,3 +218,13 @@ def test_an_exchange_that_read_the_application_before_groups_were_chosen_redeems
     assert code_redemption.redeem({"code": code.raw}, application.row.pk, new_credential(), is_restricted=True) is None
     applications.set_groups(application.row, [])
     assert code_redemption.redeem({"code": code.raw}, application.row.pk, new_credential(), is_restricted=True)
+
+
+def test_the_consent_page_lists_the_groups_that_the_application_learns(
+    alice: User, application: Registered, readers: Group
+) -> None:
+    chosen = [readers, Group.objects.create(name="writers")]
+    applications.set_groups(application.row, chosen)
+    alice.groups.set(chosen)
+    page = browser_of(alice).get(f"{link_of(application)}&scope=openid+groups", **PAGE, follow=True)
+    assert "readers, writers" in text_of(page)
