@@ -204,7 +204,7 @@ def patience() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(redis_cache, "SOCKET_TIMEOUT_SECONDS", 20)
         patch.setattr(reencoder_runner, "WAIT_SECONDS", 120.0)
-        patch.setattr(reencoder_runner, "RUN_SECONDS", 120.0)
+        patch.setattr(reencoder_runner, "RUN_SECONDS", 600.0)
         yield
 
 

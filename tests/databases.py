@@ -20,7 +20,7 @@ from django.db.utils import load_backend
 from config import environment
 from tests.server import children_of, free_port
 
-START_SECONDS = 30
+START_SECONDS = 120
 
 
 @contextmanager

@@ -25,7 +25,7 @@ from tests import workers
 
 ROOT = Path(__file__).resolve().parent.parent
 running: list[Server] = []
-START_SECONDS = 30
+START_SECONDS = 120
 # As systemd with a socket unit: the listening socket is descriptor 3 of the process.
 HANDED_OVER = """
 import os, sys

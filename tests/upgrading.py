@@ -193,9 +193,11 @@ def an_authenticator_app(site: Site) -> Iterator[None]:
     driver, path = site.signed_in("bob"), "/accounts/security/authenticator"
     page = driver.open(path)
     secret = re.findall(r'<code dir="ltr">([A-Z2-7]+)</code>', page.text)[0]
-    page = driver.submit(form_with(page, "code"), code=code_of(secret, -1))
+    used = code_of(secret)  # not that of the period before, which could be two periods old when it arrives
+    page = driver.submit(form_with(page, "code"), code=used)
     recovery = re.findall(r'<code dir="ltr">(\d+)</code>', page.text)
     yield
+    wait_until(lambda: code_of(secret) != used)
     for code in (code_of(secret), recovery[0]):
         driver = site.browser()
         page = driver.sign_in(driver.open("/accounts/sign-in"), "bob@example.com", PASSWORD)

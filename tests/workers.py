@@ -45,6 +45,7 @@ GROUPS = {
 ALONE = (
     "tests/faults/test_burst.py",
     "tests/faults/test_cost_of_hostile_requests.py",
+    "tests/faults/test_hostile_pictures.py::test_two_hostile_accounts",
     "tests/faults/test_rolling_reload.py::test_a_reload_under_load",
     "tests/faults/test_sign_in_flood.py",
     "tests/faults/test_slow_clients.py",

@@ -136,12 +136,18 @@ def test_nginx_counts_an_ipv6_address_by_its_64(
         for address in addresses:
             request = f"HEAD {RESET_LINK} HTTP/1.1\r\nHost: localhost:{port}\r\nX-Client: {address}\r\n\r\n".encode()
             opened.enter_context(socket.create_connection(("127.0.0.1", port))).sendall(request)
-        log = folder / "sign-in.log"
-        answered = 20 if are_refused else len(addresses)
-        wait_until(lambda: len(log.read_text(encoding="utf-8").splitlines()) >= answered)
-        refused = re.findall(r'(\S+) localhost "HEAD" 429 .* - [0-9a-f]{32}$', log.read_text(encoding="utf-8"), re.M)
-    assert bool(refused) == are_refused
-    assert set(refused) <= set(addresses)
+
+        def refused() -> list[str]:
+            log = (folder / "sign-in.log").read_text(encoding="utf-8")
+            return re.findall(r'(\S+) localhost "HEAD" 429 .* - [0-9a-f]{32}$', log, re.M)
+
+        def answered() -> int:
+            return len((folder / "sign-in.log").read_text(encoding="utf-8").splitlines())
+
+        wait_until(lambda: bool(refused()) if are_refused else answered() >= len(addresses))
+        found = refused()
+    assert bool(found) == are_refused
+    assert set(found) <= set(addresses)
     assert "$binary_remote_addr zone" not in (folder / "nginx.conf").read_text(encoding="utf-8"), "a limit is left out"
 
 

@@ -27,6 +27,7 @@ from tests.conftest import Launch
 from tests.contract_coverage import contract
 from tests.factories import ApplicationFactory, CodeFactory, PersonFactory, Registered, TokenFactory
 from tests.server import ROOT, environment
+from tests.smtp import wait_until
 
 ROWS = 10_000
 # More than ten batches, and more than a second.
@@ -188,8 +189,9 @@ def test_a_signal_in_the_middle_of_a_statement_waits_for_the_statement(
     assert process.stderr is not None
     first = process.stderr.readline()
     with nothing_deleted(TOKENS) as waiting:
-        waiting(1)
         before = left(large_graveyard)
+        waiting(1)
+        wait_until(lambda: 0 < min(waits_for(TOKENS).values(), default=0) < 0.1)  # one that is not cut off by then
         process.send_signal(signal.SIGTERM)
     lines = lines_of(first + rest_of(process))
     assert process.returncode == 143

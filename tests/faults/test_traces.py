@@ -145,7 +145,7 @@ def serve_with(launch: Launch, collector: Collector) -> None:
     assert slowest < SECONDS
     before = server.workers()
     server.process.send_signal(signal.SIGHUP)
-    end = time.monotonic() + 30
+    end = time.monotonic() + 90
     while server.workers() & before and time.monotonic() < end:
         assert requests.get(f"{server.base_url}/oauth/jwks", timeout=20).status_code == 200
     assert not server.workers() & before
