@@ -21,7 +21,7 @@ from oauth_bridge.administration import application_acts, recheck, shown, shown_
 from oauth_bridge.administration.application_acts import find_application
 from oauth_bridge.administration.record import may_add_addresses
 from oauth_bridge.administration.shown import Names
-from oauth_bridge.applications import boxes, checks, rights, summaries
+from oauth_bridge.applications import checks, product_settings, rights, summaries
 from oauth_bridge.applications.rights import ACTIVITY
 from oauth_bridge.documentation import snippets
 from oauth_bridge.models import Application, Consent
@@ -54,7 +54,7 @@ def application(request: HttpRequest, pk: int) -> HttpResponse:
         "people": Consent.objects.filter(application=found).count(),
         "days": days,
         "plot": plot(days),
-        "boxes": boxes.of(found),
+        "product_settings": product_settings.of(found),
         "callbacks": [(address, hints(address)) for address in found.callback_addresses],
         "snippets": ready_snippets(found),
         "secrets": secrets,

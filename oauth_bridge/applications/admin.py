@@ -24,7 +24,7 @@ from accounts.pictures.stored_files import NotStored
 from accounts.sign_in.reauthentication import proof_first
 from config.infrastructure import events
 from config.infrastructure.events import Event
-from oauth_bridge.applications import boxes, logos, rights, summaries
+from oauth_bridge.applications import logos, product_settings, rights, summaries
 from oauth_bridge.applications.admin_list import ApplicationList
 from oauth_bridge.applications.forms import ApplicationForm, EndForm, RotationForm
 from oauth_bridge.models import Application, ApplicationSecret, Consent
@@ -185,7 +185,7 @@ class ApplicationAdmin(ApplicationList):
             "application": application,
             "form": form,
             "client_secret": new_secret,
-            "boxes": boxes.of(application),
+            "product_settings": product_settings.of(application),
             "secrets": secret_states.states(application) if may_rotate else [],
             "may_rotate": may_rotate,
             "may_see_people": request.user.has_perm(rights.PEOPLE),

@@ -22,14 +22,14 @@ def test_the_application_shows_what_a_product_asks_for(settings: Any, is_public:
     content = admin_browser().get(reverse("admin:application", args=[application.row.pk])).content.decode()
     filled = {
         "client-id": application.client_id,
-        "box-1-1": "https://api.example",
-        "box-1-2": "https://api.example/.well-known/openid-configuration",
-        "box-1-3": "openid profile email",
-        "box-2-1": f"{settings.AUTH_URL}/oauth/authorize",
-        "box-2-2": "https://api.example/oauth/token",
-        "box-2-3": "https://api.example/oauth/userinfo",
-        "box-2-4": "https://api.example/oauth/jwks",
-        "box-2-5": "ES256",
+        "setting-1-1": "https://api.example",
+        "setting-1-2": "https://api.example/.well-known/openid-configuration",
+        "setting-1-3": "openid profile email",
+        "setting-2-1": f"{settings.AUTH_URL}/oauth/authorize",
+        "setting-2-2": "https://api.example/oauth/token",
+        "setting-2-3": "https://api.example/oauth/userinfo",
+        "setting-2-4": "https://api.example/oauth/jwks",
+        "setting-2-5": "ES256",
     }
     for name, value in filled.items():
         assert f'<code id="{name}">{value}</code> <button' in content
