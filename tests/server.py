@@ -100,13 +100,20 @@ class Server:
         """Process ids of the workers."""
         return children_of(self.process.pid)
 
-    def mails(self) -> list[str]:
-        messages = sorted((self.folder / "mail").glob("*"), key=lambda path: path.stat().st_mtime_ns)
-        return [message.read_text(encoding="utf-8") for message in messages]
+    def mails(self, text: str = "", *, seconds: float = 30) -> list[str]:
+        """The mails that contain the text, the newest last. Waits for the first one, because a page may not."""
+        end = time.monotonic() + seconds
+        while True:
+            messages = sorted((self.folder / "mail").glob("*"), key=lambda path: path.stat().st_mtime_ns)
+            found = [mail for each in messages if text in (mail := each.read_text(encoding="utf-8"))]
+            if found or time.monotonic() > end:
+                return found
+            time.sleep(0.02)
 
     def reset_link(self) -> str:
         """The newest link for a new password. Other mails may arrive before and after it."""
-        links = [re.search(r"https?://\S+/accounts/password/reset/\S+", mail) for mail in self.mails()]
+        mails = self.mails("/accounts/password/reset/")
+        links = [re.search(r"https?://\S+/accounts/password/reset/\S+", mail) for mail in mails]
         return [link[0] for link in links if link][-1]
 
 
