@@ -205,7 +205,7 @@ def _path_classes(sent: str, wanted: str) -> set[str]:
         sent = resolved + ("/" if sent.endswith("/") and resolved != "/" else "")
     if sent.rstrip("/") == wanted.rstrip("/"):
         return found | ({"slash"} if sent != wanted else set())
-    ours, theirs = unquote(sent, errors="replace"), unquote(wanted, errors="replace")
+    ours, theirs = _decoded(sent), _decoded(wanted)
     if ours == theirs:
         return found | {"percent"}
     if ours.rstrip("/").lower() == theirs.rstrip("/").lower():
@@ -217,6 +217,11 @@ def _path_classes(sent: str, wanted: str) -> set[str]:
     if wanted.startswith(sent.rstrip("/") + "/"):
         return found | {"path_shorter"}
     return found | {"path"}
+
+
+@functools.lru_cache(maxsize=8)  # `compare` decodes the sent path for each registered address
+def _decoded(path: str) -> str:
+    return unquote(path, errors="replace")
 
 
 def _refined(sent: _Address, wanted: _Address, found: set[str]) -> set[str]:

@@ -173,10 +173,14 @@ def test_nothing_differs_between_an_address_and_itself(registered: str) -> None:
 )
 def test_the_work_is_bounded(sent: str) -> None:
     registered = [f"https://app.example.org/{'a' * number}b{'a' * (489 - number)}" for number in range(50)]
-    began = time.process_time()
-    compare(sent, registered)
-    masked(sent)
-    assert time.process_time() - began < 0.1
+
+    def seconds() -> float:
+        began = time.process_time()
+        compare(sent, registered)
+        masked(sent)
+        return time.process_time() - began
+
+    assert min(seconds() for _time in range(3)) < 0.1  # Python may collect garbage meanwhile
 
 
 @pytest.mark.django_db
