@@ -6,7 +6,7 @@ PRODUCTION := BASE_URL=https://api.example.com AUTH_URL=https://auth.example.com
 	WEB_CONCURRENCY=4 DATABASE_URL=postgres://service@localhost/service EMAIL_URL=smtp+tls://user@mail.example.com \
 	SECRET_KEY=$$($(PYTHON) -c 'import secrets; print(secrets.token_urlsafe(64))')
 
-.PHONY: help image test fast bench attack fuzz drill messages check format
+.PHONY: help image test bench attack fuzz drill messages check format
 
 help: ## List the targets
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -14,11 +14,8 @@ help: ## List the targets
 image: ## Build the container image from Debian packages, without a registry of images; needs root, mmdebstrap, buildah
 	config/container/build
 
-test: ## Run all tests that this machine supports, with faults, fuzzing, browsers and client libraries
+test: ## Run all tests that this machine supports, with programs, faults, fuzzing, browsers and client libraries
 	$(PYTHON) -m pytest tests
-
-fast: ## Run the unit, contract and security tests on SQLite
-	DATABASE_URL= REDIS_URL= $(PYTHON) -m pytest tests/unit tests/contract tests/security
 
 bench: ## Measure CPU time and instructions of each operation, relative to a bare Django view; needs Debian's valgrind
 	$(PYTHON) -m tests.bench

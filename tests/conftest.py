@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import fcntl
 import io
+import os
 import shutil
 import subprocess
 import sys
@@ -12,6 +14,7 @@ from contextlib import AbstractContextManager, ExitStack, redirect_stderr, redir
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from django.conf import settings
@@ -19,20 +22,18 @@ from django.core.cache import cache
 from django.core.management import execute_from_command_line
 from django.db import connection
 from django.test import Client, RequestFactory
-from django.test.utils import setup_databases, teardown_databases
 from whitenoise.middleware import WhiteNoiseMiddleware
 
 from accounts.pictures import reencoder_runner
 from config.infrastructure import cache as redis_cache
 from oauth_bridge.storage import activity, activity_counts
-from tests import factories, forms, openapi_responses, pages, skips, workers
-from tests.databases import migrate
+from tests import factories, forms, openapi_responses, pages
 from tests.driver import RESPONSE_CHECKS, SEEN, OAuthDriver
 from tests.dump import database_text
 from tests.factories import PASSWORD, ApplicationFactory, PersonFactory, Registered
 from tests.factors import Account
 from tests.own_redis import OwnRedis
-from tests.server import Server, environment, running, serve
+from tests.server import ROOT, Server, environment, running, serve, worker_number
 from tests.smtp import MailServer
 
 Launch = Callable[..., Server]
@@ -42,91 +43,93 @@ def pytest_configure(config: pytest.Config) -> None:
     RequestFactory.post = forms.post  # type: ignore[method-assign]
     config.addinivalue_line("markers", "contract(*sentences): the sentences of the contract that the test holds")
     RESPONSE_CHECKS.append(openapi_responses.check)
-    workers.use_own_redis()
+    if os.environ.get("REDIS_URL"):
+        use_own_redis()
 
 
-def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    return workers.wanted(config)
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
+    """No processes of their own for the tests of single files. `None`: as many as the machine has cores."""
+    is_named = config.args_source is config.ArgsSource.ARGS  # not those of `testpaths`
+    return 0 if is_named and all("." in Path(argument).name for argument in config.args) else None
+
+
+def use_own_redis() -> None:
+    """Each process counts in a database of Redis of its own, as do the servers that it starts."""
+    given = urlsplit(os.environ["REDIS_URL"])
+    url = given._replace(path=f"/{int(given.path.strip('/') or 0) + worker_number()}").geturl()
+    os.environ["REDIS_URL"] = settings.REDIS_URL = url
+    for each in settings.CACHES.values():
+        each["LOCATION"] = url
 
 
 @pytest.hookimpl(trylast=True)  # after pytest-django has put the tests in transactions first
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    workers.order(items)
-    skips.check_marks(items)
-
-
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> workers.Scheduler:
-    return workers.Scheduler(config, log)
-
-
-@pytest.fixture(autouse=True)
-def turn(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Waits until no other test is under way, if the test is one of ALONE, otherwise until none of those is."""
-    lock = workers.shared_folder(tmp_path_factory) / "turn.lock"
-    with workers.locked(lock, alone=workers.is_alone(request.node)):
-        yield
+    """Mark what the integration run repeats. Raises UsageError: a test uses `db` and `committed` unmarked, so that the
+    order of its fixtures would decide whether its rows are rolled back.
+    """
+    for item in items:
+        if item.path.relative_to(ROOT / "tests").parts[0] not in ("unit", "contract", "security"):
+            item.add_marker("integration")
+        if {"db", "committed"} <= {*getattr(item, "fixturenames", ())} and not item.get_closest_marker("django_db"):
+            raise pytest.UsageError(f"{item.nodeid} must be marked with django_db.")
 
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
-    """Report a skip as a failure where REQUIRE_ALL is set, and add the last lines of the servers' logs to a failure."""
+    """Add the last lines of the servers' logs to a failure. With CI set, a skip is a failure, unless the integration
+    run repeats the test.
+    """
     outcome: Any = yield
     report = outcome.get_result()
     if report.failed:
         for server in running:
             lines = [line for line in server.log.splitlines() if '"level":"info"' not in line]
             report.sections.append((f"log of {server.base_url}", "\n".join(lines[-5:])))
-    if report.skipped and not hasattr(report, "wasxfail") and skips.must_run(item, str(report.longrepr)):
+    is_repeated = item.get_closest_marker("integration") and connection.vendor == "sqlite"
+    if report.skipped and not hasattr(report, "wasxfail") and os.environ.get("CI") and not is_repeated:
         report.outcome = "failed"
-        report.longrepr = f"skipped, but REQUIRE_ALL is set: {report.longrepr}"
+        report.longrepr = f"skipped, but CI is set: {report.longrepr}"
 
 
 # The database ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="session")
-def django_db_modify_db_settings(
-    django_db_modify_db_settings_parallel_suffix: None, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    """A database of each worker's own; SQLite in a file, so that the server under test sees the same rows."""
-    if connection.vendor == "sqlite":
-        connection.settings_dict["TEST"]["NAME"] = str(tmp_path_factory.mktemp("database") / "test.sqlite3")
-    settings.MEDIA_ROOT = tmp_path_factory.mktemp("media")
-
-
-@pytest.fixture(scope="session")
-def sqlite_template(
-    django_test_environment: None, django_db_blocker: Any, tmp_path_factory: pytest.TempPathFactory
-) -> Path:
-    """A migrated SQLite file without rows, to be copied: the migrations take seconds. The workers share it."""
-    folder = workers.shared_folder(tmp_path_factory)
-    template, draft = folder / "template.sqlite3", folder / "draft.sqlite3"
-    with workers.locked(folder / "template.lock", alone=True), django_db_blocker.unblock():
-        if not template.exists():
-            migrate(f"sqlite:///{draft}")
-            draft.rename(template)
-    return template
-
-
-@pytest.fixture(scope="session")
 def django_db_setup(
-    request: pytest.FixtureRequest,
-    django_test_environment: None,
-    django_db_blocker: Any,
-    django_db_modify_db_settings: None,
+    django_test_environment: None, django_db_blocker: Any, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[None]:
-    """Create a test database in every run. pytest-django creates none when no test of the run uses `db`. Tests over
-    HTTP don't use it, and would write into the database that DATABASE_URL names."""
-    is_copied = connection.vendor == "sqlite"
-    if is_copied:
-        template = request.getfixturevalue("sqlite_template")
-        shutil.copy(template, connection.settings_dict["TEST"]["NAME"])
-    with django_db_blocker.unblock():
-        configured = setup_databases(verbosity=0, interactive=False, keepdb=is_copied)
+    """A test database of each process in every run, also where no test of the run uses `db`: tests over HTTP would
+    write into the database that DATABASE_URL names. The migrations run once, and the processes copy what they made.
+
+    SQLite is in a file, so that the server under test sees the same rows.
+    """
+    creation, name = connection.creation, connection.settings_dict["NAME"]
+    folder = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        folder = folder.parent  # that of the run
+    template = str(folder / "template.sqlite3") if connection.vendor == "sqlite" else f"test_{name}_{folder.name}"
+    made, suffix = folder / "template.made", str(worker_number())
+    settings.MEDIA_ROOT = tmp_path_factory.mktemp("media")
+    with django_db_blocker.unblock(), (folder / "template.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not made.exists():
+            connection.settings_dict["TEST"]["NAME"] = template
+            creation.create_test_db(verbosity=0, autoclobber=True, serialize=False)
+            made.touch()
+        connection.close()
+        connection.settings_dict["NAME"] = template
+        creation.clone_test_db(suffix, verbosity=0, autoclobber=True)
+        connection.settings_dict.update(creation.get_test_db_clone_settings(suffix))
     yield
-    with django_db_blocker.unblock():
+    with django_db_blocker.unblock(), (folder / "template.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
         end_other_sessions()
-        teardown_databases(configured, verbosity=0)
+        connection.close()
+        connection.settings_dict["NAME"] = template
+        creation.destroy_test_db(verbosity=0, suffix=suffix)
+        if made.exists():
+            made.unlink()
+            creation.destroy_test_db(name, verbosity=0)
 
 
 def end_other_sessions() -> None:
@@ -144,13 +147,6 @@ def origin_of_the_test_client(settings: Any) -> None:
     """Django's test client sends its requests to the origin of the service (D1). Servers have their own origins."""
     settings.BASE_URL = settings.AUTH_URL = "http://testserver"
     settings.ORIGINS_ARE_SET = True
-
-
-@pytest.fixture(autouse=True)
-def quick_passwords(request: pytest.FixtureRequest, settings: Any) -> None:
-    """For tests in a transaction, whose rows no server reads. Tests about hashing undo it: `real_passwords`."""
-    if request.node.get_closest_marker("django_db") or "db" in request.fixturenames:
-        settings.PASSWORD_HASHERS = ["tests.password_hashers.QuickPasswordHasher"]
 
 
 @pytest.fixture(autouse=True)
@@ -180,7 +176,7 @@ def commits_in_tests(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyP
 
 
 @pytest.fixture
-def real_passwords(quick_passwords: None, settings: Any) -> None:
+def real_passwords(settings: Any) -> None:
     """Passwords cost what they cost in production."""
     settings.PASSWORD_HASHERS = ["accounts.passwords.hashing.PasswordHasher"]
 
@@ -302,7 +298,7 @@ def run_here(*arguments: str) -> subprocess.CompletedProcess[str]:
 def run_alone(folder: Path, *arguments: str, stdin: str = "", **changes: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "manage.py", *arguments],
-        cwd=Path(__file__).resolve().parent.parent,
+        cwd=ROOT,
         env=environment(folder, **changes),
         input=stdin,
         capture_output=True,

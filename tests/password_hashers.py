@@ -1,4 +1,4 @@
-"""The cheap password hasher with which tests run."""
+"""The password hasher of tests.settings."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from accounts.passwords.hashing import PasswordHasher
 
 
 class QuickPasswordHasher(PasswordHasher):
-    """The service's hasher with the cheapest parameters. Servers under test use the real one."""
+    """The service's hasher with the cheapest parameters."""
 
     time_cost = 1
     memory_cost = 8  # in KiB

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import os
+import random
 import re
 import secrets
 import signal
@@ -20,8 +22,6 @@ from urllib.parse import quote, urlsplit
 import pytest
 import requests
 from django.db import connection
-
-from tests import workers
 
 ROOT = Path(__file__).resolve().parent.parent
 running: list[Server] = []
@@ -117,9 +117,27 @@ class Server:
         return [link[0] for link in links if link][-1]
 
 
+def worker_number() -> int:
+    """Which of the processes that share the tests of the run this is (pytest-xdist); 0 also if it is the only one."""
+    return int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+
+
+def _ports() -> Iterator[int]:
+    """Those of this process, below those that Linux gives to outgoing connections.
+
+    From a random one on, so that two runs on one machine rarely ask for the same.
+    """
+    mine = range(20_000 + worker_number(), 32_768, int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")))
+    start = random.randrange(len(mine))
+    return itertools.cycle([*mine[start:], *mine[:start]])
+
+
+ports = _ports()
+
+
 def free_port() -> int:
-    """A port that neither the other worker nor an outgoing connection takes in the meantime."""
-    for port in workers.ports:
+    """A port that neither another worker nor an outgoing connection takes in the meantime."""
+    for port in ports:
         with socket.socket() as probe, suppress(OSError):
             probe.bind(("127.0.0.1", port))
             return port
@@ -158,6 +176,7 @@ def environment(folder: Path, **changes: str) -> dict[str, str]:
         (folder / name).mkdir(parents=True, exist_ok=True)
     return {
         **inherited,
+        "DJANGO_SETTINGS_MODULE": "config.settings",
         "DATABASE_URL": database_url(),
         "EMAIL_URL": f"filemail://{folder / 'mail'}",
         "MEDIA_ROOT": str(folder / "media"),
@@ -184,12 +203,15 @@ def serve(
 ) -> Iterator[Server]:
     """A server that runs the files in `root` until the block ends. The command `under` starts it.
 
-    BASE_URL and AUTH_URL may contain {port}.
+    BASE_URL and AUTH_URL may contain {port}. Passwords are hashed cheaply: DJANGO_SETTINGS_MODULE="config.settings"
+    changes that.
     """
     port = port or free_port()
     base_url = changes.pop("BASE_URL", "http://localhost:{port}").format(port=port)
     auth_url = changes.pop("AUTH_URL", base_url).format(port=port)
     defaults = {"RATE_LIMITS": "off", "BIND": f"127.0.0.1:{port}", "BASE_URL": base_url, "AUTH_URL": auth_url}
+    if root == ROOT:
+        defaults["DJANGO_SETTINGS_MODULE"] = "tests.settings"
     env = environment(folder, **{**defaults, **changes})
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(
