@@ -24,6 +24,7 @@ from tests.pages import ask_for_link, browser_of, mailed_code, mailed_path, sign
 pytestmark = pytest.mark.django_db
 
 PAGE = "/accounts/email"
+CONFIRM = f"/accounts/confirm?next={PAGE.replace('/', '%2F')}"
 
 
 @pytest.fixture
@@ -52,32 +53,23 @@ def assert_address_is(person: User, email: str) -> None:
 
 def test_the_address_is_the_old_one_until_the_code_is_typed(browser: Client, alice: User, new: str) -> None:
     old = alice.email
-    assert ask(browser, new)["Location"] == "/accounts/confirm-email"
-    assert mail.outbox[-1].to == [new]
+    assert ask(browser, f" {new.upper()} ")["Location"] == "/accounts/confirm-email"
+    (letter,) = mail.outbox
+    assert letter.to == [new]
+    assert not [fact for fact in (old, alice.nickname, "/password/reset") if fact in letter.body]
     assert browser.get("/accounts/confirm-email").context["email"] == new
     assert_address_is(alice, old)
+    rows = str(list(Session.objects.values()))
+    assert mailed_code() not in rows
+    assert new not in rows
     assert type_code(browser, mailed_code())["Location"] == "/accounts/profile"
     assert_address_is(alice, new)
     assert alice.email_verified_at is not None
     assert sign_in(Client(), old).status_code == 200
     assert sign_in(Client(), new).status_code == 302
-
-
-def test_the_old_address_is_told_and_only_then(browser: Client, alice: User, new: str) -> None:
-    old = alice.email
-    ask(browser, new)
-    assert old not in [to for message in mail.outbox for to in message.to]
-    type_code(browser, mailed_code())
     assert outbox.deliver_next()
     assert mail.outbox[-1].to == [old]
     assert "was changed" in mail.outbox[-1].subject
-
-
-def test_the_mail_to_the_new_address_says_nothing_of_the_account(browser: Client, alice: User, new: str) -> None:
-    ask(browser, new)
-    assert alice.email not in mail.outbox[-1].body
-    assert alice.nickname not in mail.outbox[-1].body
-    assert "/password/reset" not in mail.outbox[-1].body
 
 
 def test_an_address_that_was_never_confirmed_can_be_corrected_and_is_not_written_to(new: str) -> None:
@@ -92,19 +84,9 @@ def test_an_address_that_was_never_confirmed_can_be_corrected_and_is_not_written
     assert {to for message in mail.outbox for to in message.to} == {new}
 
 
-def test_spelling_is_that_of_every_stored_address(browser: Client, alice: User, new: str) -> None:
-    change(browser, f" {new.upper()} ")
-    assert_address_is(alice, new)
-
-
-@pytest.mark.parametrize("value", ["\x00", "a\x00@example.com", "", "x" * 3000, "no address"])
-def test_no_address_can_break_the_form(browser: Client, value: str) -> None:
-    assert ask(browser, value).context["form"].errors
-    assert not mail.outbox
-
-
-def test_the_own_address_is_no_new_one(browser: Client, alice: User) -> None:
-    assert ask(browser, alice.email.upper()).context["form"].errors
+def test_neither_nonsense_nor_the_own_address_is_a_new_one(browser: Client, alice: User) -> None:
+    for value in ("a\x00@example.com", "", "x" * 3000, alice.email.upper()):
+        assert ask(browser, value).context["form"].errors
     assert not mail.outbox
 
 
@@ -120,107 +102,80 @@ def test_a_code_works_for_half_an_hour_and_three_times(browser: Client, alice: U
     assert_address_is(alice, old)
 
 
-# What ends ------------------------------------------------------------------------------------------------------------
+def test_one_mailbox_gets_one_code_in_ten_seconds(browser: Client, new: str) -> None:
+    ask(browser, new)
+    assert ask(browser, new).status_code == 429
+    assert len(mail.outbox) == 1
 
 
-def test_other_browsers_are_signed_out_and_this_one_is_not(browser: Client, alice: User, new: str) -> None:
-    elsewhere = browser_of(alice)
-    key = browser.session.session_key
+def test_what_belongs_to_the_old_address_ends_and_this_browser_stays_signed_in_and_known(
+    browser: Client, alice: User, new: str, settings: Any
+) -> None:
+    elsewhere, key = browser_of(alice), browser.session.session_key
+    ask_for_link(Client(), alice.email)
+    path = mailed_path()
     change(browser, new)
     assert browser.get("/accounts/profile").context["person"]["email"] == new
     assert browser.session.session_key != key
     assert elsewhere.get("/accounts/profile").status_code == 302
-
-
-def test_this_browser_is_known_under_the_new_address(browser: Client, alice: User, new: str, settings: Any) -> None:
+    assert Client().get(path).context["token_fail"]
     settings.RATES = {"sign_in_account": "2/15m"}
-    change(browser, new)
     for _ in range(3):
-        Client().post("/accounts/sign-in", {"login": new, "password": "wrong"})
+        sign_in(Client(), new, "wrong")
     browser.post("/accounts/sign-out")
     assert sign_in(Client(), new).status_code == 429
     assert sign_in(browser, new).status_code == 302
 
 
-def test_a_reset_link_to_the_old_address_ends(browser: Client, alice: User, new: str) -> None:
-    ask_for_link(Client(), alice.email)
-    path = mailed_path()
-    change(browser, new)
-    assert Client().get(path).context["token_fail"]
-
-
 # Who may --------------------------------------------------------------------------------------------------------------
 
 
-def test_the_page_is_for_people_signed_in(client: Client) -> None:
-    for answer in (client.get(PAGE), client.post(PAGE, {"email": "mallory@example.com"})):
-        assert answer["Location"].startswith("/accounts/sign-in")
-    assert not mail.outbox
-
-
-def test_after_five_minutes_the_password_is_asked_for_again(browser: Client, alice: User, new: str) -> None:
-    with time_machine.travel(time.time() + 301):
-        asked = browser.get(PAGE)["Location"]
-        assert asked == "/accounts/confirm?next=%2Faccounts%2Femail"
-        assert browser.post(asked, {"password": PASSWORD})["Location"] == PAGE
-        assert browser.get(PAGE).status_code == 200
-        change(browser, new)
-    assert_address_is(alice, new)
-
-
-def test_a_password_that_was_typed_in_the_future_is_asked_for_again(browser: Client) -> None:
+def test_a_password_typed_in_the_last_minutes_is_needed(browser: Client, alice: User, new: str) -> None:
     with time_machine.travel(time.time() - 3600):  # the clock was set back
-        assert browser.get(PAGE)["Location"] == "/accounts/confirm?next=%2Faccounts%2Femail"
-
-
-def test_a_form_that_was_open_for_some_minutes_is_accepted_and_a_day_later_it_is_not(browser: Client, new: str) -> None:
+        assert browser.get(PAGE)["Location"] == CONFIRM
     with time_machine.travel(time.time() + 890):
-        assert ask(browser, new)["Location"] == "/accounts/confirm-email"
+        assert ask(browser, new)["Location"] == "/accounts/confirm-email", "the form was open for some minutes"
     with time_machine.travel(time.time() + 86_400):
         assert ask(browser, new)["Location"].startswith("/accounts/confirm?")
+    with time_machine.travel(time.time() + 301):
+        assert browser.get(PAGE)["Location"] == CONFIRM
+        assert browser.post(CONFIRM, {"password": PASSWORD})["Location"] == PAGE
+        assert browser.get(PAGE).status_code == 200
 
 
-def test_a_stolen_session_can_not_take_the_account_over(alice: User, new: str) -> None:
+def test_a_stolen_session_can_not_take_the_account_over(client: Client, alice: User, new: str) -> None:
+    for answer in (client.get(PAGE), ask(client, new)):
+        assert answer["Location"].startswith("/accounts/sign-in")
     stolen = with_session(alice)
     assert stolen.get(PAGE)["Location"].startswith("/accounts/confirm?")
     assert ask(stolen, new)["Location"].startswith("/accounts/confirm?")
     assert stolen.post("/accounts/confirm", {"password": "a guess"}).status_code == 200
     assert ask(stolen, new)["Location"].startswith("/accounts/confirm?")
-    assert not mail.outbox
     assert new not in str(dict(stolen.session)), "no form is kept in the session"
-
-
-def test_a_stolen_session_of_somebody_without_a_password_gets_nowhere(new: str) -> None:
     stolen = with_session(PersonFactory(password="!unusable"))
     assert ask(stolen, new)["Location"] == "/accounts/password/reset"
+    assert not mail.outbox
 
 
 def test_the_code_works_in_the_browser_that_asked_only(browser: Client, alice: User, new: str) -> None:
     old, elsewhere = alice.email, Client()
     sign_in(elsewhere, alice.email)
     ask(browser, new)
-    type_code(elsewhere, mailed_code())
-    mallory = with_session(PersonFactory(nickname="Mallory"))
-    type_code(mallory, mailed_code())
-    assert_address_is(alice, old)
-
-
-def test_the_code_and_the_address_are_in_no_row(browser: Client, new: str) -> None:
-    ask(browser, new)
-    rows = str(list(Session.objects.values()))
-    assert mailed_code() not in rows
-    assert new not in rows
+    for other in (elsewhere, with_session(PersonFactory(nickname="Mallory"))):
+        type_code(other, mailed_code())
+        assert_address_is(alice, old)
 
 
 # Addresses of others --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("verified", [True, False])
-def test_nobody_learns_whether_an_address_has_an_account(browser: Client, new: str, verified: bool) -> None:
-    taken = PersonFactory(**({} if verified else {"email_verified_at": None})).email
-    seen = []
+@pytest.mark.parametrize("facts", [{}, {"email_verified_at": None}])
+def test_nobody_learns_whether_an_address_has_an_account(
+    browser: Client, alice: User, new: str, facts: dict[str, None]
+) -> None:
+    old, taken, seen = alice.email, PersonFactory(**facts).email, []
     with time_machine.travel(time.time(), tick=False):  # the mail tells the minute in which the code ends
-        for email in (taken, new):
+        for email in (new, taken):
             with CaptureQueriesContext(connection) as statements:
                 answer = ask(browser, email)
             page = browser.get("/accounts/confirm-email").content.decode()
@@ -230,14 +185,7 @@ def test_nobody_learns_whether_an_address_has_an_account(browser: Client, new: s
                 (answer.status_code, answer["Location"], page, body, mail.outbox[-1].to == [email], len(statements))
             )
     assert seen[0] == seen[1]
-
-
-@pytest.mark.parametrize("verified", [True, False])
-def test_an_address_of_another_account_is_refused_even_with_the_code(
-    browser: Client, alice: User, verified: bool
-) -> None:
-    old, bob = alice.email, PersonFactory(**({} if verified else {"email_verified_at": None}))
-    assert change(browser, bob.email).context["form"].errors
+    assert type_code(browser, mailed_code()).context["form"].errors, "even with the code"
     assert_address_is(alice, old)
     assert browser.get("/accounts/profile").status_code == 200
 
@@ -252,9 +200,3 @@ def test_an_address_that_is_taken_at_this_moment_leaves_everything_as_it_was(
     assert b"Another account uses this address" in page.content
     assert_address_is(alice, old)
     assert page.context["person"]["email"] == old
-
-
-def test_one_mailbox_gets_one_code_in_ten_seconds(browser: Client, new: str) -> None:
-    ask(browser, new)
-    assert ask(browser, new).status_code == 429
-    assert len(mail.outbox) == 1
