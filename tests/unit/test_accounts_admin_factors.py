@@ -22,16 +22,13 @@ def administrator(alice: User, settings: Any) -> User:
     return alice
 
 
-def test_an_administrator_without_a_factor_is_asked_to_add_one(administrator: User) -> None:
+def test_an_administrator_without_a_factor_adds_one_and_is_led_back_after_the_recovery_codes(
+    administrator: User,
+) -> None:
     browser = browser_of(administrator)
-    answer = browser.get("/admin/", follow=True)
+    answer = browser.get("/admin/accounts/user/", follow=True)
     assert answer.redirect_chain[-1][0] == "/accounts/security"
     assert "Administrators need a second factor" in html_of(answer)
-
-
-def test_who_had_to_add_a_factor_is_led_back_after_the_recovery_codes(administrator: User) -> None:
-    browser = browser_of(administrator)
-    browser.get("/admin/accounts/user/", follow=True)
     code = code_of(browser.get(APP).context["form"].secret)
     shown = browser.post(APP, {"code": code}, follow=True)
     assert shown.redirect_chain[-1][0] == CODES
@@ -59,17 +56,13 @@ def test_a_factor_that_was_just_set_up_is_asked_for_once(administrator: User) ->
     assert account.browser.get("/admin/").status_code == 200
 
 
-def test_an_administrator_enters_with_the_second_factor(administrator: User) -> None:
+def test_an_administrator_enters_with_the_second_factor_and_not_after_its_removal(administrator: User) -> None:
     account = Account(administrator)
     browser = account.browser_before_code(next="/admin/")
     assert browser.post(SECOND, {"code": account.codes[0]})["Location"] == "/admin/"
     assert browser.get("/admin/").status_code == 200
-
-
-def test_with_the_factor_removed_the_administration_is_closed(administrator: User) -> None:
-    account = Account(administrator)
-    browser = account.browser_before_code(next="/admin/")
-    browser.post(SECOND, {"code": account.codes[0]})
+    for model in ("mfa/authenticator", "account/emailaddress"):
+        assert browser.get(f"/admin/{model}/").status_code == 404
     Authenticator.objects.all().delete()
     assert browser.get("/admin/").status_code == 302
 
@@ -77,11 +70,3 @@ def test_with_the_factor_removed_the_administration_is_closed(administrator: Use
 def test_who_is_no_administrator_is_refused_with_a_factor_too(account: Account, settings: Any) -> None:
     settings.STAFF_SECOND_FACTOR = True
     assert account.browser.get("/admin/", follow=True).status_code == 403
-
-
-@pytest.mark.parametrize("model", ["authenticator", "emailaddress"])
-def test_the_administration_shows_no_factor(administrator: User, settings: Any, model: str) -> None:
-    settings.STAFF_SECOND_FACTOR = False
-    browser = browser_of(administrator)
-    for app in ("mfa", "account"):
-        assert browser.get(f"/admin/{app}/{model}/").status_code == 404

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import time_machine
-from django.conf import settings as django_settings
+from django.conf import settings
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
@@ -36,10 +36,6 @@ def listed(browser: Client) -> list[Any]:
     return list(browser.get(PAGE).context["browsers"])
 
 
-def marks(browser: Client) -> list[str]:
-    return re.findall(r'name="browser" value="(\w+)"', browser.get(PAGE).content.decode())
-
-
 # The list -------------------------------------------------------------------------------------------------------------
 
 
@@ -48,28 +44,30 @@ def test_the_page_is_for_people_signed_in(client: Client) -> None:
         assert answer["Location"] == f"/accounts/sign-in?next={PAGE}"
 
 
-def test_this_browser_comes_first_and_is_marked(alice: User) -> None:
-    here = browser_of(alice)
-    browser_of(alice, SAFARI)
+def test_this_browser_comes_first_and_those_that_are_signed_in_follow(alice: User) -> None:
+    here, there = browser_of(alice), browser_of(alice, SAFARI)
     browser_of(alice, CHROME)
-    found = listed(here)
-    assert [(each.name, each.is_this) for each in found[:1]] == [("Firefox on Linux", True)]
-    assert {(each.name, each.is_hand_held) for each in found[1:]} == {
-        ("Safari on iPhone", True),
-        ("Chrome on Windows", False),
-    }
-    assert len(marks(here)) == 2, "this browser has no button"
-
-
-def test_browsers_of_others_strangers_and_the_past_are_not_listed(alice: User) -> None:
-    here = browser_of(alice)
     browser_of(PersonFactory())
     Client().get("/accounts/password/reset")
     browser_of(alice).post("/accounts/sign-out")
-    ended = browser_of(alice, SAFARI)
+    page = here.get(PAGE)
+    first, *others = page.context["browsers"]
+    assert (first.name, first.is_this) == ("Firefox on Linux", True)
+    assert {(each.name, each.is_hand_held) for each in others} == {
+        ("Safari on iPhone", True),
+        ("Chrome on Windows", False),
+    }
+    text, rows = page.content.decode(), str(list(Session.objects.values()))
+    assert len(re.findall(r'name="browser" value="\w+"', text)) == 2, "this browser has no button"
+    told = [row.session_key for row in Session.objects.all() if row.session_key in text]
+    told += [each for each in (here, there) if each.cookies[settings.SESSION_COOKIE_NAME].value in text + rows]
+    assert told == []
+    assert not re.search("Mozilla|AppleWebKit", text + rows)
     Session.objects.filter(user=alice, browser="Safari/iPhone").update(expire_date="2026-01-01T00:00Z")
-    assert len(listed(here)) == 1
-    assert not is_signed_in(ended)
+    assert [each.name for each in listed(here)] == ["Firefox on Linux", "Chrome on Windows"]
+    assert not is_signed_in(there)
+    Session.objects.filter(browser="Firefox/Linux").update(browser="", last_used_at=None)  # of an earlier release
+    assert listed(here)[0].name == "Unknown browser"
 
 
 def test_browsers_of_one_name_are_told_apart_by_the_hour(alice: User) -> None:
@@ -103,65 +101,32 @@ def test_a_long_list_has_pages_and_each_signs_out(alice: User) -> None:
     assert [here.get(f"{PAGE}?page={page}").status_code for page in ("", "0", "99", "x", "9" * 400)] == [200] * 5
 
 
-def test_a_session_from_before_the_page_existed_is_listed(alice: User) -> None:
-    here = browser_of(alice)
-    Session.objects.update(browser="", last_used_at=None)
-    assert [each.name for each in listed(here)] == ["Unknown browser"]
-
-
-def test_neither_the_page_nor_the_table_has_a_key_a_digest_or_the_header(alice: User) -> None:
-    here, there = browser_of(alice), browser_of(alice, SAFARI)
-    page = here.get(PAGE).content.decode()
-    rows = str(list(Session.objects.values()))
-    for row in Session.objects.all():
-        assert row.session_key not in page
-    for browser in (here, there):
-        assert browser.cookies[django_settings.SESSION_COOKIE_NAME].value not in page + rows
-    assert "Mozilla" not in page + rows
-    assert "AppleWebKit" not in page + rows
-
-
 # Signing out ----------------------------------------------------------------------------------------------------------
 
 
-def test_one_browser_is_signed_out_and_the_others_are_not(alice: User) -> None:
+def test_one_browser_is_signed_out_and_then_all_others(alice: User) -> None:
     here, lost, kept = browser_of(alice), browser_of(alice, SAFARI), browser_of(alice, CHROME)
-    mark = next(each.mark for each in listed(here) if each.name == "Safari on iPhone")
-    page = here.post(PAGE, {"browser": mark}, follow=True)
+    his = browser_of(PersonFactory())
+    marks = {each.name: each.mark for each in listed(here)}
+    page = here.post(PAGE, {"browser": marks["Safari on iPhone"]}, follow=True)
     assert b"That browser is signed out" in page.content
-    assert [is_signed_in(each) for each in (here, lost, kept)] == [True, False, True]
-
-
-def test_everywhere_else_is_signed_out(alice: User) -> None:
-    here, others, bob = browser_of(alice), [browser_of(alice) for _ in range(3)], PersonFactory()
-    his = browser_of(bob)
+    assert [is_signed_in(each) for each in (here, lost, kept, his)] == [True, False, True, True]
+    here.post(PAGE, {"browser": marks["Firefox on Linux"]})
+    assert is_signed_in(here), "it is not ended by its own mark"
     here.post(PAGE, {"others": "1"})
-    assert is_signed_in(here)
-    assert not any(is_signed_in(each) for each in others)
-    assert is_signed_in(his)
+    assert [is_signed_in(each) for each in (here, kept, his)] == [True, False, True]
 
 
-def test_mallory_ends_no_session_of_alice(alice: User) -> None:
+def test_neither_mallory_nor_a_forged_form_ends_a_session_of_alice(alice: User) -> None:
     hers, mallory = browser_of(alice), browser_of(PersonFactory(nickname="Mallory"))
     row = Session.objects.get(user=alice)
     for mark in (listed(hers)[0].mark, row.session_key, "", "é" * 32, str(alice.pk)):
         assert mallory.post(PAGE, {"browser": mark, "user": str(alice.pk)}).status_code == 302
     mallory.post(PAGE, {"others": "1"})
-    assert is_signed_in(hers)
-
-
-def test_a_forged_form_ends_nothing(alice: User) -> None:
-    here, there = browser_of(alice), browser_of(alice)
     strict = Client(enforce_csrf_checks=True)
-    strict.cookies = here.cookies
+    strict.cookies = browser_of(alice).cookies
     assert strict.post(PAGE, {"others": "1"}).status_code == 403
-    assert is_signed_in(there)
-
-
-def test_this_browser_is_not_ended_by_its_own_mark(alice: User) -> None:
-    here = browser_of(alice)
-    here.post(PAGE, {"browser": listed(here)[0].mark})
-    assert is_signed_in(here)
+    assert is_signed_in(hers)
 
 
 # When it was last used ------------------------------------------------------------------------------------------------
@@ -188,28 +153,21 @@ def test_the_use_is_stored_once_an_hour(alice: User) -> None:
     assert (after - before).total_seconds() > 3600
 
 
-@pytest.mark.parametrize(
-    ("header", "described"),
-    [
-        (FIREFOX, "Firefox/Linux"),
-        (SAFARI, "Safari/iPhone"),
-        (CHROME, "Chrome/Windows"),
-        (CHROME.replace("Safari/537.36", "Safari/537.36 Edg/141.0"), "Edge/Windows"),
-        (
-            "Mozilla/5.0 (Linux; Android 15; Pixel 9) AppleWebKit/537.36 Chrome/141.0 Mobile Safari/537.36",
-            "Chrome/Android",
-        ),
-        (
-            "Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/605.1.15 Version/18.0 Safari/605.1.15",
-            "Safari/macOS",
-        ),
-        ("curl/8.5.0", "/"),
-        ("", "/"),
-        ("<script>Firefox" + "x" * 100_000, "Firefox/"),
-    ],
-)
-def test_a_header_becomes_two_words(header: str, described: str) -> None:
-    assert describe(header) == described
+def test_a_header_becomes_two_words() -> None:
+    android = "Mozilla/5.0 (Linux; Android 15; Pixel 9) AppleWebKit/537.36 Chrome/141.0 Mobile Safari/537.36"
+    mac = "Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/605.1.15 Version/18.0 Safari/605.1.15"
+    described = {
+        FIREFOX: "Firefox/Linux",
+        SAFARI: "Safari/iPhone",
+        CHROME: "Chrome/Windows",
+        CHROME + " Edg/141.0": "Edge/Windows",
+        android: "Chrome/Android",
+        mac: "Safari/macOS",
+        "curl/8.5.0": "/",
+        "": "/",
+        "<script>Firefox" + "x" * 100_000: "Firefox/",
+    }
+    assert {header: describe(header) for header in described} == described
 
 
 # The date of the password ---------------------------------------------------------------------------------------------

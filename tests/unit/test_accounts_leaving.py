@@ -21,7 +21,7 @@ from accounts.pictures import current_picture
 from accounts.profile.deletion import delete_account
 from oauth_bridge.models import AccessToken, AuthorizationCode, Consent
 from tests.factories import CodeFactory, ConsentFactory, PersonFactory, Registered, TokenFactory
-from tests.pages import browser_of
+from tests.pages import browser_of, with_session
 from tests.pictures import picture, upload
 from tests.sending import exchange
 
@@ -53,47 +53,46 @@ def delete(browser: Client, email: str) -> Any:
 
 
 @pytest.mark.parametrize("path", [EXPORT, DELETE])
-def test_the_profile_leads_to_both_pages(browser: Client, path: str) -> None:
+def test_both_pages_ask_for_the_password_again_and_refuse_a_forged_form(
+    browser: Client, alice: User, path: str
+) -> None:
     assert f'href="{path}"' in browser.get("/accounts/profile").content.decode()
     assert browser.get(path).status_code == 200
-
-
-@pytest.mark.parametrize("path", [EXPORT, DELETE])
-def test_the_password_is_asked_for_again(browser: Client, alice: User, path: str) -> None:
-    stolen, stranger = Client(), Client()
-    stolen.force_login(alice)
+    stolen, strict = with_session(alice), Client(enforce_csrf_checks=True)
     for method in ("get", "post"):
-        assert getattr(stranger, method)(path)["Location"].startswith("/accounts/sign-in")
+        assert getattr(Client(), method)(path)["Location"].startswith("/accounts/sign-in")
         assert getattr(stolen, method)(path, {"email": alice.email})["Location"].startswith("/accounts/confirm?")
-    with time_machine.travel(time.time() + 901):
-        assert browser.post(path, {"email": alice.email})["Location"].startswith("/accounts/confirm?")
-    assert User.objects.filter(pk=alice.pk).exists()
-
-
-@pytest.mark.parametrize("path", [EXPORT, DELETE])
-def test_a_forged_form_does_nothing(browser: Client, alice: User, path: str) -> None:
-    strict = Client(enforce_csrf_checks=True)
     strict.cookies = browser.cookies
     assert strict.post(path, {"email": alice.email}).status_code == 403
+    with time_machine.travel(time.time() + 901):
+        assert browser.post(path, {"email": alice.email})["Location"].startswith("/accounts/confirm?")
     assert User.objects.filter(pk=alice.pk).exists()
 
 
 # The file -------------------------------------------------------------------------------------------------------------
 
 
-def test_the_file_holds_the_person(browser: Client, alice: User) -> None:
+def test_the_file_holds_the_person_and_what_applications_got_and_no_credential(
+    browser: Client, alice: User, application: Registered, credentials: list[Any]
+) -> None:
     browser.post("/accounts/profile", {"nickname": "Ægir 李", "picture": upload(picture())})
+    mallory = PersonFactory(nickname="Mallory")
+    browser_of(mallory)
+    TokenFactory(user=mallory, application=application)
     found = export(browser)
     assert (found["sub"], found["email"], found["nickname"]) == (str(alice.pk), alice.email, "Ægir 李")
     assert base64.b64decode(found["picture_png_base64"]).startswith(b"\x89PNG")
     assert [each["browser"] for each in found["browsers"]] == ["Firefox/Linux"]
-
-
-def test_the_file_holds_what_applications_got(browser: Client, application: Registered, credentials: Any) -> None:
-    found = export(browser)
     for name in ("consents", "authorization_codes", "access_tokens"):
         (entry,) = found[name]
         assert (entry["application"], entry["client_id"]) == (application.row.name, application.client_id)
+    session = Session.objects.get(user=alice)
+    alice.refresh_from_db()
+    secrets = [alice.password, session.session_key, session.session_data, browser.session.session_key, str(mallory.pk)]
+    for issued in credentials:
+        secrets += [issued.raw, bytes(issued.row.digest).hex(), base64.b64encode(bytes(issued.row.digest)).decode()]
+    assert all(secrets)
+    assert not [secret for secret in secrets if secret in json.dumps(found)]
 
 
 def test_the_file_holds_the_newest_entries_of_long_lists(browser: Client, application: Registered, alice: User) -> None:
@@ -105,28 +104,6 @@ def test_the_file_holds_the_newest_entries_of_long_lists(browser: Client, applic
     assert len(found["access_tokens"]) == len(newer)
     assert DjangoJSONEncoder().default(oldest.row.issued_at) not in issued
     assert "the newest 100 entries" in browser.get(EXPORT).content.decode()
-
-
-def test_the_file_holds_no_credential(browser: Client, alice: User, credentials: list[Any]) -> None:
-    answer = browser.post(EXPORT).content.decode()
-    session = Session.objects.get(user=alice)
-    alice.refresh_from_db()
-    secrets = [alice.password, session.session_key, session.session_data, browser.session.session_key]
-    for issued in credentials:
-        secrets += [issued.raw, bytes(issued.row.digest).hex(), base64.b64encode(bytes(issued.row.digest)).decode()]
-    for secret in secrets:
-        assert secret
-        assert secret not in answer
-
-
-def test_the_file_holds_nothing_of_others(browser: Client, application: Registered) -> None:
-    mallory = PersonFactory(nickname="Mallory")
-    browser_of(mallory)
-    TokenFactory(user=mallory, application=application)
-    found = export(browser)
-    assert len(found["browsers"]) == 1
-    assert found["access_tokens"] == []
-    assert str(mallory.pk) not in json.dumps(found)
 
 
 def test_each_table_about_people_is_in_the_file_or_left_out_knowingly() -> None:
@@ -174,8 +151,10 @@ def test_the_account_and_all_that_belongs_to_it_is_gone(
     refused = exchange(application, code=code.raw)
     assert (refused.status_code, refused.json()["error"]) == (400, "invalid_grant")
     assert Client().get("/oauth/userinfo", headers={"authorization": f"Bearer {token.raw}"}).status_code == 401
+    assert PersonFactory(email=alice.email).pk != alice.pk, "a new account with the address is another person"
 
 
+@pytest.mark.integration
 @pytest.mark.django_db(transaction=True)
 def test_the_picture_is_deleted_and_its_address_shows_nothing(browser: Client, alice: User) -> None:
     browser.post("/accounts/profile", {"nickname": "Ali", "picture": upload(picture())})
@@ -187,19 +166,9 @@ def test_the_picture_is_deleted_and_its_address_shows_nothing(browser: Client, a
     assert Client().get(path).status_code == 404
 
 
-def test_a_new_account_with_the_address_is_another_person(browser: Client, alice: User) -> None:
-    before = alice.pk
-    delete(browser, alice.email)
-    assert PersonFactory(email=alice.email).pk != before
-
-
-@pytest.mark.parametrize("typed", ["", "delete", "mallory@example.com", "\x00"])
-def test_nothing_is_deleted_without_the_right_address(browser: Client, alice: User, typed: str) -> None:
-    assert delete(browser, typed).context["form"].errors["email"]
-    assert User.objects.filter(pk=alice.pk).exists()
-
-
-def test_mallory_deletes_nobody_else(alice: User) -> None:
+def test_nothing_is_deleted_without_the_right_address_by_the_person(browser: Client, alice: User) -> None:
+    for typed in ("", "delete", "mallory@example.com", "\x00"):
+        assert delete(browser, typed).context["form"].errors["email"]
     mallory = browser_of(PersonFactory(nickname="Mallory"))
     assert mallory.post(DELETE, {"email": alice.email, "user": str(alice.pk)}).status_code == 200
     assert User.objects.filter(pk=alice.pk).exists()
