@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from html import unescape
-from typing import Any
 
 import pytest
 from django.test import Client
 
 from accounts import return_path
+from accounts.models import User
+from tests.pages import html_of, sign_in, with_session
 
 pytestmark = pytest.mark.django_db
 RETURN_TO = "/oauth/authorize?pending=x"
@@ -18,7 +19,7 @@ RETURN_TO = "/oauth/authorize?pending=x"
 @pytest.fixture
 def sign_in_page(client: Client) -> str:
     address = return_path.sign_in_url(RETURN_TO, name="Photo <Printer>", host="photo.example")
-    return client.get(address).content.decode()
+    return html_of(client.get(address))
 
 
 def test_the_way_to_a_new_password_follows_the_password_and_names_the_application(
@@ -27,39 +28,29 @@ def test_the_way_to_a_new_password_follows_the_password_and_names_the_applicatio
     link = re.search(r'<a href="([^"]+)">Forgot it\?</a>', sign_in_page)
     assert link
     assert sign_in_page.index('name="password"') < link.start() < sign_in_page.index('type="submit"')
-    reset = client.get(unescape(link[1])).content.decode()
+    reset = html_of(client.get(unescape(link[1])))
     assert "photo.example" in reset
     back = re.search(r'<a href="([^"]+)">Back to sign-in</a>', reset)
     assert back
-    assert "Photo &lt;Printer&gt;" in client.get(unescape(back[1])).content.decode()
-
-
-def test_a_form_with_an_error_still_names_the_application(client: Client, sign_in_page: str) -> None:
-    link = re.search(r'<a href="([^"]+)">Forgot it\?</a>', sign_in_page)
-    assert link
-    reset = client.get(unescape(link[1])).content.decode()
+    assert "Photo &lt;Printer&gt;" in html_of(client.get(unescape(back[1])))
     action = re.search(r'<form method="post" action="([^"]+)"', reset)
     assert action
-    assert "photo.example" in client.post(unescape(action[1]), {"email": "nobody"}).content.decode()
+    assert "photo.example" in html_of(client.post(unescape(action[1]), {"email": "nobody"})), "with an error too"
 
 
-def test_the_sign_out_page_names_the_application_that_is_continued_to(client: Client, django_user_model: Any) -> None:
-    client.force_login(django_user_model.objects.create_user("alice@example.com", nickname="Alice"))
-    address = return_path.switch_account_url(RETURN_TO, name="Photo Printer", host="photo.example")
-    page = client.get(address).content.decode()
+def test_the_sign_out_page_names_the_application_that_is_continued_to(alice: User) -> None:
+    page = html_of(with_session(alice).get(return_path.switch_account_url(RETURN_TO, name="Photo Printer")))
     assert "to continue to <bdi>Photo Printer</bdi>" in page
     assert f'href="{RETURN_TO}">Stay signed in' in page
 
 
-@pytest.mark.parametrize("path", ["sign-in", "password/reset", "sign-out"])
-def test_mallory_can_name_no_application_on_any_of_them(client: Client, django_user_model: Any, path: str) -> None:
-    if path == "sign-out":
-        client.force_login(django_user_model.objects.create_user("alice@example.com", nickname="Alice"))
+def test_mallory_can_name_no_application_on_any_of_them(client: Client, alice: User) -> None:
     own = return_path.sign_in_url(RETURN_TO, name="Photo Printer").partition("for=")[2]
-    for signed in (own, "Photo Printer"):
-        page = client.get(f"/accounts/{path}?next=/evil&for={signed}").content.decode()
-        assert "<h1" in page
-        assert "Photo Printer" not in page
+    for path, browser in (("sign-in", client), ("password/reset", client), ("sign-out", with_session(alice))):
+        for signed in (own, "Photo Printer"):
+            page = html_of(browser.get(f"/accounts/{path}?next=/evil&for={signed}"))
+            assert "<h1" in page
+            assert "Photo Printer" not in page
 
 
 def test_the_button_that_shows_the_password_is_absent_without_script(sign_in_page: str) -> None:
@@ -80,33 +71,28 @@ def test_a_caption_has_a_capital_and_knows_when_its_name_is_long() -> None:
     [
         ("/accounts/sign-in", {"login": "nobody", "password": "x"}, "Type an e-mail address"),
         ("/accounts/sign-up", {"email": "nia@example.org", "password1": "short"}, "This password is too short"),
-        ("/accounts/password/reset", {"email": "nobody"}, "Type an e-mail address"),
     ],
 )
 def test_the_error_of_one_field_stands_once_and_has_the_focus(
     client: Client, path: str, typed: dict[str, str], sentence: str
 ) -> None:
-    page = client.post(path, typed).content.decode()
+    page = html_of(client.post(path, typed))
     assert page.count(sentence) == 1
     assert 'role="alert"' not in page
     (wrong,) = re.findall(r"<input[^>]*aria-invalid[^>]*>", page)
     assert " autofocus" in wrong
     described_by = re.search(r'aria-describedby="([^"]+)"', wrong)
     assert described_by
-    for name in described_by[1].split():
-        assert f'id="{name}"' in page
+    assert all(f'id="{name}"' in page for name in described_by[1].split())
 
 
 @pytest.mark.usefixtures("sign_up_is_open")
-def test_a_summary_links_to_several_wrong_fields_and_repeats_no_sentence(client: Client) -> None:
-    page = client.post("/accounts/sign-up", {"email": "nobody", "password1": "short"}).content.decode()
+def test_a_summary_links_to_several_wrong_fields_and_says_what_no_field_is_wrong_about(client: Client) -> None:
+    page = html_of(client.post("/accounts/sign-up", {"email": "nobody", "password1": "short"}))
     assert page.count("Type an e-mail address") == page.count("This password is too short") == 1
     assert page.count('role="alert"') == page.count(" autofocus") == 1
     assert '<a href="#id_email">E-mail address</a>' in page
     assert '<a href="#id_password1">Password</a>' in page
-
-
-def test_what_no_field_is_wrong_about_stands_in_the_summary(client: Client) -> None:
-    page = client.post("/accounts/sign-in", {"login": "nobody@example.org", "password": "x"}).content.decode()
+    page = html_of(sign_in(client, "nobody@example.org"))
     assert page.count("The e-mail address or the password is not right.") == 1
     assert page.count('role="alert"') == page.count(" autofocus") == 1

@@ -73,9 +73,10 @@ def test_an_answer_to_an_application_goes_on_to_it(alice: User, rf: Any) -> None
     assert SessionMiddleware(lambda _: answer)(request) is answer
 
 
-@pytest.mark.parametrize(
-    ("path", "status", "is_error"),
-    [
+def test_an_outdated_form_of_a_page_of_people_is_shown_again(settings: Any) -> None:
+    settings.STAFF_SECOND_FACTOR = False
+    administrator = PersonFactory(is_staff=True, is_superuser=True)
+    for path, status, is_error in (
         ("/accounts/profile", 403, False),
         ("/admin/accounts/user/", 403, False),
         ("/admin/logout/", 302, False),
@@ -83,24 +84,17 @@ def test_an_answer_to_an_application_goes_on_to_it(alice: User, rf: Any) -> None
         ("/", 403, True),
         ("/accounts/applications", 403, True),
         ("/admin/accounts/user/add/", 403, True),
-    ],
-)
-def test_an_outdated_form_of_a_page_of_people_is_shown_again(
-    settings: Any, path: str, status: int, is_error: bool
-) -> None:
-    settings.STAFF_SECOND_FACTOR = False
-    administrator = PersonFactory(is_staff=True, is_superuser=True)
-    answer = with_session(administrator, enforce_csrf_checks=True).post(path, HTTP_ACCEPT="text/html")
-    assert answer.status_code == status
-    assert ('class="developer"' in answer.content.decode()) is is_error
-    assert answer.wsgi_request.method == "POST"
+    ):
+        answer = with_session(administrator, enforce_csrf_checks=True).post(path, HTTP_ACCEPT="text/html")
+        assert answer.status_code == status, path
+        assert ('class="developer"' in answer.content.decode()) is is_error, path
+        assert answer.wsgi_request.method == "POST"
 
 
 @pytest.mark.parametrize("method", ["get", "post"])
 def test_a_database_that_is_away_ends_no_session(method: str, alice: User, monkeypatch: pytest.MonkeyPatch) -> None:
     """Django tells of it, when a session is stored, as of a session that has ended."""
-    browser = with_session(alice)
-    browser.raise_request_exception = False
+    browser = with_session(alice, raise_request_exception=False)
     assert browser.post("/accounts/profile", {"nickname": "Ali"}).status_code == 302
 
     def fail(*_arguments: Any, **_options: Any) -> None:
