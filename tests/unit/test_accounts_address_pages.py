@@ -56,6 +56,7 @@ def test_the_address_is_the_old_one_until_the_code_is_typed(browser: Client, ali
     assert ask(browser, f" {new.upper()} ")["Location"] == "/accounts/confirm-email"
     (letter,) = mail.outbox
     assert letter.to == [new]
+    assert [kind for _content, kind in letter.alternatives] == ["text/html"]
     assert not [fact for fact in (old, alice.nickname, "/password/reset") if fact in letter.body]
     assert browser.get("/accounts/confirm-email").context["email"] == new
     assert_address_is(alice, old)
@@ -70,6 +71,8 @@ def test_the_address_is_the_old_one_until_the_code_is_typed(browser: Client, ali
     assert outbox.deliver_next()
     assert mail.outbox[-1].to == [old]
     assert "was changed" in mail.outbox[-1].subject
+    assert new in mail.outbox[-1].body
+    assert "Firefox on Linux" in mail.outbox[-1].body
 
 
 def test_an_address_that_was_never_confirmed_can_be_corrected_and_is_not_written_to(new: str) -> None:

@@ -21,8 +21,6 @@ from tests.pages import NEW_PASSWORD, browser_of, is_signed_in, known_browser, s
 
 pytestmark = pytest.mark.django_db
 
-NEW = ("create", "new@example.com", "--nickname", "New")
-
 
 def run(*arguments: str) -> tuple[str, str]:
     """Standard output and standard error."""
@@ -54,26 +52,20 @@ def can_sign_in(email: str, password: str = PASSWORD) -> bool:
 # Accounts and passwords -----------------------------------------------------------------------------------------------
 
 
-def test_create_answers_json_or_a_sentence_and_the_person_can_sign_in(type_password: Any) -> None:
-    answer = json.loads(type_password("create", "New@Example.com", "--nickname", "New", "--json"))
+def test_create_answers_json_or_a_sentence_and_the_password_is_the_first_line(type_password: Any) -> None:
+    answer = json.loads(type_password("create", "New@Example.com", "--nickname", "New", "--json", stdin=PASSWORD))
     user = User.objects.get(email="new@example.com")
     assert answer == {"sub": str(user.pk), "email": "new@example.com", "nickname": "New"}
     assert can_sign_in("new@example.com")
-    sentence = type_password("create", "other@example.com", "--nickname", "New")
-    assert sentence.startswith("other@example.com has an account now.")
+    sentence = type_password("create", "bob@example.com", "--nickname", "Bob", stdin=PASSWORD + "\r\n")
+    assert sentence.startswith("bob@example.com has an account now.")
     assert PASSWORD not in sentence
-
-
-def test_create_can_leave_the_address_to_be_confirmed(type_password: Any) -> None:
-    type_password(*NEW, "--unverified")
-    assert User.objects.get().email_verified_at is None
-    assert not can_sign_in("new@example.com")
-
-
-@pytest.mark.parametrize("stdin", [PASSWORD, PASSWORD + "\r\n", PASSWORD + "\nmore"])
-def test_the_password_is_the_first_line(type_password: Any, stdin: str) -> None:
-    type_password(*NEW, stdin=stdin)
-    assert User.objects.get().check_password(PASSWORD)
+    assert can_sign_in("bob@example.com")
+    type_password("create", "eve@example.com", "--nickname", "Eve", "--unverified", stdin=PASSWORD + "\nmore")
+    eve = User.objects.get(email="eve@example.com")
+    assert eve.check_password(PASSWORD)
+    assert eve.email_verified_at is None
+    assert not can_sign_in("eve@example.com")
 
 
 @pytest.mark.parametrize(
@@ -101,7 +93,7 @@ def test_create_says_in_a_sentence_what_is_wrong(
 
 def test_a_password_is_never_an_argument() -> None:
     with pytest.raises(CommandError, match="--password-stdin"):
-        run(*NEW)
+        run("create", "new@example.com", "--nickname", "New")
     for arguments in ([], ["alice@example.com"]):
         with pytest.raises(CommandError, match=r"Use manage\.py account set-password EMAIL"):
             call_command("changepassword", *arguments)
@@ -215,27 +207,22 @@ def lock_out(person: User, address: str = "192.0.2.1", browser: Client | None = 
     assert sign_in(browser, person.email, address=address).status_code == 429
 
 
-def test_unlock_lets_the_person_with_the_password_try_again_and_the_limit_holds_anew(alice: User) -> None:
+def test_unlock_lets_the_person_with_the_password_try_again_and_is_recorded(alice: User, event_log: Log) -> None:
+    known, bob = known_browser(alice), PersonFactory()
     lock_out(alice)
+    lock_out(alice, "192.0.2.2", known)
+    lock_out(bob)
+    event_log.lines.clear()
     assert "can try" in run("unlock", alice.email)[0]
+    assert [line["event"] for line in event_log.lines] == ["account_unlocked", "administered"]
+    (entry,) = AuditEntry.objects.all()
+    assert (entry.action, entry.key, entry.actor) == ("account_unlocked", str(alice.pk), None)
+    assert entry.actor_name.startswith("command line")
     assert sign_in(Client(), alice.email, "wrong", address="192.0.2.1").status_code == 200
     assert sign_in(Client(), alice.email, address="192.0.2.1").status_code == 302
-    lock_out(alice, "192.0.2.2")
-
-
-def test_a_known_browser_is_unlocked_too(alice: User) -> None:
-    browser = known_browser(alice)
-    lock_out(alice, browser=browser)
-    run("unlock", alice.email)
-    assert sign_in(browser, alice.email).status_code == 302
-
-
-def test_unlock_of_one_account_leaves_others_locked(alice: User) -> None:
-    """Mallory's failures at Bob's account stay counted when Alice's is unlocked."""
-    bob = PersonFactory()
-    lock_out(bob)
-    run("unlock", alice.email)
-    assert sign_in(Client(), bob.email, address="192.0.2.1").status_code == 429
+    assert sign_in(known, alice.email, address="192.0.2.2").status_code == 302
+    assert sign_in(Client(), bob.email, address="192.0.2.1").status_code == 429, "Mallory's failures stay counted"
+    lock_out(alice, "192.0.2.3")  # the limit holds anew
 
 
 def test_unlock_ends_the_limit_of_second_factors(account: Account) -> None:
@@ -246,24 +233,6 @@ def test_unlock_ends_the_limit_of_second_factors(account: Account) -> None:
     run("unlock", account.person.email)
     assert not FailedFactor.objects.filter(user=account.person).exists()
     assert browser.post(SECOND, {"code": code_of(account.secret)}).status_code == 302
-
-
-def test_a_failed_sign_in_runs_the_same_statements_with_and_without_an_account(alice: User) -> None:
-    run("unlock", alice.email)
-    counts = []
-    for email in (alice.email, "nobody@example.com"):
-        with CaptureQueriesContext(connection) as statements:
-            sign_in(Client(), email, "wrong")
-        counts.append(len([each for each in statements if "accounts_user" in each["sql"]]))
-    assert counts[0] == counts[1]
-
-
-def test_unlock_is_recorded(alice: User, event_log: Log) -> None:
-    run("unlock", alice.email)
-    (entry,) = AuditEntry.objects.all()
-    assert (entry.action, entry.key, entry.actor) == ("account_unlocked", str(alice.pk), None)
-    assert entry.actor_name.startswith("command line")
-    assert [line["event"] for line in event_log.lines] == ["account_unlocked", "administered"]
 
 
 def test_the_administration_unlocks_too_but_not_for_who_may_only_look(alice: User, admin_client: Client) -> None:
@@ -291,12 +260,14 @@ def rights(person: User) -> tuple[bool, bool, set[str]]:
 
 def test_an_administrator_has_every_right_and_is_recorded_once(alice: User, event_log: Log) -> None:
     assert "every right" in run("make-administrator", alice.email)[0]
-    run("make-administrator", alice.email)
+    User.objects.filter(pk=alice.pk).update(is_active=False)
+    assert "deactivated" in run("make-administrator", alice.email)[1]
     assert rights(alice)[:2] == (True, True)
     (entry,) = AuditEntry.objects.all()
     assert entry.action == "account_changed"
     assert entry.changes == {"is_staff": [False, True], "is_superuser": [False, True]}
     assert [line["event"] for line in event_log.lines] == ["rights_changed", "administered"]
+    User.objects.filter(pk=alice.pk).update(is_active=True)
     assert browser_of(alice).get("/admin/", follow=True).status_code == 200
 
 
@@ -328,11 +299,6 @@ def test_the_last_administrator_keeps_every_right(alice: User) -> None:
     with pytest.raises(CommandError, match=r"^--permission: this is the last administrator"):
         run("make-administrator", alice.email, "--permission", "accounts.view_user")
     assert rights(alice) == (True, True, set())
-
-
-def test_a_deactivated_account_is_warned_of(alice: User) -> None:
-    User.objects.filter(pk=alice.pk).update(is_active=False)
-    assert "deactivated" in run("make-administrator", alice.email)[1]
 
 
 # Groups ---------------------------------------------------------------------------------------------------------------

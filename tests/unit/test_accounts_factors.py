@@ -57,12 +57,8 @@ def test_a_wrong_code_is_told_to_wait_only_where_waiting_helps(account: Account)
     answer = html_of(browser.post(SECOND, {"code": "00000000"}))
     assert "no recovery code of yours that is still unused" in answer
     assert "wait" not in answer
-
-
-def test_nonsense_is_a_wrong_code(account: Account) -> None:
-    browser = account.browser_before_code()
-    for code in ("", "\x00", "1" * 5000, "é", "١٢٣٤٥٦"):
-        assert browser.post(SECOND, {"code": code}).status_code == 200
+    for nonsense in ("", "\x00", "1" * 5000, "é", "١٢٣٤٥٦"):
+        assert browser.post(SECOND, {"code": nonsense}).status_code == 200
     assert not is_signed_in(browser)
 
 

@@ -6,6 +6,7 @@ import re
 import threading
 from collections.abc import Iterator
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from argon2.exceptions import HashingError
@@ -25,7 +26,7 @@ from tests.contract_coverage import contract
 from tests.factories import PASSWORD, PersonFactory, hashed_password
 from tests.pages import AUTHORIZE, NEW_PASSWORD, ask_for_link, mailed_path, sign_in, text_of, with_session
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("real_passwords")]
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("real_passwords", "short_waits")]
 
 OF_TODAY = "argon2$argon2id$v=19$m=19456,t=2,p=1$"
 
@@ -46,9 +47,13 @@ def hashed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 @pytest.fixture
-def busy(real_passwords: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Somebody else's password is hashed until the test is over."""
+def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hashing, "WAIT_SECONDS", 0.01)
+
+
+@pytest.fixture
+def busy(real_passwords: None, short_waits: None) -> Iterator[None]:
+    """Somebody else's password is hashed until the test is over."""
     hashed_password()  # the factories'
     with hashing.hashes.turn():
         yield
@@ -59,7 +64,6 @@ def busy(real_passwords: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[None
 
 @contract("D15.hashing")
 def test_a_hash_is_made_one_at_a_time_and_what_can_not_wait_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hashing, "WAIT_SECONDS", 60)
     inside, go, outcomes = threading.Event(), threading.Event(), []
     real = Argon2PasswordHasher.encode
 
@@ -67,20 +71,24 @@ def test_a_hash_is_made_one_at_a_time_and_what_can_not_wait_is_refused(monkeypat
         assert not inside.is_set(), "two at once"
         inside.set()
         assert go.wait(60)
+        encoded = real(*values)
         inside.clear()
-        return real(*values)
+        return encoded
 
     def hash_one() -> None:
         outcomes.append(hashing.PasswordHasher().encode(PASSWORD, "a" * 22).startswith(OF_TODAY))
 
     monkeypatch.setattr(Argon2PasswordHasher, "encode", observed)
     threads = [threading.Thread(target=hash_one) for _ in range(3)]
-    for thread in threads:
-        thread.start()
+    threads[0].start()
     assert inside.wait(60)
-    monkeypatch.setattr(hashing, "WAIT_SECONDS", 0.01)
     with pytest.raises(hashing.HashingBusy):
         hash_one()
+    monkeypatch.setattr(hashing, "WAIT_SECONDS", 60)
+    for thread in threads[1:]:
+        thread.start()
+        thread.join(0.1)
+    assert outcomes == []
     go.set()
     for thread in threads:
         thread.join()
@@ -118,10 +126,9 @@ def test_a_sign_in_that_must_wait_keeps_what_was_typed(client: Client, alice: Us
 
 @contract("D15.hashing")
 def test_a_sign_in_that_must_wait_counts_as_no_failure_and_tells_nobody_apart(
-    client: Client, alice: User, settings: Any, monkeypatch: pytest.MonkeyPatch
+    client: Client, alice: User, settings: Any
 ) -> None:
     settings.RATES = {"sign_in_account": "1/15m", "sign_in_address": "1/15m"}
-    monkeypatch.setattr(hashing, "WAIT_SECONDS", 0.01)
     inactive = PersonFactory(is_active=False)
     with hashing.hashes.turn():
         for email in (alice.email, "nobody@example.com", inactive.email):
@@ -130,9 +137,7 @@ def test_a_sign_in_that_must_wait_counts_as_no_failure_and_tells_nobody_apart(
 
 
 @contract("D15.hashing")
-def test_a_sign_in_that_has_waited_for_too_long_costs_no_statement(
-    client: Client, monkeypatch: pytest.MonkeyPatch, hashed: list[str]
-) -> None:
+def test_a_sign_in_that_has_waited_for_too_long_costs_no_statement(client: Client, hashed: list[str]) -> None:
     token = must_refuse.set(True)
     try:
         sign_in(client, "nobody@example.com")  # is the one that the activity log records in this hour
@@ -148,10 +153,7 @@ def test_a_sign_in_that_has_waited_for_too_long_costs_no_statement(
 
 
 @contract("D15.hashing")
-def test_a_new_password_that_must_wait_can_be_sent_again(
-    client: Client, alice: User, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(hashing, "WAIT_SECONDS", 0.01)
+def test_a_new_password_that_must_wait_can_be_sent_again(client: Client, alice: User) -> None:
     ask_for_link(client, alice.email)
     address = client.get(mailed_path(), follow=True).context["action_url"]
     form = {"password1": NEW_PASSWORD, "password2": NEW_PASSWORD}
@@ -214,15 +216,10 @@ def test_an_upgrade_does_not_undo_a_password_that_was_set_meanwhile(bob: User) -
     assert bob.get_session_auth_hash() != meanwhile.get_session_auth_hash()
 
 
-def test_an_upgrade_that_would_have_to_wait_is_left_to_the_next_sign_in(
-    bob: User, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refused(*_: object) -> str:
-        raise hashing.HashingBusy
-
+def test_an_upgrade_that_would_have_to_wait_is_left_to_the_next_sign_in(bob: User, monkeypatch: Any) -> None:
     before = stored(bob)
     with monkeypatch.context() as patched:
-        patched.setattr(hashing, "upgraded", refused)
+        patched.setattr(hashing, "upgraded", Mock(side_effect=hashing.HashingBusy))
         assert bob.check_password(PASSWORD)
     assert stored(bob) == before
     assert bob.check_password(PASSWORD)
@@ -244,12 +241,10 @@ def test_the_same_password_set_again_ends_sessions_like_any_other(alice: User) -
 
 @contract("D15.unknown")
 def test_a_sign_in_costs_one_hash_and_the_same_statements_whoever_it_names(client: Client, hashed: list[str]) -> None:
-    without_password = PersonFactory(password="!" + "a" * 40)
-    inactive = PersonFactory(is_active=False)
-    signed_in_before = PersonFactory()
+    signed_in_before, kinds = PersonFactory(), []
     sign_in(Client(), signed_in_before.email)
-    kinds = []
-    for person in (PersonFactory(), PersonFactory.build(), without_password, inactive, signed_in_before):
+    facts = ({}, {"password": "!" + "a" * 40}, {"is_active": False}, {"unlocks": 1})
+    for person in (PersonFactory.build(), signed_in_before, *(PersonFactory(**each) for each in facts)):
         hashed.clear()
         with CaptureQueriesContext(connection) as statements:
             assert sign_in(client, person.email, "wrong password").status_code == 200

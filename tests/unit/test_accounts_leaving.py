@@ -174,18 +174,6 @@ def test_nothing_is_deleted_without_the_right_address_by_the_person(browser: Cli
     assert User.objects.filter(pk=alice.pk).exists()
 
 
-def test_the_last_administrator_stays() -> None:
-    User.objects.filter(is_superuser=True).delete()
-    root = PersonFactory(is_staff=True, is_superuser=True)
-    PersonFactory(is_staff=True, is_superuser=True, is_active=False)
-    page = delete(browser_of(root), root.email)
-    assert "only administrator" in str(page.context["form"].non_field_errors())
-    assert User.objects.filter(pk=root.pk).exists()
-    PersonFactory(is_staff=True, is_superuser=True)
-    assert delete(browser_of(root), root.email).status_code == 302
-    assert not User.objects.filter(pk=root.pk).exists()
-
-
 def test_an_account_that_is_deleted_in_two_tabs_at_once_is_gone(alice: User) -> None:
     other_tab = User.objects.get(pk=alice.pk)
     delete_account(alice)

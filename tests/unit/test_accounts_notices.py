@@ -73,6 +73,7 @@ def test_a_browser_of_another_person_is_new_and_stays_seen_when_the_credentials_
 def test_the_first_sign_in_of_an_account_is_not_told(sign_up_is_open: None) -> None:
     browser = Client()
     sign_up(browser)
+    assert mail.outbox[0].subject.split()[0] == mailed_code()
     assert type_code(browser, mailed_code())["Location"] == "/accounts/profile"
     assert delivered(NEW_BROWSER) == []
 
@@ -110,37 +111,17 @@ def delete(browser: Client, email: str) -> Any:
     return browser.post("/accounts/delete", {"email": email})
 
 
-def test_a_deleted_account_is_told_to_its_address(regular: User) -> None:
-    browser = browser_of(regular)
+def test_a_deleted_account_is_told_to_its_address_if_it_is_confirmed(regular: User) -> None:
+    User.objects.filter(is_superuser=True).delete()
+    root, unconfirmed = PersonFactory(is_staff=True, is_superuser=True), PersonFactory()
+    browser, other = browser_of(regular), browser_of(unconfirmed)
     assert delete(browser, "somebody@example.com").status_code == 200
+    assert delete(browser_of(root), root.email).status_code == 200
+    User.objects.filter(pk=unconfirmed.pk).update(email_verified_at=None)
+    assert delete(other, unconfirmed.email).status_code == 302
     assert delivered(DELETED) == []
     assert delete(browser, regular.email).status_code == 302
     (message,) = delivered(DELETED)
     assert message.to == [regular.email]
     assert "It cannot come back." in text_of(message)
     assert "Firefox on Linux" in message.body
-
-
-def test_a_deletion_that_is_refused_or_of_an_address_that_is_not_confirmed_is_not_told(regular: User) -> None:
-    User.objects.filter(is_superuser=True).delete()
-    root = PersonFactory(is_staff=True, is_superuser=True)
-    assert delete(browser_of(root), root.email).status_code == 200
-    browser = browser_of(regular)
-    User.objects.filter(pk=regular.pk).update(email_verified_at=None)
-    assert delete(browser, regular.email).status_code == 302
-    assert delivered(DELETED) == []
-
-
-@pytest.mark.parametrize("way", ["one", "several"])
-def test_an_account_that_an_administrator_deletes_is_told_so(admin_client: Client, regular: User, way: str) -> None:
-    people = "/admin/accounts/user/"
-    if way == "one":
-        answer = admin_client.post(f"{people}{regular.pk}/delete/", {"post": "yes", "typed": regular.email})
-    else:
-        form = {"action": "delete_selected", "_selected_action": str(regular.pk), "post": "yes", "typed": "1"}
-        answer = admin_client.post(people, form)
-    assert answer.status_code == 302
-    (message,) = delivered(DELETED)
-    assert message.to == [regular.email]
-    assert "an administrator deleted your account" in text_of(message)
-    assert "Firefox" not in message.body, "that browser is not the person's"
