@@ -77,6 +77,7 @@ def test_create_answers_json_or_a_sentence_and_the_password_is_the_first_line(ty
         ("new@example.com", "x" * 61, PASSWORD, "at most 60 characters"),
         ("new@example.com", "a\x1bb", PASSWORD, "characters that can't be used"),
         ("new@example.com", "New", "short", "too short"),
+        ("new@example.com", "New", "password1234", "too common"),
         ("new@example.com", "New", "new@example.com", "too similar"),
         ("new@example.com", "New", "x" * 1025, "too long"),
         ("new@example.com", "New", "", "is empty"),
