@@ -1,1 +1,1 @@
-"""Tests about the project itself: its documents, its structure, its mutations."""
+"""Tests about the project itself: its documents, its structure, its releases."""
