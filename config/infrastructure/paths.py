@@ -1,7 +1,7 @@
 """The table of the site's paths. For each path, it has the properties that are the same for all requests to the path.
 
-A new path needs a row, unless a row of `_BELOW` applies to the path. tests/project/test_paths.py checks all URL
-patterns.
+A new path needs a row, unless a row of `_BELOW` applies to the path. tests/unit/test_infrastructure_paths.py checks all
+URL patterns.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""What is written about the code is true of it."""
+"""What is written about the code is true of it: links, names of tests and variables, limits, units of systemd."""
+
+from __future__ import annotations
 
 import re
 import shutil
@@ -7,52 +9,86 @@ from pathlib import Path
 
 import pytest
 
+from oauth_bridge.documentation.rendering import anchor
 from tests import documented
 from tests.contract_coverage import TESTS
+from tests.project.test_architecture import ROOT
+from tests.unit.test_config_environment import READ_VARIABLES
 
-pytestmark = pytest.mark.once
-
-DOCS = TESTS.parent / "docs"
-UNITS = ("sign-in.service", "sign-in-purge.service")
-
-
-def test_every_test_that_the_table_of_faults_names_exists():
-    table = (DOCS / "operations.md").read_text(encoding="utf-8")
-    named = re.findall(r"`(test_\w+\.py)::(\w+)`", table)
-    folder = TESTS / "faults"
-    missing = [test for file, test in named if f"\ndef {test}(" not in (folder / file).read_text(encoding="utf-8")]
-    assert len(named) > 10
-    assert missing == []
+DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
-@pytest.mark.parametrize(("document", "points"), [("pages.md", 57), ("administration.md", 30)])
-def test_every_test_that_the_points_of_the_pages_name_exists(document, points):
-    table = (DOCS / document).read_text(encoding="utf-8")
-    named = re.findall(r"`([\w/]+\.py)::(\w+)`", table)
-    missing = [test for file, test in named if f"\ndef {test}(" not in (TESTS / file).read_text(encoding="utf-8")]
-    assert len(re.findall(r"^\| \d+ \|", table, re.MULTILINE)) == points
-    assert missing == []
+def text_of(path: Path) -> str:
+    return re.sub(r"^```.*?^```", "", path.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
 
 
-def test_the_comparison_names_tests_that_exist_and_the_source_of_each_fact():
-    text = (DOCS / "comparison.md").read_text(encoding="utf-8")
-    rows = [line.strip("|").split(" | ") for line in re.findall(r"^\| .*\|$", text, re.MULTILINE)]
-    named = {path for row in rows for path in re.findall(r"`(tests/[\w/]+\.py)`", row[2])}
-    assert {path for path in named if not (DOCS.parent / path).exists()} == set()
-    assert len(rows) > 15
-    others = [cell for row in rows[1:] for cell in row[3:]]
-    assert [cell for cell in others if not re.search(r"\[[A-Z]\d+\]|not found", cell)] == []
+def anchors(path: Path) -> set[str]:
+    """As the site makes them of headings, and as code hosts do."""
+    headings = re.findall(r"^#+ (.+)$", text_of(path), re.MULTILINE)
+    plain = {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+    return plain | {anchor(heading) for heading in headings}
+
+
+def test_each_link_within_the_documents_leads_somewhere() -> None:
+    links = [
+        (document, *target.partition("#")[::2])
+        for document in DOCUMENTS
+        if document.name != "index.md"  # of the site: tests/unit/test_documentation.py
+        for target in re.findall(r"\]\(((?!https?:|mailto:|/)[^)\s]+)\)", text_of(document))
+    ]
+    assert len(links) > 30
+    wrong = []
+    for document, file, heading in links:
+        target = document.parent / file if file else document
+        if not target.exists() or (heading and heading not in anchors(target)):
+            wrong.append(f"{document.name}: {file}#{heading}")
+    assert wrong == []
+
+
+def test_each_test_that_a_document_names_exists() -> None:
+    named = {
+        (document.name, file.removeprefix("tests/"), function)
+        for document in DOCUMENTS
+        for file, function in re.findall(r"`([\w/]+\.py)(?:::(\w+))?`", text_of(document))
+        if "test_" in file
+    }
+    assert len(named) > 100
+    wrong = []
+    for document, file, function in sorted(named):
+        path = next(
+            (path for path in (TESTS / file, TESTS / "faults" / file, TESTS / "browser" / file) if path.is_file()), None
+        )
+        if path is None or (function and f"def {function}(" not in path.read_text(encoding="utf-8")):
+            wrong.append(f"{document}: {file}::{function}")
+    assert wrong == []
+
+
+def test_each_source_of_the_comparison_is_named_and_used() -> None:
+    text = (ROOT / "docs" / "comparison.md").read_text(encoding="utf-8")
     used = set(re.findall(r"\[([A-Z]\d+)\](?!:)", text))
-    sources = re.findall(r"^\[([A-Z]\d+)\]: https://", text, re.MULTILINE)
-    assert sorted(used) == sorted(sources)
+    assert sorted(used) == sorted(re.findall(r"^\[([A-Z]\d+)\]: https://", text, re.MULTILINE))
+
+
+def test_the_operations_guide_lists_exactly_the_variables_that_are_read() -> None:
+    guide = documented.document("operations.md")
+    assert set(re.findall(r"^\| `([A-Z_]+)` \|", guide, re.MULTILINE)) == READ_VARIABLES
+
+
+def test_each_check_of_the_deployment_is_in_the_operations_guide() -> None:
+    guide = documented.document("operations.md").partition("## Is the installation in order?")[2]
+    sources = [*(ROOT / "config/deployment").glob("*.py"), ROOT / "config/management/commands/check-deployment.py"]
+    text = "\n".join(path.read_text(encoding="utf-8") for path in sources)
+    names = set(re.findall(r'(?:ok|warning|failed|skipped|of_clock|bounded)\(\s*"([a-z_]+)"', text))
+    names |= {f"…_{each}" for each in re.findall(r'f"\{name\}_([a-z]+)"', text)}
+    assert {"database", "mail", "base_url", "…_proxy", "…_limits"} < names
+    assert [each for each in sorted(names) if f"`{each}`" not in guide] == []
 
 
 def limits() -> str:
-    text = (DOCS / "contract.md").read_text(encoding="utf-8")
-    return text.partition("<!-- limits -->")[2].partition("<!-- /limits")[0]
+    return documented.document("contract.md").partition("<!-- limits -->")[2].partition("<!-- /limits")[0]
 
 
-def test_each_limit_of_the_table_is_tested_from_both_sides():
+def test_each_limit_of_the_table_is_tested_from_both_sides() -> None:
     rows = re.findall(r"^\| `(\w+)` \|", limits(), re.MULTILINE)
     files = (TESTS / "security").glob("test_limits_of_*.py")
     tests = "\n".join(path.read_text(encoding="utf-8") for path in files)
@@ -62,44 +98,30 @@ def test_each_limit_of_the_table_is_tested_from_both_sides():
     assert found == asked
 
 
-def test_each_variable_of_a_limit_is_in_the_table():
-    rates = (TESTS.parent / "config" / "limits_and_lifetimes.py").read_text(encoding="utf-8")
+def test_each_variable_of_a_limit_is_in_the_table() -> None:
+    rates = (ROOT / "config" / "limits_and_lifetimes.py").read_text(encoding="utf-8")
     variables = re.findall(r'^    (RATE_[A-Z_]+)="(\S+)",$', rates, re.MULTILINE)
     assert len(variables) == 9
     assert [name for name, default in variables if f"`{name}` {default}" not in limits()] == []
 
 
-@pytest.mark.parametrize("document", ["operations.md", "high-availability.md"])
-def test_systemd_and_the_shell_read_the_documented_variables_alike(document):
-    variables = documented.file("/etc/sign-in.env", document)
-    assert [line for line in variables.splitlines() if not re.fullmatch(r"#.*|[A-Z_]+='[^']*'", line)] == []
+def test_systemd_and_the_shell_read_the_documented_variables_alike() -> None:
+    lines = [
+        line
+        for document in ("operations.md", "high-availability.md")
+        for line in documented.file("/etc/sign-in.env", document).splitlines()
+    ]
+    assert [line for line in lines if not re.fullmatch(r"#.*|[A-Z_]+='[^']*'", line)] == []
+    assert "%" not in documented.file("/etc/cron.d/sign-in-purge"), "cron takes it for the end of the line"
 
 
-def test_a_unit_that_waits_for_the_network_asks_for_it():
-    for unit in UNITS:
-        text = documented.file(f"/etc/systemd/system/{unit}")
-        assert re.search("^After=network-online.target", text, re.MULTILINE)
-        assert re.search("^Wants=network-online.target$", text, re.MULTILINE)
-
-
-@pytest.mark.parametrize("unit", UNITS)
-def test_a_unit_exposes_little_of_the_machine(unit: str, tmp_path: Path) -> None:
+def test_a_unit_exposes_little_of_the_machine(tmp_path: Path) -> None:
     """At most 2.0 of 10 by systemd's own measure, by which a service with its own user alone has 9.2."""
     if not shutil.which("systemd-analyze"):
         pytest.skip("needs systemd-analyze")
-    (tmp_path / unit).write_text(documented.file(f"/etc/systemd/system/{unit}"), encoding="utf-8")
-    command = ["systemd-analyze", "security", "--offline=true", "--threshold=20", "--no-pager", tmp_path / unit]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout[-200:]
-    assert done.stderr == ""  # unknown directives
-
-
-def test_the_purge_may_do_as_little_as_the_service() -> None:
-    service, purge = (documented.file(f"/etc/systemd/system/{unit}").partition("StateDirectory=")[2] for unit in UNITS)
-    assert service.partition("\n\n")[0] == purge.partition("\n\n")[0].strip()
-
-
-def test_the_line_for_cron_needs_no_more_than_its_path():
-    line = documented.file("/etc/cron.d/sign-in-purge")
-    assert "&& /usr/sbin/runuser " in line
-    assert "%" not in line, "cron takes it for the end of the line"
+    for unit in ("sign-in.service", "sign-in-purge.service"):
+        (tmp_path / unit).write_text(documented.file(f"/etc/systemd/system/{unit}"), encoding="utf-8")
+        command = ["systemd-analyze", "security", "--offline=true", "--threshold=20", "--no-pager", tmp_path / unit]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout[-200:]
+        assert done.stderr == ""  # unknown directives

@@ -10,10 +10,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from config.infrastructure.events import Event
 from config.metrics import meter, state
 from tests.project.test_architecture import ROOT
-
-pytestmark = pytest.mark.once
 
 FOLDER = ROOT / "docs" / "monitoring"
 RULES = (FOLDER / "alerts.yml").read_text(encoding="utf-8")
@@ -45,7 +44,7 @@ def expressions() -> Iterator[str]:
     yield from (each["query"] for each in dashboard["templating"]["list"])
 
 
-def test_each_expression_names_metrics_and_labels_that_exist(labels: dict[str, set[str]]) -> None:
+def test_each_expression_names_metrics_labels_and_events_that_exist(labels: dict[str, set[str]]) -> None:
     every = list(expressions())
     assert len(every) > 30
     used = {name for text in every for name in re.findall(r"\bdelegated_\w+", text)}
@@ -58,18 +57,9 @@ def test_each_expression_names_metrics_and_labels_that_exist(labels: dict[str, s
         known = OF_PROMETHEUS.union(*(labels[name] for name in re.findall(r"\bdelegated_\w+", text)))
         for grouped in re.findall(r"\b(?:by|on) \(([^)]*)\)", text):
             assert set(re.split(r",\s*", grouped)) <= known
-
-
-def test_each_route_and_event_of_an_expression_exists(labels: dict[str, set[str]]) -> None:
-    from config.infrastructure import paths
-    from config.infrastructure.events import Event
-
-    texts = "\n".join(expressions())
-    events = {part for value in re.findall(r'event=~?"([^"]*)"', texts) for part in value.split("|")}
+    events = {part for text in every for value in re.findall(r'event=~?"([^"]*)"', text) for part in value.split("|")}
     assert len(events) > 3
     assert events <= {event.name.lower() for event in Event}
-    assert "/oauth/(token|userinfo)" in texts
-    assert {paths.TOKEN, paths.USERINFO} == {"/oauth/token", "/oauth/userinfo"}
 
 
 def test_each_metric_is_in_the_manual_and_the_other_way_round(labels: dict[str, set[str]]) -> None:
@@ -79,28 +69,13 @@ def test_each_metric_is_in_the_manual_and_the_other_way_round(labels: dict[str, 
     assert named == {re.sub(r"_(bucket|sum|count)$", "", name) for name in labels}
 
 
-def test_each_rule_says_what_is_wrong_and_what_to_do_and_is_tested() -> None:
-    rules = re.split(r"\n      - alert: ", RULES)[1:]
-    tests = (FOLDER / "alerts_test.yml").read_text(encoding="utf-8")
-    assert len(rules) > 10
-    for rule in rules:
-        name = rule.partition("\n")[0]
-        assert re.search(r"^          summary: .+\.'?$", rule, re.MULTILINE), name
-        assert re.search(r"^          do: .+\.$", rule, re.MULTILINE), name
-        assert re.search(r"severity: (page|ticket) ", rule), name
-        assert f'alertname="{name}"' in tests
-
-
-def test_the_rules_fire_when_they_should_and_only_then() -> None:
+def test_each_rule_fires_when_it_should_and_only_then() -> None:
     promtool = shutil.which("promtool")
     if promtool is None:
         pytest.skip("needs promtool, of Debian's package prometheus")
-    ended = subprocess.run(
-        [promtool, "test", "rules", str(FOLDER / "alerts_test.yml")],
-        cwd=FOLDER,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    tests = FOLDER / "alerts_test.yml"
+    names = re.findall(r"\n      - alert: (\w+)", RULES)
+    assert len(names) > 10
+    assert [name for name in names if f'alertname="{name}"' not in tests.read_text(encoding="utf-8")] == []
+    ended = subprocess.run([promtool, "test", "rules", tests], cwd=FOLDER, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stdout + ended.stderr

@@ -6,14 +6,9 @@ import ast
 import re
 import tomllib
 from collections.abc import Iterator
-from pathlib import Path
 from typing import NamedTuple
 
-import pytest
-
-from tests.project.test_architecture import ROOT, SOURCES, place
-
-pytestmark = pytest.mark.once
+from tests.project.test_architecture import ROOT, SOURCES, place, tree
 
 # Private in spelling only: Django and Python document them.
 DOCUMENTED = {"_meta", "_default_manager", "_base_manager", "_replace", "_asdict"}
@@ -73,37 +68,31 @@ def foreign_names(tree: ast.Module, own: set[str]) -> Iterator[str]:
 
 
 def test_each_private_name_that_is_used_is_listed() -> None:
-    trees = {path: ast.parse(path.read_text(encoding="utf-8")) for path in SOURCES}
-    own = {name for tree in trees.values() for name in own_names(tree)}
-    used = {(place(path), name) for path, tree in trees.items() for name in foreign_names(tree, own)}
+    own = {name for path in SOURCES for name in own_names(tree(path))}
+    used = {(place(path), name) for path in SOURCES for name in foreign_names(tree(path), own)}
     listed = {(file, part) for row in rows() for file in quoted(row.where) for part in re.findall(r"\w+", row.name)}
     assert len(used) >= 4  # so that a test that finds nothing fails
     assert used <= listed
 
 
-@pytest.mark.parametrize("row", rows(), ids=lambda row: row.name)
-def test_each_name_of_the_list_is_used(row: Row) -> None:
-    sources = [(ROOT / file).read_text(encoding="utf-8") for file in quoted(row.where)]
-    assert sources
-    for name in quoted(row.name):
-        last = re.split(r"[. ]", name)[-1] if re.fullmatch(r"[\w.]+", name) else name
-        assert any(last in source for source in sources), last
-
-
-@pytest.mark.parametrize("row", rows(), ids=lambda row: row.name)
-def test_each_row_names_a_test(row: Row) -> None:
-    assert quoted(row.test)
-    for name in quoted(row.test):
-        file, _, function = name.partition("::")
-        path: Path = ROOT / "tests" / file
-        assert path.is_file(), file
-        assert not function or f"def {function}(" in path.read_text(encoding="utf-8"), function
-
-
-@pytest.mark.parametrize("row", rows(), ids=lambda row: row.name)
-def test_the_version_of_each_library_is_capped_as_the_row_says(row: Row) -> None:
+def test_each_row_names_what_is_used_a_test_and_the_cap_of_the_library() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     required = [*project["project"]["dependencies"], *project["dependency-groups"]["dev"]]
-    library, _, cap = row.library.lower().partition(" < ")
-    assert cap
-    assert any(re.fullmatch(rf"{library}(\[\w+\])?[^,]*,<{re.escape(cap)}", each) for each in required)
+    wrong = []
+    for row in rows():
+        sources = "".join((ROOT / file).read_text(encoding="utf-8") for file in quoted(row.where))
+        for name in quoted(row.name):
+            last = re.split(r"[. ]", name)[-1] if re.fullmatch(r"[\w.]+", name) else name
+            if last not in sources:
+                wrong.append(f"{name}: is not used")
+        if not quoted(row.test) or not all(is_test(*test.partition("::")[::2]) for test in quoted(row.test)):
+            wrong.append(f"{row.name}: {row.test}")
+        library, _, cap = row.library.lower().partition(" < ")
+        if not cap or not any(re.fullmatch(rf"{library}(\[\w+\])?[^,]*,<{re.escape(cap)}", each) for each in required):
+            wrong.append(f"{row.name}: {row.library}")
+    assert wrong == []
+
+
+def is_test(file: str, function: str) -> bool:
+    path = ROOT / "tests" / file
+    return path.is_file() and (not function or f"def {function}(" in path.read_text(encoding="utf-8"))
