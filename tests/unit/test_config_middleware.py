@@ -67,23 +67,18 @@ def test_pictures_of_the_api_host_are_shown_on_pages(rf: RequestFactory, two_ori
     assert directives(ResponseHeadersMiddleware(page)(rf.get("/")))["img-src"] == f"'self' {API}"
 
 
-def test_a_view_says_only_the_directives_that_differ(rf: RequestFactory) -> None:
-    def consent(request: HttpRequest) -> HttpResponse:
-        return HttpResponse(headers={"Content-Security-Policy": "form-action 'self' https:; img-src 'none'"})
+def test_what_a_view_says_of_its_headers_and_of_single_directives_is_kept(rf: RequestFactory) -> None:
+    own = {"Cache-Control": "public", "Referrer-Policy": "origin"}
 
-    policy = directives(ResponseHeadersMiddleware(consent)(rf.get("/")))
+    def consent(request: HttpRequest) -> HttpResponse:
+        return HttpResponse(headers={"Content-Security-Policy": "form-action 'self' https:; img-src 'none'", **own})
+
+    response = ResponseHeadersMiddleware(consent)(rf.get("/"))
+    assert {name: response[name] for name in own} == own
+    policy = directives(response)
     assert policy["form-action"] == "'self' https:"
     assert policy["img-src"] == "'none'"
     assert policy["script-src"] == "'self'"
-
-
-def test_what_a_view_sets_is_kept(rf: RequestFactory) -> None:
-    def picture(request: HttpRequest) -> HttpResponse:
-        return HttpResponse(b"", "image/png", headers={"Cache-Control": "public", "Referrer-Policy": "origin"})
-
-    response = ResponseHeadersMiddleware(picture)(rf.get("/"))
-    assert response["Cache-Control"] == "public"
-    assert response["Referrer-Policy"] == "origin"
 
 
 @pytest.mark.parametrize(
@@ -125,8 +120,6 @@ def test_a_request_is_secure_exactly_when_the_pages_are_https(
         "/",
         "/oauth/authorize?client_id=1&state=%20a%22%C3%A9%2B+%7e",
         "/accounts/sign-in?next=/oauth/authorize%3Fstate%3D%2525",
-        "/accounts/password/reset/key/abc-def",
-        "/admin/",
         "/admin/oauth_bridge/application/?q=%E2%82%AC",
     ],
 )
@@ -140,23 +133,20 @@ def test_pages_are_found_at_the_page_address_with_their_query_untouched(
     assert response["Location"] == PAGES + target
 
 
-def test_a_state_of_raw_bytes_survives_the_move(rf: RequestFactory, two_origins: None) -> None:
-    raw = "state=é ".encode().decode("latin-1")
-    request = rf.get("/oauth/authorize", headers={"Host": "api.example.com"}, QUERY_STRING=raw)
-    assert OriginMiddleware(page)(request)["Location"] == f"{PAGES}/oauth/authorize?state=%C3%A9%20"
-
-
-def test_a_long_state_survives_the_move(rf: RequestFactory, two_origins: None) -> None:
-    query = "state=" + "%00" * 8192
-    request = rf.get("/oauth/authorize", headers={"Host": "api.example.com"}, QUERY_STRING=query)
-    assert OriginMiddleware(page)(request)["Location"].endswith(query)
-
-
-def test_the_move_cannot_leave_the_service(rf: RequestFactory, two_origins: None) -> None:
-    request = rf.get("/accounts//mallory.example/..%0d%0aX: y", headers={"Host": "api.example.com"})
-    location = OriginMiddleware(page)(request)["Location"]
-    assert location.startswith(f"{PAGES}/accounts//mallory.example/")
-    assert "\n" not in location
+@pytest.mark.parametrize(
+    ("path", "query", "location"),
+    [
+        ("/oauth/authorize", "state=é ".encode().decode("latin-1"), "/oauth/authorize?state=%C3%A9%20"),
+        ("/oauth/authorize", "state=" + "%00" * 8192, "/oauth/authorize?state=" + "%00" * 8192),
+        ("/accounts//mallory.example/..%0d%0aX: y", "", "/accounts//mallory.example/..%0D%0AX:%20y"),
+    ],
+    ids=["raw bytes", "long", "mallory"],
+)
+def test_a_strange_address_survives_the_move_and_does_not_leave_the_service(
+    rf: RequestFactory, two_origins: None, path: str, query: str, location: str
+) -> None:
+    request = rf.get(path, headers={"Host": "api.example.com"}, QUERY_STRING=query)
+    assert OriginMiddleware(page)(request)["Location"] == PAGES + location
 
 
 @pytest.mark.parametrize("path", ["/oauth/authorize", "/accounts/sign-in", "/admin/login/"])
@@ -178,13 +168,6 @@ def test_the_api_address_serves_machines_without_cookies(rf: RequestFactory, two
     response = OriginMiddleware(view)(rf.get(path, headers={"Host": "API.example.com:443"}))
     assert response.content == b"{}"
     assert not response.cookies
-
-
-def test_one_origin_serves_everything(rf: RequestFactory, settings: Any) -> None:
-    settings.BASE_URL = settings.AUTH_URL = PAGES
-    settings.ALLOWED_HOSTS = ["auth.example.com"]
-    request = rf.get("/accounts/sign-in", headers={"Host": "auth.example.com"})
-    assert OriginMiddleware(page)(request).status_code == 200
 
 
 @pytest.mark.parametrize("path", ["/oauth/token", "/oauth/userinfo"])

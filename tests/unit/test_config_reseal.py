@@ -75,17 +75,13 @@ def test_what_is_sealed_anew_opens_without_the_former_key(settings: Any, capsys:
 
 
 @pytest.mark.usefixtures("stored")
-def test_a_second_run_changes_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_dry_run_and_a_second_run_change_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    dump = database_text()
+    assert all(": 1 to be sealed anew, 0 under SECRET_KEY already," in line for line in run(capsys, "--dry-run"))
+    assert database_text() == dump
     run(capsys)
     dump = database_text()
     assert all(": 0 sealed anew, 1 under SECRET_KEY already," in line for line in run(capsys))
-    assert database_text() == dump
-
-
-@pytest.mark.usefixtures("stored")
-def test_a_dry_run_counts_and_changes_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    dump = database_text()
-    assert all(": 1 to be sealed anew, 0 under SECRET_KEY already," in line for line in run(capsys, "--dry-run"))
     assert database_text() == dump
 
 

@@ -48,6 +48,7 @@ def test_postgresql_is_told_which_command_it_serves(
     assert process_name() == f"sign-in web {settings.VERSION}"
 
 
+@pytest.mark.integration
 @pytest.mark.django_db
 def test_a_session_of_postgresql_has_the_name() -> None:
     if connection.vendor != "postgresql":
