@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import re
+import threading
 import time
 from datetime import timedelta
 from ipaddress import ip_network
@@ -32,50 +32,36 @@ def said(peer: str, *hops: str, address: str) -> dict[str, str]:
     return {"peer": peer, "forwarded": ", ".join(hops), "address": address}
 
 
+V6 = "2001:db8:1::5"
+THROUGH, REPLACED = said(PROXY, OWN, address=OWN), said(PROXY, FORGED, address=FORGED)
+
+
 @pytest.mark.parametrize(
     ("trusted", "honest", "forged", "own", "status"),
     [
         # One proxy that replaces the header, one that adds to it, and two in a row.
-        ("10.0.0.0/8", said(PROXY, OWN, address=OWN), said(PROXY, OWN, address=OWN), OWN, "ok"),
-        ("10.0.0.0/8", said(PROXY, OWN, address=OWN), said(PROXY, FORGED, OWN, address=OWN), OWN, "ok"),
-        (
-            "10.0.0.0/8",
-            said(PROXY, OWN, INNER, address=OWN),
-            said(PROXY, FORGED, OWN, INNER, address=OWN),
-            OWN,
-            "ok",
-        ),
-        ("10.0.0.1", said("::ffff:10.0.0.1", OWN, address=OWN), said(PROXY, OWN, address=OWN), OWN, "ok"),
-        (
-            "10.0.0.1",
-            said(PROXY, "2001:db8:1::5", address="2001:db8:1::/64"),
-            said(PROXY, "2001:db8:1::5", address="2001:db8:1::/64"),
-            "2001:db8:1::5",
-            "ok",
-        ),
+        ("10.0.0.0/8", THROUGH, THROUGH, OWN, "ok"),
+        ("10.0.0.0/8", THROUGH, said(PROXY, FORGED, OWN, address=OWN), OWN, "ok"),
+        ("10.0.0.0/8", said(PROXY, OWN, INNER, address=OWN), said(PROXY, FORGED, OWN, INNER, address=OWN), OWN, "ok"),
+        ("10.0.0.1", said("::ffff:10.0.0.1", OWN, address=OWN), THROUGH, OWN, "ok"),
+        ("10.0.0.1", *[said(PROXY, V6, address="2001:db8:1::/64")] * 2, V6, "ok"),
         # The check runs on the proxy.
         ("10.0.0.1", said(PROXY, PROXY, address=PROXY), said(PROXY, FORGED, PROXY, address=FORGED), PROXY, "ok"),
         # The proxy is not trusted; it says nothing; it says what everybody tells it.
-        ("10.9.9.9", said(PROXY, OWN, address=PROXY), said(PROXY, OWN, address=PROXY), OWN, "failed"),
-        ("10.9.9.9", said(PROXY, address=PROXY), said(PROXY, address=PROXY), OWN, "failed"),
+        ("10.9.9.9", *[said(PROXY, OWN, address=PROXY)] * 2, OWN, "failed"),
+        ("10.9.9.9", *[said(PROXY, address=PROXY)] * 2, OWN, "failed"),
         ("10.9.9.9", said(PROXY, address=PROXY), said(PROXY, FORGED, address=PROXY), OWN, "failed"),
-        ("10.0.0.1", said(PROXY, address=PROXY), said(PROXY, address=PROXY), OWN, "failed"),
-        ("10.0.0.1", said(PROXY, address=PROXY), said(PROXY, FORGED, address=FORGED), OWN, "failed"),
-        ("10.0.0.1", said(PROXY, OWN, address=OWN), said(PROXY, FORGED, address=FORGED), OWN, "failed"),
-        ("10.0.0.1", said(PROXY, OWN, address=OWN), said(PROXY, FORGED, "x", address=FORGED), OWN, "failed"),
+        ("10.0.0.1", *[said(PROXY, address=PROXY)] * 2, OWN, "failed"),
+        ("10.0.0.1", said(PROXY, address=PROXY), REPLACED, OWN, "failed"),
+        ("10.0.0.1", THROUGH, REPLACED, OWN, "failed"),
+        ("10.0.0.1", THROUGH, said(PROXY, FORGED, "x", address=FORGED), OWN, "failed"),
         # A network that is too wide; a proxy in front of the one that is named; an address translated on the way.
-        ("0.0.0.0/0", said(PROXY, OWN, address=OWN), said(PROXY, OWN, address=OWN), OWN, "failed"),
-        ("::/0", said("::1", OWN, address=OWN), said("::1", OWN, address=OWN), OWN, "failed"),
-        ("10.0.0.0/8", said(PROXY, INNER, address=INNER), said(PROXY, INNER, address=INNER), OWN, "failed"),
-        (
-            "10.0.0.1",
-            said(PROXY, "198.51.100.1", address="198.51.100.1"),
-            said(PROXY, OWN, address=OWN),
-            OWN,
-            "warning",
-        ),
+        ("0.0.0.0/0", THROUGH, THROUGH, OWN, "failed"),
+        ("::/0", *[said("::1", OWN, address=OWN)] * 2, OWN, "failed"),
+        ("10.0.0.0/8", *[said(PROXY, INNER, address=INNER)] * 2, OWN, "failed"),
+        ("10.0.0.1", said(PROXY, "198.51.100.1", address="198.51.100.1"), THROUGH, OWN, "warning"),
         # A Unix socket has no address.
-        ("10.0.0.1", said("", OWN, address="unknown"), said("", OWN, address="unknown"), OWN, "failed"),
+        ("10.0.0.1", *[said("", OWN, address="unknown")] * 2, OWN, "failed"),
     ],
 )
 def test_proxies(trusted: str, honest: Any, forged: Any, own: str, status: str, settings: Any) -> None:
@@ -235,21 +221,10 @@ def test_an_option_that_is_no_address_is_refused(option: str, value: str, senten
 
 
 def test_a_check_that_breaks_or_hangs_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(findings, "WAIT_SECONDS", 0.2)
-    for check in (lambda: [json.loads("hidden")], lambda: time.sleep(5) or []):
-        found = by_name(findings.bounded("x", check))["x"]
-        assert found.status == "failed"
-
-
-def test_every_check_is_in_the_operations_guide() -> None:
-    root = Path(__file__).resolve().parents[2]
-    guide = (
-        (root / "docs" / "operations.md").read_text(encoding="utf-8").partition("## Is the installation in order?")[2]
+    assert by_name(findings.bounded("x", lambda: [json.loads("hidden")]))["x"].status == "failed"
+    monkeypatch.setattr(findings, "WAIT_SECONDS", 0.05)
+    ended = threading.Event()
+    assert (
+        by_name(findings.bounded("x", lambda: [findings.ok("x", "")] if ended.wait(60) else []))["x"].status == "failed"
     )
-    sources = [*(root / "config" / "deployment").glob("*.py"), root / "config/management/commands/check-deployment.py"]
-    text = "\n".join(path.read_text(encoding="utf-8") for path in sources)
-    names = set(re.findall(r'(?:ok|warning|failed|skipped|of_clock|bounded)\(\s*"([a-z_]+)"', text))
-    suffixes = set(re.findall(r'f"\{name\}_([a-z]+)"', text))
-    assert {"database", "mail", "base_url"} < names
-    assert suffixes == {"certificate", "http", "host", "proxy", "release", "limits"}
-    assert [each for each in sorted(names | {f"…_{each}" for each in suffixes}) if f"`{each}`" not in guide] == []
+    ended.set()

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import logging
 import socket
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
 import pytest
+from django.core.cache.backends.redis import RedisCache
 
 from config.infrastructure import cache as module
 from config.infrastructure.cache import Breaker, FailOpenRedisCache, RateLimitCache
@@ -33,37 +33,41 @@ def silent() -> Iterator[socket.socket]:
         yield listener
 
 
-OPERATIONS: list[tuple[Callable[[FailOpenRedisCache], Any], Any]] = [
-    (lambda cache: cache.add("key", 1, 60), True),
-    (lambda cache: cache.get("key"), None),
-    (lambda cache: cache.get("key", 7), 7),
-    (lambda cache: cache.set("key", 1), None),
-    (lambda cache: cache.touch("key"), False),
-    (lambda cache: cache.delete("key"), False),
-    (lambda cache: cache.get_many(["key"]), {}),
-    (lambda cache: cache.has_key("key"), False),
-    (lambda cache: cache.incr("key"), 1),
-    (lambda cache: cache.incr("key", 5), 5),
-    (lambda cache: cache.set_many({"key": 1}), ["key"]),
-    (lambda cache: cache.delete_many(["key"]), None),
-    (lambda cache: cache.clear(), None),
-    (lambda cache: cache.is_answering(), False),
-    (lambda cache: cache.get_or_set("key", 3), 3),
-]
-
-
-@pytest.mark.parametrize(("operation", "answer"), OPERATIONS)
+@pytest.mark.parametrize(
+    ("name", "arguments", "answer"),
+    [
+        ("add", ("key", 1, 60), True),
+        ("get", ("key",), None),
+        ("get", ("key", 7), 7),
+        ("set", ("key", 1), None),
+        ("touch", ("key",), False),
+        ("delete", ("key",), False),
+        ("get_many", (["key"],), {}),
+        ("has_key", ("key",), False),
+        ("incr", ("key",), 1),
+        ("incr", ("key", 5), 5),
+        ("set_many", ({"key": 1},), ["key"]),
+        ("delete_many", (["key"],), None),
+        ("clear", (), None),
+        ("is_answering", (), False),
+        ("get_or_set", ("key", 3), 3),
+    ],
+)
 def test_no_operation_fails_while_redis_is_away(
-    away: FailOpenRedisCache, operation: Callable[[FailOpenRedisCache], Any], answer: Any
+    away: FailOpenRedisCache, name: str, arguments: tuple[Any, ...], answer: Any
 ) -> None:
-    assert operation(away) == answer
+    assert getattr(away, name)(*arguments) == answer
 
 
 def test_every_operation_that_reaches_redis_is_covered() -> None:
-    from django.core.cache.backends.redis import RedisCache
-
     reaching = {name for name in vars(RedisCache) if not name.startswith("_")} - {"get_backend_timeout"}
     assert reaching <= set(vars(FailOpenRedisCache))
+
+
+def counted(cache: RateLimitCache, key: str, events: int) -> int | None:
+    """As django-ratelimit asks: None while Redis is away."""
+    assert not cache.add(key, events, 60)
+    return cache.incr(key)
 
 
 def test_limits_are_counted_again_when_redis_is_back(redis_server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -75,12 +79,15 @@ def test_limits_are_counted_again_when_redis_is_back(redis_server: Any, monkeypa
     assert (cache.add("key", 1, 60), cache.incr("key")) == (False, None)
     redis_server.start()
     assert [(cache.add("key", 1, 60), cache.incr("key")) for _ in range(2)] == [(False, 1), (False, 2)]
+    redis_server.kill()
+    redis_server.start()
+    assert (counted(cache, "narrow", 2), counted(cache, "wide", 0)) == (2, 0), "the connection of before is closed"
 
 
 def test_a_silent_redis_costs_one_time_out_a_second(silent: socket.socket, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "SOCKET_TIMEOUT_SECONDS", SOCKET_TIMEOUT_SECONDS)
     cache = FailOpenRedisCache(f"redis://127.0.0.1:{silent.getsockname()[1]}/0", {})
-    now, started = [1000.0], time.perf_counter()
+    now = [1000.0]
     monkeypatch.setattr("config.infrastructure.cache.time.monotonic", lambda: now[0])
     tries = []
     for _second in range(3):
@@ -89,7 +96,6 @@ def test_a_silent_redis_costs_one_time_out_a_second(silent: socket.socket, monke
         tries.append(connections_of(silent))
         now[0] += 1
     assert tries == [1, 1, 1]
-    assert time.perf_counter() - started < 100 * SOCKET_TIMEOUT_SECONDS, "of the 300 that could time out"
 
 
 def connections_of(listener: socket.socket) -> int:
@@ -145,21 +151,6 @@ def test_counting_works_and_survives_a_stop_of_redis(redis_server: Any) -> None:
     redis_server.kill()
     assert cache.add("key", 1, 60)
     assert cache.incr("key") == 1
-
-
-def counted(cache: RateLimitCache, key: str, events: int) -> int | None:
-    """As django-ratelimit asks: None while Redis is away."""
-    assert not cache.add(key, events, 60)
-    return cache.incr(key)
-
-
-def test_counters_work_after_a_restart_of_redis(redis_server: Any) -> None:
-    """The connection of before is closed."""
-    cache = RateLimitCache(redis_server.url, {})
-    assert (counted(cache, "narrow", 1), counted(cache, "wide", 1)) == (1, 1)
-    redis_server.kill()
-    redis_server.start()
-    assert (counted(cache, "narrow", 2), counted(cache, "wide", 0)) == (2, 0)
 
 
 def test_a_late_answer_is_not_taken_for_the_next_one(redis_server: Any, monkeypatch: pytest.MonkeyPatch) -> None:

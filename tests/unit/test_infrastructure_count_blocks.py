@@ -22,8 +22,7 @@ from config.infrastructure.count_blocks import Blocks
 from config.infrastructure.rate_limits import Counter
 from tests.contract_coverage import contract
 
-WAIT_SECONDS = 10
-BLOCK = 6  # of a limit of 600
+WAIT_SECONDS = 60
 
 
 class Server:
@@ -165,9 +164,7 @@ def admitted(name: str, events: int) -> int:
 
 
 @contract("D21.blocks")
-@pytest.mark.parametrize(
-    ("rate", "size"), [("600/m", 6), ("999/10s", 9), ("1000/m", 10), ("599/m", 1), ("600/2m", 1), ("600/h", 1)]
-)
+@pytest.mark.parametrize(("rate", "size"), [("600/m", 6), ("999/10s", 9), ("599/m", 1), ("600/2m", 1)])
 def test_limits_from_600_a_minute_are_counted_in_blocks_of_one_percent(
     settings: Any, sent: list[Any], time_machine: Any, rate: str, size: int
 ) -> None:
@@ -222,13 +219,3 @@ def test_no_block_is_asked_for_while_redis_is_silent(sent: list[Any], redis_serv
         cache.block_size = 6
         assert (cache.add("key", 1, 65), cache.incr("key")) == (False, count)
     assert sent == [("INCRBY", 1), ("INCRBY", 6)]
-
-
-def test_threads_share_the_blocks_and_admit_the_limit(settings: Any, sent: list[Any]) -> None:
-    settings.RATES = {"userinfo": "600/m"}
-    for _ in range(BLOCK):
-        with ThreadPoolExecutor(1) as thread:
-            assert thread.submit(admitted, "userinfo", 1).result() == 1
-    assert sent == [("INCRBY", BLOCK)]
-    with ThreadPoolExecutor(10) as pool:
-        assert sum(pool.map(lambda _: admitted("userinfo", 10), range(70))) == 600 - BLOCK

@@ -15,6 +15,7 @@ from config.infrastructure.rate_limits import Counter
 
 IN_MEMORY = {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}
 AWAY = {"BACKEND": "config.infrastructure.cache.RateLimitCache", "LOCATION": "redis://127.0.0.1:1/0"}
+pytestmark = pytest.mark.integration
 needs_redis = pytest.mark.skipif(not configured.REDIS_URL, reason="needs Redis: set REDIS_URL to one")
 
 
@@ -28,6 +29,7 @@ def test_a_rate_is_a_number_in_so_many_seconds(settings, time_machine, rate, all
     assert [rate_limits.count(Counter("userinfo", "alice")) for _ in range(allowed)] == [0] * allowed
     wait = rate_limits.count(Counter("userinfo", "alice"))
     assert 1 <= wait <= seconds
+    assert rate_limits.count(Counter("userinfo", "bob")) == 0
     time_machine.shift(wait + 1)
     assert rate_limits.count(Counter("userinfo", "alice")) == 0
 
@@ -39,13 +41,6 @@ def test_windows_of_different_keys_end_at_different_times(settings, time_machine
     time_machine.move_to(datetime(2026, 11, 21, 12, tzinfo=UTC), tick=False)
     counters = [Counter("userinfo", str(number)) for number in range(20)]
     assert len({rate_limits.count(each) or rate_limits.count(each) for each in counters}) > 10
-
-
-def test_the_event_after_the_last_allowed_one_waits(settings):
-    settings.RATES = {"userinfo": "3/h"}
-    assert [rate_limits.count(Counter("userinfo", "alice")) for _ in range(3)] == [0, 0, 0]
-    assert 1 <= rate_limits.count(Counter("userinfo", "alice")) <= 3600
-    assert rate_limits.count(Counter("userinfo", "bob")) == 0
 
 
 def test_looking_counts_nothing_and_says_whether_one_more_fits(settings):
@@ -120,20 +115,13 @@ def test_in_memory_invented_keys_make_no_counters_once_the_wider_limit_is_full(s
 
 
 @needs_redis
-def test_a_counter_ends_with_its_window(settings):
+def test_a_counter_ends_with_its_window_and_names_nobody(settings):
     settings.RATES = {"userinfo": "1/h"}
     for _ in range(3):
-        rate_limits.count(Counter("userinfo", "alice"))
+        rate_limits.count(Counter("userinfo", "192.0.2.1"))
         rate_limits.exceeded(Counter("userinfo", "bob"))
     (name,) = redis().keys("*")
     assert 0 < redis().ttl(name) <= 3600 + EXPIRATION_FUDGE
-
-
-@needs_redis
-def test_a_counter_names_nobody(settings):
-    settings.RATES = {"userinfo": "1/h"}
-    rate_limits.count(Counter("userinfo", "192.0.2.1"))
-    (name,) = redis().keys("*")
     assert b"192.0.2.1" not in name
 
 

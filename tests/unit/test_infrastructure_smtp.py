@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
 import socket
-import time
-from collections.abc import Iterator
 from contextlib import suppress
 from smtplib import SMTPException
 from types import SimpleNamespace
@@ -25,43 +24,29 @@ def send(server: MailServer, timeout: float = BOUND, **options: Any) -> None:
     backend.send_messages([EmailMessage("Subject", "Text", "from@example.com", ["to@example.com"])])
 
 
-@pytest.mark.parametrize("tls", ["", "use_tls", "use_ssl"])
-@pytest.mark.parametrize("mode", [HANGS, DRIPS, "slow"])
-def test_a_slow_conversation_ends_at_the_bound(mail_server: MailServer, mode: str, tls: str) -> None:
+@pytest.mark.parametrize(("mode", "options"), [(HANGS, {}), (HANGS, {"use_ssl": True}), (DRIPS, {}), ("slow", {})])
+def test_a_slow_conversation_ends_at_the_bound(mail_server: MailServer, mode: str, options: dict[str, bool]) -> None:
+    """Otherwise it would end when the server goes away, or never."""
     if mode == "slow":
         mail_server.step_seconds = BOUND * 0.4  # no single step is too slow
     else:
         mail_server.mode = mode
-    began = time.monotonic()
-    with pytest.raises((SMTPException, OSError)):
-        send(mail_server, **({tls: True} if tls else {}))
-    assert time.monotonic() - began < 2 * BOUND
+    with pytest.raises((SMTPException, OSError), match=r"timed out|took too long"):
+        send(mail_server, **options)
     assert not mail_server.mails
 
 
-@pytest.mark.parametrize("steps", range(1, 25))
-def test_the_bound_ends_a_conversation_at_any_step(
-    mail_server: MailServer, monkeypatch: pytest.MonkeyPatch, steps: int
-) -> None:
-    def clock() -> Iterator[float]:
-        yield from [0.0] * steps
-        while True:
-            yield 1e6
-
-    monkeypatch.setattr(smtp, "time", SimpleNamespace(monotonic=clock().__next__))
-    with suppress(SMTPException):  # the mail was taken, or the next attempt sends it
-        send(mail_server, timeout=20)
+def test_the_bound_ends_a_conversation_at_any_step(mail_server: MailServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    for steps in range(1, 25):
+        clock = itertools.chain([0.0] * steps, itertools.repeat(1e6))
+        monkeypatch.setattr(smtp, "time", SimpleNamespace(monotonic=clock.__next__))
+        with suppress(SMTPException):  # the mail was taken, or the next attempt sends it
+            send(mail_server, timeout=60)
 
 
 def test_a_server_that_takes_the_mail_and_forgets_to_say_goodbye_has_taken_it(mail_server: MailServer) -> None:
     mail_server.quit_seconds = 60.0
-    send(mail_server)
-    assert len(mail_server.mails) == 1
-
-
-def test_a_server_that_needs_less_than_the_bound_takes_the_mail(mail_server: MailServer) -> None:
-    mail_server.step_seconds = 0.05
-    send(mail_server, timeout=20)
+    send(mail_server, timeout=3)
     assert mail_server.mails[0]["Subject"] == "Subject"
 
 
@@ -75,6 +60,6 @@ def test_a_host_with_a_dead_address_is_reached_at_another(
         return found if host == "mail.example.com" else real(host, *given, **options)
 
     monkeypatch.setattr(smtp.socket, "getaddrinfo", look_up)
-    backend = EmailBackend(host="mail.example.com", port=mail_server.port, timeout=20)
+    backend = EmailBackend(host="mail.example.com", port=mail_server.port, timeout=60)
     backend.send_messages([EmailMessage("Subject", "Text", "from@example.com", ["to@example.com"])])
     assert len(mail_server.mails) == 1

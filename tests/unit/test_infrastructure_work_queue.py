@@ -11,7 +11,7 @@ from accounts.mail import outbox
 from accounts.models import OutgoingMail
 from config.infrastructure import work_queue
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.integration, pytest.mark.django_db]
 
 
 def test_looking_for_work_takes_no_write_lock() -> None:
@@ -42,6 +42,6 @@ def test_a_database_that_is_away_ends_no_worker_and_is_logged_once(caplog: pytes
 
     worker = work_queue.Worker("outbox", work)
     worker.start()
-    worker.join(10)
+    worker.join(60)
     assert len(rounds) == 4
     assert caplog.text.count("waiting for the database") == 1

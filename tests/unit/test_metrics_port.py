@@ -5,21 +5,16 @@ from __future__ import annotations
 import os
 import socket
 import stat
-import subprocess
-import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from config.metrics import port, slots
 from tests.server import free_port
-
-pytestmark = pytest.mark.once
-
-LOCKED = "import sys; from config.metrics import port; print(port._locked(sys.argv[1]), flush=True); sys.stdin.read()"
 
 
 @pytest.fixture(autouse=True)
@@ -43,7 +38,7 @@ def test_the_port_is_open_and_the_folder_is_for_this_user_alone(folder: Path) ->
     number = free_port()
     port.open_port(f"127.0.0.1:{number}")
     assert port.opened
-    assert socket.create_connection(("127.0.0.1", number), timeout=5)
+    assert socket.create_connection(("127.0.0.1", number), timeout=60)
     assert stat.S_IMODE(port.opened.folder.stat().st_mode) == 0o700
     assert os.environ[port.FOLDER_VARIABLE] == str(port.opened.folder)
     assert port.opened.folder.parent == folder
@@ -99,13 +94,9 @@ def test_folders_that_are_in_use_new_or_of_others_stay(folder: Path, monkeypatch
     link.symlink_to(target)
     os.utime(link, (0, 0), follow_symlinks=False)
     used = abandoned(folder, "sign-in-metrics-used")
-    with subprocess.Popen(
-        [sys.executable, "-c", LOCKED, str(used)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    ) as other:
-        assert other.stdout
-        assert other.stdout.readline()
-        port.remove_abandoned()
-        other.communicate()
+    lock = port._locked(used)  # as another process has it
+    port.remove_abandoned()
+    os.close(lock)
     assert used.exists()
     assert new.exists()
     assert target.exists()
@@ -117,50 +108,42 @@ def test_folders_that_are_in_use_new_or_of_others_stay(folder: Path, monkeypatch
 
 # Slots ----------------------------------------------------------------------------------------------------------------
 
-CLAIMS = """
-import sys, pathlib
-from config.metrics import slots
-print(slots.claim(pathlib.Path(sys.argv[1])), flush=True)
-sys.stdin.read()
-"""
+
+@pytest.fixture
+def worker(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Path], ExitStack]]:
+    """`worker(folder)` claims a slot as another worker does, and has it until its `close`, which the kernel calls."""
+    with ExitStack() as ended:
+
+        def claim(folder: Path) -> ExitStack:
+            monkeypatch.setattr(slots, "_held", held := [])
+            slot = slots.claim(folder)
+            (lock,) = held
+            assert Path(lock.name).stem == str(slot)
+            each = ended.enter_context(ExitStack())
+            each.enter_context(lock)
+            return each
+
+        yield claim
 
 
-def claim_elsewhere(folder: Path) -> subprocess.Popen[bytes]:
-    """A process that has a slot until its standard input ends."""
-    return subprocess.Popen([sys.executable, "-c", CLAIMS, str(folder)], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-
-
-def slot_of(process: subprocess.Popen[bytes]) -> int:
-    assert process.stdout
-    return int(process.stdout.readline())
-
-
-def test_a_worker_takes_over_the_counts_of_one_that_has_ended_but_not_its_present_state(folder: Path) -> None:
-    with claim_elsewhere(folder) as first:
-        assert slot_of(first) == 0
-        with claim_elsewhere(folder) as second:
-            assert slot_of(second) == 1
-            (folder / "counter_0.db").write_text("counts")
-            gauge = folder / "gauge_livesum_0.db"
-            assert slots.forget_ended(folder) == 2
-            assert gauge.exists()
-            first.kill()
-            first.wait()
-            assert slots.forget_ended(folder) == 1
-            assert not gauge.exists()
-            with claim_elsewhere(folder) as third:
-                assert slot_of(third) == 0
-                assert gauge.stat().st_size == slots.BYTES["gauge_livesum"]
-                assert (folder / "counter_0.db").read_bytes().startswith(b"counts")
-                third.communicate()
-            second.communicate()
-
-
-def test_the_space_of_the_files_is_taken_at_the_start(folder: Path) -> None:
-    with claim_elsewhere(folder) as process:
-        assert slot_of(process) == 0
-        for kind, size in slots.BYTES.items():
-            found = (folder / f"{kind}_0.db").stat()
-            assert found.st_size == size
-            assert found.st_blocks * 512 >= size
-        process.communicate()
+def test_a_worker_takes_over_the_counts_of_one_that_has_ended_but_not_its_present_state(
+    folder: Path, worker: Callable[[Path], ExitStack]
+) -> None:
+    first = worker(folder)
+    worker(folder)
+    assert {path.name for path in folder.glob("*.lock")} == {"0.lock", "1.lock"}
+    for kind, size in slots.BYTES.items():
+        found = (folder / f"{kind}_0.db").stat()
+        assert found.st_size == size
+        assert found.st_blocks * 512 >= size, "the space is taken at the start"
+    (folder / "counter_0.db").write_text("counts")
+    gauge = folder / "gauge_livesum_0.db"
+    assert slots.forget_ended(folder) == 2
+    assert gauge.exists()
+    first.close()
+    assert slots.forget_ended(folder) == 1
+    assert not gauge.exists()
+    worker(folder)
+    assert slots.forget_ended(folder) == 2
+    assert gauge.stat().st_size == slots.BYTES["gauge_livesum"]
+    assert (folder / "counter_0.db").read_bytes().startswith(b"counts")
