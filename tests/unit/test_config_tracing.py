@@ -53,17 +53,6 @@ def test_an_endpoint_turns_traces_on(monkeypatch: pytest.MonkeyPatch, variables:
     assert (made["MIDDLEWARE"][0] == MIDDLEWARE) == bool(variables)
 
 
-def test_headers_are_percent_encoded(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = settings_with(monkeypatch, **{HEADERS: "authorization=Bearer%20a%2Cb=, x-b = c d"})
-    assert made["TRACES_HEADERS"] == {"authorization": "Bearer a,b=", "x-b": "c d"}
-    own = settings_with(monkeypatch, OTEL_EXPORTER_OTLP_TRACES_HEADERS="x-own=1")
-    assert own["TRACES_HEADERS"] == {"x-own": "1"}
-
-
-def test_other_variables_of_opentelemetry_are_not_taken_for_misspelt_ones(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert settings_with(monkeypatch, OTEL_EXPORTER_OTLP_METRICS_ENDPOINT="http://a", OTEL_EXPORTER_OTLP_TIMEOUT="5")
-
-
 def test_without_its_packages_an_endpoint_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(name: str) -> None:
         raise PackageNotFoundError(name)

@@ -88,11 +88,11 @@ def test_threads_take_each_count_once_and_one_block_at_a_time() -> None:
     sys.setswitchinterval(1e-6)
     try:
         with ThreadPoolExecutor(10) as pool:
-            counts = list(pool.map(lambda _: counted(blocks, server, 6), range(3000)))
+            counts = list(pool.map(lambda _: counted(blocks, server, 6), range(1000)))
     finally:
         sys.setswitchinterval(interval)
-    assert len(set(counts)) == 3000
-    assert server.count == 3000 + unused(blocks)
+    assert len(set(counts)) == 1000
+    assert server.count == 1000 + unused(blocks)
     assert unused(blocks) < 6
 
 
@@ -171,8 +171,11 @@ def test_limits_from_600_a_minute_are_counted_in_blocks_of_one_percent(
     time_machine.move_to(time.time(), tick=False)
     settings.RATES = {"userinfo": rate}
     limit = int(rate.partition("/")[0])
-    assert admitted("userinfo", limit + size) == limit
-    assert sent == [("INCRBY", size)] * math.ceil(limit / size + 1)
+    for _window in range(2):  # a block ends with its window
+        assert admitted("userinfo", limit + size) == limit
+        assert sent == [("INCRBY", size)] * math.ceil(limit / size + 1)
+        time_machine.shift(1 + rate_limits.count(Counter("userinfo", "17", in_blocks=True)))
+        del sent[:]
 
 
 def test_other_counters_are_exact_whatever_was_counted_before(settings: Any, sent: list[Any]) -> None:
@@ -180,18 +183,6 @@ def test_other_counters_are_exact_whatever_was_counted_before(settings: Any, sen
     for in_blocks in (True, False, True, False):
         rate_limits.count(Counter("userinfo", f"17 {in_blocks}", in_blocks=in_blocks))
     assert sent == [("INCRBY", 60), ("INCRBY", 1), ("INCRBY", 1)]
-
-
-def test_a_block_ends_with_its_window(settings: Any, sent: list[Any], time_machine: Any) -> None:
-    settings.RATES = {"userinfo": "600/m"}
-    time_machine.move_to(time.time(), tick=False)
-    assert admitted("userinfo", 602) == 600
-    wait = rate_limits.count(Counter("userinfo", "17", in_blocks=True))
-    assert 1 <= wait <= 60
-    time_machine.shift(wait + 1)
-    del sent[:]
-    assert admitted("userinfo", 602) == 600
-    assert sent == [("INCRBY", 6)] * 101
 
 
 def test_limits_in_blocks_go_on_while_redis_is_killed_and_count_again_afterwards(
