@@ -17,8 +17,6 @@ SOURCES = sorted(
     path for package in PACKAGES for path in (ROOT / package).rglob("*.py") if "migrations" not in path.parts
 )
 TEMPLATES = sorted((ROOT / "templates").rglob("*.*"))
-STYLES = sorted((ROOT / "static").rglob("*.css"))
-PLAIN_COLOUR = re.compile(r"#[0-9a-fA-F]{3,8}\b|\brgba?\(|\bhsla?\(")
 # Pages that the library's views show by names of their own: none of its templates may be used.
 LIBRARY_TEMPLATES = ("account_inactive", "logout", "password_reset_done", "password_reset_from_key_done")
 
@@ -61,18 +59,8 @@ def test_only_named_modules_import_the_models_of_codes_and_tokens() -> None:
     rows = {"oauth_bridge.models.AccessToken", "oauth_bridge.models.AuthorizationCode"}
     writers = [path.stem for path in SOURCES if rows & imports_of(path)]
     # token_exchange passes rows on; replayed_codes passes the digest to tokens; exported_data reads without digests
-    assert writers == [
-        "purging",
-        "restoring",
-        "replayed_codes",
-        "token_exchange",
-        "code_redemption",
-        "codes",
-        "ended_codes",
-        "exported_data",
-        "issued_codes",
-        "tokens",
-    ]
+    expected = "purging restoring replayed_codes token_exchange code_redemption codes ended_codes exported_data "
+    assert writers == [*expected.split(), "issued_codes", "tokens"]
 
 
 def test_tracing_is_imported_where_it_is_turned_on_only() -> None:
@@ -81,15 +69,6 @@ def test_tracing_is_imported_where_it_is_turned_on_only() -> None:
     assert found == ["config/gunicorn.py"]
     of_library = [place(path) for path in SOURCES if uses(imports_of(path), "opentelemetry")]
     assert of_library == ["config/http/tracing.py"]
-
-
-def test_colours_are_literals_in_one_file_only() -> None:
-    wrong = []
-    for path in [*STYLES, *TEMPLATES]:
-        if path.name == "tokens.css" or path.suffix == ".txt":
-            continue
-        wrong += [f"{place(path)}: {found}" for found in PLAIN_COLOUR.findall(path.read_text(encoding="utf-8"))]
-    assert wrong == []
 
 
 def test_templates_hold_no_style_no_script_and_no_other_host() -> None:

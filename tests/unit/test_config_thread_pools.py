@@ -68,11 +68,7 @@ def test_the_first_line_tells_the_class_and_stays_unread(
     ours = connection(sent).sock
     assert class_of(ours) == found
     assert ours.recv(len(sent)) == sent
-
-
-def test_a_connection_without_a_request_is_a_stranger_and_is_not_waited_for(connection: Connections) -> None:
-    ours = connection(b"").sock
-    assert class_of(ours) == classes.STRANGER
+    assert class_of(ours) == classes.STRANGER, "a connection without a request is not waited for"
     ours.close()
     assert class_of(ours) == classes.STRANGER
 

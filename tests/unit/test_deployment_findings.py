@@ -69,39 +69,35 @@ def test_proxies(trusted: str, honest: Any, forged: Any, own: str, status: str, 
     assert by_name([proxies.finding("proxy", HTTPS, honest, forged, own)])["proxy"].status == status
 
 
-@pytest.mark.parametrize(("trusted", "status"), [([], "ok"), (["127.0.0.1"], "failed")])
-def test_without_a_proxy_nobody_is_to_be_trusted(trusted: list[str], status: str, settings: Any) -> None:
-    settings.TRUSTED_PROXIES = [ip_network(each) for each in trusted]
+def test_without_a_proxy_nobody_is_to_be_trusted(settings: Any) -> None:
     honest, forged = said("127.0.0.1", address="127.0.0.1"), said("127.0.0.1", FORGED, address="127.0.0.1")
-    assert proxies.finding("proxy", "http://localhost:8000", honest, forged, "127.0.0.1").status == status
+    for trusted, status in (([], "ok"), ([ip_network("127.0.0.1")], "failed")):
+        settings.TRUSTED_PROXIES = trusted
+        assert proxies.finding("proxy", "http://localhost:8000", honest, forged, "127.0.0.1").status == status
+
+
+def test_clocks() -> None:
+    statuses = {0: "ok", -0.9: "ok", 5: "warning", -5: "warning", 60: "failed", -60: "failed"}
+    for seconds, status in statuses.items():
+        assert by_name([findings.of_clock("clock", "Redis", seconds)])["clock"].status == status
 
 
 @pytest.mark.parametrize(
-    ("seconds", "status"), [(0, "ok"), (-0.9, "ok"), (5, "warning"), (-5, "warning"), (60, "failed"), (-60, "failed")]
-)
-def test_clocks(seconds: float, status: str) -> None:
-    assert by_name([findings.of_clock("clock", "Redis", seconds)])["clock"].status == status
-
-
-@pytest.mark.parametrize(
-    ("changes", "status"),
+    ("changes", "name", "status"),
     [
-        ({}, "ok"),
-        ({"files": -1, "memory_mb": None}, "ok"),
-        ({"files": 1000}, "warning"),
-        ({"memory_mb": 1100}, "warning"),
+        ({}, "x_limits", "ok"),
+        ({"files": -1, "memory_mb": None}, "x_limits", "ok"),
+        ({"files": 1000}, "x_limits", "warning"),
+        ({"memory_mb": 1100}, "x_limits", "warning"),
+        # A process that was not restarted.
+        ({"version": "0.0.1"}, "x_release", "warning"),
+        ({"has_same_key": False}, "x_release", "warning"),
     ],
 )
-def test_limits_of_the_process(changes: dict[str, Any], status: str, settings: Any) -> None:
+def test_limits_and_the_release_of_the_process(changes: dict[str, Any], name: str, status: str, settings: Any) -> None:
     settings.WEB_CONCURRENCY, settings.WEB_THREADS = 4, 2
     known = {"files": 4096, "memory_mb": 1800, "version": settings.VERSION, "has_same_key": True}
-    assert by_name(outside._process("x", {**known, **changes}))["x_limits"].status == status
-
-
-@pytest.mark.parametrize("changes", [{"version": "0.0.1"}, {"has_same_key": False}])
-def test_a_process_that_was_not_restarted(changes: dict[str, Any], settings: Any) -> None:
-    known = {"files": 4096, "memory_mb": None, "version": settings.VERSION, "has_same_key": True}
-    assert by_name(outside._process("x", {**known, **changes}))["x_release"].status == "warning"
+    assert by_name(outside._process("x", {**known, **changes}))[name].status == status
 
 
 @pytest.mark.parametrize(
@@ -211,13 +207,10 @@ def test_the_smallest_limit_of_memory_counts(monkeypatch: pytest.MonkeyPatch, tm
 # The command ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("option", "value", "sentence"),
-    [("--mail", "nobody", "--mail must be an e-mail address."), ("--from", "here", "--from must be an IP address.")],
-)
-def test_an_option_that_is_no_address_is_refused(option: str, value: str, sentence: str) -> None:
-    with pytest.raises(CommandError, match=sentence):
-        call_command("check-deployment", option, value)
+def test_an_option_that_is_no_address_is_refused() -> None:
+    for option, value, kind in (("--mail", "nobody", "e-mail"), ("--from", "here", "IP")):
+        with pytest.raises(CommandError, match=rf"{option} must be an {kind} address\."):
+            call_command("check-deployment", option, value)
 
 
 def test_a_check_that_breaks_or_hangs_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:

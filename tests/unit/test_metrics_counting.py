@@ -21,7 +21,6 @@ from config.infrastructure import events, measures
 from config.infrastructure.cache import Breaker
 from config.infrastructure.events import Event
 from config.metrics import meter, slots
-from tests.factories import PersonFactory
 
 
 class Recorder:
@@ -142,11 +141,3 @@ def every_route(resolver: URLResolver, before: str = "/") -> Iterator[tuple[str,
             yield from every_route(each, f"{before}{each.pattern}")
         else:
             yield before, str(each.pattern)
-
-
-@pytest.mark.django_db
-def test_without_a_meter_everything_goes_on(client: Client) -> None:
-    assert measures.meter is None
-    person = PersonFactory()
-    assert client.get("/oauth/userinfo").status_code == 401
-    assert person.pk

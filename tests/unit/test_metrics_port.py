@@ -55,37 +55,26 @@ def test_ipv6_is_possible() -> None:
     assert port.opened.listener.family == socket.AF_INET6
 
 
-def test_an_address_that_is_not_of_this_machine_is_refused() -> None:
+def test_an_address_or_a_port_that_can_not_be_had_and_a_missing_folder_are_refused(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     sentence = (
         r"^METRICS_BIND: the service can't listen at 192\.0\.2\.1:9100 \([^(]+\)\. Use an address of this machine"
     )
     with pytest.raises(SystemExit, match=sentence):
         port.open_port("192.0.2.1:9100")
-
-
-def test_a_port_that_is_taken_is_refused() -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         bind = f"127.0.0.1:{other.getsockname()[1]}"
         with pytest.raises(SystemExit, match=r"\(Address already in use\)\. Use .+ a port that is free\.$"):
             port.open_port(bind)
-
-
-def test_without_a_folder_for_temporary_files_the_sentence_names_the_variables(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(folder / "gone"))
     with pytest.raises(SystemExit, match=r"^METRICS_BIND needs a folder .+\(No such file or directory\)\. Set TMPDIR"):
         port.open_port(f"127.0.0.1:{free_port()}")
 
 
-def test_the_folder_of_a_master_that_was_killed_is_removed(folder: Path) -> None:
-    abandoned(folder)
-    port.open_port(f"127.0.0.1:{free_port()}")
-    assert port.opened
-    assert list(folder.iterdir()) == [port.opened.folder]
-
-
-def test_folders_that_are_in_use_new_or_of_others_stay(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_folder_of_a_killed_master_is_removed_and_those_in_use_new_or_of_others_stay(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     new = folder / "sign-in-metrics-new"
     new.mkdir()
     target = folder / "elsewhere"
@@ -93,13 +82,11 @@ def test_folders_that_are_in_use_new_or_of_others_stay(folder: Path, monkeypatch
     link = folder / "sign-in-metrics-link"
     link.symlink_to(target)
     os.utime(link, (0, 0), follow_symlinks=False)
-    used = abandoned(folder, "sign-in-metrics-used")
+    used, old = abandoned(folder, "sign-in-metrics-used"), abandoned(folder)
     lock = port._locked(used)  # as another process has it
     port.remove_abandoned()
     os.close(lock)
-    assert used.exists()
-    assert new.exists()
-    assert target.exists()
+    assert [path.exists() for path in (used, new, target, old)] == [True, True, True, False]
     monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
     port.remove_abandoned()
     assert used.exists()
