@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import socket
 from contextlib import suppress
-from smtplib import SMTPException
+from smtplib import SMTPException, SMTPNotSupportedError
 from types import SimpleNamespace
 from typing import Any
 
@@ -48,6 +48,12 @@ def test_a_server_that_takes_the_mail_and_forgets_to_say_goodbye_has_taken_it(ma
     mail_server.quit_seconds = 60.0
     send(mail_server, timeout=3)
     assert mail_server.mails[0]["Subject"] == "Subject"
+
+
+def test_a_server_without_tls_gets_no_mail_where_tls_is_asked_for(mail_server: MailServer) -> None:
+    with pytest.raises(SMTPNotSupportedError):
+        send(mail_server, timeout=60, use_tls=True)
+    assert not mail_server.mails
 
 
 def test_a_host_with_a_dead_address_is_reached_at_another(
