@@ -63,12 +63,6 @@ def test_each_test_that_a_document_names_exists() -> None:
     assert wrong == []
 
 
-def test_each_source_of_the_comparison_is_named_and_used() -> None:
-    text = (ROOT / "docs" / "comparison.md").read_text(encoding="utf-8")
-    used = set(re.findall(r"\[([A-Z]\d+)\](?!:)", text))
-    assert sorted(used) == sorted(re.findall(r"^\[([A-Z]\d+)\]: https://", text, re.MULTILINE))
-
-
 def test_the_operations_guide_lists_exactly_the_variables_that_are_read() -> None:
     guide = documented.document("operations.md")
     assert set(re.findall(r"^\| `([A-Z_]+)` \|", guide, re.MULTILINE)) == READ_VARIABLES
