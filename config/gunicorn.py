@@ -107,8 +107,6 @@ def post_worker_init(worker: Worker) -> None:
 
     The threads start in the worker, because a reload must import the new code, and because a fork copies no thread.
     """
-    from django.conf import settings as present
-
     from accounts.mail import outbox
     from config.http.gunicorn_errors import Request, write_error
     from config.infrastructure.postgresql.timeouts import limit_statements
@@ -120,10 +118,6 @@ def post_worker_init(worker: Worker) -> None:
     gunicorn.util.write_error = write_error
     gunicorn.http.parser.RequestParser.mesg_class = Request
     metrics.start()
-    if present.TRACES_ENDPOINT:
-        from config.http import tracing
-
-        tracing.start()
     outbox.start()
     backchannel.start()
     activity_counts.start()
@@ -136,13 +130,12 @@ def on_reload(server: Arbiter) -> None:
 
 
 def worker_exit(server: Arbiter, worker: Worker) -> None:
-    """Finish the present e-mail or notice, and write counts and spans. A worker that failed to start has no threads."""
+    """Finish the present e-mail or notice, and write counts. A worker that failed to start has no threads."""
     for name in (
         "accounts.mail.outbox",
         "oauth_bridge.maintenance.backchannel",
         "oauth_bridge.storage.activity_counts",
         "config.metrics.serving",
-        "config.http.tracing",
     ):
         if module := sys.modules.get(name):
             module.stop()

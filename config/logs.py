@@ -147,9 +147,6 @@ _SETTINGS: dict[str, Any] = {
         "django.db.backends": _SILENT,
         "gunicorn.access": _SILENT,
         "oauthlib": _SILENT,
-        # These loggers quote a malformed header of the collector. config.http.tracing logs rejected spans.
-        "opentelemetry.exporter": _SILENT,
-        "opentelemetry.util": _SILENT,
         "oauth2_provider": _SILENT,
     },
 }

@@ -18,11 +18,9 @@ from django.core.exceptions import ImproperlyConfigured
 SECRET = frozenset(
     {
         *("SECRET_KEY", "SECRET_KEY_FALLBACKS", "DATABASE_URL", "REDIS_URL", "EMAIL_URL", "AWS_SECRET_ACCESS_KEY"),
-        *("OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_TRACES_HEADERS"),
     }
 )
 FILE = "_FILE"
-OPENTELEMETRY = "OTEL_"  # OpenTelemetry's SDK reads more variables; some names are similar to ours
 MOST_BYTES = 64 * 1024
 # Names are similar if difflib's ratio of them is at least this number. In a name of eight letters, one may differ. No
 # two of our names are so similar.
@@ -54,7 +52,7 @@ def refuse_unknown() -> None:
     Raises ImproperlyConfigured: such a variable is set, but our variable with the similar name is not.
     """
     known = {name for each in _known for name in (each, *([each + FILE] if each in SECRET else []))}
-    for name in sorted(name for name in set(os.environ) - known if not name.startswith(OPENTELEMETRY)):
+    for name in sorted(set(os.environ) - known):
         of_file = name.removesuffix(FILE)
         if name.endswith(FILE) and of_file in known:
             raise ImproperlyConfigured(f"{name} is not a variable of this service: only secrets are read from files.")

@@ -9,7 +9,7 @@ import tomllib
 from hashlib import sha256
 from pathlib import Path
 
-from config import branding, collector, logs, raw_variables
+from config import branding, logs, raw_variables
 from config import environment as env
 from config.infrastructure import own_cookies
 from config.limits_and_lifetimes import *
@@ -40,13 +40,6 @@ BACKCHANNEL_NETWORKS = env.networks("BACKCHANNEL_NETWORKS")
 # For config/gunicorn.py.
 WEB_CONCURRENCY = env.number("WEB_CONCURRENCY", default=1, largest=64)
 METRICS_BIND = env.bind_or_none("METRICS_BIND", BIND)
-# For config.http.tracing. OpenTelemetry's SDK reads its other variables itself.
-TRACES_ENDPOINT = collector.endpoint("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") or collector.endpoint(
-    "OTEL_EXPORTER_OTLP_ENDPOINT", "/v1/traces"
-)
-TRACES_HEADERS = collector.headers("OTEL_EXPORTER_OTLP_TRACES_HEADERS") or collector.headers(
-    "OTEL_EXPORTER_OTLP_HEADERS"
-)
 WEB_THREADS = env.number("WEB_THREADS", default=2, largest=32)
 
 DEBUG = env.boolean("DEBUG", default=False)
@@ -89,8 +82,6 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "allauth.account.middleware.AccountMiddleware",
 ]
-if TRACES_ENDPOINT:
-    MIDDLEWARE.insert(0, "config.http.tracing.TracingMiddleware")
 
 ROOT_URLCONF = "config.urls"
 WSGI_APPLICATION = "config.wsgi.application"

@@ -170,7 +170,7 @@ def database_url() -> str:
 
 def environment(folder: Path, **changes: str) -> dict[str, str]:
     """The environment for the service or one of its commands, without the variables of the service in this process."""
-    others = [name for name in os.environ if name not in OURS and not name.startswith(("RATE_", "OTEL_"))]
+    others = [name for name in os.environ if name not in OURS and not name.startswith("RATE_")]
     inherited = {name: os.environ[name] for name in others}
     for name in ("mail", "media"):
         (folder / name).mkdir(parents=True, exist_ok=True)

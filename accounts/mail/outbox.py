@@ -33,7 +33,7 @@ from django.utils.crypto import salted_hmac
 
 from accounts.mail.composing import Email
 from accounts.models import OutgoingMail
-from config.infrastructure import measures, sealing, work_queue
+from config.infrastructure import sealing, work_queue
 from config.infrastructure.network import site_of
 
 logger = logging.getLogger(__name__)
@@ -96,11 +96,10 @@ def send_now(kind: str, mail: Email, expires_at: datetime, address: str, report:
     row.save(force_insert=True)
 
     def send() -> Outcome:
-        with measures.span("mail"):
-            if not is_here:
-                return _page.wait(row.pk, lambda: _queue(row, first_turn=0))
-            _queue(row, first_turn=0)
-            return _attempt(row)
+        if not is_here:
+            return _page.wait(row.pk, lambda: _queue(row, first_turn=0))
+        _queue(row, first_turn=0)
+        return _attempt(row)
 
     transaction.on_commit(lambda: report(send()))
 

@@ -14,28 +14,13 @@ TRACEPARENT_LENGTH = 55  # the length of version 00, which later versions only e
 
 
 def of(request: HttpRequest) -> dict[str, str]:
-    """Return the well-formed ids from a proxy in `TRUSTED_PROXIES`: `request_id`, `trace_id`, `parent_id`.
-
-    If no proxy has sent a trace, `trace_id` is the id that `config.http.tracing` gave the request.
-    """
+    """Return the well-formed ids from a proxy in `TRUSTED_PROXIES`: `request_id`, `trace_id`, `parent_id`."""
     found: dict[str, str] = {}
-    if own := getattr(request, "trace_id", ""):
-        found["trace_id"] = own
     if not is_from_proxy(request):
         return found
     request_id = request.META.get("HTTP_X_REQUEST_ID", "")
     if REQUEST_ID.fullmatch(request_id):
         found["request_id"] = request_id
-    if trace := _traceparent(request):
+    if trace := TRACEPARENT.fullmatch(request.META.get("HTTP_TRACEPARENT", "")[:TRACEPARENT_LENGTH]):
         found["trace_id"], found["parent_id"] = trace.groups()
     return found
-
-
-def traceparent(request: HttpRequest) -> str:
-    """Return the version 00 part of the header, or "" if it is malformed or no proxy in `TRUSTED_PROXIES` sent it."""
-    trace = _traceparent(request) if is_from_proxy(request) else None
-    return trace[0] if trace else ""
-
-
-def _traceparent(request: HttpRequest) -> re.Match[str] | None:
-    return TRACEPARENT.fullmatch(request.META.get("HTTP_TRACEPARENT", "")[:TRACEPARENT_LENGTH])

@@ -104,8 +104,7 @@ class FailOpenRedisCache(RedisCache):
         if not self.breaker.allows_call():
             return fallback
         try:
-            with measures.span("redis"):
-                value = operation()
+            value = operation()
         except (RedisError, OSError) as error:
             self.breaker.failed(error)
             return fallback

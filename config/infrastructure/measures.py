@@ -1,13 +1,9 @@
-"""The interface through which modules pass counts to `config.metrics` and spans to `config.http.tracing`.
-
-Without METRICS_BIND, counts are dropped. Without a collector of traces, spans are dropped. Commands drop counts and
-spans.
+"""The interface through which modules pass counts to `config.metrics`. Without METRICS_BIND, and in commands, counts
+are dropped.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 from typing import Protocol
 
 
@@ -30,5 +26,3 @@ class Meter(Protocol):
 
 
 meter: Meter | None = None
-# `with span("redis"):` adds a span to the trace of the present request. The name of the span is always a literal.
-span: Callable[[str], AbstractContextManager[object]] = nullcontext

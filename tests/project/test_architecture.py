@@ -63,14 +63,6 @@ def test_only_named_modules_import_the_models_of_codes_and_tokens() -> None:
     assert writers == [*expected.split(), "issued_codes", "tokens"]
 
 
-def test_tracing_is_imported_where_it_is_turned_on_only() -> None:
-    """Without an endpoint, no worker has the memory of OpenTelemetry."""
-    found = [place(path) for path in SOURCES if uses(imports_of(path), "config.http.tracing")]
-    assert found == ["config/gunicorn.py"]
-    of_library = [place(path) for path in SOURCES if uses(imports_of(path), "opentelemetry")]
-    assert of_library == ["config/http/tracing.py"]
-
-
 def test_templates_hold_no_style_no_script_and_no_other_host() -> None:
     wrong = []
     for path in TEMPLATES:

@@ -19,7 +19,6 @@ from config import environment as env
 ROOT = Path(__file__).resolve().parents[2]
 SETTINGS = ROOT / "config" / "settings.py"
 BY_FILES = "django.core.mail.backends.filebased.EmailBackend"
-HEADERS, TRACES = "OTEL_EXPORTER_OTLP_HEADERS", "TRACES_HEADERS"
 CODE = compile(SETTINGS.read_text(), str(SETTINGS), "exec")
 
 MALFORMED = {
@@ -59,13 +58,6 @@ MALFORMED = {
         "s3://pictures?password=hidden",
     ),
     "SIGNING_KEYS": ("keys",),
-    "OTEL_EXPORTER_OTLP_ENDPOINT": (
-        *("http://user:hidden@collector.example.com", "collector.example.com:4318"),
-        *("http://collector.example.com:port", "http://collector.example.com/?key=hidden"),
-    ),
-    "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": ("unix:///run/collector.sock", "http://collector.example.com:0"),
-    "OTEL_EXPORTER_OTLP_HEADERS": ("hidden", "x-key=hidden%0d%0aHost: elsewhere", "x key=hidden", "x-key="),
-    "OTEL_EXPORTER_OTLP_TRACES_HEADERS": ("x-key=hidden, =",),
     "SERVICE_NAME": ("x" * 81, "two\nlines"),
     "ENVIRONMENT": ("x" * 81, "two\nlines"),
     "SERVICE_LOGO": ("logo.svg", "/nowhere/hidden.svg"),
@@ -207,11 +199,6 @@ def test_an_empty_variable_counts_as_unset(monkeypatch: pytest.MonkeyPatch) -> N
         ({"EMAIL_URL": "filemail:////var/letters"}, {"EMAIL_FILE_PATH": "/var/letters"}),
         # By default to files, never to the log.
         ({}, {"EMAIL_BACKEND": BY_FILES, "EMAIL_FILE_PATH": str(ROOT / "var" / "mail")}),
-        (
-            {HEADERS: "authorization=Bearer%20a%2Cb=, x-b = c d"},
-            {TRACES: {"authorization": "Bearer a,b=", "x-b": "c d"}},
-        ),
-        ({"OTEL_EXPORTER_OTLP_TRACES_HEADERS": "x-own=1"}, {TRACES: {"x-own": "1"}}),
         (
             {"AUTH_URL": "https://auth.example.com", "SERVICE_NAME": "Example Sign-In"},
             {"DEFAULT_FROM_EMAIL": "Example Sign-In <no-reply@auth.example.com>"},

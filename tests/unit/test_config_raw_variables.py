@@ -20,15 +20,12 @@ def test_a_secret_is_read_from_a_file(monkeypatch: pytest.MonkeyPatch, tmp_path:
         "DATABASE_URL": "sqlite:///:memory:",
         "REDIS_URL": "redis://cache",
         "EMAIL_URL": "smtp://mail.example.com",
-        "OTEL_EXPORTER_OTLP_HEADERS": "x-key=hidden",
-        "OTEL_EXPORTER_OTLP_TRACES_HEADERS": "x-key=hidden",
     }
     value, file = values.get(name, "käse-" * 12), tmp_path / "secret"
     file.write_text(f"\n{value} \n", encoding="utf-8")
     made = settings_with(monkeypatch, **{f"{name}_FILE": str(file)})
     monkeypatch.delenv(f"{name}_FILE")
     compared = ("SECRET_KEY", "SECRET_KEY_FALLBACKS", "DATABASES", "REDIS_URL", "EMAIL_HOST", "IS_SECRET_KEY_GENERATED")
-    compared += ("TRACES_HEADERS",)
     asked = settings_with(monkeypatch, **{name: value})
     assert [made[each] for each in compared] == [asked[each] for each in compared]
 
@@ -64,8 +61,7 @@ def test_a_name_that_is_almost_one_of_ours_stops_the_start(monkeypatch: pytest.M
 
 
 def test_no_variable_of_ours_is_taken_for_another() -> None:
-    ours = {name for name in READ_VARIABLES if not name.startswith(raw_variables.OPENTELEMETRY)}
-    for name in ours:
+    for name in READ_VARIABLES:
         assert not difflib.get_close_matches(name, READ_VARIABLES - {name}, 1, raw_variables.ALIKE)
 
 
