@@ -15,11 +15,15 @@ from tests.driver import OAuthDriver, Page, error_of
 from tests.factories import PASSWORD, Registered
 
 
-@contract("D8.second-post", "D8.one")
+@pytest.mark.integration
+@contract("D8.second-post", "D8.one", "D8.leads-on")
 def test_a_second_post_of_the_same_page_gives_a_code_that_works_and_voids_the_first(
     signed_in: OAuthDriver, application: Registered
 ) -> None:
+    """Also after a refusal, and of a page that was loaded again."""
     page = signed_in.open(signed_in.authorization_url(application, state="s"))
+    signed_in.decide(page, "refuse")
+    page = signed_in.open(page.url)
     first = signed_in.callback(signed_in.decide(page)).parameters["code"]
     second = signed_in.callback(signed_in.decide(page)).parameters
     assert second["state"] == "s"
@@ -35,9 +39,11 @@ def used_up(driver: OAuthDriver, application: Registered) -> tuple[Response, str
     return page, driver.exchange(application, code).json()["access_token"]
 
 
+@pytest.mark.integration
 @contract("D8.used-up", "D8.one", "D8.leads-on")
-@pytest.mark.parametrize("start", ["", "https://client.example/start?from=service"])
-@pytest.mark.parametrize("decision", ["allow", "refuse"])
+@pytest.mark.parametrize(
+    ("start", "decision"), [("", "allow"), ("https://client.example/start?from=service", "refuse")]
+)
 def test_after_the_code_was_redeemed_the_page_says_so_and_leads_on(
     signed_in: OAuthDriver, application: Registered, start: str, decision: str
 ) -> None:
@@ -60,32 +66,23 @@ def test_after_the_code_was_redeemed_the_page_says_so_and_leads_on(
 
 @contract("D8.used-up")
 @pytest.mark.parametrize("more", ["", "&notice=1"], ids=["Back or a reload", "an outdated form"])
-def test_after_the_code_was_redeemed_the_address_of_the_page_says_so_too(
+def test_after_the_code_was_redeemed_the_address_of_the_page_issues_no_code_where_consent_is_remembered(
     signed_in: OAuthDriver, application: Registered, more: str
 ) -> None:
     page, token = used_up(signed_in, application)
+    remember(signed_in, application)
+    issued = AuthorizationCode.objects.filter(application=application.row)
+    digests = set(issued.values_list("digest", flat=True))
     answer = signed_in.open(page.url + more)
     assert answer.status_code == 200
     assert "You already signed in" in Page(answer).text
     assert Page(answer).consent is None
+    assert set(issued.values_list("digest", flat=True)) == digests
     assert signed_in.userinfo(token).status_code == 200
 
 
 @contract("D8.used-up")
-def test_after_the_code_was_redeemed_a_remembered_consent_issues_no_other_code(
-    signed_in: OAuthDriver, application: Registered
-) -> None:
-    page, _token = used_up(signed_in, application)
-    remember(signed_in, application)
-    issued = AuthorizationCode.objects.filter(application=application.row)
-    digests = set(issued.values_list("digest", flat=True))
-    assert "You already signed in" in Page(signed_in.open(page.url)).text
-    assert set(issued.values_list("digest", flat=True)) == digests
-
-
-@contract("D8.used-up")
-@pytest.mark.parametrize("decision", ["allow", "refuse"])
-@pytest.mark.parametrize("later", ["nobody", "mallory"])
+@pytest.mark.parametrize(("later", "decision"), [("nobody", "refuse"), ("mallory", "allow")])
 def test_a_page_whose_code_was_redeemed_is_used_up_whoever_is_signed_in_by_now(
     signed_in: OAuthDriver,
     another_driver: OAuthDriver,
@@ -103,36 +100,14 @@ def test_a_page_whose_code_was_redeemed_is_used_up_whoever_is_signed_in_by_now(
     assert "You already signed in" in Page(answer).text
 
 
-@contract("D8.used-up")
+@contract("D8.used-up", "D8.one")
+@pytest.mark.parametrize("is_signed_out", [False, True])
 def test_a_refusal_voids_the_code_of_the_page_even_after_a_sign_out(
-    signed_in: OAuthDriver, application: Registered, alice: Any
+    signed_in: OAuthDriver, application: Registered, alice: Any, is_signed_out: bool
 ) -> None:
     page = signed_in.open(signed_in.authorization_url(application))
     code = signed_in.callback(signed_in.decide(page)).parameters["code"]
-    Session.objects.filter(user=alice).delete()
+    if is_signed_out:
+        Session.objects.filter(user=alice).delete()
     assert signed_in.callback(signed_in.decide(page, "refuse")).parameters["error"] == "access_denied"
     error_of(signed_in.exchange(application, code), 400, "invalid_grant")
-
-
-@contract("D8.one")
-def test_allow_then_refuse_leaves_no_code_that_works(signed_in: OAuthDriver, application: Registered) -> None:
-    page = signed_in.open(signed_in.authorization_url(application))
-    code = signed_in.callback(signed_in.decide(page)).parameters["code"]
-    assert signed_in.callback(signed_in.decide(page, "refuse")).parameters["error"] == "access_denied"
-    error_of(signed_in.exchange(application, code), 400, "invalid_grant")
-
-
-@contract("D8.leads-on")
-def test_refuse_then_back_then_allow_works(signed_in: OAuthDriver, application: Registered) -> None:
-    page = signed_in.open(signed_in.authorization_url(application))
-    signed_in.decide(page, "refuse")
-    code = signed_in.callback(signed_in.decide(page)).parameters["code"]
-    assert signed_in.exchange(application, code).status_code == 200
-
-
-@contract("D8.leads-on")
-def test_a_reload_of_the_consent_page_asks_again(signed_in: OAuthDriver, application: Registered) -> None:
-    page = signed_in.open(signed_in.authorization_url(application))
-    again = signed_in.open(page.url)
-    code = signed_in.callback(signed_in.decide(again)).parameters["code"]
-    assert signed_in.exchange(application, code).status_code == 200
