@@ -49,17 +49,14 @@ def press(driver: OAuthDriver, name: str, application: Registered) -> None:
 # Asking and remembering -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.integration
 @contract("D7.asked", "D7.remembered", "1.2")
-def test_consent_is_asked_every_time(signed_in: OAuthDriver, application: Registered) -> None:
-    for _ in range(3):
-        page = signed_in.open(signed_in.authorization_url(application))
-        signed_in.callback(signed_in.decide(page))
-
-
-@contract("D7.remembered")
-def test_the_box_is_unticked_and_when_ticked_the_person_is_not_asked_again(
+def test_consent_is_asked_every_time_until_the_person_allows_it_with_the_box_ticked(
     signed_in: OAuthDriver, application: Registered
 ) -> None:
+    for decision, is_ticked in (("allow", False), ("refuse", True)):
+        page = signed_in.open(signed_in.authorization_url(application))
+        signed_in.callback(signed_in.decide(page, decision, remember=is_ticked))
     page = signed_in.open(signed_in.authorization_url(application))
     form = Page(page).consent
     assert form
@@ -74,37 +71,32 @@ def test_the_box_is_unticked_and_when_ticked_the_person_is_not_asked_again(
 
 
 @contract("D7.remembered")
-def test_a_refusal_is_never_remembered(signed_in: OAuthDriver, application: Registered) -> None:
-    signed_in.decide(signed_in.open(signed_in.authorization_url(application)), "refuse", remember=True)
-    assert is_asked(signed_in, application)
-
-
-@contract("D7.remembered")
 def test_what_alice_remembers_counts_for_her_and_for_that_application_only(
-    signed_in: OAuthDriver, another_driver: OAuthDriver, application: Registered, mallory: Any
+    signed_in: OAuthDriver, another_driver: OAuthDriver, application: Registered, alice: Any, mallory: Any
 ) -> None:
     remember(signed_in, application)
     assert is_asked(signed_in, ApplicationFactory())
-    another_driver.signed_in(mallory.email, PASSWORD)
-    assert is_asked(another_driver, application)
+    hers = OAuthDriver(signed_in.base_url).signed_in(mallory.email, PASSWORD)
+    assert is_asked(hers, application)
+    answer = another_driver.consent_page(application, alice.email, PASSWORD)
+    assert answer.status_code == 200
+    assert Page(answer).refresh, "after a password it goes on by a page of our own"
+    assert another_driver.callback(answer).address == application.redirect_uri
 
 
 @contract("D7.changed")
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [
+def test_a_remembered_consent_ends_when_the_application_changes(
+    signed_in: OAuthDriver, application: Registered
+) -> None:
+    for field, value in (
         ("name", "Photo Printer Pro"),
         ("homepage", "https://other.example/"),
         ("redirect_uris", "https://client.example/callback\nhttps://other.example/callback"),
-    ],
-)
-def test_a_remembered_consent_ends_when_the_application_changes(
-    signed_in: OAuthDriver, application: Registered, field: str, value: str
-) -> None:
-    remember(signed_in, application)
-    setattr(application.row, field, value)
-    application.row.save()
-    assert is_asked(signed_in, application)
+    ):
+        remember(signed_in, application)
+        setattr(application.row, field, value)
+        application.row.save()
+        assert is_asked(signed_in, application), field
 
 
 @contract("D7.revoked")
@@ -125,6 +117,7 @@ def test_a_remembered_consent_ends_when_the_person_revokes_it(
     assert button(signed_in, "disconnect", application)
 
 
+@pytest.mark.integration
 @contract("D7.revoked")
 @pytest.mark.parametrize("is_remembered", [True, False])
 def test_to_disconnect_an_application_ends_its_consent_its_codes_and_its_tokens(
@@ -202,46 +195,23 @@ def test_after_a_password_a_trusted_application_is_reached_by_a_page_of_our_own(
     assert driver.exchange(trusted, callback.parameters["code"]).status_code == 200
 
 
-@contract("D7.remembered")
-def test_after_a_password_a_remembered_consent_goes_on_by_a_page_of_our_own(
-    signed_in: OAuthDriver, another_driver: OAuthDriver, application: Registered, alice: Any
-) -> None:
-    remember(signed_in, application)
-    answer = another_driver.consent_page(application, alice.email, PASSWORD)
-    assert answer.status_code == 200
-    assert Page(answer).refresh
-    assert another_driver.callback(answer).address == application.redirect_uri
-
-
 @contract("D7.client")
-@pytest.mark.parametrize(
-    "extra",
-    [
-        {"prompt": "none"},
-        {"approval_prompt": "auto"},
-        {"skip_authorization": "true"},
-        {"trusted": "1"},
-        {"decision": "allow"},
-        {"allow": "true"},
-        {"is_trusted": "on", "remember": "on"},
-    ],
-    ids=str,
-)
-def test_a_client_cannot_skip_consent_by_a_parameter(
-    signed_in: OAuthDriver, application: Registered, extra: dict[str, str]
-) -> None:
-    answer = signed_in.open(signed_in.authorization_url(application, **extra))
-    assert "code=" not in answer.headers.get("Location", "")
-    assert AuthorizationCode.objects.filter(application=application.row).count() == 0
-
-
-@contract("D7.client")
-def test_a_consent_by_get_does_nothing(signed_in: OAuthDriver, application: Registered) -> None:
+def test_a_client_cannot_skip_consent_by_a_parameter(signed_in: OAuthDriver, application: Registered) -> None:
     form = Page(signed_in.open(signed_in.authorization_url(application))).consent
     assert form
-    for extra in ("", f"&pending={form.fields['pending']}", f"&request={form.fields['pending']}"):
-        link = f"{signed_in.authorization_url(application)}&decision=allow{extra}"
-        assert "code=" not in signed_in.get(link).headers.get("Location", "")
+    pending = form.fields["pending"]
+    for extra in (
+        {"prompt": "none"},
+        {"approval_prompt": "auto"},
+        {"skip_authorization": "true", "trusted": "1"},
+        {"is_trusted": "on", "remember": "on"},
+        {"allow": "true"},
+        {"decision": "allow"},
+        {"decision": "allow", "pending": pending},
+        {"decision": "allow", "request": pending},
+    ):
+        answer = signed_in.open(signed_in.authorization_url(application, **extra))
+        assert "code=" not in answer.headers.get("Location", ""), extra
     assert AuthorizationCode.objects.filter(application=application.row).count() == 0
 
 
@@ -275,11 +245,16 @@ def test_a_sign_in_page_of_another_tab_still_works_after_a_sign_in(
 
 
 @contract("D8.leads-on", "D5.pending")
-def test_signed_out_in_another_tab_the_page_leads_on_by_the_sign_in(
-    signed_in: OAuthDriver, application: Registered, alice: Any
+@pytest.mark.parametrize("is_expired", [False, True])
+def test_after_a_sign_out_in_another_tab_or_an_expiry_the_page_leads_on_by_the_sign_in(
+    signed_in: OAuthDriver, application: Registered, alice: Any, is_expired: bool
 ) -> None:
     page = signed_in.open(signed_in.authorization_url(application, state="kept"))
-    Session.objects.filter(user=alice).delete()
+    sessions = Session.objects.filter(user=alice)
+    if is_expired:
+        sessions.update(expire_date=timezone.now())
+    else:
+        sessions.delete()
     answer = signed_in.decide(page)
     assert Page(answer).sign_in
     answer = signed_in.sign_in(answer, alice.email, PASSWORD)
@@ -288,32 +263,17 @@ def test_signed_out_in_another_tab_the_page_leads_on_by_the_sign_in(
     assert signed_in.exchange(application, callback.parameters["code"]).status_code == 200
 
 
-@contract("D8.leads-on")
-def test_a_session_that_expired_leads_on_by_the_sign_in(
-    signed_in: OAuthDriver, application: Registered, alice: Any
-) -> None:
-    page = signed_in.open(signed_in.authorization_url(application))
-    Session.objects.filter(user=alice).update(expire_date=timezone.now())
-    assert Page(signed_in.decide(page)).sign_in
-
-
 @contract("D8.leads-on", "D19/forbidden")
-def test_an_old_csrf_token_shows_the_page_again(signed_in: OAuthDriver, application: Registered) -> None:
-    page = signed_in.open(signed_in.authorization_url(application, state="s"))
-    form = Page(page).consent
-    assert form
-    answer = signed_in.submit(form, button=("decision", "allow"), csrfmiddlewaretoken="x" * 64)
-    callback = signed_in.callback(signed_in.decide(answer))
-    assert callback.parameters["state"] == "s"
-
-
-@contract("D8.leads-on")
-def test_a_post_without_a_decision_shows_the_page_again(signed_in: OAuthDriver, application: Registered) -> None:
-    form = Page(signed_in.open(signed_in.authorization_url(application))).consent
+def test_a_post_without_a_decision_or_with_an_old_csrf_token_shows_the_page_again(
+    signed_in: OAuthDriver, application: Registered
+) -> None:
+    form = Page(signed_in.open(signed_in.authorization_url(application, state="s"))).consent
     assert form
     assert Page(signed_in.submit(form)).consent
     assert Page(signed_in.submit(form, button=("decision", "perhaps"))).consent
+    answer = signed_in.submit(form, button=("decision", "allow"), csrfmiddlewaretoken="x" * 64)
     assert AuthorizationCode.objects.filter(application=application.row).count() == 0
+    assert signed_in.callback(signed_in.decide(answer)).parameters["state"] == "s"
 
 
 @contract("D8.leads-on")
