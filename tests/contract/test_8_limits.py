@@ -11,13 +11,15 @@ from typing import Any
 import pytest
 import requests
 
-from oauth_bridge.models import Application
-from oauth_bridge.pkce import challenge_of
 from tests.conftest import Launch
+from tests.contract.test_4_3_other_origins import allows_every_origin, preflight
 from tests.contract_coverage import contract
 from tests.driver import OAuthDriver, Page, error_of
-from tests.factories import PASSWORD, ApplicationFactory, CodeFactory, PersonFactory, Registered, TokenFactory
+from tests.factories import PASSWORD, ApplicationFactory, CodeFactory, Registered, TokenFactory
 from tests.server import Server, serve
+
+# With REDIS_URL the counters are there.
+pytestmark = pytest.mark.integration
 
 # Long, so that hardly ever a window ends in the middle of a test.
 WINDOW_SECONDS = 30 * 24 * 3600
@@ -61,19 +63,18 @@ def registered() -> Registered:
     return ApplicationFactory(id=random.randrange(10**6, 2 * 10**9))
 
 
-def too_many(response: requests.Response) -> int:
+def too_many(response: requests.Response) -> None:
     error_of(response, 429, "rate_limited")
-    return retry_after(response)
+    assert_retry_after(response)
 
 
-def retry_after(response: requests.Response) -> int:
-    seconds = response.headers["Retry-After"]
-    assert seconds.isdecimal()
-    assert 1 <= int(seconds) <= WINDOW_SECONDS
-    return int(seconds)
+def assert_retry_after(response: requests.Response) -> None:
+    assert response.status_code == 429
+    assert response.headers["Retry-After"].isdecimal()
+    assert 1 <= int(response.headers["Retry-After"]) <= WINDOW_SECONDS
 
 
-@contract("D21.token", "7/429", "8/rate", "D19/rate_limited")
+@contract("D21.token", "D22.errors", "7/429", "8/rate", "D19/rate_limited")
 def test_the_exchanges_of_one_application_are_limited(client: OAuthDriver) -> None:
     application, other = registered(), registered()
     for _ in range(3):
@@ -81,116 +82,72 @@ def test_the_exchanges_of_one_application_are_limited(client: OAuthDriver) -> No
     code = CodeFactory(application=application).raw
     too_many(client.exchange(application, code))
     moved(client, address())
-    too_many(client.exchange(application, code))
+    answer = client.exchange(application, code)
+    too_many(answer)
+    assert allows_every_origin(answer)
     assert client.exchange(other, CodeFactory(application=other).raw).status_code == 200
 
 
-@contract("D21.token")
-def test_a_stranger_cannot_use_up_the_exchanges_of_an_application(client: OAuthDriver) -> None:
-    application = registered()
-    for _ in range(4):
-        client.exchange(application, "x", client_secret="wrong")
-    moved(client, address())
-    assert client.exchange(application, CodeFactory(application=application).raw).status_code == 200
-
-
-@contract("D21.token-failures", "D19/rate_limited", "8/rate")
+@contract("D21.token-failures", "D19/missing-secret", "D19/rate_limited", "8/rate")
 def test_failed_authentications_are_limited_by_address_and_application(client: OAuthDriver) -> None:
     application, other = registered(), registered()
-    for _ in range(3):
-        error_of(client.exchange(application, "x", client_secret="wrong"), 401, "invalid_client")
-    too_many(client.exchange(application, "x", client_secret="wrong"))
+    for secret in ("wrong", None, "wrong"):
+        error_of(client.exchange(application, "x", client_secret=secret), 401, "invalid_client")
+    for secret in ("wrong", None):
+        too_many(client.exchange(application, "x", client_secret=secret))
     error_of(client.exchange(other, "x", client_secret="wrong"), 401, "invalid_client")
     moved(client, address())
     error_of(client.exchange(application, "x", client_secret="wrong"), 401, "invalid_client")
 
 
-@contract("D21.userinfo", "8/rate")
-def test_the_profiles_one_application_reads_are_limited(client: OAuthDriver, alice: Any) -> None:
+@contract("D21.userinfo", "D21.userinfo-failures", "8/rate")
+def test_profiles_are_limited_by_application_and_bad_tokens_by_address(client: OAuthDriver) -> None:
     application = registered()
     tokens = [TokenFactory(application=application).raw for _ in range(4)]
     for token in tokens[:3]:
         assert client.userinfo(token).status_code == 200
-    too_many(client.userinfo(tokens[3]))
-    assert client.userinfo(TokenFactory(application=registered()).raw).status_code == 200
-
-
-@contract("D21.userinfo-failures", "8/rate")
-def test_bad_tokens_are_limited_by_address(client: OAuthDriver) -> None:
-    for _ in range(3):
         error_of(client.userinfo("bad"), 401, "invalid_token")
+    too_many(client.userinfo(tokens[3]))
     too_many(client.userinfo("bad"))
+    assert client.userinfo(TokenFactory(application=registered()).raw).status_code == 200
     moved(client, address())
     error_of(client.userinfo("bad"), 401, "invalid_token")
+
+
+@contract("D22.uncounted")
+def test_preflights_count_against_no_limit(client: OAuthDriver) -> None:
+    for path in ("/oauth/token", "/oauth/userinfo") * 12:
+        assert preflight(client, path, "POST").status_code == 200
+    application = registered()
+    token = client.exchange(application, CodeFactory(application=application).raw).json()["access_token"]
+    assert client.userinfo(token).status_code == 200
 
 
 @contract("D21.authorize", "8/rate", "D19.page")
 def test_authorization_requests_are_limited_by_address(client: OAuthDriver) -> None:
     url = client.authorization_url(registered())
-    for _ in range(12):
-        assert client.get(url).status_code == 302
+    assert [client.get(url).status_code for _ in range(12)] == [302] * 12
     too_many(client.get(url, headers={"Accept": "*/*"}))
     page = client.get(url)
-    assert page.status_code == 429
     assert page.headers["Content-Type"].startswith("text/html")
-    retry_after(page)
+    assert_retry_after(page)
     moved(client, address())
     assert client.get(url).status_code == 302
 
 
-@contract("D21.sign-in-account", "8/rate")
-def test_failed_sign_ins_to_one_account_are_limited_by_address(client: OAuthDriver, alice: Any) -> None:
+@contract("D21.sign-in-account", "D21.sign-in-address", "8/rate")
+def test_failed_sign_ins_are_limited_by_account_and_address(client: OAuthDriver, alice: Any) -> None:
+    def failed(email: str) -> requests.Response:
+        return client.sign_in(client.open("/accounts/sign-in"), email, "wrong")
+
     for _ in range(3):
-        assert Page(client.sign_in(client.open("/accounts/sign-in"), alice.email, "wrong")).sign_in
-    answer = client.sign_in(client.open("/accounts/sign-in"), alice.email, "wrong")
-    assert answer.status_code == 429
-    retry_after(answer)
-    assert client.signed_in(PersonFactory().email, PASSWORD).get("/accounts/profile").status_code == 200
-    hers = OAuthDriver(client.base_url, client.auth_url)
-    moved(hers, address())
-    assert hers.signed_in(alice.email, PASSWORD).get("/accounts/profile").status_code == 200
-
-
-@contract("D21.allowance", "D21.token", "8/rate")
-def test_a_stranger_cannot_use_up_the_exchanges_of_a_public_client(client: OAuthDriver) -> None:
-    application = ApplicationFactory(id=random.randrange(10**6, 2 * 10**9), client_type=Application.CLIENT_PUBLIC)
-    verifier = secrets.token_urlsafe(32)
-
-    def exchange() -> requests.Response:
-        code = CodeFactory(application=application, code_challenge=challenge_of(verifier)).raw
-        return client.exchange(application, code, client_secret=None, code_verifier=verifier)
-
-    nonsense = {"client_secret": None, "code_verifier": secrets.token_urlsafe(32)}
-    for _ in range(3):
-        error_of(client.exchange(application, "x", **nonsense), 400, "invalid_grant")
-    too_many(client.exchange(application, "x", **nonsense))
-    assert [exchange().status_code for _ in range(3)] == [200] * 3
-    too_many(exchange())
-
-
-@contract("D21.invented", "8/rate")
-def test_invented_client_ids_are_limited_by_address(client: OAuthDriver) -> None:
-    application = registered()
-
-    def invented() -> requests.Response:
-        return client.exchange(application, "x", client_id=secrets.token_hex(8))
-
-    assert [invented().status_code for _ in range(30)] == [401] * 30
-    too_many(invented())
-    assert client.exchange(application, CodeFactory(application=application).raw).status_code == 200
-
-
-@contract("D21.sign-in-address", "8/rate")
-def test_failed_sign_ins_from_one_address_are_limited(client: OAuthDriver) -> None:
-    answers = []
-    for _ in range(6):
-        page = client.open("/accounts/sign-in")
-        answers.append(client.sign_in(page, f"{secrets.token_hex(8)}@example.com", "wrong").status_code)
-    assert answers[:5] == [200] * 5
-    assert answers[5] == 429
+        assert Page(failed(alice.email)).sign_in
+    assert_retry_after(failed(alice.email))
+    others = [f"{secrets.token_hex(8)}@example.com" for _ in range(3)]
+    assert [failed(email).status_code for email in others] == [200, 200, 429]
     moved(client, address())
-    page = client.open("/accounts/sign-in")
-    assert client.sign_in(page, f"{secrets.token_hex(8)}@example.com", "wrong").status_code == 200
+    assert failed(others[2]).status_code == 200
+    assert client.signed_in(alice.email, PASSWORD).get("/accounts/profile").status_code == 200
 
 
 @contract("D21.proxy")
@@ -218,44 +175,21 @@ def test_ipv6_addresses_of_a_64_network_count_as_one(client: OAuthDriver) -> Non
     error_of(client.userinfo("bad"), 401, "invalid_token")
 
 
-@contract("D21.site")
-def test_ipv6_addresses_of_a_48_site_may_fail_four_times_as_often(client: OAuthDriver) -> None:
-    site = f"2001:dba:{random.randrange(65536):x}"
-    for network in range(12):
-        moved(client, f"{site}:{network:x}::1")
-        error_of(client.userinfo("bad"), 401, "invalid_token")
-    moved(client, f"{site}:ffff::1")
-    too_many(client.userinfo("bad"))
-
-
-@contract("D21.proxy")
-def test_without_a_trusted_proxy_nothing_is_believed_of_the_header(launch: Launch) -> None:
-    server = launch(RATE_LIMITS="on", RATE_USERINFO_FAILURES="3/30d", REDIS_URL="")
-    driver = OAuthDriver(server.base_url)
-    statuses = []
-    for _ in range(5):
-        moved(driver, address())
-        statuses.append(driver.userinfo("bad").status_code)
-    assert statuses == [401, 401, 401, 429, 429]
-
-
 @contract("D21.off")
 def test_with_limits_off_nothing_is_counted(driver: OAuthDriver, application: Registered) -> None:
     for _ in range(70):
         assert driver.userinfo("bad").status_code == 401
     for _ in range(25):
         assert driver.exchange(application, "x", client_secret="wrong").status_code == 401
-    url = driver.authorization_url(application)
-    assert {driver.get(url).status_code for _ in range(125)} == {302}
 
 
 @contract("D21.redis")
 def test_all_workers_count_together_in_redis(launch: Launch, redis_server: Any) -> None:
-    server = launch(RATE_LIMITS="on", RATE_USERINFO_FAILURES="10/30d", REDIS_URL=redis_server.url, WEB_CONCURRENCY="4")
+    server = launch(RATE_LIMITS="on", RATE_USERINFO_FAILURES="10/30d", REDIS_URL=redis_server.url, WEB_CONCURRENCY="2")
     headers = {"Authorization": "Bearer bad", "Connection": "close"}
 
     def ask(_: int) -> int:
-        return requests.get(f"{server.base_url}/oauth/userinfo", headers=headers, timeout=30).status_code
+        return requests.get(f"{server.base_url}/oauth/userinfo", headers=headers, timeout=60).status_code
 
     with ThreadPoolExecutor(8) as pool:
         statuses = sorted(pool.map(ask, range(40)))
