@@ -1,31 +1,117 @@
-"""The OpenID Foundation's plans Basic OP, Form Post OP and Config OP: one test for each of their modules, by its name.
+"""What the OpenID Foundation's plans Basic OP, Form Post OP and Config OP ask for, by a client that checks each answer.
 
-https://openid.net/certification/. The plan Form Post OP runs the modules of Basic OP with `response_mode=form_post`, so
-each test runs twice. A test asserts what its module fails on and what it warns about.
+https://openid.net/certification/. The plan Form Post OP runs the modules of Basic OP with `response_mode=form_post`. Of
+the modules, those that no other test is about are here.
 """
 
 from __future__ import annotations
 
 import base64
-import json
+import hashlib
 import re
-import sys
-import time
-from collections.abc import Callable
-from typing import Any
+import secrets
+from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, urlsplit
 
-import jwt
 import pytest
 
-from oauth_bridge.models import AuthorizationCode
-from oauth_bridge.random_values import digest_of
-from tests.contract.openid_conformance import NOT_APPLICABLE, PLANS, Client
+from tests.contract.test_openid import verified
 from tests.contract_coverage import contract
-from tests.driver import Form, OAuthDriver, Page, error_of
-from tests.factories import Registered
+from tests.driver import Form, OAuthDriver, Page
+from tests.factories import PASSWORD, Registered
 
-Rewind = Callable[..., None]
+# The modules oidcc-ensure-request-without-nonce…, oidcc-ensure-other-scope-order…, oidcc-display-…, and so on.
+SUCCEED: list[dict[str, str | None]] = [
+    {"nonce": None},
+    {"scope": "email openid"},
+    {"display": "page"},
+    {"display": "popup"},
+    {"max_age": "10000"},
+    {"extra": "foobar"},
+    {"login_hint": "bob@example.com"},
+    {"ui_locales": "se"},
+    {"claims_locales": "se"},
+    {"acr_values": "1 2"},
+]
+
+
+class Tokens(NamedTuple):
+    """What the token operation answered. `claims` are those of the verified ID token."""
+
+    code: str
+    access_token: str
+    id_token: str
+    claims: dict[str, Any]
+
+
+class Client:
+    """A client with `client_secret_basic`, and the browser of a person. `mode` is the response mode of its plan."""
+
+    def __init__(self, driver: OAuthDriver, application: Registered, person: Any, mode: dict[str, str]) -> None:
+        self.driver = driver
+        self.application = application
+        self.person = person
+        self.mode = mode
+        self.asked: dict[str, str] = {}
+
+    def parameters(self, **changes: str | None) -> dict[str, str]:
+        given = {"scope": "openid", "nonce": secrets.token_urlsafe(8), "state": secrets.token_urlsafe(8)}
+        asked = {**given, **self.mode, **changes}
+        self.asked = {name: value for name, value in asked.items() if value is not None}
+        return self.asked
+
+    def ask(self, **changes: str | None) -> Any:
+        """The page, or the redirect, that answers the authorization request."""
+        return self.driver.open(self.driver.authorization_url(self.application, **self.parameters(**changes)))
+
+    def sign_in(self, answer: Any, *, remember: bool = False) -> Any:
+        """What the person does: sign in, if asked to, and allow."""
+        if Page(answer).sign_in:
+            answer = self.driver.sign_in(answer, self.person.email, PASSWORD)
+        return self.driver.decide(answer, remember=remember) if Page(answer).consent else answer
+
+    def answer(self, answer: Any) -> dict[str, str]:
+        """The parameters of the callback, in the response mode that was asked for, with `state` and `iss`."""
+        if self.mode:
+            [form] = [form for form in Page(answer).forms if form.action == self.application.redirect_uri]
+            assert form.method == "post"
+            found = form.fields
+        else:
+            callback = self.driver.callback(answer)
+            assert callback.address == self.application.redirect_uri
+            found = callback.parameters
+        assert (found["state"], found["iss"]) == (self.asked["state"], self.driver.base_url)
+        return found
+
+    def error(self, answer: Any) -> str:
+        found = self.answer(answer)
+        assert set(found) == {"error", "error_description", "state", "iss"}
+        return found["error"]
+
+    def redeem(self, code: str) -> Any:
+        pair = f"{self.application.client_id}:{self.application.client_secret}"
+        headers = {"Authorization": f"Basic {base64.b64encode(pair.encode()).decode()}"}
+        return self.driver.exchange(self.application, code, headers=headers, client_id=None, client_secret=None)
+
+    def tokens(self, found: dict[str, str]) -> Tokens:
+        """The tokens for the code of a callback. OpenID Connect Core 1.0 §3.1.3.3, §3.1.3.7, §2."""
+        answer = self.redeem(found["code"])
+        assert answer.status_code == 200, answer.text
+        assert (answer.headers["Cache-Control"], answer.headers["Pragma"]) == ("no-store", "no-cache")
+        body = answer.json()
+        assert (body["token_type"], body["expires_in"]) == ("Bearer", 3600)
+        assert sorted(body["scope"].split()) == sorted(self.asked["scope"].split())
+        claims = verified(self.driver, self.application, body["id_token"])
+        assert claims["aud"] == claims["azp"] == self.application.client_id
+        assert claims.get("nonce") == self.asked.get("nonce")
+        assert claims["sub"] == str(self.person.pk)
+        assert claims["auth_time"] <= claims["iat"]
+        half = hashlib.sha256(body["access_token"].encode()).digest()[:16]
+        assert claims["at_hash"] == base64.urlsafe_b64encode(half).rstrip(b"=").decode()
+        return Tokens(found["code"], body["access_token"], body["id_token"], claims)
+
+    def flow(self, *, remember: bool = False, **changes: str | None) -> Tokens:
+        return self.tokens(self.answer(self.sign_in(self.ask(**changes), remember=remember)))
 
 
 @pytest.fixture(params=["default", "form_post"])
@@ -34,222 +120,21 @@ def client(request: Any, driver: OAuthDriver, application: Registered, alice: An
     return Client(driver, application, alice, mode)
 
 
-def test_every_module_of_the_plans_has_a_test_or_a_reason() -> None:
-    modules = {module for plan in PLANS.values() for module in plan}
-    tested = {module for module in modules if hasattr(sys.modules[__name__], name_of(module))}
-    assert modules - tested == set(NOT_APPLICABLE)
+@contract("I2.members", "I6.form-post")
+def test_requests_of_the_plans_succeed_in_both_response_modes(client: Client) -> None:
+    """`Client.flow` makes all checks."""
+    for changes in SUCCEED:
+        client.flow(**changes)
 
 
-def name_of(module: str) -> str:
-    return f"test_{module.removeprefix('oidcc-').replace('-', '_')}"
-
-
-# Basic OP and Form Post OP --------------------------------------------------------------------------------------------
-
-
-@contract("I2.members")
-def test_server(client: Client) -> None:
-    """The flow with all its checks: `Client.flow` makes them for every module."""
-    tokens = client.flow()
-    code = AuthorizationCode.objects.get(digest=digest_of(tokens.code))
-    assert code.redeemed_at
-    assert len(tokens.code) >= 43
-    assert "name" not in tokens.claims
-
-
-def test_response_type_missing(client: Client) -> None:
-    assert client.error(client.ask(response_type=None)) in ("invalid_request", "unsupported_response_type")
-
-
-def test_idtoken_signature(client: Client) -> None:
-    header = jwt.get_unverified_header(client.flow().id_token)
-    keys = client.driver.call("GET", "/oauth/jwks").json()["keys"]
-    assert header["alg"] == "RS256"
-    assert [key["kty"] for key in keys if key["kid"] == header["kid"]] == ["RSA"]
-
-
-def test_userinfo_get(client: Client) -> None:
-    tokens = client.flow(scope="openid profile email")
-    answer = client.driver.userinfo(tokens.access_token)
-    assert answer.headers["Content-Type"] == "application/json"
-    assert answer.json()["sub"] == tokens.claims["sub"]
-
-
-def test_userinfo_post_header(client: Client) -> None:
-    tokens = client.flow()
-    headers = {"Authorization": f"Bearer {tokens.access_token}"}
-    answer = client.driver.call("POST", "/oauth/userinfo", headers=headers)
-    assert answer.json() == {"sub": tokens.claims["sub"]}
-
-
-def test_userinfo_post_body(client: Client) -> None:
-    tokens = client.flow()
-    answer = client.driver.call("POST", "/oauth/userinfo", data={"access_token": tokens.access_token})
-    assert answer.json() == {"sub": tokens.claims["sub"]}
-
-
-def test_ensure_request_without_nonce_succeeds_for_code_flow(client: Client) -> None:
-    assert "nonce" not in client.flow(nonce=None).claims
-
-
-def userinfo_of(client: Client, scope: str) -> set[str]:
-    """The names of the claims at user info. None of them is in the ID token, and none is null."""
-    tokens = client.flow(scope=scope)
-    found = client.driver.userinfo(tokens.access_token).json()
-    assert not set(found) - {"sub"} & set(tokens.claims)
-    assert None not in found.values()
-    return set(found)
-
-
-def test_scope_profile(client: Client) -> None:
-    """The suite warns here: it misses names, gender and the like, which the service does not know of anybody."""
-    assert {"sub", "name", "nickname", "preferred_username", "picture"} <= userinfo_of(client, "openid profile")
-
-
-def test_scope_email(client: Client) -> None:
-    assert userinfo_of(client, "openid email") == {"sub", "email", "email_verified"}
-
-
-def test_ensure_other_scope_order_succeeds(client: Client) -> None:
-    assert userinfo_of(client, "email openid") == {"sub", "email", "email_verified"}
-
-
-def test_display_page(client: Client) -> None:
-    client.flow(display="page")
-
-
-def test_display_popup(client: Client) -> None:
-    client.flow(display="popup")
-
-
-def test_prompt_login(client: Client) -> None:
-    first = client.flow()
-    answer = client.ask(prompt="login")
-    assert "/accounts/confirm" in answer.url
-    second = client.tokens(client.answer(client.prove(answer)))
-    assert second.claims["sub"] == first.claims["sub"]
-    assert second.claims["auth_time"] >= first.claims["auth_time"]
-    assert time.time() - second.claims["auth_time"] < 60
-
-
-def test_prompt_none_not_logged_in(client: Client) -> None:
+@contract("I6.form-post", "I7.silent")
+def test_a_posted_request_and_a_silent_one_are_answered_in_both_response_modes(client: Client) -> None:
     assert client.error(client.ask(prompt="none", state="s" * 128)) == "login_required"
-
-
-def test_prompt_none_logged_in(client: Client) -> None:
-    first = client.flow(remember=True)
-    second = client.tokens(client.answer(client.ask(prompt="none")))
-    assert (first.claims["sub"], first.claims["auth_time"]) == (second.claims["sub"], second.claims["auth_time"])
-
-
-def test_max_age_1(client: Client) -> None:
-    first = client.flow()
-    time.sleep(2)  # as the module does: the time of the sign-in is in the session, which is encrypted
-    answer = client.ask(max_age="1")
-    assert "/accounts/confirm" in answer.url
-    second = client.tokens(client.answer(client.prove(answer)))
-    assert second.claims["auth_time"] >= first.claims["auth_time"]
-
-
-def test_max_age_10000(client: Client) -> None:
-    first = client.flow(max_age="15000")
-    answer = client.ask(max_age="10000")
-    assert Page(answer).sign_in is None
-    second = client.tokens(client.answer(client.driver.decide(answer)))
-    assert (first.claims["sub"], first.claims["auth_time"]) == (second.claims["sub"], second.claims["auth_time"])
-
-
-def test_ensure_request_with_unknown_parameter_succeeds(client: Client) -> None:
-    client.flow(extra="foobar")
-
-
-def test_id_token_hint(client: Client) -> None:
-    first = client.flow(remember=True)
-    second = client.tokens(client.answer(client.ask(prompt="none", id_token_hint=first.id_token)))
-    assert first.claims["sub"] == second.claims["sub"]
-
-
-def test_login_hint(client: Client) -> None:
-    client.flow(login_hint="bob@example.com")
-
-
-def test_ui_locales(client: Client) -> None:
-    client.flow(ui_locales="se")
-
-
-def test_claims_locales(client: Client) -> None:
-    client.flow(claims_locales="se")
-
-
-def test_ensure_request_with_acr_values_succeeds(client: Client) -> None:
-    supported = client.driver.call("GET", "/.well-known/openid-configuration").json()["acr_values_supported"]
-    assert client.flow(acr_values=" ".join(supported)).claims["acr"] in supported
-
-
-def test_codereuse(client: Client) -> None:
-    tokens = client.flow()
-    error_of(client.redeem(tokens.code), 400, "invalid_grant")
-
-
-def test_codereuse_30seconds(client: Client, rewind: Rewind) -> None:
-    tokens = client.flow()
-    rewind(AuthorizationCode.objects.get(digest=digest_of(tokens.code)), 30)
-    error_of(client.redeem(tokens.code), 400, "invalid_grant")
-    error_of(client.driver.userinfo(tokens.access_token), 401, "invalid_token")
-
-
-def test_ensure_registered_redirect_uri(client: Client) -> None:
-    answer = client.ask(redirect_uri=f"{client.application.redirect_uri}/{'x' * 10}")
-    assert answer.status_code == 400
-    assert "Location" not in answer.headers
-    assert "callback address" in Page(answer).text
-
-
-def test_ensure_post_request_succeeds(client: Client) -> None:
     url, _, query = client.driver.authorization_url(client.application, **client.parameters()).partition("?")
     answer = client.driver.submit(Form(url, "post", dict(parse_qsl(query))))
-    client.tokens(client.answer(client.sign_in(answer)))
-
-
-def test_server_client_secret_post(client: Client) -> None:
-    answer = client.answer(client.sign_in(client.ask()))
-    assert client.driver.exchange(client.application, answer["code"]).status_code == 200
-
-
-def request_object(**content: str) -> str:
-    parts = ({"alg": "none"}, content)
-    return ".".join([*(base64.urlsafe_b64encode(json.dumps(part).encode()).decode().rstrip("=") for part in parts), ""])
-
-
-def test_unsigned_request_object_supported_correctly_or_rejected_as_unsupported(client: Client) -> None:
-    assert client.error(client.ask(request=request_object(state="another"))) == "request_not_supported"
-
-
-def test_request_uri_unsigned_supported_correctly_or_rejected_as_unsupported(client: Client) -> None:
-    assert client.error(client.ask(request_uri="https://app.example/request.jwt")) == "request_uri_not_supported"
-
-
-@contract("I2.profile")
-def test_claims_essential(client: Client) -> None:
-    tokens = client.flow(claims=json.dumps({"userinfo": {"name": {"essential": True}}}))
-    assert client.driver.userinfo(tokens.access_token).json()["name"] == client.person.nickname
-    assert "name" not in tokens.claims
-
-
-def test_ensure_request_object_with_redirect_uri(client: Client) -> None:
-    inner = request_object(redirect_uri=client.application.redirect_uri)
-    answer = client.ask(request=inner, redirect_uri="https://evil.example/")
-    assert (answer.status_code, "Location" in answer.headers) == (400, False)
-
-
-def test_ensure_request_with_valid_pkce_succeeds(client: Client) -> None:
-    verifier = "v" * 43
-    challenge = base64.urlsafe_b64encode(digest_of(verifier)).decode().rstrip("=")
-    answer = client.answer(client.sign_in(client.ask(code_challenge=challenge, code_challenge_method="S256")))
-    assert client.redeem(answer["code"], code_verifier=verifier).status_code == 200
-
-
-# Config OP ------------------------------------------------------------------------------------------------------------
+    first = client.tokens(client.answer(client.sign_in(answer, remember=True)))
+    second = client.tokens(client.answer(client.ask(prompt="none", id_token_hint=first.id_token)))
+    assert (first.claims["sub"], first.claims["auth_time"]) == (second.claims["sub"], second.claims["auth_time"])
 
 
 @contract("I1.document")
@@ -258,6 +143,9 @@ def test_discovery_endpoint_verification(driver: OAuthDriver) -> None:
     found = answer.json()
     assert (answer.status_code, answer.headers["Content-Type"]) == (200, "application/json")
     assert found["issuer"] == driver.base_url
+    assert found["end_session_endpoint"] == f"{driver.auth_url}/oauth/logout"
+    assert "sid" in found["claims_supported"]
+    assert not found.get("frontchannel_logout_supported")
     assert found["response_types_supported"] == ["code"]
     assert found["subject_types_supported"] == ["public"]
     assert "RS256" in found["id_token_signing_alg_values_supported"]

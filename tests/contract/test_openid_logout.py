@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -18,7 +17,7 @@ from oauth_bridge.storage import signing_keys
 from tests.contract.test_openid import signed_in, verified
 from tests.contract_coverage import contract
 from tests.driver import OAuthDriver, Page, error_of
-from tests.factories import PASSWORD, ApplicationFactory, PersonFactory, Registered
+from tests.factories import PASSWORD, ApplicationFactory, Registered
 
 BACK = "https://app.example/after?from=sign-out"
 PRIVATE = "com.example.app:/after"
@@ -72,41 +71,26 @@ def remade(token: str, **changes: Any) -> str:
 
 @contract("I10.sid")
 def test_the_sid_is_that_of_the_sign_in_at_the_application(
-    driver: OAuthDriver, leaving: Registered, alice: Any
-) -> None:
-    other = ApplicationFactory()
-    first, second, elsewhere = (
-        verified(driver, each, token_of(driver, each, alice))["sid"] for each in (leaving, leaving, other)
-    )
-    assert first == second != elsewhere
-    assert {str(row.pk) for row in ApplicationSession.objects.filter(user=alice)} == {first, elsewhere}
-
-
-@contract("I10.sid")
-def test_another_browser_has_another_sid(
     driver: OAuthDriver, another_driver: OAuthDriver, leaving: Registered, alice: Any
 ) -> None:
-    sids = {verified(each, leaving, token_of(each, leaving, alice))["sid"] for each in (driver, another_driver)}
-    assert len(sids) == 2
-
-
-@contract("I10.sid")
-def test_plain_oauth_writes_no_session_of_an_application(driver: OAuthDriver, leaving: Registered, alice: Any) -> None:
     callback = driver.authorize(driver.authorization_url(leaving), alice.email, PASSWORD)
     assert driver.exchange(leaving, callback.parameters["code"]).ok
-    assert not ApplicationSession.objects.filter(user=alice).exists()
-
-
-def test_discovery_names_the_operation(driver: OAuthDriver) -> None:
-    document = driver.call("GET", "/.well-known/openid-configuration").json()
-    assert document["end_session_endpoint"] == f"{driver.auth_url}/oauth/logout"
-    assert "sid" in document["claims_supported"]
-    assert not document.get("frontchannel_logout_supported")
+    assert not ApplicationSession.objects.filter(user=alice).exists(), "plain OAuth has none"
+    other = ApplicationFactory()
+    first, second, elsewhere, in_another_browser = (
+        verified(browser, each, token_of(browser, each, alice))["sid"]
+        for browser, each in ((driver, leaving), (driver, leaving), (driver, other), (another_driver, leaving))
+    )
+    assert first == second
+    assert len({first, elsewhere, in_another_browser}) == 3
+    rows = {str(row.pk) for row in ApplicationSession.objects.filter(user=alice)}
+    assert rows == {first, elsewhere, in_another_browser}
 
 
 # With a valid hint ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.integration
 @contract("I9.hint", "I9.back")
 def test_a_hint_signs_out_and_leads_straight_back(driver: OAuthDriver, leaving: Registered, alice: Any) -> None:
     token = token_of(driver, leaving, alice)
@@ -115,6 +99,46 @@ def test_a_hint_signs_out_and_leads_straight_back(driver: OAuthDriver, leaving: 
     assert answer.headers["Location"] == f"{BACK}&state=a%20b%26c%3D%C3%BC"
     assert answer.headers["Referrer-Policy"] == "no-referrer"
     assert not is_signed_in(driver)
+
+
+@contract("I9.hint", "I9.back")
+def test_without_an_address_a_page_says_so_and_of_an_application_on_a_device_a_page_leads_back(
+    driver: OAuthDriver, leaving: Registered, alice: Any
+) -> None:
+    answer = driver.follow(logout(driver, id_token_hint=token_of(driver, leaving, alice), state="s"))
+    assert answer.url == f"{driver.auth_url}/oauth/logout", "the hint is not in the address any more"
+    assert "You are signed out" in Page(answer).text
+    assert not is_signed_in(driver)
+
+    token = token_of(driver, leaving, alice)
+    answer = logout(driver, id_token_hint=token, post_logout_redirect_uri=PRIVATE, state="s")
+    assert Page(answer).refresh == f"{PRIVATE}?state=s"
+    assert "You are signed out. If nothing happens" in Page(answer).text
+
+    again = logout(driver, client_id=leaving.client_id, post_logout_redirect_uri=BACK, state="s")
+    assert again.headers["Location"] == f"{BACK}&state=s", "whoever is signed out already is led back"
+
+
+@contract("I9.hint", "I9.token")
+def test_an_expired_hint_counts_and_that_of_a_revoked_key_does_not(
+    driver: OAuthDriver, leaving: Registered, alice: Any
+) -> None:
+    token = token_of(driver, leaving, alice)
+    old = remade(token, iat=1_000_000_000, exp=1_000_003_600)
+    assert logout(driver, id_token_hint=old, post_logout_redirect_uri=BACK).headers["Location"] == BACK
+    assert not is_signed_in(driver)
+    token = token_of(driver, leaving, alice)
+    signing_keys.revoke(jwt.get_unverified_header(token)["kid"])
+    assert_refused(driver, logout(driver, id_token_hint=token), NOT_OURS)
+
+
+@contract("I9.speculation")
+def test_no_prefetch_no_image_and_no_head_signs_out(driver: OAuthDriver, leaving: Registered, alice: Any) -> None:
+    link = f"/oauth/logout?id_token_hint={token_of(driver, leaving, alice)}"
+    for headers in ({"Sec-Purpose": "prefetch"}, {"Sec-Fetch-Dest": "image"}):
+        assert driver.get(link, headers=headers).status_code == 503
+    driver.browser.head(f"{driver.auth_url}{link}")
+    assert is_signed_in(driver)
 
 
 @contract("I9.post")
@@ -132,46 +156,6 @@ def test_a_post_of_another_site_works_as_a_link(driver: OAuthDriver, leaving: Re
         allow_redirects=False,
     )
     assert (empty.status_code, empty.headers["Location"]) == (303, "/oauth/logout")
-
-
-def test_without_an_address_a_page_says_so(driver: OAuthDriver, leaving: Registered, alice: Any) -> None:
-    answer = driver.follow(logout(driver, id_token_hint=token_of(driver, leaving, alice), state="s"))
-    assert answer.url == f"{driver.auth_url}/oauth/logout", "the hint is not in the address any more"
-    assert "You are signed out" in Page(answer).text
-    assert not is_signed_in(driver)
-
-
-@contract("I9.hint")
-def test_an_expired_hint_counts(driver: OAuthDriver, leaving: Registered, alice: Any) -> None:
-    old = remade(token_of(driver, leaving, alice), iat=int(time.time()) - 90_000, exp=int(time.time()) - 86_400)
-    answer = logout(driver, id_token_hint=old, post_logout_redirect_uri=BACK)
-    assert answer.headers["Location"] == BACK
-    assert not is_signed_in(driver)
-
-
-@contract("I9.back")
-def test_an_application_on_a_device_is_led_to_by_a_page(driver: OAuthDriver, leaving: Registered, alice: Any) -> None:
-    token = token_of(driver, leaving, alice)
-    answer = logout(driver, id_token_hint=token, post_logout_redirect_uri=PRIVATE, state="s")
-    assert Page(answer).refresh == f"{PRIVATE}?state=s"
-    assert "You are signed out. If nothing happens" in Page(answer).text
-
-
-@contract("I9.back")
-def test_whoever_is_signed_out_already_is_led_back(driver: OAuthDriver, leaving: Registered) -> None:
-    answer = logout(driver, client_id=leaving.client_id, post_logout_redirect_uri=BACK, state="s")
-    assert answer.headers["Location"] == f"{BACK}&state=s"
-
-
-@contract("I9.speculation")
-@pytest.mark.parametrize("headers", [{"Sec-Purpose": "prefetch"}, {"Sec-Fetch-Dest": "image"}])
-def test_no_prefetch_and_no_image_signs_out(
-    driver: OAuthDriver, leaving: Registered, alice: Any, headers: dict[str, str]
-) -> None:
-    token = token_of(driver, leaving, alice)
-    assert driver.get(f"/oauth/logout?id_token_hint={token}", headers=headers).status_code == 503
-    driver.browser.head(f"{driver.auth_url}/oauth/logout?id_token_hint={token}")
-    assert is_signed_in(driver)
 
 
 # The question ---------------------------------------------------------------------------------------------------------
@@ -200,23 +184,15 @@ def test_without_an_application_the_page_has_no_way_out_of_the_service(driver: O
 
 
 @contract("I9.asked")
-def test_the_answer_needs_the_token_of_its_page(driver: OAuthDriver, leaving: Registered, alice: Any) -> None:
-    driver.signed_in(alice.email, PASSWORD)
-    form = question(logout(driver, client_id=leaving.client_id, post_logout_redirect_uri=BACK))
-    assert driver.submit(form, csrfmiddlewaretoken="x" * 64, follow=False).status_code == 403
-    assert is_signed_in(driver)
-
-
-@contract("I9.asked")
-@pytest.mark.parametrize("damage", ["", "x", "changed"])
-def test_nothing_but_the_signed_field_is_believed(
-    driver: OAuthDriver, leaving: Registered, alice: Any, damage: str
+def test_nothing_but_the_signed_field_and_the_token_of_its_page_is_believed(
+    driver: OAuthDriver, leaving: Registered, alice: Any
 ) -> None:
     driver.signed_in(alice.email, PASSWORD)
     form = question(logout(driver, client_id=leaving.client_id, post_logout_redirect_uri=BACK))
-    sealed = form.fields["leaving"][:-2] + "zz" if damage == "changed" else damage
-    answer = driver.submit(form, leaving=sealed, post_logout_redirect_uri="https://evil.example/", follow=False)
-    assert answer.headers["Location"].startswith("/oauth/logout")
+    assert driver.submit(form, csrfmiddlewaretoken="x" * 64, follow=False).status_code == 403
+    for sealed in ("", "x", form.fields["leaving"][:-2] + "zz"):
+        answer = driver.submit(form, leaving=sealed, post_logout_redirect_uri="https://evil.example/", follow=False)
+        assert answer.headers["Location"].startswith("/oauth/logout")
     assert is_signed_in(driver)
 
 
@@ -270,89 +246,62 @@ def test_a_hint_of_another_application_leads_nowhere(driver: OAuthDriver, leavin
 
 
 @contract("I9.address")
-@pytest.mark.parametrize(
-    "address",
-    [
+def test_an_address_is_compared_in_every_character(driver: OAuthDriver, leaving: Registered, alice: Any) -> None:
+    token = token_of(driver, leaving, alice)
+    for address in (
         "https://evil.example/",
         "https://app.example/after",
-        "https://app.example/after?from=sign-out&x=1",
-        "https://app.example/after?from=sign-out#",
-        "https://APP.example/after?from=sign-out",
-        "https://app.example/after?from=sign-out/",
-        " https://app.example/after?from=sign-out",
+        f"{BACK}&x=1",
+        f"{BACK}#",
+        BACK.replace("app", "APP"),
+        f"{BACK}/",
+        f" {BACK}",
         "//evil.example",
         "javascript:alert(1)",
-    ],
-)
-def test_an_address_is_compared_in_every_character(
-    driver: OAuthDriver, leaving: Registered, alice: Any, address: str
+        leaving.redirect_uri,
+    ):
+        assert_refused(driver, logout(driver, id_token_hint=token, post_logout_redirect_uri=address), UNREGISTERED)
+    sent = {"client_id": leaving.client_id, "post_logout_redirect_uri": "https://evil.example/"}
+    answer = driver.get(f"/oauth/logout?{urlencode(sent)}", headers={"Accept": "application/json"})
+    assert UNREGISTERED in error_of(answer, 400, "invalid_request")
+
+
+@contract("I9.address")
+def test_an_address_needs_one_application_that_is_switched_on(
+    driver: OAuthDriver, leaving: Registered, alice: Any
 ) -> None:
+    driver.signed_in(alice.email, PASSWORD)
+    disabled = ApplicationFactory(post_logout_redirect_uris=BACK, is_enabled=False)
+    for client_ids, why in (
+        ([], "The parameter client_id is missing"),
+        (["feed" * 8], "No application with this client_id"),
+        ([leaving.client_id, "x"], "was sent more than once"),
+        ([disabled.client_id], "The application is switched off"),
+    ):
+        query = urlencode([("post_logout_redirect_uri", BACK), *(("client_id", each) for each in client_ids)])
+        assert_refused(driver, driver.get(f"/oauth/logout?{query}"), why)
+
+
+@contract("I9.token")
+def test_a_hint_that_is_no_id_token_of_ours_is_refused(driver: OAuthDriver, leaving: Registered, alice: Any) -> None:
     token = token_of(driver, leaving, alice)
-    assert_refused(driver, logout(driver, id_token_hint=token, post_logout_redirect_uri=address), UNREGISTERED)
-
-
-@contract("I9.address")
-def test_a_callback_address_is_no_address_after_a_sign_out(driver: OAuthDriver, leaving: Registered) -> None:
-    sent = {"client_id": leaving.client_id, "post_logout_redirect_uri": leaving.redirect_uri}
-    assert_refused(driver, logout(driver, **sent), UNREGISTERED, is_signed_in=False)
-
-
-@contract("I9.address")
-def test_an_address_needs_its_application(driver: OAuthDriver, leaving: Registered) -> None:
-    answer = logout(driver, post_logout_redirect_uri=BACK)
-    assert_refused(driver, answer, "The parameter client_id is missing", is_signed_in=False)
-    answer = logout(driver, client_id="feed" * 8, post_logout_redirect_uri=BACK)
-    assert_refused(driver, answer, "No application with this client_id", is_signed_in=False)
-
-
-@contract("I9.address")
-def test_a_disabled_application_leads_nowhere(driver: OAuthDriver, leaving: Registered) -> None:
-    type(leaving.row).objects.filter(pk=leaving.row.pk).update(is_enabled=False)
-    answer = logout(driver, client_id=leaving.client_id, post_logout_redirect_uri=BACK)
-    assert_refused(driver, answer, "The application is switched off", is_signed_in=False)
-
-
-def forged(token: str, kind: str) -> str:
     claims = jwt.decode(token, options={"verify_signature": False})
-    kid = jwt.get_unverified_header(token)["kid"]
-    if kind == "none":
-        return jwt.encode(claims, None, "none", {"kid": kid})
-    if kind == "another key":
-        key = RSAKey.generate_key(2048)
-        return jwt.encode(claims, key.as_pem(private=True), "RS256", {"kid": kid})
-    if kind == "logout token":
-        return remade(token, events={"http://schemas.openid.net/event/backchannel-logout": {}})
-    if kind == "another issuer":
-        return remade(token, iss="https://evil.example")
-    return {"changed": token[:-4] + "AAAA", "text": "not-a-token", "digest": jwt.encode(claims, "k" * 32, "HS256")}[
-        kind
-    ]
+    kid = {"kid": jwt.get_unverified_header(token)["kid"]}
+    another_key = RSAKey.generate_key(2048).as_pem(private=True)
+    for hint in (
+        "not-a-token",
+        token[:-4] + "AAAA",
+        jwt.encode(claims, None, "none", kid),
+        jwt.encode(claims, "k" * 32, "HS256"),
+        jwt.encode(claims, another_key, "RS256", kid),
+        remade(token, events={"http://schemas.openid.net/event/backchannel-logout": {}}),
+        remade(token, iss="https://evil.example"),
+    ):
+        assert_refused(driver, logout(driver, id_token_hint=hint, post_logout_redirect_uri=BACK), NOT_OURS)
 
 
-@contract("I9.token")
-@pytest.mark.parametrize("kind", ["none", "another key", "logout token", "another issuer", "changed", "text", "digest"])
-def test_a_hint_that_is_no_id_token_of_ours_is_refused(
-    driver: OAuthDriver, leaving: Registered, alice: Any, kind: str
-) -> None:
-    hint = forged(token_of(driver, leaving, alice), kind)
-    answer = logout(driver, id_token_hint=hint, post_logout_redirect_uri=BACK)
-    assert_refused(driver, answer, NOT_OURS)
-
-
-@contract("I9.token")
-def test_a_key_that_was_revoked_verifies_no_hint(driver: OAuthDriver, leaving: Registered, alice: Any) -> None:
-    token = token_of(driver, leaving, alice)
-    signing_keys.revoke(jwt.get_unverified_header(token)["kid"])
-    assert_refused(driver, logout(driver, id_token_hint=token), NOT_OURS)
-
-
-def test_a_repeated_parameter_is_refused(driver: OAuthDriver, leaving: Registered) -> None:
-    answer = driver.get(f"/oauth/logout?client_id={leaving.client_id}&client_id=x")
-    assert_refused(driver, answer, "was sent more than once", is_signed_in=False)
-
-
-def assert_refused(driver: OAuthDriver, answer: Any, why: str, *, is_signed_in: bool = True) -> None:
-    """A page that leads nowhere but to the service's own page for signing out."""
+def assert_refused(driver: OAuthDriver, answer: Any, why: str) -> None:
+    """A page that leads nowhere but to the service's own page for signing out, and the person is still signed in."""
     assert answer.status_code == 400
     assert "Location" not in answer.headers
     page = Page(answer)
@@ -360,13 +309,7 @@ def assert_refused(driver: OAuthDriver, answer: Any, why: str, *, is_signed_in: 
     assert {link for link in page.links if "example" in link} == set()
     assert f"{driver.auth_url}/accounts/sign-out" in page.links
     assert why in page.text
-    assert globals()["is_signed_in"](driver) is is_signed_in
-
-
-def test_a_program_gets_json(driver: OAuthDriver, leaving: Registered) -> None:
-    sent = urlencode({"client_id": leaving.client_id, "post_logout_redirect_uri": "https://evil.example/"})
-    answer = driver.get(f"/oauth/logout?{sent}", headers={"Accept": "application/json"})
-    assert "is not one that is registered" in error_of(answer, 400, "invalid_request")
+    assert is_signed_in(driver)
 
 
 # The browser session --------------------------------------------------------------------------------------------------
@@ -384,11 +327,4 @@ def test_the_name_of_the_sign_in_stays_when_the_key_changes(driver: OAuthDriver,
 
 
 def test_the_languages_of_the_link_are_those_of_the_page(driver: OAuthDriver) -> None:
-    answer = driver.get("/oauth/logout?ui_locales=xx+de")
-    assert answer.headers["Content-Language"] == "de"
-
-
-def test_people_of_other_sites_are_strangers(driver: OAuthDriver, leaving: Registered) -> None:
-    person = PersonFactory()
-    driver.signed_in(person.email, PASSWORD)
-    assert question(logout(driver, client_id=leaving.client_id, logout_hint=person.email))
+    assert driver.get("/oauth/logout?ui_locales=xx+de").headers["Content-Language"] == "de"
