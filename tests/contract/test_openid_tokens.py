@@ -20,6 +20,7 @@ def token_of(application: Registered, alice: Any) -> str:
     return str(TokenFactory(application=application.row, user=alice).raw)
 
 
+@pytest.mark.integration
 @contract("I8.revoke")
 def test_a_revoked_token_reads_nothing_more(driver: OAuthDriver, application: Registered, alice: Any) -> None:
     token = token_of(application, alice)
@@ -37,6 +38,7 @@ def test_a_public_client_revokes_by_the_token(driver: OAuthDriver, alice: Any) -
     error_of(driver.userinfo(token), 401, "invalid_token")
 
 
+@pytest.mark.integration
 @contract("I8.introspect")
 def test_a_valid_token_is_told_as_active(driver: OAuthDriver, application: Registered, alice: Any) -> None:
     told = send(driver, "introspect", application, token_of(application, alice)).json()

@@ -39,47 +39,39 @@ def turned_away(driver: OAuthDriver, response: requests.Response, application: R
     return callback
 
 
-@contract("D23.everybody")
-def test_an_application_without_groups_is_for_everybody(
-    driver: OAuthDriver, application: Registered, group: Group, alice: Any
-) -> None:
-    applications.set_groups(application.row, [group])
-    applications.set_groups(application.row, [])
-    callback = driver.authorize(driver.authorization_url(application), alice.email, PASSWORD)
-    assert driver.exchange(application, callback.parameters["code"]).status_code == 200
-
-
 @contract("D23.members")
 def test_a_person_in_one_of_the_groups_signs_in(
     driver: OAuthDriver, restricted: Registered, group: Group, alice: Any
 ) -> None:
+    """A group that is renamed stays chosen, and another one takes its name."""
     applications.set_groups(restricted.row, [group, Group.objects.create(name=uuid4().hex)])
     alice.groups.add(group, Group.objects.create(name=uuid4().hex))
     callback = driver.authorize(driver.authorization_url(restricted), alice.email, PASSWORD)
     token = driver.exchange(restricted, callback.parameters["code"]).json()["access_token"]
+    name, group.name = group.name, uuid4().hex
+    group.save()
+    Group.objects.create(name=name)
     assert driver.userinfo(token).json()["sub"] == str(alice.pk)
 
 
-@contract("D23.page")
+@pytest.mark.integration
+@contract("D23.page", "D23.everybody")
 def test_a_person_in_none_of_them_is_told_so_and_led_back(
     driver: OAuthDriver, restricted: Registered, alice: Any
 ) -> None:
     alice.groups.add(Group.objects.create(name=uuid4().hex))
-    response = driver.consent_page(restricted, alice.email, PASSWORD, state="a b")
+    page = driver.open(driver.authorization_url(restricted, state="a b"))
+    assert "certain people" not in page.text, "nobody who is not signed in learns it"
+    response = driver.sign_in(page, alice.email, PASSWORD)
     callback = turned_away(driver, response, restricted)
     assert callback.address == restricted.redirect_uri
     assert callback.parameters.keys() == {"error", "error_description", "state"}
     assert (callback.parameters["error"], callback.raw("state")) == ("access_denied", "a%20b")
     assert alice.email not in callback.url
     assert str(alice.pk) not in callback.url
-
-
-def test_nobody_who_is_not_signed_in_learns_that_an_application_is_for_some(
-    driver: OAuthDriver, restricted: Registered
-) -> None:
-    response = driver.open(driver.authorization_url(restricted))
-    assert Page(response).sign_in
-    assert "certain people" not in response.text
+    applications.set_groups(restricted.row, [])
+    code = driver.callback(driver.decide(driver.open(page.url))).parameters["code"]
+    assert driver.exchange(restricted, code).status_code == 200, "without groups it is for everybody"
 
 
 @contract("D23.page")
@@ -131,6 +123,7 @@ def test_a_code_of_the_page_is_gone_once_it_turned_the_person_away(
     error_of(driver.exchange(restricted, code), 400, "invalid_grant")
 
 
+@pytest.mark.integration
 @contract("D23.leaving")
 @pytest.mark.parametrize("is_trusted", [False, True])
 def test_leaving_the_group_ends_codes_and_tokens_at_once(
@@ -171,15 +164,3 @@ def test_an_application_whose_groups_were_deleted_is_for_nobody(
     error_of(driver.exchange(restricted, code.raw), 400, "invalid_grant")
     error_of(driver.userinfo(token.raw), 401, "invalid_token")
     turned_away(driver, driver.consent_page(restricted, alice.email, PASSWORD), restricted)
-
-
-@contract("D23.members")
-def test_a_group_that_is_renamed_stays_chosen(
-    driver: OAuthDriver, restricted: Registered, group: Group, alice: Any
-) -> None:
-    alice.groups.add(group)
-    name, group.name = group.name, uuid4().hex
-    group.save()
-    Group.objects.create(name=name)
-    token = TokenFactory(application=restricted, user=alice)
-    assert driver.userinfo(token.raw).status_code == 200
