@@ -141,20 +141,6 @@ def test_to_disconnect_an_application_ends_its_consent_its_codes_and_its_tokens(
     assert button(signed_in, "disconnect", application)
 
 
-@contract("D7.revoked")
-def test_a_trusted_application_is_listed_and_can_sign_the_person_in_after_it_was_disconnected(
-    signed_in: OAuthDriver,
-) -> None:
-    trusted = ApplicationFactory(is_trusted=True)
-    assert button(signed_in, "disconnect", trusted) is None
-    token = token_of(signed_in, trusted)
-    assert button(signed_in, "ask_again", trusted) is None
-    press(signed_in, "disconnect", trusted)
-    assert signed_in.userinfo(token).status_code == 401
-    assert button(signed_in, "disconnect", trusted) is None
-    assert signed_in.userinfo(token_of(signed_in, trusted)).status_code == 200
-
-
 @contract("D7.aged")
 def test_a_remembered_consent_ends_after_180_days(
     signed_in: OAuthDriver, application: Registered, rewind: Callable[..., None]

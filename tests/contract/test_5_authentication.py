@@ -59,11 +59,3 @@ def test_a_deactivated_person_cannot_sign_in(driver: OAuthDriver, application: R
     answer = driver.consent_page(application, PersonFactory(is_active=False).email, PASSWORD)
     assert Page(answer).consent is None
     assert "Location" not in answer.headers
-
-
-@contract("D15.passwords")
-def test_a_password_is_stored_as_argon2id(alice: Any, manage: Any) -> None:
-    email = f"stored-{alice.pk.hex}@example.com"
-    manage("account", "create", email, "--nickname", "N", "--password-stdin", stdin=PASSWORD)
-    row = type(alice).objects.get(email=email)
-    assert row.password.startswith("argon2$argon2id$v=19$m=19456,t=2,p=1$")

@@ -10,8 +10,6 @@ import jwt
 import pytest
 from joserfc.jwk import RSAKey
 
-from accounts.models import Session
-from accounts.sessions.store import SessionStore
 from oauth_bridge.models import ApplicationSession, SigningKey
 from oauth_bridge.storage import signing_keys
 from tests.contract.test_openid import signed_in, verified
@@ -310,20 +308,6 @@ def assert_refused(driver: OAuthDriver, answer: Any, why: str) -> None:
     assert f"{driver.auth_url}/accounts/sign-out" in page.links
     assert why in page.text
     assert is_signed_in(driver)
-
-
-# The browser session --------------------------------------------------------------------------------------------------
-
-
-@contract("I10.sid")
-def test_the_name_of_the_sign_in_stays_when_the_key_changes(driver: OAuthDriver, alice: Any) -> None:
-    driver.signed_in(alice.email, PASSWORD)
-    before = Session.objects.get(user=alice)
-    store = SessionStore(driver.browser.cookies["delegated_session"])
-    store.cycle_key()
-    after = Session.objects.get(user=alice)
-    assert (after.sign_in, after.session_key != before.session_key) == (before.sign_in, True)
-    assert before.sign_in
 
 
 def test_the_languages_of_the_link_are_those_of_the_page(driver: OAuthDriver) -> None:

@@ -67,20 +67,16 @@ def test_mallory_can_not_revoke_the_token_of_another_application(
 
 @contract("I8.client")
 @pytest.mark.parametrize("operation", ["revoke", "introspect"])
-def test_the_client_must_prove_itself(driver: OAuthDriver, application: Registered, alice: Any, operation: str) -> None:
+def test_the_client_must_prove_itself_and_a_public_one_can_not_introspect(
+    driver: OAuthDriver, application: Registered, alice: Any, operation: str
+) -> None:
     token = token_of(application, alice)
     error_of(send(driver, operation, application, token, client_secret="wrong"), 401, "invalid_client")
     error_of(send(driver, operation, application, token, client_secret=""), 401, "invalid_client")
     error_of(send(driver, operation, application, ""), 400, "invalid_request")
     error_of(driver.call("GET", f"/oauth/{operation}"), 405, "method_not_allowed")
     assert driver.userinfo(token).status_code == 200
-
-
-@contract("I8.client")
-def test_a_public_client_can_not_introspect(driver: OAuthDriver, alice: Any) -> None:
-    application = ApplicationFactory(client_type="public")
-    token = token_of(application, alice)
-    error_of(send(driver, "introspect", application, token, client_secret=""), 401, "invalid_client")
-    error_of(
-        send(driver, "introspect", application, token, client_secret="", code_verifier="v" * 43), 401, "invalid_client"
-    )
+    public = ApplicationFactory(client_type="public")
+    for proof in ({}, {"code_verifier": "v" * 43}):
+        answer = send(driver, "introspect", public, token_of(public, alice), client_secret="", **proof)
+        error_of(answer, 401, "invalid_client")
