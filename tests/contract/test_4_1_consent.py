@@ -16,8 +16,8 @@ from tests.driver import Form, OAuthDriver, Page, error_of
 from tests.factories import PASSWORD, ApplicationFactory, Registered
 
 
-def is_asked(driver: OAuthDriver, application: Registered, **changes: str | None) -> bool:
-    return Page(driver.open(driver.authorization_url(application, **changes))).consent is not None
+def is_asked(driver: OAuthDriver, application: Registered) -> bool:
+    return Page(driver.open(driver.authorization_url(application))).consent is not None
 
 
 def remember(driver: OAuthDriver, application: Registered) -> None:

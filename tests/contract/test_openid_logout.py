@@ -113,6 +113,7 @@ def test_without_an_address_a_page_says_so_and_of_an_application_on_a_device_a_p
     assert Page(answer).refresh == f"{PRIVATE}?state=s"
     assert "You are signed out. If nothing happens" in Page(answer).text
 
+    assert logout(driver, ui_locales="xx de").headers["Content-Language"] == "de"
     again = logout(driver, client_id=leaving.client_id, post_logout_redirect_uri=BACK, state="s")
     assert again.headers["Location"] == f"{BACK}&state=s", "whoever is signed out already is led back"
 
@@ -308,7 +309,3 @@ def assert_refused(driver: OAuthDriver, answer: Any, why: str) -> None:
     assert f"{driver.auth_url}/accounts/sign-out" in page.links
     assert why in page.text
     assert is_signed_in(driver)
-
-
-def test_the_languages_of_the_link_are_those_of_the_page(driver: OAuthDriver) -> None:
-    assert driver.get("/oauth/logout?ui_locales=xx+de").headers["Content-Language"] == "de"
