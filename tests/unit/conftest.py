@@ -13,7 +13,7 @@ from django.test import Client
 from oauth_bridge.maintenance import backchannel
 from tests.events import Log
 from tests.logout_receiver import Receiver
-from tests.pages import proven
+from tests.pages import admin_browser, proven
 
 
 @pytest.fixture(autouse=True)
@@ -25,6 +25,12 @@ def own_counters(fresh_counters: None) -> None:
 def admin_client(admin_client: Client) -> Client:
     """The browser of an administrator, who has just typed the password."""
     return proven(admin_client)
+
+
+@pytest.fixture
+def grace(db: None) -> Client:
+    """The browser of a new administrator, who has just typed the password."""
+    return admin_browser()
 
 
 @pytest.fixture

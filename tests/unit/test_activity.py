@@ -9,20 +9,19 @@ from io import StringIO
 from typing import Any
 
 import pytest
-from django.conf import settings
 from django.core.management import CommandError, call_command
 from django.db import OperationalError, connection
 from django.test import Client
 from django.utils import timezone
 
-from oauth_bridge.activity_causes import FIXES, NEVER_EXCHANGED, fix_of
-from oauth_bridge.activity_models import ActivityCount, ActivityRecord, Outcome, Step
-from oauth_bridge.maintenance import purging
+from accounts.models import User
+from oauth_bridge.activity_causes import FIXES
+from oauth_bridge.activity_models import ActivityBudget, ActivityCount, ActivityRecord, Outcome, Step
 from oauth_bridge.models import Application, AuthorizationCode
-from oauth_bridge.storage import activity, activity_counts, secret_states
-from oauth_bridge.storage.activity import FLOOD
-from tests.events import HTML, Attempt
-from tests.factories import PASSWORD, PersonFactory
+from oauth_bridge.storage import activity, activity_counts
+from tests.events import HTML, Attempt, Log
+from tests.factories import PASSWORD
+from tests.pages import text_of
 
 pytestmark = pytest.mark.django_db
 
@@ -48,64 +47,38 @@ class Tried(Attempt):
         sent = {name: value for name, value in {**form, **changes}.items() if value is not None}
         return self.post("/oauth/token", sent, Client())
 
-    def change(self, **changes: Any) -> None:
+    def change(self, **changes: Any) -> Tried:
         Application.objects.filter(pk=self.application.row.pk).update(**changes)
+        return self
+
+    def signed_in(self, **changes: Any) -> Tried:
+        """The same, with a session of the person, who is changed so."""
+        User.objects.filter(pk=self.person.pk).update(**changes)
+        self.browser.force_login(self.person)
+        return self
 
     def get(self, **changes: str) -> Any:
         return self.browser.get(self.link(**changes), **HTML)
+
+    def with_challenge(self) -> Tried:
+        """The same, with PKCE."""
+        link = self.link
+        self.link = lambda **changes: link(code_challenge=CHALLENGE, code_challenge_method="S256", **changes)  # type: ignore[method-assign]
+        return self
 
     def profile(self, token: str) -> Any:
         return Client().get("/oauth/userinfo", HTTP_AUTHORIZATION=f"Bearer {token}")
 
     def sign_in(self, **changes: str) -> Any:
         page = self.browser.get(self.link(), **HTML)["Location"]
-        return self.post(page, {"login": self.person.email, "password": PASSWORD, **changes})
-
-
-def disabled(tried: Tried) -> Any:
-    tried.change(is_enabled=False)
-    return tried.get()
-
-
-def public(tried: Tried) -> Any:
-    tried.change(client_type="public")
-    return tried.get()
-
-
-def unconfirmed(tried: Tried) -> Any:
-    type(tried.person).objects.filter(pk=tried.person.pk).update(email_verified_at=None)
-    tried.browser.force_login(tried.person)
-    return tried.get()
+        answer = self.post(page, {"login": self.person.email, "password": PASSWORD, **changes})
+        activity_counts.flush()
+        return answer
 
 
 def expired(tried: Tried) -> Any:
     code = tried.callback()
     AuthorizationCode.objects.update(expires_at=timezone.now() - timedelta(seconds=1))
-    return tried.exchange(code=code)
-
-
-def replayed(tried: Tried) -> Any:
-    code = tried.callback()
-    assert tried.exchange(code=code).status_code == 200
-    AuthorizationCode.objects.update(redeemed_at=timezone.now() - timedelta(seconds=9))
-    return tried.exchange(code=code)
-
-
-def revoked(tried: Tried) -> Any:
-    token = tried.exchange(code=tried.callback()).json()["access_token"]
-    type(tried.person).objects.filter(pk=tried.person.pk).update(credentials_version=9)
-    return tried.profile(token)
-
-
-def not_admitted(tried: Tried) -> Any:
-    tried.change(is_restricted=True)
-    tried.browser.force_login(tried.person)
-    return tried.get()
-
-
-def code_of_one_who_left(tried: Tried) -> Any:
-    code = tried.callback()
-    tried.change(is_restricted=True)
     return tried.exchange(code=code)
 
 
@@ -115,68 +88,31 @@ def token_of_one_who_left(tried: Tried) -> Any:
     return tried.profile(token)
 
 
-def token_of_a_leaked_secret(tried: Tried) -> Any:
-    token = tried.exchange(code=tried.callback()).json()["access_token"]
-    secret_states.revoke(tried.application.row, 1, is_leaked=True)
-    return tried.profile(token)
-
-
 # By cause: the step, who is known (application, person, the attempt of the application's link), and the request.
+# test_bridge_causes.py has each cause of a refused link, exchange and token.
 REFUSED: dict[str, tuple[str, str, Callable[[Tried], Any]]] = {
     "client_id_missing": ("authorize", "", lambda tried: tried.get(client_id="")),
     "client_unknown": ("authorize", "t", lambda tried: tried.get(client_id="feed" * 8)),
-    "client_disabled": ("authorize", "at", disabled),
-    "redirect_uri_missing": ("authorize", "at", lambda tried: tried.get(redirect_uri="")),
-    "redirect_uri_mismatch": ("authorize", "at", lambda tried: tried.get(redirect_uri="https://client.example/other")),
+    "client_disabled": ("authorize", "at", lambda tried: tried.change(is_enabled=False).get()),
     "response_type": ("authorize", "at", lambda tried: tried.get(response_type="token")),
-    "response_type_missing": ("authorize", "at", lambda tried: tried.get(response_type="")),
-    "challenge_plain": (
-        "authorize",
-        "at",
-        lambda tried: tried.get(code_challenge=CHALLENGE, code_challenge_method="plain"),
-    ),
-    "challenge_method_missing": ("authorize", "at", lambda tried: tried.get(code_challenge=CHALLENGE)),
-    "challenge_malformed": (
-        "authorize",
-        "at",
-        lambda tried: tried.get(code_challenge="short", code_challenge_method="S256"),
-    ),
-    "challenge_needed": ("authorize", "at", public),
     "link_cut": ("authorize", "", lambda tried: tried.browser.get("/oauth/authorize?pending=cut", **HTML)),
     "link_not_ours": ("authorize", "", lambda tried: tried.browser.get("/oauth/authorize?pending=a:b:c", **HTML)),
     "password_wrong": ("sign_in", "apt", lambda tried: tried.sign_in(password="wrong")),
     "account_unknown": ("sign_in", "at", lambda tried: tried.sign_in(login="nobody@example.com")),
-    "no_verified_email": ("consent", "apt", unconfirmed),
-    "not_admitted": ("consent", "apt", not_admitted),
+    "no_verified_email": ("consent", "apt", lambda tried: tried.signed_in(email_verified_at=None).get()),
+    "not_admitted": ("consent", "apt", lambda tried: tried.signed_in().change(is_restricted=True).get()),
     "refused": ("consent", "apt", lambda tried: tried.answer(decision="refuse")),
-    "grant_type": ("exchange", "", lambda tried: tried.exchange(grant_type="password")),
-    "grant_type_missing": ("exchange", "", lambda tried: tried.exchange(grant_type=None)),
     "code_missing": ("exchange", "", lambda tried: tried.exchange(code=None)),
-    "secret_missing": ("exchange", "a", lambda tried: tried.exchange(client_secret=None)),
     "secret_wrong": ("exchange", "a", lambda tried: tried.exchange(client_secret="wrong")),
     "code_misshapen": ("exchange", "a", lambda tried: tried.exchange()),
-    "code_unknown": ("exchange", "a", lambda tried: tried.exchange(code=tried.application.secret)),
-    "code_ended_group": ("exchange", "apt", code_of_one_who_left),
-    "token_ended_group": ("profile", "apt", token_of_one_who_left),
-    "token_ended_secret": ("profile", "apt", token_of_a_leaked_secret),
     "code_expired": ("exchange", "apt", expired),
-    "code_spent": ("exchange", "apt", replayed),
-    "code_redirect_uri": (
-        "exchange",
-        "apt",
-        lambda tried: tried.exchange(code=tried.callback(), redirect_uri="https://client.example/other"),
-    ),
-    "verifier_unasked": (
-        "exchange",
-        "apt",
-        lambda tried: tried.exchange(code=tried.callback(), code_verifier="v" * 43),
-    ),
     "token_missing": ("profile", "", lambda tried: Client().get("/oauth/userinfo")),
     "token_unknown": ("profile", "", lambda tried: tried.profile("x" * 43)),
-    "token_ended_person": ("profile", "apt", revoked),
+    "token_ended_group": ("profile", "apt", token_of_one_who_left),
 }
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("cause", REFUSED)
 def test_a_refused_step_is_one_record_with_its_cause(cause: str) -> None:
     step, known, refuse = REFUSED[cause]
@@ -192,6 +128,7 @@ def test_a_refused_step_is_one_record_with_its_cause(cause: str) -> None:
     assert cause in FIXES
 
 
+@pytest.mark.integration
 def test_the_steps_of_a_sign_in_have_one_attempt() -> None:
     tried = Tried()
     page = tried.browser.get(tried.link(), **HTML)["Location"]
@@ -222,15 +159,41 @@ def test_the_steps_of_a_sign_in_have_one_attempt() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    "path", ["/nothing", "/oauth/token", "/oauth/authorize?%00", "/accounts/sign-in?x=%ff", "/static/nothing.css"]
-)
-def test_what_is_no_step_of_a_sign_in_is_not_recorded(path: str) -> None:
-    Client().get(path)
+def test_what_is_no_step_of_a_sign_in_is_not_recorded() -> None:
+    for path in ("/nothing", "/oauth/token", "/oauth/authorize?%00", "/accounts/sign-in?x=%ff", "/static/nothing.css"):
+        Client().get(path)
     assert not ActivityRecord.objects.exclude(cause="client_id_missing").exists()
 
 
-def test_what_was_typed_as_a_login_name_is_stored_as_a_mark_of_a_well_formed_address_only() -> None:
+def test_no_link_keeps_a_refusal_out_of_the_log(settings: Any) -> None:
+    """With more parameters than Django reads."""
+    many = "&".join(f"a{number}=1" for number in range(settings.DATA_UPLOAD_MAX_NUMBER_FIELDS + 1))
+    given = Attempt()
+    given.browser.get(f"{given.link(redirect_uri='https://mallory.example/')}&{many}", **HTML)
+    record = ActivityRecord.objects.get()
+    assert (record.cause, record.detail["parameters"]["a0"]) == ("redirect_uri_mismatch", "1")
+    page = f"/accounts/sign-in?next=/oauth/authorize%3F{many.replace('&', '%26')}"
+    assert given.browser.get(page).status_code == 200
+    given.post(page, {"login": given.person.email, "password": "wrong"})
+    assert ActivityRecord.objects.latest("pk").cause == "password_wrong"
+
+
+def test_an_answer_from_another_origin_is_an_event_and_no_record(
+    event_log: Log, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "config.access")
+    given = Attempt()
+    given.browser = Client(enforce_csrf_checks=True)
+    form = given.form(decision="allow")
+    answer = given.browser.post("/oauth/authorize", form, headers={"Origin": "https://mallory.example"})
+    (refused,) = event_log.of("refused")
+    assert (refused["cause"], refused["client_id"]) == ("csrf", given.application.client_id)
+    assert refused["reference"] == answer["X-Reference"]
+    assert caplog.records[-1].route == "/oauth/authorize"  # type: ignore[attr-defined]
+    assert not ActivityRecord.objects.exists()
+
+
+def test_a_typed_login_name_is_stored_as_a_mark_of_a_well_formed_address_only(settings: Any) -> None:
     tried = Tried()
     tried.sign_in(login="correct horse battery staple")
     tried.sign_in(login="nobody@example.com")
@@ -239,16 +202,12 @@ def test_what_was_typed_as_a_login_name_is_stored_as_a_mark_of_a_well_formed_add
     stored = json.dumps(list(ActivityRecord.objects.values()), default=str)
     assert "nobody" not in stored
     assert "horse" not in stored
-    listed = listing("--address", "Nobody@example.com")
-    assert [entry["reference"] for entry in listed] == [marked.reference]
-
-
-def test_a_mark_is_found_under_a_fallback_key_and_becomes_the_persons_when_the_address_does(settings: Any) -> None:
-    tried = Tried()
-    tried.sign_in(login="new@example.com")
     settings.SECRET_KEY_FALLBACKS = [settings.SECRET_KEY]
     settings.SECRET_KEY = "another key of the same installation, long enough for the checks"
-    assert len(listing("--address", "new@example.com")) == 1
+    assert [entry["reference"] for entry in listing("--address", "Nobody@example.com")] == [marked.reference]
+
+
+# The command ----------------------------------------------------------------------------------------------------------
 
 
 def listing(*arguments: str) -> list[dict[str, Any]]:
@@ -283,102 +242,94 @@ def test_the_command_names_what_is_wrong(arguments: tuple[str, ...]) -> None:
         listing(*arguments)
 
 
-def test_a_code_that_is_never_exchanged_is_a_failure_from_its_end_on_and_stays_one() -> None:
+def test_a_reference_without_a_record_is_answered_with_where_it_is(grace: Client) -> None:
+    output = StringIO()
+    call_command("application", "activity", "--reference", "7K3M9QXT", stdout=output)
+    for text in (output.getvalue(), text_of(grace.get("/admin/find/", {"q": "7K3M9QXT"}))):
+        assert "log of the service has every reference" in text
+
+
+# How much is kept -----------------------------------------------------------------------------------------------------
+
+
+def test_while_it_is_quiet_each_failure_is_found_by_its_reference() -> None:
     tried = Tried()
-    tried.callback()
-    assert listing() == []
-    end = timezone.now() - timedelta(seconds=1)
-    AuthorizationCode.objects.update(expires_at=end)
-    (entry,) = listing(tried.application.client_id, "--cause", NEVER_EXCHANGED)
-    assert (entry["step"], entry["outcome"], entry["person"]) == ("exchange", "failed", str(tried.person.pk))
-    list(purging.batches(end + timedelta(hours=2)))
-    assert not AuthorizationCode.objects.exists()
-    (kept,) = listing()
-    assert kept == entry
-    assert ActivityCount.objects.get(cause=NEVER_EXCHANGED).number == 1
+    answers = [tried.exchange(client_secret="wrong", code="x" * 43) for _ in range(20)]
+    answers += [tried.get(redirect_uri="https://client.example/x") for _ in range(20)]
+    references = {answer["X-Reference"] for answer in answers}
+    assert len(references) == 40
+    assert set(ActivityRecord.objects.values_list("reference", flat=True)) == references
 
 
-def test_a_refusal_after_allowing_is_no_failure_of_the_application() -> None:
-    tried = Tried()
-    form = tried.form()
-    tried.post("/oauth/authorize", {**form, "decision": "allow"})
-    tried.post("/oauth/authorize", {**form, "decision": "refuse"})
-    AuthorizationCode.objects.update(expires_at=timezone.now() - timedelta(seconds=1))
-    assert [entry["cause"] for entry in listing()] == ["refused"]
-
-
-def test_records_are_kept_for_their_days_and_deleted_with_their_person() -> None:
-    tried = Tried()
-    tried.sign_in(password="wrong")
-    list(purging.batches(timezone.now() + timedelta(days=settings.ACTIVITY_DAYS - 1)))
-    assert ActivityRecord.objects.count() == 1
-    list(purging.batches(timezone.now() + timedelta(days=settings.ACTIVITY_DAYS + 1)))
-    assert ActivityRecord.objects.count() == 0
-    tried.sign_in(password="wrong")
-    type(tried.person).objects.get(pk=tried.person.pk).delete()
-    assert ActivityRecord.objects.count() == 0
-
-
-def test_a_flood_is_bounded_and_takes_no_record_from_others() -> None:
+@pytest.mark.integration
+def test_a_flood_is_bounded_and_takes_no_record_from_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(activity, "FLOOD", 10)
+    monkeypatch.setattr(activity, "STRANGERS", activity.Group(0, 4, activity.GENEROUS, 2))
     attacked, other = Tried(), Tried()
-    for number in range(700):
-        Client().get(attacked.link(redirect_uri="x:"), REMOTE_ADDR=f"198.51.{number % 100}.7", **HTML)
+    for number in range(50):
+        Client().get(attacked.link(redirect_uri="x:"), REMOTE_ADDR=f"198.51.{number}.7", **HTML)
     kept = ActivityRecord.objects.filter(client_id=attacked.application.client_id).count()
-    assert FLOOD < kept < 640  # then each of 64 slots is full at 8
+    assert 10 < kept < 10 + 4 * 2
     activity_counts.flush()
-    assert ActivityCount.objects.get(client_id=attacked.application.client_id).number == 700
-    for _ in range(40):
+    assert ActivityCount.objects.get(client_id=attacked.application.client_id).number == 50
+    for _ in range(6):
         other.get(redirect_uri="x:")
-    assert ActivityRecord.objects.filter(client_id=other.application.client_id).count() == 40
+    assert ActivityRecord.objects.filter(client_id=other.application.client_id).count() == 6
     # Who proves the secret is not counted with strangers.
     attacked.exchange()
     assert ActivityRecord.objects.filter(cause="code_misshapen").count() == 1
 
 
+@pytest.mark.integration
+def test_what_a_limit_refuses_is_found_by_its_reference_and_of_a_flood_little_is_kept(settings: Any) -> None:
+    settings.RATES = {"token_failures": "1/h"}
+    tried = Tried()
+    answers = [tried.exchange(client_secret="wrong", code="x" * 43) for _ in range(41)][1:]
+    assert {answer.status_code for answer in answers} == {429}
+    records = ActivityRecord.objects.filter(cause="throttled_token_failures")
+    assert set(records.values_list("reference", flat=True)) == {answer["X-Reference"] for answer in answers}
+    row = ActivityBudget.objects.get(slot__gte=activity.LIMITED.first)
+    other = activity.LIMITED.first + (row.slot + 1 - activity.LIMITED.first) % activity.SLOTS
+    ActivityBudget.objects.create(client_id=row.client_id, hour=row.hour, slot=other, number=activity.FLOOD + 1)
+    for _ in range(5):
+        tried.exchange(client_secret="wrong", code="x" * 43)
+    assert records.count() == 40
+
+
+@pytest.mark.integration
+def test_an_attempt_has_at_most_twenty_records() -> None:
+    tried = Tried()
+    code = tried.callback()
+    for _ in range(22):
+        tried.exchange(code=code, redirect_uri="https://client.example/other")
+    assert ActivityRecord.objects.count() == 20
+
+
+@pytest.mark.integration
 def test_what_waited_for_the_database_is_written_when_it_is_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    most = 5_100 if connection.vendor == "postgresql" else 20  # more parameters than PostgreSQL takes in a statement
+    monkeypatch.setattr(activity_counts, "MOST_WAITING", most)
     record = activity.Record(at=timezone.now(), step=Step.SIGN_IN, outcome=Outcome.SUCCEEDED)
-    for _ in range(activity_counts.MOST_WAITING + 5):
+    for _ in range(most + 5):
         activity_counts.add_later(record)
     with monkeypatch.context() as patch:
         patch.setattr(ActivityRecord.objects, "bulk_create", raises)
         with pytest.raises(OperationalError):
             activity_counts.flush()
-    activity_counts.flush()
-    assert ActivityRecord.objects.count() == activity_counts.MOST_WAITING
-    assert ActivityCount.objects.get().number == activity_counts.MOST_WAITING + 5
-    activity_counts.flush()
-    assert ActivityRecord.objects.count() == activity_counts.MOST_WAITING
+    for _ in range(2):
+        activity_counts.flush()
+        assert ActivityRecord.objects.count() == most
+        assert ActivityCount.objects.get().number == most + 5
 
 
 def raises(*_: object, **__: object) -> None:
     raise OperationalError
 
 
-def test_an_attempt_has_at_most_twenty_records() -> None:
-    tried = Tried()
-    code = tried.callback()
-    for _ in range(25):
-        tried.exchange(code=code, redirect_uri="https://client.example/other")
-    assert ActivityRecord.objects.count() == 20
-
-
+@pytest.mark.integration
 def test_a_failure_to_record_changes_no_answer(caplog: pytest.LogCaptureFixture) -> None:
     tried = Tried()
     with connection.cursor() as cursor:
         cursor.execute(f"DROP TABLE {ActivityRecord._meta.db_table}")
     assert tried.get(redirect_uri="x:").status_code == 400
     assert "activity not recorded" in caplog.text
-
-
-def test_every_cause_has_something_to_do() -> None:
-    assert fix_of("method")
-    assert fix_of("a cause of a later release") == ""
-
-
-def test_the_export_of_a_person_has_their_records() -> None:
-    tried = Tried()
-    tried.sign_in(password="wrong")
-    PersonFactory()
-    tried.sign_in()
-    data = tried.browser.post("/accounts/export").json()
-    assert [entry["cause"] for entry in data["activity"]] == ["password_wrong"]

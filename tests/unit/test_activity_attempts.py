@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import timedelta
 from uuid import UUID
 
@@ -12,28 +12,28 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from oauth_bridge.activity_causes import FACTOR_AWAITED
+from oauth_bridge.activity_causes import FACTOR_AWAITED, NEVER_EXCHANGED
 from oauth_bridge.activity_models import ActivityCount, ActivityRecord, Outcome, Step
-from oauth_bridge.models import Application, AuthorizationCode
-from oauth_bridge.storage import activity_counts, activity_reading, attempts
-from oauth_bridge.storage.activity_reading import Filters
-from oauth_bridge.storage.attempts import OVER_AFTER, Attempt, Ending
+from oauth_bridge.maintenance import purging
+from oauth_bridge.models import AuthorizationCode
+from oauth_bridge.storage import activity_counts
+from oauth_bridge.storage.attempts import OVER_AFTER
 from oauth_bridge.storage.exported_data import stored_about
 from tests.events import HTML
 from tests.factories import PASSWORD, PersonFactory
 from tests.factors import Account, code_of
-from tests.pages import admin_browser, html_of, text_of
-from tests.unit.test_activity import CHALLENGE, Tried, listing
+from tests.pages import html_of, text_of
+from tests.unit.test_activity import Tried, listing
 
 pytestmark = pytest.mark.django_db
 VERIFIER = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"  # RFC 7636, appendix B
 STORY = "Authorize → code issued → Exchange: The client secret is wrong → exchanged"
 REPLAY = "Exchange: The code was used before"
+ACTIVITY = "/admin/activity/"
 
 
-@pytest.fixture
-def grace() -> Client:
-    return admin_browser()
+def record_page(**filters: str) -> str:
+    return reverse("admin:record", args=[ActivityRecord.objects.get(**filters).pk])
 
 
 def overcome() -> Tried:
@@ -50,7 +50,6 @@ def replayed() -> Tried:
     code = tried.callback()
     tried.exchange(code=code, client_secret="x" * 43)
     tried.exchange(code=code)
-    AuthorizationCode.objects.update(redeemed_at=timezone.now())
     moment = timezone.now() - timedelta(seconds=9)
     AuthorizationCode.objects.update(redeemed_at=moment, issued_at=moment - timedelta(seconds=9))
     ActivityRecord.objects.update(at=moment - timedelta(seconds=5))
@@ -59,56 +58,27 @@ def replayed() -> Tried:
 
 
 @pytest.mark.parametrize(
-    ("begin", "story", "badge", "ending"),
-    [
-        (overcome, STORY, "Signed in", Ending.SIGNED_IN),
-        (replayed, f"{STORY} → {REPLAY}", "Replay", Ending.REPLAY),
-    ],
+    ("begin", "story", "badge"), [(overcome, STORY, "Signed in"), (replayed, f"{STORY} → {REPLAY}", "Replay")]
 )
 def test_who_looks_for_a_cause_sees_it_whatever_came_later(
-    grace: Client, begin: Callable[[], Tried], story: str, badge: str, ending: Ending
+    grace: Client, begin: Callable[[], Tried], story: str, badge: str
 ) -> None:
     tried = begin()
-    record = ActivityRecord.objects.get(cause="secret_wrong")
-    (attempt,) = attempts.attempts(Filters(cause="secret_wrong"))
-    assert attempt.chosen
-    assert (attempt.chosen.entry, attempt.ending) == (activity_reading.entry(record.pk), ending)
-    page = grace.get(f"/admin/activity/?cause=secret_wrong&client_id={tried.application.client_id}")
+    reference, record = ActivityRecord.objects.get(cause="secret_wrong").reference, record_page(cause="secret_wrong")
+    page = grace.get(f"{ACTIVITY}?cause=secret_wrong&client_id={tried.application.client_id}")
     assert f"{story} {tried.person.display_name} {badge}" in text_of(page)
     opened = text_of(page).partition(story)[2].partition("Where they stop")[0]
     assert "The client secret is wrong Fix: No secret of this application matches the one that was sent." in opened
     assert "Fix: The code" not in opened
-    assert f"Reference {record.reference}" in opened
-    assert reverse("admin:record", args=[record.pk]) in html_of(page)
+    assert f"Reference {reference}" in opened
+    assert record in html_of(page)
     assert '<strong class="end bad">Exchange: The client secret is wrong</strong>' in html_of(page)
-
-
-@pytest.mark.parametrize(("begin", "ending"), [(overcome, "Signed in"), (replayed, "Replay")])
-def test_a_record_has_its_own_outcome_and_below_it_that_of_the_attempt(
-    grace: Client, begin: Callable[[], Tried], ending: str
-) -> None:
-    begin()
-    said = text_of(grace.get(reverse("admin:record", args=[ActivityRecord.objects.get(cause="secret_wrong").pk])))
-    assert "The client secret is wrong Failed" in said
-    assert f"The attempt {ending} Authorize Consent" in said
+    said = text_of(grace.get(record))
+    assert "The client secret is wrong Failed" in said, "the record's own outcome"
+    assert f"The attempt {badge} Authorize Consent" in said
     own = said.partition("The attempt ")[2]
     assert "Exchange" in own.partition("The client secret is wrong")[0]
     assert own.count("Exchange") == (2 if begin is overcome else 3)
-
-
-def test_equal_refusals_are_one_step_with_their_number(grace: Client) -> None:
-    tried = Tried()
-    code = tried.callback()
-    for _ in range(3):
-        tried.exchange(code=code, client_secret="x" * 43)
-    tried.exchange(code=code)
-    said = text_of(grace.get("/admin/activity/"))
-    assert "Exchange: The client secret is wrong (3 times) → exchanged" in said
-
-
-def attempt_of(tried: Tried) -> Attempt:
-    (attempt,) = attempts.attempts(Filters(client_id=tried.application.client_id))
-    return attempt
 
 
 def test_an_exchange_that_was_sent_twice_at_once_signed_somebody_in(grace: Client) -> None:
@@ -116,157 +86,170 @@ def test_an_exchange_that_was_sent_twice_at_once_signed_somebody_in(grace: Clien
     code = tried.callback()
     token = tried.exchange(code=code).json()["access_token"]
     assert tried.exchange(code=code).status_code == 400
-    assert ActivityRecord.objects.get().cause == "code_raced"
     assert tried.profile(token).status_code == 200, "the second exchange revokes nothing"
-    attempt = attempt_of(tried)
-    assert (attempt.failure, attempt.ending) == (None, Ending.SIGNED_IN)
-    said = text_of(grace.get(f"/admin/activity/?client_id={tried.application.client_id}"))
+    page = grace.get(f"{ACTIVITY}?cause=code_raced&client_id={tried.application.client_id}")
     story = "exchanged → Exchange: The code was sent twice at once"
-    assert f"{story} {tried.person.display_name} Signed in" in said
-    assert '<strong class="end unsure">Exchange: The code was sent twice' in html_of(grace.get("/admin/activity/"))
-    assert "The code was sent twice at once Fix:" in text_of(grace.get("/admin/activity/?cause=code_raced"))
+    assert f"{story} {tried.person.display_name} Signed in" in text_of(page)
+    assert '<strong class="end unsure">Exchange: The code was sent twice' in html_of(page)
+    assert "The code was sent twice at once Fix:" in text_of(page)
 
 
 def test_a_wrong_verifier_after_the_exchange_leaves_the_sign_in(grace: Client) -> None:
-    tried = Tried()
-    link = tried.link
-    tried.link = lambda **changes: link(code_challenge=CHALLENGE, code_challenge_method="S256", **changes)  # type: ignore[method-assign]
+    tried = Tried().with_challenge()
     code = tried.callback()
     token = tried.exchange(code=code, code_verifier=VERIFIER).json()["access_token"]
     tried.exchange(code=code, code_verifier="x" * 43)
     assert tried.profile(token).status_code == 200
-    assert attempt_of(tried).ending is Ending.SIGNED_IN
+    activity_counts.flush()
+    page = text_of(grace.get(f"{ACTIVITY}?client_id={tried.application.client_id}"))
+    assert f"the verifier doesn’t match → profile read {tried.person.display_name} Signed in" in page
 
 
-def test_a_right_password_that_leads_to_the_second_factor_ends_the_advice_of_the_wrong_one(grace: Client) -> None:
+# The second factor ----------------------------------------------------------------------------------------------------
+
+
+def test_a_sign_in_that_waits_for_the_second_factor_is_unfinished_in_the_end(grace: Client) -> None:
     tried = Tried()
     account = Account(tried.person)
     page = tried.browser.get(tried.link(), **HTML)["Location"]
     for password in ("wrong", PASSWORD):
-        answer = tried.post(page, {"login": tried.person.email, "password": password})
+        asked = tried.post(page, {"login": tried.person.email, "password": password})
     activity_counts.flush()
-    assert (attempt_of(tried).failure, attempt_of(tried).ending) == (None, Ending.GOING_ON)
-    assert "The password was right" not in text_of(grace.get("/admin/activity/?step=second_factor"))
+    person = reverse("admin:person", args=[tried.person.pk])
+    assert "Going on" in text_of(grace.get(person))
+    assert "The password was right" not in text_of(grace.get(f"{ACTIVITY}?step=second_factor"))
     ActivityRecord.objects.update(at=timezone.now() - OVER_AFTER)
-    attempt = attempt_of(tried)
-    assert attempt.failure
-    assert (attempt.failure.cause, attempt.ending) == (FACTOR_AWAITED, Ending.UNFINISHED)
     assert next(row["outcome"] for row in stored_about(tried.person, 1)["activity"]) == "unfinished"
     assert not ActivityCount.objects.filter(cause=FACTOR_AWAITED).exists(), "most people type the code"
     assert [each["outcome"] for each in listing("--cause", FACTOR_AWAITED)] == ["unfinished"]
-    url = reverse("admin:person", args=[tried.person.pk])
     story = "Authorize → Sign-in: Wrong password → "
     waits = "Second factor: The sign-in waits for the second factor"
-    said = text_of(grace.get(url))
+    said = text_of(grace.get(person))
     assert f"{story}{waits}" in said
     assert "Fix: The password was right." in said
-    tried.browser.post(answer["Location"], {"code": code_of(account.secret)})
+    tried.browser.post(asked["Location"], {"code": code_of(account.secret)})
     activity_counts.flush()
-    assert f"{story}signed in → second factor {tried.person.display_name}" in text_of(grace.get(url))
-    assert attempt_of(tried).ending is Ending.GOING_ON
-    assert waits in text_of(grace.get(f"/admin/activity/?cause={FACTOR_AWAITED}"))
+    said = text_of(grace.get(person))
+    assert f"{story}signed in → second factor {tried.person.display_name}" in said
+    assert "Going on" in said
+    assert waits in text_of(grace.get(f"{ACTIVITY}?cause={FACTOR_AWAITED}"))
 
 
 def test_a_wait_for_the_second_factor_is_no_refusal_and_ends_with_the_next_step(grace: Client) -> None:
     tried = Tried()
-    account = Account(tried.person)
-    page = tried.browser.get(tried.link(), **HTML)["Location"]
-    answer = tried.post(page, {"login": tried.person.email, "password": PASSWORD})
-    activity_counts.flush()
+    account, asked = Account(tried.person), tried.sign_in()["Location"]
     waits = ActivityRecord.objects.get(cause=FACTOR_AWAITED)
-    record = reverse("admin:record", args=[waits.pk])
+    record = record_page(cause=FACTOR_AWAITED)
     said = text_of(grace.get(record))
     assert "The sign-in waits for the second factor Going on" in said
     assert "Unfinished" not in said
     assert "refused" not in said
     assert "Fix: The password was right." in said
-    application = Application.objects.get(client_id=waits.client_id)
-    board = reverse("admin:waiting", args=[application.pk])
-    since = (waits.at - timedelta(seconds=1)).isoformat()
-    said = text_of(grace.get(board, {"since": since}))
-    assert f"Authorize {waits.at:%H:%M:%S} The sign-in waits for the second factor" in said
-    tried.browser.post(answer["Location"], {"code": code_of(account.secret)})
+    assert "Fix: The password was right." in text_of(grace.get(f"{ACTIVITY}?reference={waits.reference}"))
+    of_step = f"{ACTIVITY}?step=second_factor&show=failed"
+    assert "waits for the second factor" not in text_of(grace.get(of_step))
+    assert "waits for the second factor" in text_of(grace.get(f"{of_step}&cause={FACTOR_AWAITED}"))
+    board = reverse("admin:waiting", args=[tried.application.row.pk])
+    since = {"since": (waits.at - timedelta(seconds=1)).isoformat()}
+    step = f"Authorize {waits.at:%H:%M:%S} The sign-in waits for the second factor"
+    page = grace.get(board, since)
+    assert step in text_of(page)
+    assert re.search('<meta http-equiv="refresh" content="[12]">', html_of(page)), "it looks again by itself"
+    tried.browser.post(asked, {"code": code_of(account.secret)})
     activity_counts.flush()
-    assert "Fix:" not in text_of(grace.get(record))
-    assert "Fix:" not in text_of(grace.get(f"/admin/activity/?cause={FACTOR_AWAITED}"))
-    assert "waits for the second factor" not in text_of(grace.get(board, {"since": since}))
+    for page in (record, f"{ACTIVITY}?cause={FACTOR_AWAITED}"):
+        assert "Fix:" not in text_of(grace.get(page))
+    assert "waits for the second factor" not in text_of(grace.get(board, since))
+    assert "Waiting for " in text_of(grace.get(board, {"since": timezone.now().isoformat()}))
 
 
-def test_a_sign_in_without_an_application_leaves_no_record_that_nothing_ends() -> None:
+def test_only_who_has_a_second_factor_waits_for_it_and_only_on_the_way_to_an_application() -> None:
     tried = Tried()
+    tried.sign_in()
+    assert [record.outcome for record in ActivityRecord.objects.all()] == ["succeeded"]
     Account(tried.person)
-    tried.post("/accounts/sign-in", {"login": tried.person.email, "password": PASSWORD})
+    tried.post("/accounts/sign-in", {"login": tried.person.email, "password": PASSWORD}, Client())
     activity_counts.flush()
     assert not ActivityRecord.objects.filter(cause=FACTOR_AWAITED).exists()
 
 
-def test_the_reference_of_a_sign_in_that_waits_finds_it(grace: Client) -> None:
-    tried = Tried()
-    Account(tried.person)
-    tried.sign_in()
-    activity_counts.flush()
-    reference = ActivityRecord.objects.get(cause=FACTOR_AWAITED).reference
-    (attempt,) = attempts.attempts(Filters(reference=reference, is_failure=True))
-    assert attempt.chosen
-    assert attempt.chosen.cause == FACTOR_AWAITED
-    assert "Fix: The password was right." in text_of(grace.get(f"/admin/activity/?reference={reference}"))
+# One attempt of several people, and of many records -------------------------------------------------------------------
 
 
-def test_a_sign_in_that_waits_is_no_failure_of_the_step_unless_somebody_looks_for_it() -> None:
-    tried = Tried()
-    Account(tried.person)
-    tried.sign_in()
-    activity_counts.flush()
-    of_the_step = Filters(step=Step.SECOND_FACTOR, is_failure=True)
-    assert attempts.attempts(of_the_step) == []
-    assert len(attempts.attempts(replace(of_the_step, cause=FACTOR_AWAITED))) == 1
-
-
-def test_a_sign_in_without_a_second_factor_waits_for_none() -> None:
-    tried = Tried()
-    tried.sign_in()
-    activity_counts.flush()
-    assert [record.outcome for record in ActivityRecord.objects.all()] == ["succeeded"]
-
-
-def test_the_record_of_a_page_is_in_its_attempt_however_many_came_later() -> None:
-    person = PersonFactory()
-    row = {"step": Step.SIGN_IN, "attempt": UUID(int=8), "person": person}
-    rows = ActivityRecord.objects.bulk_create(
-        ActivityRecord(
-            at=timezone.now() + timedelta(seconds=number),
-            outcome=Outcome.SUCCEEDED if number else Outcome.REFUSED,
-            cause="" if number else "password_wrong",
-            **row,
-        )
-        for number in range(30)
-    )
-    entry = activity_reading.entry(rows[0].pk)
-    assert entry
-    attempt = attempts.of(entry)
-    assert attempt.events[0].cause == "password_wrong"
-    assert attempt.chosen is attempt.events[0]
-
-
-def test_the_records_of_one_person_displace_none_of_another_in_the_same_attempt() -> None:
+@pytest.mark.integration
+def test_a_record_is_on_its_page_whatever_came_later_and_without_the_steps_of_others(grace: Client) -> None:
     ada, bob = PersonFactory(), PersonFactory()
+    row = {"step": Step.SIGN_IN, "outcome": Outcome.REFUSED, "attempt": UUID(int=8)}
+    for number in range(60):
+        person, at = ada if number < 30 else bob, timezone.now() + timedelta(seconds=number)
+        cause = "account_inactive" if number == 0 else "password_wrong"
+        ActivityRecord.objects.create(at=at, person=person, cause=cause, **row)
+    said = text_of(grace.get(record_page(cause="account_inactive"))).partition("The attempt")[2]
+    assert "Wrong password (20 times)" in said
+    assert said.index("switched off") < said.index("Wrong password")
+
+
+def test_the_shown_failure_is_that_of_the_reference_or_else_the_last(grace: Client) -> None:
     row = {"step": Step.SIGN_IN, "outcome": Outcome.REFUSED, "cause": "password_wrong", "attempt": UUID(int=8)}
-    rows = ActivityRecord.objects.bulk_create(
-        ActivityRecord(at=timezone.now() + timedelta(seconds=number), person=ada if number < 2 else bob, **row)
-        for number in range(30)
-    )
-    entry = activity_reading.entry(rows[0].pk)
-    assert entry
-    assert [event.entry and event.entry.id for event in attempts.of(entry).events] == [rows[0].pk, rows[1].pk]
+    for reference in ("ABCD1234", "EFGH5678"):
+        ActivityRecord.objects.create(at=timezone.now(), reference=reference, **row)
+    for query in ("reference=ABCD1234", "reference=EFGH5678", "step=sign_in"):
+        shown = "ABCD1234" if "ABCD" in query else "EFGH5678"
+        assert record_page(reference=shown) in html_of(grace.get(f"{ACTIVITY}?{query}"))
 
 
-def test_the_chosen_failure_is_that_of_the_reference_or_else_the_last() -> None:
-    now, row = timezone.now(), {"step": Step.SIGN_IN, "outcome": Outcome.REFUSED, "attempt": UUID(int=8)}
-    for number, reference in enumerate(("ABCD1234", "EFGH5678")):
-        at = now - timedelta(seconds=9 - number)
-        ActivityRecord.objects.create(at=at, cause="password_wrong", reference=reference, **row)
-    for filters in (Filters(reference="ABCD1234"), Filters(reference="EFGH5678"), Filters(step=Step.SIGN_IN)):
-        (attempt,) = attempts.attempts(filters)
-        assert attempt.chosen
-        assert attempt.chosen.entry
-        assert attempt.chosen.entry.reference == (filters.reference or "EFGH5678")
+# Codes ----------------------------------------------------------------------------------------------------------------
+
+
+def expire() -> None:
+    """All codes, eleven minutes ago; and what is recorded so far happened ten minutes and a half ago."""
+    now = timezone.now()
+    AuthorizationCode.objects.update(issued_at=now - timedelta(minutes=11), expires_at=now - timedelta(minutes=1))
+    ActivityRecord.objects.update(at=now - timedelta(minutes=10.5))
+
+
+def purge() -> None:
+    list(purging.batches(timezone.now() + timedelta(hours=2)))
+    assert not AuthorizationCode.objects.exists()
+
+
+@pytest.mark.integration
+def test_a_code_that_is_never_exchanged_is_a_failure_from_its_end_on_and_stays_one(grace: Client) -> None:
+    tried = Tried()
+    tried.callback()
+    assert listing() == []
+    expire()
+    other = Tried()
+    other.callback()
+    (entry,) = listing(tried.application.client_id, "--cause", NEVER_EXCHANGED)
+    assert (entry["step"], entry["outcome"], entry["person"]) == ("exchange", "failed", str(tried.person.pk))
+    for query in (f"cause={NEVER_EXCHANGED}", "step=exchange", f"who={tried.person.email}"):
+        said = text_of(grace.get(f"{ACTIVITY}?{query}"))
+        assert f"code issued → Exchange: Code issued, never exchanged {tried.person.display_name}" in said
+        assert said.count("code issued") == 1, "the code of the other one may still be exchanged"
+    assert "code issued" not in text_of(grace.get(f"{ACTIVITY}?cause=verifier_wrong"))
+    AuthorizationCode.objects.filter(user=other.person).delete()
+    purge()
+    assert listing(tried.application.client_id) == [entry]
+    assert ActivityCount.objects.get(cause=NEVER_EXCHANGED).number == 1
+
+
+def test_a_refused_exchange_stays_the_failure_when_its_code_expires(grace: Client) -> None:
+    tried = Tried().with_challenge()
+    tried.exchange(code=tried.callback(), code_verifier="x" * 43)
+    expire()
+    page = text_of(grace.get(f"{ACTIVITY}?client_id={tried.application.client_id}"))
+    assert f"the verifier doesn’t match {tried.person.display_name} Failed" in page
+    assert [each["cause"] for each in listing()] == ["verifier_wrong"]
+    purge()
+    assert [each["cause"] for each in listing()] == ["verifier_wrong"]
+    assert not ActivityCount.objects.filter(cause=NEVER_EXCHANGED).exists()
+
+
+def test_a_refusal_after_allowing_is_no_failure_of_the_application() -> None:
+    tried = Tried()
+    form = tried.form()
+    tried.post("/oauth/authorize", {**form, "decision": "allow"})
+    tried.post("/oauth/authorize", {**form, "decision": "refuse"})
+    AuthorizationCode.objects.update(expires_at=timezone.now() - timedelta(seconds=1))
+    assert [entry["cause"] for entry in listing()] == ["refused"]
