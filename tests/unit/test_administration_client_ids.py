@@ -9,12 +9,12 @@ from django.test import Client
 from django.urls import reverse
 
 from oauth_bridge.activity_models import ActivityRecord, Step
-from oauth_bridge.administration.near_applications import MOST_NEAR, PART, with_client_id
+from oauth_bridge.administration.near_applications import MOST_NEAR, PART
 from oauth_bridge.models import CLIENT_ID_LENGTH, MISTYPED_CLIENT_ID, Application
 from oauth_bridge.storage.activity_statistics import MOST_RECORDS
 from tests.events import HTML, Attempt
 from tests.factories import PersonFactory
-from tests.pages import admin_browser, html_of, text_of, with_session
+from tests.pages import html_of, text_of, with_session
 from tests.unit.test_administration import staff
 from tests.unit.test_administration_records import ACTIVITY, named, page_of
 
@@ -23,26 +23,23 @@ pytestmark = pytest.mark.django_db
 NEAR = "Applications with nearly the same client ID:"
 
 
-@pytest.fixture
-def grace() -> Client:
-    return admin_browser()
-
-
 @pytest.mark.parametrize(
     ("sent", "callback", "said_of_it"),
     [
-        ("0" * 32, "https://r.test/", "is registered for: Reading List"),
+        ("0" * 32, "https://r.test/cb/back", "is registered for: Reading List"),
         ("21" + "3a" * 14 + "3z", "https://x.test/", f"{NEAR} Reading List"),
         ("12" + "3a" * 14, "https://x.test/", f"{NEAR} Reading List"),
+        ("zzz" + "a" + "3a" * 14, "https://x.test/", ""),
+        ("0" * 32, "https://r.test/cb", ""),
     ],
-    ids=["the callback of one", "two swapped and one wrong", "two missing"],
+    ids=["the callback", "two swapped and one wrong", "two missing", "three wrong", "the beginning of a callback"],
 )
 def test_an_unknown_client_id_names_the_application_that_is_meant(
     grace: Client, sent: str, callback: str, said_of_it: str
 ) -> None:
     given = Attempt()
     Application.objects.filter(pk=given.application.row.pk).update(
-        name="Reading List", client_id="12" + "3a" * 15, redirect_uris="https://r.test/"
+        name="Reading List", client_id="12" + "3a" * 15, redirect_uris="https://r.test/cb/back"
     )
     named("Kiosk")
     given.browser.get(given.link(client_id=sent, redirect_uri=callback), **HTML)
@@ -51,33 +48,24 @@ def test_an_unknown_client_id_names_the_application_that_is_meant(
     assert record.cause == "client_unknown"
     said = text_of(grace.get(page))
     assert said_of_it in said
+    assert ("Reading List" in said) is bool(said_of_it)
     assert "Kiosk" not in said
     assert "Reading List" not in text_of(staff(ACTIVITY).get(page))
 
 
-def test_find_opens_the_record_of_an_unknown_client_id(grace: Client) -> None:
-    given = Attempt()
-    given.browser.get(given.link(client_id="ab" * 16), **HTML)
-    page = reverse("admin:record", args=[ActivityRecord.objects.get().pk])
-    assert grace.get("/admin/find/", {"q": "ab" * 16}).headers["Location"] == page
-    owner = PersonFactory(is_staff=True)
-    given.application.row.owners.add(owner)
-    assert "Nothing is found" in text_of(with_session(owner).get("/admin/find/", {"q": "ab" * 16}))
-    assert "Nothing is found" in text_of(grace.get("/admin/find/", {"q": "cd" * 16}))
-
-
-def test_an_exchange_with_an_unknown_client_id_names_the_application_that_is_meant(grace: Client) -> None:
-    given = Attempt()
+def test_find_opens_the_record_of_an_exchange_with_an_unknown_client_id(grace: Client) -> None:
+    given, owner = Attempt(), PersonFactory(is_staff=True)
     Application.objects.filter(pk=given.application.row.pk).update(name="Reading List", client_id="12" + "3a" * 15)
-    form = {"grant_type": "authorization_code", "code": "x", "client_id": "21" + "3a" * 15, "client_secret": "wrong"}
+    given.application.row.owners.add(owner)
+    sent = "21" + "3a" * 15
+    form = {"grant_type": "authorization_code", "code": "x", "client_id": sent, "client_secret": "wrong"}
     given.post("/oauth/token", form)
-    record = ActivityRecord.objects.get()
-    page = reverse("admin:record", args=[record.pk])
-    assert record.cause == "client_unknown"
-    said = text_of(grace.get(page))
-    assert f"client_id {form['client_id']}" in said
-    assert f"{NEAR} Reading List" in said
-    assert grace.get("/admin/find/", {"q": form["client_id"]}).headers["Location"] == page
+    page = grace.get("/admin/find/", {"q": sent}, follow=True)
+    assert page.redirect_chain[-1][0] == reverse("admin:record", args=[ActivityRecord.objects.get().pk])
+    assert f"client_id {sent}" in text_of(page)
+    assert f"{NEAR} Reading List" in text_of(page)
+    for browser, typed in ((with_session(owner), sent), (grace, "cd" * 16)):
+        assert "Nothing is found" in text_of(browser.get("/admin/find/", {"q": typed}))
 
 
 def test_what_may_be_a_secret_in_the_place_of_a_client_id_is_not_kept() -> None:
@@ -86,35 +74,32 @@ def test_what_may_be_a_secret_in_the_place_of_a_client_id_is_not_kept() -> None:
     form = {"grant_type": "authorization_code", "code": "x", "client_id": secret, "client_secret": secret}
     given.post("/oauth/token", form)
     given.post("/oauth/token", {**form, "client_id": secret[:CLIENT_ID_LENGTH].upper()})
-    lengths = [record.detail["parameters"]["client_id"] for record in ActivityRecord.objects.order_by("pk")]
-    assert lengths == [str(len(secret)), str(CLIENT_ID_LENGTH)]
+    given.post("/oauth/token", {**form, "client_id": given.application.client_id, "client_secret": "wrong"})
+    *unknown, known = [record.detail for record in ActivityRecord.objects.order_by("pk")]
+    assert [each["parameters"]["client_id"] for each in unknown] == [str(len(secret)), str(CLIENT_ID_LENGTH)]
+    assert "parameters" not in known, "the client ID is that of the record"
 
 
-def test_the_client_id_of_a_known_application_is_not_kept_twice() -> None:
-    given = Attempt()
-    form = {"grant_type": "authorization_code", "code": "x", "client_id": given.application.client_id}
-    given.post("/oauth/token", {**form, "client_secret": "wrong"})
-    assert "parameters" not in ActivityRecord.objects.get().detail
-
-
-@pytest.mark.parametrize(
-    ("length", "is_one"), [(29, False), (30, True), (32, True), (34, True), (35, False), (43, False)]
-)
-def test_only_what_is_about_as_long_as_a_client_id_is_taken_for_one(length: int, is_one: bool) -> None:
-    assert bool(re.fullmatch(MISTYPED_CLIENT_ID, "a" * length)) is is_one
+def test_only_what_is_about_as_long_as_a_client_id_is_taken_for_one() -> None:
+    lengths = [length for length in range(44) if re.fullmatch(MISTYPED_CLIENT_ID, "a" * length)]
+    assert lengths == [30, 31, 32, 33, 34]
 
 
 def test_a_client_id_of_digits_is_shown(grace: Client) -> None:
-    page = page_of("client_unknown", detail={"parameters": {"client_id": "0" * 32, "state": "12"}})
+    sent = {"client_id": "0" * 32, "state": "12", "nonce": "1"}
+    page = page_of("client_unknown", Step.AUTHORIZE, detail={"parameters": sent})
     said = text_of(grace.get(page))
     assert f"client_id {'0' * 32}" in said
     assert "state masked, 12 characters" in said
+    assert "nonce masked, 1 character " in said
+    page_of("client_unknown", Step.AUTHORIZE, detail={"parameters": {"client_id": "43"}})
+    assert "Nothing is found" in text_of(grace.get("/admin/find/", {"q": "43"})), "it is the length of a secret"
 
 
+@pytest.mark.integration
 def test_a_nul_in_the_client_id_of_an_exchange_is_recorded() -> None:
-    given = Attempt()
     form = {"grant_type": "authorization_code", "code": "x", "client_id": "a\0b", "client_secret": "x"}
-    given.post("/oauth/token", form)
+    Attempt().post("/oauth/token", form)
     assert ActivityRecord.objects.count() == 1
 
 
@@ -162,18 +147,19 @@ def test_applications_with_hostile_names_are_listed(grace: Client) -> None:
     assert listed.count("</a>, <a") == MOST_NEAR - 1
 
 
-@pytest.mark.parametrize("right", range(5))
-def test_one_right_part_is_enough_to_find_what_two_swapped_pairs_changed(right: int) -> None:
+def test_one_right_part_is_enough_to_find_what_two_swapped_pairs_changed(grace: Client) -> None:
     """The four other parts change: a pair is swapped across the border of two parts."""
     client_id = "0123456789abcdefghijklmnopqrst" + "uv"
-    row, typed = named("Reading List", client_id=client_id), client_id
-    for border in {0: (2, 4), 1: (3,), 2: (1, 4), 3: (1,), 4: (1, 3)}[right]:
-        at = border * PART
-        typed = typed[: at - 1] + typed[at] + typed[at - 1] + typed[at + 1 :]
-    assert typed[right * PART : (right + 1) * PART] == client_id[right * PART : (right + 1) * PART]
-    assert with_client_id(Application.objects.all(), typed) == [row]
+    named("Reading List", client_id=client_id)
+    for right, borders in {0: (2, 4), 1: (3,), 2: (1, 4), 3: (1,), 4: (1, 3)}.items():
+        typed = client_id
+        for at in (border * PART for border in borders):
+            typed = typed[: at - 1] + typed[at] + typed[at - 1] + typed[at + 1 :]
+        assert typed[right * PART : (right + 1) * PART] == client_id[right * PART : (right + 1) * PART]
+        assert f"{NEAR} Reading List" in text_of(grace.get("/admin/find/", {"q": typed}))
 
 
+@pytest.mark.integration
 def test_find_opens_the_newest_of_the_last_records_of_an_unknown_client_id(grace: Client) -> None:
     detail = {"parameters": {"client_id": "ab" * 16}}
     for pk in (1, 2):
@@ -181,21 +167,3 @@ def test_find_opens_the_newest_of_the_last_records_of_an_unknown_client_id(grace
     assert grace.get("/admin/find/", {"q": "ab" * 16}).headers["Location"] == page
     page_of("busy", Step.AUTHORIZE, pk=2 + MOST_RECORDS)
     assert "Nothing is found" in text_of(grace.get("/admin/find/", {"q": "ab" * 16}))
-
-
-@pytest.mark.parametrize(
-    ("sent", "callback"),
-    [("zzz" + "a" + "3a" * 14, "https://x.test/"), ("0" * 32, "https://r.test/cb")],
-    ids=["three wrong", "the beginning of a callback"],
-)
-def test_an_application_that_is_only_similar_is_not_named(grace: Client, sent: str, callback: str) -> None:
-    row = named("Reading List", client_id="3a" * 16)
-    Application.objects.filter(pk=row.pk).update(redirect_uris="https://r.test/cb/back")
-    detail = {"parameters": {"client_id": sent, "redirect_uri": callback}}
-    said = text_of(grace.get(page_of("client_unknown", Step.AUTHORIZE, detail=detail)))
-    assert "Reading List" not in said
-
-
-def test_only_a_client_id_finds_the_record_of_an_unknown_one(grace: Client) -> None:
-    page_of("client_unknown", Step.AUTHORIZE, detail={"parameters": {"client_id": "43"}})
-    assert "Nothing is found" in text_of(grace.get("/admin/find/", {"q": "43"}))

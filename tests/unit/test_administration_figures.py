@@ -20,16 +20,11 @@ from oauth_bridge.models import Application
 from oauth_bridge.storage import activity_counts, activity_statistics
 from tests.events import HTML, Attempt
 from tests.factories import ApplicationFactory, CodeFactory, PersonFactory
-from tests.pages import admin_browser, html_of, text_of
+from tests.pages import html_of, text_of
 
 pytestmark = pytest.mark.django_db
 
 MISMATCH = "The callback address isn’t registered"
-
-
-@pytest.fixture
-def grace() -> Client:
-    return admin_browser()
 
 
 def count(client_id: str, hour: datetime, cause: str = "", number: int = 1) -> None:
@@ -51,24 +46,36 @@ def links_to_causes(page: str) -> list[str]:
 @pytest.mark.parametrize("is_of_application", [False, True])
 def test_a_cause_leads_to_its_attempts_at_once(grace: Client, is_of_application: bool) -> None:
     attempt = Attempt()
+    Application.objects.filter(pk=attempt.application.row.pk).update(name="Reading List")
     attempt.browser.get(attempt.link(redirect_uri="https://www.client.example/callback"), **HTML)
     activity_counts.flush()
-    page = reverse("admin:application", args=[attempt.application.row.pk]) if is_of_application else "/admin/"
-    (url,) = links_to_causes(html_of(grace.get(page)))
-    of_cause = html_of(grace.get(url))
+    page = grace.get(
+        reverse("admin:application", args=[attempt.application.row.pk]) if is_of_application else "/admin/"
+    )
+    said = text_of(page)
+    assert ("Reading List Failing" if is_of_application else "Reading List") in said
+    assert is_of_application or "1 application turns people away" in said
+    assert is_of_application or f"{MISMATCH} New Authorize" in said
+    (url,) = links_to_causes(html_of(page))
+    shown = grace.get(url)
+    of_cause = html_of(shown)
     assert f"<h1>{MISMATCH}</h1>" in of_cause
     assert of_cause.index('id="attempts-heading"') < of_cause.index('id="stops-heading"'), "the attempts come first"
     assert of_cause.count("<details open>") == 1, "the latest is open"
     assert reverse("admin:record", args=[ActivityRecord.objects.get().pk]) in of_cause
-    assert " 1 time since " in text_of(grace.get(url))
+    assert " 1 time since " in text_of(shown)
 
 
-def test_a_cause_without_a_record_still_says_what_to_change(grace: Client) -> None:
-    application = ApplicationFactory()
-    count(application.client_id, timezone.now(), "secret_wrong", 7)
-    said = text_of(grace.get(f"/admin/activity/?cause=secret_wrong&client_id={application.client_id}"))
-    assert "Counted, but no record of it is kept" in said
+def test_a_cause_without_a_record_still_says_what_to_change_but_not_above_the_attempts_of_one(grace: Client) -> None:
+    client_id, kept = ApplicationFactory().client_id, "Counted, but no record of it is kept"
+    count(client_id, timezone.now(), "secret_wrong", 7)
+    url = f"/admin/activity/?cause=secret_wrong&client_id={client_id}"
+    said = text_of(grace.get(url))
+    assert kept in said
     assert "Fix: No secret of this application matches the one that was sent." in said
+    said = text_of(grace.get(f"{url}&who=nobody@example.org"))
+    assert kept not in said
+    assert "Nothing fits" in said
 
 
 def test_a_step_leads_to_what_stopped_there_and_not_to_what_passed(grace: Client) -> None:
@@ -84,106 +91,74 @@ def test_a_step_leads_to_what_stopped_there_and_not_to_what_passed(grace: Client
 # What is cut is said -------------------------------------------------------------------------------------------------
 
 
-def test_the_overview_says_how_many_causes_it_leaves_out(grace: Client) -> None:
-    for number in range(14):
-        count(f"application-{number}", timezone.now(), "secret_wrong")
+def test_the_overview_says_how_many_causes_it_leaves_out_and_has_the_latest_first(grace: Client) -> None:
+    now = timezone.now()
+    for number in range(13):
+        count(f"application-{number}", now, "secret_wrong")
+    code = CodeFactory(issued_at=now - timedelta(minutes=11))
     page = grace.get("/admin/")
-    assert len(links_to_causes(html_of(page))) == 12
+    causes = links_to_causes(html_of(page))
+    assert len(causes) == 12
     assert "2 more causes are not shown here. All causes" in text_of(page)
+    assert f"cause={NEVER_EXCHANGED}" in causes[0]
+    assert f"client_id={code.row.application.client_id}" in causes[0]
 
 
 def test_the_application_says_how_many_causes_it_leaves_out(grace: Client) -> None:
     application = ApplicationFactory()
-    causes = ["secret_wrong", "secret_expired", "code_spent", "code_raced", "code_expired", "verifier_wrong", "busy"]
+    causes = "secret_wrong", "secret_expired", "code_spent", "code_raced", "code_expired", "verifier_wrong", "busy"
     for cause in causes:
         count(application.client_id, timezone.now(), cause)
     page = grace.get(reverse("admin:application", args=[application.row.pk]))
     assert "1 more cause is not shown here." in text_of(page)
 
 
-def test_of_equally_frequent_causes_the_latest_come_first(grace: Client) -> None:
-    now = timezone.now()
-    for number in range(14):
-        count(f"application-{number}", now, "secret_wrong")
-    code = CodeFactory(issued_at=now - timedelta(minutes=11))
-    (first, *_) = links_to_causes(html_of(grace.get("/admin/")))
-    assert f"cause={NEVER_EXCHANGED}" in first
-    assert f"client_id={code.row.application.client_id}" in first
-
-
 # What a cause says of people and times -------------------------------------------------------------------------------
 
 
+@pytest.mark.integration
 def test_a_code_that_nobody_exchanged_has_a_person_and_a_time_before_and_after_the_purge(grace: Client) -> None:
     now, (ada, bob) = timezone.now(), (PersonFactory(), PersonFactory())
-    application = ApplicationFactory()
+    application, other = ApplicationFactory(), CodeFactory(issued_at=now - timedelta(minutes=71)).row.application
     for minutes, person in ((71, ada), (11, ada), (13, bob)):
         CodeFactory(application=application, user=person, issued_at=now - timedelta(minutes=minutes))
-    failing = activity_statistics.Failing(application.client_id, Step.EXCHANGE, NEVER_EXCHANGED)
     for since in (now, now + timedelta(minutes=1)):
         list(purging.batches(since))
-        met = activity_statistics.met(activity_statistics.start_of(1))[failing]
-        assert (met.people, met.records) == (2, 3)
-        assert now - timedelta(minutes=2) < met.last_at <= now
-        said = text_of(grace.get("/admin/activity/"))
-        assert re.search(r"Exchange 3 times 2 people 1 minute ago", said), said
-    assert ActivityRecord.objects.filter(cause=NEVER_EXCHANGED).count() == 1
-
-
-def test_the_people_of_never_exchanged_codes_are_those_of_one_application() -> None:
-    now = timezone.now()
-    mine, other = (CodeFactory(issued_at=now - timedelta(minutes=71)).row.application for _ in range(2))
-    list(purging.batches(now))
+        met = activity_statistics.met(activity_statistics.start_of(1))
+        people = {failing.client_id: found.people for failing, found in met.items()}
+        assert people == {application.client_id: 2, other.client_id: 1}
+        said = text_of(grace.get(f"/admin/activity/?client_id={application.client_id}"))
+        assert re.search(r"Exchange 3 times 2 people \d+ minutes? ago", said)
     assert ActivityRecord.objects.filter(cause=NEVER_EXCHANGED).count() == 2
-    CodeFactory(application=mine, issued_at=now - timedelta(minutes=11))
-    met = activity_statistics.met(activity_statistics.start_of(1))
-    failing = activity_statistics.Failing(mine.client_id, Step.EXCHANGE, NEVER_EXCHANGED)
-    assert met[failing].people == 2
-    assert met[failing._replace(client_id=other.client_id)].people == 1
 
 
 def test_a_record_of_a_cause_that_is_not_counted_says_how_often_it_is_recorded(grace: Client) -> None:
-    person, now = PersonFactory(), timezone.now()
+    values = {"at": timezone.now(), "person": PersonFactory(), "step": Step.SIGN_IN, "outcome": Outcome.FAILED}
     for number in range(2):
-        row = ActivityRecord.objects.create(
-            at=now,
-            person=person,
-            attempt=UUID(int=number),
-            step=Step.SIGN_IN,
-            outcome=Outcome.FAILED,
-            cause=UNCONFIRMED,
-        )
+        row = ActivityRecord.objects.create(attempt=UUID(int=number), cause=UNCONFIRMED, **values)
     assert re.search("2 times in 30 days ?, 1 person", text_of(grace.get(reverse("admin:record", args=[row.pk]))))
     assert " 2 times since " in text_of(grace.get(f"/admin/activity/?cause={UNCONFIRMED}&step=sign_in"))
     assert " 0 times since " in text_of(grace.get("/admin/activity/?step=sign_in")), "the step counts failures only"
 
 
-@pytest.mark.parametrize("query", ["who=nobody@example.org", "reference=ABCDEFGH"])
-def test_the_numbers_of_everybody_do_not_stand_above_the_attempts_of_one(grace: Client, query: str) -> None:
+def test_the_numbers_of_everybody_do_not_stand_above_the_attempts_of_one(grace: Client) -> None:
     count("application", timezone.now(), "secret_wrong", 21)
     count("application", timezone.now(), number=5)
     Client().post("/accounts/sign-in", {"login": "nobody@example.org", "password": "wrong"}, **HTML)
     ActivityRecord.objects.update(reference="ABCDEFGH")
-    for more in ("", "&cause=account_unknown", "&step=sign_in"):
-        page = grace.get(f"/admin/activity/?{query}{more}")
+    who, reference = "who=nobody@example.org", "reference=ABCDEFGH"
+    for query in (who, reference, f"{who}&cause=account_unknown", f"{reference}&step=sign_in"):
+        page = grace.get(f"/admin/activity/?{query}")
         assert "Sign-in: No account has this address" in text_of(page)
         assert not re.search("21 failures|5 finished|[0-9] time|Where they stop", text_of(page))
         assert "days=30" in html_of(page), "the time can be chosen"
-    assert "<h1>Attempts</h1>" in html_of(grace.get(f"/admin/activity/?{query}"))
-
-
-def test_an_empty_list_of_one_person_does_not_say_that_it_was_counted(grace: Client) -> None:
-    count("application", timezone.now(), "secret_wrong", 21)
-    kept = "Counted, but no record of it is kept"
-    assert kept in text_of(grace.get("/admin/activity/?cause=secret_wrong"))
-    said = text_of(grace.get("/admin/activity/?cause=secret_wrong&who=nobody@example.org"))
-    assert kept not in said
-    assert "Nothing fits" in said
+        assert ("<h1>Attempts</h1>" in html_of(page)) is (query in (who, reference))
 
 
 # All pages count the same --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.integration
 def test_every_page_counts_the_same_failures_and_sign_ins(grace: Client) -> None:
     application = ApplicationFactory()
     day, month = activity_statistics.start_of(1), activity_statistics.start_of(30)
@@ -221,16 +196,19 @@ def test_the_overview_counts_the_applications_that_the_list_calls_failing(grace:
 
 
 def test_the_last_sign_in_is_a_redeemed_code_and_not_a_use_of_the_secret() -> None:
-    application = ApplicationFactory()
-    now = timezone.now()
+    application, now = ApplicationFactory(), timezone.now()
+
+    def last() -> datetime | None:
+        return summaries.of([application.row])[application.row.pk].last_at
+
     application.row.secrets.update(last_used_at=now)
-    assert summaries.of([application.row])[application.row.pk].last_at is None
+    assert last() is None
     code = CodeFactory(application=application, redeemed_at=now - timedelta(minutes=7))
-    assert summaries.of([application.row])[application.row.pk].last_at == code.row.redeemed_at
+    assert last() == code.row.redeemed_at
     code.row.delete()
     hour = (now - timedelta(hours=3)).replace(minute=0, second=0, microsecond=0)
     count(application.client_id, hour)
-    assert summaries.of([application.row])[application.row.pk].last_at == hour
+    assert last() == hour
 
 
 # Who looks after it --------------------------------------------------------------------------------------------------

@@ -7,32 +7,24 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import Group
-from django.template import Context, Template
 from django.test import Client
 from django.urls import reverse
-from django.utils import timezone, translation
+from django.utils import timezone
 
 from accounts.models import User
 from oauth_bridge.activity_causes import fix_of
 from oauth_bridge.activity_models import ActivityRecord, Outcome, Step
+from oauth_bridge.administration.record import OF_THE_SECRET
 from oauth_bridge.models import Application
 from oauth_bridge.redirect_uri_masking import MASK
-from oauth_bridge.shown_lists import listed
 from oauth_bridge.storage.applications import set_groups
-from oauth_bridge.templatetags.humane import masked_value
-from tests.events import Attempt
-from tests.factories import ApplicationFactory, PersonFactory
-from tests.pages import admin_browser, html_of, text_of, with_session
+from tests.factories import ApplicationFactory, PersonFactory, Registered
+from tests.pages import html_of, text_of, with_session
 from tests.unit.test_administration import staff
 
 pytestmark = pytest.mark.django_db
 
 ACTIVITY, VIEW = "oauth_bridge.view_activityrecord", "oauth_bridge.view_application"
-
-
-@pytest.fixture
-def grace() -> Client:
-    return admin_browser()
 
 
 def page_of(cause: str, step: Step = Step.EXCHANGE, **fields: Any) -> str:
@@ -60,56 +52,52 @@ def test_a_limit_says_when_it_ends(grace: Client) -> None:
     assert "The limit has not ended yet" in said
     assert "No application has this client ID" not in said
     assert "Limited until" not in text_of(grace.get(page_of("busy", detail={"seconds": 5})))
+    hour_ago, known = timezone.now() - timedelta(hours=1), named("Kiosk").client_id
+    page = page_of("throttled_token", client_id=known, detail={"seconds": 5}, at=hour_ago)
+    assert "The limit has ended" not in text_of(grace.get(page)), "that mends nothing of an application"
 
 
 @pytest.mark.parametrize(
     ("cause", "step"), [("sign_in_limited_account", Step.SIGN_IN), ("factor_limited", Step.SECOND_FACTOR)]
 )
 def test_a_limit_that_ended_or_was_unlocked_needs_no_act(grace: Client, cause: str, step: Step) -> None:
-    person, minute_ago = PersonFactory(), timezone.now() - timedelta(minutes=1)
+    person, other, minute_ago = PersonFactory(), PersonFactory(), timezone.now() - timedelta(minutes=1)
     unlock = f"{reverse('admin:person', args=[person.pk])}?act=unlock"
     grace.post(unlock)
     holds = page_of(cause, step, detail={"seconds": 90}, person=person)
     over = page_of(cause, step, detail={"seconds": 59}, person=person, at=minute_ago)
-    assert f'href="{unlock}"' in html_of(grace.get(holds))
+    of_network = page_of("sign_in_limited_address", Step.SIGN_IN, detail={"seconds": 90}, person=person)
     assert "The limit has ended" in text_of(grace.get(over))
-    grace.post(reverse("admin:person", args=[PersonFactory().pk]) + "?act=unlock")
+    grace.post(reverse("admin:person", args=[other.pk]) + "?act=unlock")
     grace.post(reverse("admin:person", args=[person.pk]) + "?act=sign-out")
-    assert "The limit has not ended yet" in text_of(grace.get(holds))
+    page = grace.get(holds)
+    assert "The limit has not ended yet" in text_of(page)
+    assert f'href="{unlock}"' in html_of(page)
+    assert unlock not in html_of(staff(ACTIVITY, "accounts.view_user").get(holds))
     grace.post(unlock)
     assert "The account has been unlocked since" in text_of(grace.get(holds))
-    for page in (holds, over):
-        said = text_of(grace.get(page))
-        assert "What was typed can’t be checked again" in said
-        assert "Mended:" not in said, "the password may be wrong"
-        assert unlock not in html_of(grace.get(page))
-
-
-def test_no_unlocking_ends_the_limit_of_a_network_address(grace: Client) -> None:
-    person = PersonFactory()
-    page = page_of("sign_in_limited_address", Step.SIGN_IN, detail={"seconds": 90}, person=person)
-    grace.post(f"{reverse('admin:person', args=[person.pk])}?act=unlock")
-    assert "The limit has not ended yet" in text_of(grace.get(page))
-
-
-def test_the_end_of_an_applications_limit_mends_nothing(grace: Client) -> None:
-    hour_ago = timezone.now() - timedelta(hours=1)
-    client_id = named("Kiosk").client_id
-    page = page_of("throttled_token", client_id=client_id, detail={"seconds": 5}, at=hour_ago)
-    assert "The limit has ended" not in text_of(grace.get(page))
+    assert "The limit has not ended yet" in text_of(grace.get(of_network))
+    for page in (grace.get(holds), grace.get(over)):
+        assert "What was typed can’t be checked again" in text_of(page)
+        assert "Mended:" not in text_of(page), "the password may be wrong"
+        assert unlock not in html_of(page)
 
 
 def test_an_unconfirmed_address_leads_to_its_confirmation_and_is_mended(grace: Client) -> None:
     person = PersonFactory(email_verified_at=None)
-    page = page_of("address_unconfirmed", Step.SIGN_IN, person=person)
     url = f"{reverse('admin:person', args=[person.pk])}?act=confirm"
-    assert f'href="{url}"' in html_of(grace.get(page))
-    assert "Mended:" not in text_of(grace.get(page))
+    pages = (
+        page_of("address_unconfirmed", Step.SIGN_IN, person=person),
+        page_of("no_verified_email", Step.CONSENT, person=person, client_id=named("Kiosk").client_id),
+    )
+    for page in map(grace.get, pages):
+        assert f'href="{url}"' in html_of(page)
+        assert "Would it pass now? No." in text_of(page)
     User.objects.filter(pk=person.pk).update(email_verified_at=timezone.now())
-    said = text_of(grace.get(page))
-    assert "Would it pass now? Yes." in said
-    assert "Mended: the same request would pass now. The advice was: The person types" in said
-    assert url not in html_of(grace.get(page))
+    for page in map(grace.get, pages):
+        assert "Would it pass now? Yes." in text_of(page)
+        assert "Mended: the same request would pass now. The advice was: " in text_of(page)
+        assert url not in html_of(page)
 
 
 def test_a_person_in_no_group_leads_to_the_groups_until_it_is_mended(grace: Client) -> None:
@@ -144,26 +132,14 @@ def test_find_lists_the_records_that_have_one_reference_together(grace: Client) 
     assert "Wrong password" in listed
 
 
-def test_the_secret_of_another_application_names_it_to_who_may_see_it(grace: Client) -> None:
-    attacked, other = ApplicationFactory(name="Kiosk"), ApplicationFactory(name="Reading List")
-    form = {"grant_type": "authorization_code", "code": "x", "client_id": attacked.client_id}
-    Attempt().post("/oauth/token", {**form, "client_secret": other.client_secret})
-    record = ActivityRecord.objects.get()
-    assert record.cause == "secret_of_another"
-    page = reverse("admin:record", args=[record.pk])
-    url = reverse("admin:application", args=[other.row.pk])
-    assert f'href="{url}"' in html_of(grace.get(page))
-    owner = PersonFactory(is_staff=True)
-    attacked.row.owners.add(owner)
-    said = text_of(with_session(owner).get(page))
-    assert "Kiosk" in said
-    assert "Reading List" not in said
-
-
-def test_the_code_of_another_application_names_it_to_who_may_see_it(grace: Client) -> None:
+@pytest.mark.parametrize("kind", ["secret", "code"])
+def test_the_secret_or_code_of_another_application_names_it_to_who_may_see_it(grace: Client, kind: str) -> None:
     attacked, other = named("Kiosk"), named("Reading List")
-    page = page_of("code_of_another", client_id=attacked.client_id, detail={"code_of": other.pk})
-    assert "The code was issued to this application: Reading List" in text_of(grace.get(page))
+    page = page_of(f"{kind}_of_another", client_id=attacked.client_id, detail={f"{kind}_of": other.pk})
+    seen = grace.get(page)
+    assert f'href="{reverse("admin:application", args=[other.pk])}"' in html_of(seen)
+    assert f"The {kind} " in text_of(seen)
+    assert "Forward this" not in text_of(seen), "the developer is not told"
     owner = PersonFactory(is_staff=True)
     attacked.owners.add(owner)
     said = text_of(with_session(owner).get(page))
@@ -199,10 +175,41 @@ def test_a_record_that_stands_alone_says_so(grace: Client) -> None:
     assert "2 people" in said.partition("Who else")[2][:40]
 
 
-@pytest.mark.parametrize(("language", "names"), [("en", "A, B"), ("ar", "A، B"), ("zh-hans", "A，B")])
-def test_a_list_has_the_commas_of_the_language(language: str, names: str) -> None:
-    with translation.override(language):
-        assert listed(["A", "B"]) == Template("{% load humane %}A{% comma %}B").render(Context()) == names
+# From a record to its fix --------------------------------------------------------------------------------------------
+
+
+def test_a_record_leads_to_switching_the_application_on(grace: Client, application: Registered) -> None:
+    switch_on = reverse("admin:application_act", args=[application.row.pk, "switch-on"])
+    page = page_of("client_disabled", client_id=application.client_id)
+    assert switch_on not in html_of(grace.get(page)), "it is switched on already"
+    Application.objects.filter(pk=application.row.pk).update(is_enabled=False)
+    assert f'href="{switch_on}"' in html_of(grace.get(page))
+    assert switch_on not in html_of(staff(ACTIVITY, VIEW).get(page))
+
+
+def test_a_record_leads_to_a_new_secret(grace: Client, application: Registered) -> None:
+    secret = reverse("admin:oauth_bridge_application_secret", args=[application.row.pk])
+    for cause in OF_THE_SECRET:
+        page = page_of(cause, client_id=application.client_id)
+        assert f'href="{secret}"' in html_of(grace.get(page)), cause
+    assert secret not in html_of(staff(ACTIVITY, VIEW).get(page))
+    owner = PersonFactory(is_staff=True)
+    application.row.owners.add(owner)
+    assert f'href="{secret}"' in html_of(with_session(owner).get(page))
+    Application.objects.filter(pk=application.row.pk).update(client_type="public")
+    assert secret not in html_of(grace.get(page))
+
+
+def test_a_record_leads_to_switching_its_person_on(grace: Client) -> None:
+    person = PersonFactory()
+    url = f"{reverse('admin:person', args=[person.pk])}?act=activate"
+    pages = [page_of(cause, person=person) for cause in ("account_inactive", "person_deactivated")]
+    for page in pages:
+        assert url not in html_of(grace.get(page)), "nothing is to be done"
+    User.objects.filter(pk=person.pk).update(is_active=False)
+    for page in pages:
+        assert f'href="{url}"' in html_of(grace.get(page))
+    assert url not in html_of(staff(ACTIVITY, "accounts.view_user").get(page))
 
 
 # The words -----------------------------------------------------------------------------------------------------------
@@ -219,55 +226,35 @@ def test_the_developer_gets_what_the_developer_can_mend(grace: Client) -> None:
         assert "Forward this" not in text_of(grace.get(page_of(cause, step, client_id=client_id))), cause
 
 
-def test_a_lost_verifier_is_not_advised_to_switch_pkce_on() -> None:
-    assert "Switch PKCE on" not in fix_of("public_without_verifier")
-    assert "session that held it may be lost" in fix_of("public_without_verifier")
-
-
-@pytest.mark.parametrize(
-    ("cause", "facts", "expected"),
-    [
+def test_the_advice_of_a_fault_says_what_is_wrong_first() -> None:
+    for cause, facts, expected in (
         ("prompt_none", {}, "The prompt none stands beside another value. Send it alone."),
         ("repeated", {"name": "scope"}, "The parameter scope was sent more than once. Send it once."),
         ("repeated", {}, "Send it once."),
         ("too_large", {}, "The request body is too large."),
-    ],
-)
-def test_the_advice_of_a_fault_says_what_is_wrong_first(cause: str, facts: dict[str, str], expected: str) -> None:
-    assert fix_of(cause, facts) == expected
-
-
-def test_the_length_of_one_masked_character_is_singular() -> None:
-    assert [masked_value(value) for value in ("1", "2", "code")] == [
-        "masked, 1 character",
-        "masked, 2 characters",
-        "code",
-    ]
+        ("a cause of a later release", {}, ""),
+    ):
+        assert fix_of(cause, facts) == expected
+    assert "session that held it may be lost" in fix_of("public_without_verifier")
+    assert "Switch PKCE on" not in fix_of("public_without_verifier")
 
 
 def test_nothing_passes_that_no_check_has_passed(grace: Client) -> None:
-    said = text_of(grace.get(page_of("repeated", Step.LOGOUT)))
-    assert "Mended" not in said
-    assert "Would it pass now? No." in said
-    assert "No application has this client ID" not in text_of(grace.get(page_of("throttled_authorize", Step.AUTHORIZE)))
     known = named("Kiosk").client_id
-    said = text_of(grace.get(page_of("secret_wrong", client_id=known)))
-    assert "What was refused can’t be checked" in said.partition("Would it pass now?")[2]
 
+    def passes(cause: str, step: Step = Step.AUTHORIZE, **fields: Any) -> str:
+        said = text_of(grace.get(page_of(cause, step, **fields)))
+        assert "Mended" not in said
+        return said.partition("Would it pass now? ")[2]
 
-def test_a_masked_callback_address_cannot_be_compared_again(grace: Client) -> None:
-    sent = {"sent": f"https://r.test/?key={MASK}"}
-    known = named("Kiosk").client_id
-    said = text_of(grace.get(page_of("redirect_uri_mismatch", Step.AUTHORIZE, client_id=known, detail=sent)))
-    assert "Would it pass now? What was refused can’t be checked; nothing else is wrong." in said
-    assert "Mended" not in said
-
-
-@pytest.mark.parametrize("cause", ["secret_of_another", "code_of_another"])
-def test_a_developer_is_not_told_whose_secret_or_code_was_sent(grace: Client, cause: str) -> None:
-    known = named("Kiosk").client_id
-    assert "Forward this" in text_of(grace.get(page_of("secret_wrong", client_id=known)))
-    assert "Forward this" not in text_of(grace.get(page_of(cause, client_id=known)))
+    assert passes("repeated", Step.LOGOUT).startswith("No.")
+    assert passes("claims_malformed", client_id=known).startswith("No.")
+    assert "No application has this client ID" not in passes("throttled_authorize")
+    assert "What was refused can’t be checked" in passes("secret_wrong", Step.EXCHANGE, client_id=known)
+    unchecked = "What was refused can’t be checked; nothing else is wrong."
+    assert passes("request_uri_of_a_later_release", client_id=known).startswith(unchecked)
+    masked = {"sent": f"https://r.test/?key={MASK}"}
+    assert passes("redirect_uri_mismatch", client_id=known, detail=masked).startswith(unchecked)
 
 
 def test_a_mended_record_has_nothing_to_forward(grace: Client) -> None:
