@@ -11,25 +11,26 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import Group
 from django.db import OperationalError
 from django.test import Client
 from django.utils import timezone
 
+from accounts.models import User
 from accounts.passwords.hashing import HashingBusy
 from accounts.pictures.current_picture import avatar_url
 from config.http import gunicorn_errors
 from config.infrastructure import paths, references
 from config.infrastructure.errors import RequestError, SiteFault, report
 from oauth_bridge.models import AuthorizationCode
-from oauth_bridge.storage import applications
 from tests.events import HTML, Attempt, Log
 from tests.factories import PersonFactory, TokenFactory
+from tests.pages import admin_browser, sign_in, with_session
 from tests.paths import example_paths
 
 pytestmark = pytest.mark.django_db
 
 REFERENCE = re.compile("[0-9A-HJKMNP-TV-Z]{8}")
+SHOWN = re.compile(r"<span>Reference</span> <code>([0-9A-Z]{8})</code>")
 
 
 def of_another_session(given: Attempt) -> Any:
@@ -46,14 +47,7 @@ def redeemed(given: Attempt) -> Any:
 
 
 def not_confirmed(given: Attempt) -> Any:
-    given.person.email_verified_at = None
-    given.person.save()
-    given.browser.force_login(given.person)
-    return given.browser.get(given.link(), **HTML)
-
-
-def not_admitted(given: Attempt) -> Any:
-    applications.set_groups(given.application.row, [Group.objects.create(name="others")])
+    User.objects.filter(pk=given.person.pk).update(email_verified_at=None)
     given.browser.force_login(given.person)
     return given.browser.get(given.link(), **HTML)
 
@@ -73,54 +67,62 @@ def admin_of_a_person(given: Attempt) -> Any:
     return given.browser.get("/admin/login/", **HTML)
 
 
-def often(path: str, form: dict[str, str], times: int) -> Callable[[Attempt], Any]:
-    return lambda given: [given.browser.post(path, form) for _ in range(times)][-1]
+def without_the_permission(given: Attempt) -> Any:
+    return with_session(PersonFactory(is_staff=True)).get("/admin/activity/", **HTML)
 
 
-WAYS: dict[str, tuple[str, Callable[[Attempt], Any]]] = {
-    "JSON of the token operation": ("missing", lambda given: given.post("/oauth/token", {"code": "x"})),
-    "JSON of user info": ("token_missing", lambda given: given.browser.get("/oauth/userinfo")),
-    "a token that is not known": (
-        "token_unknown",
-        lambda given: given.browser.get("/oauth/userinfo", HTTP_AUTHORIZATION="Bearer x"),
-    ),
-    "a page of authorize": ("client_unknown", lambda given: given.browser.get(given.link(client_id="x"), **HTML)),
-    "a redirect to the callback": ("response_type", lambda given: given.browser.get(given.link(response_type="x"))),
-    "the person refuses": ("refused", lambda given: given.answer(decision="refuse")),
-    "a consent page of another session": ("consent_page_outdated", of_another_session),
-    "a consent page after the redemption": ("attempt_finished", redeemed),
-    "a person whom the application is not for": ("not_admitted", not_admitted),
-    "an address that is not confirmed": ("no_verified_email", not_confirmed),
-    "a form without a CSRF token": ("csrf", without_csrf_token("/accounts/sign-in")),
-    "a consent form without a CSRF token": ("csrf", consent_without_csrf_token),
-    "CSRF where no page is shown again": ("csrf", without_csrf_token("/oauth/authorize")),
-    "the administration": ("forbidden", admin_of_a_person),
-    "no such path, as a page": ("not_found", lambda given: given.browser.get("/nothing", **HTML)),
-    "no such path, as JSON": ("not_found", lambda given: given.browser.get("/oauth/nothing")),
-    "no such picture": ("not_found", lambda given: given.browser.get("/avatars/x")),
-    "a method at an operation": ("method", lambda given: given.browser.put("/oauth/token")),
-    "a method that Django refuses": ("method", lambda given: given.browser.post("/health/live")),
-    "a method of a static file": ("method", lambda given: given.browser.post("/static/css/site.css")),
-    "a long header": ("header_too_long", lambda given: given.browser.get("/", HTTP_ACCEPT="x" * 3000)),
-    "a multipart form": (
-        "media_type",
-        lambda given: given.browser.generic("POST", "/", b"--b--", "multipart/form-data; boundary=b"),
-    ),
-    "another host": ("host_named", lambda given: given.browser.get("/", HTTP_HOST="evil.example")),
-    "a limit that a page explains": (
-        "requests_limited",
-        often("/accounts/password/reset", {"email": "a@b.example"}, 21),
-    ),
-    "a limit that a form explains": (
-        "sign_in_limited",
-        often("/accounts/sign-in", {"login": "a@b.example", "password": "x"}, 11),
-    ),
-}
+def get(path: str, **options: str) -> Callable[[Attempt], Any]:
+    return lambda given: given.browser.get(path, **options)
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_every_way_to_an_error_writes_one_event_with_the_reference_of_the_answer(way: str, event_log: Log) -> None:
-    code, ask = WAYS[way]
+def link(**changes: str) -> Callable[[Attempt], Any]:
+    return lambda given: given.browser.get(given.link(**changes), **HTML)
+
+
+def post(path: str, **form: str) -> Callable[[Attempt], Any]:
+    return lambda given: given.browser.post(path, form)
+
+
+def often(path: str, times: int, **form: str) -> Callable[[Attempt], Any]:
+    return lambda given: [post(path, **form)(given) for _ in range(times)][-1]
+
+
+MULTIPART = "multipart/form-data; boundary=b"
+# The code, whether the answer is a page that shows the reference, and the request.
+WAYS: list[tuple[str, bool, Callable[[Attempt], Any]]] = [
+    ("missing", False, lambda given: given.post("/oauth/token", {"code": "x"})),
+    ("token_missing", False, get("/oauth/userinfo")),
+    ("token_unknown", False, get("/oauth/userinfo", HTTP_AUTHORIZATION="Bearer x")),
+    ("client_unknown", True, link(client_id="x")),
+    ("redirect_uri_mismatch", True, link(redirect_uri="https://www.client.example/callback")),
+    ("response_type", False, link(response_type="x")),
+    ("refused", False, lambda given: given.answer(decision="refuse")),
+    ("consent_page_outdated", False, of_another_session),
+    ("attempt_finished", False, redeemed),
+    ("no_verified_email", True, not_confirmed),
+    ("csrf", False, without_csrf_token("/accounts/sign-in")),
+    ("csrf", False, consent_without_csrf_token),
+    ("csrf", False, without_csrf_token("/oauth/authorize")),
+    ("forbidden", True, admin_of_a_person),
+    ("forbidden", True, without_the_permission),
+    ("not_found", True, get("/nothing", **HTML)),
+    ("not_found", False, get("/oauth/nothing")),
+    ("not_found", False, get("/avatars/x")),
+    ("method", False, lambda given: given.browser.put("/oauth/token")),
+    ("method", False, post("/health/live")),
+    ("method", False, post("/static/css/site.css")),
+    ("header_too_long", False, get("/", HTTP_ACCEPT="x" * 3000)),
+    ("media_type", False, lambda given: given.browser.generic("POST", "/", b"--b--", MULTIPART)),
+    ("host_named", False, get("/", HTTP_HOST="evil.example")),
+    ("requests_limited", False, often("/accounts/password/reset", 21, email="a@b.example")),
+    ("sign_in_limited", False, often("/accounts/sign-in", 11, login="a@b.example", password="x")),
+]
+
+
+@pytest.mark.parametrize(("code", "is_page", "ask"), WAYS)
+def test_every_way_to_an_error_writes_one_event_with_the_reference_of_the_answer(
+    code: str, is_page: bool, ask: Callable[[Attempt], Any], event_log: Log
+) -> None:
     answer = ask(Attempt())
     assert answer.headers["Cache-Control"].count("no-store") == 1
     reference = answer.headers["X-Reference"]
@@ -134,10 +136,24 @@ def test_every_way_to_an_error_writes_one_event_with_the_reference_of_the_answer
     described = [place for place in places if "error_description" in place]
     for place in described:
         assert len(re.findall(rf"Reference(?: |%20){reference}\.", place)) == place.count("error_description")
-    if 'class="developer"' in shown:
-        assert f"<code>{reference}</code>" in shown
-    if way == "a token that is not known":
+    if is_page:
+        assert SHOWN.findall(shown) == [reference]
+    if code == "token_unknown":
         assert len(described) == 2
+
+
+def test_the_page_of_a_wrong_answer_has_its_reference() -> None:
+    for answer in (
+        sign_in(Client(), PersonFactory().email, "not the password"),
+        with_session(PersonFactory()).post("/accounts/profile", {"nickname": "\x07"}),
+        admin_browser().post("/admin/oauth_bridge/application/add/", {"name": "A", "redirect_uris": "nowhere"}),
+    ):
+        assert SHOWN.findall(answer.text) == [answer["X-Reference"]]
+
+
+def test_a_page_without_an_error_shows_no_reference() -> None:
+    for path in ("/accounts/sign-in", "/accounts/sign-up"):
+        assert "<span>Reference</span>" not in Client().get(path).text
 
 
 @pytest.mark.parametrize(
@@ -207,26 +223,25 @@ def test_the_alphabet_has_no_look_alikes_and_no_two_references_are_equal() -> No
     assert set("".join(seen)) == set("0123456789ABCDEFGHJKMNPQRSTVWXYZ")
 
 
-@pytest.mark.parametrize("is_signed_in", [True, False])
-def test_every_path_has_a_reference_unless_a_cache_may_store_the_answer(is_signed_in: bool) -> None:
-    """Also after a HEAD, and also a 304."""
+@pytest.mark.parametrize(("is_signed_in", "method"), [(True, "get"), (False, "head")])
+def test_every_path_has_a_reference_unless_a_cache_may_store_the_answer(is_signed_in: bool, method: str) -> None:
     given, stored = Attempt(), set()
     given.person.is_staff = given.person.is_superuser = True
     given.person.save()
     token = TokenFactory(application=given.application, user=given.person)
     if is_signed_in:
         given.browser.force_login(given.person)
+    ask = getattr(given.browser, method)
     avatar = avatar_url(given.person).removeprefix("http://testserver")
     for path in {*example_paths(), avatar, "/static/css/site.css", "/static/nothing.css", "/nothing"}:
-        for method in (given.browser.get, given.browser.head):
-            answer = method(path, HTTP_AUTHORIZATION=f"Bearer {token.raw}")
-            is_stored = "no-store" not in answer.headers["Cache-Control"]
-            assert ("X-Reference" in answer.headers) is not is_stored, path
-            if is_stored:
-                assert answer.status_code == 200
-                stored.add(path)
-                if etag := answer.headers.get("ETag"):
-                    unchanged = method(path, HTTP_IF_NONE_MATCH=etag)
-                    assert (unchanged.status_code, "X-Reference" in unchanged.headers) == (304, False)
+        answer = ask(path, HTTP_AUTHORIZATION=f"Bearer {token.raw}")
+        is_stored = "no-store" not in answer.headers["Cache-Control"]
+        assert ("X-Reference" in answer.headers) is not is_stored, path
+        if is_stored:
+            assert answer.status_code == 200
+            stored.add(path)
+            if etag := answer.headers.get("ETag"):
+                unchanged = ask(path, HTTP_IF_NONE_MATCH=etag)
+                assert (unchanged.status_code, "X-Reference" in unchanged.headers) == (304, False)
     published = {paths.OPENID_CONFIGURATION, paths.SERVER_METADATA, paths.JWKS}
     assert stored == {"/static/css/site.css", "/openapi.json", "/docs", avatar, *published}
