@@ -23,7 +23,7 @@ from oauth_bridge.storage import activity_counts
 from oauth_bridge.storage.exported_data import stored_about
 from tests.events import HTML
 from tests.factories import PASSWORD, PersonFactory
-from tests.pages import html_of
+from tests.pages import browser_of, html_of
 
 pytestmark = pytest.mark.django_db
 OLD = "old@example.com"
@@ -70,6 +70,12 @@ def test_what_is_typed_for_a_former_address_is_the_persons_and_goes_with_them(
     delete_account(person)
     assert ActivityRecord.objects.get().person_id is None
     assert not FormerAddress.objects.exists()
+
+
+def test_the_export_of_a_person_has_their_records(person: User) -> None:
+    type_in(OLD)
+    data = browser_of(person).post("/accounts/export").json()
+    assert [entry["cause"] for entry in data["activity"]] == ["password_wrong"]
 
 
 def test_mallory_who_takes_a_former_address_gets_no_record_of_before_and_gives_none_away(person: User, rf: Any) -> None:
