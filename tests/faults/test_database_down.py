@@ -1,156 +1,189 @@
-"""PostgreSQL stops and starts again. D19: 503 with Retry-After, and the service recovers by itself."""
+"""PostgreSQL is killed, restarted, stopped or full under load: 503 with Retry-After, and nothing is lost. D13, D19."""
 
 from __future__ import annotations
 
 import os
-import socket
-import threading
-from collections.abc import Iterator
-from contextlib import suppress
+import shutil
+import signal
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlencode, urlsplit
+from urllib.parse import urlencode
 
 import pytest
 from django.db import connection
 from django.test import Client
 
-from tests.conftest import Launch
 from tests.contract_coverage import contract
 from tests.databases import Cluster
 from tests.driver import OAuthDriver, Page, away_of, away_page_of
 from tests.factories import PASSWORD, ApplicationFactory, CodeFactory, PersonFactory, Registered, TokenFactory
-from tests.load import Redemptions
-from tests.server import database_url, free_port
+from tests.load import Caller, Redemptions, statuses
+from tests.own_redis import OwnRedis
+from tests.scraping import eventually, value
+from tests.server import Server, free_port, serve
+
+EXCHANGES = 300
 
 
-class Cable:
-    """A TCP proxy in front of the database that can be interrupted and restored."""
-
-    def __init__(self) -> None:
-        given = urlsplit(os.environ["DATABASE_URL"])
-        self.target = (unquote(given.hostname or "localhost"), given.port or 5432)
-        self.open: list[socket.socket] = []
-        self.port = free_port()
-        self.listener = self._listen(self.port)
-
-    def url(self) -> str:
-        given = urlsplit(database_url())
-        login = given.netloc.rpartition("@")[0]
-        return given._replace(netloc=f"{login}@127.0.0.1:{self.port}" if login else f"127.0.0.1:{self.port}").geturl()
-
-    def cut(self) -> None:
-        for end in [self.listener, *self.open]:
-            hang_up(end)
-        self.open = []
-
-    def mend(self) -> None:
-        self.listener = self._listen(self.port)
-
-    def _listen(self, port: int) -> socket.socket:
-        listener = socket.create_server(("127.0.0.1", port), reuse_port=False)
-        threading.Thread(target=self._accept, args=(listener,), daemon=True).start()
-        return listener
-
-    def _accept(self, listener: socket.socket) -> None:
-        while True:
-            try:
-                near, _ = listener.accept()
-                far = self._connect()
-            except OSError:
-                return
-            self.open += [near, far]
-            for source, sink in ((near, far), (far, near)):
-                threading.Thread(target=pump, args=(source, sink), daemon=True).start()
-
-    def _connect(self) -> socket.socket:
-        host, port = self.target
-        if not host.startswith("/"):
-            return socket.create_connection((host, port))
-        far = socket.socket(socket.AF_UNIX)
-        far.connect(f"{host}/.s.PGSQL.{port}")
-        return far
+@pytest.fixture(scope="module")
+def metrics_port() -> int:
+    return free_port()
 
 
-def pump(source: socket.socket, sink: socket.socket) -> None:
-    with suppress(OSError):
-        while data := source.recv(65536):
-            sink.sendall(data)
-    hang_up(source)
-    hang_up(sink)
-
-
-def hang_up(end: socket.socket) -> None:
-    with suppress(OSError):
-        end.shutdown(socket.SHUT_RDWR)
-    end.close()
+@pytest.fixture(scope="module")
+def served(
+    request: pytest.FixtureRequest, metrics_port: int, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Server]:
+    """A server with two workers at the PostgreSQL that the tests break."""
+    cluster: Cluster = request.getfixturevalue("cluster")
+    program = shutil.which("redis-server")
+    if program is None:
+        pytest.skip("needs redis-server")
+    redis = OwnRedis(program, tmp_path_factory.mktemp("redis"))
+    variables = {"WEB_CONCURRENCY": "2", "REDIS_URL": redis.url, "METRICS_BIND": f"127.0.0.1:{metrics_port}"}
+    try:
+        with serve(tmp_path_factory.mktemp("served"), DATABASE_URL=cluster.url, **variables) as server:
+            yield server
+    finally:
+        redis.kill()
 
 
 @pytest.fixture
-def cable(postgresql: None) -> Iterator[Cable]:
-    cable = Cable()
-    yield cable
-    cable.cut()
+def server(own_postgresql: Cluster, request: pytest.FixtureRequest) -> Server:
+    """The same for all tests of this module."""
+    served: Server = request.getfixturevalue("served")  # not a parameter, which would start it before a skip
+    return served
+
+
+class Visitor:
+    """Somebody who is signed in, and an application with a code and a token of theirs."""
+
+    def __init__(self, server: Server) -> None:
+        self.person, self.application = PersonFactory(), ApplicationFactory()
+        self.driver = OAuthDriver(server.base_url, server.auth_url).signed_in(self.person.email, PASSWORD)
+        self.token = TokenFactory(user=self.person).raw
+        self.code = CodeFactory(application=self.application, user=self.person).raw
+
+    def authorize(self) -> Any:
+        return self.driver.get(self.driver.authorization_url(self.application))
+
+    def check_excuses(self) -> None:
+        """503 with Retry-After, as JSON for programs and as a page for browsers, which may choose its language."""
+        away_of(self.driver.userinfo(self.token))
+        away_of(self.driver.exchange(self.application, self.code))
+        page = self.authorize()
+        away_page_of(page)
+        form = next(form for form in Page(page).forms if form.action.endswith("/accounts/language"))
+        chosen = self.driver.submit(form, button=("language", "de"))
+        assert chosen.status_code == 503
+        assert "Gleich wieder da" in chosen.text
+        self.driver.submit(form, button=("language", "en"))
+
+    def check_that_all_goes_on(self) -> None:
+        assert self.driver.userinfo(self.token).status_code == 200
+        assert self.driver.exchange(self.application, self.code).status_code == 200
+        assert Page(self.driver.open(self.driver.authorization_url(self.application))).consent
+        assert self.driver.call("GET", "/health/ready").status_code == 200
 
 
 @contract("D19/temporarily_unavailable", "D19.page")
-def test_without_the_database_503_is_said_and_afterwards_all_goes_on(
-    cable: Cable, launch: Launch, application: Registered, alice: Any
-) -> None:
-    server = launch(DATABASE_URL=cable.url())
-    driver = OAuthDriver(server.base_url, server.auth_url)
-    driver.signed_in(alice.email, PASSWORD)
-    token, code = TokenFactory(user=alice).raw, CodeFactory(application=application).raw
-    assert driver.userinfo(token).status_code == 200
-
-    cable.cut()
+def test_without_the_database_503_is_said_and_afterwards_all_goes_on(server: Server, own_postgresql: Cluster) -> None:
+    visitor = Visitor(server)
+    own_postgresql.kill()
     for _ in range(2):
-        check_excuses(driver, application, code, token)
-    assert driver.call("GET", "/health/live").status_code == 200
-    assert driver.call("GET", "/health/ready").status_code == 503
-
-    cable.mend()
-    assert driver.userinfo(token).status_code == 200
-    assert driver.exchange(application, code).status_code == 200
-    assert Page(driver.open(driver.authorization_url(application))).consent
-    assert driver.call("GET", "/health/ready").status_code == 200
-
-
-def test_the_page_without_the_database_can_be_read_in_another_language(
-    cable: Cable, launch: Launch, application: Registered, alice: Any
-) -> None:
-    server = launch(DATABASE_URL=cable.url())
-    driver = OAuthDriver(server.base_url, server.auth_url).signed_in(alice.email, PASSWORD)
-    cable.cut()
-    page = driver.get(driver.authorization_url(application))
-    away_page_of(page)
-    form = next(form for form in Page(page).forms if form.action.endswith("/accounts/language"))
-    chosen = driver.submit(form, button=("language", "de"))
-    assert chosen.status_code == 503
-    assert "Gleich wieder da" in chosen.text
+        visitor.check_excuses()
+    assert visitor.driver.call("GET", "/health/live").status_code == 200
+    assert visitor.driver.call("GET", "/health/ready").status_code == 503
+    own_postgresql.start()
+    visitor.check_that_all_goes_on()
 
 
 @contract("D19/temporarily_unavailable", "D19.page")
 def test_without_a_free_connection_503_is_said_and_afterwards_all_goes_on(
-    own_postgresql: Cluster, launch: Launch
+    server: Server, own_postgresql: Cluster
 ) -> None:
-    server = launch()
-    driver = OAuthDriver(server.base_url, server.auth_url)
-    application, alice = ApplicationFactory(), PersonFactory()
-    driver.signed_in(alice.email, PASSWORD)
-    token, code = TokenFactory(user=alice).raw, CodeFactory(application=application).raw
+    visitor = Visitor(server)
     own_postgresql.leave_sessions(0)
-    check_excuses(driver, application, code, token)
+    visitor.check_excuses()
     own_postgresql.leave_sessions(-1)
-    assert driver.exchange(application, code).status_code == 200
-    assert Page(driver.open(driver.authorization_url(application))).consent
+    visitor.check_that_all_goes_on()
+
+
+@contract("D19/temporarily_unavailable")
+def test_a_restart_of_postgresql_between_two_requests_fails_neither(server: Server, own_postgresql: Cluster) -> None:
+    """Every thread has a closed connection and detects that before using it."""
+    tokens = [TokenFactory().raw for _ in range(40)]
+    assert statuses(server, tokens) == {200: 40}
+    restart(own_postgresql)
+    assert statuses(server, tokens) == {200: 40}
+
+
+@contract("D19/temporarily_unavailable")
+def test_while_the_database_is_stopped_503_is_said_and_the_service_is_alive_and_comes_back(
+    server: Server, own_postgresql: Cluster, metrics_port: int
+) -> None:
+    """SIGSTOP: connections stay open, and nothing answers. It goes on once every request has its answer."""
+    application, token = ApplicationFactory(), TokenFactory().raw
+    code = CodeFactory(application=application).raw
+    authorize = f"/oauth/authorize?response_type=code&client_id={application.client_id}&redirect_uri=x"
+    asks: list[Callable[[Caller], Any]] = [
+        lambda caller: caller.userinfo(token),
+        lambda caller: caller.userinfo(token),
+        lambda caller: caller.exchange(application, code),
+        lambda caller: caller.call("GET", authorize),
+    ]
+    assert statuses(server, [token] * 8) == {200: 8}  # every thread has a connection
+    eventually(1.0, lambda: value(metrics_port, "delegated_database_up"))
+    own_postgresql.suspend()
+    try:
+        with ThreadPoolExecutor(len(asks)) as pool:
+            stopped = [pool.submit(lambda ask: [ask(Caller(server)) for _ in range(2)], ask) for ask in asks]
+            live = [Caller(server).call("GET", "/health/live").status for _ in range(4)]
+            answers = [answer for each in stopped for answer in each.result(timeout=120)]
+        eventually(0.0, lambda: value(metrics_port, "delegated_database_up"))
+        assert value(metrics_port, "delegated_threads") == 14, "it delays no other metric"
+    finally:
+        own_postgresql.resume()
+    assert {answer.status for answer in answers} == {503}
+    assert all(int(answer.headers["Retry-After"]) >= 1 for answer in answers)
+    assert live == [200] * 4
+    eventually({200: 1}, lambda: statuses(server, [token]))
+    eventually(1.0, lambda: value(metrics_port, "delegated_database_up"))
+    assert Caller(server).exchange(application, code).status in (200, 400)  # an exchange without an answer may be done
+
+
+# Under load -----------------------------------------------------------------------------------------------------------
+
+
+def kill(postgresql: Cluster) -> None:
+    postgresql.kill()
+    postgresql.start()
+
+
+def restart(postgresql: Cluster) -> None:
+    postgresql.stop()
+    postgresql.start()
+
+
+@contract("2.2/use", "D13.no-row", "D19/temporarily_unavailable")
+@pytest.mark.parametrize("fault", [kill, Cluster.kill_session, restart], ids=["all", "one session", "restart"])
+def test_postgresql_dies_and_the_service_is_back_when_it_is(
+    fault: Callable[[Cluster], None], server: Server, own_postgresql: Cluster
+) -> None:
+    """Meanwhile every response is 503 with Retry-After, and no connection is reset."""
+    redemptions = Redemptions(server, ApplicationFactory(), EXCHANGES)
+    redemptions.run_during(lambda: fault(own_postgresql))
+    redemptions.check_books()
+    assert set(redemptions.trouble) == {"503 temporarily_unavailable"}
 
 
 @contract("D13.no-row", "D19/temporarily_unavailable")
 def test_with_too_few_connections_each_exchange_is_done_whole_or_not_at_all(
-    own_postgresql: Cluster, launch: Launch, redis_server: Any
+    server: Server, own_postgresql: Cluster
 ) -> None:
-    server = launch(WEB_CONCURRENCY="2", REDIS_URL=redis_server.url)
-    redemptions = Redemptions(server, ApplicationFactory(), 600)
+    redemptions = Redemptions(server, ApplicationFactory(), EXCHANGES)
 
     def fault() -> None:
         own_postgresql.leave_sessions(1)
@@ -161,6 +194,33 @@ def test_with_too_few_connections_each_exchange_is_done_whole_or_not_at_all(
     redemptions.check_books()
     assert set(redemptions.trouble) == {"503 temporarily_unavailable"}
 
+
+@contract("2.2/use", "D13.no-row")
+def test_a_worker_is_killed_and_another_takes_its_place(server: Server) -> None:
+    """The busiest one: it may have accepted nearly all connections, and to kill the other would disturb nobody."""
+    redemptions = Redemptions(server, ApplicationFactory(), EXCHANGES)
+    victim = 0
+
+    def kill_the_busiest() -> None:
+        nonlocal victim
+        before, done = {worker: cpu_ticks(worker) for worker in server.workers()}, redemptions.done
+        redemptions.wait_until(lambda: redemptions.done >= done + EXCHANGES // 10)
+        victim = max(before, key=lambda worker: cpu_ticks(worker) - before[worker])
+        os.kill(victim, signal.SIGKILL)
+
+    redemptions.run_during(kill_the_busiest)
+    redemptions.check_books()
+    assert set(redemptions.trouble) <= {"Unanswered"}, "the other worker goes on, and the port stays open"
+    redemptions.wait_until(lambda: len(server.workers() - {victim}) == 2)
+
+
+def cpu_ticks(worker: int) -> int:
+    """The CPU time of all threads of the process."""
+    values = Path(f"/proc/{worker}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+    return int(values[11]) + int(values[12])  # utime, stime
+
+
+# One connection -------------------------------------------------------------------------------------------------------
 
 READ_ONLY = {"postgresql": "SET default_transaction_read_only = on", "sqlite": "PRAGMA query_only = on"}
 
@@ -185,10 +245,3 @@ def test_a_connection_that_may_only_read_is_given_up_for_another(
     assert statuses == [503, 200]
     [logged] = [record for record in caplog.records if record.message == "database away"]
     assert logged.code in ("25006", "SQLITE_READONLY")  # type: ignore[attr-defined]
-
-
-def check_excuses(driver: OAuthDriver, application: Registered, code: str, token: str) -> None:
-    """503 with Retry-After, as JSON for programs and as a page for browsers."""
-    away_of(driver.userinfo(token))
-    away_of(driver.exchange(application, code))
-    away_page_of(driver.get(driver.authorization_url(application)))

@@ -1,0 +1,238 @@
+"""A code is redeemed by many at once, or while the person or the application loses the right to its token."""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+import threading
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, NamedTuple
+from uuid import uuid4
+
+import pytest
+from django.contrib.auth.models import Group
+from django.db import transaction
+
+from config.infrastructure.errors import RequestError
+from oauth_bridge.consent import remembered
+from oauth_bridge.models import AccessToken, ApplicationSession, AuthorizationCode, Consent
+from oauth_bridge.storage import (
+    application_sessions,
+    applications,
+    client_secrets,
+    code_redemption,
+    consents,
+    secret_rotation,
+    secret_states,
+    tokens,
+)
+from tests.conftest import Launch
+from tests.contract_coverage import contract
+from tests.databases import in_use
+from tests.factories import ApplicationFactory, CodeFactory, Issued, PersonFactory, Registered, digest_of, rewind
+from tests.faults.races import begin, wait_until_it_waits
+from tests.load import Answer, Caller, codes_for, statuses
+from tests.server import Server
+
+# One code by many callers ---------------------------------------------------------------------------------------------
+
+
+class Crowd:
+    """Concurrent callers with separate connections that redeem the same code."""
+
+    def __init__(self, server: Server, application: Registered, callers: int) -> None:
+        self.application = application
+        self.barrier = threading.Barrier(callers)
+        self.callers = [Caller(server) for _ in range(callers)]
+
+    def redeem(self, codes: list[str]) -> dict[str, str]:
+        """The token of each code. Fails unless one caller got it and the others got the error for concurrent use."""
+        with ThreadPoolExecutor(len(self.callers)) as pool:
+            columns = list(pool.map(lambda caller: [self._exchange(caller, code) for code in codes], self.callers))
+        return {code: self._token(answers) for code, answers in zip(codes, zip(*columns, strict=True), strict=True)}
+
+    def _exchange(self, caller: Caller, code: str) -> Answer:
+        self.barrier.wait(60)
+        return caller.exchange(self.application, code)
+
+    def _token(self, answers: tuple[Answer, ...]) -> str:
+        assert Counter(answer.status for answer in answers) == {200: 1, 400: len(answers) - 1}
+        [token] = [answer.json()["access_token"] for answer in answers if answer.status == 200]
+        for answer in answers:
+            if answer.status == 400:
+                assert answer.json()["error"] == "invalid_grant"
+                assert "less than 3 seconds ago" in answer.json()["error_description"]
+        return str(token)
+
+
+def check(server: Server, *, callers: int, count: int) -> None:
+    """One success for each code, one row, a valid token for each winner; 3 seconds later another use is a replay."""
+    application = ApplicationFactory()
+    redeemed = Crowd(server, application, callers).redeem(codes_for(application, count))
+    tokens = AccessToken.objects.filter(application=application.row)
+    codes = AuthorizationCode.objects.filter(application=application.row, redeemed_at__isnull=False)
+    won = {digest_of(token) for token in redeemed.values()}
+    assert len(won) == tokens.count() == codes.count() == count
+    assert {bytes(row.digest) for row in tokens} == {bytes(row.token_digest or b"") for row in codes} == won
+    assert statuses(server, redeemed.values()) == {200: count}
+
+    code, token = next(iter(redeemed.items()))
+    rewind(codes.get(digest=digest_of(code)), 3)
+    assert "has been revoked" in Caller(server).exchange(application, code).json()["error_description"]
+    assert statuses(server, redeemed.values()) == {200: count - 1, 401: 1}
+    assert statuses(server, [token]) == {401: 1}
+    assert '"level":"error"' not in server.log
+
+
+@contract("D13.race", "D13.no-row", "D13.twice", "D13.replay")
+def test_of_redemptions_at_once_one_succeeds_and_its_token_lives(
+    postgresql: None, redis_server: Any, launch: Launch
+) -> None:
+    server = launch(REDIS_URL=redis_server.url, WEB_CONCURRENCY="4")
+    check(server, callers=2, count=40)
+    check(server, callers=10, count=10)
+
+
+@contract("D13.race", "D13.no-row", "D13.twice", "D13.replay")
+def test_so_it_is_on_sqlite(launch: Launch, sqlite_template: Path, tmp_path: Path) -> None:
+    with in_use(f"sqlite:///{shutil.copy(sqlite_template, tmp_path)}"):
+        check(launch(), callers=10, count=10)
+
+
+# A right that ends meanwhile ------------------------------------------------------------------------------------------
+
+
+class Right(NamedTuple):
+    """A code, what redeems it, what ends the right to its token, and the cause for which the token is refused then."""
+
+    code: Issued
+    redeem: Callable[[str], Any]
+    end: Callable[[], object]
+    cause: str
+
+
+def authenticated(application: Registered) -> client_secrets.Client:
+    return client_secrets.authenticate({"client_id": application.client_id, "client_secret": application.client_secret})
+
+
+def by_a_secret(application: Registered) -> Right:
+    client, code = authenticated(application), CodeFactory(application=application)
+
+    def redeem(token: str) -> Any:
+        return code_redemption.redeem({"code": code.raw}, client.pk, token, secret_id=client.secret_id)
+
+    def leak() -> None:
+        secret_states.revoke(application.row, secret_states.states(application.row)[0].number, is_leaked=True)
+
+    return Right(code, redeem, leak, "token_ended_secret")
+
+
+def by_a_group(application: Registered) -> Right:
+    person, group = PersonFactory(), Group.objects.create(name=secrets.token_hex(8))
+    applications.set_groups(application.row, [group])
+    person.groups.add(group)
+    code = CodeFactory(application=application, user=person)
+
+    def redeem(token: str) -> Any:
+        return code_redemption.redeem({"code": code.raw}, application.row.pk, token, is_restricted=True)
+
+    return Right(code, redeem, lambda: person.groups.remove(group), "token_ended_group")
+
+
+def check_that_it_is_stored_and_refused(token: str, right: Right) -> None:
+    assert AccessToken.objects.filter(application=right.code.row.application).count() == 1
+    with pytest.raises(RequestError) as refused:
+        tokens.read(token)
+    assert refused.value.cause == right.cause
+
+
+@pytest.mark.parametrize("right_of", [by_a_secret, by_a_group])
+def test_a_redemption_that_is_not_committed_yet_leaves_no_token_that_works(
+    postgresql: None, application: Registered, right_of: Callable[[Registered], Right]
+) -> None:
+    """The right has ended, and that transaction is over, before any other can see the token."""
+    right, token = right_of(application), secrets.token_urlsafe(32)
+    with transaction.atomic():
+        assert right.redeem(token)
+        begin(right.end).result(timeout=60)
+    check_that_it_is_stored_and_refused(token, right)
+
+
+@pytest.mark.parametrize("right_of", [by_a_secret, by_a_group])
+def test_a_redemption_that_waited_for_its_code_leaves_no_token_that_works(
+    postgresql: None, application: Registered, right_of: Callable[[Registered], Right]
+) -> None:
+    """It may read the groups before it waits: then its token is refused."""
+    right, token = right_of(application), secrets.token_urlsafe(32)
+    with transaction.atomic():
+        AuthorizationCode.objects.filter(pk=right.code.row.pk).update(scope="profile")  # locks the code
+        redemption = begin(right.redeem, token)
+        wait_until_it_waits(redemption)
+        begin(right.end).result(timeout=60)
+    redemption.result(timeout=60)
+    check_that_it_is_stored_and_refused(token, right)
+
+
+def test_a_leak_that_is_not_committed_yet_keeps_no_exchange_waiting(postgresql: None, application: Registered) -> None:
+    """And what the exchange stores meanwhile is not valid afterwards."""
+    right, token = by_a_secret(application), secrets.token_urlsafe(32)
+    with transaction.atomic():
+        right.end()
+        begin(authenticated, application).result(timeout=60)
+        assert begin(right.redeem, token).result(timeout=60)
+    check_that_it_is_stored_and_refused(token, right)
+
+
+def test_two_leaks_at_the_same_moment_are_both_listed(postgresql: None, application: Registered) -> None:
+    """A leak that missed another would make the tokens of the other's secret valid again."""
+    secret_rotation.rotate(application.row)
+    with transaction.atomic():
+        secret_states.lock(application.row)
+        leaks = [
+            begin(lambda number=number: secret_states.revoke(application.row, number, is_leaked=True))
+            for number in (1, 2)
+        ]
+        wait_until_it_waits(leaks[0])
+    for each in leaks:
+        each.result(timeout=60)
+    application.row.refresh_from_db()
+    keys = sorted(application.row.secrets.values_list("pk", flat=True))
+    assert application.row.leaked_secrets == f",{keys[0]},{keys[1]},"
+
+
+# A person disconnects the application. D7 -----------------------------------------------------------------------------
+
+
+def test_a_redemption_that_has_begun_leaves_nothing_of_a_disconnected_application(
+    postgresql: None, application: Registered
+) -> None:
+    person = PersonFactory()
+    remembered.remember(person, application.row)
+    code = CodeFactory(application=application, user=person).raw
+    with transaction.atomic():
+        assert code_redemption.redeem({"code": code}, application.row.pk, secrets.token_urlsafe(32))
+        ended = begin(consents.disconnect, person, application.row)
+        wait_until_it_waits(ended)
+    ended.result(timeout=60)
+    mine: dict[str, Any] = {"user": person, "application": application.row}
+    assert [token.revoked_at is not None for token in AccessToken.objects.filter(**mine)] == [True]
+    assert not AuthorizationCode.objects.filter(**mine).exists()
+    assert not Consent.objects.filter(**mine).exists()
+
+
+def test_a_sign_in_that_is_stored_meanwhile_has_ended(postgresql: None) -> None:
+    application = ApplicationFactory(backchannel_logout_uri="https://client.example/sign-out")
+    person = PersonFactory()
+    code = CodeFactory(application=application, user=person).row
+    session = {"code_id": code.pk, "person_id": person.pk, "application_id": application.row.pk}
+    version = person.credentials_version
+    with transaction.atomic():
+        consents.disconnect(person, application.row)
+        begun = begin(lambda: application_sessions.begin(str(uuid4()), **session, person_version=version))
+        wait_until_it_waits(begun)
+    row = ApplicationSession.objects.get(pk=begun.result(timeout=60))
+    assert row.ended_at
+    assert row.due_at
