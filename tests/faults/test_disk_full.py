@@ -8,27 +8,53 @@ from __future__ import annotations
 import os
 import resource
 import shutil
-from collections.abc import Callable
+import signal
+import subprocess
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+import pytest
 import requests
 from django.db import connection
 
 from oauth_bridge.models import AccessToken, AuthorizationCode
-from tests.conftest import Launch
 from tests.contract_coverage import contract
 from tests.databases import in_use
 from tests.driver import OAuthDriver, away_of, away_page_of
 from tests.factories import PASSWORD, ApplicationFactory, CodeFactory, Issued, PersonFactory, Registered, TokenFactory
-from tests.server import Server
+from tests.server import Server, serve
+from tests.smtp import wait_until
 
-DISK = "4m"
-KEY = "k" * 50
 CONNECTIONS = 2  # of one worker: one connection for each of its threads
 # root may write to read-only files unless it drops that capability.
 AS_ANYBODY = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"] if os.geteuid() == 0 else []
+
+
+class Site(NamedTuple):
+    """A server whose database is a file on a disk of 4 MB."""
+
+    server: Server
+    path: Path
+
+
+@pytest.fixture(scope="module")
+def site(
+    django_db_setup: None, sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Site]:
+    """One for all tests of the module."""
+    disk = tmp_path_factory.mktemp("disk")
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", disk], capture_output=True, check=False)
+    if mounted.returncode:
+        pytest.skip(f"needs the right to mount a small disk: {mounted.stderr.decode().strip()}")
+    try:
+        path = Path(shutil.copy(sqlite_template, disk))
+        url = f"sqlite:///{path}"
+        with serve(tmp_path_factory.mktemp("site"), under=AS_ANYBODY, DATABASE_URL=url, REDIS_URL="") as server:
+            yield Site(server, path)
+    finally:
+        subprocess.run(["umount", "--lazy", disk], check=True)
 
 
 class Signed(NamedTuple):
@@ -40,11 +66,13 @@ class Signed(NamedTuple):
     token: Issued
 
 
-def signed_in_at(server: Server) -> Signed:
-    alice, application = PersonFactory(), ApplicationFactory(is_trusted=True)
-    driver = OAuthDriver(server.base_url, server.auth_url).signed_in(alice.email, PASSWORD)
-    code, token = CodeFactory(application=application, user=alice), TokenFactory(user=alice)
-    return Signed(driver, application, code, token)
+@pytest.fixture
+def signed(site: Site, committed: None) -> Iterator[Signed]:
+    with in_use(f"sqlite:///{site.path}"):
+        alice, application = PersonFactory(), ApplicationFactory(is_trusted=True)
+        driver = OAuthDriver(site.server.base_url).signed_in(alice.email, PASSWORD)
+        code, token = CodeFactory(application=application, user=alice), TokenFactory(user=alice)
+        yield Signed(driver, application, code, token)
 
 
 def check_that_nothing_is_written(signed: Signed) -> None:
@@ -73,74 +101,58 @@ def check_that_all_goes_on(signed: Signed, excuses: int = 0) -> None:
     assert AccessToken.objects.filter(application=application.row).count() == 2
 
 
+def reload(server: Server) -> None:
+    """All connections are opened anew."""
+    before = server.workers()
+    server.process.send_signal(signal.SIGHUP)
+    wait_until(lambda: bool(server.workers()) and not server.workers() & before, seconds=120)
+    wait_until(lambda: requests.get(f"{server.base_url}/health/live", timeout=60).ok, seconds=120)
+
+
 @contract("D19/temporarily_unavailable", "D19.page")
-def test_a_full_disk(disk: Path, sqlite_template: Path, launch: Launch) -> None:
+def test_a_full_disk(site: Site, signed: Signed) -> None:
     """SQLITE_FULL."""
-    path = Path(shutil.copy(sqlite_template, disk))
-    with in_use(f"sqlite:///{path}"):
-        signed = signed_in_at(launch())
-        fill(disk / "filler")
-        check_that_nothing_is_written(signed)
-        (disk / "filler").unlink()
-        check_that_all_goes_on(signed)
-
-
-def fill(path: Path) -> None:
-    with path.open("wb", buffering=0) as filler, suppress(OSError):
-        while filler.write(bytes(4096)):
+    filler = site.path.with_name("filler")
+    with filler.open("wb", buffering=0) as file, suppress(OSError):
+        while file.write(bytes(4096)):
             pass
+    check_that_nothing_is_written(signed)
+    filler.unlink()
+    check_that_all_goes_on(signed)
 
 
 @contract("D19/temporarily_unavailable", "D19.page")
-def test_a_limit_on_the_size_of_files(tmp_path: Path, sqlite_template: Path, launch: Launch) -> None:
+def test_a_limit_on_the_size_of_files(site: Site, signed: Signed) -> None:
     """SQLITE_IOERR_WRITE, as with a quota."""
-    path = Path(shutil.copy(sqlite_template, tmp_path))
-    with in_use(f"sqlite:///{path}"):
-        server = launch()
-        signed = signed_in_at(server)
-        log_size = path.with_name(f"{path.name}-wal").stat().st_size
-        [worker] = server.workers()
-        before = resource.prlimit(worker, resource.RLIMIT_FSIZE, (log_size, resource.RLIM_INFINITY))
-        check_that_nothing_is_written(signed)
-        resource.prlimit(worker, resource.RLIMIT_FSIZE, before)
-        check_that_all_goes_on(signed)
+    log_size = site.path.with_name(f"{site.path.name}-wal").stat().st_size
+    [worker] = site.server.workers()
+    before = resource.prlimit(worker, resource.RLIMIT_FSIZE, (log_size, resource.RLIM_INFINITY))
+    check_that_nothing_is_written(signed)
+    resource.prlimit(worker, resource.RLIMIT_FSIZE, before)
+    check_that_all_goes_on(signed)
 
 
 @contract("D19/temporarily_unavailable", "D19.page")
-def test_a_file_that_may_only_be_read(tmp_path: Path, sqlite_template: Path, launch: Launch) -> None:
+def test_a_file_that_may_only_be_read(site: Site, signed: Signed) -> None:
     """SQLITE_READONLY. A connection opened meanwhile leads to one more 503, and then the file is opened again."""
-    path = Path(shutil.copy(sqlite_template, tmp_path))
-    with in_use(f"sqlite:///{path}"):
-        signed = signed_in_at(launch(SECRET_KEY=KEY))
-        path.chmod(0o444)
-        moved_to(signed.driver, launch(under=AS_ANYBODY, SECRET_KEY=KEY))
-        check_that_nothing_is_written(signed)
-        path.chmod(0o644)
-        check_that_all_goes_on(signed, excuses=CONNECTIONS)
+    site.path.chmod(0o444)
+    reload(site.server)
+    check_that_nothing_is_written(signed)
+    site.path.chmod(0o644)
+    check_that_all_goes_on(signed, excuses=CONNECTIONS)
 
 
 @contract("D19/temporarily_unavailable", "D19.page")
-def test_a_folder_that_may_only_be_read(tmp_path: Path, sqlite_template: Path, launch: Launch) -> None:
+def test_a_folder_that_may_only_be_read(site: Site, signed: Signed) -> None:
     """SQLITE_CANTOPEN: the journal, which readers need too, can't be created."""
-    folder = tmp_path / "database"
-    folder.mkdir()
-    path = Path(shutil.copy(sqlite_template, folder))
-    with in_use(f"sqlite:///{path}"):
-        application = ApplicationFactory()
-        code, token = CodeFactory(application=application), TokenFactory()
-        connection.close()
-        folder.chmod(0o555)
-        server = launch(under=AS_ANYBODY)
-        driver = OAuthDriver(server.base_url, server.auth_url)
-        for _ in range(2):
-            away_of(driver.userinfo(token.raw))
-            away_of(driver.exchange(application, code.raw))
-            away_page_of(driver.get(driver.authorization_url(application)))
-        folder.chmod(0o755)
-        assert driver.userinfo(token.raw).status_code == 200
-        assert driver.exchange(application, code.raw).status_code == 200
-
-
-def moved_to(driver: OAuthDriver, server: Server) -> None:
-    """A browser with the same cookies at another server of the same service."""
-    driver.base_url = driver.auth_url = server.base_url
+    folder = site.path.parent
+    connection.close()
+    folder.chmod(0o555)
+    reload(site.server)
+    for _ in range(2):
+        away_of(signed.driver.userinfo(signed.token.raw))
+        away_of(signed.driver.exchange(signed.application, signed.code.raw))
+        away_page_of(signed.driver.get(signed.driver.authorization_url(signed.application)))
+    folder.chmod(0o755)
+    assert signed.driver.userinfo(signed.token.raw).status_code == 200
+    assert signed.driver.exchange(signed.application, signed.code.raw).status_code == 200

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import re
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from django.core.exceptions import ImproperlyConfigured
+from django.core.management import call_command
 
 from config import raw_variables
 from tests.documented import nginx_block
-from tests.server import OURS, ROOT, environment
-
-pytestmark = pytest.mark.once
+from tests.server import ROOT
+from tests.unit.test_config_environment import settings_with
 
 CONTAINER = ROOT / "config" / "container"
 AUTH, API = "auth.example.org", "api.example.org"
@@ -25,10 +25,12 @@ def set_up(folder: Path) -> None:
     subprocess.run([CONTAINER / "set-up", folder, AUTH, API], check=True, timeout=30)
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    set_up(tmp_path)
-    return tmp_path
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One for all tests, which leave it as it is."""
+    folder = tmp_path_factory.mktemp("container")
+    set_up(folder)
+    return folder
 
 
 def compose(folder: Path) -> dict[str, Any]:
@@ -53,23 +55,18 @@ def content(folder: Path) -> dict[str, str]:
     return {path.name: path.read_text(encoding="utf-8") for path in (folder / "secrets").iterdir()}
 
 
-def test_secrets_are_random_and_stay(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
-    another = tmp_path_factory.mktemp("another")
-    set_up(another)
-    before = content(folder)
+def test_secrets_are_random_private_and_stay(folder: Path, tmp_path: Path) -> None:
+    set_up(tmp_path)
+    before = content(tmp_path)
     for name in ("secret-key", "database-password", "database-url"):
         assert len(before[name]) >= 96
-        assert before[name] != content(another)[name]
+        assert before[name] != content(folder)[name]
     assert before["database-password"] in before["database-url"]
-    (folder / "settings.env").write_text("SERVICE_NAME=Kept\n")
-    set_up(folder)
-    assert content(folder) == before
-    assert (folder / "settings.env").read_text() == "SERVICE_NAME=Kept\n"
-
-
-def test_only_owner_and_group_read_secrets(folder: Path) -> None:
-    modes = {path.name: path.stat().st_mode & 0o777 for path in (folder / "secrets").iterdir()}
-    assert set(modes.values()) == {0o640}, modes
+    assert {path.stat().st_mode & 0o777 for path in (folder / "secrets").iterdir()} == {0o640}
+    (tmp_path / "settings.env").write_text("SERVICE_NAME=Kept\n")
+    set_up(tmp_path)
+    assert content(tmp_path) == before
+    assert (tmp_path / "settings.env").read_text() == "SERVICE_NAME=Kept\n"
 
 
 def test_nginx_has_the_documented_configuration(folder: Path) -> None:
@@ -101,20 +98,20 @@ def test_the_compose_file_finds_its_files_and_trusts_its_proxy_alone(folder: Pat
     assert [name for name, service in services.items() if "ports" in service] == ["proxy"]
 
 
-def test_the_service_accepts_the_settings(folder: Path) -> None:
+@pytest.mark.filterwarnings("ignore:Overriding setting DATABASES")  # the checks read the setting, no connection
+def test_the_service_accepts_the_settings(folder: Path, monkeypatch: pytest.MonkeyPatch, settings: Any) -> None:
     given = compose(folder)["services"]["service"]["environment"] | pairs(folder / "settings.env")
     given = {name: str(value).replace("/run/secrets", str(folder / "secrets")) for name, value in given.items()}
-    inherited = {name: value for name, value in environment(folder).items() if name not in OURS}
-
-    def check() -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "manage.py", "check", "--deploy", "--fail-level", "WARNING"]
-        options: dict[str, Any] = {"capture_output": True, "text": True, "timeout": 60, "check": False}
-        return subprocess.run(command, cwd=ROOT, env=inherited | given, **options)
-
-    assert check().stderr.startswith("EMAIL_URL_FILE must be the path of a file"), "set-up can't know the mail server"
-    (folder / "secrets" / "email-url").write_text("smtp+tls://user:password@mail.example.com")
-    done = check()
-    assert done.returncode == 0, done.stderr
+    with pytest.raises(ImproperlyConfigured, match="EMAIL_URL_FILE must be the path of a file"):
+        settings_with(monkeypatch, **given)  # set-up can't know the mail server
+    email = folder / "secrets" / "email-url"
+    email.write_text("smtp+tls://user:password@mail.example.com")
+    made = settings_with(monkeypatch, **given)
+    email.unlink()
+    for name in filter(str.isupper, made):
+        if getattr(settings, name) != made[name]:
+            setattr(settings, name, made[name])
+    call_command("check", deploy=True, fail_level="WARNING")
 
 
 def test_it_says_what_it_needs() -> None:

