@@ -82,17 +82,21 @@ def test_a_right_installation_passes(
     port = int(site.url.rpartition(":")[2])
     with nginx(tmp_path / "nginx", port, site.upstream, site.certificate):
         done = manage("check-deployment", "--json", "--mail", "alice@example.com", **variables)
-        printed = manage("check-deployment", **variables)
     said = json.loads(done.stdout)
     statuses = {each["name"]: each["status"] for each in said["checks"]}
     wrong = [each for each in said["checks"] if each["status"] not in ("ok", "skipped")]
     assert [each["name"] for each in wrong] in ([], ["purge"]), wrong
     assert (done.returncode, said["ok"], done.stderr) == (0, True, "")
     assert {"database", "migrations", "redis", "clock_redis", "mail", "mail_sent", "media_root"} <= statuses.keys()
-    assert {"auth_url_host", "auth_url_proxy", "auth_url_certificate", "auth_url_limits"} <= statuses.keys()
+    assert {
+        "base_url",
+        "auth_url",
+        "auth_url_host",
+        "auth_url_proxy",
+        "auth_url_certificate",
+        "auth_url_limits",
+    } <= statuses.keys()
     assert [mail["To"] for mail in mail_server.mails] == ["alice@example.com"]
-    assert printed.returncode == 0
-    assert re.search(r"^ok       auth_url: .*by this installation\.$", printed.stdout, re.MULTILINE)
 
 
 def test_everything_that_is_away_is_said_at_once(manage: Any, tmp_path: Path) -> None:
@@ -121,7 +125,6 @@ def test_everything_that_is_away_is_said_at_once(manage: Any, tmp_path: Path) ->
         ({}, "auth_url_proxy", "ok"),
         ({"X_Forwarded_For": "$proxy_add_x_forwarded_for"}, "auth_url_proxy", "ok"),
         ({"X_Forwarded_For": "$http_x_forwarded_for"}, "auth_url_proxy", "failed"),
-        ({"X_Forwarded_For": '""'}, "auth_url_proxy", "failed"),
         ({"X_Forwarded_For": "203.0.113.5"}, "auth_url_proxy", "warning"),
         ({"Host": "$host"}, "auth_url_host", "failed"),
         ({"Host": "elsewhere.example"}, "auth_url", "failed"),
@@ -132,28 +135,6 @@ def test_what_the_proxy_passes_on(
     checked: Callable[..., dict[str, Finding]], headers: dict[str, str], name: str, status: str
 ) -> None:
     assert checked(**headers)[name].status == status
-
-
-def test_two_addresses(launch: Any, settings: Any) -> None:
-    server = launch(BASE_URL="http://127.0.0.1:{port}", AUTH_URL="http://localhost:{port}")
-    settings.BASE_URL, settings.AUTH_URL, settings.SECRET_KEY = server.base_url, server.auth_url, server.secret_key
-    for name, url in (("base_url", server.base_url), ("auth_url", server.auth_url)):
-        found = by_name(outside.findings(name, url))[name]
-        assert found.status == "ok", found
-
-
-def test_a_proxy_that_is_not_trusted(checked: Any, settings: Any, launch: Any, tmp_path: Path, site: Site) -> None:
-    port = free_port()
-    url = f"https://localhost:{port}"
-    upstream = free_port()
-    server = launch(port=upstream, BASE_URL=url, AUTH_URL=url)
-    settings.AUTH_URL = settings.BASE_URL = url
-    settings.SECRET_KEY, settings.TRUSTED_PROXIES = server.secret_key, []
-    with nginx(tmp_path / "nginx", port, upstream, site.certificate), pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SSL_CERT_FILE", f"{site.certificate}.crt")
-        found = by_name(outside.findings("auth_url", url))["auth_url_proxy"]
-    assert found.status == "failed"
-    assert "TRUSTED_PROXIES=127.0.0.1" in found.fix
 
 
 def test_certificates(checked: Callable[..., dict[str, Finding]], tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import signal
 import subprocess
-import time
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +18,6 @@ from tests.checks import by_name
 from tests.databases import Cluster, in_use
 from tests.own_redis import OwnRedis
 from tests.smtp import DRIPS, HANGS, MailServer
-
-SECONDS = 30  # in which a check with several waits is over, on a busy machine
 
 
 def test_redis_in_each_state(redis_server: OwnRedis, settings: Any) -> None:
@@ -39,9 +36,7 @@ def test_redis_in_each_state(redis_server: OwnRedis, settings: Any) -> None:
     assert statuses("config", "set", "maxmemory", "0")["redis"] == "ok"
     assert statuses("replicaof", "127.0.0.1", "1") == {"redis": "failed"}
     redis_server.pause()
-    began = time.monotonic()
     assert statuses() == {"redis": "failed"}
-    assert time.monotonic() - began < SECONDS
     redis_server.go_on()
     redis_server.kill()
     assert statuses() == {"redis": "failed"}
@@ -78,9 +73,7 @@ def test_mail_servers(
 ) -> None:
     use_mail(settings, monkeypatch, url.format(port=mail_server.port))
     settings.IS_HTTPS, mail_server.mode = True, mode
-    began = time.monotonic()
     assert by_name(bounded("mail", mails.findings, 2))["mail"].status == status
-    assert time.monotonic() - began < SECONDS
     assert mail_server.mails == []
 
 
@@ -157,9 +150,7 @@ def test_a_new_postgresql_in_another_encoding(own_postgresql: Cluster) -> None:
 def test_a_postgresql_that_is_stopped_or_away(own_postgresql: Cluster) -> None:
     connection.close()
     own_postgresql.process.send_signal(signal.SIGSTOP)
-    began = time.monotonic()
     found = of_database()
-    assert time.monotonic() - began < SECONDS
     own_postgresql.process.send_signal(signal.SIGCONT)
     assert found["database"] == "failed"
     own_postgresql.kill()

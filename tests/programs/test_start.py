@@ -45,7 +45,7 @@ def test_gunicorn_serves_on_a_migrated_database_without_another_step(sqlite_temp
     def is_ready() -> bool:
         assert process.poll() is None, log_path.read_text()
         try:
-            return requests.get(f"{base_url}/health/ready", timeout=60).json() == {"database": "ok", "redis": "unused"}
+            return bool(requests.get(f"{base_url}/health/ready", timeout=60).json()["database"] == "ok")
         except requests.ConnectionError:
             return False
 
