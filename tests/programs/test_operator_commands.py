@@ -11,7 +11,6 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
-import pytest
 from django.utils import timezone
 
 from accounts.models import Session, User
@@ -53,39 +52,21 @@ class Made:
 def test_application_create_prints_what_a_developer_needs(manage: Manage, driver: OAuthDriver, alice: Any) -> None:
     uris = ["https://client.example/a", "http://127.0.0.1:9000/b"]
     flags = [part for uri in uris for part in ("--redirect-uri", uri)]
-    answer = answered(manage("application", "create", "Printer ☃", *flags, "--json", alone=True))
+    answer, another = (answered(manage("application", "create", "Printer ☃", *flags, "--json")) for _ in range(2))
     assert set(answer) == {"client_id", "client_secret", "name", "redirect_uris"}
     assert answer["name"] == "Printer ☃"
     assert answer["redirect_uris"] == uris
     assert re.fullmatch(r"[A-Za-z0-9_-]{43,}", answer["client_secret"])
+    assert answer["client_secret"] != another["client_secret"]
+    assert answer["client_id"] != another["client_id"]
     made = Made(answer)
     code = driver.authorize(driver.authorization_url(made), alice.email, PASSWORD).parameters["code"]
     assert driver.exchange(made, code).status_code == 200
 
 
-@contract("O.application.create", "D15.entropy")
-def test_no_two_applications_get_the_same_secret(manage: Manage) -> None:
-    two = [
-        answered(manage("application", "create", "A", "--redirect-uri", "https://a.example/", "--json")) for _ in "12"
-    ]
-    assert two[0]["client_secret"] != two[1]["client_secret"]
-    assert two[0]["client_id"] != two[1]["client_id"]
-
-
 @contract("O.application.create")
-@pytest.mark.parametrize(
-    "uri",
-    [
-        "",
-        "https://a.example/#x",
-        "http://a.example/",
-        "javascript:alert(1)",
-        "https://*.a.example/",
-        "https://u@a.example/",
-    ],
-)
-def test_a_callback_address_that_cannot_be_registered_is_explained(manage: Manage, uri: str) -> None:
-    result = manage("application", "create", "A", "--redirect-uri", uri, "--json")
+def test_a_callback_address_that_cannot_be_registered_is_explained(manage: Manage) -> None:
+    result = manage("application", "create", "A", "--redirect-uri", "http://a.example/", "--json")
     assert result.returncode != 0
     assert "Traceback" not in result.stderr
     assert result.stderr.strip()
@@ -147,15 +128,6 @@ def test_a_deleted_application_is_gone_and_what_it_held_is_worth_nothing(
     assert [model.objects.filter(application_id=application.row.pk).count() for model in left] == [0, 0, 0, 0]
 
 
-@contract("O.application.show")
-@pytest.mark.parametrize("action", ["show", "rotate-secret", "disable", "enable", "delete"])
-def test_an_unknown_client_id_is_a_sentence(manage: Manage, action: str) -> None:
-    result = manage("application", action, "unknown", "--json")
-    assert result.returncode != 0
-    assert "unknown" in result.stderr
-    assert "Traceback" not in result.stderr
-
-
 # Accounts -------------------------------------------------------------------------------------------------------------
 
 
@@ -164,19 +136,8 @@ def test_account_create_makes_a_person_who_can_sign_in(
     manage: Manage, driver: OAuthDriver, application: Registered
 ) -> None:
     email = f"Made-{uuid.uuid4().hex}@Example.com"
-    answer = answered(
-        manage(
-            "account",
-            "create",
-            email,
-            "--nickname",
-            "Ål",
-            "--password-stdin",
-            "--json",
-            stdin=f"{PASSWORD}\n",
-            alone=True,
-        )
-    )
+    options = ("--nickname", "Ål", "--password-stdin", "--json")
+    answer = answered(manage("account", "create", email, *options, stdin=f"{PASSWORD}\n"))
     assert set(answer) == {"sub", "email", "nickname"}
     assert answer["email"] == email.lower()
     assert answer["nickname"] == "Ål"
@@ -184,16 +145,6 @@ def test_account_create_makes_a_person_who_can_sign_in(
     token = driver.exchange(application, callback.parameters["code"]).json()["access_token"]
     profile = driver.userinfo(token).json()
     assert (profile["sub"], profile["email"], profile["nickname"]) == (answer["sub"], answer["email"], "Ål")
-
-
-@contract("O.account.create")
-def test_account_create_explains_what_is_wrong(manage: Manage, alice: Any) -> None:
-    for email, password in ((alice.email.upper(), PASSWORD), ("no-address", PASSWORD), ("new@example.com", "")):
-        result = manage("account", "create", email, "--nickname", "N", "--password-stdin", stdin=password)
-        assert result.returncode != 0
-        assert result.stderr.strip()
-        assert "Traceback" not in result.stderr
-        assert PASSWORD not in result.stderr
 
 
 @contract("O.account.set-password")
@@ -224,9 +175,8 @@ def test_a_deactivated_account_is_refused_until_it_is_activated(
 @contract("O.account.verified")
 def test_createsuperuser_counts_as_verified(manage: Manage, driver: OAuthDriver, application: Registered) -> None:
     email = f"root-{uuid.uuid4().hex}@example.com"
-    result = manage(
-        "createsuperuser", "--noinput", "--email", email, "--nickname", "Root", DJANGO_SUPERUSER_PASSWORD=PASSWORD
-    )
+    options = ("--noinput", "--email", email, "--nickname", "Root")
+    result = manage("createsuperuser", *options, DJANGO_SUPERUSER_PASSWORD=PASSWORD)
     assert result.returncode == 0, result.stderr
     assert User.objects.get(email=email).email_verified_at is not None
     assert "code" in driver.authorize(driver.authorization_url(application), email, PASSWORD).parameters
@@ -242,7 +192,7 @@ def test_after_a_restore_all_sessions_codes_and_tokens_end(
     given: dict[str, Any] = {"application": application, "user": alice}
     code, token = CodeFactory(**given), TokenFactory(**given)
     held = {model: model.objects.count() for model in (Session, AuthorizationCode, AccessToken)}
-    answer = answered(manage("after-restore", "--json", alone=True))
+    answer = answered(manage("after-restore", "--json"))
     ended = [answer["ended"][kind] for kind in ("sessions", "codes", "access_tokens")]
     assert ended == list(held.values())
     assert not any(model.objects.exists() for model in held)
@@ -320,9 +270,3 @@ def test_purge_deletes_what_is_past_use_and_nothing_else(
     # A redeemed code is kept while its token is valid, so a replay after the purge still revokes the token.
     driver.exchange(application, spent.raw)
     assert driver.userinfo(token_of_spent).status_code == 401
-
-
-@contract("O.purge")
-def test_purge_without_anything_to_do_succeeds(manage: Manage) -> None:
-    manage("purge")
-    assert manage("purge").returncode == 0
