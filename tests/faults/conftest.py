@@ -13,6 +13,7 @@ import pytest
 
 from tests.databases import Cluster, in_use, postgresql_programs
 from tests.nginx import serve_behind_nginx
+from tests.own_redis import OwnRedis
 from tests.pooler import pooler
 from tests.server import ROOT, Server
 
@@ -40,6 +41,17 @@ def own_postgresql(postgresql: None, request: pytest.FixtureRequest) -> Iterator
     cluster.revive()
     with in_use(cluster.url):
         yield cluster
+
+
+@pytest.fixture(scope="module")
+def shared_redis(django_db_setup: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[OwnRedis]:
+    """A Redis for a server that the tests of a module share. They may kill it."""
+    program = shutil.which("redis-server")
+    if program is None:
+        pytest.skip("needs redis-server")
+    own = OwnRedis(program, tmp_path_factory.mktemp("redis"))
+    yield own
+    own.kill()
 
 
 @pytest.fixture(scope="module")

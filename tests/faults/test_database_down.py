@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -34,20 +33,12 @@ def metrics_port() -> int:
 
 @pytest.fixture(scope="module")
 def served(
-    request: pytest.FixtureRequest, metrics_port: int, tmp_path_factory: pytest.TempPathFactory
+    cluster: Cluster, shared_redis: OwnRedis, metrics_port: int, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Server]:
     """A server with two workers at the PostgreSQL that the tests break."""
-    cluster: Cluster = request.getfixturevalue("cluster")
-    program = shutil.which("redis-server")
-    if program is None:
-        pytest.skip("needs redis-server")
-    redis = OwnRedis(program, tmp_path_factory.mktemp("redis"))
-    variables = {"WEB_CONCURRENCY": "2", "REDIS_URL": redis.url, "METRICS_BIND": f"127.0.0.1:{metrics_port}"}
-    try:
-        with serve(tmp_path_factory.mktemp("served"), DATABASE_URL=cluster.url, **variables) as server:
-            yield server
-    finally:
-        redis.kill()
+    variables = {"WEB_CONCURRENCY": "2", "REDIS_URL": shared_redis.url, "METRICS_BIND": f"127.0.0.1:{metrics_port}"}
+    with serve(tmp_path_factory.mktemp("served"), DATABASE_URL=cluster.url, **variables) as server:
+        yield server
 
 
 @pytest.fixture

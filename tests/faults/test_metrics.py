@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -29,20 +28,13 @@ class Metered(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def metered(django_db_setup: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Metered]:
+def metered(shared_redis: OwnRedis, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Metered]:
     """One for all tests: the last one ends it."""
-    program = shutil.which("redis-server")
-    if program is None:
-        pytest.skip("needs redis-server")
     folder, port = tmp_path_factory.mktemp("metered"), free_port()
-    redis = OwnRedis(program, folder)
-    variables = {"REDIS_URL": redis.url, "METRICS_BIND": f"127.0.0.1:{port}", "TMPDIR": str(folder)}
-    try:
-        with serve(folder / "server", WEB_CONCURRENCY="2", **variables) as server:
-            eventually(14.0, lambda: value(port, "delegated_threads"))
-            yield Metered(server, port, folder, redis)
-    finally:
-        redis.kill()
+    variables = {"REDIS_URL": shared_redis.url, "METRICS_BIND": f"127.0.0.1:{port}", "TMPDIR": str(folder)}
+    with serve(folder / "server", WEB_CONCURRENCY="2", **variables) as server:
+        eventually(14.0, lambda: value(port, "delegated_threads"))
+        yield Metered(server, port, folder, shared_redis)
 
 
 def ask(server: Server, times: int) -> None:

@@ -5,7 +5,6 @@ One server for all tests, which starts while its Redis is away.
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 
 import pytest
@@ -23,18 +22,13 @@ SECOND_FACTORS, PASSWORDS, WORKERS = 3, 4, 2
 
 
 @pytest.fixture(scope="module")
-def redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OwnRedis]:
-    program = shutil.which("redis-server")
-    if program is None:
-        pytest.skip("needs redis-server")
-    own = OwnRedis(program, tmp_path_factory.mktemp("redis"))
-    own.kill()
-    yield own
-    own.kill()
+def redis(shared_redis: OwnRedis) -> OwnRedis:
+    shared_redis.kill()
+    return shared_redis
 
 
 @pytest.fixture(scope="module")
-def limited(redis: OwnRedis, django_db_setup: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+def limited(redis: OwnRedis, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     rates = {
         "RATE_SECOND_FACTOR": f"{SECOND_FACTORS}/h",
         "RATE_SIGN_IN_ACCOUNT": f"{PASSWORDS}/h",

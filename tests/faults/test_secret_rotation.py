@@ -6,7 +6,6 @@ Races of rotations: test_configuration_races.
 from __future__ import annotations
 
 import json
-import shutil
 import threading
 from collections import Counter
 from collections.abc import Iterator
@@ -92,17 +91,10 @@ def rotate(application: Registered, *options: str) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def server(django_db_setup: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+def server(shared_redis: OwnRedis, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """One with four processes."""
-    program = shutil.which("redis-server")
-    if program is None:
-        pytest.skip("needs redis-server")
-    redis = OwnRedis(program, tmp_path_factory.mktemp("redis"))
-    try:
-        with serve(tmp_path_factory.mktemp("four"), REDIS_URL=redis.url, WEB_CONCURRENCY="4") as server:
-            yield server
-    finally:
-        redis.kill()
+    with serve(tmp_path_factory.mktemp("four"), REDIS_URL=shared_redis.url, WEB_CONCURRENCY="4") as server:
+        yield server
 
 
 @contract("O.application.rotate-secret")
