@@ -96,6 +96,11 @@ def set_picture(person: User) -> None:
     current_picture.set_picture(person, reencoder_runner.reencode(ContentFile(large_picture().getvalue())))
 
 
+def add_with_logo(admin_client: Client, **changes: str) -> Any:
+    form = {**FORM, "client_type": "public", "new_logo": large_picture(), **changes}
+    return admin_client.post("/admin/oauth_bridge/application/add/", form)
+
+
 def logged(caplog: pytest.LogCaptureFixture, message: str) -> list[Any]:
     return [record for record in caplog.records if record.message == message]
 
@@ -158,9 +163,7 @@ def test_a_picture_that_cannot_be_deleted_is_removed_from_the_profile(
 
 
 def test_a_logo_of_a_form_with_another_error_is_not_stored(admin_client: Client, s3: Store) -> None:
-    page = admin_client.post(
-        "/admin/oauth_bridge/application/add/", {**FORM, "redirect_uris": "x", "new_logo": large_picture()}
-    )
+    page = add_with_logo(admin_client, redirect_uris="x")
     assert page.status_code == 200
     assert s3.names() == []
 
@@ -191,9 +194,7 @@ def test_a_picture_that_cannot_be_received_is_a_sentence_and_what_was_typed_is_k
 
 
 def test_a_logo_that_cannot_be_received_is_a_sentence(admin_client: Client, temporary: None) -> None:
-    page = admin_client.post(
-        "/admin/oauth_bridge/application/add/", {**FORM, "client_type": "public", "new_logo": large_picture()}
-    )
+    page = add_with_logo(admin_client)
     assert page.status_code == 200
     assert "could not be received because of a fault on our side." in page.content.decode()
     assert not Application.objects.exists()
@@ -239,9 +240,7 @@ def test_a_picture_that_cannot_be_read_is_drawn_kept_by_no_cache_and_seen_once_i
 def test_a_logo_that_cannot_be_read_is_not_found_and_kept_by_no_cache(
     admin_client: Client, s3: Store, caplog: pytest.LogCaptureFixture, break_store: Break
 ) -> None:
-    admin_client.post(
-        "/admin/oauth_bridge/application/add/", {**FORM, "client_type": "public", "new_logo": large_picture()}
-    )
+    add_with_logo(admin_client)
     name = Application.objects.get().logo
     assert admin_client.get(f"/logos/{name}").status_code == 200
     break_store(s3)
