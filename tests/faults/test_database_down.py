@@ -79,6 +79,34 @@ class Visitor:
         assert self.driver.call("GET", "/health/ready").status_code == 200
 
 
+@contract("2.2/use", "D13.no-row")
+def test_a_worker_is_killed_and_another_takes_its_place(server: Server) -> None:
+    """The busiest one: it may have accepted nearly all connections, and to kill the other would disturb nobody.
+
+    It comes before the tests that break PostgreSQL.
+    """
+    redemptions = Redemptions(server, ApplicationFactory(), EXCHANGES)
+    victim = 0
+
+    def kill_the_busiest() -> None:
+        nonlocal victim
+        before, done = {worker: cpu_ticks(worker) for worker in server.workers()}, redemptions.done
+        redemptions.wait_until(lambda: redemptions.done >= done + EXCHANGES // 10)
+        victim = max(before, key=lambda worker: cpu_ticks(worker) - before[worker])
+        os.kill(victim, signal.SIGKILL)
+
+    redemptions.run_during(kill_the_busiest)
+    redemptions.check_books()
+    assert set(redemptions.trouble) <= {"Unanswered"}, "the other worker goes on, and the port stays open"
+    redemptions.wait_until(lambda: len(server.workers() - {victim}) == 2)
+
+
+def cpu_ticks(worker: int) -> int:
+    """The CPU time of all threads of the process."""
+    values = Path(f"/proc/{worker}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+    return int(values[11]) + int(values[12])  # utime, stime
+
+
 @contract("D19/temporarily_unavailable", "D19.page")
 def test_without_the_database_503_is_said_and_afterwards_all_goes_on(server: Server, own_postgresql: Cluster) -> None:
     visitor = Visitor(server)
@@ -184,31 +212,6 @@ def test_with_too_few_connections_each_exchange_is_done_whole_or_not_at_all(
     redemptions.run_during(fault)
     redemptions.check_books()
     assert set(redemptions.trouble) == {"503 temporarily_unavailable"}
-
-
-@contract("2.2/use", "D13.no-row")
-def test_a_worker_is_killed_and_another_takes_its_place(server: Server) -> None:
-    """The busiest one: it may have accepted nearly all connections, and to kill the other would disturb nobody."""
-    redemptions = Redemptions(server, ApplicationFactory(), EXCHANGES)
-    victim = 0
-
-    def kill_the_busiest() -> None:
-        nonlocal victim
-        before, done = {worker: cpu_ticks(worker) for worker in server.workers()}, redemptions.done
-        redemptions.wait_until(lambda: redemptions.done >= done + EXCHANGES // 10)
-        victim = max(before, key=lambda worker: cpu_ticks(worker) - before[worker])
-        os.kill(victim, signal.SIGKILL)
-
-    redemptions.run_during(kill_the_busiest)
-    redemptions.check_books()
-    assert set(redemptions.trouble) <= {"Unanswered"}, "the other worker goes on, and the port stays open"
-    redemptions.wait_until(lambda: len(server.workers() - {victim}) == 2)
-
-
-def cpu_ticks(worker: int) -> int:
-    """The CPU time of all threads of the process."""
-    values = Path(f"/proc/{worker}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
-    return int(values[11]) + int(values[12])  # utime, stime
 
 
 # One connection -------------------------------------------------------------------------------------------------------

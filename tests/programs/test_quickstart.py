@@ -166,8 +166,9 @@ def test_no_other_program_can_take_a_port_before_the_service_answers(quickstart:
 
 
 @pytest.fixture
-def refused(monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
+def refused(monkeypatch: pytest.MonkeyPatch, settings: Any) -> Callable[..., str]:
     """The sentence with which it ends before it touches anything, in this process."""
+    settings.AUTH_URL = settings.BASE_URL = "http://localhost:8000"
 
     def run(port: int, demo_port: int) -> str:
         monkeypatch.setattr(Command, "prepare_and_run", lambda *_: pytest.fail("it goes on"))
