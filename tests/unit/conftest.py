@@ -12,6 +12,7 @@ from django.test import Client
 
 from oauth_bridge.maintenance import backchannel
 from tests.events import Log
+from tests.factories import ApplicationFactory, Registered
 from tests.logout_receiver import Receiver
 from tests.pages import admin_browser, proven
 
@@ -58,3 +59,10 @@ def quick_qr_codes() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("qrcode.QRCode.best_mask_pattern", lambda _code: 0)
         yield
+
+
+@pytest.fixture
+def told(receiver: Receiver) -> Registered:
+    """An application that is told of sign-outs."""
+    application: Registered = ApplicationFactory(backchannel_logout_uri=receiver.url)
+    return application

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import UUID
 
 import jwt
 import pytest
@@ -27,31 +27,7 @@ from tests.sign_outs import begin, begin_and_end, sign_in, tell
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("receiver")]
 
 
-@pytest.fixture
-def told(receiver: Receiver) -> Registered:
-    """An application that is told."""
-    application: Registered = ApplicationFactory(backchannel_logout_uri=receiver.url)
-    return application
-
-
-@pytest.fixture
-def alice() -> User:
-    return PersonFactory()
-
-
 # What ends ------------------------------------------------------------------------------------------------------------
-
-
-def delete_session(session: SessionStore, _person: User, _application: Application) -> None:
-    session.delete()
-
-
-def expire(_session: SessionStore, person: User, _application: Application) -> None:
-    Session.objects.filter(user=person).update(expire_date=timezone.now())
-
-
-def deactivate(_session: SessionStore, person: User, _application: Application) -> None:
-    credential_changes.set_active(person, False)
 
 
 def flicker(_session: SessionStore, person: User, _application: Application) -> None:
@@ -65,40 +41,29 @@ def new_password(session: SessionStore, person: User, _application: Application)
     assert Session.objects.filter(user=person).exists()
 
 
-def delete_person(_session: SessionStore, person: User, _application: Application) -> None:
-    delete_account(person)
-
-
-def disconnect(_session: SessionStore, person: User, application: Application) -> None:
-    consents.disconnect(person, application)
-
-
-def end_access(_session: SessionStore, _person: User, application: Application) -> None:
-    applications.end_access(application)
-
-
-ENDS: list[Callable[[SessionStore, User, Application], None]] = [
-    delete_session,
-    expire,
-    deactivate,
-    flicker,
-    new_password,
-    delete_person,
-    disconnect,
-    end_access,
-]
+ENDS: dict[str, Callable[[SessionStore, User, Application], Any]] = {
+    "session": lambda session, _person, _application: session.delete(),
+    "expired": lambda _session, person, _application: Session.objects.filter(user=person).update(
+        expire_date=timezone.now()
+    ),
+    "deactivated": lambda _session, person, _application: credential_changes.set_active(person, False),
+    "flicker": flicker,
+    "password": new_password,
+    "account": lambda _session, person, _application: delete_account(person),
+    "disconnected": lambda _session, person, application: consents.disconnect(person, application),
+    "access": lambda _session, _person, application: applications.end_access(application),
+}
 
 
 @contract("I10.ends")
+@pytest.mark.integration
 @pytest.mark.parametrize("end", ENDS)
-def test_each_end_of_a_sign_in_is_told_once(
-    end: Callable[[SessionStore, User, Application], None], told: Registered, receiver: Receiver, alice: User
-) -> None:
+def test_each_end_of_a_sign_in_is_told_once(end: str, told: Registered, receiver: Receiver, alice: User) -> None:
     session, sub = sign_in(alice), str(alice.pk)
     sid = begin(session, alice, told)
     tell()
     assert receiver.tokens == [], "it lives"
-    end(session, alice, told.row)
+    ENDS[end](session, alice, told.row)
     tell()
     tell()
     [token] = receiver.tokens
@@ -129,36 +94,21 @@ def test_a_logout_token_is_signed_as_the_id_tokens_are(
     receiver: Receiver, alice: User, algorithm: str, settings: Any
 ) -> None:
     application = ApplicationFactory(backchannel_logout_uri=receiver.url, id_token_alg=algorithm)
-    session = sign_in(alice)
-    begin(session, alice, application)
-    session.delete()
+    begin_and_end(application, alice)
     tell()
     assert jwt.get_unverified_header(receiver.tokens[0])["alg"] == algorithm
     assert verified(receiver.tokens[0], application)["iss"] == settings.BASE_URL
     path, headers, form = receiver.requests[0]
-    assert (path, headers["Content-Type"], list(form)) == (
-        "/told?a=1",
-        "application/x-www-form-urlencoded",
-        ["logout_token"],
-    )
+    assert (path, headers["Content-Type"]) == ("/told?a=1", "application/x-www-form-urlencoded")
+    assert list(form) == ["logout_token"]
 
 
 @contract("I10.ends")
-def test_a_changed_key_ends_nothing(told: Registered, receiver: Receiver, alice: User) -> None:
-    session = sign_in(alice)
+def test_a_changed_key_and_what_others_do_end_nothing(told: Registered, receiver: Receiver, alice: User) -> None:
+    mallory, session = PersonFactory(), sign_in(alice)
     begin(session, alice, told)
     session.cycle_key()
-    tell()
-    assert receiver.tokens == []
-
-
-def test_what_others_do_ends_nothing(told: Registered, receiver: Receiver, alice: User) -> None:
-    mallory = PersonFactory()
-    begin(sign_in(alice), alice, told)
-    hers, elsewhere = sign_in(mallory), sign_in(alice)
-    sids = {str(begin(hers, mallory, told)), str(begin(elsewhere, alice, told))}
-    hers.delete()
-    elsewhere.delete()
+    sids = {str(begin_and_end(told, mallory)), str(begin_and_end(told, alice))}
     consents.disconnect(mallory, told.row)
     consents.disconnect(alice, ApplicationFactory().row)
     tell()
@@ -191,46 +141,32 @@ def test_a_code_that_is_redeemed_after_the_sign_out_is_followed_by_the_news(
     assert verified(receiver.tokens[0], told)["sid"] == str(sid)
 
 
-def test_without_an_address_nothing_is_told(alice: User, django_assert_num_queries: Any) -> None:
-    application, session = ApplicationFactory(), sign_in(alice)
-    sid = begin(session, alice, application)
-    session.delete()
+def test_without_an_address_nothing_is_told(alice: User) -> None:
+    application = ApplicationFactory()
+    sid = begin_and_end(application, alice)
     consents.disconnect(alice, application.row)
     tell()
     row = ApplicationSession.objects.get(pk=sid)
-    assert (row.due_at, row.told_at) == (None, None)
-    assert row.ended_at
+    assert (row.due_at, row.told_at, bool(row.ended_at)) == (None, None, True)
 
 
-# Purging --------------------------------------------------------------------------------------------------------------
+def test_what_ended_is_kept_for_a_week_and_what_nobody_is_told_goes_with_its_session(
+    told: Registered, alice: User
+) -> None:
+    def kept(at: timedelta) -> set[UUID]:
+        list(purging.batches(timezone.now() + at))
+        return set(ApplicationSession.objects.values_list("pk", flat=True))
 
-
-def purge(at: timedelta) -> set[UUID]:
-    list(purging.batches(timezone.now() + at))
-    return set(ApplicationSession.objects.values_list("pk", flat=True))
-
-
-def test_what_ended_is_kept_for_a_week(told: Registered, alice: User) -> None:
+    other = ApplicationFactory()
+    living, gone = begin(sign_in(alice), alice, other), begin_and_end(other, alice)
     sid = begin_and_end(told, alice)
-    assert purge(timedelta(days=2)) == {sid}, "it has not been told yet"
+    assert kept(timedelta(hours=23)) == {living, gone, sid}
+    assert kept(timedelta(hours=25)) == {living, sid}
+    ApplicationSession.objects.filter(pk=living).delete()
+    assert kept(timedelta(days=2)) == {sid}, "it has not been told yet"
     tell()
-    assert purge(timedelta(days=6, hours=23)) == {sid}
-    assert purge(timedelta(days=7, minutes=1)) == set()
-
-
-def test_what_nobody_is_told_goes_with_its_session(alice: User) -> None:
-    application, session = ApplicationFactory(), sign_in(alice)
-    living, gone = begin(session, alice, application), begin_and_end(application, alice)
-    assert purge(timedelta(hours=23)) == {living, gone}
-    assert purge(timedelta(hours=25)) == {living}
-
-
-def test_a_row_that_is_taken_by_two_names_is_none(alice: User) -> None:
-    """Two processes that look at once end each row once: the second finds it ended."""
-    application = ApplicationFactory(backchannel_logout_uri="https://app.example/told")
-    begin_and_end(application, alice)
-    assert (application_sessions.end_gone(), application_sessions.end_gone()) == (1, 0)
-    assert not ApplicationSession.objects.filter(sign_in=uuid4()).exists()
+    assert kept(timedelta(days=6, hours=23)) == {sid}
+    assert kept(timedelta(days=7, minutes=1)) == set()
 
 
 @contract("I10.ends")
@@ -242,13 +178,11 @@ def test_whoever_disconnects_while_a_code_is_redeemed_is_signed_out_there(
     session, code = sign_in(alice), CodeFactory(application=application, user=alice).row
     consents.disconnect(alice, application.row)
     names = {"person_id": alice.pk, "application_id": application.row.pk, "person_version": alice.credentials_version}
-    sid = application_sessions.begin(session["sign_in"], code_id=code.pk, **names)
-    row = ApplicationSession.objects.get(pk=sid)
+    row = ApplicationSession.objects.get(pk=application_sessions.begin(session["sign_in"], code_id=code.pk, **names))
     assert row.ended_at
     assert bool(row.due_at) is is_told
     tell()
     assert len(receiver.tokens) == is_told
-    code = CodeFactory(application=application, user=alice).row
-    again = application_sessions.begin(session["sign_in"], code_id=code.pk, **names)
-    assert again != sid
+    again = begin(session, alice, application)
+    assert again != row.pk
     assert not ApplicationSession.objects.get(pk=again).ended_at

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from datetime import timedelta
 from io import StringIO
 from typing import Any
@@ -21,24 +22,12 @@ from oauth_bridge.maintenance import backchannel
 from oauth_bridge.models import ActivityRecord, Application, ApplicationSession
 from oauth_bridge.storage import activity_counts, application_sessions, signing_keys
 from tests.contract_coverage import contract
-from tests.factories import ApplicationFactory, PersonFactory, Registered
+from tests.factories import ApplicationFactory, Registered
 from tests.logout_receiver import HANGS, Receiver
 from tests.server import free_port
 from tests.sign_outs import begin_and_end, make_due, tell
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("receiver")]
-
-
-@pytest.fixture
-def told(receiver: Receiver) -> Registered:
-    """An application that is told."""
-    application: Registered = ApplicationFactory(backchannel_logout_uri=receiver.url)
-    return application
-
-
-@pytest.fixture
-def alice() -> User:
-    return PersonFactory()
 
 
 @pytest.fixture
@@ -92,45 +81,26 @@ def test_a_process_that_ends_in_the_middle_leaves_the_row(ended: Callable[[Recei
     assert row.attempts == 2
 
 
-def failing(cause: str) -> tuple[Receiver | None, str]:
-    receivers = {
-        "logout_redirected": Receiver(302, location="http://127.0.0.1:1/"),
-        "logout_not_accepted": Receiver(400),
-        "logout_timed_out": Receiver(HANGS),
-    }
-    if receiver := receivers.get(cause):
-        return receiver, receiver.url
-    urls = {
-        "logout_unreachable": f"http://127.0.0.1:{free_port()}/",
-        "logout_address_internal": "https://10.1.2.3/",
-        "logout_tls_failed": "",
-    }
-    return None, urls[cause]
+RECEIVERS = {
+    "logout_redirected": lambda: Receiver(302, location="http://127.0.0.1:1/"),
+    "logout_not_accepted": lambda: Receiver(400),
+    "logout_timed_out": lambda: Receiver(HANGS),
+}
+URLS = {
+    "logout_unreachable": lambda: f"http://127.0.0.1:{free_port()}/",
+    "logout_address_internal": lambda: "https://10.1.2.3/",
+}
 
 
 @contract("I10.again")
-@pytest.mark.parametrize(
-    "cause",
-    [
-        "logout_redirected",
-        "logout_not_accepted",
-        "logout_timed_out",
-        "logout_unreachable",
-        "logout_address_internal",
-    ],
-)
+@pytest.mark.parametrize("cause", [*RECEIVERS, *URLS])
 def test_what_fails_for_a_day_is_given_up_and_recorded(
-    ended: Callable[[str], ApplicationSession], alice: User, cause: str
+    ended: Callable[[Receiver | str], ApplicationSession], alice: User, cause: str
 ) -> None:
-    receiver, url = failing(cause)
-    row = ended(url)
-    application_sessions.end_gone()
-    ApplicationSession.objects.update(ended_at=timezone.now() - backchannel.TRIED_FOR, attempts=12)
-    if receiver:
-        with receiver.listening():
-            tell()
-        assert len(receiver.tokens) == 1
-    else:
+    receiver = RECEIVERS[cause]() if cause in RECEIVERS else None
+    row = ended(receiver or URLS[cause]())
+    give_up()
+    with receiver.listening() if receiver else nullcontext():
         tell()
     row.refresh_from_db()
     assert (row.due_at, row.told_at) == (None, None)
@@ -140,11 +110,18 @@ def test_what_fails_for_a_day_is_given_up_and_recorded(
     assert "token" not in str(record.detail)
 
 
+def give_up() -> None:
+    """At the next attempt, which is the last one of a day."""
+    application_sessions.end_gone()
+    ApplicationSession.objects.update(
+        ended_at=timezone.now() - backchannel.TRIED_FOR, due_at=timezone.now(), attempts=12
+    )
+
+
 def test_a_record_names_nobody_who_is_gone(ended: Callable[[str], ApplicationSession], alice: User) -> None:
     ended("https://10.1.2.3/")
     delete_account(alice)
-    application_sessions.end_gone()
-    ApplicationSession.objects.update(ended_at=timezone.now() - backchannel.TRIED_FOR)
+    give_up()
     tell()
     assert ActivityRecord.objects.get(step="logout").person_id is None
 
@@ -158,17 +135,9 @@ def test_an_application_that_is_away_keeps_no_other_waiting(told: Registered, re
     assert len(receiver.tokens) == 1
     rows = ApplicationSession.objects.filter(application=away.row)
     assert sorted(rows.values_list("attempts", flat=True)) == [0, 0, 1], "the others wait without an attempt"
-
-
-def test_nothing_more_is_sent_to_an_application_that_is_away_for_a_while(
-    ended: Callable[[str], ApplicationSession], alice: User
-) -> None:
-    row = ended(f"http://127.0.0.1:{free_port()}/")
+    begin_and_end(away, alice)
     tell()
-    begin_and_end(Registered(row.application, ""), alice)
-    tell()
-    attempts = ApplicationSession.objects.filter(application=row.application).values_list("attempts", flat=True)
-    assert sorted(attempts) == [0, 1]
+    assert sorted(rows.values_list("attempts", flat=True)) == [0, 0, 0, 1], "also those that end meanwhile"
 
 
 def test_an_application_that_is_slow_comes_behind_others(
@@ -201,7 +170,7 @@ def test_without_a_key_that_signs_no_other_waits_and_the_end_is_recorded(
     assert len(receiver.tokens) == 1
     unsigned = ApplicationSession.objects.filter(application=broken.row)
     assert all(row.due_at and row.due_at > timezone.now() and not row.told_at for row in unsigned)
-    unsigned.update(ended_at=timezone.now() - backchannel.TRIED_FOR, due_at=timezone.now(), attempts=12)
+    give_up()
     tell()
     assert not unsigned.filter(due_at__isnull=False).exists()
     record = ActivityRecord.objects.filter(step="logout", cause="logout_token_unsigned").first()
@@ -224,34 +193,23 @@ def test_while_the_database_is_away_nothing_is_given_up(
     assert row.due_at
 
 
-@pytest.mark.parametrize("change", [{"is_enabled": False}, {"backchannel_logout_uri": ""}])
+CHANGES: list[Callable[[Application], Any]] = [
+    lambda row: Application.objects.filter(pk=row.pk).update(is_enabled=False),
+    lambda row: Application.objects.filter(pk=row.pk).update(backchannel_logout_uri=""),
+    lambda row: row.delete(),
+]
+
+
+@pytest.mark.parametrize("change", CHANGES)
 def test_an_application_that_is_not_to_be_told_any_more_is_not(
-    ended: Callable[[Receiver], ApplicationSession], receiver: Receiver, change: dict[str, Any]
+    ended: Callable[[Receiver], ApplicationSession], receiver: Receiver, change: Callable[[Application], Any]
 ) -> None:
     row = ended(receiver)
     application_sessions.end_gone()
-    Application.objects.update(**change)
-    tell()
-    row.refresh_from_db()
-    assert (receiver.tokens, row.due_at, row.told_at) == ([], None, None)
-
-
-def test_a_deleted_application_is_not_told(ended: Callable[[Receiver], ApplicationSession], receiver: Receiver) -> None:
-    row = ended(receiver)
-    application_sessions.end_gone()
-    Application.objects.get(pk=row.application_id).delete()
+    change(row.application)
     tell()
     assert receiver.tokens == []
-
-
-def test_a_success_is_counted(
-    ended: Callable[[Receiver], ApplicationSession], receiver: Receiver, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    counted: list[Any] = []
-    monkeypatch.setattr(activity_counts, "count", lambda _at, *given: counted.append(given))
-    row = ended(receiver)
-    tell()
-    assert (row.application.client_id, "logout", "succeeded") in counted
+    assert not ApplicationSession.objects.exclude(due_at=None, told_at=None).exists()
 
 
 def test_looking_takes_a_small_part_of_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -274,30 +232,19 @@ def test_looking_takes_a_small_part_of_the_time(monkeypatch: pytest.MonkeyPatch)
     assert len(looks) == 3
 
 
-def test_one_statement_ends_a_limited_number(
-    told: Registered, receiver: Receiver, alice: User, monkeypatch: pytest.MonkeyPatch
+def test_the_command_lists_and_tells_which_is_counted(
+    ended: Callable[[Receiver], ApplicationSession], receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(application_sessions, "ENDED_AT_ONCE", 2)
-    now = [1_000.0]
-    monkeypatch.setattr(time, "monotonic", lambda: now[0])
-    monkeypatch.setattr(backchannel, "_next_look", 0.0)
-    monkeypatch.setattr(backchannel, "_earliest_look", 0.0)
-    for _ in range(5):
-        begin_and_end(told, alice)
-    for _ in range(9):
-        backchannel.tell_next()
-        now[0] += 0.1
-    assert len(receiver.tokens) == 5, "without a pause while there are more"
-
-
-def test_the_command_tells_and_lists(ended: Callable[[Receiver], ApplicationSession], receiver: Receiver) -> None:
-    ended(receiver)
+    counted: list[Any] = []
+    monkeypatch.setattr(activity_counts, "count", lambda _at, *given: counted.append(given))
+    row = ended(receiver)
     application_sessions.end_gone()
     out = StringIO()
     call_command("deliver", "--list", stdout=out)
     assert "sign-outs: 1 waiting" in out.getvalue()
     call_command("deliver", "--once")
     assert len(receiver.tokens) == 1
+    assert (row.application.client_id, "logout", "succeeded") in counted
 
 
 def test_pauses_double() -> None:

@@ -17,11 +17,10 @@ from django.utils import timezone
 from accounts.models import Session, User
 from oauth_bridge.maintenance import purging
 from oauth_bridge.maintenance.purging import RANGE_STATEMENTS, RangeStatements
-from oauth_bridge.models import AccessToken, AuthorizationCode
 from tests.factories import ApplicationFactory, CodeFactory, ConsentFactory, PersonFactory, TokenFactory
 from tests.pages import sign_in
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.integration]
 NOW = timezone.now()
 
 
@@ -53,34 +52,26 @@ def test_a_row_goes_at_the_second_its_use_ends_and_not_before() -> None:
     assert [is_there(row) for row in alive] == [True] * 4
 
 
-def test_a_redeemed_code_stays_for_the_person_to_see_and_the_replay_to_find() -> None:
-    code = CodeFactory(issued_at=NOW - timedelta(days=29), redeemed_at=NOW - timedelta(days=29))
-    list(purging.batches(NOW))
-    assert is_there(code.row)
-
-
-def test_a_consent_stays_when_it_is_not_remembered_any_more() -> None:
+def test_a_redeemed_code_and_a_consent_that_is_not_remembered_any_more_stay() -> None:
+    """For the person to see, and for a replay of the code to find."""
+    code = CodeFactory(issued_at=NOW - timedelta(days=29), redeemed_at=NOW - timedelta(days=29)).row
     past = NOW - timedelta(days=400)
     consent = ConsentFactory(application=ApplicationFactory().row, user=PersonFactory(), given_at=past)
     list(purging.batches(NOW))
+    assert is_there(code)
     assert is_there(consent)
 
 
 def test_windows_leave_no_row_out(monkeypatch: pytest.MonkeyPatch, statements: RangeStatements) -> None:
+    """And without a row there is nothing to go through."""
     monkeypatch.setitem(RANGE_STATEMENTS, connection.vendor, statements._replace(min_size=1, max_size=1))
-    list(purging.batches(NOW))
+    assert sum(batch.rows for batch in purging.batches(NOW)) == 0
     rows = [row for seconds in (-2, 60, -1, 60, -3) for row in rows_that_end(seconds)]
     batches = list(purging.batches(NOW))
     assert sum(batch.rows for batch in batches) == 12
     assert sum(is_there(row) for row in rows) == 8
     assert [batch.done for batch in batches] == sorted({batch.done for batch in batches})
     assert batches[-1].done == 1
-
-
-def test_without_a_row_there_is_nothing_to_go_through(statements: RangeStatements) -> None:
-    for model in (AuthorizationCode, AccessToken, Session):
-        model._default_manager.all().delete()
-    assert sum(batch.rows for batch in purging.batches(NOW)) == 0
 
 
 def test_a_slow_statement_is_followed_by_a_smaller_one_and_a_quick_one_by_a_larger(statements: RangeStatements) -> None:

@@ -65,22 +65,23 @@ def test_a_homepage_is_registered() -> None:
     assert Application.objects.get().homepage == "https://kiosk.example/"
 
 
-@pytest.mark.parametrize(
-    ("arguments", "option"),
-    [
-        (["a\nb", "--redirect-uri", URI], "NAME"),
-        ([" ", "--redirect-uri", URI], "NAME"),
-        (["A", "--redirect-uri", URI, "--homepage", "app.example"], "--homepage"),
-        (["A", "--redirect-uri", URI, "--homepage", "https://app.example/\x00"], "--homepage"),
-        (["A", "--redirect-uri", ""], "--redirect-uri"),
-        (["A", "--redirect-uri", f"{URI}\n{URI}/b"], "--redirect-uri"),
-        (["A", "--redirect-uri", "http://app.example/"], "--redirect-uri"),
-        (["A", "--redirect-uri", URI, "--group", "x" * 151], "--group"),
-    ],
-)
-def test_create_names_the_option_that_is_wrong(arguments: list[str], option: str) -> None:
-    with pytest.raises(CommandError, match=rf"^{option}: "):
-        run("create", *arguments)
+# The arguments after `create`, and the option that is wrong.
+WRONG_AT_CREATE = [
+    (["a\nb", "--redirect-uri", URI], "NAME"),
+    ([" ", "--redirect-uri", URI], "NAME"),
+    (["A", "--redirect-uri", URI, "--homepage", "app.example"], "--homepage"),
+    (["A", "--redirect-uri", URI, "--homepage", "https://app.example/\x00"], "--homepage"),
+    (["A", "--redirect-uri", ""], "--redirect-uri"),
+    (["A", "--redirect-uri", f"{URI}\n{URI}/b"], "--redirect-uri"),
+    (["A", "--redirect-uri", "http://app.example/"], "--redirect-uri"),
+    (["A", "--redirect-uri", URI, "--group", "x" * 151], "--group"),
+]
+
+
+def test_create_names_the_option_that_is_wrong() -> None:
+    for arguments, option in WRONG_AT_CREATE:
+        with pytest.raises(CommandError, match=rf"^{option}: "):
+            run("create", *arguments)
     assert not Application.objects.exists()
 
 
@@ -94,20 +95,15 @@ def test_an_error_shows_no_character_that_steers_a_terminal() -> None:
 # set ------------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("option", VALUES)
-def test_each_field_is_set_and_the_rest_stays(row: Application, option: str) -> None:
-    field, value = VALUES[option]
-    before = answered("show", row.client_id)
-    assert answered("set", row.client_id, option, value)[field] == value
-    after = answered("show", row.client_id)
-    assert {name for name in after if after[name] != before[name]} == {field}
-
-
-@pytest.mark.parametrize("option", [option for option in VALUES if option != "--name"])
-def test_an_empty_value_leaves_none(row: Application, option: str) -> None:
-    field, value = VALUES[option]
-    run("set", row.client_id, option, value)
-    assert answered("set", row.client_id, option, "")[field] == ""
+def test_each_field_is_set_or_emptied_and_the_rest_stays(row: Application) -> None:
+    for option, (field, value) in VALUES.items():
+        before = answered("show", row.client_id)
+        assert answered("set", row.client_id, option, value)[field] == value
+        after = answered("show", row.client_id)
+        assert {name for name in after if after[name] != before[name]} == {field}
+    for option, (field, _value) in VALUES.items():
+        if option != "--name":
+            assert answered("set", row.client_id, option, "")[field] == ""
 
 
 def test_the_addresses_that_are_given_replace_all(row: Application) -> None:
@@ -122,40 +118,44 @@ def test_trusted_is_set_and_taken_back(row: Application) -> None:
     assert answered("set", row.client_id, "--no-trusted")["trusted"] is False
 
 
-@pytest.mark.parametrize(
-    ("arguments", "option"),
-    [
-        (["--name", ""], "--name"),
-        (["--name", "x" * 81], "--name"),
-        (["--name", "a\u202eb"], "--name"),
-        (["--operator", "a\nb"], "--operator"),
-        (["--homepage", "https://u@app.example/"], "--homepage"),
-        (["--policy-uri", "ftp://app.example/"], "--policy-uri"),
-        (["--tos-uri", "https://app.example/\x7f"], "--tos-uri"),
-        (["--initiate-login-uri", "http://app.example/"], "--initiate-login-uri"),
-        (["--redirect-uri", ""], "--redirect-uri"),
-        (["--redirect-uri", URI, "--redirect-uri", URI], "--redirect-uri"),
-        (["--redirect-uri", "https://*.example/"], "--redirect-uri"),
-        (["--group", "a", "--group", ""], "--group"),
-    ],
-)
-def test_set_names_the_option_that_is_wrong_and_changes_nothing(
-    row: Application, arguments: list[str], option: str
-) -> None:
+WRONG_AT_SET = [
+    (["--name", ""], "--name"),
+    (["--name", "x" * 81], "--name"),
+    (["--name", "a\u202eb"], "--name"),
+    (["--operator", "a\nb"], "--operator"),
+    (["--homepage", "https://u@app.example/"], "--homepage"),
+    (["--policy-uri", "ftp://app.example/"], "--policy-uri"),
+    (["--tos-uri", "https://app.example/\x7f"], "--tos-uri"),
+    (["--initiate-login-uri", "http://app.example/"], "--initiate-login-uri"),
+    (["--redirect-uri", ""], "--redirect-uri"),
+    (["--redirect-uri", URI, "--redirect-uri", URI], "--redirect-uri"),
+    (["--redirect-uri", "https://*.example/"], "--redirect-uri"),
+    (["--group", "a", "--group", ""], "--group"),
+]
+
+
+def test_set_names_the_option_that_is_wrong_and_changes_nothing(row: Application) -> None:
     before = answered("show", row.client_id)
-    with pytest.raises(CommandError, match=rf"^{option}: "):
-        run("set", row.client_id, "--operator", "Somebody", *arguments)
+    for arguments, option in WRONG_AT_SET:
+        with pytest.raises(CommandError, match=rf"^{option}: "):
+            run("set", row.client_id, "--operator", "Somebody", *arguments)
     assert answered("show", row.client_id) == before
     assert not Group.objects.exists()
 
 
-@pytest.mark.parametrize("arguments", [["--name", "Photo PrInter"], ["--trusted"]])
-def test_no_name_is_set_that_looks_like_a_trusted_one(row: Application, arguments: list[str]) -> None:
-    other = ApplicationFactory(name="Photo Pr1nter" if arguments == ["--trusted"] else "Photo Printer")
-    Application.objects.filter(pk=other.row.pk).update(is_trusted=arguments != ["--trusted"])
-    Application.objects.filter(pk=row.pk).update(name="Holiday" if arguments != ["--trusted"] else "Photo Printer")
+@pytest.mark.parametrize(
+    ("own", "other", "is_trusted", "arguments"),
+    [
+        ("Holiday", "Photo Printer", True, ["--name", "Photo PrInter"]),
+        ("Photo Printer", "Photo Pr1nter", False, ["--trusted"]),
+    ],
+)
+def test_no_name_is_set_that_looks_like_a_trusted_one(
+    own: str, other: str, is_trusted: bool, arguments: list[str]
+) -> None:
+    ApplicationFactory(name=other, is_trusted=is_trusted)
     with pytest.raises(CommandError, match=r"^--name: People could take"):
-        run("set", row.client_id, *arguments)
+        run("set", ApplicationFactory(name=own).client_id, *arguments)
 
 
 def test_a_name_that_looks_like_another_is_warned_of(row: Application) -> None:
@@ -179,8 +179,12 @@ def test_a_value_that_could_not_be_registered_today_does_not_stop_another_change
     assert answered("set", row.client_id, "--operator", "Somebody")["redirect_uris"] == ["http://old.example/cb"]
 
 
-def test_one_change_is_one_entry_and_one_event(row: Application, event_log: Log) -> None:
-    run("set", row.client_id, "--name", "Reading", "--trusted", "--group", "readers")
+def test_one_change_is_one_entry_and_one_event_and_a_group_that_is_made_is_said(
+    row: Application, event_log: Log
+) -> None:
+    change = ["set", row.client_id, "--name", "Reading", "--trusted", "--group", "readers"]
+    assert "The group readers did not exist and was made." in run(*change)[1]
+    assert run(*change)[1] == ""
     entry = AuditEntry.objects.get(action="application_changed")
     assert entry.changes == {
         "name": ["Photo Printer", "Reading"],
@@ -191,11 +195,6 @@ def test_one_change_is_one_entry_and_one_event(row: Application, event_log: Log)
     (line,) = event_log.of("application_changed")
     assert line["fields"] == "name is_trusted is_restricted groups"
     assert AuditEntry.objects.filter(action="group_created").count() == 1
-
-
-def test_a_group_that_is_made_is_said(row: Application) -> None:
-    assert "The group readers did not exist and was made." in run("set", row.client_id, "--group", "readers")[1]
-    assert run("set", row.client_id, "--group", "readers")[1] == ""
 
 
 def test_an_application_whose_groups_are_gone_is_opened_by_an_empty_one(row: Application) -> None:
@@ -216,12 +215,9 @@ def test_the_form_accepts_what_set_stored(row: Application, admin_client: Client
     assert answered("show", row.client_id) == shown
 
 
-@pytest.mark.parametrize(
-    "address", ["https://app.example/\x00", "https://app.example/\u202e", "https://a.example/\x01"]
-)
-def test_the_form_refuses_control_characters_in_addresses_too(
-    row: Application, admin_client: Client, address: str
-) -> None:
-    form = {"name": row.name, "redirect_uris": URI, "is_enabled": "on", "homepage": address}
-    page = admin_client.post(f"/admin/oauth_bridge/application/{row.pk}/change/", form)
-    assert "homepage" in page.context["adminform"].form.errors
+def test_the_form_refuses_control_characters_in_addresses_too(row: Application, admin_client: Client) -> None:
+    form = {"name": row.name, "redirect_uris": URI, "is_enabled": "on"}
+    for address in ("https://app.example/\x00", "https://app.example/\u202e", "https://a.example/\x01"):
+        path = f"/admin/oauth_bridge/application/{row.pk}/change/"
+        page = admin_client.post(path, form | {"homepage": address})
+        assert "homepage" in page.context["adminform"].form.errors

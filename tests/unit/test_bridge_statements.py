@@ -15,7 +15,7 @@ INDEXES = {
     AuthorizationCode: {("id",), ("digest",), ("user_id", "attempt"), ("issued_at",), ("former_digest",)},
     AccessToken: {("id",), ("digest",), ("user_id",)},
 }
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.integration]
 CALLBACK = "https://reading.example/callback"
 
 
@@ -66,7 +66,6 @@ def test_a_remembered_consent_costs_one_statement_more(client, alice):
     assert sent == ["SELECT", "SELECT", "SELECT", "INSERT"]
 
 
-@pytest.mark.usefixtures("db")
 def test_a_bad_token_costs_two_and_none_costs_nothing_but_the_record(client, monkeypatch):
     recorded = ["WITH"] if connection.vendor == "postgresql" else ["SELECT", "INSERT", "INSERT"]
     bearer = {"Authorization": f"Bearer {new_credential()}"}
