@@ -104,7 +104,7 @@ def stored(drawn: Drawn) -> Issued:
 
 @pytest.mark.django_db
 @pytest.mark.integration
-@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(drawn=requests())
 def test_a_code_is_redeemed_exactly_when_no_fault_is_found(drawn: Drawn) -> None:
     with transaction.atomic():
