@@ -47,11 +47,9 @@ def switched_by_operator(application: Registered) -> None:
 
 
 def switched_by_action(application: Registered) -> None:
-    office = admin_browser()
+    office, form = admin_browser(), {"_selected_action": [str(application.row.pk)]}
     for action in ("disable", "enable"):
-        office.post(
-            "/admin/oauth_bridge/application/", {"action": action, "_selected_action": [str(application.row.pk)]}
-        )
+        office.post("/admin/oauth_bridge/application/", {"action": action, **form})
 
 
 def switched_on_its_page(application: Registered) -> None:
@@ -73,6 +71,7 @@ def saved(application: Registered, **fields: str) -> None:
 
 
 @contract("D17.enabled")
+@pytest.mark.integration
 @pytest.mark.parametrize(
     "switch", [switched_by_operator, switched_by_action, switched_on_its_page, switched_by_hand_and_by_operator]
 )

@@ -88,7 +88,18 @@ class Held:
         return bool(sign_in(self.browser, self.person.email, password).status_code == 302)
 
 
-NOTHING = dict.fromkeys(("session", "code", "token", "consent", "known browser"), False)
+ALL = dict.fromkeys(("session", "code", "token", "consent", "known browser"), True)
+NOTHING = dict.fromkeys(ALL, False)
+
+
+@pytest.fixture(autouse=True)
+def few_failures(settings: Any) -> None:
+    settings.RATES = {"sign_in_account": "3/15m"}
+
+
+@pytest.fixture
+def held(alice: User, application: Registered) -> Held:
+    return Held(alice, application)
 
 
 def account(action: str, owner: User, *options: str) -> None:
@@ -103,9 +114,14 @@ def reset_by_mail(owner: User, _patch: pytest.MonkeyPatch) -> str:
 
 
 def changed_on_the_page(owner: User, _patch: pytest.MonkeyPatch) -> str:
-    browser = browser_of(owner)
     form = {"oldpassword": PASSWORD, "password1": NEW_PASSWORD, "password2": NEW_PASSWORD}
-    assert browser.post("/accounts/password/change", form).status_code == 302
+    assert browser_of(owner).post("/accounts/password/change", form).status_code == 302
+    return NEW_PASSWORD
+
+
+def set_by_operator(owner: User, patch: pytest.MonkeyPatch) -> str:
+    patch.setattr("sys.stdin", io.StringIO(f"{NEW_PASSWORD}\n"))
+    account("set-password", owner, "--password-stdin")
     return NEW_PASSWORD
 
 
@@ -117,19 +133,13 @@ def address_changed(owner: User, _patch: pytest.MonkeyPatch) -> str:
     return PASSWORD
 
 
-def set_by_operator(owner: User, patch: pytest.MonkeyPatch) -> str:
-    patch.setattr("sys.stdin", io.StringIO(f"{NEW_PASSWORD}\n"))
-    account("set-password", owner, "--password-stdin")
-    return NEW_PASSWORD
-
-
-def deactivated_and_activated_by_operator(owner: User, _patch: pytest.MonkeyPatch) -> str:
+def activated_by_operator(owner: User, _patch: pytest.MonkeyPatch) -> str:
     account("deactivate", owner)
     account("activate", owner)
     return PASSWORD
 
 
-def deactivated_and_activated_in_the_admin(owner: User, _patch: pytest.MonkeyPatch) -> str:
+def activated_in_the_admin(owner: User, _patch: pytest.MonkeyPatch) -> str:
     office = admin_browser()
     for is_active in ("", "on"):
         form = {"nickname": owner.nickname, "is_active": is_active}
@@ -143,88 +153,51 @@ def deactivated_by_hand_and_activated(owner: User, _patch: pytest.MonkeyPatch) -
     return PASSWORD
 
 
-def test_credentials_stay_valid_while_nothing_ends_them(alice: User, application: Registered, settings: Any) -> None:
-    settings.RATES = {"sign_in_account": "3/15m"}
-    assert Held(alice, application).lives(PASSWORD) == dict.fromkeys(NOTHING, True)
-
-
-@contract("D17.password")
-@pytest.mark.parametrize("end", [reset_by_mail, changed_on_the_page, set_by_operator])
-def test_a_new_password_ends_all_that_was_given_out_before(
-    alice: User, application: Registered, settings: Any, monkeypatch: pytest.MonkeyPatch, end: Ending
-) -> None:
-    settings.RATES = {"sign_in_account": "3/15m"}
-    held = Held(alice, application)
-    assert held.lives(end(alice, monkeypatch)) == NOTHING
-
-
-def test_a_new_address_ends_all_that_was_given_out_before(
-    alice: User, application: Registered, settings: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    settings.RATES = {"sign_in_account": "3/15m"}
-    held = Held(alice, application)
-    assert held.lives(address_changed(alice, monkeypatch)) == NOTHING
-
-
-@contract("D17.activated")
+@contract("D17.password", "D17.activated")
+@pytest.mark.integration
 @pytest.mark.parametrize(
     "end",
     [
-        deactivated_and_activated_by_operator,
-        deactivated_and_activated_in_the_admin,
+        reset_by_mail,
+        changed_on_the_page,
+        set_by_operator,
+        address_changed,
+        activated_by_operator,
+        activated_in_the_admin,
         deactivated_by_hand_and_activated,
     ],
 )
-def test_a_person_who_was_deactivated_and_activated_begins_anew(
-    alice: User, application: Registered, settings: Any, monkeypatch: pytest.MonkeyPatch, end: Ending
+def test_a_new_password_or_address_or_a_deactivation_ends_all_that_was_given_out_before(
+    held: Held, monkeypatch: pytest.MonkeyPatch, end: Ending
 ) -> None:
-    settings.RATES = {"sign_in_account": "3/15m"}
-    held = Held(alice, application)
-    assert held.lives(end(alice, monkeypatch)) == NOTHING
+    assert held.lives(end(held.person, monkeypatch)) == NOTHING
 
 
-def test_another_persons_new_password_ends_nothing(alice: User, application: Registered, settings: Any) -> None:
-    settings.RATES = {"sign_in_account": "3/15m"}
-    held = Held(alice, application)
+def test_nothing_else_ends_it(held: Held) -> None:
     end_credentials(PersonFactory(nickname="Mallory"))
-    assert held.lives(PASSWORD) == dict.fromkeys(NOTHING, True)
+    account("activate", held.person)
+    form = {"nickname": "Al", "is_active": "on"}
+    admin_browser().post(f"/admin/accounts/user/{held.person.pk}/change/", form)
+    assert held.lives(PASSWORD) == ALL
 
 
-def test_activating_an_active_person_ends_nothing(alice: User, application: Registered, settings: Any) -> None:
-    settings.RATES = {"sign_in_account": "3/15m"}
-    held = Held(alice, application)
-    account("activate", alice)
-    admin_browser().post(f"/admin/accounts/user/{alice.pk}/change/", {"nickname": "Al", "is_active": "on"})
-    assert held.lives(PASSWORD) == dict.fromkeys(NOTHING, True)
-
-
-def test_what_is_given_out_after_the_end_lives(alice: User, application: Registered, settings: Any) -> None:
-    settings.RATES = {"sign_in_account": "3/15m"}
-    Held(alice, application)
-    end_credentials(alice)
-    assert Held(alice, application).lives(PASSWORD) == dict.fromkeys(NOTHING, True)
+def test_what_is_given_out_after_the_end_lives(held: Held) -> None:
+    end_credentials(held.person)
+    assert Held(held.person, held.application).lives(PASSWORD) == ALL
 
 
 @contract("D17.password")
-def test_the_browser_that_chose_the_new_password_is_known_again(
-    alice: User, application: Registered, settings: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    settings.RATES = {"sign_in_account": "3/15m"}
-    held = Held(alice, application)
+def test_the_browser_that_chose_the_new_password_is_known_again(held: Held, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(f"{__name__}.Client", lambda: held.browser)
-    reset_by_mail(alice, monkeypatch)
+    reset_by_mail(held.person, monkeypatch)
     monkeypatch.undo()
     assert held.browser.get("/accounts/profile").status_code == 200
     assert held.is_known(NEW_PASSWORD)
 
 
 @contract("D17.password")
-def test_somebody_elses_sign_in_does_not_make_an_ended_browser_known_again(
-    alice: User, mallory: User, application: Registered, settings: Any
-) -> None:
-    settings.RATES = {"sign_in_account": "3/15m"}
-    held = Held(alice, application)
-    end_credentials(alice)
+def test_somebody_elses_sign_in_does_not_make_an_ended_browser_known_again(held: Held, mallory: User) -> None:
+    end_credentials(held.person)
     sign_in(held.browser, mallory.email)
     assert not held.is_known(PASSWORD)
 
@@ -288,17 +261,15 @@ def test_a_save_in_the_administration_keeps_a_password_that_was_set_meanwhile(
 
 
 @contract("D17.activated")
-@pytest.mark.parametrize("is_activated", [True, False])
-def test_a_reset_link_ends_when_the_person_is_deactivated(alice: User, is_activated: bool) -> None:
+def test_a_reset_link_ends_when_the_person_is_deactivated(alice: User) -> None:
     ask_for_link(Client(), alice.email)
-    set_active(alice, False)
-    if is_activated:
-        set_active(alice, True)
-    assert Client().get(mailed_path()).context["token_fail"]
+    for is_active in (False, True):
+        set_active(alice, is_active)
+        assert Client().get(mailed_path()).context["token_fail"]
 
 
 @contract("D17.password", "D17.activated")
-@pytest.mark.parametrize("end", [set_by_operator, deactivated_and_activated_by_operator])
+@pytest.mark.parametrize("end", [set_by_operator, activated_by_operator])
 def test_a_sign_in_that_waits_for_a_code_ends_too(end: Ending, monkeypatch: pytest.MonkeyPatch) -> None:
     owner, browser = PersonFactory(email_verified_at=None), Client()
     assert sign_in(browser, owner.email)["Location"] == "/accounts/confirm-email"

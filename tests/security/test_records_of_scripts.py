@@ -26,24 +26,22 @@ def the_record(tried: Attempt, cause: str, answer: Any) -> None:
     assert "Access-Control-Allow-Origin" not in answer.headers
 
 
-def test_a_script_that_calls_authorize_is_recorded() -> None:
+def test_a_script_that_calls_authorize_is_recorded_each_time() -> None:
+    """While little is refused."""
     tried = Attempt()
     answer = tried.browser.get(tried.link(), **FETCH)
     assert answer.status_code == 503
     the_record(tried, "called_by_script", answer)
+    references = {tried.browser.get(tried.link(), **FETCH)["X-Reference"] for _ in range(4)}
+    assert set(ActivityRecord.objects.values_list("reference", flat=True)) == {*references, answer["X-Reference"]}
 
 
-def test_each_call_is_found_by_its_reference_while_little_is_refused() -> None:
+@pytest.mark.parametrize(("headers", "cause", "status"), [(PREFLIGHT, "called_by_script", 405), (FRAME, "framed", 503)])
+def test_its_preflight_and_a_link_in_a_frame_are_recorded(headers: dict[str, str], cause: str, status: int) -> None:
     tried = Attempt()
-    references = {tried.browser.get(tried.link(), **FETCH)["X-Reference"] for _ in range(5)}
-    assert set(ActivityRecord.objects.values_list("reference", flat=True)) == references
-
-
-def test_its_preflight_is_recorded() -> None:
-    tried = Attempt()
-    answer = Client().options(tried.link(), **PREFLIGHT)
-    assert answer.status_code == 405
-    the_record(tried, "called_by_script", answer)
+    answer = tried.browser.generic("OPTIONS" if status == 405 else "GET", tried.link(), **headers)
+    assert answer.status_code == status
+    the_record(tried, cause, answer)
 
 
 @pytest.mark.parametrize("method", ["get", "options"])
@@ -58,25 +56,14 @@ def test_a_script_is_recorded_at_the_address_of_the_api_too(settings: Any, metho
     assert Client().get("/accounts/sign-in", **at_api, **FETCH).status_code == 302
 
 
-def test_a_link_in_a_frame_is_recorded() -> None:
+def test_what_a_browser_loads_by_itself_is_not_recorded() -> None:
     tried = Attempt()
-    answer = tried.browser.get(tried.link(), **FRAME)
-    assert answer.status_code == 503
-    the_record(tried, "framed", answer)
-
-
-@pytest.mark.parametrize(
-    "headers",
-    [
+    for headers in (
         {"HTTP_SEC_PURPOSE": "prefetch", **FETCH},
         {"HTTP_SEC_FETCH_DEST": "image"},
         {"HTTP_PURPOSE": "prefetch", **FRAME},
-    ],
-    ids=str,
-)
-def test_what_a_browser_loads_by_itself_is_not_recorded(headers: dict[str, str]) -> None:
-    tried = Attempt()
-    assert tried.browser.get(tried.link(), **headers).status_code == 503
+    ):
+        assert tried.browser.get(tried.link(), **headers).status_code == 503, headers
     assert not ActivityRecord.objects.exists()
 
 
