@@ -56,18 +56,12 @@ def test_however_many_sessions_there_are_a_hundred_remain(alice: User, monkeypat
     assert are_signed_in([here]) == [True]
 
 
-def test_known_browsers_outlast_sign_ins_from_elsewhere(alice: User) -> None:
-    hers = signed_in_ago(alice, known_browser(alice), minutes=50)
-    mallorys = [signed_in_ago(alice, minutes=minutes) for minutes in (40, 30, 20, 10, 0)]
-    assert are_signed_in([hers, *mallorys]) == [True, False, False, False, True, True]
-
-
-def test_a_session_that_was_used_for_more_than_an_hour_outlasts_them_too(alice: User) -> None:
-    hers = signed_in_ago(alice, minutes=100)
+def test_known_browsers_and_sessions_used_for_more_than_an_hour_outlast_sign_ins_from_elsewhere(alice: User) -> None:
+    used = signed_in_ago(alice, minutes=100)
     Session.objects.update(last_used_at=timezone.now() - timedelta(minutes=30))
-    for minutes in (50, 40, 30, 20, 10):
-        signed_in_ago(alice, minutes=minutes)
-    assert are_signed_in([hers]) == [True]
+    known = signed_in_ago(alice, known_browser(alice), minutes=55)
+    mallorys = [signed_in_ago(alice, minutes=minutes) for minutes in (40, 30, 20, 10, 0)]
+    assert are_signed_in([used, known, *mallorys]) == [True] * 2 + [False] * 4 + [True]
 
 
 def test_expired_sessions_go_first(alice: User) -> None:

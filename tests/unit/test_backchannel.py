@@ -129,18 +129,6 @@ def test_a_sign_in_after_the_end_has_a_new_sid(told: Registered, receiver: Recei
     assert begin(session, alice, told) != second, "also before anybody has looked"
 
 
-def test_a_code_that_is_redeemed_after_the_sign_out_is_followed_by_the_news(
-    told: Registered, receiver: Receiver, alice: User
-) -> None:
-    session = sign_in(alice)
-    assert session["sign_in"]  # which reads the session
-    session.delete()
-    tell()
-    sid = begin(session, alice, told)
-    tell()
-    assert verified(receiver.tokens[0], told)["sid"] == str(sid)
-
-
 def test_without_an_address_nothing_is_told(alice: User) -> None:
     application = ApplicationFactory()
     sid = begin_and_end(application, alice)
@@ -186,3 +174,8 @@ def test_whoever_disconnects_while_a_code_is_redeemed_is_signed_out_there(
     again = begin(session, alice, application)
     assert again != row.pk
     assert not ApplicationSession.objects.get(pk=again).ended_at
+    session.delete()
+    tell()
+    late = begin(session, alice, application)
+    tell()
+    assert bool(ApplicationSession.objects.get(pk=late).told_at) is is_told, "a code of before the sign-out"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from contextlib import nullcontext
 from datetime import timedelta
@@ -12,12 +11,9 @@ from typing import Any
 import jwt
 import pytest
 from django.core.management import call_command
-from django.db import OperationalError
 from django.utils import timezone
 
 from accounts.models import User
-from accounts.profile.deletion import delete_account
-from config.infrastructure import work_queue
 from oauth_bridge.maintenance import backchannel
 from oauth_bridge.models import ActivityRecord, Application, ApplicationSession
 from oauth_bridge.storage import activity_counts, application_sessions, signing_keys
@@ -118,14 +114,6 @@ def give_up() -> None:
     )
 
 
-def test_a_record_names_nobody_who_is_gone(ended: Callable[[str], ApplicationSession], alice: User) -> None:
-    ended("https://10.1.2.3/")
-    delete_account(alice)
-    give_up()
-    tell()
-    assert ActivityRecord.objects.get(step="logout").person_id is None
-
-
 def test_an_application_that_is_away_keeps_no_other_waiting(told: Registered, receiver: Receiver, alice: User) -> None:
     away = ApplicationFactory(backchannel_logout_uri=f"http://127.0.0.1:{free_port()}/")
     for _ in range(3):
@@ -138,23 +126,6 @@ def test_an_application_that_is_away_keeps_no_other_waiting(told: Registered, re
     begin_and_end(away, alice)
     tell()
     assert sorted(rows.values_list("attempts", flat=True)) == [0, 0, 0, 1], "also those that end meanwhile"
-
-
-def test_an_application_that_is_slow_comes_behind_others(
-    told: Registered, receiver: Receiver, alice: User, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    slow = ApplicationFactory(backchannel_logout_uri=f"{receiver.url}&slow")
-    for application in (slow, slow, slow, told, told):
-        begin_and_end(application, alice)
-    attempt = backchannel._attempt
-
-    def timed(row: ApplicationSession, application: Application) -> tuple[str, int]:
-        monkeypatch.setattr(backchannel, "SLOW_SECONDS", -1 if application.pk == slow.row.pk else 60)
-        return attempt(row, application)
-
-    monkeypatch.setattr(backchannel, "_attempt", timed)
-    tell()
-    assert ["slow" in path for path, _headers, _form in receiver.requests] == [True, False, False, True, True]
 
 
 def test_without_a_key_that_signs_no_other_waits_and_the_end_is_recorded(
@@ -178,21 +149,6 @@ def test_without_a_key_that_signs_no_other_waits_and_the_end_is_recorded(
     assert (record.client_id, record.person_id) == (broken.client_id, alice.pk)
 
 
-def test_while_the_database_is_away_nothing_is_given_up(
-    ended: Callable[[Receiver], ApplicationSession], receiver: Receiver, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    row = ended(receiver)
-
-    def away(_algorithm: str) -> None:
-        raise OperationalError
-
-    monkeypatch.setattr(signing_keys, "signer", away)
-    with pytest.raises(OperationalError):
-        tell()
-    row.refresh_from_db()
-    assert row.due_at
-
-
 CHANGES: list[Callable[[Application], Any]] = [
     lambda row: Application.objects.filter(pk=row.pk).update(is_enabled=False),
     lambda row: Application.objects.filter(pk=row.pk).update(backchannel_logout_uri=""),
@@ -212,26 +168,6 @@ def test_an_application_that_is_not_to_be_told_any_more_is_not(
     assert not ApplicationSession.objects.exclude(due_at=None, told_at=None).exists()
 
 
-def test_looking_takes_a_small_part_of_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    looks: list[float] = []
-    now = [1_000.0]
-    monkeypatch.setattr(time, "monotonic", lambda: now[0])
-
-    def look() -> int:
-        looks.append(now[0])
-        now[0] += 2
-        return 0
-
-    monkeypatch.setattr(application_sessions, "end_gone", look)
-    monkeypatch.setattr(backchannel, "_next_look", 0.0)
-    monkeypatch.setattr(backchannel, "_earliest_look", 0.0)
-    for _ in range(100):
-        backchannel.wake()
-        backchannel.tell_next()
-        now[0] += 1
-    assert len(looks) == 3
-
-
 def test_the_command_lists_and_tells_which_is_counted(
     ended: Callable[[Receiver], ApplicationSession], receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -245,8 +181,3 @@ def test_the_command_lists_and_tells_which_is_counted(
     call_command("deliver", "--once")
     assert len(receiver.tokens) == 1
     assert (row.application.client_id, "logout", "succeeded") in counted
-
-
-def test_pauses_double() -> None:
-    pauses = [work_queue.pause(attempts, backchannel.LONGEST_PAUSE).total_seconds() for attempts in (1, 2, 3, 8, 500)]
-    assert pauses == [30, 60, 120, 3600, 3600]

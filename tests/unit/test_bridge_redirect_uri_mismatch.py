@@ -76,6 +76,7 @@ def test_the_classes_of_a_difference(registered: str, sent: str, classes: str) -
     assert set(found.differs) == set(classes.split())
     assert found.nearest == ("" if classes == "another_host" else registered)
     assert reason(found.differs).endswith(".")
+    assert compare(registered, [APP, registered]) == (registered, (), 1), "nothing differs from itself"
 
 
 def test_the_nearest_of_several_is_meant_and_ties_are_counted() -> None:
@@ -86,12 +87,9 @@ def test_the_nearest_of_several_is_meant_and_ties_are_counted() -> None:
     assert compare("anything", []) == ("", ("another_host",), 0)
 
 
-def test_each_class_is_in_a_pair_and_has_a_reason() -> None:
+def test_each_difference_that_must_be_mended_has_its_advice() -> None:
     assert {name for *_, classes in PAIRS for name in classes.split()} == WEIGHTS.keys()
     assert all(reason([name]) for name in WEIGHTS)
-
-
-def test_each_difference_that_must_be_mended_has_its_advice() -> None:
     port, slash = reason(["port"]), reason(["slash"])
     assert reason(["slash", "port"]) == f"{port} {slash}"
     assert reason(["another_host", "port", "slash"]) == reason(["another_host"])
@@ -142,11 +140,6 @@ def test_a_credential_is_masked_in_an_address_that_is_written_wrong() -> None:
 def test_no_text_is_too_odd(text: str) -> None:
     masked(text)
     reason(compare(text, [APP, LOCAL, OWN]).differs)
-
-
-def test_nothing_differs_between_an_address_and_itself() -> None:
-    for registered in {registered for registered, *_ in PAIRS}:
-        assert compare(registered, [APP, registered]) == (registered, (), 1)
 
 
 @pytest.mark.django_db

@@ -60,11 +60,6 @@ def test_a_public_application_has_no_secret() -> None:
     assert "client_secret:  none" in run("create", "Kiosk 2", "--redirect-uri", URI, "--public")[0]
 
 
-def test_a_homepage_is_registered() -> None:
-    answered("create", "Kiosk", "--redirect-uri", URI, "--homepage", " https://kiosk.example/ ")
-    assert Application.objects.get().homepage == "https://kiosk.example/"
-
-
 # The arguments after `create`, and the option that is wrong.
 WRONG_AT_CREATE = [
     (["a\nb", "--redirect-uri", URI], "NAME"),
@@ -156,11 +151,6 @@ def test_no_name_is_set_that_looks_like_a_trusted_one(
     ApplicationFactory(name=other, is_trusted=is_trusted)
     with pytest.raises(CommandError, match=r"^--name: People could take"):
         run("set", ApplicationFactory(name=own).client_id, *arguments)
-
-
-def test_a_name_that_looks_like_another_is_warned_of(row: Application) -> None:
-    ApplicationFactory(name="Holiday")
-    assert "People could take “Holiday”" in run("set", row.client_id, "--name", "holiday")[1]
 
 
 def test_the_same_values_are_no_change(row: Application, event_log: Log) -> None:
