@@ -19,7 +19,6 @@ from joserfc import jws, jwt
 from accounts.models import Session
 from oauth_bridge.consent import remembered
 from oauth_bridge.protocol import id_token, introspection, revocation
-from oauth_bridge.protocol.openid_request import Asked
 from oauth_bridge.storage import signing_keys
 from tests.contract.test_openid import signed_in
 from tests.contract.test_openid_prompts import ask, at_home, error, post_request
@@ -114,20 +113,6 @@ def test_an_id_token_for_one_person_is_given_to_no_other(
     assert Page(ask(at_home, application, claims=wanted("sub", value=str(alice.pk)))).consent
     token = signed_in(at_home, application, alice, scope="openid")["id_token"]
     assert "expects another account" in Page(ask(at_home, application, claims=claims, id_token_hint=token)).text
-
-
-@contract("I7.acr")
-def test_an_essential_acr_that_cannot_be_reached_fails(at_home: OAuthDriver, application: Registered) -> None:
-    unmet = "unmet_authentication_requirements"
-    strong = wanted("acr", essential=True, values=["2"])
-    answer = ask(at_home, application, claims=strong)
-    assert any(f"error={unmet}" in link for link in [*Page(answer).links, Page(answer).refresh or ""])
-    assert error(at_home, ask(at_home, application, claims=wanted("acr", essential=True, value="7"))) == unmet
-    assert Page(ask(at_home, application, claims=wanted("acr", essential=True, values=["2", "1"]))).consent
-    assert Page(ask(at_home, application, claims=wanted("acr", values=["2"]))).consent
-    asked = Asked.of({"scope": "openid", "claims": wanted("acr", values={"2": 1}), "acr_values": "2 1"})
-    assert (asked.wants_two_factors, asked.needs_two_factors) == (True, False), "what cannot be read says nothing"
-    assert not Asked.of({"scope": "openid", "claims": '{"id_token": null}', "acr_values": "1 2"}).wants_two_factors
 
 
 # Sessions, repeated and oversized parameters, Unicode -----------------------------------------------------------------

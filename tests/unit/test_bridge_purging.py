@@ -84,24 +84,6 @@ def test_a_slow_statement_is_followed_by_a_smaller_one_and_a_quick_one_by_a_larg
     assert next_size(statements, statements.max_size, 0) == statements.max_size
 
 
-def test_each_table_begins_with_a_small_range(monkeypatch: pytest.MonkeyPatch, statements: RangeStatements) -> None:
-    """A range that is right for sessions takes seconds for accounts, which Django deletes with what refers to them."""
-    sizes: dict[str, int] = {}
-    delete = purging._delete
-
-    def noted(*arguments: Any) -> int:
-        _statements, table, start, stop, _now = arguments
-        sizes.setdefault(table.name, stop - start)
-        return delete(*arguments)
-
-    monkeypatch.setattr(purging, "_delete", noted)
-    monkeypatch.setattr(purging, "_bounds", lambda _statements, _table: (0, statements.max_size * 4))
-    monkeypatch.setattr(purging, "TARGET_SECONDS", 60)
-    list(purging.batches(NOW))
-    assert set(sizes.values()) == {statements.min_size}
-    assert sizes.keys() == {table.name for table in purging.TABLES}
-
-
 def test_without_a_terminal_the_result_is_in_the_log(caplog: Any) -> None:
     list(purging.batches(timezone.now()))
     TokenFactory(issued_at=timezone.now() - timedelta(days=2))

@@ -1,35 +1,231 @@
-"""Rotating client secrets, noting their use, and forgetting them."""
+"""Client secrets: numbers and states, rotation, use and end, and the tokens that end with a leaked one."""
 
 from __future__ import annotations
 
+import uuid
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 import pytest
 import time_machine
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from config.infrastructure.errors import RequestError, SiteFault
 from oauth_bridge.errors import OAuthFault
 from oauth_bridge.maintenance import purging
-from oauth_bridge.models import Application, ApplicationSecret
+from oauth_bridge.models import AccessToken, Application, ApplicationSecret
 from oauth_bridge.protocol import token_exchange
-from oauth_bridge.storage import applications, client_secrets, secret_rotation
-from tests.factories import ApplicationFactory, CodeFactory
+from oauth_bridge.random_values import digest_of, new_credential
+from oauth_bridge.storage import applications, client_secrets, secret_rotation, secret_states, tokens
+from oauth_bridge.storage.secret_rotation import Maker
+from oauth_bridge.storage.secret_states import State, UseWarning
+from tests.factories import ApplicationFactory, CodeFactory, TokenFactory
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.integration]
 
 START = datetime(2026, 11, 21, 12, tzinfo=UTC)
 MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
+ADA = Maker(uuid.UUID(int=7), "Ada")
+
+Made = tuple[Application, str]
 
 
 @pytest.fixture
-def clock():
+def clock() -> Iterator[time_machine.Coordinates]:
     with time_machine.travel(START, tick=False) as clock:
         yield clock
 
 
 @pytest.fixture
-def made(clock):
+def made(clock: time_machine.Coordinates) -> Made:
     return applications.register(name="Reading List", redirect_uris=["https://reading.example/callback"])
+
+
+def numbers(application: Application) -> list[int]:
+    return [state.number for state in secret_states.states(application)]
+
+
+def exchanged(application: Application, secret: str) -> str:
+    form = {"grant_type": "authorization_code", "code": CodeFactory(application=application).raw}
+    form |= {"client_id": application.client_id, "client_secret": secret}
+    return token_exchange.exchange_code(form, "192.0.2.1").access_token
+
+
+def refusal(token: str) -> RequestError | None:
+    """What the token is refused with, None when it is not."""
+    try:
+        tokens.read(token)
+    except RequestError as refused:
+        return refused
+    return None
+
+
+def works(token: str) -> bool:
+    return refusal(token) is None
+
+
+def test_a_secret_is_described_with_its_maker_and_its_beginning(made: Made) -> None:
+    application, first = made
+    second = secret_rotation.rotate(application, HOUR, name="spring", maker=ADA).secret
+    with CaptureQueriesContext(connection) as statements:
+        newer, older = secret_states.states(application)
+    assert len(statements) == 1
+    assert (newer.number, newer.name, newer.maker, newer.maker_id) == (2, "spring", "Ada", ADA.id)
+    assert (older.number, older.name, older.maker, older.maker_id) == (1, "", "command line", None)
+    assert (newer.prefix, older.prefix) == (second[:4], first[:4])
+    assert (newer.state, newer.expires_at) == (State.WORKS, None)
+    assert (older.state, older.expires_at, older.created_at) == (State.ENDING, START + HOUR, START)
+    assert second not in repr(newer)
+
+
+def test_a_number_is_never_given_again(made: Made, clock: time_machine.Coordinates) -> None:
+    application, _ = made
+    secret_rotation.rotate(application, secret_rotation.REVOKE_NOW)
+    secret_states.revoke(application, 2)
+    clock.move_to(START + 91 * DAY)
+    list(purging.batches(START + 91 * DAY))
+    assert not application.secrets.exists()
+    secret_rotation.rotate(application)
+    assert numbers(application) == [3]
+    secret_rotation.rotate(ApplicationFactory().row)
+    assert numbers(application) == [3]
+
+
+def test_the_secrets_of_an_earlier_release_get_their_numbers_and_keep_them(made: Made) -> None:
+    """During an upgrade the earlier release inserts rows without a number."""
+    application, _ = made
+    for _ in range(2):
+        ApplicationSecret.objects.create(application=application, digest=digest_of(new_credential()))
+    assert numbers(application) == [3, 2, 1]
+    application.secrets.filter(number=3).delete()
+    secret_rotation.rotate(application)
+    assert numbers(application) == [4, 2, 1]
+    assert [state.maker for state in secret_states.states(application)] == ["command line", "", "command line"]
+
+
+def test_one_secret_ends_and_the_others_work(made: Made, clock: time_machine.Coordinates) -> None:
+    application, first = made
+    second = secret_rotation.rotate(application, HOUR).secret
+    clock.move_to(START + MINUTE)
+    token = exchanged(application, first)
+    ended = secret_states.revoke(application, 1)
+    assert (ended.number, ended.state, ended.expires_at) == (1, State.REVOKED, START + MINUTE)
+    with pytest.raises(RequestError) as refused:
+        exchanged(application, first)
+    assert refused.value.fault is OAuthFault.CLIENT_SECRET_EXPIRED
+    assert exchanged(application, second)
+    assert works(token), "it has not leaked"
+    clock.move_to(START + 2 * MINUTE)
+    assert secret_states.revoke(application, 1).expires_at == START + MINUTE
+
+
+def test_a_number_that_the_application_has_not_is_refused(made: Made) -> None:
+    secret_rotation.rotate(ApplicationFactory().row)
+    for number in (0, 2, -1):
+        with pytest.raises(secret_states.UnknownSecret):
+            secret_states.revoke(made[0], number)
+    assert secret_states.states(made[0])[0].works
+
+
+def test_a_leaked_secret_ends_with_every_token_that_was_made_with_it(made: Made) -> None:
+    application, first = made
+    second = secret_rotation.rotate(application, HOUR).secret
+    leaked, kept = [exchanged(application, first) for _ in range(2)], exchanged(application, second)
+    elsewhere = TokenFactory()
+    assert secret_states.revoke(application, 1, is_leaked=True).state is State.LEAKED
+    assert [works(token) for token in (*leaked, kept, elsewhere.raw)] == [False, False, True, True]
+    assert works(exchanged(application, second))
+    refused = refusal(leaked[0])
+    assert refused
+    assert (refused.fault, refused.cause) == (OAuthFault.TOKEN_REVOKED, "token_ended_secret")
+
+
+def test_a_secret_that_has_ended_can_be_said_to_have_leaked(made: Made, clock: time_machine.Coordinates) -> None:
+    application, first = made
+    token = exchanged(application, first)
+    secret_rotation.rotate(application, secret_rotation.REVOKE_NOW)
+    assert works(token)
+    clock.move_to(START + MINUTE)
+    assert secret_states.revoke(application, 1, is_leaked=True).expires_at == START
+    secret_states.revoke(application, 1)
+    assert not works(token)
+    assert secret_states.states(application)[1].state is State.LEAKED
+
+
+def test_a_key_whose_digits_begin_or_end_another_is_not_taken_for_it(made: Made) -> None:
+    application, first = made
+    secret_rotation.rotate(application, HOUR)
+    kept = exchanged(application, first)
+    secret_states.revoke(application, 2, is_leaked=True)
+    assert works(kept)
+    own = AccessToken.objects.get(digest=digest_of(kept)).secret_id
+    Application.objects.filter(pk=application.pk).update(leaked_secrets=f",1{own},{own}1,")
+    assert works(kept)
+
+
+def test_a_token_of_an_earlier_release_ends_with_any_secret_of_the_application(made: Made) -> None:
+    """It does not name its secret."""
+    token = TokenFactory(application=made[0]).raw
+    assert works(token)
+    secret_states.revoke(made[0], 1, is_leaked=True)
+    assert not works(token)
+
+
+def test_rotations_do_not_make_the_tokens_of_a_leaked_secret_valid_again(
+    made: Made, clock: time_machine.Coordinates
+) -> None:
+    """They delete all but ten secrets that have ended, and a later leak writes the list anew."""
+    application, first = made
+    token = exchanged(application, first)
+    secret_states.revoke(application, 1, is_leaked=True)
+    for number in range(2, 15):
+        clock.move_to(START + number * MINUTE)
+        secret_rotation.rotate(application, secret_rotation.REVOKE_NOW)
+    secret_states.revoke(application, 14, is_leaked=True)
+    assert not works(token)
+    assert 1 in numbers(application)
+    clock.move_to(START + 2 * DAY)
+    secret_rotation.rotate(application, secret_rotation.REVOKE_NOW)
+    assert 1 not in numbers(application)
+
+
+def use(application: Application, number: int, at: datetime) -> None:
+    application.secrets.filter(number=number).update(last_used_at=at)
+
+
+def test_an_older_secret_may_be_removed_when_a_newer_one_is_used_in_its_place(
+    made: Made, clock: time_machine.Coordinates
+) -> None:
+    application, _ = made
+
+    def older() -> tuple[bool, UseWarning]:
+        state = secret_states.states(application)[1]
+        return state.may_be_removed, state.warning
+
+    use(application, 1, START - DAY)
+    clock.move_to(START + MINUTE)
+    secret_rotation.rotate(application, 7 * DAY)
+    assert older() == (False, UseWarning.NONE), "nothing uses the new one yet"
+    use(application, 1, START + HOUR)
+    assert older() == (False, UseWarning.STILL_USED)
+    use(application, 2, START + 2 * HOUR - MINUTE)
+    assert older() == (False, UseWarning.STILL_USED), "a part of the application may use the old one"
+    use(application, 2, START + 2 * HOUR)
+    assert older() == (True, UseWarning.NONE)
+    secret_states.revoke(application, 1)
+    assert older() == (False, UseWarning.NONE), "it has ended"
+
+
+def test_a_secret_that_was_never_used_may_be_removed_once_a_newer_one_is(made: Made) -> None:
+    secret_rotation.rotate(made[0], 7 * DAY)
+    assert not any(state.may_be_removed for state in secret_states.states(made[0]))
+    use(made[0], 2, START)
+    assert [state.may_be_removed for state in secret_states.states(made[0])] == [False, True]
+    assert [state.warning for state in secret_states.states(made[0])] == [UseWarning.NONE] * 2
+
+
+# Rotation, use and the end of each -----------------------------------------------------------------------------------
 
 
 def fault_of(application, secret):

@@ -84,8 +84,17 @@ def test_the_second_factor_is_asked_for_where_the_application_wants_it(account: 
 @contract("I7.acr")
 def test_a_person_without_a_second_factor_goes_on_unless_it_is_essential(browser: Client, trusted: Registered) -> None:
     assert "code=" in ask(browser, trusted, **STRONG)["Location"]
-    essential = {"claims": json.dumps({"id_token": {"acr": {"essential": True, "value": "2"}}})}
-    page = ask(browser, trusted, **essential).content.decode()
-    assert "error=unmet_authentication_requirements" in page
-    assert "You refused" not in page
-    assert "code=" not in page
+    for wanted, error in (
+        ({"essential": True, "value": "2"}, "unmet_authentication_requirements"),
+        ({"essential": True, "values": ["2"]}, "unmet_authentication_requirements"),
+        ({"essential": True, "value": "7"}, "unmet_authentication_requirements"),
+        ({"essential": True, "values": ["1", "2"]}, ""),
+        ({"values": ["2"]}, ""),
+        ({"values": {"2": 1}}, ""),  # which cannot be read
+        (None, ""),
+    ):
+        answer = ask(browser, trusted, claims=json.dumps({"id_token": wanted and {"acr": wanted}}))
+        said = answer.get("Location", "") + answer.content.decode()
+        assert (f"error={error}" in said) is bool(error), wanted
+        assert ("code=" in said) is not bool(error), wanted
+        assert "You refused" not in said

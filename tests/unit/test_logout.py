@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 from io import StringIO
 from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
 
 import pytest
+from django.core import signing
 from django.core.management import CommandError, call_command
 from django.test import Client
 
 from accounts.models import AuditEntry
 from oauth_bridge.applications import checks
+from oauth_bridge.logout_views import PAGE_LIFETIME
 from oauth_bridge.models import Application
-from tests.factories import ApplicationFactory
+from tests.factories import ApplicationFactory, PersonFactory
 from tests.unit.test_bridge_admin import ADD, FORM
 
 pytestmark = pytest.mark.django_db
@@ -127,3 +130,23 @@ def test_the_check_names_an_internal_address(settings: Any) -> None:
     assert found() == ADDRESSES
     settings.BACKCHANNEL_NETWORKS = [ip_network("10.0.0.0/8"), ip_network("127.0.0.0/8")]
     assert found() == dict.fromkeys(ADDRESSES, False)
+
+
+# The page that asks whether an application may sign a person out: RP-Initiated Logout 1.0 §3; I9 ----------------------
+
+
+def test_a_page_that_is_too_old_asks_again_for_the_same_application(monkeypatch: pytest.MonkeyPatch) -> None:
+    browser, application = Client(), ApplicationFactory(post_logout_redirect_uris=AFTER[0])
+    browser.force_login(PersonFactory())
+    asked = {"client_id": application.client_id, "post_logout_redirect_uri": AFTER[0], "state": "a b"}
+    page = browser.get("/oauth/logout", asked)
+    now = signing.time.time()
+    monkeypatch.setattr(signing.time, "time", lambda: now + (PAGE_LIFETIME + timedelta(minutes=1)).total_seconds())
+    form = f"leaving={page.context['leaving']}"
+    answer = browser.post("/oauth/logout", form, "application/x-www-form-urlencoded")
+    assert answer.status_code in (302, 303)
+    again = browser.get(answer["Location"])
+    assert application.row.name in again.content.decode()
+    assert "_auth_user_id" in browser.session
+    browser.post("/oauth/logout", f"leaving={again.context['leaving']}", "application/x-www-form-urlencoded")
+    assert "_auth_user_id" not in browser.session
