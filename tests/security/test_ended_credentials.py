@@ -93,13 +93,9 @@ ALL = dict.fromkeys(("session", "code", "token", "consent", "known browser"), Tr
 NOTHING = dict.fromkeys(ALL, False)
 
 
-@pytest.fixture(autouse=True)
-def few_failures(settings: Any) -> None:
-    settings.RATES = {"sign_in_account": "3/15m"}
-
-
 @pytest.fixture
-def held(alice: User, application: Registered) -> Held:
+def held(alice: User, application: Registered, settings: Any) -> Held:
+    settings.RATES = {"sign_in_account": "3/15m"}
     return Held(alice, application)
 
 
