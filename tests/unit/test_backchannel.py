@@ -13,6 +13,7 @@ from uuid import UUID
 import jwt
 import pytest
 from django.core.management import call_command
+from django.db import OperationalError
 from django.utils import timezone
 
 from accounts.models import Session, User
@@ -133,6 +134,13 @@ def test_a_sign_in_after_the_end_has_a_new_sid(told: Registered, receiver: Recei
     assert begin(session, alice, told) != second, "also before anybody has looked"
 
 
+def test_without_an_address_nothing_is_told(alice: User) -> None:
+    sid = begin_and_end(ApplicationFactory(), alice)
+    tell()
+    row = ApplicationSession.objects.get(pk=sid)
+    assert (row.due_at, row.told_at, bool(row.ended_at)) == (None, None, True)
+
+
 def test_what_ended_is_kept_for_a_week_and_what_nobody_is_told_goes_with_its_session(
     told: Registered, alice: User
 ) -> None:
@@ -144,8 +152,6 @@ def test_what_ended_is_kept_for_a_week_and_what_nobody_is_told_goes_with_its_ses
     living, gone = begin(sign_in(alice), alice, other), begin_and_end(other, alice)
     sid = begin_and_end(told, alice)
     assert kept(timedelta(hours=23)) == {living, gone, sid}
-    untold = ApplicationSession.objects.get(pk=gone)
-    assert (untold.due_at, untold.told_at, bool(untold.ended_at)) == (None, None, True)
     assert kept(timedelta(hours=25)) == {living, sid}
     ApplicationSession.objects.filter(pk=living).delete()
     assert kept(timedelta(days=2)) == {sid}, "it has not been told yet"
@@ -267,6 +273,50 @@ def give_up() -> None:
     ApplicationSession.objects.update(
         ended_at=timezone.now() - backchannel.TRIED_FOR, due_at=timezone.now(), attempts=12
     )
+
+
+def test_a_record_names_nobody_who_is_gone(ended: Callable[[str], ApplicationSession], alice: User) -> None:
+    ended("https://10.1.2.3/")
+    delete_account(alice)
+    give_up()
+    tell()
+    assert ActivityRecord.objects.get(step="logout").person_id is None
+
+
+def test_without_a_key_that_signs_no_other_waits_and_the_end_is_recorded(
+    told: Registered, receiver: Receiver, alice: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As with a folder of keys that has none for the algorithm."""
+    broken = ApplicationFactory(backchannel_logout_uri=receiver.url, id_token_alg="ES256")
+    for application in (broken, broken, told):
+        begin_and_end(application, alice)
+    signer = signing_keys.signer
+    monkeypatch.setattr(signing_keys, "signer", lambda algorithm: signer(algorithm) if algorithm == "RS256" else 1 / 0)
+    tell()
+    assert len(receiver.tokens) == 1
+    unsigned = ApplicationSession.objects.filter(application=broken.row)
+    assert all(row.due_at and row.due_at > timezone.now() and not row.told_at for row in unsigned)
+    give_up()
+    tell()
+    assert not unsigned.filter(due_at__isnull=False).exists()
+    record = ActivityRecord.objects.filter(step="logout", cause="logout_token_unsigned").first()
+    assert record
+    assert (record.client_id, record.person_id) == (broken.client_id, alice.pk)
+
+
+def test_while_the_database_is_away_nothing_is_given_up(
+    ended: Callable[[Receiver], ApplicationSession], receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row = ended(receiver)
+
+    def away(_algorithm: str) -> None:
+        raise OperationalError
+
+    monkeypatch.setattr(signing_keys, "signer", away)
+    with pytest.raises(OperationalError):
+        tell()
+    row.refresh_from_db()
+    assert row.due_at
 
 
 def test_an_application_that_is_away_keeps_no_other_waiting(told: Registered, receiver: Receiver, alice: User) -> None:
