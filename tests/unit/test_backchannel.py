@@ -135,7 +135,9 @@ def test_a_sign_in_after_the_end_has_a_new_sid(told: Registered, receiver: Recei
 
 
 def test_without_an_address_nothing_is_told(alice: User) -> None:
-    sid = begin_and_end(ApplicationFactory(), alice)
+    application = ApplicationFactory()
+    sid = begin_and_end(application, alice)
+    consents.disconnect(alice, application.row)
     tell()
     row = ApplicationSession.objects.get(pk=sid)
     assert (row.due_at, row.told_at, bool(row.ended_at)) == (None, None, True)
