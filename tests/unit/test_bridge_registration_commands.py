@@ -153,6 +153,11 @@ def test_no_name_is_set_that_looks_like_a_trusted_one(
         run("set", ApplicationFactory(name=own).client_id, *arguments)
 
 
+def test_a_name_that_looks_like_another_is_warned_of(row: Application) -> None:
+    ApplicationFactory(name="Holiday")
+    assert "People could take “Holiday”" in run("set", row.client_id, "--name", "holiday")[1]
+
+
 def test_the_same_values_are_no_change(row: Application, event_log: Log) -> None:
     run("set", row.client_id, "--redirect-uri", "https://b.example/", "--redirect-uri", "https://a.example/")
     updated = Application.objects.get().updated

@@ -67,6 +67,7 @@ REFUSED = [
     ([f"{AFTER[0]}\n{AFTER[1]}"], ""),
     ([], "http://app.example/told"),
     ([], "https://user@app.example/told"),
+    ([], "https://app.example/told#x"),
     ([], "ftp://app.example/"),
 ]
 
