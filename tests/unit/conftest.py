@@ -53,14 +53,6 @@ def receiver(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Receive
         yield found
 
 
-@pytest.fixture(scope="session", autouse=True)
-def quick_qr_codes() -> Iterator[None]:
-    """QR codes with the first of their eight masks: to compare all of them takes nine tenths of the time."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("qrcode.QRCode.best_mask_pattern", lambda _code: 0)
-        yield
-
-
 @pytest.fixture
 def told(receiver: Receiver) -> Registered:
     """An application that is told of sign-outs."""
