@@ -8,11 +8,13 @@ import shutil
 import ssl
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import (
     Browser,
     BrowserContext,
@@ -25,11 +27,18 @@ from playwright.sync_api import (
 )
 
 from tests.driver import OAuthDriver
-from tests.factories import ApplicationFactory, Registered
+from tests.factories import PASSWORD, ApplicationFactory, PersonFactory, Registered
 from tests.server import Server
 
-PATIENCE_MS = 30_000
+PATIENCE_MS = 60_000
+CALLBACK = re.compile(r"127\.0\.0\.1:\d+/callback")
+NEW_PASSWORD = "another battery staple"
 Open = Callable[..., BrowserContext]
+# What the headless shell says to a page that asks for a passkey and has no Device. Whole browsers wait for one.
+NO_DEVICE = "Resident credentials or empty 'allowCredentials' lists are not supported at this time."
+# Whether a heading or paragraph is less than 4 rem wide and higher than 8 rem.
+SQUEEZED = """() => [...document.querySelectorAll("main :is(h1, h2, p):not(.unseen)")]
+  .some(({ clientWidth, clientHeight }) => 0 < clientWidth && clientWidth < 64 && clientHeight > 128)"""
 
 
 class Client:
@@ -126,9 +135,78 @@ def web_application(committed: None, client_server: Client) -> Registered:
     return application
 
 
+@dataclass
+class Request:
+    """What an application asks for, and the person who is asked."""
+
+    driver: OAuthDriver
+    application: Registered
+    client: Client
+    person: Any
+
+    def link(self, **changes: Any) -> str:
+        return self.driver.authorization_url(self.application, **changes)
+
+    def redeem(self, **changes: Any) -> dict[str, Any]:
+        """What the application gets for the code that came last."""
+        answer = self.driver.exchange(self.application, self.client.last["code"], **changes)
+        assert answer.status_code == 200, answer.text
+        return dict(answer.json())
+
+
+@dataclass
+class Way(Request):
+    """A person on the way from an application and back, in Chromium."""
+
+    server: Server
+    open: Open
+
+    def page(self, **options: Any) -> Page:
+        """A page of a new browser."""
+        return self.open(**options).new_page()
+
+    def begin(self, page: Page | None = None, *, script: bool = True, **changes: Any) -> Page:
+        """The first page of the request, in a new browser if none is given."""
+        page = page or self.page(java_script_enabled=script)
+        page.goto(self.link(**{"state": "kept", **changes}))
+        return page
+
+    def sign_in(self, page: Page, person: Any = None, path: str = "") -> None:
+        if path:
+            page.goto(self.server.auth_url + path)
+        sign_in(page, (person or self.person).email, PASSWORD)
+
+    def to_consent(self, page: Page | None = None, **changes: Any) -> Page:
+        page = self.begin(page, **changes)
+        self.sign_in(page)
+        expect(page.locator("[name=decision]")).to_have_count(2)
+        return page
+
+    def ends(self, page: Page) -> None:
+        """The person allows, and the application gets the state of its request."""
+        allow(page)
+        assert self.client.last["state"] == "kept"
+
+    def code(self, email: str) -> str:
+        return mailed_codes(self.server, email)[0]
+
+
+@pytest.fixture
+def way(
+    driver: OAuthDriver,
+    web_application: Registered,
+    client_server: Client,
+    alice: Any,
+    provider: Server,
+    open_browser: Open,
+) -> Way:
+    return Way(driver, web_application, client_server, alice, provider, open_browser)
+
+
 @pytest.fixture(scope="package")
 def chromium() -> Iterator[Browser]:
-    program = shutil.which("chromium")
+    """Debian's headless shell starts quicker and needs half the CPU seconds of its whole Chromium."""
+    program = shutil.which("chromium-headless-shell") or shutil.which("chromium")
     if program is None:
         pytest.skip("needs Chromium")
     # Playwright runs an event loop in this thread, where Django forbids database access.
@@ -163,7 +241,7 @@ def open_browser(chromium: Browser) -> Iterator[Open]:
     yield start
     for context in contexts:
         context.close()
-    assert complaints == []
+    assert [each for each in complaints if NO_DEVICE not in each] == []
 
 
 @pytest.fixture
@@ -172,8 +250,18 @@ def page(open_browser: Open) -> Page:
 
 
 @pytest.fixture
-def link(driver: OAuthDriver) -> Callable[..., str]:
-    return driver.authorization_url
+def administrator(page: Page, driver: OAuthDriver) -> Page:
+    """A browser in which an administrator has just signed in."""
+    return as_administrator(page, driver)
+
+
+def as_administrator(page: Page, driver: OAuthDriver) -> Page:
+    page.goto(f"{driver.auth_url}/accounts/sign-in")
+    sign_in(page, PersonFactory(is_staff=True, is_superuser=True).email, PASSWORD)
+    return page
+
+
+# What people do in a page ---------------------------------------------------------------------------------------------
 
 
 def sign_in(page: Page, email: str, password: str) -> None:
@@ -182,13 +270,24 @@ def sign_in(page: Page, email: str, password: str) -> None:
         press(page, not_you)
     page.get_by_label("E-mail address").fill(email)
     page.get_by_label("Password", exact=True).fill(password)
-    press(page, page.get_by_role("button", name="Sign in", exact=True))
+    press(page, "Sign in")
 
 
-def press(page: Page, button: Locator) -> None:
-    """Click and wait for the next page."""
+def press(page: Page, target: Locator | str) -> None:
+    """Click the element, or the button or link in the main part with this text, and wait for the next page."""
+    if isinstance(target, str):
+        main = page.get_by_role("main")
+        target = main.get_by_role("button", name=target, exact=True).or_(
+            main.get_by_role("link", name=target, exact=True)
+        )
     with page.expect_navigation():
-        button.click()
+        target.click()
+
+
+def allow(page: Page) -> None:
+    """ "Allow", or "Continue" on the shorter page of a person who has allowed the application before."""
+    page.get_by_role("button", name=re.compile("Allow|Continue")).click()
+    expect(page).to_have_url(CALLBACK)
 
 
 def mailed_codes(server: Server, email: str) -> list[str]:
@@ -199,12 +298,60 @@ def mailed_codes(server: Server, email: str) -> list[str]:
     return [each[1] for each in found if each]
 
 
-def mailed_code(server: Server, email: str) -> str:
-    """The code in the newest mail to the address."""
-    return mailed_codes(server, email)[0]
-
-
 def confirm(page: Page, code: str) -> None:
     """Type the code from the mail."""
     page.get_by_label("Code from the mail").fill(code)
-    press(page, page.get_by_role("button", name="Confirm the address"))
+    press(page, "Confirm the address")
+
+
+def ask_for_password(page: Page, email: str) -> None:
+    page.get_by_label("E-mail address").fill(email)
+    press(page, "Send the link")
+
+
+def choose_password(page: Page, server: Server, password: str = NEW_PASSWORD) -> None:
+    """With the link that was mailed last."""
+    page.goto(server.reset_link())
+    page.get_by_label("New password", exact=True).fill(password)
+    page.get_by_label("New password again").fill(password)
+    press(page, "Save the password")
+
+
+# What is wrong with a page --------------------------------------------------------------------------------------------
+
+
+def violations(page: Page) -> list[str]:
+    """What axe finds."""
+    found: list[dict[str, Any]] = Axe().run(page).response["violations"]
+    return [f"{page.url} {each['id']}: {node['html'][:200]}" for each in found for node in each["nodes"]]
+
+
+def cut_off(page: Page) -> list[str]:
+    """Whether the page is wider than 320 px, or a text is squeezed to about one letter in each line.
+
+    Measured with the list of languages open, at the height of a phone and of a window of 1280 × 800 at 400 % zoom.
+    """
+    usual, found = page.viewport_size, []
+    languages = page.locator(".languages")
+    languages.evaluate_all("all => all.forEach(each => each.open = true)")
+    for height in (200, 640):
+        page.set_viewport_size({"width": 320, "height": height})
+        if page.evaluate("document.documentElement.scrollWidth > window.innerWidth") or page.evaluate(SQUEEZED):
+            found.append(f"{page.url} is cut off at 320 × {height}")
+    languages.evaluate_all("all => all.forEach(each => each.open = false)")
+    if usual:
+        page.set_viewport_size(usual)
+    return found
+
+
+def flaws(page: Page) -> list[str]:
+    """What axe finds in a light window and on a dark telephone, where nothing may be cut off."""
+    usual, found = page.viewport_size, violations(page)
+    # With motion, buttons take a moment for the other colours.
+    page.emulate_media(color_scheme="dark", reduced_motion="reduce")
+    page.set_viewport_size({"width": 320, "height": 640})
+    found += [*violations(page), *cut_off(page)]
+    page.emulate_media(color_scheme="light")
+    if usual:
+        page.set_viewport_size(usual)
+    return found

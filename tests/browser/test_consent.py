@@ -1,4 +1,4 @@
-"""The consent page on one screen: both buttons in view, equal, and never pressed by accident."""
+"""The consent page on each screen: both buttons in view, equal, never pressed by accident; and the pages after it."""
 
 from __future__ import annotations
 
@@ -12,20 +12,36 @@ from playwright.sync_api import Page, expect
 from accounts.models import NICKNAME_MAX_LENGTH
 from oauth_bridge.consent import remembered
 from oauth_bridge.models import NAME_MAX_LENGTH, Application, AuthorizationCode
-from tests.browser.conftest import Client, Open, sign_in
-from tests.browser.test_pages import violations
-from tests.driver import OAuthDriver
-from tests.factories import PASSWORD, ApplicationFactory, ConsentFactory, PersonFactory, Registered
+from tests.browser.conftest import CALLBACK, Way, allow, flaws, violations
+from tests.factories import ApplicationFactory, ConsentFactory, PersonFactory, Registered
 
 SIZES = [(1280, 800), (1366, 657), (390, 664), (320, 640)]
 LONG_NAME = "Wirtschaftsprüfungsgesellschaftsverwaltungsanwendung Nord-West Mandantenportal Q"
-
-
 DETAILS = {
     "operator": "شركة القراءة المحدودة",
     "policy_uri": "https://client.example/privacy",
     "tos_uri": "https://client.example/terms",
 }
+# The decision buttons that are partly outside the window, or covered by another element.
+OUT_OF_VIEW = """() => [...document.querySelectorAll("[name=decision]")].filter((button) => {
+    const { top, bottom, left, right } = button.getBoundingClientRect();
+    const inside = top >= 0 && left >= 0 && bottom <= innerHeight && right <= innerWidth;
+    return !inside || !button.contains(document.elementFromPoint((left + right) / 2, (top + bottom) / 2));
+  }).map((button) => button.value)"""
+# WCAG 2.5.8: a target is at least 24 by 24 CSS pixels.
+SMALL_TARGETS = """() => [...document.querySelectorAll("a, button, summary, input:not([type=hidden])")]
+  .filter((each) => each.checkVisibility() && !each.matches(".skip, .unseen"))
+  .map((each) => each.matches("[type=checkbox]") ? each.labels[0] : each)
+  .filter((target) => Math.min(target.getBoundingClientRect().width, target.getBoundingClientRect().height) < 24)
+  .map((target) => target.innerText || target.outerHTML)"""
+# The text of each element that the decision covers after it was scrolled into view.
+COVERED = """() => [...document.querySelectorAll("h1, .facts dd, .terms li, .account dd")].filter((each) => {
+    each.scrollIntoView({ block: "center" });
+    const { top, bottom, left, right } = each.getBoundingClientRect();
+    const shown = document.elementFromPoint((left + right) / 2, (top + bottom) / 2);
+    return top < 0 || bottom > innerHeight || !(each.contains(shown) || shown?.contains(each));
+  }).map((each) => each.innerText)"""
+LOOK = "button => ['backgroundColor', 'color', 'borderColor', 'fontWeight'].map(n => getComputedStyle(button)[n])"
 
 
 @pytest.fixture
@@ -40,169 +56,146 @@ def long_application(committed: None) -> Registered:
     return registered
 
 
-def allowed_once(person: Any, application: Registered) -> None:
-    fingerprint = remembered.fingerprint(application.row)
-    ConsentFactory(user=person, application=application.row, fingerprint=fingerprint, expires_at=timezone.now())
-
-
-def to_consent(page: Page, driver: OAuthDriver, application: Registered, person: Any) -> None:
-    page.goto(driver.authorization_url(application))
-    sign_in(page, person.email, PASSWORD)
-    expect(page.locator("[name=decision]")).to_have_count(2)
-
-
-def cut_off(page: Page) -> list[str]:
-    """The decision buttons that are partly outside the window, or covered by another element."""
-    found: list[str] = page.locator("[name=decision]").evaluate_all(
-        """buttons => buttons.filter(button => {
-            const { top, bottom, left, right } = button.getBoundingClientRect();
-            const inside = top >= 0 && left >= 0 && bottom <= innerHeight && right <= innerWidth;
-            return !inside || !button.contains(document.elementFromPoint((left + right) / 2, (top + bottom) / 2));
-        }).map(button => button.value)"""
-    )
-    return found
+def reload_as_allowed_before(page: Page, way: Way) -> None:
+    """The page becomes the shorter one of a person who has allowed the application once."""
+    row = way.application.row
+    ConsentFactory(user=way.person, application=row, fingerprint=remembered.fingerprint(row), expires_at=timezone.now())
+    page.reload()
+    expect(page.get_by_role("heading", name=re.compile("^Continue to"))).to_be_visible()
 
 
 @pytest.mark.parametrize("script", [True, False], ids=["script on", "script off"])
 def test_both_buttons_are_in_view_at_every_size(
-    open_browser: Open, driver: OAuthDriver, application: Registered, long_application: Registered, script: bool
+    way: Way, application: Registered, long_application: Registered, script: bool
 ) -> None:
+    """And every target can be hit, and nothing covers what is agreed to."""
     people = [PersonFactory(nickname="Ada Lovelace"), PersonFactory(nickname="W" * NICKNAME_MAX_LENGTH)]
-    for asking, person in zip((application, long_application), people, strict=True):
-        page = open_browser(java_script_enabled=script).new_page()
-        to_consent(page, driver, asking, person)
-        for width, height in SIZES:
-            page.set_viewport_size({"width": width, "height": height})
-            assert cut_off(page) == [], (asking.row.name, width)
-            assert page.evaluate("document.documentElement.scrollWidth") <= width
+    for way.application, way.person in zip((application, long_application), people, strict=True):
+        page = way.begin(script=script)
+        assert page.evaluate(SMALL_TARGETS) == []
+        way.to_consent(page)
+        for is_shorter in (False, True):
+            if is_shorter:
+                reload_as_allowed_before(page, way)
+            for width, height in SIZES:
+                page.set_viewport_size({"width": width, "height": height})
+                assert page.evaluate(OUT_OF_VIEW) == [], (way.application.row.name, width)
+                assert page.evaluate("document.documentElement.scrollWidth") <= width
+                assert page.evaluate(SMALL_TARGETS) == []
+            if way.application is application:
+                page.set_viewport_size({"width": 320, "height": 568})
+                below = page.evaluate("innerHeight - document.querySelector('.facts').getBoundingClientRect().bottom")
+                assert below >= 0, "who asks and what it receives are on the first screen"
+                assert page.evaluate(COVERED) == []
         page.close()
 
 
-def test_the_two_buttons_are_equal_and_no_button_is_filled(
-    page: Page, driver: OAuthDriver, application: Registered, alice: Any
-) -> None:
-    to_consent(page, driver, application, alice)
-    for again in (False, True):
-        if again:
-            allowed_once(alice, application)
-            page.reload()
-            expect(page.get_by_role("heading", name=re.compile("^Continue to"))).to_be_visible()
-        refuse, allow = (page.locator(f"[name=decision][value={value}]") for value in ("refuse", "allow"))
-        boxes = [button.bounding_box() or {} for button in (refuse, allow)]
+def test_the_two_buttons_are_equal_no_button_is_filled_and_axe_finds_nothing_in_any_colours(way: Way) -> None:
+    Application.objects.filter(pk=way.application.row.pk).update(**DETAILS)
+    page = way.to_consent(way.page(reduced_motion="reduce"))
+    for is_shorter in (False, True):
+        if is_shorter:
+            way.application.row.refresh_from_db()
+            reload_as_allowed_before(page, way)
+        refuse, allowing = (page.locator(f"[name=decision][value={value}]") for value in ("refuse", "allow"))
+        boxes = [button.bounding_box() or {} for button in (refuse, allowing)]
         assert boxes[0]["width"] == pytest.approx(boxes[1]["width"])
         assert boxes[0]["height"] == pytest.approx(boxes[1]["height"])
-        style = (
-            "button => ['backgroundColor', 'color', 'borderColor', 'fontWeight'].map(n => getComputedStyle(button)[n])"
-        )
-        assert refuse.evaluate(style) == allow.evaluate(style)
+        assert refuse.evaluate(LOOK) == allowing.evaluate(LOOK)
         assert page.locator(".button:not(.outlined)").count() == 0
+        for summary in page.locator("summary").all():
+            summary.click()
+        colours: list[dict[str, Any]] = [{"color_scheme": "dark"}, {"forced_colors": "active"}, {"contrast": "more"}]
+        for look in ({"color_scheme": "light"}, *colours):
+            page.emulate_media(**{"color_scheme": "light", "forced_colors": "none", "contrast": "no-preference"} | look)
+            assert violations(page) == [], look
 
 
-@pytest.mark.parametrize(
-    "options",
-    [{"color_scheme": "light"}, {"color_scheme": "dark"}, {"forced_colors": "active"}, {"contrast": "more"}],
-    ids=["light", "dark", "forced colours", "more contrast"],
-)
-def test_axe_finds_nothing_on_the_shorter_page_and_with_everything_open(
-    open_browser: Open, driver: OAuthDriver, application: Registered, alice: Any, options: dict[str, Any]
-) -> None:
-    page = open_browser(**options).new_page()
-    Application.objects.filter(pk=application.row.pk).update(**DETAILS)
-    to_consent(page, driver, application, alice)
-    page.locator("main summary").click()
-    assert violations(page) == []
-    allowed_once(alice, application)
-    page.reload()
-    for summary in page.locator("summary").all():
-        summary.click()
-    assert violations(page) == []
-
-
-@pytest.mark.parametrize("script", [True, False], ids=["script on", "script off"])
-def test_enter_allows_nothing_by_accident(
-    open_browser: Open,
-    web_application: Registered,
-    driver: OAuthDriver,
-    client_server: Client,
-    alice: Any,
-    script: bool,
-) -> None:
-    page = open_browser(java_script_enabled=script).new_page()
-    to_consent(page, driver, web_application, alice)
+def test_enter_allows_nothing_by_accident(way: Way) -> None:
+    """Without script, Enter in the box presses the first button of the form."""
+    page = way.to_consent(script=False)
     page.keyboard.press("Enter")
-    assert client_server.calls == []
+    assert way.client.calls == []
     page.get_by_role("checkbox").focus()
     page.keyboard.press("Enter")
-    if script:
-        page.wait_for_timeout(300)
-        assert client_server.calls == []
-    else:
-        expect(page).to_have_url(re.compile(rf"^{re.escape(client_server.callback)}\?"))
-        assert [call.get("error") for call in client_server.calls] == ["access_denied"]
+    expect(page).to_have_url(CALLBACK)
+    assert [call.get("error") for call in way.client.calls] == ["access_denied"]
 
 
-def test_your_applications_open_beside_the_request(
-    page: Page, driver: OAuthDriver, application: Registered, alice: Any
-) -> None:
-    to_consent(page, driver, application, alice)
-    with page.expect_popup() as popup:
-        page.get_by_role("link", name="Your applications").click()
-    expect(popup.value).to_have_url(re.compile("/accounts/applications$"))
-    expect(page.locator("[name=decision]")).to_have_count(2)
+def test_your_applications_policy_and_terms_open_beside_the_request_and_learn_nothing_of_it(way: Way) -> None:
+    address = f"http://127.0.0.1:{way.client.port}/privacy"
+    Application.objects.filter(pk=way.application.row.pk).update(**{**DETAILS, "policy_uri": address})
+    page = way.to_consent()
+    for name, expected in {"Privacy policy of": address, "Your applications": re.compile("/applications$")}.items():
+        with page.expect_popup() as popup:
+            page.get_by_role("link", name=name).click()
+        expect(popup.value).to_have_url(expected)
+        assert popup.value.evaluate("window.opener") is None
+        if expected == address:
+            assert popup.value.evaluate("document.referrer") == ""
+        expect(page.locator("[name=decision]")).to_have_count(2)
 
 
-def test_policy_and_terms_open_beside_the_request_and_learn_nothing_of_it(
-    page: Page, driver: OAuthDriver, long_application: Registered, client_server: Client, alice: Any
-) -> None:
-    address = f"http://127.0.0.1:{client_server.port}/privacy"
-    Application.objects.filter(pk=long_application.row.pk).update(policy_uri=address)
-    to_consent(page, driver, long_application, alice)
-    with page.expect_popup() as popup:
-        page.get_by_role("link", name="Privacy policy of").click()
-    expect(popup.value).to_have_url(address)
-    assert popup.value.evaluate("[document.referrer, window.opener]") == ["", None]
-    expect(page.locator("[name=decision]")).to_have_count(2)
-
-
-@pytest.mark.parametrize("options", [{"color_scheme": "light"}, {"color_scheme": "dark"}], ids=["light", "dark"])
-def test_axe_finds_nothing_on_the_pages_that_end_a_sign_in(
-    open_browser: Open,
-    driver: OAuthDriver,
-    web_application: Registered,
-    application: Registered,
-    alice: Any,
-    options: dict[str, Any],
-) -> None:
-    page = open_browser(**options, viewport={"width": 320, "height": 640}).new_page()
-    found = {}
-    to_consent(page, driver, web_application, alice)
+def test_axe_finds_nothing_on_the_pages_that_end_a_sign_in(way: Way, application: Registered) -> None:
+    page = way.to_consent()
     attempt = page.url
-    page.get_by_role("button", name="Allow").click()
-    expect(page).to_have_url(re.compile(r"/callback\?code="))
-    AuthorizationCode.objects.filter(application=web_application.row).update(redeemed_at=timezone.now())
+    allow(page)
+    AuthorizationCode.objects.filter(application=way.application.row).update(redeemed_at=timezone.now())
     page.goto(attempt)
     expect(page.get_by_role("heading", name="You already signed in")).to_be_visible()
-    found["used up"] = violations(page)
-    page.goto(driver.authorization_url(ApplicationFactory(redirect_uris="com.example.app:/callback")))
+    wrong = flaws(page)
+    page.goto(way.driver.authorization_url(ApplicationFactory(redirect_uris="com.example.app:/callback")))
     page.get_by_role("button", name="Refuse").click()
     expect(page.get_by_role("heading", name="You refused")).to_be_visible()
-    found["refused"] = violations(page)
-    page.goto(driver.authorization_url(application, redirect_uri=f"{application.redirect_uri}/"))
+    wrong += flaws(page)
+    page.goto(way.driver.authorization_url(application, redirect_uri=f"{application.redirect_uri}/"))
     expect(page.locator("mark")).to_have_text("/")
-    found["error"] = violations(page)
-    assert page.evaluate("document.documentElement.scrollWidth") <= 320
-    assert found == {"refused": [], "error": [], "used up": []}
+    wrong += flaws(page)
+    assert wrong == []
 
 
-def test_what_the_developer_needs_can_be_copied(
-    open_browser: Open, driver: OAuthDriver, application: Registered
-) -> None:
-    context = open_browser(permissions=["clipboard-read", "clipboard-write"])
-    page = context.new_page()
-    page.goto(driver.authorization_url(application, redirect_uri="https://client.example/wrong"))
+def test_what_the_developer_needs_can_be_copied(way: Way) -> None:
+    page = way.page(permissions=["clipboard-read", "clipboard-write"])
+    way.begin(page, redirect_uri="https://client.example/wrong")
     page.get_by_role("button", name="Copy this").click()
     expect(page.get_by_role("button", name="Copied")).to_be_visible()
     copied = page.evaluate("navigator.clipboard.readText()")
     assert "The redirect_uri is not one that is registered" in copied
     assert "https://client.example/wrong" in copied
     assert re.search(r"Reference\s+[0-9A-Z]{8}$", copied)
+
+
+def in_german(page: Page) -> None:
+    page.locator(".languages summary").click()
+    page.get_by_role("button", name="Deutsch").click()
+    expect(page.locator("html")).to_have_attribute("lang", "de")
+
+
+def test_another_language_keeps_what_was_typed_and_the_tick_and_no_secret(way: Way) -> None:
+    page = way.to_consent()
+    page.get_by_role("checkbox").check()
+    in_german(page)
+    expect(page.get_by_role("checkbox")).to_be_checked()
+
+    page = way.page()
+    page.goto(f"{way.server.auth_url}/accounts/sign-up")
+    page.locator("[name=nickname]").fill("Ada")
+    page.locator("[name=email]").fill("ada@example.com")
+    page.locator("[name=password1]").fill("never kept anywhere")
+    page.locator("[data-reveal]").first.click()
+    kept = page.evaluate(
+        """() => new Promise((resolve) => addEventListener("submit", (event) => {
+            event.preventDefault();
+            setTimeout(() => resolve(JSON.stringify({ ...sessionStorage })), 0);
+        }, { once: true }) || document.querySelector(".languages button").click())"""
+    )
+    page.locator(".languages form").evaluate("form => delete form.dataset.sent")
+    assert "ada@example.com" in kept
+    assert "never kept" not in kept
+    in_german(page)
+    expect(page.locator("[name=nickname]")).to_have_value("Ada")
+    expect(page.locator("[name=email]")).to_have_value("ada@example.com")
+    expect(page.locator("[name=password1]")).to_have_value("")
+    assert page.evaluate("sessionStorage.length") == 0
+    page.reload()
+    assert page.evaluate("sessionStorage.length") == 0

@@ -5,33 +5,29 @@ from __future__ import annotations
 import re
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from django.urls import reverse
 from playwright.sync_api import Page, expect
 
 from accounts.models import AuditEntry, OutgoingMail
 from oauth_bridge.activity_models import ActivityCount
 from oauth_bridge.models import AccessToken, Application, AuthorizationCode, Consent
-from tests.browser.conftest import Open, press, sign_in
+from tests.browser.conftest import Open, as_administrator, press, violations
 from tests.driver import OAuthDriver
-from tests.factories import PASSWORD, ApplicationFactory, PersonFactory, Registered
+from tests.factories import ApplicationFactory, Registered
 
 
 def begin(page: Page, driver: OAuthDriver, application: Registered) -> None:
-    administrator = PersonFactory(is_staff=True, is_superuser=True)
-    page.goto(f"{driver.auth_url}/accounts/sign-in")
-    sign_in(page, administrator.email, PASSWORD)
+    as_administrator(page, driver)
     page.goto(driver.auth_url + reverse("admin:application", args=[application.row.pk]))
     press(page, page.get_by_role("link", name="Test sign-in"))
     press(page, page.get_by_role("button", name="Test sign-in"))
 
 
 @pytest.mark.parametrize("kind", ["confidential", "public"])
-def test_a_test_passes_and_leaves_nothing(open_browser: Open, driver: OAuthDriver, kind: str) -> None:
+def test_a_test_passes_and_leaves_nothing(page: Page, driver: OAuthDriver, kind: str) -> None:
     mails = OutgoingMail.objects.filter(kind="application_allowed")
     before = set(mails.values_list("pk", flat=True))
     application = ApplicationFactory(client_type=kind)
-    page = open_browser().new_page()
     begin(page, driver, application)
     expect(page.get_by_role("heading", level=1)).to_contain_text(application.row.name)
     press(page, page.get_by_role("button", name="Allow"))
@@ -41,7 +37,7 @@ def test_a_test_passes_and_leaves_nothing(open_browser: Open, driver: OAuthDrive
     assert "HTTP 200 OK" in shown
     assert '"nickname": "Alice Ægir"' in shown
     assert re.search(r"[A-Za-z0-9_-]{43}", shown) is None, "a code, token or secret is on the page"
-    assert Axe().run(page).response["violations"] == []
+    assert violations(page) == []
     assert not Application.twins.exists()
     assert AuditEntry.objects.get(key=application.row.client_id).action == "sign_in_tested"
     assert not Consent.objects.filter(application__name=application.row.name).exists()
@@ -65,10 +61,7 @@ def test_refusing_is_shown_as_the_callback_gets_it(
     assert not Application.twins.exists()
 
 
-def test_what_goes_wrong_is_named_with_its_record(
-    open_browser: Open, driver: OAuthDriver, application: Registered
-) -> None:
-    page = open_browser().new_page()
+def test_what_goes_wrong_is_named_with_its_record(page: Page, driver: OAuthDriver, application: Registered) -> None:
     begin(page, driver, application)
     Application.twins.update(client_type="public")  # between the link and the exchange
     press(page, page.get_by_role("button", name="Allow"))
@@ -78,9 +71,8 @@ def test_what_goes_wrong_is_named_with_its_record(
 
 
 def test_the_callback_of_another_session_does_nothing(
-    open_browser: Open, driver: OAuthDriver, application: Registered
+    page: Page, open_browser: Open, driver: OAuthDriver, application: Registered
 ) -> None:
-    page = open_browser().new_page()
     begin(page, driver, application)
     last = max(AuthorizationCode.objects.values_list("pk", flat=True), default=0)
     with page.expect_request(re.compile("/admin/test-sign-in/")) as caught:

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
 from urllib.parse import urlsplit
 
-import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page
 
 from oauth_bridge.models import Application
-from tests.browser.conftest import Client, sign_in
-from tests.browser.test_flows import CALLBACK, allow
+from tests.browser.conftest import Way, allow
 from tests.contract_coverage import contract
-from tests.driver import OAuthDriver, record
-from tests.factories import PASSWORD, ApplicationFactory, Registered
+from tests.driver import record
+from tests.factories import ApplicationFactory
 
 START = """async ([link]) => {
     const encoded = bytes => btoa(String.fromCharCode(...new Uint8Array(bytes)))
@@ -35,60 +31,35 @@ READ = """async ([api, token, method]) => {
 }"""
 
 
-@pytest.fixture
-def without_backend(committed: None, client_server: Client) -> Registered:
-    registered: Registered = ApplicationFactory(
-        redirect_uris=client_server.callback, client_type=Application.CLIENT_PUBLIC
-    )
-    return registered
-
-
-def back_at_the_application(
-    page: Page, link: Callable[..., str], client_server: Client, application: Registered, alice: Any
-) -> str:
+def code_of_application_without_backend(way: Way, page: Page) -> str:
     """The code, on the application's page, after the person allowed it."""
-    page.goto("{0.scheme}://{0.netloc}/".format(urlsplit(client_server.callback)))
+    page.goto("{0.scheme}://{0.netloc}/".format(urlsplit(way.client.callback)))
     with page.expect_navigation():
-        page.evaluate(START, [link(application)])
-    sign_in(page, alice.email, PASSWORD)
+        page.evaluate(START, [way.link()])
+    if page.locator("[name=decision]").count() == 0:
+        way.sign_in(page)
     allow(page)
-    expect(page).to_have_url(CALLBACK)
-    return client_server.last["code"]
+    return way.client.last["code"]
 
 
-@contract("D22.origins", "D22.preflight")
-def test_a_script_of_another_origin_signs_a_person_in(
-    page: Page,
-    driver: OAuthDriver,
-    link: Callable[..., str],
-    client_server: Client,
-    without_backend: Registered,
-    alice: Any,
-) -> None:
-    code = back_at_the_application(page, link, client_server, without_backend, alice)
-    status, answer = page.evaluate(EXCHANGE, [driver.base_url, without_backend.client_id, code])
+@contract("D22.origins", "D22.preflight", "D22.errors")
+def test_a_script_of_another_origin_signs_a_person_in_and_reads_what_was_wrong(way: Way) -> None:
+    page, api = way.page(), way.driver.base_url
+    way.application = ApplicationFactory(redirect_uris=way.client.callback, client_type=Application.CLIENT_PUBLIC)
+    client_id = way.application.client_id
+    code = code_of_application_without_backend(way, page)
+    status, answer = page.evaluate(EXCHANGE, [api, client_id, code])
     assert status == 200
     record(answer["access_token"])
-    status, profile, _ = page.evaluate(READ, [driver.base_url, answer["access_token"], "GET"])
-    assert status == 200
-    assert profile["email"] == alice.email
+    status, profile, _ = page.evaluate(READ, [api, answer["access_token"], "GET"])
+    assert (status, profile["email"]) == (200, way.person.email)
 
-
-@contract("D22.errors", "D22.origins")
-def test_a_script_of_another_origin_reads_what_was_wrong(
-    page: Page,
-    driver: OAuthDriver,
-    link: Callable[..., str],
-    client_server: Client,
-    without_backend: Registered,
-    alice: Any,
-) -> None:
-    code = back_at_the_application(page, link, client_server, without_backend, alice)
+    code = code_of_application_without_backend(way, page)
     page.evaluate("sessionStorage.setItem('verifier', 'v'.repeat(43))")
-    status, answer = page.evaluate(EXCHANGE, [driver.base_url, without_backend.client_id, code])
+    status, answer = page.evaluate(EXCHANGE, [api, client_id, code])
     assert (status, answer["error"]) == (400, "invalid_grant")
     assert "code_verifier does not match" in answer["error_description"]
-    status, answer, challenge = page.evaluate(READ, [driver.base_url, "never-issued", "GET"])
+    status, answer, challenge = page.evaluate(READ, [api, "never-issued", "GET"])
     assert (status, answer["error"]) == (401, "invalid_token")
     assert 'error="invalid_token"' in challenge
-    assert page.evaluate(READ, [driver.base_url, "never-issued", "POST"])[0] == 401
+    assert page.evaluate(READ, [api, "never-issued", "POST"])[0] == 401
