@@ -55,9 +55,7 @@ def tell(**values: Any) -> None:
 
 
 browser = Client(headers={"host": "client.example"})
-away = browser.post("/oidc/service/login/", secure=True)
-sys.stdout.write(f"{json.dumps({'url': away['Location']})}\n")
-sys.stdout.flush()
+tell(url=browser.post("/oidc/service/login/", secure=True)["Location"])
 callback = sys.stdin.readline().strip()
 back = browser.get(callback.removeprefix("https://client.example"), secure=True)
 
@@ -67,12 +65,10 @@ from allauth.socialaccount.models import SocialAccount  # noqa: E402
 accounts = [
     {
         "sub": account.uid,
-        "username": account.user.username,
         "email": account.user.email,
         "is_verified": EmailAddress.objects.filter(user=account.user, verified=True).exists(),
         "name": account.extra_data["userinfo"]["name"],
     }
     for account in SocialAccount.objects.all()
 ]
-sys.stdout.write(f"{json.dumps({'location': back.get('Location'), 'accounts': accounts})}\n")
-sys.stdout.flush()
+tell(location=back.get("Location"), accounts=accounts)

@@ -20,34 +20,16 @@ from social_core.storage import BaseStorage, NonceMixin
 from social_core.strategy import BaseStrategy
 
 from oauth_bridge.documentation import rendering, snippets
+from tests.clients.conftest import Answer, code_of, expected
 from tests.driver import OAuthDriver
-from tests.factories import PASSWORD, ApplicationFactory, Registered
-from tests.server import Server
+from tests.factories import ApplicationFactory, Registered
 
-SHELL_SECONDS = 30
-SITE_SECONDS = 30
-
-
-@pytest.fixture(autouse=True)
-def _served_there(settings: Any, provider: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The addresses in the code are those of the provider, whose http each library allows by its own setting."""
-    settings.AUTH_URL, settings.BASE_URL = provider.auth_url, provider.base_url
-    monkeypatch.setenv("OAUTHLIB_INSECURE_TRANSPORT", "1")
-    monkeypatch.setenv("AUTHLIB_INSECURE_TRANSPORT", "1")
+PATIENCE_SECONDS = 120
 
 
 def connected(name: str, application: Registered) -> dict[str, Any]:
     """What the Python code of connect.md defines."""
     return run(code_of(name, application))
-
-
-def code_of(name: str, application: Registered) -> str:
-    return snippets.fill(
-        snippets.blocks("connect")[name],
-        CLIENT_ID=application.client_id,
-        CLIENT_SECRET=application.client_secret,
-        REDIRECT_URI=application.redirect_uri,
-    )
 
 
 def run(code: str) -> dict[str, Any]:
@@ -56,22 +38,18 @@ def run(code: str) -> dict[str, Any]:
     return defined
 
 
-def expected(alice: Any, profile: dict[str, Any]) -> dict[str, Any]:
-    return {"sub": str(alice.pk), "nickname": alice.nickname, "email": alice.email, "avatar": profile["avatar"]}
-
-
 # The guide -----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("client_type", ["confidential", "public"])
 def test_the_python_client_of_the_guide(
-    driver: OAuthDriver, alice: Any, monkeypatch: pytest.MonkeyPatch, client_type: str
+    answer: Answer, alice: Any, monkeypatch: pytest.MonkeyPatch, client_type: str
 ) -> None:
     application = ApplicationFactory(client_type=client_type)
     monkeypatch.setenv("CLIENT_SECRET", application.secret)
     client = run(snippets.fill_for(snippets.blocks("guide", "python")["client"], application.row))
     url, kept = client["sign_in_url"]()
-    callback = driver.authorize(url, alice.email, PASSWORD)
+    callback = answer(url)
     profile = client["profile_of"](callback.url, kept)
     assert profile == expected(alice, profile)
     with pytest.raises(ValueError, match="The code was used"):
@@ -79,13 +57,13 @@ def test_the_python_client_of_the_guide(
     with pytest.raises(ValueError, match="not of the sign-in that this session started"):
         client["profile_of"](callback.url, {**kept, "state": "x"})
     url, kept = client["sign_in_url"]()
-    refused = driver.authorize(url, alice.email, PASSWORD, "refuse")
+    refused = answer(url, "refuse")
     with pytest.raises(ValueError, match="The person refused the authorization"):
         client["profile_of"](refused.url, kept)
 
 
 def test_the_python_client_of_the_guide_runs_as_a_program(
-    driver: OAuthDriver, alice: Any, monkeypatch: pytest.MonkeyPatch
+    answer: Answer, alice: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With the lines that serve its callback, on a port of its own."""
     application = ApplicationFactory(redirect_uris=snippets.EXAMPLE_CALLBACK)
@@ -97,17 +75,17 @@ def test_the_python_client_of_the_guide_runs_as_a_program(
     )
     defined: dict[str, Any] = {"__name__": "__main__"}
     exec(compile(code, "snippet", "exec"), defined)
-    callback = driver.authorize(defined["url"], alice.email, PASSWORD)
+    callback = answer(defined["url"])
     assert callback.address == snippets.EXAMPLE_CALLBACK
     threading.Thread(target=defined["server"].handle_request, daemon=True).start()
     address = f"http://127.0.0.1:{defined['server'].server_port}/callback?{urlsplit(callback.url).query}"
-    assert requests.get(address, timeout=SHELL_SECONDS).json()["sub"] == str(alice.pk)
+    assert requests.get(address, timeout=PATIENCE_SECONDS).json()["sub"] == str(alice.pk)
     threading.Thread(target=defined["server"].handle_request, daemon=True).start()
-    assert requests.get(address, timeout=SHELL_SECONDS).text.startswith("The code was used")
+    assert requests.get(address, timeout=PATIENCE_SECONDS).text.startswith("The code was used")
 
 
 @pytest.mark.parametrize("client_type", ["confidential", "public"])
-def test_the_shell_commands_of_the_guide(driver: OAuthDriver, alice: Any, client_type: str) -> None:
+def test_the_shell_commands_of_the_guide(answer: Answer, alice: Any, client_type: str) -> None:
     missing = [program for program in ("curl", "openssl", "bash") if not shutil.which(program)]
     if missing:
         pytest.skip(f"needs {', '.join(missing)}")
@@ -123,22 +101,22 @@ def test_the_shell_commands_of_the_guide(driver: OAuthDriver, alice: Any, client
     assert shell.stdout
     shell.stdin.write("{\n" + code + "\n}\n")  # bash reads all of it before it runs
     shell.stdin.flush()
-    callback = driver.authorize(shell.stdout.readline().strip(), alice.email, PASSWORD)
+    callback = answer(shell.stdout.readline().strip())
     shell.stdin.write(f"{callback.parameters['code']}\n")
     shell.stdin.flush()
     token = json.loads(shell.stdout.readline())
     assert (token["token_type"], token["expires_in"]) == ("Bearer", 3600)
-    output, _ = shell.communicate(f"{token['access_token']}\n", timeout=SHELL_SECONDS)
+    output, _ = shell.communicate(f"{token['access_token']}\n", timeout=PATIENCE_SECONDS)
     profile = json.loads(output)
     assert profile == expected(alice, profile)
 
 
 @pytest.mark.parametrize("algorithm", ["RS256", "ES256"])
-def test_openid_connect_of_the_guide(driver: OAuthDriver, alice: Any, algorithm: str) -> None:
+def test_openid_connect_of_the_guide(driver: OAuthDriver, answer: Answer, alice: Any, algorithm: str) -> None:
     application = ApplicationFactory(id_token_alg=algorithm)
     [more] = re.findall(r"^&(scope=.*)nonce=\{NONCE\}$", snippets.source("guide"), re.MULTILINE)
     url = f"{driver.authorization_url(application)}&{more}nonce=once"
-    callback = driver.authorize(url, alice.email, PASSWORD).parameters
+    callback = answer(url).parameters
     assert callback["iss"] == driver.base_url
     token = driver.exchange(application, callback["code"]).json()
     code = snippets.blocks("guide", "python")["id-token"]
@@ -159,15 +137,15 @@ def test_openid_connect_of_the_guide(driver: OAuthDriver, alice: Any, algorithm:
 # Libraries -----------------------------------------------------------------------------------------------------------
 
 
-def test_authlib(driver: OAuthDriver, application: Registered, alice: Any) -> None:
+def test_authlib(answer: Answer, application: Registered, alice: Any) -> None:
     browser = connected("authlib", application)["app"].test_client()
     away = browser.get("/sign-in", base_url="https://client.example")
-    callback = driver.authorize(away.location, alice.email, PASSWORD)
+    callback = answer(away.location)
     profile = browser.get(callback.url).json
     assert (profile["sub"], profile["name"], profile["email"]) == (str(alice.pk), alice.nickname, alice.email)
 
 
-def test_django_allauth(driver: OAuthDriver, alice: Any, tmp_path: Path) -> None:
+def test_django_allauth(answer: Answer, alice: Any, tmp_path: Path) -> None:
     """In a process of its own: this one has the settings of the service."""
     application = ApplicationFactory(redirect_uris="https://client.example/oidc/service/login/callback/")
     file = tmp_path / "settings.py"
@@ -178,8 +156,8 @@ def test_django_allauth(driver: OAuthDriver, alice: Any, tmp_path: Path) -> None
     ) as process:
         assert process.stdin
         assert process.stdout
-        callback = driver.authorize(json.loads(process.stdout.readline())["url"], alice.email, PASSWORD)
-        output, _ = process.communicate(f"{callback.url}\n", timeout=SITE_SECONDS)
+        callback = answer(json.loads(process.stdout.readline())["url"])
+        output, _ = process.communicate(f"{callback.url}\n", timeout=PATIENCE_SECONDS)
     outcome = json.loads(output)
     assert outcome["location"] == "/signed-in"
     [account] = outcome["accounts"]
@@ -187,21 +165,21 @@ def test_django_allauth(driver: OAuthDriver, alice: Any, tmp_path: Path) -> None
     assert account["name"] == alice.nickname
 
 
-def test_requests_oauthlib(driver: OAuthDriver, application: Registered, alice: Any) -> None:
+def test_requests_oauthlib(answer: Answer, application: Registered, alice: Any) -> None:
     client = connected("requests-oauthlib", application)
     url, kept = client["sign_in_url"]()
-    profile = client["profile_of"](driver.authorize(url, alice.email, PASSWORD).url, kept)
+    profile = client["profile_of"](answer(url).url, kept)
     assert profile == expected(alice, profile)
     url, kept = client["sign_in_url"]()
     with pytest.raises(AccessDeniedError):
-        client["profile_of"](driver.authorize(url, alice.email, PASSWORD, "refuse").url, kept)
+        client["profile_of"](answer(url, "refuse").url, kept)
 
 
-def test_flask_dance(driver: OAuthDriver, alice: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_flask_dance(answer: Answer, alice: Any, capsys: pytest.CaptureFixture[str]) -> None:
     application = ApplicationFactory(redirect_uris="https://client.example/login/service/authorized")
     browser = connected("flask-dance", application)["app"].test_client()
     away = browser.get("/login/service", base_url="https://client.example")
-    callback = driver.authorize(away.location, alice.email, PASSWORD)
+    callback = answer(away.location)
     assert browser.get(callback.url).location == "/"
     assert f"signed in: {alice.pk}" in capsys.readouterr().out
 
@@ -230,39 +208,25 @@ class Strategy(BaseStrategy):
 
     def __init__(self, application: Registered) -> None:
         super().__init__(Storage)
-        self.settings = {
+        self.query: dict[str, str] = {}
+        session: dict[str, Any] = {}
+        self.session_get, self.session_set = session.get, session.__setitem__
+        self.session_pop = lambda name: session.pop(name, None)
+        self.get_setting = {
             "SOCIAL_AUTH_SERVICE_KEY": application.client_id,
             "SOCIAL_AUTH_SERVICE_SECRET": application.client_secret,
-        }
-        self.session: dict[str, Any] = {}
-        self.query: dict[str, str] = {}
-
-    def get_setting(self, name: str) -> Any:
-        return self.settings[name]
-
-    def request_data(self, merge: bool = True) -> dict[str, str]:
-        return self.query
-
-    def build_absolute_uri(self, path: str | None = None) -> str:
-        return str(path)
-
-    def session_get(self, name: str, default: Any = None) -> Any:
-        return self.session.get(name, default)
-
-    def session_set(self, name: str, value: Any) -> None:
-        self.session[name] = value
-
-    def session_pop(self, name: str) -> Any:
-        return self.session.pop(name, None)
+        }.__getitem__
+        self.request_data = lambda merge=True: self.query
+        self.build_absolute_uri = str
 
     def authenticate(self, backend: Any, *args: Any, **kwargs: Any) -> Any:
         return kwargs["response"]
 
 
-def test_social_auth(driver: OAuthDriver, application: Registered, alice: Any) -> None:
+def test_social_auth(answer: Answer, application: Registered, alice: Any) -> None:
     strategy = Strategy(application)
     backend = connected("social-auth", application)["Service"](strategy, application.redirect_uri)
-    callback = driver.authorize(backend.auth_url(), alice.email, PASSWORD)
+    callback = answer(backend.auth_url())
     strategy.query = backend.data = callback.parameters
     response = backend.auth_complete()
     assert backend.get_user_id(backend.get_user_details(response), response) == str(alice.pk)
@@ -272,28 +236,16 @@ def test_social_auth(driver: OAuthDriver, application: Registered, alice: Any) -
 # What is said of them ------------------------------------------------------------------------------------------------
 
 
-def test_a_section_says_whether_tests_run_it() -> None:
-    text = snippets.source("connect")
+def test_each_section_and_the_table_of_what_was_tried_say_whether_tests_run_it() -> None:
+    text, blocks = snippets.source("connect"), snippets.blocks("connect")
     sections = re.split(r"^### ", text, flags=re.MULTILINE)[1:]
+    assert len(sections) == len(blocks)
     run_here = {re.search(r"```\w+ ([\w-]+)", each)[1] for each in sections if "tests run it" in each}  # type: ignore[index]
-    tests = "".join((snippets.settings.BASE_DIR / "tests" / "clients" / name).read_text() for name in TESTS)
-    assert len(sections) == len(snippets.blocks("connect")) == 25
-    assert [name for name in run_here if f'"{name}"' not in tests] == []
-    assert [name for name in snippets.blocks("connect") if name not in run_here and f'"{name}"' in tests] == []
-
-
-def test_the_table_of_what_was_tried_agrees_with_the_sections() -> None:
-    """Each line of the table that leads to a section says of it what the section says."""
-    text = snippets.source("connect")
-    sections = {
-        rendering.anchor(each.partition("\n")[0]): each for each in re.split(r"^### ", text, flags=re.MULTILINE)
-    }
+    tests = "".join(path.read_text(encoding="utf-8") for path in Path(__file__).parent.glob("test_*.py"))
+    assert {name for name in blocks if f'"{name}"' in tests} == run_here
+    by_anchor = {rendering.anchor(each.partition("\n")[0]): each for each in sections}
     rows = re.findall(r"^\| \[[^]]+\]\(#([^)]+)\) \|.*\| (in our tests|by hand, ([\d.]+)) \|$", text, re.MULTILINE)
-    assert len(rows) == 8
-    for name, where, version in rows:
-        said = "ur tests run it" if where == "in our tests" else "Run by hand with version"
-        assert said in sections[name], name
-        assert version.rsplit(".", 1)[0] in sections[name], name
-
-
-TESTS = ("test_snippets.py", "test_node.py", "test_apache.py")
+    assert rows
+    for name, _where, version in rows:
+        assert ("Run by hand with version" if version else "ur tests run it") in by_anchor[name], name
+        assert version.rsplit(".", 1)[0] in by_anchor[name], name

@@ -2,8 +2,7 @@
 import * as client from "openid-client";
 import { createInterface } from "node:readline/promises";
 
-const { BASE_URL, AUTH_URL, CLIENT_ID, CLIENT_SECRET, REDIRECT_URI, CLIENT_AUTH } = process.env;
-const authentication = { post: client.ClientSecretPost, basic: client.ClientSecretBasic }[CLIENT_AUTH];
+const { BASE_URL, AUTH_URL, CLIENT_ID, CLIENT_SECRET, REDIRECT_URI } = process.env;
 const config = new client.Configuration(
   {
     issuer: BASE_URL,
@@ -13,7 +12,7 @@ const config = new client.Configuration(
   },
   CLIENT_ID,
   {},
-  authentication(CLIENT_SECRET),
+  client.ClientSecretBasic(CLIENT_SECRET),
 );
 client.allowInsecureRequests(config);
 

@@ -1,0 +1,43 @@
+"""What the client libraries have in common: where the service is, and a person who allows what they ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from oauth_bridge.documentation import snippets
+from tests.driver import Callback, OAuthDriver
+from tests.factories import PASSWORD, Registered
+from tests.server import Server
+
+Answer = Callable[..., Callback]
+
+
+@pytest.fixture(autouse=True)
+def _served_there(settings: Any, provider: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The addresses in the documents' code are those of the provider, whose http each library allows by a setting."""
+    settings.AUTH_URL, settings.BASE_URL = provider.auth_url, provider.base_url
+    monkeypatch.setenv("OAUTHLIB_INSECURE_TRANSPORT", "1")
+    monkeypatch.setenv("AUTHLIB_INSECURE_TRANSPORT", "1")
+
+
+@pytest.fixture
+def answer(driver: OAuthDriver, alice: Any) -> Answer:
+    """`answer(url)`: Alice follows the link and allows, or with "refuse" refuses. Returns the callback."""
+    return lambda url, decision="allow": driver.authorize(url, alice.email, PASSWORD, decision)
+
+
+def code_of(name: str, application: Registered) -> str:
+    """Code of docs/connect.md with the values of the application."""
+    return snippets.fill(
+        snippets.blocks("connect")[name],
+        CLIENT_ID=application.client_id,
+        CLIENT_SECRET=application.client_secret,
+        REDIRECT_URI=application.redirect_uri,
+    )
+
+
+def expected(alice: Any, profile: dict[str, Any]) -> dict[str, Any]:
+    return {"sub": str(alice.pk), "nickname": alice.nickname, "email": alice.email, "avatar": profile["avatar"]}
