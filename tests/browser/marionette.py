@@ -26,12 +26,9 @@ NAMES = {
     Command.GET_ALL_COOKIES: "WebDriver:GetCookies",
     Command.W3C_GET_CURRENT_WINDOW_HANDLE: "WebDriver:GetWindowHandle",
     Command.CLOSE: "WebDriver:CloseWindow",
-    Command.SCREENSHOT: "WebDriver:TakeScreenshot",
     Command.W3C_ACTIONS: "WebDriver:PerformActions",
     Command.W3C_CLEAR_ACTIONS: "WebDriver:ReleaseActions",
     Command.ADD_VIRTUAL_AUTHENTICATOR: "WebAuthn:AddVirtualAuthenticator",
-    Command.GET_CREDENTIALS: "WebAuthn:GetCredentials",
-    Command.REMOVE_VIRTUAL_AUTHENTICATOR: "WebAuthn:RemoveVirtualAuthenticator",
     "setContext": "Marionette:SetContext",
 }
 

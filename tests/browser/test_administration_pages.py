@@ -1,4 +1,4 @@
-"""The administration's pages in Chromium: each in light, dark and at 320 px, the keyboard, without script."""
+"""The administration's pages in Chromium: each in light, dark and at 320 px, the keyboard."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from accounts.models import AuditEntry
 from oauth_bridge.activity_models import ActivityRecord, Outcome, Step
 from oauth_bridge.models import Application
 from oauth_bridge.storage import activity_counts
-from tests.browser.conftest import Open, as_administrator, flaws
+from tests.browser.conftest import flaws
 from tests.driver import OAuthDriver
 from tests.events import HTML, Attempt
 from tests.factories import ApplicationFactory, CodeFactory, ConsentFactory, PersonFactory, Registered
@@ -91,19 +91,6 @@ def test_each_page_is_right_in_each_look(administrator: Page, driver: OAuthDrive
         page.evaluate("document.querySelectorAll('main details').forEach((each) => { each.open = true })")
         wrong += flaws(page)
     assert wrong == []
-
-
-def test_the_way_from_the_first_page_to_the_fix_needs_no_script(
-    open_browser: Open, driver: OAuthDriver, pages: list[str], application: Registered
-) -> None:
-    page = as_administrator(open_browser(java_script_enabled=False).new_page(), driver)
-    page.goto(f"{driver.auth_url}/admin/")
-    page.get_by_label("Reference, e-mail address or client ID").fill(application.row.client_id)
-    page.get_by_role("button", name="Find").click()
-    page.get_by_role("link", name="The callback address isn’t registered").first.click()
-    page.get_by_role("link", name="Open the record").first.click()
-    expect(page.get_by_role("heading", name="How the address differs")).to_be_visible()
-    expect(page.get_by_text("One has www. and the other has not.").first).to_be_visible()
 
 
 def test_the_board_ticks_each_step_as_it_happens(

@@ -52,9 +52,7 @@ def test_a_secret_is_replaced_with_an_overlap_and_at_once(
     assert wrong == []
 
 
-def test_a_new_secret_is_saved_as_a_file_and_an_older_one_is_ended(
-    at_the_application: Page, driver: OAuthDriver, application: Registered, tmp_path: Path
-) -> None:
+def test_a_new_secret_is_saved_as_a_file(at_the_application: Page, application: Registered, tmp_path: Path) -> None:
     """The file is made in the browser: no request is sent, and the address names no secret."""
     page = at_the_application
     press(page, "New secret …")
@@ -71,14 +69,3 @@ def test_a_new_secret_is_saved_as_a_file_and_an_older_one_is_ended(
     assert download.value.suggested_filename == "client-credentials.env"
     assert [url for url in sent if not url.startswith("blob:")] == []
     assert new not in "".join(sent) + page.url
-
-    token = driver.exchange(application, CodeFactory(application=application).raw).json()["access_token"]
-    page.goto(page.url)
-    page.get_by_label("Secret", exact=True).select_option(label="No. 1")
-    page.get_by_label("It has leaked").check()
-    page.get_by_label("I know that the application").check()
-    press(page, "End this secret")
-    expect(page.get_by_text("Client secret No. 1 had leaked")).to_be_visible()
-    assert flaws(page) == []
-    assert driver.userinfo(token).status_code == 401
-    assert statuses(driver, application, application.client_secret, new) == [401, 200]

@@ -96,7 +96,7 @@ def secure_client_server(tmp_path: Path) -> Iterator[Client]:
     client.close()
 
 
-def test_sign_in_and_allow(way: Way, secure_client_server: Client) -> None:
+def test_sign_in_and_allow_and_refuse(way: Way, secure_client_server: Client) -> None:
     """On http and https, at a callback that stays and at one that goes on to another origin."""
     for client in (way.client, secure_client_server):
         way.client, way.application = client, ApplicationFactory(redirect_uris=f"{client.callback}\n{client.forward}")
@@ -109,12 +109,10 @@ def test_sign_in_and_allow(way: Way, secure_client_server: Client) -> None:
             way.redeem(redirect_uri=address)
         assert [call["state"] for call in client.calls] == ["a b", "a b"]
         assert client.landed == 1
-
-
-def test_sign_in_and_refuse(way: Way) -> None:
-    way.to_consent(redirect_uri=way.client.forward).press("Refuse")
+    way.begin(redirect_uri=way.client.forward)
+    way.browser.press("Refuse")
     way.browser.arrives(way.client.landing)
-    assert [call["error"] for call in way.client.calls] == ["access_denied"]
+    assert way.client.last["error"] == "access_denied"
 
 
 def test_a_remembered_consent_right_after_a_password(way: Way) -> None:

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 import pytest
-from django.contrib.auth.models import Group
 from playwright.sync_api import Page, expect
 
-from oauth_bridge.storage import applications
-from tests.browser.conftest import CALLBACK, Way, allow, press
+from tests.browser.conftest import CALLBACK, Way, allow
 from tests.contract_coverage import contract
 from tests.factories import PASSWORD
 
@@ -46,18 +43,6 @@ def test_a_callback_that_goes_on_to_another_origin_is_not_stopped(way: Way) -> N
     expect(page).to_have_url(re.compile(r"localhost:\d+/landing"))
     assert way.client.landed == 2
     way.redeem(redirect_uri=way.client.forward)
-
-
-@contract("D23.page")
-def test_who_may_not_use_the_application_is_led_back(way: Way) -> None:
-    applications.set_groups(way.application.row, [Group.objects.create(name=way.application.client_id)])
-    page = way.begin(state="a b")
-    way.sign_in(page)
-    expect(page.get_by_role("heading", level=1)).to_contain_text("is for certain people only")
-    assert way.client.calls == []
-    page.get_by_role("link", name=f"Go back to {way.application.row.name}").click()
-    expect(page).to_have_url(CALLBACK)
-    assert (way.client.last["error"], way.client.last["state"]) == ("access_denied", "a b")
 
 
 @contract("1.2")
@@ -101,16 +86,8 @@ def test_a_double_click_ends_with_a_code_that_works(way: Way, script: bool) -> N
     way.redeem()
 
 
-@pytest.mark.parametrize(("script", "is_signed_in"), [(True, True), (False, False)])
-def test_after_the_code_was_redeemed_the_page_offers_nothing_any_more(
-    way: Way, script: bool, is_signed_in: bool
-) -> None:
-    page = way.page(java_script_enabled=script)
-    if is_signed_in:
-        way.sign_in(page, path="/accounts/sign-in")
-        way.begin(page)
-    else:
-        way.to_consent(page)
+def test_after_the_code_was_redeemed_the_page_offers_nothing_any_more(way: Way) -> None:
+    page = way.to_consent()
     old = {decision: page.context.new_page() for decision in ("Allow", "Refuse")}
     for tab in old.values():
         tab.goto(page.url)
@@ -166,26 +143,3 @@ def test_a_remembered_consent_right_after_a_password(way: Way) -> None:
     way.begin(second)
     expect(second).to_have_url(CALLBACK)
     assert len(way.client.calls) == 3
-
-
-@contract("D8.leads-on")
-def test_an_old_sign_in_page_still_signs_in(way: Way) -> None:
-    """Its CSRF token is outdated; the person must not see a 403."""
-    page = way.begin()
-    page.context.clear_cookies()
-    way.sign_in(page)
-    if page.get_by_role("button", name="Allow").count() == 0:
-        way.sign_in(page)
-    way.ends(page)
-
-
-@contract("D8.leads-on")
-def test_not_you_leads_to_another_account_and_back(way: Way, mallory: Any) -> None:
-    page = way.to_consent(script=False)
-    press(page, page.get_by_role("button", name=re.compile("another account")))
-    if page.get_by_role("main").get_by_role("button", name="Sign out").count():
-        press(page, "Sign out")
-    expect(page.get_by_role("heading", name=f"Sign in to continue to {way.application.row.name}")).to_be_visible()
-    way.sign_in(page, mallory)
-    expect(page.get_by_text(mallory.email).first).to_be_visible()
-    way.ends(page)

@@ -111,9 +111,10 @@ def test_a_button_that_is_pressed_at_once_uses_the_challenge_that_the_session_ke
     with page.expect_request(OPTIONS):
         way.begin(page)
     page.get_by_role("button", name="Use a passkey").click()
+    page.evaluate("fetch('/static/css/tokens.css').then(() => 0)")  # what the press asked for was asked for before this
+    assert len(asked) == 1
     asked[0].continue_()
     expect(page.get_by_role("button", name="Allow")).to_be_visible()
-    assert len(asked) == 1
 
 
 @pytest.mark.parametrize("script", [True, False])

@@ -101,8 +101,8 @@ def codes(way: Way) -> list[str]:
     return codes
 
 
-def at_the_factor(way: Way, *, script: bool = True) -> Page:
-    page = way.begin(script=script)
+def at_the_factor(way: Way) -> Page:
+    page = way.begin()
     way.sign_in(page)
     names(way, page, FACTOR)
     return page
@@ -113,9 +113,8 @@ def type_code(page: Page, code: str) -> None:
     press(page, "Continue")
 
 
-@pytest.mark.parametrize("script", [True, False], ids=["script on", "script off"])
-def test_the_second_factor_is_on_the_way(way: Way, codes: list[str], script: bool) -> None:
-    first = at_the_factor(way, script=script)
+def test_the_second_factor_is_on_the_way(way: Way, codes: list[str]) -> None:
+    first = at_the_factor(way)
     type_code(first, "123456")
     expect(first.get_by_role("main")).to_contain_text(way.application.row.name)
     second = first.context.new_page()
@@ -143,24 +142,6 @@ def test_another_account_is_chosen_at_the_second_factor(way: Way, codes: list[st
     press(page, "Use another account")
     names(way, page, SIGN_IN)
     way.sign_in(page, PersonFactory())
-    way.ends(page)
-
-
-def test_the_second_factor_comes_after_a_password_by_mail(way: Way, codes: list[str]) -> None:
-    """In the browser of a person who is signed in, too, whose session ends with the new password."""
-    page = way.begin()
-    press(page, page.get_by_role("link", name="Forgot it?"))
-    ask_for_password(page, way.person.email)
-    choose_password(page, way.server)
-    names(way, page, FACTOR)
-    type_code(page, codes[0])
-    page.goto(f"{way.server.auth_url}/accounts/password/reset")
-    ask_for_password(page, way.person.email)
-    choose_password(page, way.server, PASSWORD)
-    expect(page.get_by_role("heading", name=FACTOR)).to_be_visible()
-    way.begin(page)
-    names(way, page, FACTOR)
-    type_code(page, codes[1])
     way.ends(page)
 
 

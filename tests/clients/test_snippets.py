@@ -15,14 +15,18 @@ from urllib.parse import urlsplit
 import jwt
 import pytest
 import requests
-from oauthlib.oauth2 import AccessDeniedError
+from authlib.integrations.base_client import OAuthError
+from authlib.integrations.requests_client import OAuth2Session
+from oauthlib.oauth2 import AccessDeniedError, InvalidGrantError
 from social_core.storage import BaseStorage, NonceMixin
 from social_core.strategy import BaseStrategy
 
 from oauth_bridge.documentation import rendering, snippets
 from tests.clients.conftest import Answer, code_of, expected
+from tests.contract_coverage import contract
 from tests.driver import OAuthDriver
 from tests.factories import ApplicationFactory, Registered
+from tests.server import Server
 
 PATIENCE_SECONDS = 120
 
@@ -145,6 +149,32 @@ def test_authlib(answer: Answer, application: Registered, alice: Any) -> None:
     assert (profile["sub"], profile["name"], profile["email"]) == (str(alice.pk), alice.nickname, alice.email)
 
 
+@contract("1.4", "1.5", "5.2", "4.3", "4.4", "3.1", "D12.basic", "D13.twice", "D19/invalid_grant")
+@pytest.mark.parametrize(
+    ("method", "more"), [("client_secret_post", {}), ("client_secret_basic", {"code_verifier": "v" * 43})]
+)
+def test_authlib_without_openid_connect(
+    provider: Server, answer: Answer, application: Registered, alice: Any, method: str, more: dict[str, str]
+) -> None:
+    """With and without PKCE; a code that was spent is an error that it understands."""
+    session = OAuth2Session(
+        application.client_id,
+        application.client_secret,
+        redirect_uri=application.redirect_uri,
+        token_endpoint_auth_method=method,
+        code_challenge_method="S256" if more else None,
+        scope="profile",
+    )
+    url, state = session.create_authorization_url(f"{provider.auth_url}/oauth/authorize", **more)
+    allowed = {"authorization_response": answer(url).url, "state": state, **more}
+    token = session.fetch_token(f"{provider.base_url}/oauth/token", **allowed)
+    assert token["token_type"] == "Bearer"
+    profile = session.get(f"{provider.base_url}/oauth/userinfo").json()
+    assert profile == expected(alice, profile)
+    with pytest.raises(OAuthError, match="invalid_grant"):
+        session.fetch_token(f"{provider.base_url}/oauth/token", **allowed)
+
+
 def test_django_allauth(answer: Answer, alice: Any, tmp_path: Path) -> None:
     """In a process of its own: this one has the settings of the service."""
     application = ApplicationFactory(redirect_uris="https://client.example/oidc/service/login/callback/")
@@ -165,11 +195,16 @@ def test_django_allauth(answer: Answer, alice: Any, tmp_path: Path) -> None:
     assert account["name"] == alice.nickname
 
 
+@contract("1.4", "1.5", "5.2", "4.3", "4.4", "3.4", "4.2/error", "7/callback", "D13.twice")
 def test_requests_oauthlib(answer: Answer, application: Registered, alice: Any) -> None:
+    """With plain OAuth; a refusal and a code that was spent are errors that it understands."""
     client = connected("requests-oauthlib", application)
     url, kept = client["sign_in_url"]()
-    profile = client["profile_of"](answer(url).url, kept)
+    callback = answer(url).url
+    profile = client["profile_of"](callback, kept)
     assert profile == expected(alice, profile)
+    with pytest.raises(InvalidGrantError):
+        client["profile_of"](callback, kept)
     url, kept = client["sign_in_url"]()
     with pytest.raises(AccessDeniedError):
         client["profile_of"](answer(url, "refuse").url, kept)
