@@ -17,7 +17,6 @@ from tests.load import Caller
 from tests.server import Server
 from tests.smtp import wait_until
 
-ATTEMPTS = 3
 # The modules of the service are about 120,000.
 EXAMINED_OBJECTS = 30_000
 
@@ -50,16 +49,21 @@ def ready(server: Server) -> int:
     return server.log.count('"route":"/accounts/sign-in"')
 
 
+def still_serves(server: Server, before: set[int]) -> None:
+    """For two seconds: the signal to leave has come by then."""
+    end = time.monotonic() + 2
+    while time.monotonic() < end:
+        assert status(server) == 200
+    assert before < server.workers()
+
+
 def status(server: Server, path: str = "/health/live") -> int:
     return Caller(server, keeps=False).call("GET", path).status
 
 
 def test_the_old_workers_answer_until_the_new_ones_are_ready(served: Server, late: Path) -> None:
     before = begin_reload(served, late)
-    end = time.monotonic() + 2  # the signal to leave has come by then
-    while time.monotonic() < end:
-        assert status(served) == 200
-    assert before < served.workers()
+    still_serves(served, before)
     late.unlink()
     wait_until(lambda: are_replaced(served, before))
     assert status(served, "/accounts/sign-in") == 200
@@ -69,7 +73,7 @@ def test_a_new_worker_that_is_killed_costs_no_answer(served: Server, late: Path)
     before = begin_reload(served, late)
     os.kill(max(served.workers() - before), signal.SIGKILL)
     late.unlink()
-    end = time.monotonic() + 90
+    end = time.monotonic() + 300
     while not are_replaced(served, before):  # the second old worker leaves after 30 seconds
         assert time.monotonic() < end
         assert status(served) == 200
@@ -78,7 +82,7 @@ def test_a_new_worker_that_is_killed_costs_no_answer(served: Server, late: Path)
 def test_workers_that_are_never_ready_delay_a_stop_by_the_timeout_only(served: Server, late: Path) -> None:
     begin_reload(served, late)
     served.process.send_signal(signal.SIGTERM)
-    assert served.process.wait(70) == 0
+    assert served.process.wait(300) == 0
 
 
 def test_a_worker_that_took_a_killed_ones_place_ends_no_worker_of_a_later_reload(served: Server, late: Path) -> None:
@@ -86,8 +90,7 @@ def test_a_worker_that_took_a_killed_ones_place_ends_no_worker_of_a_later_reload
     os.kill(max(served.workers()), signal.SIGKILL)
     wait_until(lambda: ready(served) == 3)
     before = begin_reload(served, late)
-    time.sleep(2)
-    assert before < served.workers()
+    still_serves(served, before)
     late.unlink()
     wait_until(lambda: are_replaced(served, before))
 
@@ -129,28 +132,25 @@ def told_at(worker: int) -> float:
     return file.stat().st_mtime
 
 
-def test_a_worker_tells_gunicorn_about_once_a_second_that_it_runs(launch: Launch) -> None:
+def test_a_worker_tells_gunicorn_at_most_once_a_second_that_it_runs(launch: Launch) -> None:
     server = launch(WEB_CONCURRENCY="1")
     (worker,) = server.workers()
-    told, end = {told_at(worker)}, time.monotonic() + 2
-    while time.monotonic() < end:
+    told, began = {told_at(worker)}, time.monotonic()
+    for _ in range(100):
         assert status(server) == 200
         told.add(told_at(worker))
-    assert 2 <= len(told) <= 4, "however many requests it answers"
+    assert len(told) <= 2 + time.monotonic() - began, "however many requests it answers"
     last = told_at(worker)
-    wait_until(lambda: told_at(worker) > last, seconds=5)
+    wait_until(lambda: told_at(worker) > last)
 
 
+@pytest.mark.long
 def test_a_reload_under_load_leaves_no_gap(launch: Launch, redis_server: Any) -> None:
     server, another = (launch(WEB_CONCURRENCY="2", REDIS_URL=redis_server.url) for _ in range(2))
-    found = []
-    for _ in range(ATTEMPTS):
-        before = server.workers()
-        with Gaps(server, another) as gaps:
-            server.process.send_signal(signal.SIGHUP)
-            wait_until(lambda before=before: are_replaced(server, before))
-        assert gaps.failed == {}
-        found.append((gaps.longest_seconds, gaps.allowed_seconds()))
-        if gaps.longest_seconds < gaps.allowed_seconds():
-            return
-    raise AssertionError(f"longest gaps, and those that are allowed: {found}")
+    before = server.workers()
+    with Gaps(server, another) as gaps:
+        server.process.send_signal(signal.SIGHUP)
+        wait_until(lambda: are_replaced(server, before))
+    print(f"longest gap {gaps.longest_seconds:.2f} s, allowed {gaps.allowed_seconds():.2f} s")  # noqa: T201 - `-rP`
+    assert gaps.failed == {}
+    assert gaps.longest_seconds < gaps.allowed_seconds()
