@@ -23,7 +23,7 @@ def has_passed(folder: Path) -> bool:
     try:
         cluster.administer("ALTER ROLE service CREATEDB")
         variables = {**os.environ, "DATABASE_URL": cluster.url, "REDIS_URL": redis.url, "REQUIRE_ALL": "1"}
-        command = [sys.executable, "-m", "pytest", TEST, "-n0", "-q", "-p", "no:cacheprovider"]
+        command = [sys.executable, "-m", "pytest", TEST, "-n0", "-q", "-rP", "-p", "no:cacheprovider"]
         return subprocess.run(command, cwd=ROOT, env=variables, check=False).returncode == 0
     finally:
         redis.kill()

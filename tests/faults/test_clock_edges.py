@@ -9,7 +9,7 @@ import pytest
 import time_machine
 from django.utils import timezone
 
-from oauth_bridge.models import AccessToken, Consent
+from oauth_bridge.models import AccessToken
 from tests.contract_coverage import contract
 from tests.factories import ApplicationFactory, CodeFactory, PersonFactory, Registered, TokenFactory
 from tests.grants import answer, browser_at_pages, consent_page, read, redeem
@@ -28,40 +28,27 @@ def registered(db: None) -> Registered:
 
 
 @contract("D14.code", "3.2", "2.2/validity", "8/code")
-@pytest.mark.parametrize(
-    ("age", "status"), [(0, 200), (599, 200), (599.999, 200), (600, 400), (600.001, 400), (601, 400)]
-)
+@pytest.mark.parametrize(("age", "status"), [(0, 200), (599.999, 200), (600, 400)])
 def test_a_code_is_dead_at_its_600th_second(registered: Registered, start: datetime, age: float, status: int) -> None:
     code = CodeFactory(application=registered, issued_at=start)
-    with time_machine.travel(start + timedelta(seconds=age), tick=False):
-        assert redeem(registered, code).status_code == status
+    with time_machine.travel(start + timedelta(seconds=age), tick=False) as clock:
+        answer = redeem(registered, code)
+        assert answer.status_code == status
+        if status == 200:  # the token lives from the exchange on
+            clock.shift(timedelta(seconds=3599))
+            assert read(answer.json()["access_token"]).status_code == 200
 
 
 @contract("D14.token", "3.3", "2.3/access_token", "8/token")
-@pytest.mark.parametrize(
-    ("age", "status"), [(0, 200), (3599, 200), (3599.999, 200), (3600, 401), (3600.001, 401), (3601, 401)]
-)
+@pytest.mark.parametrize(("age", "status"), [(0, 200), (3599.999, 200), (3600, 401)])
 def test_a_token_is_dead_at_its_3600th_second(db: None, start: datetime, age: float, status: int) -> None:
     token = TokenFactory(issued_at=start)
     with time_machine.travel(start + timedelta(seconds=age), tick=False):
         assert read(token.raw).status_code == status
 
 
-@contract("D14.token")
-def test_a_token_that_was_exchanged_ends_3600_seconds_after_the_exchange(
-    registered: Registered, start: datetime
-) -> None:
-    code = CodeFactory(application=registered, issued_at=start)
-    with time_machine.travel(start + timedelta(seconds=599), tick=False) as clock:
-        token = redeem(registered, code).json()["access_token"]
-        clock.shift(timedelta(seconds=3599))
-        assert read(token).status_code == 200
-        clock.shift(timedelta(seconds=1))
-        assert read(token).status_code == 401
-
-
 @contract("D13.twice")
-@pytest.mark.parametrize("later", [0, 0.001, 1, 2.999])
+@pytest.mark.parametrize("later", [0, 2.999])
 def test_an_exchange_sent_twice_within_3_seconds_revokes_nothing(
     registered: Registered, start: datetime, later: float, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -75,7 +62,7 @@ def test_an_exchange_sent_twice_within_3_seconds_revokes_nothing(
 
 
 @contract("D13.replay", "D13.recorded")
-@pytest.mark.parametrize("later", [3, 3.001, 599, 601, 3598])
+@pytest.mark.parametrize("later", [3, 601, 3598])
 def test_a_replay_revokes_as_long_as_the_token_lives(registered: Registered, start: datetime, later: float) -> None:
     code = CodeFactory(application=registered, issued_at=start)
     with time_machine.travel(start, tick=False) as clock:
@@ -87,9 +74,7 @@ def test_a_replay_revokes_as_long_as_the_token_lives(registered: Registered, sta
 
 
 @contract("D5.pending", "D8.leads-on")
-@pytest.mark.parametrize(
-    ("age", "is_answered"), [(0, True), (3599, True), (3600, False), (7200, False), (86_400, False)]
-)
+@pytest.mark.parametrize(("age", "is_answered"), [(0, True), (3599, True), (3600, False)])
 def test_a_consent_page_is_believed_for_an_hour_and_then_asks_again(
     registered: Registered, start: datetime, age: int, is_answered: bool
 ) -> None:
@@ -104,21 +89,3 @@ def test_a_consent_page_is_believed_for_an_hour_and_then_asks_again(
         if not is_answered:
             again = client.get(response["Location"], headers={"accept": "text/html"}).content.decode()
             assert answer(client, again)["Location"].startswith(registered.redirect_uri)
-
-
-@contract("D7.aged")
-@pytest.mark.parametrize(
-    ("days", "seconds", "is_remembered"), [(0, 0, True), (180, -1, True), (180, 0, False), (181, 0, False)]
-)
-def test_a_remembered_consent_ends_at_its_180th_day(
-    registered: Registered, start: datetime, days: int, seconds: int, is_remembered: bool
-) -> None:
-    client, person = browser_at_pages(), PersonFactory()
-    with time_machine.travel(start, tick=False) as clock:
-        client.force_login(person)
-        answer(client, consent_page(client, registered), remember="on")
-        consent = Consent.objects.get(user=person)
-        assert consent.expires_at - consent.given_at == timedelta(days=180)
-        clock.shift(timedelta(days=days, seconds=seconds))
-        client.force_login(person)
-        assert (consent_page(client, registered) == "") is is_remembered

@@ -51,7 +51,7 @@ def test_codes_and_tokens_from_before_go_on_until_the_clock_says_they_end(
 
 
 @contract("D13.replay", "D13.recorded")
-@pytest.mark.parametrize("later", [0, 0.001, 1, 30, 59.999, 63, 90])
+@pytest.mark.parametrize("later", [0, 30, 59.999, 63])
 def test_a_replay_after_the_clock_was_set_back_revokes(
     registered: Registered, start: datetime, later: float, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -72,7 +72,7 @@ def test_a_replay_after_the_clock_was_set_back_revokes(
 
 
 @contract("D13.twice")
-@pytest.mark.parametrize("later", [60, 60.001, 62.999])
+@pytest.mark.parametrize("later", [60, 62.999])
 def test_the_minute_that_comes_twice_ends_with_3_seconds_in_which_nothing_is_revoked(
     registered: Registered, start: datetime, later: float
 ) -> None:
@@ -127,16 +127,16 @@ def wait_of(response: Any) -> int:
 
 
 @contract("2.2/use", "D13.replay")
-@pytest.mark.parametrize("step", [-60, 60], ids=["back", "forward"])
+@steps
 def test_the_clock_of_two_workers_is_set_under_load(
-    step: int, tmp_path: Path, launch: Launch, redis_server: Any
+    step: timedelta, tmp_path: Path, launch: Launch, redis_server: Any
 ) -> None:
     """Each worker applies the change at its next request, so their clocks differ by a minute for a moment."""
     clock = tmp_path / "clock"
     clock.write_text("0", encoding="ascii")
     server = launch(wsgi="tests.shifted_wsgi", CLOCK=str(clock), WEB_CONCURRENCY="2", REDIS_URL=redis_server.url)
     redemptions = Redemptions(server, ApplicationFactory(), 300)
-    (tmp_path / "set").write_text(str(step), encoding="ascii")
+    (tmp_path / "set").write_text(str(step.total_seconds()), encoding="ascii")
     # Atomically, because workers read the file at any moment.
     redemptions.run_during(lambda: (tmp_path / "set").replace(clock))
     assert redemptions.trouble == {}

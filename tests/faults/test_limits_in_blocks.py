@@ -21,6 +21,7 @@ from tests.factories import ApplicationFactory, Registered, TokenFactory
 from tests.load import Caller, Unanswered, codes_for
 from tests.own_redis import OwnRedis
 from tests.server import Server
+from tests.smtp import wait_until
 
 THREADS = 10
 BLOCK = 6
@@ -66,11 +67,8 @@ def test_two_workers_admit_no_event_more_than_the_limit(
     statuses = read_profiles(server, application_within_a_window(), 720)
     assert statuses[200] + statuses[429] == 720
     assert limit - 2 * (block - 1) <= statuses[200] <= limit
-    if block == 1:
-        assert commands() == 720
-    else:
-        # Some are counted alone while a block is asked for, more on a busy machine.
-        assert 720 / block <= commands() <= 720 / 2
+    # Some are counted alone while a block is asked for, more on a busy machine.
+    assert commands() == 720 if block == 1 else 720 / block <= commands() < 720
 
 
 @contract("D21.token", "D21.blocks")
@@ -88,7 +86,7 @@ def test_exchanges_are_counted_in_blocks_and_the_code_of_a_refused_one_is_not_sp
     with ThreadPoolExecutor(THREADS) as pool:
         answers = dict(zip(codes, pool.map(exchange, codes), strict=True))
     assert 600 - 2 * (BLOCK - 1) <= list(answers.values()).count(200) <= 600
-    assert 660 / BLOCK <= commands() <= 660 / 2
+    assert 660 / BLOCK <= commands() < 660
     refused = next(code for code, status in answers.items() if status == 429)
     limited = driver.exchange(application, refused)
     assert limited.status_code == 429
@@ -114,7 +112,9 @@ def test_a_worker_that_is_killed_loses_less_than_a_block(launch: Launch, redis_s
 
 
 @contract("D21.away")
-def test_redis_is_killed_and_comes_back_in_the_middle_of_a_window(launch: Launch, redis_server: OwnRedis) -> None:
+def test_redis_is_killed_and_comes_back_in_the_middle_of_a_window(
+    launch: Launch, redis_server: OwnRedis, commands: Any
+) -> None:
     """Its counters are lost, so the limit begins again; what the workers had left of their blocks is used as well."""
     server = launch(RATE_LIMITS="on", RATE_USERINFO="600/m", WEB_CONCURRENCY="2", REDIS_URL=redis_server.url)
     application = application_within_a_window()
@@ -122,7 +122,9 @@ def test_redis_is_killed_and_comes_back_in_the_middle_of_a_window(launch: Launch
     redis_server.kill()
     assert read_profiles(server, application, 100) == {200: 100}
     redis_server.start()
-    time.sleep(1.1)  # until the workers try Redis again
+    for _ in range(2):  # each worker tries Redis again, a second after it failed
+        counted = commands()
+        wait_until(lambda counted=counted: read_profiles(server, ApplicationFactory(), 20) and commands() > counted)
     statuses = read_profiles(server, application, 720)
     assert statuses[200] + statuses[429] == 720
     assert 600 - 2 * (BLOCK - 1) <= statuses[200] <= 600 + 2 * BLOCK

@@ -18,7 +18,7 @@ from tests.load import Redemptions
 
 CODES, TOKENS = "oauth_bridge_authorizationcode", "oauth_bridge_accesstoken"
 EXCHANGES = 5000
-ENOUGH = 3000
+ENOUGH = 1000
 
 
 @pytest.fixture

@@ -148,9 +148,10 @@ def test_a_worker_tells_gunicorn_at_most_once_a_second_that_it_runs(launch: Laun
 def test_a_reload_under_load_leaves_no_gap(launch: Launch, redis_server: Any) -> None:
     server, another = (launch(WEB_CONCURRENCY="2", REDIS_URL=redis_server.url) for _ in range(2))
     before = server.workers()
-    with Gaps(server, another) as gaps:
+    with Gaps(server) as gaps, Gaps(another) as of_another:
         server.process.send_signal(signal.SIGHUP)
         wait_until(lambda: are_replaced(server, before))
-    print(f"longest gap {gaps.longest_seconds:.2f} s, allowed {gaps.allowed_seconds():.2f} s")  # noqa: T201 - `-rP`
+    allowed = max(0.3, 2 * of_another.longest_seconds)  # on a busy machine, a server has gaps without a reload
+    print(f"longest gap {gaps.longest_seconds:.2f} s, allowed {allowed:.2f} s")  # noqa: T201 - shown by `-rP`
     assert gaps.failed == {}
-    assert gaps.longest_seconds < gaps.allowed_seconds()
+    assert gaps.longest_seconds < allowed

@@ -1,4 +1,7 @@
-"""An operator upgrades from the last release and goes back, as docs/operations.md says, while the service is used."""
+"""An operator upgrades from the last release and goes back, as docs/operations.md says, while the service is used.
+
+`make drill` prints for how long nobody was answered.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,6 @@ from typing import Any
 import psycopg
 import pytest
 
-from config.infrastructure.postgresql.timeouts import MIGRATION_LOCK_TIMEOUT_MS
 from tests import releases
 from tests.conftest import Launch
 from tests.databases import Cluster
@@ -28,7 +30,6 @@ from tests.upgrading import HELD_BY_THE_NEW, HOLDINGS, SEED, Client, Holding, Lo
 
 DATABASE = "upgraded"
 START_SECONDS = 120  # beside the load
-ATTEMPTS = 3
 KILLED = "killed"
 
 
@@ -47,7 +48,7 @@ def database(own_postgresql: Cluster) -> str:
 def run(root: Path, variables: dict[str, str], *arguments: str, stdin: str = "") -> str:
     command = [sys.executable, "manage.py", *arguments]
     done = subprocess.run(
-        command, cwd=root, env=variables, input=stdin, capture_output=True, text=True, timeout=120, check=False
+        command, cwd=root, env=variables, input=stdin, capture_output=True, text=True, timeout=300, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
@@ -93,7 +94,7 @@ class Operator:
 
 def stop(server: Server) -> None:
     server.process.send_signal(signal.SIGTERM)
-    assert server.process.wait(60) == 0
+    assert server.process.wait(120) == 0
 
 
 def kill_a_worker(server: Server) -> None:
@@ -129,7 +130,6 @@ def test_an_upgrade_and_the_way_back_fail_no_request_and_take_nothing_from_anybo
     clients = {name: Client(each["client_id"], each["client_secret"]) for name, each in made.items()}
     operator.link(old)
     server = operator.start()
-    another = launch(WEB_CONCURRENCY="2", REDIS_URL=redis_server.url)
     site = Site(server.base_url, mail_server, **clients)
     held = begun(HOLDINGS, site)
     with Load(server, site) as load:
@@ -140,24 +140,20 @@ def test_an_upgrade_and_the_way_back_fail_no_request_and_take_nothing_from_anybo
         kill_a_worker(server)
         load.go_on(KILLED, rounds=0)  # a client may learn of the broken connection after the new worker started
         load.go_on("switched")
-        load.phase = "plan"
-        with Gaps(server, another) as usual:  # the same program, which changes nothing
-            run(new, variables, "migrate", "--plan")
-            load.go_on("planned")
         load.phase = "migrate"
-        with Gaps(server, another) as gaps:
+        with Gaps(server) as gaps:
             run(new, variables, "migrate")
             load.go_on("migrated")
-        failed = told("migrate", gaps, MIGRATION_LOCK_TIMEOUT_MS / 1000, usual.longest_seconds)
+        failed = told("migrate", gaps)
         load.phase = "upgrade"
-        server, gaps = switched(operator, new, server, another)
+        server, gaps = switched(operator, new, server)
         load.go_on("upgraded")
         send_what_waits(database, mail_server)
         failed |= fails(held) | told("upgrade", gaps)
 
         held = begun(HELD_BY_THE_NEW, site)
         load.phase = "the way back"
-        server, gaps = switched(operator, old, server, another)
+        server, gaps = switched(operator, old, server)
         load.go_on("back")
         failed |= fails(held) | told("the way back", gaps)
     failed = {what: why for what, why in (load.failed | failed).items() if not is_broken_by_the_kill(what, why)}
@@ -171,21 +167,15 @@ def begun(holdings: Iterable[Holding], site: Site) -> dict[str, Iterator[None]]:
     return held
 
 
-def switched(operator: Operator, version: Path, server: Server, another: Server) -> tuple[Server, Gaps]:
-    """The server of the version, and the gaps. Other programs may make a gap, so it may be measured again."""
-    for _ in range(ATTEMPTS):
-        with Gaps(server, another) as gaps:
-            server = operator.switch(version, server)
-        if gaps.failed or gaps.longest_seconds <= gaps.allowed_seconds():
-            break
+def switched(operator: Operator, version: Path, server: Server) -> tuple[Server, Gaps]:
+    with Gaps(server) as gaps:
+        server = operator.switch(version, server)
     return server, gaps
 
 
-def told(change: str, gaps: Gaps, promised: float = 0, usual: float = 0) -> dict[str, str]:
-    failed = {f"{change}, {what}": str(count) for what, count in gaps.failed.items()}
-    if gaps.longest_seconds > (allowed := gaps.allowed_seconds(promised, usual)):
-        failed[f"{change}, gap"] = f"{gaps.longest_seconds} of {allowed} seconds"
-    return failed
+def told(change: str, gaps: Gaps) -> dict[str, str]:
+    print(f"{change}: longest gap {gaps.longest_seconds:.2f} s")  # noqa: T201 - shown by `make drill`
+    return {f"{change}, {what}": str(count) for what, count in gaps.failed.items()}
 
 
 def fails(held: dict[str, Iterator[None]]) -> dict[str, str]:
