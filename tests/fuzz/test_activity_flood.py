@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import base64
-import http.client
-import itertools
 import os
-import threading
 import time
-from collections import Counter
-from collections.abc import Iterator
-from urllib.parse import urlencode, urlsplit
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from ipaddress import IPv4Address
+from urllib.parse import urlencode
 
 import pytest
 from django.db.models import Sum
@@ -19,45 +17,32 @@ from oauth_bridge.activity_models import ActivityBudget, ActivityCount, Activity
 from oauth_bridge.storage.activity import FLOOD, NARROW, SLOTS
 from tests.conftest import Launch
 from tests.factories import ApplicationFactory, Registered
+from tests.load import FORM, Caller
 from tests.own_redis import OwnRedis
 from tests.server import Server
 
 REQUESTS = int(os.environ.get("FLOOD_REQUESTS", "100000"))
 SENDERS = 8
 OTHERS, PROVEN = 100, 60
-FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 WRONG = {"grant_type": "authorization_code", "code": "x" * 43, "client_secret": "wrong"}
 
 pytestmark = pytest.mark.long
 
 
-class Sender:
-    """One connection. Each request comes from an address of its own, as the trusted proxy tells."""
-
-    def __init__(self, server: Server) -> None:
-        self.connection = http.client.HTTPConnection("127.0.0.1", urlsplit(server.base_url).port or 0, timeout=30)
-        self.host = urlsplit(server.base_url).netloc
-        self.statuses: Counter[int] = Counter()
-
-    def token(self, form: dict[str, str], address: str, **more: str) -> str:
-        """The reference of the refusal."""
-        headers = {**FORM, "Host": self.host, "X-Forwarded-For": address, **more}
-        self.connection.request("POST", "/oauth/token", urlencode(form), headers)
-        answer = self.connection.getresponse()
-        answer.read()
-        self.statuses[answer.status] += 1
-        return answer.headers["X-Reference"] or ""
+def refused(caller: Caller, form: dict[str, str], address: str, status: int = 401, **more: str) -> str:
+    """The reference of the refusal. The request comes from the address, as the trusted proxy tells."""
+    answer = caller.call("POST", "/oauth/token", urlencode(form), {**FORM, "X-Forwarded-For": address, **more})
+    assert answer.status == status
+    return str(answer.headers["X-Reference"])
 
 
 def basic(application: Registered) -> str:
     return "Basic " + base64.b64encode(f"{application.client_id}:{application.client_secret}".encode()).decode()
 
 
-def flood(server: Server, client_id: str, numbers: Iterator[int], sent: Counter[int]) -> None:
-    sender = Sender(server)
-    for number in numbers:
-        sender.token({**WRONG, "client_id": client_id}, f"10.{number >> 16 & 255}.{number >> 8 & 255}.{number & 255}")
-    sent.update(sender.statuses)
+def flood(server: Server, client_id: str, numbers: Iterable[int]) -> int:
+    caller, form = Caller(server), {**WRONG, "client_id": client_id}
+    return sum(bool(refused(caller, form, str(IPv4Address(0x0A000000 + number)))) for number in numbers)
 
 
 @pytest.fixture
@@ -70,44 +55,27 @@ def test_a_flood_of_refused_requests_fills_no_table_and_hides_nothing(
     server: Server, capsys: pytest.CaptureFixture[str]
 ) -> None:
     attacked, other = ApplicationFactory(), ApplicationFactory()
-    numbers, lock, statuses = itertools.islice(itertools.count(), REQUESTS), threading.Lock(), Counter[int]()
-
-    def taken() -> Iterator[int]:
-        while True:
-            with lock:
-                number = next(numbers, None)
-            if number is None:
-                return
-            yield number
-
-    attackers = [
-        threading.Thread(target=flood, args=(server, attacked.client_id, taken(), statuses)) for _ in range(SENDERS)
-    ]
-    began = time.monotonic()
-    for each in attackers:
-        each.start()
-    sender = Sender(server)
-    proven = [
-        sender.token({"grant_type": "authorization_code", "code": "y" * 43}, "192.0.2.1", Authorization=basic(attacked))
-        for _ in range(PROVEN)
-    ]
-    # Forty from one address, and others.
-    others = [
-        sender.token({**WRONG, "client_id": other.client_id}, "192.0.2.7" if number < 40 else f"192.0.{number}.9")
-        for number in range(OTHERS)
-    ]
-    for each in attackers:
-        each.join()
+    began, caller = time.monotonic(), Caller(server)
+    with ThreadPoolExecutor(SENDERS) as pool:
+        shares = [range(number, REQUESTS, SENDERS) for number in range(SENDERS)]
+        attackers = [pool.submit(flood, server, attacked.client_id, share) for share in shares]
+        unknown = {"grant_type": "authorization_code", "code": "y" * 43}
+        proven = [refused(caller, unknown, "192.0.2.1", 400, Authorization=basic(attacked)) for _ in range(PROVEN)]
+        # Forty from one address, and others.
+        wrong = {**WRONG, "client_id": other.client_id}
+        addresses = ["192.0.2.7" if number < 40 else f"192.0.{number}.9" for number in range(OTHERS)]
+        others = [refused(caller, wrong, address) for address in addresses]
+        assert sum(each.result() for each in attackers) == REQUESTS
     seconds = time.monotonic() - began
-    assert statuses == {401: REQUESTS}
 
     rows = ActivityRecord.objects.filter(client_id=attacked.client_id)
     strangers = rows.filter(is_proven=False).count()
-    told(capsys, f"{REQUESTS} refused in {seconds:.0f} s; rows {rows.count()}, of strangers {strangers}")
-    told(capsys, f"rows of budgets {ActivityBudget.objects.filter(client_id=attacked.client_id).count()}")
+    budgets = ActivityBudget.objects.filter(client_id=attacked.client_id).count()
+    with capsys.disabled():
+        print(f"\n{REQUESTS} refused in {seconds:.0f} s; rows {rows.count()}, of strangers {strangers}, {budgets=}")  # noqa: T201
     hours = 2 + seconds // 3600  # of the clock
     assert 0 < strangers <= hours * (FLOOD + SLOTS * NARROW)
-    assert ActivityBudget.objects.filter(client_id=attacked.client_id).count() <= 194
+    assert budgets <= 194
     assert set(proven) <= set(rows.filter(is_proven=True).values_list("reference", flat=True))
     kept = ActivityRecord.objects.filter(client_id=other.client_id).values_list("reference", flat=True)
     assert set(others) <= set(kept)
@@ -125,8 +93,3 @@ def counted(application: Registered, cause: str, expected: int) -> int:
         if number >= expected or time.monotonic() > end:
             return int(number)
         time.sleep(0.2)
-
-
-def told(capsys: pytest.CaptureFixture[str], line: str) -> None:
-    with capsys.disabled():
-        print(f"\n{line}")  # noqa: T201 - what the run is for

