@@ -214,10 +214,3 @@ def test_a_page_is_a_page_whatever_the_headers_claim(provider: Server, accept: s
 def test_an_impossible_client_id_is_an_unknown_client(provider: Server, client_id: str) -> None:
     answer = requests.get(f"{provider.auth_url}/oauth/authorize?client_id={client_id}&redirect_uri=x", timeout=60)
     assert (answer.status_code, answer.json()["error"]) == (400, "invalid_request")
-
-
-@contract("D5.state")
-def test_a_state_of_4_kb_fits_where_the_server_refuses_more(driver: OAuthDriver, application: Registered) -> None:
-    answer = driver.get(driver.authorization_url(application, state="☃" * 1365))
-    assert answer.status_code == 302
-    assert driver.get(answer.headers["Location"]).status_code == 200
