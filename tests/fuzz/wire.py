@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import select
 import socket
 from collections.abc import Iterator
 from contextlib import suppress
@@ -9,7 +10,7 @@ from dataclasses import dataclass
 
 from requests.structures import CaseInsensitiveDict
 
-TIMEOUT_SECONDS = 20
+TIMEOUT_SECONDS = 120
 
 
 @dataclass(frozen=True)
@@ -35,8 +36,11 @@ class Wire:
 
         Raises Silence: there was no response, or more than one.
         """
-        connection = self._kept or self._connect()
-        self._kept = None
+        connection, self._kept = self._kept, None
+        if connection and select.select([connection], [], [], 0)[0]:  # the server closed it while it was idle
+            connection.close()
+            connection = None
+        connection = connection or self._connect()
         try:
             _send(connection, request, pieces)
             answer, rest = _read(connection, head=head)
