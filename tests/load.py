@@ -32,8 +32,8 @@ from tests.factories import PersonFactory, Registered, digest_of
 from tests.server import Server
 
 CALLERS = 8
-CALL_SECONDS = 30
-PATIENCE_SECONDS = 120
+CALL_SECONDS = 120
+PATIENCE_SECONDS = 300
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 
 
