@@ -6,7 +6,6 @@ without Django, checks the formats and the number of pixels (FORMATS, MAX_PIXELS
 
 from __future__ import annotations
 
-import importlib.util
 import logging
 import signal
 from typing import Any
@@ -19,10 +18,7 @@ from accounts.pictures import reencoder
 from accounts.pictures.upload_handler import LostUpload
 
 MAX_MEGAPIXELS = 50
-HEIC_IS_ACCEPTED = importlib.util.find_spec("pillow_heif") is not None
 ACCEPTED_TYPES = ["image/jpeg", "image/png", "image/gif", "image/webp"]
-if HEIC_IS_ACCEPTED:
-    ACCEPTED_TYPES += ["image/heic", "image/heif"]
 
 logger = logging.getLogger(__name__)
 

@@ -68,10 +68,9 @@ def main(size: int, zoom: float, x: float, y: float) -> int:
         return TOO_COSTLY
     from PIL import Image
 
-    formats = [*FORMATS, "HEIF"] if register_heif() else FORMATS
     Image.MAX_IMAGE_PIXELS = MAX_PIXELS
     try:
-        with Image.open(sys.stdin.buffer, formats=formats) as picture:
+        with Image.open(sys.stdin.buffer, formats=FORMATS) as picture:
             if picture.width * picture.height > MAX_PIXELS:
                 return TOO_MANY_PIXELS
             result = square(picture, size, zoom, x, y)
@@ -114,16 +113,6 @@ def has_too_many_scans(file: int) -> bool:
                 place += int.from_bytes(data[place : place + 2], "big")
         return True
     return False
-
-
-def register_heif() -> bool:
-    """If the extra `heic` is installed, let Pillow open HEIC pictures and return True."""
-    try:
-        import pillow_heif
-    except ImportError:
-        return False
-    pillow_heif.register_heif_opener(thumbnails=False, decode_threads=1)
-    return True
 
 
 def square(picture: ImageFile, size: int, zoom: float, x: float, y: float) -> bytes:

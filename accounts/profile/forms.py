@@ -55,11 +55,7 @@ class ProfileForm(forms.ModelForm):  # type: ignore[type-arg]
     picture = forms.FileField(
         label=_("Picture"),
         required=False,
-        help_text=(
-            _("JPEG, PNG, GIF, WebP or HEIC, at most 25 MB. The middle of it is shown, round.")
-            if accepted_pictures.HEIC_IS_ACCEPTED
-            else _("JPEG, PNG, GIF or WebP, at most 25 MB. The middle of it is shown, round.")
-        ),
+        help_text=_("JPEG, PNG, GIF or WebP, at most 25 MB. The middle of it is shown, round."),
         widget=forms.FileInput(attrs={"accept": ",".join(accepted_pictures.ACCEPTED_TYPES)}),
     )
     zoom = SliderField(_("Zoom"), 100, 100, MAX_ZOOM_PERCENT, {"data-crop": "zoom"})
@@ -100,7 +96,6 @@ class ProfileForm(forms.ModelForm):  # type: ignore[type-arg]
             return reencoder_runner.reencode(upload, crop=crop, count=partial(throttling.count_picture, self.instance))
 
     def save(self, commit: bool = True) -> User:
-        """Raises NotStored: the nickname is saved, but the picture could not be stored."""
         person: User = super().save(commit=False)
         # If the post has no nickname, the nickname does not change.
         if "nickname" in self.data and person.nickname != self.nickname_before:

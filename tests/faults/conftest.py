@@ -91,7 +91,7 @@ def patched(tmp_path: Path, settings: Any) -> Callable[[str], None]:
         for folder in (package, package.parent):
             (folder / "__init__.py").touch()
         source = (ROOT / "accounts" / "pictures" / "reencoder.py").read_text()
-        changed = source.replace("    formats = [", f"    {statements}\n    formats = [", 1)
+        changed = source.replace("    Image.MAX_IMAGE_PIXELS", f"    {statements}\n    Image.MAX_IMAGE_PIXELS", 1)
         (package / "reencoder.py").write_text(changed)
         settings.BASE_DIR = tmp_path
 

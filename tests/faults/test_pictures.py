@@ -14,7 +14,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pillow_heif
 import pytest
 from django.core.exceptions import ValidationError
 from django.core.files.uploadedfile import TemporaryUploadedFile
@@ -22,8 +21,6 @@ from PIL import Image
 
 from accounts.pictures import accepted_pictures, reencoder, reencoder_runner
 from tests.server import ROOT, children_of
-
-pillow_heif.register_heif_opener()
 
 # What docs/operations.md counts with.
 MOST_MEMORY_MB = 1000
@@ -83,9 +80,8 @@ def read_alone(content: bytes, folder: Path) -> tuple[int, float]:
         ("JPEG", {"quality": 85}, 100),
         ("JPEG", {"quality": 85, "progressive": True, "subsampling": 0}, 400),
         ("WEBP", {"quality": 50, "method": 0}, 900),
-        ("HEIF", {"quality": 40, "enc_params": {"preset": "ultrafast"}}, 500),
     ],
-    ids=["jpeg", "progressive", "webp", "heic"],
+    ids=["jpeg", "progressive", "webp"],
 )
 def test_a_photo_of_50_megapixels_is_read_with_bounded_memory(
     photo: Image.Image, tmp_path: Path, kind: str, options: dict[str, Any], most_mb: int
