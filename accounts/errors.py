@@ -145,11 +145,6 @@ class AccountFault(Fault):
         "server_error",
         _("The picture could not be read because of a fault on our side. Nothing is saved. Try again later."),
     )
-    PICTURE_NOT_STORED = (
-        302,
-        "server_error",
-        _("Your picture could not be saved because of a fault on our side. Try again later. The rest is saved."),
-    )
     PICTURES_BUSY = (
         503,
         "temporarily_unavailable",

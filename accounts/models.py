@@ -209,7 +209,7 @@ class OutgoingMail(Leased):
 class StoredPicture(models.Model):
     """A picture of a person or the logo of an application, with a name such as `avatars/….png`.
 
-    Only `accounts.pictures.database_storage` reads and writes rows.
+    Only `accounts.pictures.stored_pictures` reads and writes rows.
     """
 
     name = models.CharField(max_length=100, primary_key=True)

@@ -19,7 +19,7 @@ from urllib.parse import quote, unquote, urlsplit
 import environ
 from django.core.exceptions import ImproperlyConfigured
 
-from config import object_store, raw_variables
+from config import raw_variables
 from config.infrastructure import postgresql
 from config.infrastructure.hosts import LOOPBACK_HOSTS, is_host, is_ip_address
 
@@ -82,13 +82,9 @@ def number(name: str, *, default: int, largest: int) -> int:
         return value
 
 
-def folder(name: str, default: Path) -> Path:
-    with _must_be(name, "the full path of a folder, beginning with a slash"):
-        return Path(_match(r"/.*", _value(name, default)))
-
-
 def folder_or_none(name: str) -> Path | None:
-    return folder(name, Path("/")) if raw_variables.is_set(name) else None
+    with _must_be(name, "the full path of a folder, beginning with a slash"):
+        return Path(_match(r"/.*", _value(name))) if raw_variables.is_set(name) else None
 
 
 # Hosts and origins ---------------------------------------------------------------------------------------------------
@@ -278,12 +274,6 @@ def email(name: str, default: Path) -> dict[str, Any]:
     if parts.scheme == "filemail":  # django-environ returns a relative path
         settings["EMAIL_FILE_PATH"] = "/" + unquote(parts.path).lstrip("/")
     return settings
-
-
-def pictures(name: str) -> dict[str, Any]:
-    """Return the entry of `STORAGES` for pictures and logos."""
-    with _must_be(name, object_store.FORM):
-        return object_store.storage(_value(name, "database"))
 
 
 def sender(name: str, service_name: str, origin: str) -> str:

@@ -15,11 +15,7 @@ from pathlib import Path
 
 from django.core.exceptions import ImproperlyConfigured
 
-SECRET = frozenset(
-    {
-        *("SECRET_KEY", "SECRET_KEY_FALLBACKS", "DATABASE_URL", "REDIS_URL", "EMAIL_URL", "AWS_SECRET_ACCESS_KEY"),
-    }
-)
+SECRET = frozenset({"SECRET_KEY", "SECRET_KEY_FALLBACKS", "DATABASE_URL", "REDIS_URL", "EMAIL_URL"})
 FILE = "_FILE"
 MOST_BYTES = 64 * 1024
 # Names are similar if difflib's ratio of them is at least this number. In a name of eight letters, one may differ. No

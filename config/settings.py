@@ -133,15 +133,6 @@ EMAIL_TIMEOUT = 20  # seconds for a whole connection to the mail server
 DEFAULT_FROM_EMAIL = env.sender("DEFAULT_FROM_EMAIL", SERVICE_NAME, AUTH_URL)
 SERVER_EMAIL = DEFAULT_FROM_EMAIL
 
-# MEDIA_ROOT is the folder in which releases up to 0.1 kept pictures.
-STORAGES = {
-    "default": env.pictures("PICTURES"),
-    "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
-}
-MEDIA_ROOT = env.folder("MEDIA_ROOT", VAR_DIR / "media")
-IS_MEDIA_ROOT_SET = raw_variables.is_set("MEDIA_ROOT")
-MEDIA_URL = ""
-
 STATIC_URL = "/static/"
 STATICFILES_DIRS = [BASE_DIR / "static"]
 WHITENOISE_USE_FINDERS = True

@@ -109,7 +109,6 @@ def django_db_setup(
         folder = folder.parent  # that of the run
     template = str(folder / "template.sqlite3") if connection.vendor == "sqlite" else f"test_{name}_{folder.name}"
     made, suffix = folder / "template.made", str(worker_number())
-    settings.MEDIA_ROOT = tmp_path_factory.mktemp("media")
     with django_db_blocker.unblock(), (folder / "template.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not made.exists():

@@ -44,7 +44,6 @@ OURS = (
     "AUTH_URL",
     "EMAIL_URL",
     "DEFAULT_FROM_EMAIL",
-    "MEDIA_ROOT",
     "TRUSTED_PROXIES",
     "BACKCHANNEL_NETWORKS",
     "RATE_LIMITS",
@@ -172,14 +171,12 @@ def environment(folder: Path, **changes: str) -> dict[str, str]:
     """The environment for the service or one of its commands, without the variables of the service in this process."""
     others = [name for name in os.environ if name not in OURS and not name.startswith("RATE_")]
     inherited = {name: os.environ[name] for name in others}
-    for name in ("mail", "media"):
-        (folder / name).mkdir(parents=True, exist_ok=True)
+    (folder / "mail").mkdir(parents=True, exist_ok=True)
     return {
         **inherited,
         "DJANGO_SETTINGS_MODULE": "config.settings",
         "DATABASE_URL": database_url(),
         "EMAIL_URL": f"filemail://{folder / 'mail'}",
-        "MEDIA_ROOT": str(folder / "media"),
         "SECRET_KEY": secrets.token_urlsafe(50),
         "PYTHONWARNINGS": "ignore",
         "BACKCHANNEL_NETWORKS": "127.0.0.0/8",

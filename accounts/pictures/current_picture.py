@@ -12,7 +12,7 @@ from django.conf import settings
 from django.db import transaction
 
 from accounts.models import User
-from accounts.pictures import stored_files
+from accounts.pictures import stored_pictures
 from accounts.pictures.initials import drawn_avatar
 from accounts.pictures.reencoder_runner import SIZE_PIXELS
 
@@ -30,14 +30,13 @@ def version(user: User) -> str:
 
 
 def png(user: User) -> bytes | None:
-    """Return the upload, or a drawing if there is no upload. Return None if the upload cannot be read."""
+    """Return the upload, or a drawing if there is no upload. Return None if the upload is missing from the database."""
     if not user.avatar:
         return drawn(user)
-    try:
-        return stored_files.read(user.avatar)
-    except OSError:
-        stored_files.warn_unreadable(user.avatar)
-        return None
+    picture = stored_pictures.read(user.avatar)
+    if picture is None:
+        stored_pictures.warn_missing(user.avatar)
+    return picture
 
 
 def drawn(user: User) -> bytes:
@@ -45,33 +44,27 @@ def drawn(user: User) -> bytes:
     return drawn_avatar(user.pk, user.nickname, SIZE_PIXELS)
 
 
+@transaction.atomic
 def set_picture(user: User, picture: bytes) -> None:
-    """Replace the person's picture with a result of `reencode`. Raises NotStored: nothing was changed."""
+    """Replace the person's picture with a result of `reencode`."""
     name = f"avatars/{uuid.uuid4().hex}.png"
-    stored_files.store(name, picture)
-    try:
-        _replace(user, name)
-    except BaseException:
-        stored_files.delete(name)
-        raise
+    stored_pictures.store(name, picture)
+    _replace(user, name)
 
 
+@transaction.atomic
 def remove_picture(user: User) -> None:
     _replace(user, "")
 
 
 def delete_file(name: str) -> None:
-    """Delete a stored picture after the commit of the current transaction.
-
-    The caller removes the name of the picture from the database in that transaction.
-    """
+    """Delete a stored picture. The caller removes its name from the person's row in the same transaction."""
     if name:
-        transaction.on_commit(lambda: stored_files.delete(name))
+        stored_pictures.delete(name)
 
 
 def _replace(user: User, name: str) -> None:
-    with transaction.atomic():
-        # The lock serializes simultaneous uploads, so each upload deletes the file that it replaces.
-        before = User.objects.select_for_update().values_list("avatar", flat=True).get(pk=user.pk)
-        user.change_profile(avatar=name)
-        delete_file(before)
+    # The lock serializes simultaneous uploads, so each upload deletes the picture that it replaces.
+    before = User.objects.select_for_update().values_list("avatar", flat=True).get(pk=user.pk)
+    user.change_profile(avatar=name)
+    delete_file(before)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import logging
 import tempfile
@@ -12,8 +13,6 @@ from django.conf import settings
 from django.core.files.uploadedfile import UploadedFile
 from django.core.files.uploadhandler import FileUploadHandler
 from django.http.multipartparser import MultiPartParser, MultiPartParserError
-
-from accounts.pictures.stored_files import reason
 
 # Limits for the headers of one part of a multipart form. Django itself refuses headers of more than
 # PART_HEADERS_MAX_BYTES. The time of Python's email parser grows with the square of the number of semicolons: 0.02 ms
@@ -111,7 +110,12 @@ class BoundedUploadHandler(FileUploadHandler):
 
     def _lose(self, error: OSError, unfinished: UploadedFile | None = None) -> None:
         self._is_lost = True
-        logger.error("an upload could not be received", extra=reason(error))
+        logger.error("an upload could not be received", extra=_reason(error))
         if unfinished is not None:
             with suppress(OSError):  # `close` writes the remaining bytes; this write fails again
                 unfinished.close()
+
+
+def _reason(error: OSError) -> dict[str, str | None]:
+    """Return log fields that describe the error without the path of the file."""
+    return {"kind": type(error).__name__, "code": errno.errorcode.get(error.errno or 0)}

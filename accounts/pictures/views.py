@@ -20,7 +20,7 @@ OLD_AVATAR_AGE_SECONDS = 60
 def avatar(request: HttpRequest, sub: uuid.UUID, version: str) -> HttpResponseBase:
     """Serve the picture of the `avatar` claim. The response is public and cacheable. Specification 2.4; D16.
 
-    The URL of an old version returns the current picture, which is cached only briefly. If the file cannot be read, the
+    The URL of an old version returns the current picture, which is cached only briefly. If the picture is missing, the
     response is a drawing of the initials, which is not cached. The view reads no session and sets no cookie.
     """
     person = User.objects.only("avatar", "nickname").filter(pk=sub, is_active=True).first()
@@ -30,7 +30,7 @@ def avatar(request: HttpRequest, sub: uuid.UUID, version: str) -> HttpResponseBa
     etag = f'"{current}"'
     age = AVATAR_AGE_SECONDS if version == current else OLD_AVATAR_AGE_SECONDS
     caching = {"ETag": etag, "Cache-Control": f"public, max-age={age}"}
-    # If the client's ETag matches, the client has the picture, and no file is read.
+    # If the client's ETag matches, the client has the picture, and none is read.
     response = get_conditional_response(request, etag=etag)
     if response is None:
         picture = current_picture.png(person)

@@ -15,10 +15,8 @@ from django.views.decorators.cache import never_cache
 from django.views.generic.edit import UpdateView
 
 from accounts.account_page import person_context
-from accounts.errors import AccountFault, refuse
 from accounts.models import User
 from accounts.pictures import current_picture
-from accounts.pictures.stored_files import NotStored
 from accounts.profile.claim_labels import shown_claims
 from accounts.profile.forms import ProfileForm
 from accounts.retry_after import RetryLaterMixin
@@ -55,11 +53,6 @@ class ProfileView(RetryLaterMixin, UpdateView):  # type: ignore[type-arg]
         return super().post(request, *args, **kwargs)
 
     def form_valid(self, form: ProfileForm) -> HttpResponse:
-        try:
-            form.save()
-        except NotStored:
-            refuse(AccountFault.PICTURE_NOT_STORED, person=form.instance.pk)
-            messages.error(self.request, AccountFault.PICTURE_NOT_STORED.translate())
-        else:
-            messages.success(self.request, _("Your profile is saved."))
+        form.save()
+        messages.success(self.request, _("Your profile is saved."))
         return redirect("profile")

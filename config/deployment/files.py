@@ -1,71 +1,17 @@
-"""The checks of pictures, security events and SECRET_KEY for `manage.py check-deployment`."""
+"""The checks of security events and SECRET_KEY for `manage.py check-deployment`."""
 
 from __future__ import annotations
 
-import os
-import tempfile
-import uuid
-from pathlib import Path
-
 from django.conf import settings
-from django.core.files.base import ContentFile
-from django.core.files.storage import default_storage, storages
 from django.utils.module_loading import import_string
 from zxcvbn import zxcvbn
 
-from accounts.pictures.database_storage import DatabaseStorage
-from config.deployment.findings import Finding, failed, ok, skipped, warning
+from config.deployment.findings import Finding, failed, ok, warning
 
-MB = 1024 * 1024
-LEAST_MB, FEW_MB = 64, 512
 # A key must need at least 10**LEAST_GUESSES_LOG10 guesses. 50 random characters need more than 1e45 guesses, even if
 # they are hexadecimal; words, names and repetitions need far fewer.
 LEAST_GUESSES_LOG10 = 38
 COMPARED_CHARACTERS = 72  # the length of the longest text that zxcvbn accepts
-
-
-def pictures() -> list[Finding]:
-    name = "pictures"
-    if isinstance(storages["default"], DatabaseStorage):
-        return [ok(name, "Pictures are in the database.")]
-    try:
-        probe = default_storage.save(f"logos/check-{uuid.uuid4().hex}.png", ContentFile(b"x"))
-        default_storage.delete(probe)
-    except OSError as error:
-        fix = "Check bucket, endpoint and region of PICTURES, and that the credentials may write and delete."
-        return [failed(name, f"The store of PICTURES can't be used ({error}): no picture or logo can be stored.", fix)]
-    return [ok(name, "Pictures can be stored in, and deleted from, the store of PICTURES.")]
-
-
-def media_root() -> list[Finding]:
-    """Check MEDIA_ROOT, the folder of earlier releases. Skip the check if the setting and the folder are missing."""
-    name, folder = "media_root", Path(settings.MEDIA_ROOT).resolve()
-    if not settings.IS_MEDIA_ROOT_SET and not folder.exists():
-        return [skipped(name, "No release has kept pictures in MEDIA_ROOT.")]
-    fix = "Let the user of the service own the folder, and leave it out of ProtectSystem with StateDirectory."
-    if not folder.is_dir():
-        message = f"MEDIA_ROOT, {folder}, is no folder: pictures of earlier releases are not shown."
-        return [failed(name, message, f"Make it: install -d -o USER {folder}. USER is that of the service.")]
-    served = [Path(each).resolve() for each in settings.STATICFILES_DIRS]
-    if any(folder.is_relative_to(each) or each.is_relative_to(folder) for each in served):
-        message = "MEDIA_ROOT and the folder of static files contain one another."
-        return [failed(name, message, "Choose a folder elsewhere, such as /var/lib/sign-in/media.")]
-    try:
-        with tempfile.NamedTemporaryFile(dir=folder) as draft:
-            draft.write(b"x")
-    except OSError as error:
-        return [failed(name, f"MEDIA_ROOT, {folder}, can't be written ({error.strerror}).", fix)]
-    return [_space(name, folder)]
-
-
-def _space(name: str, folder: Path) -> Finding:
-    state = os.statvfs(folder)
-    free = state.f_bavail * state.f_frsize // MB
-    message = f"MEDIA_ROOT can be written and has {free:,} MB left."
-    if free >= FEW_MB:
-        return ok(name, message)
-    status = failed if free < LEAST_MB else warning
-    return status(name, message, "Make room, or give pictures a larger file system.")
 
 
 def audit_log() -> list[Finding]:

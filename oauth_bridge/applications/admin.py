@@ -20,7 +20,6 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from accounts import audit_trail
-from accounts.pictures.stored_files import NotStored
 from accounts.sign_in.reauthentication import proof_first
 from config.infrastructure import events
 from config.infrastructure.events import Event
@@ -113,13 +112,7 @@ class ApplicationAdmin(ApplicationList):
 
     def save_model(self, request: HttpRequest, obj: Application, form: Any, change: bool) -> None:
         if picture := form.cleaned_data["new_logo"]:
-            try:
-                logos.store(obj, picture)
-            except NotStored:
-                text = _(
-                    "The logo could not be saved because of a fault on our side. Try again later. The rest is saved."
-                )
-                self.message_user(request, text, messages.ERROR)
+            logos.store(obj, picture)
         elif form.cleaned_data.get("remove_logo"):
             obj.logo = ""
         with application_audit.audited(obj) if change else nullcontext():

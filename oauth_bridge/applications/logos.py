@@ -7,7 +7,7 @@ import re
 
 from django.http import Http404, HttpRequest, HttpResponse
 
-from accounts.pictures import stored_files
+from accounts.pictures import stored_pictures
 from oauth_bridge.models import Application
 
 NAME = re.compile(r"[0-9a-f]{32}\.png")
@@ -15,12 +15,9 @@ CACHE_SECONDS = 365 * 24 * 3600
 
 
 def store(application: Application, picture: bytes) -> None:
-    """Store a picture that `reencode` returned, and set it as the logo. The application is not saved.
-
-    Raises NotStored: the file cannot be written. The application keeps its logo.
-    """
+    """Store a picture that `reencode` returned, and set it as the logo. The application is not saved."""
     name = f"{hashlib.sha256(picture).hexdigest()[:32]}.png"
-    stored_files.store(f"logos/{name}", picture)
+    stored_pictures.store(f"logos/{name}", picture)
     application.logo = name
 
 
@@ -33,12 +30,11 @@ def logo(request: HttpRequest, name: str) -> HttpResponse:
     """Serve a logo. The file name is a digest of the content, so the picture at a URL never changes."""
     if not NAME.fullmatch(name):
         raise Http404
-    try:
-        picture = stored_files.read(f"logos/{name}")
-    except OSError:
+    picture = stored_pictures.read(f"logos/{name}")
+    if picture is None:
         if Application.objects.filter(logo=name).exists():
-            stored_files.warn_unreadable(f"logos/{name}")
-        raise Http404 from None
+            stored_pictures.warn_missing(f"logos/{name}")
+        raise Http404
     response = HttpResponse(picture, content_type="image/png")
     response["Cache-Control"] = f"public, max-age={CACHE_SECONDS}, immutable"
     return response

@@ -140,7 +140,7 @@ def _configure(folder: Path, database_url: str, redis_url: str) -> None:
     for name in [name for name in os.environ if name in OURS or name.startswith("RATE_")]:
         del os.environ[name]
     os.environ |= {"DATABASE_URL": database_url, "REDIS_URL": redis_url, "SECRET_KEY": secrets.token_urlsafe(50)}
-    os.environ |= {"MEDIA_ROOT": str(folder), "EMAIL_URL": f"filemail://{folder}"}
+    os.environ |= {"EMAIL_URL": f"filemail://{folder}"}
     os.environ["DJANGO_SETTINGS_MODULE"] = "config.settings"
     django.setup()
 

@@ -85,15 +85,8 @@ def test_a_right_installation_passes(
     wrong = [each for each in said["checks"] if each["status"] not in ("ok", "skipped")]
     assert [each["name"] for each in wrong] in ([], ["purge"]), wrong
     assert (done.returncode, said["ok"], done.stderr) == (0, True, "")
-    assert {"database", "migrations", "redis", "clock_redis", "mail", "mail_sent", "media_root"} <= statuses.keys()
-    assert {
-        "base_url",
-        "auth_url",
-        "auth_url_host",
-        "auth_url_proxy",
-        "auth_url_certificate",
-        "auth_url_limits",
-    } <= statuses.keys()
+    assert {"database", "migrations", "redis", "clock_redis", "mail", "mail_sent"} <= statuses.keys()
+    assert {"auth_url_host", "auth_url_proxy", "auth_url_certificate", "auth_url_limits"} <= statuses.keys()
     assert [mail["To"] for mail in mail_server.mails] == ["alice@example.com"]
 
 
@@ -106,13 +99,12 @@ def test_everything_that_is_away_is_said_at_once(manage: Any, tmp_path: Path) ->
         SECRET_KEY="change-me-" * 6,
         REDIS_URL=f"redis://:hidden@127.0.0.1:{away}/0",
         EMAIL_URL=f"smtp+tls://user:hidden@localhost:{away}",
-        MEDIA_ROOT="/proc/nowhere",
         DATABASE_URL=f"postgres://service:hidden@127.0.0.1:{away}/service",
     )
     said = json.loads(done.stdout)
     failed = {each["name"] for each in said["checks"] if each["status"] == "failed"}
     assert (done.returncode, said["ok"]) == (1, False)
-    assert {"secret_key", "database", "redis", "mail", "media_root", "auth_url"} <= failed
+    assert {"secret_key", "database", "redis", "mail", "auth_url"} <= failed
     assert "hidden" not in done.stdout + done.stderr
     assert "change-me" not in done.stdout + done.stderr
 

@@ -1,4 +1,4 @@
-"""`manage.py check-deployment` of databases, Redis, mail servers and folders that are right, and broken in each way."""
+"""`manage.py check-deployment` of databases, Redis, mail servers that are right, and broken in each way."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from django.db import connection
 
 from config import environment as env
-from config.deployment import database, files, mails, redis_state
+from config.deployment import database, mails, redis_state
 from config.deployment.findings import bounded
 from config.infrastructure.postgresql import timeouts
 from tests.checks import by_name
@@ -83,24 +83,6 @@ def test_a_mail_that_is_asked_for(mail_server: MailServer, settings: Any, monkey
     assert [each.status for each in mails.findings("nobody@example.com")] == ["ok", "failed"]
     mail_server.close()
     assert [each.status for each in mails.findings("nobody@example.com")] == ["failed", "skipped"]
-
-
-def test_a_folder_for_pictures(settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def status_of(folder: Path) -> str:
-        settings.MEDIA_ROOT, settings.IS_MEDIA_ROOT_SET = folder, True
-        return by_name(files.media_root())["media_root"].status
-
-    (tmp_path / "file").write_text("")
-    assert status_of(tmp_path) == "ok"
-    assert status_of(tmp_path / "file") == status_of(tmp_path / "nowhere") == status_of(Path("/proc/1")) == "failed"
-    settings.MEDIA_ROOT, settings.IS_MEDIA_ROOT_SET = tmp_path / "nowhere", False
-    assert by_name(files.media_root())["media_root"].status == "skipped"
-    static = settings.STATICFILES_DIRS[0]
-    assert status_of(static) == status_of(static / "css") == status_of(static.parent) == "failed"
-    monkeypatch.setattr(files, "FEW_MB", 10**12)
-    assert status_of(tmp_path) == "warning"
-    monkeypatch.setattr(files, "LEAST_MB", 10**12)
-    assert status_of(tmp_path) == "failed"
 
 
 # PostgreSQL -----------------------------------------------------------------------------------------------------------

@@ -117,7 +117,6 @@ def test_an_upgrade_and_the_way_back_fail_no_request_and_take_nothing_from_anybo
         "REDIS_URL": redis_server.url,
         "EMAIL_URL": mail_server.url,
         "SECRET_KEY": secrets.token_urlsafe(50),
-        "MEDIA_ROOT": str(tmp_path / "media"),
         "SIGN_UP": "open",
         "STAFF_SECOND_FACTOR": "off",
         "WEB_CONCURRENCY": "2",

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from accounts.pictures import current_picture
+from accounts.pictures import current_picture, stored_pictures
 from tests.conftest import Launch
 from tests.contract_coverage import contract
 from tests.factories import PersonFactory, TokenFactory
@@ -80,13 +80,12 @@ def test_head_is_answered_by_the_headers_of_get_alone(
 
 
 def test_head_of_a_profile_a_picture_and_a_file_has_no_body(provider: Server, committed: None) -> None:
-    logo = provider.folder / "media" / "logos" / f"{'0' * 32}.png"
-    logo.parent.mkdir(exist_ok=True)
-    logo.write_bytes(b"picture")
+    logo = f"logos/{'0' * 32}.png"
+    stored_pictures.store(logo, b"picture")
     for path, *headers in (
         ("/oauth/userinfo", f"Authorization: Bearer {TokenFactory().raw}"),
         (urlsplit(current_picture.avatar_url(PersonFactory())).path,),
-        (f"/logos/{logo.name}",),
+        (f"/{logo}",),
     ):
         wire = Wire(provider)
         check(wire, path, 200, *headers)

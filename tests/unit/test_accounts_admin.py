@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
 from django.contrib import admin
 from django.contrib.auth.models import Permission
 from django.core import mail
-from django.core.files.base import ContentFile
-from django.core.files.storage import default_storage
 from django.test import Client
 
 from accounts.models import Session, User
+from accounts.pictures import stored_pictures
 from tests.factories import PASSWORD, PersonFactory
 from tests.pages import deliver_all, sign_in, with_session
 
@@ -170,17 +168,15 @@ def test_addresses_are_confirmed_by_an_action_at_most_30_at_once(admin_client: C
 
 @pytest.mark.integration
 @pytest.mark.django_db(transaction=True)
-def test_a_deleted_person_is_told_so_and_the_picture_is_deleted(
-    admin_client: Client, settings: Any, tmp_path: Path
-) -> None:
-    settings.MEDIA_ROOT = tmp_path
+def test_a_deleted_person_is_told_so_and_the_picture_is_deleted(admin_client: Client) -> None:
     for address in ("{sub}/delete/", ""):
-        alice = PersonFactory(avatar=default_storage.save("avatars/a.png", ContentFile(b"png")))
+        stored_pictures.store("avatars/a.png", b"png")
+        alice = PersonFactory(avatar="avatars/a.png")
         form = {"action": "delete_selected", "_selected_action": str(alice.pk), "post": "yes"}
         form["typed"] = alice.email if address else "1"
         assert admin_client.post(PEOPLE + address.format(sub=alice.pk), form).status_code == 302
         assert not User.objects.filter(pk=alice.pk).exists()
-        assert not default_storage.exists(alice.avatar)
+        assert stored_pictures.read(alice.avatar) is None
         deliver_all()
         message = mail.outbox.pop()
         assert message.to == [alice.email]

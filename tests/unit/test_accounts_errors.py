@@ -20,7 +20,6 @@ from accounts.factors.authenticators import remove_all
 from accounts.models import User
 from accounts.passwords.hashing import HashingBusy
 from accounts.pictures import reencoder
-from accounts.pictures.stored_files import NotStored
 from accounts.sessions.credential_changes import end_credentials, set_active
 from accounts.sign_in import who_may_sign_up
 from tests import factors, pages
@@ -355,11 +354,8 @@ for fault, name, value in (
     (Fault.PICTURE_TOO_COSTLY, "reencoder_runner._run", lambda *_: reencoder.TOO_COSTLY),
 ):
     refused(fault, "", partial(World.patch, name=f"pictures.{name}", value=value), World.picture)
-for fault, name, error in (
-    (Fault.PICTURE_LOST, "upload_handler.temporary_file", OSError(28, "full")),
-    (Fault.PICTURE_NOT_STORED, "current_picture.set_picture", NotStored()),
-):
-    refused(fault, "", partial(World.raising, name=f"pictures.{name}", error=error), World.picture)
+disk_is_full = partial(World.raising, name="pictures.upload_handler.temporary_file", error=OSError(28, "full"))
+refused(Fault.PICTURE_LOST, "", disk_is_full, World.picture)
 refused(Fault.PICTURES_LIMITED, "", lambda w: w.reach("picture"), World.picture)
 refused(Fault.PICTURE_TOO_LARGE, "", lambda w: w.set(PICTURE_MAX_BYTES=1), World.picture)
 refused(Fault.NOT_A_PICTURE, "", lambda w: w.picture(b"no picture"))

@@ -11,13 +11,12 @@ from typing import Any
 import pytest
 import time_machine
 from django.apps import apps
-from django.core.files.storage import default_storage
 from django.core.serializers.json import DjangoJSONEncoder
 from django.test import Client
 from django.utils import timezone
 
 from accounts.models import Session, User
-from accounts.pictures import current_picture
+from accounts.pictures import current_picture, stored_pictures
 from accounts.profile.deletion import delete_account
 from oauth_bridge.models import AccessToken, AuthorizationCode, Consent
 from tests.factories import CodeFactory, ConsentFactory, PersonFactory, Registered, TokenFactory
@@ -162,7 +161,7 @@ def test_the_picture_is_deleted_and_its_address_shows_nothing(browser: Client, a
     path = current_picture.avatar_url(alice).removeprefix("http://testserver")
     assert browser.get(path).status_code == 200
     delete(browser, alice.email)
-    assert not default_storage.exists(alice.avatar)
+    assert not stored_pictures.read(alice.avatar)
     assert Client().get(path).status_code == 404
 
 

@@ -9,14 +9,13 @@ from typing import Any
 
 import pytest
 from django.conf import settings
-from django.core.files.storage import default_storage
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from accounts import throttling
 from accounts.models import User
-from accounts.pictures import current_picture, initials, reencoder, reencoder_runner
+from accounts.pictures import current_picture, initials, reencoder, reencoder_runner, stored_pictures
 from config.infrastructure.colors import WHITE, contrast
 from oauth_bridge.protocol.claims import values as claims_of
 from tests.contract_coverage import contract
@@ -101,7 +100,7 @@ def test_a_picture_is_uploaded_and_removed(browser: Client, alice: User) -> None
     browser.post("/accounts/profile", {"nickname": "Ali", "picture": upload(picture())})
     alice.refresh_from_db()
     file = alice.avatar
-    assert default_storage.exists(file)
+    assert stored_pictures.read(file)
     assert path_of(alice) != drawn
     assert opened(browser.get(path_of(alice)).content).getpixel((128, 128)) == (255, 0, 0, 255)
     browser.post("/accounts/profile", {"remove_picture": "1"})
@@ -117,10 +116,10 @@ def test_the_old_picture_is_deleted(browser: Client, alice: User) -> None:
         browser.post("/accounts/profile", {"nickname": "Ali", "picture": upload(picture())})
         alice.refresh_from_db()
         files.append(alice.avatar)
-    assert not default_storage.exists(files[0])
-    assert default_storage.exists(files[1])
+    assert not stored_pictures.read(files[0])
+    assert stored_pictures.read(files[1])
     browser.post("/accounts/profile", {"remove_picture": "1"})
-    assert not default_storage.exists(files[1])
+    assert not stored_pictures.read(files[1])
 
 
 @contract("D16.avatar")
@@ -134,7 +133,7 @@ def test_a_file_that_is_no_picture_is_refused_and_nothing_is_lost(browser: Clien
     before = alice.avatar
     alice.refresh_from_db()
     assert (alice.avatar, alice.nickname) == (before, "Ali")
-    assert default_storage.exists(before)
+    assert stored_pictures.read(before)
 
 
 def test_a_file_of_more_than_25_mb_is_refused_and_the_rest_of_the_form_kept(browser: Client) -> None:
@@ -148,7 +147,7 @@ def test_a_picture_of_exactly_25_mb_is_accepted(browser: Client, alice: User) ->
     largest = upload(picture().ljust(settings.PICTURE_MAX_BYTES, b"\0"))
     assert browser.post("/accounts/profile", {"picture": largest, "nickname": "Ali"}).status_code == 302
     alice.refresh_from_db()
-    assert default_storage.exists(alice.avatar)
+    assert stored_pictures.read(alice.avatar)
 
 
 @pytest.mark.parametrize(
@@ -298,7 +297,7 @@ def test_a_changed_nickname_changes_the_address_and_the_old_one_still_answers(cl
 
 def test_a_picture_lost_from_the_disk_is_drawn(client: Client, alice: User) -> None:
     current_picture.set_picture(alice, reencoder_runner.reencode(upload(picture())))
-    default_storage.delete(alice.avatar)
+    stored_pictures.delete(alice.avatar)
     assert client.get(path_of(alice)).content == initials.drawn_avatar(alice.pk, alice.nickname, 256)
 
 

@@ -119,8 +119,7 @@ def test_a_nul_is_an_error_of_its_field(admin_client, field):
     assert not Application.objects.exists()
 
 
-def test_a_logo_is_stored_anew_and_served_as_png(admin_client, settings, tmp_path):
-    settings.MEDIA_ROOT = tmp_path
+def test_a_logo_is_stored_anew_and_served_as_png(admin_client):
     picture = io.BytesIO()
     Image.new("RGB", (300, 200), "teal").save(picture, "JPEG")
     picture.seek(0)

@@ -52,11 +52,6 @@ MALFORMED = {
         "smtp://mail.example.com?EMAIL_USE_TLS=True",
     ),
     "DEFAULT_FROM_EMAIL": ("nobody", "Service <no-reply@>"),
-    "MEDIA_ROOT": ("media",),
-    "PICTURES": (
-        *("files", "s3://user:hidden@pictures", "s3://pictures?endpoint=https://user:hidden@s3.example.com"),
-        "s3://pictures?password=hidden",
-    ),
     "SIGNING_KEYS": ("keys",),
     "SERVICE_NAME": ("x" * 81, "two\nlines"),
     "ENVIRONMENT": ("x" * 81, "two\nlines"),

@@ -11,7 +11,7 @@ from django.core.exceptions import ImproperlyConfigured
 from config import raw_variables
 from tests.unit.test_config_environment import READ_VARIABLES, settings_with
 
-UNKNOWN = ["DATABSE_URL", "DATABASE_URI", "TRUSTED_PROXYS", "BASE_URLS", "SIGNUP", "SECRET_KEYS", "MEDIA_ROOT_FILE"]
+UNKNOWN = ["DATABSE_URL", "DATABASE_URI", "TRUSTED_PROXYS", "BASE_URLS", "SIGNUP", "SECRET_KEYS", "AUDIT_LOG_FILE"]
 
 
 @pytest.mark.parametrize("name", sorted(raw_variables.SECRET))
@@ -67,5 +67,6 @@ def test_no_variable_of_ours_is_taken_for_another() -> None:
 
 def test_other_names_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     others = "REDIS_TLS_URL WEB_SERVICE_HOST SERVICE_PORT SECRET PGHOST HOSTNAME SSL_CERT_FILE "
-    others += "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT OTEL_EXPORTER_OTLP_TIMEOUT"
+    others += "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT OTEL_EXPORTER_OTLP_TIMEOUT "
+    others += "PICTURES MEDIA_ROOT MEDIA_ROOT_FILE AWS_ACCESS_KEY_ID AWS_SECRET_ACCESS_KEY AWS_SECRET_ACCESS_KEY_FILE"
     settings_with(monkeypatch, **dict.fromkeys(others.split(), "x"))

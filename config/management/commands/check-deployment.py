@@ -73,8 +73,6 @@ def _findings(mail: str, own_address: str) -> Iterator[Finding]:
     yield from bounded("database", database.findings, waits=3)
     yield from bounded("redis", redis_state.findings, waits=2)
     yield from bounded("mail", partial(mails.findings, mail), waits=4 if mail else 2)
-    yield from bounded("pictures", files.pictures)
-    yield from bounded("media_root", files.media_root)
     yield from bounded("audit_log", files.audit_log)
     of_address = partial(outside.findings, own_address=own_address)
     yield from bounded("auth_url", partial(of_address, "auth_url", settings.AUTH_URL), outside.WAITS)
