@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, redirect_stderr, redirect_stdout
+from contextlib import AbstractContextManager, ExitStack, contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -28,6 +28,7 @@ from accounts.pictures import reencoder_runner
 from config.infrastructure import cache as redis_cache
 from oauth_bridge.storage import activity, activity_counts
 from tests import factories, forms, openapi_responses, pages
+from tests.databases import migrate
 from tests.driver import RESPONSE_CHECKS, SEEN, OAuthDriver
 from tests.dump import database_text
 from tests.factories import PASSWORD, ApplicationFactory, PersonFactory, Registered
@@ -95,22 +96,51 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
 
 
 @pytest.fixture(scope="session")
-def django_db_setup(
-    django_test_environment: None, django_db_blocker: Any, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[None]:
-    """A test database of each process in every run, also where no test of the run uses `db`: tests over HTTP would
-    write into the database that DATABASE_URL names. The migrations run once, and the processes copy what they made.
+def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A temporary folder of the run, which its processes share."""
+    own = tmp_path_factory.getbasetemp()
+    return own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
 
-    SQLite is in a file, so that the server under test sees the same rows.
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Wait until no other process of the run is in such a block."""
+    with (folder / "lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+@pytest.fixture(scope="session")
+def sqlite_template(run_folder: Path, django_test_environment: None, django_db_blocker: Any) -> Path:
+    """A migrated SQLite file without rows, to be copied: the migrations take seconds."""
+    template, draft = run_folder / "template.sqlite3", run_folder / "draft.sqlite3"
+    with locked(run_folder), django_db_blocker.unblock():
+        if not template.exists():
+            migrate(f"sqlite:///{draft}")
+            draft.rename(template)
+    return template
+
+
+@pytest.fixture(scope="session")
+def django_db_setup(
+    request: pytest.FixtureRequest,
+    run_folder: Path,
+    django_test_environment: None,
+    django_db_blocker: Any,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[None]:
+    """A database of each process, also where no test of the run uses `db`: tests over HTTP would write into that of
+    DATABASE_URL. SQLite is in a file, so that the server under test sees the same rows.
     """
+    if connection.vendor == "sqlite":
+        template = request.getfixturevalue("sqlite_template")
+        connection.settings_dict["NAME"] = str(shutil.copy(template, tmp_path_factory.mktemp("database")))
+        yield
+        return
     creation, name = connection.creation, connection.settings_dict["NAME"]
-    folder = tmp_path_factory.getbasetemp()
-    if "PYTEST_XDIST_WORKER" in os.environ:
-        folder = folder.parent  # that of the run
-    template = str(folder / "template.sqlite3") if connection.vendor == "sqlite" else f"test_{name}_{folder.name}"
-    made, suffix = folder / "template.made", str(worker_number())
-    with django_db_blocker.unblock(), (folder / "template.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    template, suffix = f"test_{name}_{run_folder.name}", str(worker_number())
+    made = run_folder / "template.made"
+    with django_db_blocker.unblock(), locked(run_folder):
         if not made.exists():
             connection.settings_dict["TEST"]["NAME"] = template
             creation.create_test_db(verbosity=0, autoclobber=True, serialize=False)
@@ -120,8 +150,7 @@ def django_db_setup(
         creation.clone_test_db(suffix, verbosity=0, autoclobber=True)
         connection.settings_dict.update(creation.get_test_db_clone_settings(suffix))
     yield
-    with django_db_blocker.unblock(), (folder / "template.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with django_db_blocker.unblock(), locked(run_folder):
         end_other_sessions()
         connection.close()
         connection.settings_dict["NAME"] = template
@@ -133,12 +162,11 @@ def django_db_setup(
 
 def end_other_sessions() -> None:
     """End the sessions of servers that were just stopped: PostgreSQL drops no database with open sessions."""
-    if connection.vendor == "postgresql":
-        with connection.cursor() as cursor:
-            cursor.execute(
-                "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
-                " WHERE datname = current_database() AND pid <> pg_backend_pid()"
-            )
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        )
 
 
 @pytest.fixture(autouse=True)

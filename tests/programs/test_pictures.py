@@ -15,7 +15,6 @@ from accounts.pictures import reencoder, reencoder_runner
 from accounts.pictures.reencoder_runner import Crop, reencode
 from tests.pictures import encoded, opened, picture, striped, upload
 
-
 RED, GREEN, BLUE = (255, 0, 0, 255), (0, 128, 0, 255), (0, 0, 255, 255)
 
 
