@@ -1,8 +1,7 @@
-"""The second factor after the password, recovery codes, and what a passkey form refuses."""
+"""The second factor: codes of authenticator apps, recovery codes, passkeys, and what administrators need. F4."""
 
 from __future__ import annotations
 
-import base64
 import json
 import time
 from typing import Any
@@ -11,6 +10,7 @@ import pytest
 import time_machine
 from allauth.mfa.models import Authenticator
 from django.core import mail
+from django.core.cache import caches
 from django.core.management import call_command
 from django.test import Client
 
@@ -55,68 +55,34 @@ def test_a_wrong_code_is_told_to_wait_only_where_waiting_helps(account: Account)
     browser = account.browser_before_code()
     assert "wait for the next one" in html_of(browser.post(SECOND, {"code": "000000"}))
     answer = html_of(browser.post(SECOND, {"code": "00000000"}))
-    assert "no recovery code of yours that is still unused" in answer
-    assert "wait" not in answer
-    for nonsense in ("", "\x00", "1" * 5000, "é", "١٢٣٤٥٦"):
+    assert ("no recovery code of yours that is still unused" in answer, "wait" in answer) == (True, False)
+    for nonsense in ("", "\x00", "1" * 5000, "١٢٣٤٥٦"):
         assert browser.post(SECOND, {"code": nonsense}).status_code == 200
     assert not is_signed_in(browser)
 
 
-# While something else happens ----------------------------------------------------------------------------------------
-
-
-def test_an_account_that_was_deactivated_meanwhile_is_not_signed_in(account: Account) -> None:
-    browser = account.browser_before_code()
-    User.objects.update(is_active=False)
-    browser.post(SECOND, {"code": account.codes[0]})
-    assert not is_signed_in(browser)
-
-
-@pytest.mark.parametrize("action", ["remove-factors", "delete"])
-def test_factors_that_are_gone_during_a_sign_in_let_it_start_again(account: Account, action: str) -> None:
+def test_factors_that_an_operator_removes_during_a_sign_in_let_it_start_again(account: Account) -> None:
     browser, person = account.browser_before_code(), account.person
-    if action == "delete":
-        person.delete()
-        person = PersonFactory()
-    else:
-        call_command("account", "remove-factors", person.email)
-        assert not is_signed_in(account.browser)
+    call_command("account", "remove-factors", person.email)
+    assert not is_signed_in(account.browser)
     assert browser.get(SECOND)["Location"] == "/accounts/sign-in"
-    assert browser.get("/accounts/sign-in").status_code == 200
-    assert not is_signed_in(browser)
     assert sign_in(browser, person.email)["Location"] == "/accounts/profile"
     assert is_signed_in(browser)
-
-
-def test_an_authenticator_app_that_is_set_up_in_two_tabs_at_once_is_stored_once(
-    account: Account, monkeypatch: Any
-) -> None:
-    monkeypatch.setattr("allauth.mfa.totp.views.is_mfa_enabled", lambda _person, _types: False)
-    secret = codes_on(account.browser.get(APP))[0]
-    answer = account.browser.post(APP, {"code": code_of(secret)})
-    assert answer["Location"] == "/accounts/security"
-    assert Authenticator.objects.filter(type="totp").count() == 1
 
 
 # The page "Security" -------------------------------------------------------------------------------------------------
 
 
-def test_the_pages_are_for_people_whose_sign_in_is_new(client: Client, account: Account) -> None:
-    for path in PAGES:
-        assert client.get(path)["Location"].startswith("/accounts/sign-in")
+def test_a_sign_in_that_is_not_new_is_confirmed_by_the_code_as_by_the_password(
+    client: Client, account: Account
+) -> None:
+    assert [path for path in PAGES if not client.get(path)["Location"].startswith("/accounts/sign-in")] == []
     with time_machine.travel(time.time() + 600):
-        for path in PAGES:
-            assert account.browser.get(path)["Location"].startswith("/accounts/confirm")
-
-
-def test_the_code_confirms_as_the_password_does(account: Account) -> None:
-    with time_machine.travel(time.time() + 600):
-        wanted = f"{CODES}/new"
-        confirm = account.browser.get(wanted)["Location"]
-        assert "/accounts/confirm/code" in html_of(account.browser.get(confirm))
-        query = confirm.partition("?")[2]
-        assert account.browser.post(f"/accounts/confirm/code?{query}", {"code": account.codes[2]})["Location"] == wanted
-        assert account.browser.get(wanted).status_code == 200
+        led = [account.browser.get(path)["Location"] for path in PAGES]
+        assert all(location.startswith("/accounts/confirm?") for location in led)
+        query = led[0].partition("?")[2]
+        assert account.browser.post(f"/accounts/confirm/code?{query}", {"code": account.codes[2]})["Location"] == APP
+        assert account.browser.get(CODES).status_code == 200
 
 
 def test_recovery_codes_are_shown_once_and_replaced_by_new_ones(alice: User) -> None:
@@ -127,27 +93,19 @@ def test_recovery_codes_are_shown_once_and_replaced_by_new_ones(alice: User) -> 
     assert len(codes) == 10
     page = html_of(browser.get(CODES))
     assert not any(code in page for code in codes)
-    assert "10 codes are left" in page
     browser.post(f"{CODES}/new")
     sign_in(client := Client(), alice.email)
     assert client.post(SECOND, {"code": codes[0]}).status_code == 200
 
 
-def test_switched_off_the_password_is_enough_again_and_both_is_told_by_mail(
-    alice: User, django_capture_on_commit_callbacks: Any
-) -> None:
-    with django_capture_on_commit_callbacks(execute=True):
-        account = Account(alice)
-    with django_capture_on_commit_callbacks(execute=True):
-        assert account.browser.post(f"{APP}/off")["Location"] == "/accounts/security"
-    assert not Authenticator.objects.exists()
+def test_switched_off_the_password_is_enough_again_and_both_is_told_by_mail(account: Account) -> None:
+    assert account.browser.post(f"{APP}/off")["Location"] == "/accounts/security"
     deliver_all()
-    assert [letter.subject.partition(" at ")[0] for letter in mail.outbox] == [
-        "An authenticator app was set up",
-        "The authenticator app was switched off",
+    assert [(letter.subject.partition(" at ")[0], letter.to) for letter in mail.outbox] == [
+        ("An authenticator app was set up", [account.person.email]),
+        ("The authenticator app was switched off", [account.person.email]),
     ]
-    assert all(letter.to == [alice.email] for letter in mail.outbox)
-    assert is_signed_in(browser_of(alice))
+    assert is_signed_in(browser_of(account.person))
 
 
 def test_a_new_password_by_mail_does_not_replace_the_second_factor(account: Account) -> None:
@@ -180,39 +138,16 @@ def test_with_another_secret_key_no_code_fits_unless_the_old_one_is_a_fallback(a
 # Passkeys ------------------------------------------------------------------------------------------------------------
 
 
-def credential(origin: str = "http://testserver", **changes: Any) -> str:
-    facts = json.dumps({"origin": origin, "challenge": ""}).encode()
-    response = {"clientDataJSON": base64.urlsafe_b64encode(facts).decode().rstrip("=")}
-    return json.dumps({"id": "AA", "rawId": "AA", "type": "public-key", "response": response} | changes)
+def test_passkeys_need_a_host_name(settings: Any) -> None:
+    for url, expected in (("https://a.example", True), ("http://127.0.0.1:8000", False), ("http://[::1]", False)):
+        settings.AUTH_URL = url
+        assert passkey_host.are_possible() is expected
 
 
-def test_nonsense_is_no_passkey(client: Client) -> None:
-    client.get(PASSKEY)
-    for answer in (
-        *("", "null", "[]", "{}", "1", '"x"', "[" * 40_000, "\x00"),
-        credential(response=None),
-        credential(response={"clientDataJSON": 1}),
-        credential(response={"clientDataJSON": "é"}),
-        credential("https://evil.example"),
-        credential("http://testserver:1"),
-    ):
-        response = client.post(f"{PASSKEY}?next=/accounts/profile", {"credential": answer})
-        assert response.status_code == 302
-        assert response["Location"] == "/accounts/sign-in?next=%2Faccounts%2Fprofile"
-        assert "sent no passkey" in html_of(client.get(response["Location"]))
-
-
-def test_a_person_who_signed_in_in_another_tab_goes_on(browser: Client) -> None:
-    answer = browser.post(f"{PASSKEY}?next=/oauth/authorize%3Fpending%3Dx", {"credential": credential()})
-    assert answer["Location"] == "/oauth/authorize?pending=x"
-
-
-def test_the_options_name_the_host_of_the_pages_and_no_account_and_are_given_60_times(client: Client) -> None:
+def test_the_options_name_the_host_of_the_pages_and_no_account(client: Client) -> None:
     options = client.get(PASSKEY).json()["request_options"]["publicKey"]
-    assert options["rpId"] == "testserver"
-    assert options["userVerification"] == "required"
+    assert (options["rpId"], options["userVerification"]) == ("testserver", "required")
     assert not options.get("allowCredentials")
-    assert [client.get(PASSKEY).status_code for _ in range(60)] == [200] * 59 + [429]
 
 
 def test_mallory_does_not_touch_the_passkey_of_another_person(alice: User) -> None:
@@ -225,18 +160,93 @@ def test_mallory_does_not_touch_the_passkey_of_another_person(alice: User) -> No
     assert Authenticator.objects.get().data["name"] == "Telephone"
 
 
-def test_passkeys_need_a_host_name(settings: Any) -> None:
-    for url, are_possible in (
-        ("https://auth.example.com", True),
-        ("http://localhost:8000", True),
-        ("http://127.0.0.1:8000", False),
-        ("http://[::1]:8000", False),
-    ):
-        settings.AUTH_URL = url
-        assert passkey_host.are_possible() is are_possible
+# Codes of the app -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("are_possible", [True, False])
-def test_the_button_is_there_where_passkeys_are_possible(client: Client, monkeypatch: Any, are_possible: bool) -> None:
-    monkeypatch.setattr(passkey_host, "are_possible", lambda: are_possible)
-    assert ("Use a passkey" in html_of(client.get("/accounts/sign-in"))) is are_possible
+@pytest.fixture
+def period() -> int:
+    """When the present period of codes began, in Unix time."""
+    return int(time.time()) // 30 * 30
+
+
+@pytest.mark.parametrize(("late_by", "expected"), [(-60, 200), (-1, 302), (0, 302), (59, 302), (60, 200)])
+def test_a_code_of_the_app_is_valid_in_its_period_and_beside_it(
+    account: Account, period: int, late_by: int, expected: int
+) -> None:
+    with time_machine.travel(period, tick=False):
+        code = code_of(account.secret)
+    with time_machine.travel(period + late_by, tick=False):
+        browser = account.browser_before_code()
+        assert browser.post(SECOND, {"code": code}).status_code == expected
+
+
+def test_a_code_of_the_app_works_once(account: Account, period: int) -> None:
+    with time_machine.travel(period, tick=False):
+        code = code_of(account.secret)
+        assert account.browser_before_code().post(SECOND, {"code": code}).status_code == 302
+    for seconds_later in (0, 59):
+        with time_machine.travel(period + seconds_later, tick=False):
+            caches["default"].clear()  # which isn't needed to remember it
+            browser = account.browser_before_code()
+            for spelling in ("{}.{}", "{} {}", "{}{}"):
+                answer = browser.post(SECOND, {"code": spelling.format(code[:3], code[3:])})
+                assert answer.status_code == 200
+            assert "was used before" in html_of(answer)
+
+
+def test_a_used_code_counts_as_a_wrong_one(account: Account, period: int, settings: Any) -> None:
+    settings.RATES = {"second_factor": "2/15m"}
+    with time_machine.travel(period, tick=False):
+        code = code_of(account.secret)
+        for expected in (302, 200, 200, 429):
+            browser = account.browser_before_code()
+            assert browser.post(SECOND, {"code": code}).status_code == expected
+
+
+def test_the_code_that_set_up_the_app_is_used_up(account: Account) -> None:
+    with time_machine.travel(time.time(), tick=False):
+        account.browser.post(f"{APP}/off")
+        (secret,) = codes_on(account.browser.get(APP))
+        assert account.browser.post(APP, {"code": code_of(secret)}).status_code == 302
+        for sent, expected in ((code_of(secret), 200), (code_of(secret, 1), 302)):
+            browser = account.browser_before_code()
+            assert browser.post(SECOND, {"code": sent}).status_code == expected
+
+
+# Administrators -------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def administrator(alice: User, settings: Any) -> User:
+    settings.STAFF_SECOND_FACTOR = True
+    alice.is_staff = alice.is_superuser = True
+    alice.save()
+    return alice
+
+
+def test_an_administrator_without_a_factor_adds_one_and_is_led_back_after_the_recovery_codes(
+    administrator: User,
+) -> None:
+    browser = browser_of(administrator)
+    answer = browser.get("/admin/accounts/user/", follow=True)
+    assert answer.redirect_chain[-1][0] == "/accounts/security"
+    assert "Administrators need a second factor" in html_of(answer)
+    code = code_of(browser.get(APP).context["form"].secret)
+    shown = browser.post(APP, {"code": code}, follow=True)
+    assert shown.redirect_chain[-1][0] == CODES
+    assert 'class="button" href="/admin/accounts/user/"' in html_of(shown)
+    assert 'class="button" href="/admin/' not in html_of(browser.get(CODES))
+
+
+def test_an_administrator_enters_with_the_second_factor_and_not_after_its_removal(administrator: User) -> None:
+    account = Account(administrator)
+    asked = account.browser.get("/admin/")["Location"]
+    asked = account.browser.get(asked)["Location"]
+    assert asked.startswith("/accounts/confirm/code?"), "also for the factor that was just set up"
+    for path, browser in ((asked, account.browser), (SECOND, account.browser_before_code(next="/admin/"))):
+        assert browser.post(path, {"code": account.codes.pop()})["Location"] == "/admin/"
+        assert browser.get("/admin/").status_code == 200
+    for model in ("mfa/authenticator", "account/emailaddress"):
+        assert browser.get(f"/admin/{model}/").status_code == 404
+    Authenticator.objects.all().delete()
+    assert browser.get("/admin/").status_code == 302
