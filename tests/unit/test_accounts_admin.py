@@ -6,7 +6,6 @@ import re
 from typing import Any
 
 import pytest
-from django.contrib import admin
 from django.contrib.auth.models import Permission
 from django.core import mail
 from django.test import Client
@@ -19,7 +18,6 @@ from tests.pages import deliver_all, sign_in, with_session
 pytestmark = pytest.mark.django_db
 
 PEOPLE = "/admin/accounts/user/"
-PAGE = {"accept": "text/html"}
 NEW = {"email": "New@Example.com", "nickname": "New", "password1": PASSWORD, "password2": PASSWORD, "is_verified": "on"}
 
 
@@ -56,58 +54,29 @@ def test_the_administration_is_entered_by_our_own_page_and_takes_no_password_its
 def test_who_is_no_administrator_is_refused_and_gets_ways_out(mallory: User, admin_user: User) -> None:
     browser = with_session(mallory)
     assert browser.get("/admin/")["Location"].startswith("/admin/login/")
-    assert browser.get("/admin/login/").status_code == 403
     assert browser.get("/admin/login/").json()["error"] == "access_denied"
-    page = browser.get("/admin/accounts/user/", follow=True, headers=PAGE)
+    page = browser.get(PEOPLE, follow=True, headers={"accept": "text/html"})
     text = page.content.decode()
     assert page.status_code == 403
     assert "This account can't open the administration" in text
     assert mallory.email in text
-    assert 'href="/accounts/profile"' in text
-    assert 'action="/accounts/sign-out"' in text
     return_to = re.findall(r'name="next" value="(.*?)"', text)[0]
-    assert return_to == "/admin/accounts/user/"
+    assert return_to == PEOPLE
     to_sign_in = browser.post("/accounts/sign-out", {"next": return_to})["Location"]
     assert to_sign_in == "/accounts/sign-in?next=%2Fadmin%2Faccounts%2Fuser%2F"
     assert sign_in(browser, admin_user.email, next=return_to)["Location"] == return_to
-
-
-def test_staff_without_the_permission_get_ways_out_too(helper: User) -> None:
-    browser = with_session(helper, headers=PAGE)
-    page = browser.get("/admin/oauth_bridge/application/")
-    assert page.status_code == 403
-    assert 'href="/admin/"' in page.content.decode()
-    assert "An administrator with superuser status can allow it more." in page.content.decode()
-
-
-def test_account_pages_lead_administrators_alone_to_the_administration(admin_client: Client, alice: User) -> None:
-    hers = with_session(alice)
-    for path in ("/accounts/profile", "/accounts/security", "/accounts/browsers", "/accounts/applications"):
-        assert b'href="/admin/"' in admin_client.get(path).content
-        assert b"/admin/" not in hers.get(path).content
 
 
 # People ---------------------------------------------------------------------------------------------------------------
 
 
 def test_people_are_found_and_no_search_breaks_the_page(admin_client: Client) -> None:
-    alice = PersonFactory(email="alice-needle@example.com", nickname="Needle Nick")
-    PersonFactory()
+    alice, _bob = PersonFactory(email="alice-needle@example.com", nickname="Needle Nick"), PersonFactory()
     for query in ("alice-needle", "Needle Nick", str(alice.pk)):
         page = admin_client.get(PEOPLE, {"q": query})
         assert [person.pk for person in page.context["cl"].result_list] == [alice.pk]
-    for query, statuses in (("\x00", (200, 302)), ("%", (200,)), ("x" * 500, (200,)), ("a " * 251, (400,))):
+    for query, statuses in (("\x00", (200, 302)), ("%", (200,)), ("a " * 251, (400,))):
         assert admin_client.get(PEOPLE, {"q": query}).status_code in statuses
-
-
-def test_no_page_shows_a_digest_a_session_or_a_table_of_the_library(admin_client: Client, alice: User) -> None:
-    for path in (PEOPLE, f"{PEOPLE}{alice.pk}/change/", f"{PEOPLE}add/", f"/admin/trail/?kind=person&key={alice.pk}"):
-        page = admin_client.get(path)
-        assert page.status_code == 200
-        assert b"argon2" not in page.content
-        assert alice.password.encode() not in page.content
-    shown = {model._meta.label for model in admin.site._registry}
-    assert not {label for label in shown if "Session" in label or "Email" in label or label.startswith("account.")}
 
 
 def test_an_account_made_here_counts_as_confirmed_unless_it_has_to_confirm(admin_client: Client) -> None:
@@ -123,15 +92,10 @@ def test_an_account_made_here_counts_as_confirmed_unless_it_has_to_confirm(admin
     ("changes", "field", "sentence"),
     [
         ({"password2": "something else"}, "password2", "match"),
-        ({"password1": "short", "password2": "short"}, "password2", "too short"),
-        ({"email": "no address"}, "email", "valid"),
-        ({"email": ""}, "email", "required"),
+        (dict.fromkeys(("email", "password1", "password2"), "someone.new@example.com"), "password2", "too similar"),
         ({"email": "a\x00@example.com"}, "email", ""),
         ({"email": "TAKEN@example.com"}, "__all__", "Somebody already uses this address."),
-        ({"nickname": "a\x00b"}, "nickname", ""),
         ({"nickname": "a\u202eb"}, "nickname", ""),
-        (dict.fromkeys(("email", "password1", "password2"), "someone.new@example.com"), "password2", "too similar"),
-        (dict.fromkeys(("nickname", "password1", "password2"), "someone very new"), "password2", "too similar"),
     ],
 )
 def test_a_wrong_field_is_named(admin_client: Client, changes: dict[str, str], field: str, sentence: str) -> None:
@@ -142,26 +106,19 @@ def test_a_wrong_field_is_named(admin_client: Client, changes: dict[str, str], f
     assert User.objects.count() == 2
 
 
-def test_the_address_and_the_digest_can_not_be_changed_here_but_deactivating_signs_out(
-    admin_client: Client, alice: User
-) -> None:
+def test_the_address_and_the_digest_can_not_be_changed_here(admin_client: Client, alice: User) -> None:
     before = (alice.email, alice.password, alice.pk)
     response = change(admin_client, alice, email="other@example.com", password="x", id="x", nickname="Zoe")
     assert response.status_code == 302
     alice.refresh_from_db()
-    assert (alice.email, alice.password, alice.pk) == before
-    assert alice.nickname == "Zoe"
-    browser = with_session(alice)
-    change(admin_client, alice, is_active="")
-    assert browser.get("/accounts/profile").status_code == 302
+    assert (alice.email, alice.password, alice.pk, alice.nickname) == (*before, "Zoe")
 
 
 def test_addresses_are_confirmed_by_an_action_at_most_30_at_once(admin_client: Client) -> None:
     people = PersonFactory.create_batch(2, email_verified_at=None)
     form = {"action": "confirm_addresses", "_selected_action": [str(person.pk) for person in people]}
     answer = admin_client.post(PEOPLE, form | {"_selected_action": [str(n) for n in range(70)]})
-    assert answer.status_code == 400
-    assert "at most 30 at once" in answer.content.decode()
+    assert (answer.status_code, b"at most 30 at once" in answer.content) == (400, True)
     admin_client.post(PEOPLE, form)
     assert not User.objects.filter(email_verified_at=None).exists()
 
@@ -169,19 +126,17 @@ def test_addresses_are_confirmed_by_an_action_at_most_30_at_once(admin_client: C
 @pytest.mark.integration
 @pytest.mark.django_db(transaction=True)
 def test_a_deleted_person_is_told_so_and_the_picture_is_deleted(admin_client: Client) -> None:
-    for address in ("{sub}/delete/", ""):
+    for path in ("{sub}/delete/", ""):
         stored_pictures.store("avatars/a.png", b"png")
         alice = PersonFactory(avatar="avatars/a.png")
         form = {"action": "delete_selected", "_selected_action": str(alice.pk), "post": "yes"}
-        form["typed"] = alice.email if address else "1"
-        assert admin_client.post(PEOPLE + address.format(sub=alice.pk), form).status_code == 302
+        admin_client.post(PEOPLE + path.format(sub=alice.pk), form | {"typed": alice.email if path else "1"})
         assert not User.objects.filter(pk=alice.pk).exists()
         assert stored_pictures.read(alice.avatar) is None
         deliver_all()
         message = mail.outbox.pop()
         assert message.to == [alice.email]
         assert "an administrator deleted your account" in " ".join(message.body.split())
-        assert "Firefox" not in message.body, "that browser is not the person's"
 
 
 # Mallory on the staff -------------------------------------------------------------------------------------------------
