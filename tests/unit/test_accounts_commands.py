@@ -9,15 +9,13 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import Group, Permission
 from django.core.management import CommandError, call_command
-from django.db import connection
 from django.test import Client
-from django.test.utils import CaptureQueriesContext
 
-from accounts.models import AuditEntry, FailedFactor, Session, User
+from accounts.models import AuditEntry, User
 from tests.events import Log
 from tests.factories import PASSWORD, PersonFactory
 from tests.factors import SECOND, Account, code_of
-from tests.pages import NEW_PASSWORD, browser_of, is_signed_in, known_browser, sign_in, with_session
+from tests.pages import browser_of, known_browser, sign_in, with_session
 
 pytestmark = pytest.mark.django_db
 
@@ -56,82 +54,48 @@ def test_create_answers_json_or_a_sentence_and_the_password_is_the_first_line(ty
     answer = json.loads(type_password("create", "New@Example.com", "--nickname", "New", "--json", stdin=PASSWORD))
     user = User.objects.get(email="new@example.com")
     assert answer == {"sub": str(user.pk), "email": "new@example.com", "nickname": "New"}
-    assert can_sign_in("new@example.com")
     sentence = type_password("create", "bob@example.com", "--nickname", "Bob", stdin=PASSWORD + "\r\n")
     assert sentence.startswith("bob@example.com has an account now.")
     assert PASSWORD not in sentence
-    assert can_sign_in("bob@example.com")
     type_password("create", "eve@example.com", "--nickname", "Eve", "--unverified", stdin=PASSWORD + "\nmore")
-    eve = User.objects.get(email="eve@example.com")
-    assert eve.check_password(PASSWORD)
-    assert eve.email_verified_at is None
-    assert not can_sign_in("eve@example.com")
+    assert User.objects.get(email="eve@example.com").check_password(PASSWORD)
+    assert [can_sign_in(f"{name}@example.com") for name in ("new", "bob", "eve")] == [True, True, False]
 
 
-@pytest.mark.parametrize(
-    ("email", "nickname", "stdin", "sentence"),
-    [
-        ("TAKEN@example.com", "New", PASSWORD, "Somebody already uses this address."),
-        ("no address", "New", PASSWORD, "Enter a valid email address."),
-        ("a\x00@example.com", "New", PASSWORD, "valid|Null|characters"),
-        ("new@example.com", "x" * 61, PASSWORD, "at most 60 characters"),
-        ("new@example.com", "a\x1bb", PASSWORD, "characters that can't be used"),
-        ("new@example.com", "New", "short", "too short"),
-        ("new@example.com", "New", "password1234", "too common"),
-        ("new@example.com", "New", "new@example.com", "too similar"),
-        ("new@example.com", "New", "x" * 1025, "too long"),
-        ("new@example.com", "New", "", "is empty"),
-    ],
-)
-def test_create_says_in_a_sentence_what_is_wrong(
-    type_password: Any, email: str, nickname: str, stdin: str, sentence: str
-) -> None:
+def test_create_says_in_a_sentence_what_is_wrong(type_password: Any) -> None:
     PersonFactory(email="taken@example.com")
-    with pytest.raises(CommandError, match=sentence):
-        type_password("create", email, "--nickname", nickname, stdin=stdin)
+    for email, nickname, stdin, sentence in (
+        ("TAKEN@example.com", "New", PASSWORD, "Somebody already uses this address."),
+        ("new@example.com", "a\x1bb", PASSWORD, "characters that can't be used"),
+        ("new@example.com", "New", "new@example.com", "too similar"),
+        ("new@example.com", "New", "", "is empty"),
+    ):
+        with pytest.raises(CommandError, match=sentence):
+            type_password("create", email, "--nickname", nickname, stdin=stdin)
     assert User.objects.count() == 1
 
 
 def test_a_password_is_never_an_argument() -> None:
     with pytest.raises(CommandError, match="--password-stdin"):
         run("create", "new@example.com", "--nickname", "New")
-    for arguments in ([], ["alice@example.com"]):
-        with pytest.raises(CommandError, match=r"Use manage\.py account set-password EMAIL"):
-            call_command("changepassword", *arguments)
+    with pytest.raises(CommandError, match=r"Use manage\.py account set-password EMAIL"):
+        call_command("changepassword", "alice@example.com")
 
 
-def test_set_password_ends_every_session(type_password: Any, alice: User) -> None:
-    with_session(alice)
-    type_password("set-password", alice.email, stdin=f"{NEW_PASSWORD}\n")
-    assert not Session.objects.exists()
-    assert not can_sign_in(alice.email)
-    assert can_sign_in(alice.email, NEW_PASSWORD)
-
-
-def test_deactivate_signs_out_and_keeps_out_until_activate(alice: User) -> None:
-    hers, his = with_session(alice), with_session(PersonFactory())
-    run("deactivate", alice.email.upper())
-    assert (is_signed_in(hers), is_signed_in(his), can_sign_in(alice.email)) == (False, True, False)
-    run("activate", alice.email)
-    assert not is_signed_in(hers)
-    assert not Session.objects.filter(user=alice).exists()
-    assert can_sign_in(alice.email)
-
-
-@pytest.mark.parametrize("email", ["nobody@example.com", "a\x00b"])
-def test_an_unknown_address_is_named(type_password: Any, email: str) -> None:
+def test_an_unknown_address_is_named(type_password: Any) -> None:
     sentence = "There is no account with the address"
-    for action in ("deactivate", "activate", "show", "unlock", "make-administrator", "set"):
+    for action in ("deactivate", "activate", "show", "unlock", "make-administrator", "set --group=readers"):
+        name, *options = action.split()
         with pytest.raises(CommandError, match=sentence):
-            run(action, email, *(["--group", "readers"] if action == "set" else []))
+            run(name, "nobody@example.com", *options)
     with pytest.raises(CommandError, match=sentence):
-        type_password("set-password", email)
+        type_password("set-password", "a\x00b")
 
 
 # Finding people -------------------------------------------------------------------------------------------------------
 
 
-def test_the_list_is_by_address_and_says_what_somebody_is_with_one_statement() -> None:
+def test_the_list_is_by_address_and_says_what_somebody_is() -> None:
     assert listed() == []
     PersonFactory(email="b@example.com", is_active=False, email_verified_at=None)
     root = PersonFactory(email="a@example.com", is_staff=True, is_superuser=True, nickname="Ål")
@@ -146,56 +110,35 @@ def test_the_list_is_by_address_and_says_what_somebody_is_with_one_statement() -
         "superuser": True,
     }
     assert (second["email"], second["active"], second["confirmed"]) == ("b@example.com", False, False)
-    with CaptureQueriesContext(connection) as statements:
-        text = run("list")[0]
-    assert len(statements) == 1
-    assert "(deactivated, not confirmed)" in text
-    assert "(superuser)" in text
+    assert [mark for mark in ("(deactivated, not confirmed)", "(superuser)") if mark not in run("list")[0]] == []
 
 
-def test_the_list_is_bounded_and_says_when_there_are_more() -> None:
-    for number in range(3):
-        PersonFactory(email=f"{number}@example.com")
+def test_the_list_is_searched_and_bounded_and_says_when_there_are_more() -> None:
+    alice, *_others = [PersonFactory(email=f"{number}@example.com", nickname=f"No {number}") for number in range(3)]
+    for text in ("0@EXAMPLE", "no 0", str(alice.pk), alice.pk.hex):
+        assert [each["sub"] for each in listed("--search", text)] == [str(alice.pk)]
     out, errors = run("list", "--limit", "2", "--json")
     assert [each["email"] for each in json.loads(out)] == ["0@example.com", "1@example.com"]
     assert errors == "There are more than 2. Raise --limit, or use --search.\n"
     assert run("list", "--limit", "3")[1] == ""
-
-
-def test_people_are_found_by_address_nickname_or_user_id() -> None:
-    alice = PersonFactory(email="alice@example.com", nickname="Liddell")
-    PersonFactory(email="bob@example.com", nickname="Bob")
-    for text in ("ALICE", "liddell", str(alice.pk), alice.pk.hex):
-        assert [each["sub"] for each in listed("--search", text)] == [str(alice.pk)]
-    assert listed("--search", "%") == []
-
-
-def test_a_malformed_option_is_named() -> None:
-    for option in ("--limit=0", f"--limit={2**40}", "--search=a\x00b", "--search=\ud800"):
+    for option in (f"--limit={2**40}", "--search=a\x00b", "--search=\ud800"):
         with pytest.raises(CommandError, match=f"{option.partition('=')[0]}: "):
             run("list", option)
 
 
-def test_what_could_steer_a_terminal_is_written_as_numbers(alice: User) -> None:
-    User.objects.filter(pk=alice.pk).update(nickname="A\x1b[2J\u202eb")
-    for arguments in (["list"], ["show", alice.email]):
-        text = run(*arguments)[0]
-        assert "\x1b" not in text
-        assert "A\\u001b[2J\\u202eb" in text
-
-
-def test_show_says_all_that_is_known_and_no_secret(alice: User) -> None:
-    alice.groups.add(Group.objects.create(name="readers"))
-    Account(alice)
-    found = json.loads(run("show", alice.email.upper(), "--json")[0])
-    assert (found["sub"], found["groups"], found["permissions"]) == (str(alice.pk), ["readers"], [])
+def test_show_says_all_that_is_known_and_neither_a_secret_nor_what_could_steer_a_terminal(account: Account) -> None:
+    User.objects.filter(pk=account.person.pk).update(nickname="A\x1b[2J\u202eb")
+    person = User.objects.get(pk=account.person.pk)
+    person.groups.add(Group.objects.create(name="readers"))
+    found = json.loads(run("show", person.email.upper(), "--json")[0])
+    assert (found["sub"], found["groups"], found["permissions"]) == (str(person.pk), ["readers"], [])
     assert "totp" in found["second_factors"]
     assert found["browsers"] >= 1
-    assert found["last_sign_in"]
-    text = run("show", alice.email)[0]
+    text = run("show", person.email)[0]
     assert "active:         yes" in text
-    alice.refresh_from_db()
-    assert alice.password not in text + json.dumps(found)
+    assert not [each for each in (person.password, account.secret, *account.codes) if each in text + str(found)]
+    for shown in (text, run("list")[0]):
+        assert ("\x1b" in shown, "A\\u001b[2J\\u202eb" in shown) == (False, True)
 
 
 # Unlocking ------------------------------------------------------------------------------------------------------------
@@ -216,10 +159,8 @@ def test_unlock_lets_the_person_with_the_password_try_again_and_is_recorded(alic
     event_log.lines.clear()
     assert "can try" in run("unlock", alice.email)[0]
     assert [line["event"] for line in event_log.lines] == ["account_unlocked", "administered"]
-    (entry,) = AuditEntry.objects.all()
-    assert (entry.action, entry.key, entry.actor) == ("account_unlocked", str(alice.pk), None)
-    assert entry.actor_name.startswith("command line")
-    assert sign_in(Client(), alice.email, "wrong", address="192.0.2.1").status_code == 200
+    entry = AuditEntry.objects.get()
+    assert (entry.action, entry.actor_name[:12]) == ("account_unlocked", "command line")
     assert sign_in(Client(), alice.email, address="192.0.2.1").status_code == 302
     assert sign_in(known, alice.email, address="192.0.2.2").status_code == 302
     assert sign_in(Client(), bob.email, address="192.0.2.1").status_code == 429, "Mallory's failures stay counted"
@@ -232,7 +173,6 @@ def test_unlock_ends_the_limit_of_second_factors(account: Account) -> None:
         browser.post(SECOND, {"code": "000000"})
     assert browser.post(SECOND, {"code": code_of(account.secret)}).status_code != 302
     run("unlock", account.person.email)
-    assert not FailedFactor.objects.filter(user=account.person).exists()
     assert browser.post(SECOND, {"code": code_of(account.secret)}).status_code == 302
 
 
@@ -242,7 +182,6 @@ def test_the_administration_unlocks_too_but_not_for_who_may_only_look(alice: Use
     lock_out(alice)
     action = f"/admin/accounts/user/{alice.pk}/?act=unlock"
     assert with_session(mallory).post(action).status_code == 403
-    assert sign_in(Client(), alice.email, address="192.0.2.1").status_code == 429
     admin_client.post(action)
     assert sign_in(Client(), alice.email, address="192.0.2.1").status_code == 302
 
@@ -261,67 +200,42 @@ def rights(person: User) -> tuple[bool, bool, set[str]]:
 
 def test_an_administrator_has_every_right_and_is_recorded_once(alice: User, event_log: Log) -> None:
     assert "every right" in run("make-administrator", alice.email)[0]
+    assert browser_of(alice).get("/admin/", follow=True).status_code == 200
+    assert rights(alice)[:2] == (True, True)
+    assert AuditEntry.objects.get().changes == {"is_staff": [False, True], "is_superuser": [False, True]}
+    assert len(event_log.of("rights_changed")) == len(event_log.of("administered")) == 1
     User.objects.filter(pk=alice.pk).update(is_active=False)
     assert "deactivated" in run("make-administrator", alice.email)[1]
-    assert rights(alice)[:2] == (True, True)
-    (entry,) = AuditEntry.objects.all()
-    assert entry.action == "account_changed"
-    assert entry.changes == {"is_staff": [False, True], "is_superuser": [False, True]}
-    assert [line["event"] for line in event_log.lines] == ["rights_changed", "administered"]
-    User.objects.filter(pk=alice.pk).update(is_active=True)
-    assert browser_of(alice).get("/admin/", follow=True).status_code == 200
 
 
-def test_named_permissions_are_all_that_is_given(alice: User) -> None:
-    named = ["oauth_bridge.view_application", "accounts.view_auditentry"]
-    run("make-administrator", alice.email, *(f"--permission={name}" for name in named))
-    assert rights(alice) == (True, False, set(named))
-    run("make-administrator", alice.email, "--permission", "accounts.view_user")
-    assert rights(alice) == (True, False, {"accounts.view_user"})
-
-
-def test_a_permission_that_no_page_offers_is_refused_and_the_close_one_named(alice: User) -> None:
+def test_named_permissions_are_all_that_is_given_but_not_to_the_last_administrator(alice: User) -> None:
+    User.objects.filter(is_superuser=True).delete()
     close = r".*oauth_bridge\.view_application"
-    for name, sentence in (
-        ("view_application", close),
-        ("oauth_bridge.view_aplication", close),
-        ("\x00", ""),
-        ("sessions.add_session", ""),
-        ("a" * 10_000, ""),
-    ):
+    for name, sentence in (("oauth_bridge.view_aplication", close), ("\x00", ""), ("sessions.add_session", "")):
         with pytest.raises(CommandError, match=f"^--permission: there is no permission {sentence}"):
             run("make-administrator", alice.email, "--permission", name)
     assert rights(alice) == (False, False, set())
-
-
-def test_the_last_administrator_keeps_every_right(alice: User) -> None:
-    User.objects.filter(is_superuser=True).delete()
+    run("make-administrator", alice.email, "--permission=oauth_bridge.view_application")
+    run("make-administrator", alice.email, "--permission=accounts.view_auditentry", "--permission=accounts.view_user")
+    assert rights(alice) == (True, False, {"accounts.view_auditentry", "accounts.view_user"})
     run("make-administrator", alice.email)
     with pytest.raises(CommandError, match=r"^--permission: this is the last administrator"):
         run("make-administrator", alice.email, "--permission", "accounts.view_user")
-    assert rights(alice) == (True, True, set())
-
-
-# Groups ---------------------------------------------------------------------------------------------------------------
+    assert rights(alice)[:2] == (True, True)
 
 
 def test_set_replaces_the_groups_and_makes_those_that_do_not_exist(alice: User) -> None:
     keepers = Group.objects.create(name="keepers")
-    answer, warning = run("set", alice.email, "--group", "keepers", "--group", "new ones", "--json")
-    assert json.loads(answer)["groups"] == ["keepers", "new ones"]
-    assert warning == "The group new ones did not exist and was made.\n"
-    assert AuditEntry.objects.filter(action="group_created", name="new ones").count() == 1
-    assert not Group.objects.get(name="new ones").permissions.exists()
-    assert run("set", alice.email, "--group", "keepers")[1] == ""
-    assert list(alice.groups.all()) == [keepers]
-    assert "no group" in run("set", alice.email, "--group", "")[0]
-    assert not alice.groups.exists()
-
-
-def test_set_names_the_field_and_changes_nothing(alice: User) -> None:
-    alice.groups.add(Group.objects.create(name="readers"))
     with pytest.raises(CommandError, match=r"^--group: "):
         run("set", alice.email, "--group", "fine", "--group", "x" * 151)
     with pytest.raises(CommandError, match="Nothing to change"):
         run("set", alice.email)
-    assert [group.name for group in alice.groups.all()] == [group.name for group in Group.objects.all()] == ["readers"]
+    assert (Group.objects.count(), alice.groups.count()) == (1, 0)
+    answer, warning = run("set", alice.email, "--group", "keepers", "--group", "new ones", "--json")
+    assert json.loads(answer)["groups"] == ["keepers", "new ones"]
+    assert warning == "The group new ones did not exist and was made.\n"
+    assert AuditEntry.objects.filter(action="group_created", name="new ones").count() == 1
+    assert run("set", alice.email, "--group", "keepers")[1] == ""
+    assert list(alice.groups.all()) == [keepers]
+    assert "no group" in run("set", alice.email, "--group", "")[0]
+    assert not alice.groups.exists()
