@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable
 from datetime import timedelta
 from ipaddress import ip_network
@@ -11,12 +12,10 @@ from uuid import uuid4
 import pytest
 from django.core.management import call_command
 from django.db import transaction
-from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
 from accounts.models import User
-from config import logs
 from config.infrastructure import events
 from config.infrastructure.events import Event
 from oauth_bridge.maintenance import backchannel
@@ -24,14 +23,14 @@ from oauth_bridge.models import Application, ApplicationSecret, ApplicationSessi
 from oauth_bridge.protocol.openid_request import Granted
 from oauth_bridge.storage import signing_keys
 from tests.events import Attempt, Log
-from tests.factories import PASSWORD, CodeFactory, Issued, PersonFactory, Registered, rewind
+from tests.factories import PASSWORD, CodeFactory, Issued, Registered, rewind
 from tests.factors import SECOND, Account, code_of
 from tests.logout_receiver import Receiver
-from tests.pages import CODE_PAGE, choose, mailed_code, mailed_path, proven, sign_up
+from tests.pages import admin_browser, ask_for_link, choose, mailed_code, mailed_path, sign_in, sign_up, type_code
 from tests.server import free_port
 
 # By a command, or by the thread that tells applications.
-WITHOUT_REQUEST = {Event.SIGNING_KEY_REVOKED, Event.LOGOUT_TOLD, Event.LOGOUT_NOT_TOLD}
+WITHOUT_REQUEST = {Event.ACCOUNT_UNLOCKED, Event.SIGNING_KEY_REVOKED, Event.LOGOUT_TOLD, Event.LOGOUT_NOT_TOLD}
 
 pytestmark = pytest.mark.django_db
 
@@ -41,29 +40,15 @@ def test_a_member_that_is_not_in_the_table_is_refused() -> None:
         events.write(Event.SIGNED_OUT, password="hidden")
 
 
-def test_in_a_transaction_a_change_is_told_after_the_commit_and_what_was_tried_at_once(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    caplog.set_level("INFO", "events")
-
-    def told() -> list[str]:
-        return [record.event for record in caplog.records]
-
+def test_in_a_transaction_a_change_is_told_after_the_commit_and_what_was_tried_at_once(event_log: Log) -> None:
     with transaction.atomic():
         events.write(Event.ACCOUNT_DELETED)
         events.write(Event.REFUSED, code="x")
         transaction.set_rollback(True)
-    assert told() == ["refused"]
     with transaction.atomic():
         events.write(Event.ACCOUNT_DELETED)
-        assert told() == ["refused"]
-    assert told() == ["refused", "account_deleted"]
-
-
-def test_no_member_has_a_name_that_every_line_has() -> None:
-    taken = {"time", "level", "logger", "message", "reference", "event", "address", "exception", *logs.OWN_ATTRIBUTES}
-    assert [event for event in Event if event.members & taken] == []
-    assert list(Event.__members__) == [event.name for event in Event], "one with the values of another is its alias"
+        assert [line["event"] for line in event_log.lines] == ["refused"]
+    assert [line["event"] for line in event_log.lines] == ["refused", "account_deleted"]
 
 
 class Story:
@@ -75,44 +60,42 @@ class Story:
         self.browser = self.given.browser
 
     def sign_in(self, password: str = PASSWORD) -> Any:
-        return self.browser.post("/accounts/sign-in", {"login": self.person.email, "password": password})
-
-    def code(self, **fields: Any) -> Issued:
-        issued: Issued = CodeFactory(application=self.application, user=self.person, **fields)
-        return issued
+        return sign_in(self.browser, self.person.email, password)
 
     def exchange(self, raw: str) -> Any:
         form = {"client_id": self.application.client_id, "client_secret": self.application.secret, "code": raw}
         return self.given.post("/oauth/token", form | {"grant_type": "authorization_code"})
 
+    def redeem(self, **fields: Any) -> Issued:
+        issued: Issued = CodeFactory(application=self.application, user=self.person, **fields)
+        self.exchange(issued.raw)
+        return issued
+
     def change(self, **fields: Any) -> None:
         User.objects.filter(pk=self.person.pk).update(**fields)
 
-    def administer(self, page: str, row: Registered | User, form: dict[str, str], *more: str, query: str = "") -> None:
+    def administer(self, page: str, row: Registered | User | None, form: dict[str, str], *more: str) -> None:
         """Post the form to a page of the administration, as a superuser."""
-        self.browser.force_login(User.objects.create_superuser("admin@example.com", PASSWORD, nickname="Admin"))
-        key = row.row.pk if isinstance(row, Registered) else row.pk
-        answer = proven(self.browser).post(reverse(f"admin:{page}", args=[key, *more]) + query, form)
+        keys = [row.row.pk if isinstance(row, Registered) else row.pk, *more] if row else []
+        answer = admin_browser().post(reverse(f"admin:{page}", args=keys), form)
         assert answer.status_code in (200, 302, 303)
 
     def change_person(self, **form: str) -> None:
         self.administer("accounts_user_change", self.person, {"nickname": "x", **form})
 
+    def act(self, act: str) -> None:
+        self.administer("application_act", self.application, {}, act)
+
     def confirm(self) -> None:
         sign_up(self.browser)
-        self.browser.post(CODE_PAGE, {"code": mailed_code()})
+        type_code(self.browser, mailed_code())
 
     def second_factor(self, of_account: Callable[[Account], str]) -> None:
         account = Account(self.person)
-        self.browser = Client()
-        self.sign_in()
-        self.browser.post(SECOND, {"code": of_account(account)})
-
-    def ask_for_link(self) -> None:
-        self.browser.post("/accounts/password/reset", {"email": self.person.email})
+        account.browser_before_code().post(SECOND, {"code": of_account(account)})
 
     def change_password(self) -> None:
-        self.ask_for_link()
+        ask_for_link(self.browser, self.person.email)
         choose(self.browser, mailed_path())
 
     def then(self, path: str, **form: str) -> None:
@@ -125,8 +108,7 @@ class Story:
         self.browser.post("/accounts/applications", {"disconnect": self.application.client_id})
 
     def replay(self) -> None:
-        issued = self.code()
-        self.exchange(issued.raw)
+        issued = self.redeem()
         rewind(issued.row, 10)
         self.exchange(issued.raw)
 
@@ -136,21 +118,12 @@ class Story:
 
     def register(self) -> None:
         form = {"name": "Reading List", "redirect_uris": "https://reading.example/cb", "client_type": "confidential"}
-        self.browser.force_login(PersonFactory(is_staff=True, is_superuser=True))
-        proven(self.browser).post(reverse("admin:oauth_bridge_application_add"), form)
-
-    def make_signing_key(self) -> None:
-        issued = self.code(openid=Granted(userinfo=["sub"], id_token=[]).to_json())
-        assert "id_token" in self.exchange(issued.raw).json()
+        self.administer("oauth_bridge_application_add", None, form)
 
     def change_application(self) -> None:
         row = self.application.row
         form = {"name": "Another Name", "homepage": row.homepage, "redirect_uris": row.redirect_uris}
         self.administer("oauth_bridge_application_change", self.application, form)
-
-    def switch_on(self) -> None:
-        Application.objects.update(is_enabled=False)
-        self.administer("application_act", self.application, {}, "switch-on")
 
     def sign_out_of_application(self, uri: str, **changes: Any) -> None:
         row = self.application.row
@@ -182,29 +155,29 @@ WAYS: dict[str, Callable[[Story], object]] = {
     "signed_up": lambda story: sign_up(story.browser),
     "address_code_sent": lambda story: [story.change(email_verified_at=None), story.sign_in()],
     "address_confirmed": Story.confirm,
-    "password_reset_asked": Story.ask_for_link,
+    "password_reset_asked": lambda story: ask_for_link(story.browser, story.person.email),
     "password_changed": Story.change_password,
     "account_deactivated": lambda story: story.change_person(),
     "account_activated": lambda story: [story.change(is_active=False), story.change_person(is_active="on")],
-    "account_unlocked": lambda story: story.administer("person", story.person, {}, query="?act=unlock"),
+    "account_unlocked": lambda story: call_command("account", "unlock", story.person.email, stdout=io.StringIO()),
     "rights_changed": lambda story: story.change_person(is_active="on", is_staff="on"),
     "account_deleted": lambda story: story.then("/accounts/delete", email=story.person.email),
     "consent_given": lambda story: story.given.answer(decision="allow"),
     "code_issued": lambda story: story.given.answer(decision="allow"),
     "disconnected": Story.disconnect,
-    "code_redeemed": lambda story: story.exchange(story.code().raw),
+    "code_redeemed": Story.redeem,
     "code_replayed": Story.replay,
     "expired_secret_used": Story.use_expired_secret,
     "application_registered": Story.register,
     "secret_made": Story.register,
-    "signing_key_made": Story.make_signing_key,
+    "signing_key_made": lambda story: story.redeem(openid=Granted(userinfo=["sub"], id_token=[]).to_json()),
     "signing_key_revoked": lambda _: signing_keys.revoke(signing_keys.rotate("ES256").kid),
     "secret_ended": lambda story: story.administer("oauth_bridge_application_secret", story.application, LEAKED),
     "application_changed": Story.change_application,
     "administered": Story.change_application,
-    "application_switched_off": lambda story: story.administer("application_act", story.application, {}, "switch-off"),
-    "application_switched_on": Story.switch_on,
-    "application_access_ended": lambda story: story.administer("application_act", story.application, {}, "end-access"),
+    "application_switched_off": lambda story: story.act("switch-off"),
+    "application_switched_on": lambda story: [Application.objects.update(is_enabled=False), story.act("switch-on")],
+    "application_access_ended": lambda story: story.act("end-access"),
     "logout_told": Story.tell_logout,
     "logout_not_told": Story.tell_no_logout,
     "application_deleted": lambda story: story.administer(
@@ -244,23 +217,3 @@ def test_nothing_that_is_secret_is_in_an_event(story: Story, event_log: Log) -> 
     written = repr(event_log.lines)
     secrets = [story.person.email, PASSWORD, story.application.secret, mailed_path().rpartition("/")[2]]
     assert not [secret for secret in secrets if secret in written]
-
-
-def test_a_command_writes_events_too(event_log: Log) -> None:
-    application, person = Attempt().application, PersonFactory()
-    for action in ("rotate-secret", "disable", "enable", "delete"):
-        call_command("application", action, application.client_id)
-    call_command("account", "deactivate", person.email)
-    acts = event_log.of("administered")
-    assert len(acts) == 5
-    assert [line["event"] for line in event_log.lines if line not in acts] == [
-        "secret_made",
-        "application_switched_off",
-        "application_switched_on",
-        "application_deleted",
-        "account_deactivated",
-    ]
-    assert [line["action"] for line in acts][::4] == ["secret_made", "account_deactivated"]
-    assert {line["actor"].partition(" (")[0] for line in acts} == {"command line"}
-    assert (acts[0]["kind"], acts[0]["key"]) == ("application", application.client_id)
-    assert (acts[4]["kind"], acts[4]["key"]) == ("person", str(person.pk))
