@@ -21,13 +21,8 @@ from tests.pages import browser_of, is_signed_in
 pytestmark = pytest.mark.django_db
 
 PAGE = "/accounts/browsers"
-SAFARI = (
-    "Mozilla/5.0 (iPhone; CPU iPhone OS 18_0 like Mac OS X) AppleWebKit/605.1.15"
-    " (KHTML, like Gecko) Version/18.0 Mobile/15E148 Safari/604.1"
-)
-CHROME = (
-    "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/141.0.0.0 Safari/537.36"
-)
+SAFARI = "Mozilla/5.0 (iPhone; CPU iPhone OS 18_0 like Mac OS X) Version/18.0 Mobile/15E148 Safari/604.1"
+CHROME = "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 Chrome/141.0.0.0 Safari/537.36"
 
 
 def listed(browser: Client) -> list[Any]:

@@ -181,6 +181,7 @@ refused(
 )
 refused(Fault.SIGN_IN_ENDED, "", World.account, lambda w: remove_all(w.alice), recovery_code)
 refused(Fault.ACCOUNT_INACTIVE, "", World.account, lambda w: set_active(w.alice, False), recovery_code)
+refused(Fault.SIGN_IN_ENDED, "", World.account, lambda _: User.objects.all().delete(), recovery_code, nobody=True)
 
 # Passkeys -------------------------------------------------------------------------------------------------------------
 
