@@ -49,7 +49,7 @@ def test_the_last_account_is_offered_and_only_the_password_is_asked_for(client: 
     assert offered(client) == "", "to use another account"
 
 
-def test_it_can_be_removed_and_the_way_back_is_kept(known: Client, alice: User) -> None:
+def test_it_can_be_removed_and_the_way_back_is_kept(known: Client, alice: User, settings: Any) -> None:
     strict = Client(enforce_csrf_checks=True)
     strict.cookies = known.cookies
     strict.post("/accounts/sign-in/forget")
@@ -58,6 +58,10 @@ def test_it_can_be_removed_and_the_way_back_is_kept(known: Client, alice: User) 
     answer = known.post("/accounts/sign-in/forget", {"next": AUTHORIZE})
     assert known.get(answer["Location"]).context["redirect_field_value"] == AUTHORIZE
     assert offered(known) == ""
+    settings.RATES = {"sign_in_account": "2/15m"}
+    for _ in range(3):
+        sign_in(Client(), alice.email, "wrong password")
+    assert sign_in(known, alice.email).status_code == 302, "the browser is still known"
 
 
 @pytest.mark.parametrize("end", [end_credentials, lambda person: set_active(person, False), User.delete])
