@@ -30,48 +30,40 @@ def test_a_line_names_its_request() -> None:
     assert not {"request", "extra"} & line.keys(), "objects are not written"
 
 
-def test_an_exception_is_told_without_the_values_it_was_about() -> None:
+def test_an_exception_is_told_without_the_values_it_was_about_and_with_names_of_constraints() -> None:
     try:
         try:
             int("hidden-token")
         except ValueError as error:
-            raise RuntimeError("duplicate key\nDETAIL:  Key (digest)=(hidden) exists.") from error
+            text = 'violates "accounts_user_email" for "Hidden1"\nDETAIL:  Key (digest)=(hidden) exists.'
+            raise RuntimeError(text) from error
     except RuntimeError:
         line = formatted(exc_info=sys.exc_info())
     outer, inner = line["exception"]
-    assert (outer["type"], outer["text"]) == ("builtins.RuntimeError", "duplicate key")
+    assert (outer["type"], outer["text"]) == ("builtins.RuntimeError", 'violates "accounts_user_email" for "…"')
     assert (inner["type"], inner["text"]) == ("builtins.ValueError", "invalid literal for int() with base 10: '…'")
     assert outer["frames"][0].startswith("tests/unit/test_config_logs.py:")
-    assert "hidden" not in json.dumps(line)
+    assert "hidden" not in json.dumps(line).lower()
 
 
-def test_names_of_constraints_are_kept() -> None:
-    error = ValueError('violates unique constraint "accounts_user_email" for value "Alice1"')
-    text = formatted(exc_info=(ValueError, error, None))["exception"][0]["text"]
-    assert text == 'violates unique constraint "accounts_user_email" for value "…"'
+def test_gunicorn_does_not_quote_the_request() -> None:
+    for message in (
+        "Invalid request from ip=::1: Invalid line: 'GET /?code=hidden'",
+        "Error handling request GET /hidden",
+    ):
+        record = logging.makeLogRecord({"name": "gunicorn.error", "msg": message})
+        assert logs.GunicornFilter().filter(record)
+        assert "hidden" not in record.getMessage()
 
 
-@pytest.mark.parametrize(
-    "message",
-    ["Invalid request from ip=::1: Invalid HTTP request line: 'GET /?code=hidden'", "Error handling request GET /x"],
-)
-def test_gunicorn_does_not_quote_the_request(message: str) -> None:
-    record = logging.makeLogRecord({"name": "gunicorn.error", "msg": message})
-    assert logs.GunicornFilter().filter(record)
-    assert "hidden" not in record.getMessage()
-    assert "/x" not in record.getMessage()
-
-
-def test_loggers_that_print_addresses_codes_or_tokens_are_silent(capsys: pytest.CaptureFixture[str]) -> None:
+def test_loggers_that_print_addresses_codes_or_tokens_are_silent_and_ours_write_json_on_standard_error(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     names = "django.request django.server django.security.csrf django.security.DisallowedHost django.db.backends "
     names += "oauthlib.oauth2.rfc6749.endpoints.token oauth2_provider.views.base gunicorn.access"
     for name in names.split():
         for level in (logging.DEBUG, logging.WARNING, logging.CRITICAL):
             logging.getLogger(name).log(level, f"{name}: hidden", exc_info=ValueError("hidden"))
-    assert "hidden" not in "".join(capsys.readouterr())
-
-
-def test_our_own_loggers_write_json_on_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
     logging.getLogger("oauth_bridge.codes").info("a code was replayed", extra={"age_seconds": 3})
     out, err = capsys.readouterr()
     assert out == ""

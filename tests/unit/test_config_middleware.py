@@ -33,7 +33,9 @@ def two_origins(settings: Any) -> None:
     settings.ORIGINS_ARE_SET = True
 
 
-def test_a_page_takes_nothing_from_elsewhere_but_pictures_of_the_api_host(rf: RequestFactory, two_origins: None) -> None:
+def test_a_page_takes_nothing_from_elsewhere_but_pictures_of_the_api_host(
+    rf: RequestFactory, two_origins: None
+) -> None:
     """The other headers: tests/security/test_headers.py."""
     policy = ResponseHeadersMiddleware(page)(rf.get("/"))["Content-Security-Policy"].split("; ")
     assert {name: sources for name, _, sources in (directive.partition(" ") for directive in policy)} == {
@@ -84,7 +86,14 @@ def test_the_api_address_serves_machines_without_cookies(rf: RequestFactory, two
         return response
 
     rf.cookies["session"] = "sent"
-    for path in ("/oauth/token", "/oauth/userinfo", "/avatars/1/2.png", "/logos/1.png", "/static/a.css", "/health/live"):
+    for path in (
+        "/oauth/token",
+        "/oauth/userinfo",
+        "/avatars/1/2.png",
+        "/logos/1.png",
+        "/static/a.css",
+        "/health/live",
+    ):
         response = OriginMiddleware(view)(rf.get(path, headers={"Host": "API.example.com:443"}))
         assert response.content == b"{}", path
         assert not response.cookies

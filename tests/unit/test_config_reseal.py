@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
@@ -27,16 +26,7 @@ NEW = "the new key, of more than fifty characters, made for this test only"
 
 
 @pytest.fixture
-def rotate(settings: Any) -> Callable[..., None]:
-    def rotate(*, keep: bool = True) -> None:
-        settings.SECRET_KEY_FALLBACKS = [settings.SECRET_KEY] if keep else []
-        settings.SECRET_KEY = NEW
-
-    return rotate
-
-
-@pytest.fixture
-def stored(alice: User, rotate: Callable[..., None]) -> None:
+def stored(alice: User, settings: Any) -> None:
     """Rows under the old key, in a service with a new one."""
     app = {"secret": FactorAdapter().encrypt("JBSWY3DP"), "used_codes": ["ä"]}
     codes = {"seed": FactorAdapter().encrypt("a seed"), "used_mask": 5, "viewed_at": time.time()}
@@ -47,7 +37,7 @@ def stored(alice: User, rotate: Callable[..., None]) -> None:
     outbox.add_notice("test", Email("a@example.org", "Subject", "the text", "<p>the text</p>"), once="sent")
     OutgoingMail.objects.filter(once__isnull=False).update(sealed=b"")
     signing_keys.signer("ES256")
-    rotate()
+    settings.SECRET_KEY_FALLBACKS, settings.SECRET_KEY = [settings.SECRET_KEY], NEW
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[str]:
@@ -57,11 +47,16 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[str]:
 
 @pytest.mark.usefixtures("stored")
 def test_what_is_sealed_anew_opens_without_the_former_key(settings: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    before = {row.pk: row.data for row in Authenticator.objects.all()}
+    dump, before = database_text(), {row.pk: row.data for row in Authenticator.objects.all()}
+    assert all(": 1 to be sealed anew, 0 under SECRET_KEY already," in line for line in run(capsys, "--dry-run"))
+    assert database_text() == dump
     assert run(capsys) == [
         f"{kind}: 1 sealed anew, 0 under SECRET_KEY already, 0 that could not be opened."
         for kind in ("Authenticator apps", "Recovery codes", "Signing keys", "Waiting e-mails")
     ]
+    dump = database_text()
+    assert all(": 0 sealed anew, 1 under SECRET_KEY already," in line for line in run(capsys))
+    assert database_text() == dump, "a second run changes nothing"
     settings.SECRET_KEY_FALLBACKS = []
     app, codes, passkey = Authenticator.objects.order_by("pk")
     assert FactorAdapter().decrypt(app.data["secret"]) == "JBSWY3DP"
@@ -75,21 +70,10 @@ def test_what_is_sealed_anew_opens_without_the_former_key(settings: Any, capsys:
 
 
 @pytest.mark.usefixtures("stored")
-def test_a_dry_run_and_a_second_run_change_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    dump = database_text()
-    assert all(": 1 to be sealed anew, 0 under SECRET_KEY already," in line for line in run(capsys, "--dry-run"))
-    assert database_text() == dump
-    run(capsys)
-    dump = database_text()
-    assert all(": 0 sealed anew, 1 under SECRET_KEY already," in line for line in run(capsys))
-    assert database_text() == dump
-
-
-@pytest.mark.usefixtures("stored")
 def test_what_no_key_opens_is_named_left_and_fails_the_command(
-    rotate: Callable[..., None], capsys: pytest.CaptureFixture[str]
+    settings: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    rotate(keep=False)
+    settings.SECRET_KEY_FALLBACKS = []
     first = Authenticator.objects.get(type="totp")
     Authenticator.objects.filter(pk=first.pk).update(data=first.data | {"secret": "rubbish"})
     dump = database_text()
@@ -124,15 +108,12 @@ def test_a_change_at_the_same_moment_is_kept_and_a_row_that_goes_is_not_counted(
     assert data["used_codes"] == ["another"]
 
 
-@pytest.mark.usefixtures("stored")
 def test_rows_beyond_a_batch_are_sealed_anew(
     monkeypatch: pytest.MonkeyPatch, settings: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    new, former = settings.SECRET_KEY, settings.SECRET_KEY_FALLBACKS
-    settings.SECRET_KEY = former[0]
-    for _ in range(6):
+    for _ in range(7):
         outbox.add_notice("test", Email("a@example.org", "Subject", "the text", "<p>the text</p>"))
-    settings.SECRET_KEY = new
+    settings.SECRET_KEY_FALLBACKS, settings.SECRET_KEY = [settings.SECRET_KEY], NEW
     monkeypatch.setattr(reseal, "BATCH", 3)
     assert "7 sealed anew" in run(capsys)[3]
 

@@ -8,6 +8,7 @@ import time
 from datetime import timedelta
 from ipaddress import ip_network
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,8 +18,7 @@ from django.db.migrations.recorder import MigrationRecorder
 from django.test import Client
 from django.utils import timezone
 
-from config import health
-from config.deployment import database, files, findings, outside, proxies, questions, upkeep
+from config.deployment import files, findings, outside, proxies, questions, upkeep
 from oauth_bridge.key_models import SigningKey
 from oauth_bridge.models import PurgeRun
 from oauth_bridge.storage import signing_keys
@@ -41,7 +41,6 @@ THROUGH, REPLACED = said(PROXY, OWN, address=OWN), said(PROXY, FORGED, address=F
     [
         # One proxy that replaces the header, one that adds to it, and two in a row.
         ("10.0.0.0/8", THROUGH, THROUGH, OWN, "ok"),
-        ("10.0.0.0/8", THROUGH, said(PROXY, FORGED, OWN, address=OWN), OWN, "ok"),
         ("10.0.0.0/8", said(PROXY, OWN, INNER, address=OWN), said(PROXY, FORGED, OWN, INNER, address=OWN), OWN, "ok"),
         ("10.0.0.1", said("::ffff:10.0.0.1", OWN, address=OWN), THROUGH, OWN, "ok"),
         ("10.0.0.1", *[said(PROXY, V6, address="2001:db8:1::/64")] * 2, V6, "ok"),
@@ -49,14 +48,11 @@ THROUGH, REPLACED = said(PROXY, OWN, address=OWN), said(PROXY, FORGED, address=F
         ("10.0.0.1", said(PROXY, PROXY, address=PROXY), said(PROXY, FORGED, PROXY, address=FORGED), PROXY, "ok"),
         # The proxy is not trusted; it says nothing; it says what everybody tells it.
         ("10.9.9.9", *[said(PROXY, OWN, address=PROXY)] * 2, OWN, "failed"),
-        ("10.9.9.9", *[said(PROXY, address=PROXY)] * 2, OWN, "failed"),
         ("10.9.9.9", said(PROXY, address=PROXY), said(PROXY, FORGED, address=PROXY), OWN, "failed"),
         ("10.0.0.1", *[said(PROXY, address=PROXY)] * 2, OWN, "failed"),
         ("10.0.0.1", said(PROXY, address=PROXY), REPLACED, OWN, "failed"),
-        ("10.0.0.1", THROUGH, REPLACED, OWN, "failed"),
         ("10.0.0.1", THROUGH, said(PROXY, FORGED, "x", address=FORGED), OWN, "failed"),
         # A network that is too wide; a proxy in front of the one that is named; an address translated on the way.
-        ("0.0.0.0/0", THROUGH, THROUGH, OWN, "failed"),
         ("::/0", *[said("::1", OWN, address=OWN)] * 2, OWN, "failed"),
         ("10.0.0.0/8", *[said(PROXY, INNER, address=INNER)] * 2, OWN, "failed"),
         ("10.0.0.1", said(PROXY, "198.51.100.1", address="198.51.100.1"), THROUGH, OWN, "warning"),
@@ -76,28 +72,21 @@ def test_without_a_proxy_nobody_is_to_be_trusted(settings: Any) -> None:
         assert proxies.finding("proxy", "http://localhost:8000", honest, forged, "127.0.0.1").status == status
 
 
-def test_clocks() -> None:
-    statuses = {0: "ok", -0.9: "ok", 5: "warning", -5: "warning", 60: "failed", -60: "failed"}
-    for seconds, status in statuses.items():
+def test_clocks_limits_and_the_release_of_the_process(settings: Any) -> None:
+    for seconds, status in {0: "ok", -0.9: "ok", 5: "warning", -60: "failed"}.items():
         assert by_name([findings.of_clock("clock", "Redis", seconds)])["clock"].status == status
-
-
-@pytest.mark.parametrize(
-    ("changes", "name", "status"),
-    [
+    settings.WEB_CONCURRENCY, settings.WEB_THREADS = 4, 2
+    known = {"files": 4096, "memory_mb": 1800, "version": settings.VERSION, "has_same_key": True}
+    changes: tuple[tuple[dict[str, Any], str, str], ...] = (
         ({}, "x_limits", "ok"),
         ({"files": -1, "memory_mb": None}, "x_limits", "ok"),
         ({"files": 1000}, "x_limits", "warning"),
         ({"memory_mb": 1100}, "x_limits", "warning"),
-        # A process that was not restarted.
-        ({"version": "0.0.1"}, "x_release", "warning"),
+        ({"version": "0.0.1"}, "x_release", "warning"),  # a process that was not restarted
         ({"has_same_key": False}, "x_release", "warning"),
-    ],
-)
-def test_limits_and_the_release_of_the_process(changes: dict[str, Any], name: str, status: str, settings: Any) -> None:
-    settings.WEB_CONCURRENCY, settings.WEB_THREADS = 4, 2
-    known = {"files": 4096, "memory_mb": 1800, "version": settings.VERSION, "has_same_key": True}
-    assert by_name(outside._process("x", {**known, **changes}))[name].status == status
+    )
+    for changed, name, status in changes:
+        assert by_name(outside._process("x", {**known, **changed}))[name].status == status
 
 
 @pytest.mark.parametrize(
@@ -106,7 +95,6 @@ def test_limits_and_the_release_of_the_process(changes: dict[str, Any], name: st
         ("zK3vQ0rT8mWc5xYbN1sLpH7dFgJ2eUaR9oViX4kPqZ6tBnMw", "ok"),
         ("18b9425a2b521b5e24eff02312701618b9425a2b521b5e24ef", "ok"),
         ("short", "failed"),
-        ("a" * 60, "failed"),
         ("change-me-" * 6, "failed"),
         ("django-insecure-abcdefghijklmnopqrstuvwxyz0123456789!!", "failed"),
     ],
@@ -152,13 +140,6 @@ def test_keys_of_id_tokens(settings: Any, tmp_path: Path) -> None:
     assert found() == "failed"
 
 
-@pytest.mark.django_db
-def test_missing_migrations_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(health, "missing_migrations", lambda: [f"accounts.000{number}" for number in range(9)])
-    found = by_name([database._migrations()])["migrations"]
-    assert (found.status, "accounts.0004, …" in found.message) == ("failed", True)
-
-
 # The question ---------------------------------------------------------------------------------------------------------
 
 
@@ -167,8 +148,14 @@ def asked(client: Client, question: str) -> Any:
 
 
 @pytest.mark.django_db
-def test_only_this_installation_asks_and_answers(client: Client, settings: Any) -> None:
-    question = questions.ask()
+def test_only_this_installation_asks_and_answers_within_a_minute(
+    client: Client, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    question, now = questions.ask(), time.time()
+    for seconds, status in ((50, 200), (-50, 200), (70, 404), (-70, 404)):
+        monkeypatch.setattr(questions, "time", SimpleNamespace(time=lambda seconds=seconds: now + seconds))
+        assert asked(client, question).status_code == status
+    monkeypatch.setattr(questions, "time", time)
     body = asked(client, question).content
     answer = questions.read_answer(question, body)
     assert answer is not None
@@ -183,14 +170,6 @@ def test_only_this_installation_asks_and_answers(client: Client, settings: Any) 
     settings.SECRET_KEY_FALLBACKS = []
     assert questions.read_answer(question, body) is None
     assert asked(client, question).status_code == 404
-
-
-@pytest.mark.django_db
-def test_a_question_is_good_for_a_minute(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    question, now = questions.ask(), time.time()
-    for seconds, status in ((50, 200), (-50, 200), (70, 404), (-70, 404)):
-        monkeypatch.setattr(questions.time, "time", lambda seconds=seconds: now + seconds)
-        assert asked(client, question).status_code == status
 
 
 def test_the_smallest_limit_of_memory_counts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -217,7 +196,6 @@ def test_a_check_that_breaks_or_hangs_is_a_failure(monkeypatch: pytest.MonkeyPat
     assert by_name(findings.bounded("x", lambda: [json.loads("hidden")]))["x"].status == "failed"
     monkeypatch.setattr(findings, "WAIT_SECONDS", 0.05)
     ended = threading.Event()
-    assert (
-        by_name(findings.bounded("x", lambda: [findings.ok("x", "")] if ended.wait(60) else []))["x"].status == "failed"
-    )
+    found = findings.bounded("x", lambda: [findings.ok("x", "")] if ended.wait(60) else [])
+    assert by_name(found)["x"].status == "failed"
     ended.set()

@@ -21,7 +21,7 @@ needs_redis = pytest.mark.skipif(not configured.REDIS_URL, reason="needs Redis: 
 
 @pytest.mark.parametrize(
     ("rate", "allowed", "seconds"),
-    [("3/m", 3, 60), ("2/15m", 2, 900), ("1/s", 1, 1), ("2/2h", 2, 7200), ("1/d", 1, 86400)],
+    [("3/m", 3, 60), ("1/s", 1, 1), ("2/2h", 2, 7200), ("1/d", 1, 86400)],
 )
 def test_a_rate_is_a_number_in_so_many_seconds(settings, time_machine, rate, allowed, seconds):
     settings.RATES = {"userinfo": rate}
@@ -75,18 +75,13 @@ def test_without_rates_nothing_is_limited(settings):
     assert rate_limits.exceeded(*counters) == 0
 
 
-def test_a_cache_that_is_away_limits_nobody(settings):
-    settings.RATES = {"userinfo": "1/m"}
-    settings.CACHES = {**settings.CACHES, "limits": AWAY}
-    assert not any(rate_limits.count(Counter("userinfo", "alice")) for _ in range(5))
-    assert rate_limits.exceeded(Counter("userinfo", "alice")) == 0
-
-
-def test_where_there_is_a_floor_the_process_counts_while_the_cache_is_away(settings, time_machine, monkeypatch):
+def test_while_the_cache_is_away_nobody_is_limited_but_by_the_floor_of_the_process(settings, time_machine, monkeypatch):
     monkeypatch.setattr(rate_limits, "_floor", rate_limits.Floor())
-    settings.RATES = {"sign_in_account": "2/15m"}
+    settings.RATES = {"userinfo": "1/m", "sign_in_account": "2/15m"}
     settings.CACHES = {**settings.CACHES, "limits": AWAY}
     time_machine.move_to(datetime(2026, 11, 21, 12, tzinfo=UTC), tick=False)
+    assert not any(rate_limits.count(Counter("userinfo", "alice")) for _ in range(5))
+    assert rate_limits.exceeded(Counter("userinfo", "alice")) == 0
     alice, wide = (Counter("sign_in_account", key, times, has_floor=True) for key, times in (("alice", 1), ("all", 2)))
     assert [rate_limits.attempt(alice, wide) for _ in range(4)] == [0, 0, 900, 900]
     assert rate_limits.exceeded(Counter("sign_in_account", "bob", has_floor=True)) == 0

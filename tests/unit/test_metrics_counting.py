@@ -44,48 +44,35 @@ def told(monkeypatch: pytest.MonkeyPatch) -> Recorder:
 
 
 @pytest.mark.django_db
-def test_a_request_is_counted_by_route_and_status_and_its_refusal_by_code(client: Client, told: Recorder) -> None:
+def test_a_request_is_counted_by_route_and_status_and_its_refusal_by_code(
+    client: Client, told: Recorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
     client.get("/oauth/userinfo")
     client.get("/accounts/password/reset/MQ-secret/")
     ((method, route, status, seconds), other) = told.of("request_answered")
     assert (method, route, status) == ("GET", "/oauth/userinfo", 401)
-    assert 0 < seconds < 60
+    assert seconds > 0
     assert other[1] == "none"
     assert told.of("request_refused")[0] == ["/oauth/userinfo", "invalid_token", "token_missing"]
-    assert len(told.of("request_began")) == len(told.of("request_ended")) == 2
     assert "secret" not in str(told.calls)
-
-
-@pytest.mark.django_db
-def test_a_request_that_breaks_off_is_no_longer_in_flight(
-    client: Client, told: Recorder, monkeypatch: pytest.MonkeyPatch
-) -> None:
     monkeypatch.setattr("oauth_bridge.activity_recording.record", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         client.get("/oauth/userinfo")
-    assert len(told.of("request_ended")) == 1
+    assert len(told.of("request_began")) == len(told.of("request_ended")) == 3, "one that breaks off is not in flight"
 
 
-def test_an_event_is_counted_by_its_name_alone(told: Recorder) -> None:
+def test_events_the_wait_for_a_password_and_an_outage_of_redis_are_told(told: Recorder) -> None:
     events.write(Event.HOST_NOT_SERVED, host="stranger.example", allowed_hosts="")
-    assert told.calls == [("event_written", "host_not_served")]
-
-
-def test_the_wait_for_a_password_is_measured(told: Recorder) -> None:
-    hasher = hashing.PasswordHasher()
-    encoded = hasher.encode("correct horse battery staple", "saltsaltsalt")
-    assert hasher.verify("correct horse battery staple", encoded)
-    waits = told.of("password_waited")
-    assert len(waits) == 2
-    assert all(0 <= seconds < 60 for (seconds,) in waits)
-
-
-def test_redis_that_is_away_and_back_is_told(told: Recorder) -> None:
     breaker = Breaker()
     breaker.failed(RedisError())
     breaker.succeeded()
     breaker.succeeded()
-    assert told.calls == [("redis_is_away", True), ("redis_is_away", False)]
+    assert told.calls == [("event_written", "host_not_served"), ("redis_is_away", True), ("redis_is_away", False)]
+    hasher = hashing.PasswordHasher()
+    assert hasher.verify("correct horse", hasher.encode("correct horse", "saltsaltsalt"))
+    waits = told.of("password_waited")
+    assert len(waits) == 2
+    assert all(seconds >= 0 for (seconds,) in waits)
 
 
 def test_each_label_has_few_values() -> None:

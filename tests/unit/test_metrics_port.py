@@ -25,7 +25,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     port.close_port()
 
 
-def abandoned(folder: Path, name: str = "sign-in-metrics-old") -> Path:
+def abandoned(folder: Path, name: str) -> Path:
     """A folder of an hour ago."""
     path = folder / name
     path.mkdir()
@@ -34,25 +34,20 @@ def abandoned(folder: Path, name: str = "sign-in-metrics-old") -> Path:
     return path
 
 
-def test_the_port_is_open_and_the_folder_is_for_this_user_alone(folder: Path) -> None:
+@pytest.mark.parametrize("host", ["127.0.0.1", "[::1]"])
+def test_the_port_is_open_and_the_folder_is_for_this_user_alone(folder: Path, host: str) -> None:
     number = free_port()
-    port.open_port(f"127.0.0.1:{number}")
+    try:
+        port.open_port(f"{host}:{number}")
+    except SystemExit:
+        pytest.skip("needs IPv6")
     assert port.opened
-    assert socket.create_connection(("127.0.0.1", number), timeout=60)
+    socket.create_connection((host.strip("[]"), number), timeout=60).close()
     assert stat.S_IMODE(port.opened.folder.stat().st_mode) == 0o700
     assert os.environ[port.FOLDER_VARIABLE] == str(port.opened.folder)
     assert port.opened.folder.parent == folder
     port.close_port()
     assert list(folder.iterdir()) == []
-
-
-def test_ipv6_is_possible() -> None:
-    try:
-        port.open_port(f"[::1]:{free_port()}")
-    except SystemExit:
-        pytest.skip("needs IPv6")
-    assert port.opened
-    assert port.opened.listener.family == socket.AF_INET6
 
 
 def test_an_address_or_a_port_that_can_not_be_had_and_a_missing_folder_are_refused(
@@ -82,7 +77,7 @@ def test_the_folder_of_a_killed_master_is_removed_and_those_in_use_new_or_of_oth
     link = folder / "sign-in-metrics-link"
     link.symlink_to(target)
     os.utime(link, (0, 0), follow_symlinks=False)
-    used, old = abandoned(folder, "sign-in-metrics-used"), abandoned(folder)
+    used, old = (abandoned(folder, f"sign-in-metrics-{name}") for name in ("used", "old"))
     lock = port._locked(used)  # as another process has it
     port.remove_abandoned()
     os.close(lock)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import socket
 import threading
-from collections.abc import Iterator
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import requests
@@ -25,11 +27,11 @@ from tests.smtp import wait_until
 TEXT = b"delegated_database_up 1.0\n"
 
 
-@pytest.fixture
-def address() -> Iterator[tuple[str, int]]:
-    """Of a server whose page is TEXT."""
+@contextmanager
+def served(page: Callable[[], bytes]) -> Iterator[tuple[str, int]]:
+    """The address of a server with this page."""
     listener = socket.create_server(("127.0.0.1", 0))
-    server = serving.Server(listener, lambda: TEXT)
+    server = serving.Server(listener, page)
     thread = threading.Thread(target=server.serve_forever, args=(0.01,))
     thread.start()
     yield listener.getsockname()
@@ -38,11 +40,17 @@ def address() -> Iterator[tuple[str, int]]:
     server.server_close()
 
 
+@pytest.fixture
+def address() -> Iterator[tuple[str, int]]:
+    with served(lambda: TEXT) as found:
+        yield found
+
+
 def url(address: tuple[str, int], path: str) -> str:
     return f"http://{address[0]}:{address[1]}{path}"
 
 
-def test_the_page_is_plain_text_and_other_paths_and_methods_are_refused_in_one_line(address: tuple[str, int]) -> None:
+def test_the_page_is_plain_text_and_all_else_is_refused_in_one_line(address: tuple[str, int], caplog: Any) -> None:
     answer = requests.get(url(address, "/metrics?name=x"), timeout=60)
     assert (answer.status_code, answer.content) == (200, TEXT)
     assert answer.headers["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8"
@@ -52,6 +60,14 @@ def test_the_page_is_plain_text_and_other_paths_and_methods_are_refused_in_one_l
         assert answer.text.count("\n") == 1
     answer = requests.post(url(address, "/metrics"), timeout=60)
     assert (answer.status_code, answer.text.count("\n")) == (501, 1)
+
+    def broken() -> bytes:
+        raise OSError("private")
+
+    with served(broken) as address:
+        answer = requests.get(url(address, "/metrics"), timeout=60)
+    assert (answer.status_code, answer.text) == (500, "The metrics can't be read. See the log.\n")
+    assert "the metrics can't be read" in caplog.text
 
 
 def is_served(address: tuple[str, int]) -> bool:
@@ -77,27 +93,12 @@ def test_clients_that_say_nothing_are_few_and_are_given_up(
         assert slow.recv(1) == b""
 
 
-def test_an_error_is_logged_and_not_shown(caplog: Any) -> None:
-    def broken() -> bytes:
-        raise OSError("private")
-
-    listener = socket.create_server(("127.0.0.1", 0))
-    server = serving.Server(listener, broken)
-    thread = threading.Thread(target=server.handle_request)
-    thread.start()
-    answer = requests.get(url(listener.getsockname(), "/metrics"), timeout=60)
-    thread.join()
-    server.server_close()
-    assert (answer.status_code, answer.text) == (500, "The metrics can't be read. See the log.\n")
-    assert "the metrics can't be read" in caplog.text
-
-
 # The state of the database -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.integration
 @pytest.mark.django_db
-def test_queues_and_ages_are_those_of_the_database(time_machine: Any) -> None:
+def test_queues_and_ages_are_those_of_the_database(settings: Any, tmp_path: Path, time_machine: Any) -> None:
     empty = state.read()
     assert empty.queues == {"mails": state.Queue(0, 0, 0), "logouts": state.Queue(0, 0, 0)}
     assert (empty.purge_age, empty.key_ages) == ({}, {})
@@ -116,13 +117,8 @@ def test_queues_and_ages_are_those_of_the_database(time_machine: Any) -> None:
     assert found.queues["mails"] == state.Queue(waiting=2, retried=1, overdue_seconds=300)
     assert found.purge_age == {(): 7200}
     assert found.key_ages == {("ES256",): 30 * 86400}
-
-
-@pytest.mark.django_db
-def test_keys_in_files_have_no_age_here(settings: Any, tmp_path: Any) -> None:
-    SigningKey.objects.create(kid="k", algorithm="ES256", signs_from=timezone.now())
     settings.SIGNING_KEYS = tmp_path
-    assert state.read().key_ages == {}
+    assert state.read().key_ages == {}, "keys in files have no age here"
 
 
 def values(collector: state.StateCollector) -> dict[str, float]:
@@ -169,10 +165,8 @@ def test_a_database_that_never_answers_is_waited_for_once_at_a_time(monkeypatch:
 
 
 def test_a_database_that_is_away_is_logged_once(monkeypatch: pytest.MonkeyPatch, caplog: Any) -> None:
-    def read() -> state.State:
-        raise OperationalError("could not connect to db.example with password hidden")
-
-    monkeypatch.setattr(state, "read", read)
+    error = OperationalError("could not connect to db.example with password hidden")
+    monkeypatch.setattr(state, "read", Mock(side_effect=error))
     monkeypatch.setattr(state, "FRESH_SECONDS", 0.0)
     collector = state.StateCollector()
     assert [values(collector)["delegated_database_up"] for _ in range(3)] == [0, 0, 0]
