@@ -1,17 +1,21 @@
-"""What is written about the code is true of it: links, names of tests and variables, limits, units of systemd."""
+"""What is written about the code is true of it: links, names of tests and variables, limits, versions, units."""
 
 from __future__ import annotations
 
 import re
 import shutil
 import subprocess
+import tomllib
 from pathlib import Path
 
 import pytest
+from django.conf import settings
 
 from oauth_bridge.documentation.rendering import anchor
-from tests import documented
-from tests.contract_coverage import TESTS
+from oauth_bridge.openapi.document import document as openapi_document
+from tests import documented, releases
+from tests.contract.sentences import SENTENCES
+from tests.contract_coverage import TESTS, holders
 from tests.project.test_architecture import ROOT
 from tests.unit.test_config_environment import READ_VARIABLES
 
@@ -63,40 +67,30 @@ def test_each_test_that_a_document_names_exists() -> None:
     assert wrong == []
 
 
-def test_the_operations_guide_lists_exactly_the_variables_that_are_read() -> None:
+def test_the_operations_guide_lists_exactly_the_variables_that_are_read_and_the_checks_of_a_deployment() -> None:
     guide = documented.document("operations.md")
     assert set(re.findall(r"^\| `([A-Z_]+)` \|", guide, re.MULTILINE)) == READ_VARIABLES
-
-
-def test_each_check_of_the_deployment_is_in_the_operations_guide() -> None:
-    guide = documented.document("operations.md").partition("## Is the installation in order?")[2]
-    sources = [*(ROOT / "config/deployment").glob("*.py"), ROOT / "config/management/commands/check-deployment.py"]
-    text = "\n".join(path.read_text(encoding="utf-8") for path in sources)
+    text = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "config/deployment").glob("*.py"))
     names = set(re.findall(r'(?:ok|warning|failed|skipped|of_clock|bounded)\(\s*"([a-z_]+)"', text))
     names |= {f"…_{each}" for each in re.findall(r'f"\{name\}_([a-z]+)"', text)}
-    assert {"database", "mail", "base_url", "…_proxy", "…_limits"} < names
+    assert {"database", "mail", "…_proxy", "…_limits"} < names
+    guide = guide.partition("## Is the installation in order?")[2]
     assert [each for each in sorted(names) if f"`{each}`" not in guide] == []
 
 
-def limits() -> str:
-    return documented.document("contract.md").partition("<!-- limits -->")[2].partition("<!-- /limits")[0]
-
-
-def test_each_limit_of_the_table_is_tested_from_both_sides() -> None:
-    rows = re.findall(r"^\| `(\w+)` \|", limits(), re.MULTILINE)
+def test_each_limit_of_the_table_has_its_variable_and_is_tested_from_both_sides() -> None:
+    table = documented.document("contract.md").partition("<!-- limits -->")[2].partition("<!-- /limits")[0]
+    rows = re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE)
     files = (TESTS / "security").glob("test_limits_of_*.py")
     tests = "\n".join(path.read_text(encoding="utf-8") for path in files)
     asked = {f"test_{row}_{side}" for row in rows for side in ("stops_the_attacker", "lets_the_victim_go_on")}
     found = set(re.findall(r"^def (test_\w+_(?:stops_the_attacker|lets_the_victim_go_on))\(", tests, re.MULTILINE))
     assert len(rows) > 10
     assert found == asked
-
-
-def test_each_variable_of_a_limit_is_in_the_table() -> None:
     rates = (ROOT / "config" / "limits_and_lifetimes.py").read_text(encoding="utf-8")
     variables = re.findall(r'^    (RATE_[A-Z_]+)="(\S+)",$', rates, re.MULTILINE)
     assert len(variables) == 9
-    assert [name for name, default in variables if f"`{name}` {default}" not in limits()] == []
+    assert [name for name, default in variables if f"`{name}` {default}" not in table] == []
 
 
 def test_systemd_and_the_shell_read_the_documented_variables_alike() -> None:
@@ -119,3 +113,16 @@ def test_a_unit_exposes_little_of_the_machine(tmp_path: Path) -> None:
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout[-200:]
         assert done.stderr == ""  # unknown directives
+
+
+def test_every_sentence_of_the_contract_has_a_test_and_every_mark_a_sentence() -> None:
+    found = holders()
+    assert [sentence for sentence, tests in found.items() if not tests] == []
+    assert sorted(found.keys() - SENTENCES) == []
+
+
+def test_the_service_its_document_and_the_last_release_have_the_version_of_the_project() -> None:
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
+    headings = re.findall(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
+    released = next(heading for heading in headings if heading != "Unreleased")
+    assert {settings.VERSION, openapi_document()["info"]["version"], released, releases.last().version} == {version}

@@ -1,18 +1,23 @@
-"""The health checks for load balancers (config.health). D21."""
+"""The health checks for load balancers (config.health), and where the version of the service stands. D21."""
 
 from __future__ import annotations
 
 import logging
+import sys
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from django.conf import settings
 from django.core.management import call_command
-from django.db import OperationalError
+from django.db import OperationalError, connection
 from django.test import Client
 
 from config import health
+from config.infrastructure.postgresql import timeouts
+from config.infrastructure.postgresql.process_name import process_name
 from oauth_bridge.models import PurgeRun
+from tests.pages import admin_browser, html_of
 
 
 def test_live_uses_no_database_and_no_session(client: Client) -> None:
@@ -77,3 +82,36 @@ def test_the_log_tells_once_that_the_service_is_not_ready_and_once_that_it_is_ag
     assert not [record for record in caplog.records if record.getMessage() == "refused"]
     assert client.post("/health/ready").status_code == 405
     assert [record.cause for record in caplog.records if record.getMessage() == "refused"] == ["method"]
+
+
+@pytest.mark.django_db
+def test_administrators_see_the_version_and_nobody_else_does(client: Client) -> None:
+    words = f"Version {settings.VERSION}"
+    assert words in html_of(admin_browser().get("/admin/"))
+    for path in ("/accounts/sign-in", "/admin/login", "/admin/"):
+        assert words not in html_of(client.get(path, follow=True))
+
+
+def test_postgresql_is_told_which_command_it_serves_and_no_other_word(monkeypatch: pytest.MonkeyPatch) -> None:
+    for words, expected in (
+        ("/srv/sign-in/manage.py signing-key list", "signing-key"),
+        ("manage.py Postgres://user:secret@host", "manage.py"),
+        ("manage.py", "manage.py"),
+        ("pytest tests", "manage.py"),
+    ):
+        monkeypatch.setattr(sys, "argv", words.split())
+        assert process_name() == f"sign-in {expected} {settings.VERSION}"
+    monkeypatch.setitem(timeouts.session_timeouts, "statement_timeout", 10)
+    assert process_name() == f"sign-in web {settings.VERSION}"
+
+
+@pytest.mark.integration
+@pytest.mark.django_db
+def test_a_session_of_postgresql_has_the_name() -> None:
+    if connection.vendor != "postgresql":
+        pytest.skip("needs PostgreSQL: set DATABASE_URL to one")
+    with connection.cursor() as cursor:
+        cursor.execute("SHOW application_name")
+        row: Any = cursor.fetchone()
+    assert row[0].startswith("sign-in ")
+    assert row[0].endswith(f" {settings.VERSION}")

@@ -1,7 +1,8 @@
-"""The line in the log, the headers of every answer, and the origin it is given at."""
+"""The line in the log, the headers of every request and answer, and the origin it is given at."""
 
 from __future__ import annotations
 
+import itertools
 import json
 import logging
 import re
@@ -15,9 +16,11 @@ from django.test import Client, RequestFactory
 from django.urls import resolve
 
 from config import logs
+from config.http.header_limits import LIMITS, HeaderLimitsMiddleware
 from config.http.middleware import OriginMiddleware, RequestLogMiddleware
 from config.http.response_headers import ResponseHeadersMiddleware
 from config.infrastructure import references
+from tests.contract_coverage import contract
 
 API, PAGES = "https://api.example.com", "https://auth.example.com"
 
@@ -63,20 +66,16 @@ def test_a_request_is_secure_exactly_when_the_pages_are_https(rf: RequestFactory
     assert seen == [True, True, False, False]
 
 
-@pytest.mark.parametrize(
-    ("path", "query", "location"),
-    [
+def test_a_strange_address_survives_the_move_to_the_pages_and_does_not_leave_the_service(
+    rf: RequestFactory, two_origins: None
+) -> None:
+    for path, query, location in (
         ("/oauth/authorize", "state=é ".encode().decode("latin-1"), "/oauth/authorize?state=%C3%A9%20"),
         ("/oauth/authorize", "state=" + "%00" * 8192, "/oauth/authorize?state=" + "%00" * 8192),
         ("/accounts//mallory.example/..%0d%0aX: y", "", "/accounts//mallory.example/..%0D%0AX:%20y"),
-    ],
-    ids=["raw bytes", "long", "mallory"],
-)
-def test_a_strange_address_survives_the_move_to_the_pages_and_does_not_leave_the_service(
-    rf: RequestFactory, two_origins: None, path: str, query: str, location: str
-) -> None:
-    request = rf.get(path, headers={"Host": "api.example.com"}, QUERY_STRING=query)
-    assert OriginMiddleware(page)(request)["Location"] == PAGES + location
+    ):
+        request = rf.get(path, headers={"Host": "api.example.com"}, QUERY_STRING=query)
+        assert OriginMiddleware(page)(request)["Location"] == PAGES + location
 
 
 def test_the_api_address_serves_machines_without_cookies(rf: RequestFactory, two_origins: None) -> None:
@@ -99,27 +98,25 @@ def test_the_api_address_serves_machines_without_cookies(rf: RequestFactory, two
         assert not response.cookies
 
 
-@pytest.mark.parametrize("path", ["/oauth/token", "/oauth/userinfo"])
-def test_token_and_user_info_read_and_set_no_cookie_at_the_host_of_the_pages_either(
-    client: Client, db: None, path: str
-) -> None:
+def test_token_and_user_info_read_and_set_no_cookie_at_the_host_of_the_pages_either(client: Client, db: None) -> None:
     """Django replaces a malformed CSRF cookie, where it reads one."""
-    cookies = f"{settings.CSRF_COOKIE_NAME}=malformed; {settings.SESSION_COOKIE_NAME}={'a' * 32}"
-    for answer in (client.get(path, headers={"Cookie": cookies}), client.post(path, headers={"Cookie": cookies})):
+    sent = {"Cookie": f"{settings.CSRF_COOKIE_NAME}=malformed; {settings.SESSION_COOKIE_NAME}={'a' * 32}"}
+    for ask, path in itertools.product((client.get, client.post), ("/oauth/token", "/oauth/userinfo")):
+        answer = ask(path, headers=sent)
         assert not answer.cookies
         assert "Vary" not in answer
-    assert client.get("/accounts/sign-in", headers={"Cookie": cookies}).cookies
+    assert client.get("/accounts/sign-in", headers=sent).cookies
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1:8000", "[::1]:8000", "localhost.:8000", "localhost:08000"])
-def test_other_spellings_of_the_page_address_lead_to_it(rf: RequestFactory, settings: Any, host: str) -> None:
+def test_other_spellings_of_the_page_address_lead_to_it(rf: RequestFactory, settings: Any) -> None:
     settings.BASE_URL = settings.AUTH_URL = "http://localhost:8000"
     settings.ALLOWED_HOSTS = ["localhost", "127.0.0.1", "[::1]"]
-    settings.ORIGINS_ARE_SET = False
-    assert OriginMiddleware(page)(rf.get("/accounts/sign-in", headers={"Host": host})).status_code == 200
-    settings.ORIGINS_ARE_SET = True
-    answer = OriginMiddleware(page)(rf.get("/accounts/sign-in", headers={"Host": host}))
-    assert answer["Location"] == "http://localhost:8000/accounts/sign-in"
+    for host in ("127.0.0.1:8000", "[::1]:8000", "localhost.:8000", "localhost:08000"):
+        request = rf.get("/accounts/sign-in", headers={"Host": host})
+        settings.ORIGINS_ARE_SET = False
+        assert OriginMiddleware(page)(request).status_code == 200
+        settings.ORIGINS_ARE_SET = True
+        assert OriginMiddleware(page)(request)["Location"] == "http://localhost:8000/accounts/sign-in"
 
 
 # The log --------------------------------------------------------------------------------------------------------------
@@ -128,32 +125,63 @@ def test_other_spellings_of_the_page_address_lead_to_it(rf: RequestFactory, sett
 def test_a_request_is_logged_by_its_route_and_never_by_its_address(
     rf: RequestFactory, caplog: pytest.LogCaptureFixture
 ) -> None:
+    seen: list[str] = []
+
     def view(request: HttpRequest) -> HttpResponse:
+        seen.append(references.current.get())
         request.resolver_match = resolve("/oauth/token")
         return HttpResponse(status=400)
 
     with caplog.at_level(logging.INFO, logger="config.access"):
-        RequestLogMiddleware(view)(rf.post("/oauth/token?code=hidden", REMOTE_ADDR="192.0.2.1"))
+        for _ in range(2):
+            request = rf.post("/oauth/token?code=hidden", REMOTE_ADDR="192.0.2.1", headers={"X-Request-Id": "mallory"})
+            RequestLogMiddleware(view)(request)
         RequestLogMiddleware(page)(rf.generic("HIDDEN", "/hidden"))
     texts = [logs.JsonFormatter().format(record) for record in caplog.records if record.name == "config.access"]
-    line, unknown = map(json.loads, texts)
+    line, _, unknown = map(json.loads, texts)
     assert (line["method"], line["route"], line["status"]) == ("POST", "/oauth/token", 400)
     assert line["address"] == "192.0.2.1"
     assert line["duration_ms"] >= 0
     assert (unknown["method"], unknown["route"]) == ("other", None)
     assert "hidden" not in "".join(texts).lower()
-
-
-def test_each_request_has_a_reference_of_our_own(rf: RequestFactory) -> None:
-    seen: list[str] = []
-
-    def view(request: HttpRequest) -> HttpResponse:
-        seen.append(references.current.get())
-        return HttpResponse()
-
-    for _ in range(2):
-        RequestLogMiddleware(view)(rf.get("/", headers={"X-Request-Id": "mallory"}))
     first, second = seen
     assert first != second
     assert re.fullmatch("[0-9A-HJKMNP-TV-Z]{8}", first)
     assert references.current.get() == ""
+
+
+@contract("D19.json", "D19.page")
+def test_a_header_above_its_limit_and_no_other_is_refused_by_name(client: Client) -> None:
+    assert {"HTTP_ACCEPT", "HTTP_AUTHORIZATION", "HTTP_COOKIE", "HTTP_X_FORWARDED_FOR"} <= LIMITS.keys()
+    for name, limit in LIMITS.items():
+        answer = client.get("/oauth/userinfo", **{name: "x" * (limit + 1)})
+        assert answer.status_code == 431
+        header = name.removeprefix("HTTP_").replace("_", "-").title()
+        sentence = f"The header {header} is longer than {limit} characters. Send a shorter one."
+        description = f"{sentence} Reference {answer['X-Reference']}."
+        assert answer.json() == {"error": "invalid_request", "error_description": description}
+        assert client.get("/health/live", **{name: "x" * limit}).status_code != 431
+    answer = client.get("/accounts/sign-in", HTTP_COOKIE="a=" + "x" * 9000, HTTP_ACCEPT="text/html")
+    assert answer.status_code == 431
+    assert "delete the cookies of this site" in answer.content.decode()
+    assert client.get("/static/css/site.css", HTTP_COOKIE="a=" + "x" * 9000).status_code == 200
+
+
+def test_a_quoted_cookie_is_removed_and_the_others_are_read(rf: RequestFactory) -> None:
+    read: list[dict[str, str]] = []
+
+    def view(request: HttpRequest) -> HttpResponse:
+        read.append(request.COOKIES)
+        return HttpResponse()
+
+    HeaderLimitsMiddleware(view)(rf.get("/", HTTP_COOKIE='a=1; quoted="\\\\\\"; b=2; "c"=3'))
+    assert read == [{"a": "1", "b": "2"}]
+
+
+def test_accept_with_html_gets_a_page_and_any_other_json(client: Client) -> None:
+    for kind, accepts in (
+        ("text/html", ("text/html", "TEXT/HTML;q=0.8", "a/b;c=d, text/html;a*=bogus''%41")),
+        ("application/json", ("", "*/*", "text/*", "application/json;x=text/html", "text/htmlx")),
+    ):
+        for accept in accepts:
+            assert kind in client.get("/nowhere", HTTP_ACCEPT=accept)["Content-Type"], accept

@@ -1,7 +1,8 @@
-"""`manage.py reseal`: what is stored sealed needs no former SECRET_KEY any more."""
+"""What is stored sealed is read as long as its key is known, and after `manage.py reseal` needs no former one."""
 
 from __future__ import annotations
 
+import re
 import time
 from importlib import import_module
 from typing import Any
@@ -14,6 +15,7 @@ from accounts.factors.adapter import FactorAdapter
 from accounts.mail import outbox
 from accounts.mail.composing import Email
 from accounts.models import OutgoingMail, User
+from accounts.sessions.store import SessionStore
 from config.infrastructure import sealing
 from config.management.commands import reseal
 from oauth_bridge.storage import signing_keys
@@ -33,8 +35,8 @@ def stored(alice: User, settings: Any) -> None:
     Authenticator.objects.create(user=alice, type="totp", data=app)
     Authenticator.objects.create(user=alice, type="recovery_codes", data=codes)
     Authenticator.objects.create(user=alice, type="webauthn", data={"name": "Telephone", "credential": {}})
-    outbox.add_notice("test", Email("a@example.org", "Subject", "the text", "<p>the text</p>"))
-    outbox.add_notice("test", Email("a@example.org", "Subject", "the text", "<p>the text</p>"), once="sent")
+    for once in ("", "", "", "sent"):
+        outbox.add_notice("test", Email("a@example.org", "Subject", "the text", "<p>the text</p>"), once=once)
     OutgoingMail.objects.filter(once__isnull=False).update(sealed=b"")
     signing_keys.signer("ES256")
     settings.SECRET_KEY_FALLBACKS, settings.SECRET_KEY = [settings.SECRET_KEY], NEW
@@ -46,17 +48,24 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[str]:
 
 
 @pytest.mark.usefixtures("stored")
-def test_what_is_sealed_anew_opens_without_the_former_key(settings: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_sealed_anew_opens_without_the_former_key(
+    settings: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(reseal, "BATCH", 2)
+    rows = {"Authenticator apps": 1, "Recovery codes": 1, "Signing keys": 1, "Waiting e-mails": 3}
     dump, before = database_text(), {row.pk: row.data for row in Authenticator.objects.all()}
-    assert all(": 1 to be sealed anew, 0 under SECRET_KEY already," in line for line in run(capsys, "--dry-run"))
+
+    def told(sealed: str, *, already: bool = False) -> list[str]:
+        counts = {kind: (0, count) if already else (count, 0) for kind, count in rows.items()}
+        end = "under SECRET_KEY already, 0 that could not be opened."
+        return [f"{kind}: {count} {sealed}, {known} {end}" for kind, (count, known) in counts.items()]
+
+    assert run(capsys, "--dry-run") == told("to be sealed anew")
     assert database_text() == dump
-    assert run(capsys) == [
-        f"{kind}: 1 sealed anew, 0 under SECRET_KEY already, 0 that could not be opened."
-        for kind in ("Authenticator apps", "Recovery codes", "Signing keys", "Waiting e-mails")
-    ]
+    assert run(capsys) == told("sealed anew")
     dump = database_text()
-    assert all(": 0 sealed anew, 1 under SECRET_KEY already," in line for line in run(capsys))
-    assert database_text() == dump, "a second run changes nothing"
+    assert run(capsys) == told("sealed anew", already=True)
+    assert database_text() == dump
     settings.SECRET_KEY_FALLBACKS = []
     app, codes, passkey = Authenticator.objects.order_by("pk")
     assert FactorAdapter().decrypt(app.data["secret"]) == "JBSWY3DP"
@@ -64,9 +73,8 @@ def test_what_is_sealed_anew_opens_without_the_former_key(settings: Any, capsys:
     assert app.data | {"secret": ""} == before[app.pk] | {"secret": ""}
     assert codes.data | {"seed": ""} == before[codes.pk] | {"seed": ""}
     assert passkey.data == before[passkey.pk]
-    mail = outbox._open(OutgoingMail.objects.get(once=None))
-    assert mail
-    assert mail.text == "the text"
+    mails = [outbox._open(row) for row in OutgoingMail.objects.filter(once=None)]
+    assert [mail and mail.text for mail in mails] == ["the text"] * 3
 
 
 @pytest.mark.usefixtures("stored")
@@ -80,7 +88,7 @@ def test_what_no_key_opens_is_named_left_and_fails_the_command(
     with pytest.raises(CommandError):
         call_command("reseal")
     told = capsys.readouterr()
-    assert told.out.count(" 1 that could not be opened.") == 4
+    assert re.findall(r" (\d) that could not be opened\.", told.out) == ["1", "1", "1", "3"]
     assert f"no key opens row {first.pk} of mfa.Authenticator." in told.err
     assert database_text() == dump
 
@@ -108,16 +116,6 @@ def test_a_change_at_the_same_moment_is_kept_and_a_row_that_goes_is_not_counted(
     assert data["used_codes"] == ["another"]
 
 
-def test_rows_beyond_a_batch_are_sealed_anew(
-    monkeypatch: pytest.MonkeyPatch, settings: Any, capsys: pytest.CaptureFixture[str]
-) -> None:
-    for _ in range(7):
-        outbox.add_notice("test", Email("a@example.org", "Subject", "the text", "<p>the text</p>"))
-    settings.SECRET_KEY_FALLBACKS, settings.SECRET_KEY = [settings.SECRET_KEY], NEW
-    monkeypatch.setattr(reseal, "BATCH", 3)
-    assert "7 sealed anew" in run(capsys)[3]
-
-
 def test_each_purpose_that_is_sealed_is_resealed_or_a_cookie() -> None:
     """So that a later column, such as that of signing keys, is not forgotten."""
     not_stored = {"accounts.sessions.last_account", "config.deployment.questions"}  # a cookie; valid for a minute
@@ -129,3 +127,22 @@ def test_each_purpose_that_is_sealed_is_resealed_or_a_cookie() -> None:
     }
     purposes = {import_module(name).PURPOSE for name in sealing_modules - not_stored - {reseal.__name__}}
     assert purposes == {column.purpose for column in reseal.SEALED_COLUMNS}
+
+
+KEY = "a SECRET_KEY of the test of what earlier releases have stored"
+
+
+def test_what_release_0_1_0_has_stored_is_read(settings: Any) -> None:
+    settings.SECRET_KEY = KEY
+    assert SessionStore("k" * 32).decode("CIRK9wK6tAqEFOAtW0wp/1RV3z8gxS4A+DLXQe8SJi2jKJw=") == {"a": 1}
+    assert FactorAdapter().decrypt("ZdUp8rrtxBsgczQ/yDdNqiHgrzrzyR5NDH6xeFVQpD62Jgel") == "JBSWY3DP"
+
+
+def test_it_opens_only_unchanged_for_its_purpose_and_row() -> None:
+    sealed = sealing.seal("purpose", b"content", b"row")
+    assert sealing.unseal("purpose", sealed, b"row") == b"content"
+    assert sealing.unseal("another", sealed, b"row") is None
+    assert sealing.unseal("purpose", sealed, b"another row") is None
+    for changed in (sealed[:-1] + bytes([sealed[-1] ^ 1]), sealed[:4], b""):
+        assert sealing.unseal("purpose", changed, b"row") is None
+    assert sealing.seal("purpose", b"content", b"row") != sealed, "each time differently"

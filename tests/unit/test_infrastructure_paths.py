@@ -11,45 +11,6 @@ from config.infrastructure.paths import kind_of
 from oauth_bridge.views import unknown_path
 from tests.paths import example_paths
 
-# For each flag, the paths that have it and some that don't.
-PATHS = {
-    "is_page": (
-        "/ /docs /docs/guide /accounts /accounts/ /accounts/sign-in /accounts/profile /accounts/nothing /admin",
-        "/oauth/token /oauth /oauth/authorizes /adminx /accountsx /health/live /logos/x.png /x",
-    ),
-    "is_for_programs": (
-        "/oauth/token /oauth/userinfo /oauth/ /oauth/revoke /oauth/authorize/ /.well-known/x",
-        "/oauth/authorize /oauth /.well-known /xwell-known/x /health/live /openapi.json /accounts",
-    ),
-    "is_cross_origin": (
-        "/oauth/token /oauth/userinfo /oauth/jwks /.well-known/openid-configuration",
-        "/oauth/authorize /oauth/token/ /oauth/tokens /openapi.json /.well-known/x",
-    ),
-    "is_translated": (
-        "/ /oauth/authorize /oauth /accounts/sign-in /admin/ /logos/x.png /static/x /nowhere",
-        "/oauth/token /oauth/x /.well-known/x /health/live /health/x /openapi.json",
-    ),
-    "is_file": (
-        "/static/css/site.css /avatars/x/y.png /logos/x.png /brand/x.css",
-        "/static /accounts/profile /openapi.json /x/static/x",
-    ),
-    "takes_a_file": (
-        "/accounts/profile /admin/oauth_bridge/application/add/ /admin/oauth_bridge/application/1/change/",
-        "/accounts/profile/ /accounts/sign-in /oauth/token /admin/accounts/user/add/ /admin/oauth_bridge/application/ "
-        "/admin/oauth_bridge/application/1/delete/ /admin/oauth_bridge/application/1/2/change/ "
-        "/admin/oauth_bridge/application/1/change/x",
-    ),
-}
-
-
-def test_each_flag_is_that_of_its_paths() -> None:
-    wrong = []
-    for flag, each in PATHS.items():
-        having, lacking = (set(paths.split()) for paths in each)
-        wrong += [(flag, path) for path in having | lacking if getattr(kind_of(path), flag) is not (path in having)]
-    assert wrong == []
-
-
 CLASSES = {
     classes.STRANGER: "/ /nowhere /static/css/site.css /accounts/sign-in /accounts/profile",
     classes.AUTHORIZE: "/oauth/authorize",

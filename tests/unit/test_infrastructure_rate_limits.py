@@ -1,6 +1,5 @@
 """Counting against limits, the same in Redis and in memory. D21."""
 
-import zlib
 from datetime import UTC, datetime
 from uuid import uuid4
 
@@ -34,30 +33,15 @@ def test_a_rate_is_a_number_in_so_many_seconds(settings, time_machine, rate, all
     assert rate_limits.count(Counter("userinfo", "alice")) == 0
 
 
-def test_windows_of_different_keys_end_at_different_times(settings, time_machine, monkeypatch):
-    """So that not all clients start again at once."""
-    monkeypatch.setattr("django_ratelimit.core.zlib", zlib)  # as outside of tests
-    settings.RATES = {"userinfo": "1/h"}
-    time_machine.move_to(datetime(2026, 11, 21, 12, tzinfo=UTC), tick=False)
-    counters = [Counter("userinfo", str(number)) for number in range(20)]
-    assert len({rate_limits.count(each) or rate_limits.count(each) for each in counters}) > 10
-
-
-def test_looking_counts_nothing_and_says_whether_one_more_fits(settings):
-    settings.RATES = {"userinfo": "2/h"}
-    for _ in range(5):
-        assert rate_limits.exceeded(Counter("userinfo", "alice")) == 0
-    rate_limits.count(Counter("userinfo", "alice"))
-    assert rate_limits.exceeded(Counter("userinfo", "alice")) == 0
-    rate_limits.count(Counter("userinfo", "alice"))
-    assert 1 <= rate_limits.exceeded(Counter("userinfo", "alice")) <= 3600
-
-
-def test_a_counter_may_allow_a_multiple_or_a_share_of_the_rate_and_one_event_at_least(settings):
+def test_looking_counts_nothing_and_a_counter_may_allow_a_multiple_or_a_share_of_the_rate(settings):
     settings.RATES = {"userinfo": "4/h"}
-    for times, allowed in ((2, 8), (0.5, 2), (0.1, 1)):
+    for times, allowed in ((1, 4), (2, 8), (0.5, 2), (0.1, 1)):
         counter = Counter("userinfo", f"alice {times}", times)
-        assert [rate_limits.count(counter) > 0 for _ in range(allowed + 1)] == [False] * allowed + [True]
+        for _ in range(allowed):
+            assert [rate_limits.exceeded(counter) for _ in range(3)] == [0, 0, 0]
+            assert rate_limits.count(counter) == 0
+        assert 1 <= rate_limits.exceeded(counter) <= 3600
+        assert rate_limits.count(counter) > 0
 
 
 def test_what_is_refused_by_one_limit_counts_for_no_wider_one(settings):
@@ -66,13 +50,6 @@ def test_what_is_refused_by_one_limit_counts_for_no_wider_one(settings):
     assert [rate_limits.count(narrow, wide) > 0 for _ in range(9)] == [False] * 2 + [True] * 7
     assert [rate_limits.count(Counter("userinfo", "bob"), wide) > 0 for _ in range(3)] == [False] * 2 + [True]
     assert rate_limits.exceeded(Counter("userinfo", "carol"), wide)
-
-
-def test_without_rates_nothing_is_limited(settings):
-    settings.RATES = {}
-    counters = Counter("userinfo", "x"), Counter("userinfo", "y", rate="1/h")
-    assert [rate_limits.count(*counters) for _ in range(5)] == [0] * 5
-    assert rate_limits.exceeded(*counters) == 0
 
 
 def test_while_the_cache_is_away_nobody_is_limited_but_by_the_floor_of_the_process(settings, time_machine, monkeypatch):

@@ -20,7 +20,7 @@ BOUND = 0.5
 
 
 def send(server: MailServer, timeout: float = BOUND, **options: Any) -> None:
-    backend = EmailBackend(host="127.0.0.1", port=server.port, timeout=timeout, **options)  # type: ignore[arg-type]
+    backend = EmailBackend(**{"host": "127.0.0.1", **options}, port=server.port, timeout=timeout)  # type: ignore[arg-type]
     backend.send_messages([EmailMessage("Subject", "Text", "from@example.com", ["to@example.com"])])
 
 
@@ -66,6 +66,5 @@ def test_a_host_with_a_dead_address_is_reached_at_another(
         return found if host == "mail.example.com" else real(host, *given, **options)
 
     monkeypatch.setattr(smtp.socket, "getaddrinfo", look_up)
-    backend = EmailBackend(host="mail.example.com", port=mail_server.port, timeout=60)
-    backend.send_messages([EmailMessage("Subject", "Text", "from@example.com", ["to@example.com"])])
+    send(mail_server, timeout=60, host="mail.example.com")
     assert len(mail_server.mails) == 1
