@@ -129,11 +129,8 @@ def test_each_purpose_that_is_sealed_is_resealed_or_a_cookie() -> None:
     assert purposes == {column.purpose for column in reseal.SEALED_COLUMNS}
 
 
-KEY = "a SECRET_KEY of the test of what earlier releases have stored"
-
-
 def test_what_release_0_1_0_has_stored_is_read(settings: Any) -> None:
-    settings.SECRET_KEY = KEY
+    settings.SECRET_KEY = "a SECRET_KEY of the test of what earlier releases have stored"
     assert SessionStore("k" * 32).decode("CIRK9wK6tAqEFOAtW0wp/1RV3z8gxS4A+DLXQe8SJi2jKJw=") == {"a": 1}
     assert FactorAdapter().decrypt("ZdUp8rrtxBsgczQ/yDdNqiHgrzrzyR5NDH6xeFVQpD62Jgel") == "JBSWY3DP"
 

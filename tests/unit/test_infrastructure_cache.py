@@ -66,6 +66,7 @@ def counted(cache: RateLimitCache, key: str, events: int) -> int | None:
     return cache.incr(key)
 
 
+@pytest.mark.integration
 def test_limits_are_counted_again_when_redis_is_back(redis_server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "RETRY_AFTER_SECONDS", 0)
     cache, other = RateLimitCache(redis_server.url, {}), FailOpenRedisCache(redis_server.url, {})
@@ -118,6 +119,7 @@ def test_the_outage_is_logged_once_in_ten_seconds(
     assert not another.breaker.allows_call(), "caches of one server learn from each other"
 
 
+@pytest.mark.integration
 def test_a_late_answer_is_not_taken_for_the_next_one(redis_server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "SOCKET_TIMEOUT_SECONDS", 2)
     cache = RateLimitCache(redis_server.url, {})
