@@ -8,8 +8,13 @@ from configparser import ConfigParser
 from functools import cache
 from pathlib import Path
 
+from django.conf import settings
 from django.template.loader import get_template
-from django.urls import URLPattern, URLResolver, get_resolver
+from django.urls import URLPattern, URLResolver, get_resolver, resolve, reverse
+
+from config.infrastructure import paths
+from oauth_bridge.views import unknown_path
+from tests.paths import example_paths
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PACKAGES = ("config", "accounts", "oauth_bridge")
@@ -80,3 +85,13 @@ def test_no_address_ends_in_a_slash_and_each_name_that_a_template_uses_is_one() 
     assert [route for route in routes.values() if route.rstrip("$").endswith("/")] == []
     used = {name for path in TEMPLATES for name in re.findall(r"\{% url '([^']+)'", path.read_text(encoding="utf-8"))}
     assert [name for name in sorted(used) if name not in routes and not name.startswith("admin:")] == []
+
+
+def test_a_path_that_exists_is_known() -> None:
+    """The kinds of what does not exist would be wrong defaults for a new path."""
+    existing = {path for path in example_paths() if resolve(path).func is not unknown_path}
+    existing.add(f"{settings.STATIC_URL}css/site.css")
+    assert [path for path in existing if paths.kind_of(path) in (paths.NOWHERE, paths.NO_OPERATION)] == []
+    assert len(existing) > 60
+    names = "authorize token userinfo jwks revoke introspect end_session openid_configuration server_metadata"
+    assert tuple(reverse(name) for name in names.split()) == paths.OPERATIONS
