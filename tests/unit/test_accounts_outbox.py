@@ -1,33 +1,40 @@
-"""E-mails are tried until the mail server has taken them, and no longer than what is in them works."""
+"""Whose e-mail is sent next, which page waits for it, and until when it is tried.
+
+Until the mail server has taken it, and no longer than what is in it works.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+import threading
+import uuid
 from datetime import timedelta
-from email.message import EmailMessage
 from typing import Any
+from unittest.mock import DEFAULT, Mock
 
 import pytest
 import time_machine
 from django.core import mail
 from django.core.management import call_command
 from django.db import connection, transaction
-from django.test import Client, override_settings
+from django.test import Client
 from django.utils import timezone
 
 from accounts.mail import outbox
 from accounts.mail.composing import compose
-from accounts.mail.outbox import Outcome
+from accounts.mail.outbox import Outcome, Page
 from accounts.models import OutgoingMail, User
 from config.infrastructure import work_queue
+from oauth_bridge.maintenance import purging
 from tests.contract_coverage import contract
 from tests.dump import database_text
 from tests.factories import PersonFactory
-from tests.pages import deliver_all, sign_in
+from tests.pages import deliver_all, html_of, sign_in
 from tests.smtp import BREAKS, BUSY, HANGS, REFUSES, TAKES, MailServer
 
 pytestmark = pytest.mark.django_db
+
+MALLORY, ALICE = "192.0.2.1", "192.0.2.2"
 
 
 @pytest.fixture
@@ -37,11 +44,6 @@ def mail_server(mail_server: MailServer, settings: Any) -> MailServer:
     settings.EMAIL_HOST, settings.EMAIL_PORT, settings.EMAIL_TIMEOUT = "127.0.0.1", mail_server.port, 20
     settings.EMAIL_USE_TLS = settings.EMAIL_USE_SSL = False
     return mail_server
-
-
-def patience_for(fault: str) -> override_settings:
-    """A short time-out while the mail server hangs, otherwise one that a busy machine does not reach."""
-    return override_settings(EMAIL_TIMEOUT=0.3 if fault == HANGS else 20)
 
 
 def notify(person: User, once: str = "") -> OutgoingMail:
@@ -54,12 +56,6 @@ def make_due() -> None:
     OutgoingMail.objects.update(due_at=timezone.now())
 
 
-def text_of(message: EmailMessage) -> str:
-    part = message.get_body(("plain",))
-    assert part
-    return str(part.get_content())
-
-
 def ask_for_link(browser: Client, person: User) -> Any:
     return browser.post("/accounts/password/reset", {"email": person.email}, follow=True)
 
@@ -67,38 +63,32 @@ def ask_for_link(browser: Client, person: User) -> Any:
 # Trying again ---------------------------------------------------------------------------------------------------------
 
 
-def test_a_notice_waits_for_its_turn_is_sent_once_and_deleted(alice: User, mail_server: MailServer) -> None:
-    notify(alice)
-    assert not mail_server.mails
-    assert deliver_all() == 1
-    assert [message["To"] for message in mail_server.mails] == [alice.email]
-    assert not OutgoingMail.objects.exists()
-    assert deliver_all() == 0
-
-
 @pytest.mark.parametrize("fault", ["away", BUSY, REFUSES, HANGS, BREAKS])
-def test_a_notice_arrives_once_the_mail_server_takes_it(
-    alice: User, mail_server: MailServer, fault: str, caplog: pytest.LogCaptureFixture
+def test_a_notice_arrives_once_when_the_mail_server_takes_it(
+    alice: User, mail_server: MailServer, settings: Any, fault: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     notify(alice)
     mail_server.mode = fault
     if fault == "away":
         mail_server.close()
-    with patience_for(fault):
+    elif fault == HANGS:
+        settings.EMAIL_TIMEOUT = 0.3
+    with time_machine.travel(timezone.now(), tick=False):
         assert deliver_all() == 1
-    row = OutgoingMail.objects.get()
-    pause = outbox.LONGEST_PAUSE if fault == REFUSES else work_queue.FIRST_PAUSE
-    assert timedelta(0) <= timezone.now() + pause - row.due_at < timedelta(seconds=5)
+        row = OutgoingMail.objects.get()
+        assert row.due_at == timezone.now() + (outbox.LONGEST_PAUSE if fault == REFUSES else work_queue.FIRST_PAUSE)
+        assert deliver_all() == 0, "it is not due yet"
     assert alice.email not in caplog.text
     assert "was changed" not in caplog.text
+    settings.EMAIL_TIMEOUT = 20
     mail_server.close()
     mail_server.mode = TAKES
     mail_server.open()
-    assert deliver_all() == 0, "it is not due yet"
     make_due()
     assert deliver_all() == 1
-    assert len(mail_server.mails) == 1
+    assert [message["To"] for message in mail_server.mails] == [alice.email]
     assert not OutgoingMail.objects.exists()
+    assert deliver_all() == 0
 
 
 def test_the_pauses_grow_and_the_last_one_ends_with_a_line_in_the_log(
@@ -134,46 +124,35 @@ def test_an_error_of_one_mail_keeps_no_other_from_being_sent(
 ) -> None:
     notify(alice)
     notify(PersonFactory())
-
-    def message(row: OutgoingMail, content: Any) -> Any:
-        if content.to == alice.email:
-            raise ValueError(content.to)
-        return real(row, content)
-
-    real = outbox._message
-    monkeypatch.setattr(outbox, "_message", message)
+    monkeypatch.setattr(outbox, "_message", Mock(wraps=outbox._message, side_effect=[ValueError(alice.email), DEFAULT]))
     assert deliver_all() == 2
     assert len(mail_server.mails) == 1
 
 
-def test_a_rollback_sends_nothing(alice: User, mail_server: MailServer) -> None:
-    with transaction.atomic():
-        notify(alice)
-        later = timezone.now() + timedelta(hours=1)
-        outbox.send_now("password_set", compose("password_set", alice.email, {}), later, "192.0.2.1", lambda _: None)
-        transaction.set_rollback(True)
-    assert deliver_all() == 0
-    assert not mail_server.mails
+def test_a_mail_is_sent_and_its_outcome_told_once_the_transaction_is_committed(alice: User) -> None:
+    told: list[Outcome] = []
+    later = timezone.now() + timedelta(hours=1)
+    for is_rolled_back, outcomes in ((True, []), (False, [Outcome.SENT])):
+        with transaction.atomic():
+            notify(alice)
+            outbox.send_now("password_set", compose("password_set", alice.email, {}), later, "192.0.2.1", told.append)
+            assert told == []
+            assert not mail.outbox
+            transaction.set_rollback(is_rolled_back)
+        assert told == outcomes
+        assert deliver_all() == len(outcomes)
 
 
-def test_a_worker_claims_a_row_that_no_other_has(alice: User) -> None:
-    row = notify(alice)
-    claimed = work_queue.claim(OutgoingMail, outbox.LEASE)
-    assert claimed
-    assert (claimed.pk, claimed.attempts) == (row.pk, 1)
-    assert work_queue.claim(OutgoingMail, outbox.LEASE) is None
-    with time_machine.travel(timezone.now() + outbox.LEASE + timedelta(seconds=1)):
-        again = work_queue.claim(OutgoingMail, outbox.LEASE)
-    assert again
-    assert (again.pk, again.attempts) == (row.pk, 2)
-
-
+@pytest.mark.integration
 def test_no_other_process_sends_a_mail_while_an_attempt_may_be_under_way(alice: User, settings: Any) -> None:
-    notify(alice)
-    assert work_queue.claim(OutgoingMail, outbox.LEASE)
+    row = notify(alice)
     longest = settings.EMAIL_TIMEOUT + 60  # the conversation, and the search for the server's address
-    with time_machine.travel(timezone.now() + timedelta(seconds=longest)):
-        assert work_queue.claim(OutgoingMail, outbox.LEASE) is None
+    attempts = []
+    for seconds in (0, 0, longest, outbox.LEASE.total_seconds() + 1):
+        with time_machine.travel(row.created_at + timedelta(seconds=seconds)):
+            claimed = work_queue.claim(OutgoingMail, outbox.LEASE)
+        attempts.append(claimed and (claimed.pk, claimed.attempts))
+    assert attempts == [(row.pk, 1), None, None, (row.pk, 2)]
 
 
 def test_an_attempt_that_fails_after_another_process_claimed_the_mail_changes_nothing(
@@ -194,89 +173,53 @@ def test_an_attempt_that_fails_after_another_process_claimed_the_mail_changes_no
 # Where a person waits -------------------------------------------------------------------------------------------------
 
 
-def test_a_link_is_sent_at_once(client: Client, alice: User, mail_server: MailServer) -> None:
-    page = ask_for_link(client, alice)
-    assert len(mail_server.mails) == 1
-    assert b"could not be sent" not in page.content
-    assert not OutgoingMail.objects.exists()
-
-
-@pytest.mark.parametrize("fault", [BUSY, HANGS, BREAKS])
-def test_a_link_that_could_not_be_sent_arrives_later_and_the_page_says_so(
-    client: Client, alice: User, mail_server: MailServer, fault: str
+def test_a_page_that_sends_a_link_says_what_became_of_it_and_not_whether_an_account_exists(
+    alice: User, mail_server: MailServer
 ) -> None:
-    mail_server.mode = fault
-    with patience_for(fault):
-        page = ask_for_link(client, alice)
-    assert page.status_code == 200
-    until = OutgoingMail.objects.get().expires_at
-    assert f"The mail could not be sent yet. We keep trying until {until:%H:%M} UTC." in page.content.decode()
-    mail_server.mode = TAKES
-    make_due()
-    assert deliver_all() == 1
-    link = re.search(
-        r"https?://\S+/accounts/password/reset/\S+", mail_server.mails[0].get_body(("plain",)).get_content()
-    )
-    assert link
-    assert client.get(link[0], follow=True).status_code == 200
-    assert not OutgoingMail.objects.exists()
-
-
-def test_a_link_that_is_refused_is_dropped_and_the_page_says_so(
-    client: Client, alice: User, mail_server: MailServer
-) -> None:
-    mail_server.mode = REFUSES
-    assert b"the mail server of that address did not take it" in ask_for_link(client, alice).content
-    assert not OutgoingMail.objects.exists()
-
-
-def test_nobody_learns_from_a_mail_server_that_is_away_whether_an_account_exists(
-    client: Client, alice: User, mail_server: MailServer
-) -> None:
-    for mode in (BUSY, REFUSES):
+    """A link that was not taken yet arrives later."""
+    sentences = {REFUSES: "the mail server of that address did not take it", BUSY: "The mail could not be sent yet"}
+    for mode, waiting in ((TAKES, 0), (REFUSES, 0), (BUSY, 2)):
         mail_server.mode = mode
         with time_machine.travel(timezone.now(), tick=False):  # the page tells until which minute it is tried
-            known, unknown = (ask_for_link(Client(), person) for person in (alice, PersonFactory.build()))
-        assert known.content == unknown.content
+            unknown, known = (html_of(ask_for_link(Client(), person)) for person in (PersonFactory.build(), alice))
+        assert known == unknown
+        assert {each for each, sentence in sentences.items() if sentence in known} == {mode} - {TAKES}
+        assert OutgoingMail.objects.count() == waiting
+        assert len(mail_server.mails) == 2
+    assert f"We keep trying until {OutgoingMail.objects.latest('created_at').expires_at:%H:%M} UTC." in known
+    mail_server.mode = TAKES
+    make_due()
+    assert deliver_all() == 2
+    [letter] = [each for each in mail_server.mails[2:] if each["To"] == alice.email]
+    link = re.search(r"https?://\S+/accounts/password/reset/\S+", str(letter))
+    assert link
+    assert Client().get(link[0], follow=True).status_code == 200
+    assert not OutgoingMail.objects.exists()
 
 
-def test_a_link_is_tried_every_two_minutes_while_it_works(client: Client, alice: User, mail_server: MailServer) -> None:
-    mail_server.mode = BUSY
-    with time_machine.travel(timezone.now(), tick=False) as clock:
-        ask_for_link(client, alice)
-        while row := OutgoingMail.objects.first():
-            clock.move_to(row.due_at)
-            outbox.deliver_next()
-    assert mail_server.connections > 3600 / 120
-
-
-@pytest.mark.parametrize(
-    ("ask", "seconds"), [("link", 3600), ("code", 1800)], ids=["a link for an hour", "a code for half an hour"]
-)
-def test_a_credential_is_kept_no_longer_than_it_works(
-    client: Client, mail_server: MailServer, ask: str, seconds: int, caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize(("ask", "seconds"), [(ask_for_link, 3600), (lambda *who: sign_in(who[0], who[1].email), 1800)])
+def test_a_credential_is_tried_every_two_minutes_while_it_works_and_kept_no_longer(
+    client: Client, mail_server: MailServer, ask: Any, seconds: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     mail_server.mode = BUSY
-    person = PersonFactory(email_verified_at=None)
-    if ask == "link":
-        ask_for_link(client, person)
-    else:
-        sign_in(client, person.email)
-    row = OutgoingMail.objects.get()
-    assert abs((row.expires_at - row.created_at).total_seconds() - seconds) < 2
-    assert row.holds_credential
-    mail_server.mode = TAKES
-    with time_machine.travel(row.expires_at):
-        make_due()
+    with time_machine.travel(timezone.now(), tick=False) as clock:
+        ask(client, PersonFactory(email_verified_at=None))
+        row = OutgoingMail.objects.get()
+        assert row.expires_at - timezone.now() == timedelta(seconds=seconds)
+        assert row.holds_credential
+        while (due_at := OutgoingMail.objects.get().due_at) < row.expires_at:
+            clock.move_to(due_at)
+            outbox.deliver_next()
+        assert mail_server.connections >= seconds / 120
+        mail_server.mode = TAKES
+        clock.move_to(row.expires_at)
         assert deliver_all() == 1
     assert not mail_server.mails
     assert not OutgoingMail.objects.exists()
     assert "mail given up: it has expired" in caplog.text
 
 
-# What is stored -------------------------------------------------------------------------------------------------------
-
-
+@pytest.mark.integration
 @contract("D15.dump")
 def test_the_table_shows_no_code_no_link_no_address(client: Client, mail_server: MailServer) -> None:
     mail_server.mode = BUSY
@@ -294,30 +237,21 @@ def test_the_table_shows_no_code_no_link_no_address(client: Client, mail_server:
         assert value.encode().hex() not in dump
 
 
-@pytest.mark.parametrize("change", ["another SECRET_KEY", "another row"])
-def test_a_row_that_cannot_be_opened_is_dropped_and_logged(
-    alice: User, mail_server: MailServer, settings: Any, change: str, caplog: pytest.LogCaptureFixture
+def test_a_row_that_cannot_be_opened_is_dropped_and_logged_and_an_earlier_key_opens_one(
+    alice: User, mail_server: MailServer, settings: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
-    row = notify(alice)
-    if change == "another row":
-        other = notify(PersonFactory())
-        OutgoingMail.objects.filter(pk=row.pk).update(sealed=other.sealed)
-        other.delete()
-    else:
-        settings.SECRET_KEY = "x" * 50
+    row, other = notify(alice), notify(PersonFactory())
+    OutgoingMail.objects.filter(pk=row.pk).update(sealed=other.sealed)
+    other.delete()
+    for given_up in (1, 2):
+        assert deliver_all() == 1
+        assert not mail_server.mails
+        assert not OutgoingMail.objects.exists()
+        assert caplog.text.count("mail given up") == given_up
+        notify(alice)
+        settings.SECRET_KEY = f"another {given_up}" * 5
+    settings.SECRET_KEY_FALLBACKS = ["another 1" * 5]
     assert deliver_all() == 1
-    assert not mail_server.mails
-    assert not OutgoingMail.objects.exists()
-    assert "mail given up" in caplog.text
-
-
-def test_an_earlier_secret_key_opens_rows_for_as_long_as_it_is_a_fallback(
-    alice: User, mail_server: MailServer, settings: Any
-) -> None:
-    notify(alice)
-    settings.SECRET_KEY_FALLBACKS = [settings.SECRET_KEY]
-    settings.SECRET_KEY = "x" * 50
-    deliver_all()
     assert len(mail_server.mails) == 1
 
 
@@ -336,6 +270,7 @@ def test_an_event_is_told_once(alice: User, mail_server: MailServer) -> None:
     assert len(mail_server.mails) == 2
 
 
+@pytest.mark.integration
 def test_after_a_restore_no_credential_is_sent_but_notices_are(
     client: Client, alice: User, mail_server: MailServer
 ) -> None:
@@ -347,9 +282,7 @@ def test_after_a_restore_no_credential_is_sent_but_notices_are(
     assert [row.kind for row in OutgoingMail.objects.all()] == ["password_changed"]
 
 
-def test_a_purge_deletes_what_nobody_sent_a_day_after_it_expired(alice: User, rewind: Callable[..., None]) -> None:
-    from oauth_bridge.maintenance import purging
-
+def test_a_purge_deletes_what_nobody_sent_a_day_after_it_expired(alice: User) -> None:
     row = notify(alice)
     for hours, left in ((23, 1), (25, 0)):
         list(purging.batches(row.expires_at + timedelta(hours=hours)))
@@ -357,8 +290,6 @@ def test_a_purge_deletes_what_nobody_sent_a_day_after_it_expired(alice: User, re
 
 
 def test_the_list_counts_and_shows_nobody(alice: User, mail_server: MailServer, capsys: Any) -> None:
-    call_command("deliver", "--list")
-    assert capsys.readouterr().out == "No e-mail waits.\n"
     notify(alice)
     notify(alice, once="sent before")
     call_command("deliver", "--list")
@@ -371,11 +302,99 @@ def test_the_list_counts_and_shows_nobody(alice: User, mail_server: MailServer, 
     assert len(mail_server.mails) == 2
 
 
-def test_an_outcome_is_reported_once_the_transaction_is_committed(alice: User) -> None:
-    reported: list[Outcome] = []
-    with transaction.atomic():
-        later = timezone.now() + timedelta(hours=1)
-        outbox.send_now("password_set", compose("password_set", alice.email, {}), later, "192.0.2.1", reported.append)
-        assert reported == []
-        assert not mail.outbox
-    assert reported == [Outcome.SENT]
+@pytest.fixture
+def no_attempt_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Mails only wait: in this process there is a thread that sends them, which never runs, and no page waits."""
+    monkeypatch.setattr(outbox, "_thread", work_queue.Worker("never started", lambda: False))
+    monkeypatch.setattr(outbox, "PAGE_SECONDS", 0.0)
+
+
+def ask(address: str, to: str) -> None:
+    later = timezone.now() + timedelta(hours=1)
+    outbox.send_now("password_set", compose("password_set", to, {}), later, address, lambda _outcome: None)
+
+
+def delivered() -> list[str]:
+    """The recipients, in the order of delivery."""
+    deliver_all()
+    return [message.to[0] for message in mail.outbox]
+
+
+# Turns ----------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("no_attempt_here")
+@pytest.mark.parametrize(("first", "second"), [(MALLORY, MALLORY), ("2001:db8:1:1::/64", "2001:db8:1:2::/64")])
+def test_no_more_than_one_mail_of_a_requester_stands_before_another_persons(first: str, second: str) -> None:
+    """Of an address, or of an IPv6 site."""
+    for number in range(3):
+        ask(first, f"a-{number}@example.com")
+        ask(second, f"b-{number}@example.com")
+    ask(ALICE, "alice@example.com")
+    assert delivered()[:2] == ["a-0@example.com", "alice@example.com"]
+    assert len(delivered()) == 7
+
+
+@pytest.mark.usefixtures("no_attempt_here")
+def test_notices_stand_behind_codes_and_those_of_one_person_delay_no_others() -> None:
+    for email in ("mallory@example.com",) * 3 + ("bob@example.com",):
+        notify(PersonFactory.build(email=email))
+    ask(ALICE, "alice@example.com")
+    assert delivered()[:3] == ["alice@example.com", "mallory@example.com", "bob@example.com"]
+
+
+@pytest.mark.usefixtures("no_attempt_here")
+def test_of_mails_that_are_stored_at_the_same_moment_one_at_most_comes_first() -> None:
+    rows = [outbox._row("kind", compose("password_set", "a@example.com", {}), timezone.now(), MALLORY) for _ in "12"]
+    OutgoingMail.objects.bulk_create(rows)
+    for row in rows:
+        outbox._queue(row, first_turn=0)
+    assert list(OutgoingMail.objects.filter(turn=0)) == []
+
+
+@pytest.mark.usefixtures("no_attempt_here")
+def test_a_mail_that_was_not_taken_stands_behind_the_first_attempt_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    ask(MALLORY, "busy@example.com")
+    with monkeypatch.context() as patch:
+        patch.setattr(outbox, "_message", lambda *_given: None)  # an error of this attempt
+        outbox.deliver_next()
+    with time_machine.travel(timezone.now() + work_queue.FIRST_PAUSE):
+        ask(ALICE, "alice@example.com")
+        assert delivered() == ["alice@example.com", "busy@example.com"]
+
+
+@pytest.mark.usefixtures("no_attempt_here")
+def test_a_page_that_does_not_wait_says_that_the_mail_is_on_its_way(client: Client) -> None:
+    page = client.post("/accounts/password/reset", {"email": "a@example.com"}, REMOTE_ADDR=MALLORY, follow=True)
+    assert "The mail is on its way. It can take a few minutes." in page.content.decode()
+    requester = bytes(OutgoingMail.objects.get().requester or b"")
+    assert len(requester) == 32
+    assert MALLORY.encode() not in requester
+
+
+def test_a_page_gets_the_outcome_of_its_own_mail_and_while_it_waits_no_other_does() -> None:
+    page, key = Page(), uuid.uuid4()
+    outcomes: list[Outcome] = []
+
+    def begin() -> None:
+        other = threading.Thread(target=lambda: outcomes.append(page.wait(uuid.uuid4(), lambda: None)))
+        other.start()
+        other.join()
+        page.tell(uuid.uuid4(), Outcome.GIVEN_UP)
+        page.tell(key, Outcome.SENT)
+
+    assert page.wait(key, begin) is Outcome.SENT
+    assert outcomes == [Outcome.ON_ITS_WAY]
+    page.tell(key, Outcome.GIVEN_UP)  # too late: nobody waits
+    assert page.wait(key, lambda: page.tell(key, Outcome.LATER)) is Outcome.LATER
+
+
+@pytest.mark.usefixtures("no_attempt_here")
+def test_after_a_wait_in_vain_no_page_waits_for_half_a_minute() -> None:
+    now = 1000.0
+    page, key = Page(lambda: now), uuid.uuid4()
+    assert page.wait(key, lambda: None) is Outcome.ON_ITS_WAY
+    now += outbox.PAUSE_OF_PAGES_SECONDS - 1
+    assert page.wait(key, lambda: page.tell(key, Outcome.SENT)) is Outcome.ON_ITS_WAY
+    now += 1
+    assert page.wait(key, lambda: page.tell(key, Outcome.SENT)) is Outcome.SENT

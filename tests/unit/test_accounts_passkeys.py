@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 import time
 from typing import Any
 
@@ -16,11 +17,13 @@ from django.test import Client
 
 from accounts.models import User
 from tests.factories import PASSWORD, PersonFactory
-from tests.factors import ADD, PASSKEY, SECOND, Device, add, add_many, creation, request_options
-from tests.pages import browser_of, deliver_all, is_signed_in, sign_in
+from tests.factors import ADD, APP, PASSKEY, SECOND, Account, Device, add, add_many, code_of, creation, request_options
+from tests.pages import browser_of, deliver_all, html_of, is_signed_in, sign_in
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("passkeys_over_http")]
 
+SECURITY = "/accounts/security"
+CHOICE = "Also ask for a passkey after my password"
 NONSENSE = [1, 10**10, 10**30, [], {}, True, "\ud800", "\x00", "é", "A" * 7000, "oaGhoaE", "gYGB" * 2000]
 
 
@@ -73,33 +76,20 @@ def test_a_malformed_answer_does_not_sign_in(client: Client, device: Device, pat
         assert not is_signed_in(client), value
 
 
-@pytest.mark.parametrize("path", ["id", "rawId", "response", "response.attestationObject"])
-def test_a_malformed_passkey_is_not_added(browser: Client, path: str) -> None:
+NEEDED = ["id", "rawId", "response", "response.attestationObject"]
+
+
+@pytest.mark.parametrize("path", [*NEEDED, "clientExtensionResults", "other", "response.transports"])
+def test_a_malformed_passkey_is_not_added_and_what_one_does_not_need_is_not_stored(browser: Client, path: str) -> None:
+    sentence = "<li>Your browser sent no passkey. Try again, or use your password.</li>"
+    assert sentence in html_of(browser.post(ADD, {"name": "Telephone"}))
     for value in NONSENSE:
-        answer = changed(Device().made(creation(browser)), path, value)
-        assert add(browser, answer).status_code == 200, value
-        assert not Authenticator.objects.exists(), value
-
-
-@pytest.mark.parametrize("path", ["clientExtensionResults", "other", "response.transports"])
-def test_what_a_passkey_does_not_need_is_not_stored(browser: Client, path: str) -> None:
-    for value in NONSENSE:
-        assert add(browser, changed(Device().made(creation(browser)), path, value)).status_code == 302, value
-        stored = Authenticator.objects.filter(type="webauthn").latest("pk").data["credential"]
-        assert set(stored) == {"id", "rawId", "type", "response"}
-        assert set(stored["response"]) == {"clientDataJSON", "attestationObject"}
-
-
-def test_what_is_wrong_with_a_hidden_field_is_said(browser: Client) -> None:
-    page = browser.post(ADD, {"name": "Telephone"}).content.decode()
-    assert "<li>Your browser sent no passkey. Try again, or use your password.</li>" in page
-
-
-# How many -------------------------------------------------------------------------------------------------------------
-
-
-def passkeys() -> int:
-    return Authenticator.objects.filter(type="webauthn").count()
+        answer = add(browser, changed(Device().made(creation(browser)), path, value))
+        assert answer.status_code == (200 if path in NEEDED else 302), value
+    stored = [row.data["credential"] for row in Authenticator.objects.filter(type="webauthn")]
+    assert len(stored) == (0 if path in NEEDED else len(NONSENSE))
+    assert all(set(each) == {"id", "rawId", "type", "response"} for each in stored)
+    assert all(set(each["response"]) == {"clientDataJSON", "attestationObject"} for each in stored)
 
 
 def test_a_person_has_at_most_twenty_passkeys(browser: Client, settings: Any) -> None:
@@ -111,13 +101,9 @@ def test_a_person_has_at_most_twenty_passkeys(browser: Client, settings: Any) ->
     assert "<form" not in answer.partition(full)[2].partition("</section>")[0]
     creation_of_an_old_page = browser.get(ADD).context["js_data"]["creation_options"]["publicKey"]
     assert full in add(browser, Device().made(dict(creation_of_an_old_page))).content.decode()
-    assert passkeys() == 20
-
-
-def test_with_one_removed_another_can_be_added(browser: Client, settings: Any) -> None:
-    settings.RATES = {}
-    add_many(browser, 20)
-    browser.post(f"/accounts/security/passkeys/{Authenticator.objects.filter(type='webauthn')[0].pk}/remove")
+    passkeys = Authenticator.objects.filter(type="webauthn")
+    assert passkeys.count() == 20
+    browser.post(f"/accounts/security/passkeys/{passkeys[0].pk}/remove")
     assert add_many(browser, 1) == [302]
 
 
@@ -139,18 +125,138 @@ def test_the_page_of_the_second_factor_parses_no_passkey(device: Device, alice: 
     assert "Use a passkey" in browser.get(SECOND).content.decode()
 
 
-def test_a_passkey_is_the_second_factor(device: Device, alice: User) -> None:
-    browser = browser_of(alice)
-    answer = device.signed(request_options(browser, f"{SECOND}/passkey"))
-    assert browser.post(SECOND, {"credential": json.dumps(answer)})["Location"] == "/accounts/profile"
-    assert is_signed_in(browser)
-
-
 def test_the_passkey_of_another_person_is_not_the_second_factor(device: Device) -> None:
     other, browser = PersonFactory(), Client()
     sign_in(browser, other.email)
     add_many(browser, 1)
     fresh = browser_of(other)
     answer = device.signed(request_options(fresh, f"{SECOND}/passkey"))
-    assert fresh.post(SECOND, {"credential": json.dumps(answer)}).status_code == 200
+    page = html_of(fresh.post(SECOND, {"credential": json.dumps(answer)}))
+    assert "This passkey is not known here" in page
+    assert "<title>Error:" in page
     assert not is_signed_in(fresh)
+
+
+# The choice of who adds one -------------------------------------------------------------------------------------------
+
+
+def added(browser: Client, *, as_second_factor: bool) -> Device:
+    device = Device()
+    assert add(browser, device.made(creation(browser)), as_second_factor=as_second_factor).status_code == 302
+    return device
+
+
+def types() -> list[str]:
+    return sorted(Authenticator.objects.values_list("type", flat=True))
+
+
+def second_page(person: User) -> str:
+    """The page after the password, without its head, line by line."""
+    fresh = Client()
+    assert sign_in(fresh, person.email)["Location"] == SECOND
+    return html_of(fresh.get(SECOND)).partition("<main")[2]
+
+
+def test_a_passkey_that_only_signs_in_leaves_the_password_alone_enough(browser: Client, alice: User) -> None:
+    assert CHOICE in html_of(browser.get(ADD))
+    device = added(browser, as_second_factor=False)
+    assert types() == ["webauthn"], "there are no recovery codes without a second factor"
+    page = html_of(browser.get(SECURITY))
+    assert "Your password alone signs you in." in page
+    assert "Make recovery codes" not in page
+    page = html_of(browser.get("/accounts/confirm?next=/accounts/delete"))
+    assert "/accounts/confirm/passkey" in page
+    assert "/accounts/confirm/code" not in page
+    assert sign_in(Client(), alice.email)["Location"] == "/accounts/profile"
+    another = Client()
+    another.post(PASSKEY, {"credential": json.dumps(device.signed(request_options(another)))})
+    assert is_signed_in(another)
+
+
+def test_it_lets_an_administrator_in_who_confirms_with_it(browser: Client, alice: User, settings: Any) -> None:
+    settings.STAFF_SECOND_FACTOR = True
+    added(browser, as_second_factor=False)
+    User.objects.update(is_staff=True, is_superuser=True)
+    answer = browser_of(alice).get("/admin/", follow=True)
+    assert answer.request["PATH_INFO"] == "/accounts/confirm/passkey"
+
+
+def test_there_is_no_choice_where_a_second_factor_is_asked_for_already(alice: User) -> None:
+    account = Account(alice)
+    page = html_of(account.browser.get(ADD))
+    assert CHOICE not in page
+    assert "This passkey can be used as one, too." in page
+    added(account.browser, as_second_factor=False)
+    account.browser.post(f"{APP}/off")
+    assert sign_in(Client(), alice.email)["Location"] == SECOND, "as the page had said"
+
+
+def test_there_is_no_choice_without_a_password_and_the_page_says_so(browser: Client, alice: User) -> None:
+    device = added(browser, as_second_factor=True)
+    User.objects.filter(pk=alice.pk).update(password="!none")
+    fresh = Client()
+    fresh.post(PASSKEY, {"credential": json.dumps(device.signed(request_options(fresh)))})
+    page = html_of(fresh.get(ADD))
+    assert CHOICE not in page
+    assert "If you set one, a passkey is asked for after it." in page
+
+
+def test_recovery_codes_go_with_the_last_second_factor(alice: User) -> None:
+    account = Account(alice)
+    device = Device()
+    add(account.browser, device.made(creation(account.browser)))
+    row = Authenticator.objects.get(type="webauthn")
+    row.data["only_signs_in"] = True
+    row.save()
+    account.browser.post(f"{APP}/off")
+    assert types() == ["webauthn"]
+    added(account.browser, as_second_factor=True)
+    assert types() == ["recovery_codes", "webauthn", "webauthn"]
+    newest = Authenticator.objects.filter(type="webauthn").latest("pk")
+    account.browser.post(f"/accounts/security/passkeys/{newest.pk}/remove")
+    assert types() == ["webauthn"]
+    assert sign_in(Client(), alice.email)["Location"] == "/accounts/profile"
+
+
+# The page of the second factor ----------------------------------------------------------------------------------------
+
+
+def main_buttons(page: str) -> list[str]:
+    return [text.strip() for text in re.findall(r'<button class="button(?: icon icon-passkey)?"[^>]*>(.*?)<', page)]
+
+
+def test_with_an_app_the_code_is_first_and_a_passkey_the_other_way(alice: User) -> None:
+    account = Account(alice)
+    page = second_page(alice)
+    assert "Code from your authenticator app, or a recovery code" in page
+    assert main_buttons(page) == ["Continue"]
+    assert "data-passkey" not in page
+    Authenticator.objects.filter(type="recovery_codes").delete()
+    page = second_page(alice)
+    assert "Code from your authenticator app" in page
+    assert "recovery code" not in page
+    assert browser_of(alice).post(SECOND, {"code": code_of(account.secret)}).status_code == 302
+    added(account.browser, as_second_factor=True)
+    page = second_page(alice)
+    assert main_buttons(page) == ["Continue"]
+    assert page.index('name="code"') < page.index("Use a passkey")
+
+
+def test_a_passkey_as_the_second_factor_brings_recovery_codes_and_is_asked_for_first(
+    browser: Client, alice: User
+) -> None:
+    added(browser, as_second_factor=True)
+    assert types() == ["recovery_codes", "webauthn"]
+    assert "Asked after your password." in html_of(browser.get(SECURITY))
+    page = second_page(alice)
+    assert main_buttons(page) == ["Use a passkey"]
+    assert page.index("Use a passkey") < page.index('name="code"')
+    assert "Recovery code" in page
+    assert "authenticator app" not in page
+    answer = html_of(browser_of(alice).post(SECOND, {"code": "000000"}))
+    assert "This is no recovery code of yours that is still unused." in answer
+    Authenticator.objects.filter(type="recovery_codes").delete()  # as after a sign-up with a passkey
+    page = second_page(alice)
+    assert "data-passkey" in page
+    assert 'name="code"' not in page
+    assert "A passkey needs JavaScript, which is switched off in this browser." in page

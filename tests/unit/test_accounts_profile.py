@@ -1,68 +1,77 @@
-"""The profile page and pictures: what a person uploads, and what is drawn otherwise."""
+"""The profile: when it changed, what a person uploads as a picture, and what is drawn otherwise."""
 
 from __future__ import annotations
 
 import fcntl
 import uuid
+from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from unittest.mock import DEFAULT, Mock
 
 import pytest
 from django.conf import settings
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
 
 from accounts import throttling
 from accounts.models import User
 from accounts.pictures import current_picture, initials, reencoder, reencoder_runner, stored_pictures
+from accounts.sessions.credential_changes import set_active
+from accounts.sign_in import verification
 from config.infrastructure.colors import WHITE, contrast
 from oauth_bridge.protocol.claims import values as claims_of
 from tests.contract_coverage import contract
 from tests.factories import PersonFactory
+from tests.pages import admin_browser, browser_of, mailed_code, type_code
 from tests.pictures import encoded, opened, picture, striped, upload
 
 pytestmark = pytest.mark.django_db
+
+RED, GREEN, BLUE = (255, 0, 0, 255), (0, 128, 0, 255), (0, 0, 255, 255)
+LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
 
 
 def path_of(person: User) -> str:
     return current_picture.avatar_url(person).removeprefix("http://testserver")
 
 
-# Profile --------------------------------------------------------------------------------------------------------------
+def save(browser: Client, content: bytes, name: str = "me.png", **fields: str) -> Any:
+    return browser.post("/accounts/profile", {"nickname": "Typed", "picture": upload(content, name), **fields})
+
+
+def assert_is_kept(answer: Any, status: int, error: str) -> None:
+    """The form comes back with the sentence and with what was typed."""
+    assert answer.status_code == status
+    assert error in str(answer.context["form"].errors["picture"])
+    assert answer.context["form"]["nickname"].value() == "Typed"
+    assert answer.get("Retry-After") == ("10" if status == 503 else None)
 
 
 @pytest.mark.parametrize("name", ["me.png", "me." + "x" * 240, "me." + "ü" * 120, "." * 255])
 def test_a_received_file_has_no_name_on_the_disk(
-    browser: Client, alice: User, settings: Any, tmp_path: Path, monkeypatch: Any, name: str
+    browser: Client, settings: Any, tmp_path: Path, monkeypatch: Any, name: str
 ) -> None:
     """So the one of a worker that is killed is gone, and a long ending of the name that was sent does no harm."""
     settings.FILE_UPLOAD_TEMP_DIR = str(tmp_path)
-    seen = []
-    read = reencoder_runner.reencode
-
-    def look(*args: Any, **kwargs: Any) -> bytes:
-        seen.append(list(tmp_path.iterdir()))
-        return read(*args, **kwargs)
-
-    monkeypatch.setattr(reencoder_runner, "reencode", look)
-    answer = browser.post("/accounts/profile", {"nickname": "Ada", "picture": upload(picture(), name)})
-    assert (answer.status_code, seen) == (302, [[]])
+    seen: list[Path] = []
+    read = Mock(
+        wraps=reencoder_runner.reencode, side_effect=lambda *_, **__: seen.extend(tmp_path.iterdir()) or DEFAULT
+    )
+    monkeypatch.setattr(reencoder_runner, "reencode", read)
+    assert save(browser, picture(), name).status_code == 302
+    assert (read.call_count, seen) == (1, [])
 
 
-def test_the_profile_is_for_people_signed_in(client: Client) -> None:
-    assert client.get("/accounts/profile")["Location"] == "/accounts/sign-in?next=/accounts/profile"
-
-
-def test_a_nickname_is_changed(browser: Client, alice: User) -> None:
-    assert browser.post("/accounts/profile", {"nickname": "  Ali  "})["Location"] == "/accounts/profile"
+@pytest.mark.parametrize("nickname", ["  Ali  ", "", "李小龍", "علي", "👩‍👩‍👧 family", "O'Brien & <Söhne>"])
+def test_a_nickname_may_be_in_any_script_or_empty(browser: Client, alice: User, nickname: str) -> None:
+    assert Client().get("/accounts/profile")["Location"] == "/accounts/sign-in?next=/accounts/profile"
+    assert browser.post("/accounts/profile", {"nickname": nickname})["Location"] == "/accounts/profile"
     alice.refresh_from_db()
-    assert alice.nickname == "Ali"
-
-
-def test_a_nickname_may_be_empty_and_the_address_is_not_shown_instead(browser: Client, alice: User) -> None:
-    browser.post("/accounts/profile", {"nickname": ""})
-    alice.refresh_from_db()
+    assert alice.nickname == nickname.strip()
     assert alice.email.partition("@")[0] not in alice.display_name
 
 
@@ -74,78 +83,44 @@ def test_a_nickname_that_would_garble_pages_is_refused(browser: Client, alice: U
     assert response.context["person"]["display_name"] == alice.nickname
 
 
-@pytest.mark.parametrize("nickname", ["李小龍", "علي", "👩‍👩‍👧 family", "O'Brien & <Söhne>"])
-def test_a_nickname_may_be_in_any_script(browser: Client, alice: User, nickname: str) -> None:
-    browser.post("/accounts/profile", {"nickname": nickname})
-    alice.refresh_from_db()
-    assert alice.nickname == nickname
-
-
 def test_nobody_promotes_or_confirms_themselves(browser: Client, alice: User) -> None:
     before = {**User.objects.values().get(pk=alice.pk), "nickname": "Ali"}
     del before["profile_changed_at"]
-    form = {
-        "nickname": "Ali",
-        "email": "root@example.com",
-        "is_staff": "on",
-        "is_superuser": "on",
-        "id": str(uuid.uuid4()),
-    }
-    browser.post("/accounts/profile", form)
+    rights = {"is_staff": "on", "is_superuser": "on", "email_verified_at": "2026-01-01"}
+    browser.post("/accounts/profile", {"nickname": "Ali", "email": "root@example.com", "id": uuid.uuid4(), **rights})
     assert User.objects.values(*before).get(pk=alice.pk) == before
 
 
-def test_a_picture_is_uploaded_and_removed(browser: Client, alice: User) -> None:
-    drawn = path_of(alice)
-    browser.post("/accounts/profile", {"nickname": "Ali", "picture": upload(picture())})
-    alice.refresh_from_db()
-    file = alice.avatar
-    assert stored_pictures.read(file)
-    assert path_of(alice) != drawn
-    assert opened(browser.get(path_of(alice)).content).getpixel((128, 128)) == (255, 0, 0, 255)
-    browser.post("/accounts/profile", {"remove_picture": "1"})
-    alice.refresh_from_db()
-    assert alice.avatar == ""
-    assert alice.nickname == "Ali"
-
-
 @pytest.mark.django_db(transaction=True)
-def test_the_old_picture_is_deleted(browser: Client, alice: User) -> None:
-    files = []
-    for _ in range(2):
-        browser.post("/accounts/profile", {"nickname": "Ali", "picture": upload(picture())})
+def test_a_picture_is_uploaded_replaced_and_removed(browser: Client, alice: User) -> None:
+    addresses, files = [path_of(alice)], []
+    for content, colour in ((picture(), RED), (encoded(striped()), GREEN)):
+        save(browser, content)
         alice.refresh_from_db()
+        addresses.append(path_of(alice))
         files.append(alice.avatar)
-    assert not stored_pictures.read(files[0])
-    assert stored_pictures.read(files[1])
+        assert opened(browser.get(path_of(alice)).content).getpixel((128, 128)) == colour
+    assert len(set(addresses)) == 3
+    assert [bool(stored_pictures.read(file)) for file in files] == [False, True]
     browser.post("/accounts/profile", {"remove_picture": "1"})
+    alice.refresh_from_db()
+    assert (alice.avatar, alice.nickname) == ("", "Typed")
     assert not stored_pictures.read(files[1])
 
 
 @contract("D16.avatar")
 def test_a_file_that_is_no_picture_is_refused_and_nothing_is_lost(browser: Client, alice: User) -> None:
-    browser.post("/accounts/profile", {"nickname": "Ali", "picture": upload(picture())})
-    alice.refresh_from_db()
-    response = browser.post("/accounts/profile", {"nickname": "New", "picture": upload(b"%PDF-1.7 no picture")})
-    assert response.status_code == 200
-    assert "not a picture" in str(response.context["form"].errors["picture"])
-    assert response.context["form"]["nickname"].value() == "New"
-    before = alice.avatar
-    alice.refresh_from_db()
-    assert (alice.avatar, alice.nickname) == (before, "Ali")
-    assert stored_pictures.read(before)
+    save(browser, picture(), nickname="Ali")
+    before = User.objects.values_list("avatar", "nickname").get(pk=alice.pk)
+    assert_is_kept(save(browser, b"%PDF-1.7 no picture"), 200, "not a picture")
+    assert User.objects.values_list("avatar", "nickname").get(pk=alice.pk) == before
+    assert before[1] == "Ali"
+    assert stored_pictures.read(before[0])
 
 
-def test_a_file_of_more_than_25_mb_is_refused_and_the_rest_of_the_form_kept(browser: Client) -> None:
-    huge = upload(picture() + b"\0" * settings.PICTURE_MAX_BYTES)
-    response = browser.post("/accounts/profile", {"picture": huge, "nickname": "Typed"})
-    assert "larger than 25 MB" in str(response.context["form"].errors["picture"])
-    assert response.context["form"]["nickname"].value() == "Typed"
-
-
-def test_a_picture_of_exactly_25_mb_is_accepted(browser: Client, alice: User) -> None:
-    largest = upload(picture().ljust(settings.PICTURE_MAX_BYTES, b"\0"))
-    assert browser.post("/accounts/profile", {"picture": largest, "nickname": "Ali"}).status_code == 302
+def test_a_picture_of_25_mb_is_accepted_and_one_of_more_is_refused(browser: Client, alice: User) -> None:
+    assert_is_kept(save(browser, picture() + b"\0" * settings.PICTURE_MAX_BYTES), 200, "larger than 25 MB")
+    assert save(browser, picture().ljust(settings.PICTURE_MAX_BYTES, b"\0")).status_code == 302
     alice.refresh_from_db()
     assert stored_pictures.read(alice.avatar)
 
@@ -153,44 +128,33 @@ def test_a_picture_of_exactly_25_mb_is_accepted(browser: Client, alice: User) ->
 @pytest.mark.parametrize(
     ("sliders", "colour"),
     [
-        ({}, (0, 128, 0, 255)),
-        ({"zoom": "100", "across": "0", "down": "50"}, (255, 0, 0, 255)),
-        ({"zoom": "400", "across": "100", "down": "0"}, (0, 0, 255, 255)),
-        ({"zoom": "0", "across": "-1", "down": "x"}, (0, 128, 0, 255)),
-        ({"zoom": "1e9", "across": "nan", "down": "\x00"}, (0, 128, 0, 255)),
+        ({"zoom": "100", "across": "0", "down": "50"}, RED),
+        ({"zoom": "400", "across": "100", "down": "0"}, BLUE),
+        ({"zoom": "0", "across": "-1", "down": "x"}, GREEN),
+        ({"zoom": "1e9", "across": "nan", "down": "\x00"}, GREEN),
     ],
 )
 def test_the_chosen_part_is_stored_and_the_middle_without_a_choice(
     browser: Client, alice: User, sliders: dict[str, str], colour: tuple[int, ...]
 ) -> None:
-    browser.post("/accounts/profile", {"nickname": "Ali", "picture": upload(encoded(striped())), **sliders})
+    save(browser, encoded(striped()), **sliders)
     alice.refresh_from_db()
     assert opened(browser.get(path_of(alice)).content).getpixel((128, 128)) == colour
 
 
-def test_while_other_pictures_are_read_the_page_says_when_to_try_again(
-    browser: Client, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.integration
+def test_one_person_has_one_picture_read_at_a_time_and_those_of_others_wait_until_it_is_their_turn(
+    browser: Client, alice: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Whichever worker reads the other one. The next is read when that one is done."""
+    with throttling.one_picture(alice) as of_alice, throttling.one_picture(PersonFactory()) as of_another:
+        assert (of_alice, of_another) == (True, True)
+        assert_is_kept(save(browser, picture()), 503, "Other pictures are being read")
+    assert save(browser, picture()).status_code == 302
     monkeypatch.setattr(reencoder_runner, "WAIT_SECONDS", 0)
     with open(reencoder.__file__, "rb") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        response = browser.post("/accounts/profile", {"nickname": "Typed", "picture": upload(picture())})
-    assert (response.status_code, response["Retry-After"]) == (503, "10")
-    assert "Other pictures are being read" in str(response.context["form"].errors["picture"])
-    assert response.context["form"]["nickname"].value() == "Typed"
-
-
-def test_one_person_has_one_picture_read_at_a_time(browser: Client, alice: User) -> None:
-    """Whichever worker reads the other one. The next is read when that one is done."""
-    form = {"nickname": "Typed"}
-    with throttling.one_picture(alice) as is_only_one:
-        assert is_only_one
-        refused = browser.post("/accounts/profile", {**form, "picture": upload(picture())})
-        assert (refused.status_code, refused["Retry-After"]) == (503, "10")
-        assert "Other pictures are being read" in str(refused.context["form"].errors["picture"])
-        with throttling.one_picture(PersonFactory()) as is_only_one:
-            assert is_only_one
-    assert browser.post("/accounts/profile", {**form, "picture": upload(picture())}).status_code == 302
+        assert_is_kept(save(browser, picture()), 503, "Other pictures are being read")
 
 
 def test_the_profile_shows_what_applications_receive(browser: Client, alice: User) -> None:
@@ -200,32 +164,65 @@ def test_the_profile_shows_what_applications_receive(browser: Client, alice: Use
     assert "Not confirmed, so applications receive nothing yet." in browser.get("/accounts/profile").content.decode()
 
 
-def test_ten_files_in_one_form_are_refused(browser: Client) -> None:
-    files = {f"file{number}": upload(picture()) for number in range(10)}
-    assert browser.post("/accounts/profile", files).status_code == 400
+# When it changed: the claim `updated_at`. OpenID Connect Core 1.0 §5.1 ------------------------------------------------
+
+
+def test_the_claim_is_a_number_of_seconds_and_an_account_of_an_earlier_release_has_none() -> None:
+    assert claims_of(PersonFactory(profile_changed_at=LONG_AGO), ["updated_at"]) == {"updated_at": 1577836800}
+    assert claims_of(PersonFactory(profile_changed_at=None), ["updated_at"]) == {}
+    assert isinstance(claims_of(PersonFactory(), ["updated_at"])["updated_at"], int)
+
+
+def profile(**fields: Any) -> Callable[[User], object]:
+    return lambda person: browser_of(person).post("/accounts/profile", fields)
+
+
+def administration(**fields: Any) -> Callable[[User], object]:
+    path = "admin:accounts_user_change"
+    return lambda person: admin_browser().post(reverse(path, args=[person.pk]), {"is_active": "on", **fields})
+
+
+def another_address(person: User, *, is_confirmed: bool = True) -> None:
+    browser = browser_of(person)
+    browser.post("/accounts/email", {"email": f"new-{uuid.uuid4().hex[:12]}@example.com"})
+    if is_confirmed:
+        type_code(browser, mailed_code())
+
+
+CHANGES: dict[str, Callable[[User], object]] = {
+    "another nickname": profile(nickname="Ada"),
+    "a picture": lambda person: profile(picture=upload(picture()))(person),
+    "no picture": current_picture.remove_picture,
+    "a nickname by an administrator": administration(nickname="Ada"),
+    "the nickname of a sign-up that nobody confirmed is cleared": verification.clear_nickname_of_sign_up,
+    "another address": another_address,
+}
+NO_CHANGES: dict[str, Callable[[User], object]] = {
+    "the same nickname": profile(nickname="Alice"),
+    "groups": administration(nickname="Alice", groups=[]),
+    "an address without its code": lambda person: another_address(person, is_confirmed=False),
+    "another proof of the address": verification.mark_verified,
+}
+
+
+@pytest.mark.parametrize("what", [*CHANGES, *NO_CHANGES])
+def test_only_a_change_of_what_applications_receive_is_one(what: str) -> None:
+    is_unconfirmed = what.startswith("the nickname of a sign-up")
+    confirmed = {"email_verified_at": None, "language": "en"} if is_unconfirmed else {}
+    person = PersonFactory(nickname="Alice", profile_changed_at=LONG_AGO, **confirmed)
+    (CHANGES | NO_CHANGES)[what](person)
+    person.refresh_from_db()
+    assert person.profile_changed_at
+    assert (person.profile_changed_at > LONG_AGO) is (what in CHANGES)
 
 
 # Drawn pictures -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("nickname", "letters"),
-    [
-        ("Alice", "A"),
-        ("alice liddell", "AL"),
-        ("Alice de la Cruz", "AC"),
-        ("Ärger Östlich", "AO"),
-        ("(Alice) 2nd", "A2"),
-        ("李小龍", ""),
-        ("Alice 李", ""),
-        ("علي", ""),
-        ("👻", ""),
-        ("", ""),
-        ("   ", ""),
-    ],
-)
-def test_initials_come_from_the_nickname(nickname: str, letters: str) -> None:
-    assert initials.initials(nickname) == letters
+def test_initials_come_from_the_nickname() -> None:
+    letters = {"alice": "A", "alice de la Cruz": "AC", "Ärger Östlich": "AO", "(Alice) 2nd": "A2"}
+    letters |= dict.fromkeys(["李小龍", "Alice 李", "علي", "👻", "", "   "], "")
+    assert {nickname: initials.initials(nickname) for nickname in letters} == letters
 
 
 def test_white_letters_can_be_read_on_every_colour() -> None:
@@ -234,55 +231,38 @@ def test_white_letters_can_be_read_on_every_colour() -> None:
     assert all(contrast(colour, WHITE) >= 4.5 for colour in colours)
 
 
-@pytest.mark.parametrize("nickname", ["", "Alice", "WW MM", "李"])
-def test_a_drawn_picture_is_a_png_of_256_pixels(nickname: str) -> None:
-    sub = uuid.uuid4()
-    drawn = initials.drawn_avatar(sub, nickname, 256)
-    assert opened(drawn).size == (256, 256)
-    assert drawn == initials.drawn_avatar(sub, nickname, 256)
-
-
-def test_a_drawn_picture_says_nothing_of_the_address(alice: User) -> None:
-    before = (current_picture.png(alice), current_picture.version(alice))
-    alice.email = "zoe@example.org"
-    assert (current_picture.png(alice), current_picture.version(alice)) == before
-    alice.nickname = ""
-    assert current_picture.png(alice) == initials.drawn_avatar(alice.pk, "", 256)
+def test_a_drawn_picture_is_a_png_of_256_pixels_and_says_nothing_of_the_address(alice: User, settings: Any) -> None:
+    settings.BASE_URL = "https://api.example"
+    assert current_picture.avatar_url(alice).startswith(f"https://api.example/avatars/{alice.pk}/")
+    for nickname in ("Alice", "WW MM", "李", ""):
+        alice.email, alice.nickname = "alice@example.org", nickname
+        drawn, version = current_picture.png(alice), current_picture.version(alice)
+        assert opened(drawn).size == (256, 256)
+        assert drawn == initials.drawn_avatar(alice.pk, nickname, 256)
+        alice.email = "zoe@example.org"
+        assert (current_picture.png(alice), current_picture.version(alice)) == (drawn, version)
 
 
 # Serving --------------------------------------------------------------------------------------------------------------
 
 
-def test_the_picture_is_for_anybody_and_any_cache(client: Client, alice: User) -> None:
-    with CaptureQueriesContext(connection) as statements:
-        response = client.get(path_of(alice))
-    assert response.status_code == 200
-    assert response["Content-Type"] == "image/png"
-    assert response["Cache-Control"] == "public, max-age=2592000"
-    assert response["X-Content-Type-Options"] == "nosniff"
-    assert not response.cookies
-    assert len(statements) == 1
-    assert opened(response.content).size == (256, 256)
-
-
-def test_no_session_is_read_for_a_picture(browser: Client, alice: User) -> None:
-    with CaptureQueriesContext(connection) as statements:
-        response = browser.get(path_of(alice))
-    assert len(statements) == 1
-    assert not response.cookies
-    assert "Cookie" not in response.get("Vary", "")
-
-
-def test_the_address_is_absolute_and_at_base_url(alice: User, settings: Any) -> None:
-    settings.BASE_URL = "https://api.example"
-    assert current_picture.avatar_url(alice).startswith(f"https://api.example/avatars/{alice.pk}/")
-
-
-def test_an_unchanged_picture_is_not_sent_again(client: Client, alice: User) -> None:
-    etag = client.get(path_of(alice))["ETag"]
-    again = client.get(path_of(alice), headers={"if-none-match": etag})
-    assert (again.status_code, again.content) == (304, b"")
-    assert again["ETag"] == etag
+def test_the_picture_is_for_anybody_and_any_cache(browser: Client, alice: User) -> None:
+    """No session is read for it, and what a cache has is not sent again."""
+    for reader in (Client(), browser):
+        with CaptureQueriesContext(connection) as statements:
+            response = reader.get(path_of(alice))
+        assert len(statements) == 1
+        assert response.status_code == 200
+        assert response["Content-Type"] == "image/png"
+        assert response["Cache-Control"] == "public, max-age=2592000"
+        assert response["X-Content-Type-Options"] == "nosniff"
+        assert not response.cookies
+        assert "Cookie" not in response.get("Vary", "")
+        assert opened(response.content).size == (256, 256)
+    again = browser.get(path_of(alice), headers={"if-none-match": response["ETag"]})
+    assert (again.status_code, again.content, again["ETag"]) == (304, b"", response["ETag"])
+    assert browser.head(path_of(alice)).status_code == 200
+    assert browser.post(path_of(alice)).status_code == 405
 
 
 def test_a_changed_nickname_changes_the_address_and_the_old_one_still_answers(client: Client, alice: User) -> None:
@@ -295,26 +275,13 @@ def test_a_changed_nickname_changes_the_address_and_the_old_one_still_answers(cl
     assert response["Cache-Control"] == "public, max-age=60"
 
 
-def test_a_picture_lost_from_the_disk_is_drawn(client: Client, alice: User) -> None:
+@pytest.mark.parametrize("end", [lambda person: set_active(person, False), User.delete])
+def test_a_lost_picture_is_drawn_but_not_of_a_person_who_is_gone(client: Client, alice: User, end: Any) -> None:
     current_picture.set_picture(alice, reencoder_runner.reencode(upload(picture())))
     stored_pictures.delete(alice.avatar)
-    assert client.get(path_of(alice)).content == initials.drawn_avatar(alice.pk, alice.nickname, 256)
-
-
-def test_a_picture_can_only_be_read(client: Client, alice: User) -> None:
-    assert client.head(path_of(alice)).status_code == 200
-    assert client.post(path_of(alice)).status_code == 405
-
-
-@pytest.mark.parametrize("change", [{"is_active": False}, None])
-def test_a_deactivated_or_deleted_person_has_no_picture(
-    client: Client, alice: User, change: dict[str, Any] | None
-) -> None:
     path = path_of(alice)
-    if change:
-        User.objects.filter(pk=alice.pk).update(**change)
-    else:
-        alice.delete()
+    assert client.get(path).content == initials.drawn_avatar(alice.pk, alice.nickname, 256)
+    end(alice)
     assert client.get(path).status_code == 404
 
 

@@ -5,14 +5,17 @@ from __future__ import annotations
 import json
 import re
 import time
+from html import unescape
 from typing import Any
-from urllib.parse import parse_qs, urlencode, urlsplit
+from unittest.mock import Mock
+from urllib.parse import urlencode
 
 import pytest
 import time_machine
 from django.core import mail
 from django.core.management import CommandError, call_command
 from django.test import Client
+from django.urls import reverse
 from django.utils import timezone
 
 from accounts.models import User
@@ -22,53 +25,33 @@ from accounts.sign_in import who_may_sign_up
 from accounts.sign_in.adapter import AccountAdapter
 from accounts.sign_in.sign_up import SignUpForm
 from tests.factories import PASSWORD, PersonFactory
-from tests.pages import AUTHORIZE, CODE_PAGE, NEW, SIGN_UP, deliver_all, html_of, mailed_code, sign_in, sign_up
+from tests.pages import AUTHORIZE, CODE_PAGE, NEW, SIGN_UP, html_of, is_signed_in, mailed_code, sign_in, sign_up
 from tests.sending import choose_password_by_mail
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("sign_up_is_open")]
+
+TYPED = "new@exmaple.org"
+CHANGE = "Wrong address? Change it"
 
 
-@pytest.fixture
-def by_invitation(settings: Any) -> None:
-    settings.SIGN_UP = "invitation"
-
-
-# Open ----------------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.usefixtures("sign_up_is_open")
 def test_a_person_signs_up_confirms_the_address_and_goes_on(client: Client) -> None:
-    answer = sign_up(client, next=AUTHORIZE)
-    assert answer["Location"].startswith(CODE_PAGE)
+    sign_in_page = html_of(client.get("/accounts/sign-in", {"next": AUTHORIZE}))
+    found = re.search(rf'href="({SIGN_UP}\?[^"]*)"', sign_in_page)
+    assert found
+    way_back = client.get(unescape(found[1])).context["redirect_field_value"]
+    assert sign_up(client, next=way_back)["Location"].startswith(CODE_PAGE)
     person = User.objects.get()
     assert (person.email, person.nickname, person.email_verified_at) == ("new@example.org", "Nia", None)
-    answer = client.post(CODE_PAGE, {"code": mailed_code()})
-    assert answer["Location"] == AUTHORIZE
+    assert client.post(CODE_PAGE, {"code": "AAAAAA"}).status_code == 200
+    assert not is_signed_in(client)
+    assert client.post(CODE_PAGE, {"code": mailed_code()})["Location"] == AUTHORIZE
     person.refresh_from_db()
     assert person.email_verified_at is not None
-    assert client.get("/accounts/profile").status_code == 200
+    assert is_signed_in(client)
+    assert client.get(SIGN_UP)["Location"] == "/accounts/profile"
 
 
-@pytest.mark.usefixtures("sign_up_is_open")
-def test_without_the_code_nobody_is_signed_in(client: Client) -> None:
-    sign_up(client)
-    assert client.get("/accounts/profile").status_code == 302
-    assert client.post(CODE_PAGE, {"code": "AAAAAA"}).status_code == 200
-    assert client.get("/accounts/profile").status_code == 302
-
-
-@pytest.mark.usefixtures("sign_up_is_open")
-def test_a_taken_address_looks_the_same_and_its_owner_gets_a_mail(client: Client, alice: User) -> None:
-    answer, other = sign_up(client, email=alice.email), sign_up(Client())
-    assert (answer.status_code, answer["Location"]) == (other.status_code, other["Location"])
-    pages = [html_of(each.get(CODE_PAGE)) for each in (client,)]
-    assert alice.email in pages[0]
-    assert mail.outbox[0].subject.startswith("You already have an account")
-    assert mail.outbox[0].to == [alice.email]
-    assert User.objects.count() == 2
-
-
-@pytest.mark.usefixtures("sign_up_is_open")
+@pytest.mark.integration
 def test_an_address_that_is_taken_at_the_same_moment_looks_the_same(
     client: Client, alice: User, monkeypatch: Any
 ) -> None:
@@ -77,24 +60,6 @@ def test_an_address_that_is_taken_at_the_same_moment_looks_the_same(
     assert mail.outbox[-1].subject.startswith("You already have an account")
 
 
-@pytest.mark.usefixtures("sign_up_is_open")
-@pytest.mark.parametrize("is_taken", [True, False])
-def test_a_sign_up_hashes_one_password_whether_the_address_is_taken_or_not(
-    client: Client, alice: User, monkeypatch: Any, is_taken: bool
-) -> None:
-    turns = []
-    turn = hashing.hashes.turn
-
-    def counted() -> Any:
-        turns.append("a hash")
-        return turn()
-
-    monkeypatch.setattr(hashing.hashes, "turn", counted)
-    sign_up(client, **({"email": alice.email} if is_taken else {}))
-    assert len(turns) == 1
-
-
-@pytest.mark.usefixtures("sign_up_is_open")
 def test_a_form_that_is_posted_again_leads_to_a_page_that_takes_its_code(client: Client) -> None:
     """In another browser, ten seconds later: more often no code is sent to an address."""
     sign_up(client)
@@ -107,49 +72,41 @@ def test_a_form_that_is_posted_again_leads_to_a_page_that_takes_its_code(client:
     assert person.nickname == "Nia"
 
 
-@pytest.mark.usefixtures("sign_up_is_open")
-@pytest.mark.parametrize("which", ["other password", "confirmed", "deactivated", "by passkey"])
-def test_only_the_password_of_an_account_that_is_not_confirmed_gets_a_code(client: Client, which: str) -> None:
+@pytest.mark.parametrize("which", ["other password", "confirmed", "deactivated"])
+def test_a_taken_address_looks_the_same_and_its_owner_gets_a_mail(client: Client, which: str) -> None:
+    """Only with the password of an account that is not confirmed it is a code."""
     person = PersonFactory(email_verified_at=timezone.now() if which == "confirmed" else None)
     if which == "deactivated":
         set_active(person, False)
     password = NEW["password1"] if which == "other password" else PASSWORD
-    path = f"{SIGN_UP}/passkey" if which == "by passkey" else SIGN_UP
-    answer, other = sign_up(client, path, email=person.email, password1=password), sign_up(Client(), path)
+    answer, other = sign_up(client, email=person.email, password1=password), sign_up(Client())
     assert (answer.status_code, answer["Location"]) == (other.status_code, other["Location"])
+    assert person.email in html_of(client.get(CODE_PAGE))
     assert mail.outbox[0].subject.startswith("You already have an account")
+    assert mail.outbox[0].to == [person.email]
+    assert User.objects.count() == 2
 
 
-@pytest.mark.usefixtures("sign_up_is_open")
 @pytest.mark.parametrize(
-    "changes",
-    [
-        {"email": "nobody"},
-        {"email": ""},
-        {"email": "a\x00@example.org"},
-        {"nickname": "x" * 61},
-        {"nickname": "a\x00b"},
-        {"password1": "short"},
-        {"password1": "passwordpassword"},
-        {"password1": "new@example.org!"},
-        {"password1": "x" * 5000},
-    ],
+    ("field", "values"),
+    {
+        "email": ["nobody", "", "a\x00@example.org"],
+        "nickname": ["x" * 61, "a\x00b"],
+        "password1": ["short", "new@example.org!", "x" * 5000],
+    }.items(),
 )
-def test_what_is_refused_keeps_what_was_typed(client: Client, changes: dict[str, str]) -> None:
-    answer = sign_up(client, **changes)
-    assert answer.status_code == 200
-    assert not User.objects.exists()
-    typed = (NEW | changes)["email"]
-    assert not typed.isalnum() or f'value="{typed}"' in html_of(answer)
-    assert NEW["password1"] not in html_of(answer)
+def test_what_is_refused_keeps_what_was_typed(client: Client, field: str, values: list[str]) -> None:
+    for value in values:
+        answer = sign_up(client, **{field: value})
+        assert answer.status_code == 200
+        assert not User.objects.exists()
+        typed = (NEW | {field: value})["email"]
+        assert not typed.isalnum() or f'value="{typed}"' in html_of(answer)
+        assert NEW["password1"] not in html_of(answer)
 
 
-@pytest.mark.usefixtures("sign_up_is_open")
 def test_a_sign_up_that_must_wait_for_another_hash_stores_nothing(client: Client, monkeypatch: Any) -> None:
-    def busy(*_: Any, **__: Any) -> str:
-        raise hashing.HashingBusy
-
-    monkeypatch.setattr(hashing.PasswordHasher, "encode", busy)
+    monkeypatch.setattr(hashing.PasswordHasher, "encode", Mock(side_effect=hashing.HashingBusy))
     answer = sign_up(client)
     assert answer.status_code == 503
     assert int(answer["Retry-After"]) > 0
@@ -157,21 +114,11 @@ def test_a_sign_up_that_must_wait_for_another_hash_stores_nothing(client: Client
     assert not User.objects.exists()
 
 
-@pytest.mark.usefixtures("sign_up_is_open")
-def test_the_sign_in_page_leads_to_it_and_keeps_the_request(client: Client) -> None:
-    page = html_of(client.get("/accounts/sign-in", {"next": AUTHORIZE}))
-    found = re.search(rf'href="({SIGN_UP}[^"]*)"', page)
-    assert found
-    assert parse_qs(urlsplit(found[1].replace("&amp;", "&")).query)["next"] == [AUTHORIZE]
-
-
-@pytest.mark.usefixtures("sign_up_is_open")
 def test_a_foreign_address_is_no_way_on(client: Client) -> None:
     sign_up(client, next="https://evil.example/")
     assert client.post(CODE_PAGE, {"code": mailed_code()})["Location"] == "/accounts/profile"
 
 
-@pytest.mark.usefixtures("sign_up_is_open")
 @pytest.mark.parametrize("path", [SIGN_UP, f"{SIGN_UP}/passkey"])
 def test_the_code_of_an_account_that_was_deleted_meanwhile_leads_to_the_sign_in(client: Client, path: str) -> None:
     sign_up(client, path, next=AUTHORIZE)
@@ -184,18 +131,12 @@ def test_the_code_of_an_account_that_was_deleted_meanwhile_leads_to_the_sign_in(
     assert User.objects.get().email_verified_at
 
 
-@pytest.mark.usefixtures("sign_up_is_open")
 def test_an_account_that_is_deleted_at_the_moment_of_the_code_leads_to_the_sign_in(
     client: Client, monkeypatch: Any
 ) -> None:
     sign_up(client)
     finish = AccountAdapter.confirm_email
-
-    def late(adapter: Any, request: Any, address: Any) -> bool:
-        User.objects.all().delete()
-        return bool(finish(adapter, request, address))
-
-    monkeypatch.setattr(AccountAdapter, "confirm_email", late)
+    monkeypatch.setattr(AccountAdapter, "confirm_email", lambda *given: User.objects.all().delete() and finish(*given))
     assert client.post(CODE_PAGE, {"code": mailed_code()})["Location"] == "/accounts/sign-in"
     assert not User.objects.exists()
 
@@ -203,72 +144,145 @@ def test_an_account_that_is_deleted_at_the_moment_of_the_code_leads_to_the_sign_
 # Closed, by invitation ------------------------------------------------------------------------------------------------
 
 
-def test_closed_is_the_default(client: Client) -> None:
-    for answer in (client.get(SIGN_UP), sign_up(client)):
-        assert "New accounts are by invitation" in html_of(answer)
-    assert not User.objects.exists()
-    assert SIGN_UP not in html_of(client.get("/accounts/sign-in"))
-
-
-@pytest.mark.usefixtures("by_invitation")
-def test_an_invited_person_signs_up_with_that_address_only(client: Client) -> None:
+def test_an_invited_person_signs_up_with_that_address_only(client: Client, settings: Any) -> None:
+    settings.SIGN_UP = "invitation"
     path = who_may_sign_up.link("new@example.org").removeprefix("http://testserver")
     assert 'value="new@example.org"' in html_of(client.get(path))
     assert "for another address" in html_of(sign_up(client, path, email="mallory@example.org"))
     assert sign_up(client, path)["Location"].startswith(CODE_PAGE)
+    assert CHANGE not in html_of(client.get(CODE_PAGE))
     assert client.post(CODE_PAGE, {"code": mailed_code()}).status_code == 302
-    assert client.get("/accounts/profile").status_code == 200
+    assert is_signed_in(client)
 
 
-@pytest.mark.usefixtures("by_invitation")
-@pytest.mark.parametrize("seal", ["", "x", "new@example.org", "\x00"])
-def test_without_an_invitation_nobody_signs_up(client: Client, seal: str) -> None:
-    sign_up(client, f"{SIGN_UP}?invitation={seal}", invitation=seal)
-    assert not User.objects.exists()
-
-
-@pytest.mark.usefixtures("by_invitation")
-def test_an_invitation_ends_after_seven_days(client: Client) -> None:
+def test_without_an_invitation_of_the_last_seven_days_nobody_signs_up(client: Client, settings: Any) -> None:
+    settings.SIGN_UP = "invitation"
+    for seal in ("", "x", "new@example.org", "\x00"):
+        sign_up(client, f"{SIGN_UP}?invitation={seal}", invitation=seal)
+        assert not User.objects.exists(), seal
     path, week = who_may_sign_up.link("new@example.org").removeprefix("http://testserver"), 7 * 24 * 3600
-    with time_machine.travel(time.time() + week - 60):
-        assert "older than seven days" not in html_of(client.get(path))
-    with time_machine.travel(time.time() + week + 2):
-        assert "older than seven days" in html_of(client.get(path))
+    for seconds, is_old in ((week - 60, False), (week + 2, True)):
+        with time_machine.travel(time.time() + seconds):
+            assert ("older than seven days" in html_of(client.get(path))) is is_old
 
 
 def test_the_operator_invites(settings: Any, capsys: Any, alice: User) -> None:
-    with pytest.raises(CommandError, match="SIGN_UP"):
-        call_command("account", "invite", "new@example.org")
-    settings.SIGN_UP = "invitation"
-    with pytest.raises(CommandError, match="has an account"):
-        call_command("account", "invite", alice.email)
-    with pytest.raises(CommandError):
-        call_command("account", "invite", "nobody")
+    for mode, email, refusal in (
+        ("closed", "new@example.org", "SIGN_UP"),
+        ("invitation", alice.email, "has an account"),
+        ("invitation", "nobody", None),
+    ):
+        settings.SIGN_UP = mode
+        with pytest.raises(CommandError, match=refusal):
+            call_command("account", "invite", email)
     call_command("account", "invite", "New@Example.org", "--json")
     answer = json.loads(capsys.readouterr().out)
     assert answer["email"] == "new@example.org"
     assert answer["url"].startswith(f"http://testserver{SIGN_UP}?invitation=")
 
 
-def test_a_person_who_is_signed_in_goes_on(client: Client, alice: User, settings: Any) -> None:
-    settings.SIGN_UP = "open"
-    sign_in(client, alice.email)
-    assert client.get(SIGN_UP)["Location"] == "/accounts/profile"
-
-
-def test_a_nickname_of_a_sign_up_that_nobody_confirmed_does_not_survive_a_password_by_mail(
-    client: Client, settings: Any
-) -> None:
-    settings.SIGN_UP = "open"
-    form = {"email": "victim@example.org", "nickname": "Free money at attacker.example", "password1": PASSWORD}
-    Client().post("/accounts/sign-up", form)
-    choose_password_by_mail(User.objects.get(email="victim@example.org"), client)
-    deliver_all()
-    assert User.objects.get(email="victim@example.org").nickname == ""
+def test_only_a_nickname_that_an_operator_gave_survives_a_password_by_mail() -> None:
+    """Whoever signs up with the address of another person writes nothing into their mails."""
+    sign_up(Client(), email="victim@example.org", nickname="Free money at attacker.example")
+    PersonFactory(email="bea@example.org", nickname="Bea", email_verified_at=None)
+    for email, nickname in (("victim@example.org", ""), ("bea@example.org", "Bea")):
+        choose_password_by_mail(User.objects.get(email=email), Client())
+        assert User.objects.get(email=email).nickname == nickname
+    call_command("deliver", "--once")
     assert not any("Free money" in f"{each.subject} {each.body}" for each in mail.outbox)
 
 
-def test_a_nickname_that_an_operator_gave_survives_a_password_by_mail(client: Client) -> None:
-    person = PersonFactory(nickname="Bea", email_verified_at=None)
-    choose_password_by_mail(person, client)
-    assert User.objects.get(pk=person.pk).nickname == "Bea"
+# A wrong address is corrected on the page of the code -----------------------------------------------------------------
+
+
+def begin_again(browser: Client) -> Any:
+    """The sign-up form after the button on the page of the code."""
+    answer = browser.post(CODE_PAGE, {"begin_again": ""})
+    assert answer["Location"].startswith(SIGN_UP)
+    return browser.get(answer["Location"])
+
+
+def test_the_form_is_as_it_was_typed_and_the_corrected_address_gets_the_code(client: Client) -> None:
+    sign_up(client, email=TYPED, next=AUTHORIZE)
+    assert CHANGE in html_of(client.get(CODE_PAGE))
+    form = begin_again(client)
+    assert f'value="{TYPED}"' in html_of(form)
+    assert 'value="Nia"' in html_of(form)
+    assert NEW["password1"] not in html_of(form)
+    assert form.context["redirect_field_value"] == AUTHORIZE
+    assert sign_up(client, next=AUTHORIZE)["Location"].startswith(CODE_PAGE)
+    assert mail.outbox[-1].to == ["new@example.org"]
+    assert client.post(CODE_PAGE, {"code": mailed_code()})["Location"] == AUTHORIZE
+    assert User.objects.get(email="new@example.org").email_verified_at
+    assert User.objects.get(email=TYPED).email_verified_at is None
+
+
+def test_the_code_of_the_wrong_address_is_worth_nothing_then(client: Client) -> None:
+    sign_up(client, email=TYPED)
+    assert TYPED not in html_of(client.get(SIGN_UP)), "it is shown after the button only"
+    of_the_wrong_one = mailed_code()
+    begin_again(client)
+    assert client.get(CODE_PAGE)["Location"] == reverse("account_login")
+    sign_up(client)
+    assert client.post(CODE_PAGE, {"code": of_the_wrong_one}).status_code == 200
+    assert not is_signed_in(client)
+    client.post(CODE_PAGE, {"code": mailed_code()})
+    assert is_signed_in(client)
+    assert client.session.get("sign_up") is None
+
+
+def test_only_the_browser_that_made_an_account_sets_another_password_so(client: Client) -> None:
+    sign_up(client)
+    mallory = Client()
+    sign_up(mallory, email="mallory@example.org")
+    begin_again(mallory)
+    with time_machine.travel(time.time() + 11):
+        sign_up(mallory, password1="the phrase of mallory")
+    assert mail.outbox[-1].subject.startswith("You already have an account")
+    assert User.objects.get(email="new@example.org").check_password(NEW["password1"])
+    begin_again(client)
+    with time_machine.travel(time.time() + 22):
+        sign_up(client, nickname="Ada", password1="quite another phrase")
+        client.post(CODE_PAGE, {"code": mailed_code()})
+    person = User.objects.get(email="new@example.org")
+    assert person.email_verified_at
+    assert person.nickname == "Ada"
+    assert person.check_password("quite another phrase")
+
+
+def test_an_account_that_was_confirmed_meanwhile_keeps_its_password(client: Client) -> None:
+    sign_up(client)
+    begin_again(client)
+    User.objects.update(email_verified_at="2026-01-01T00:00Z")
+    sign_up(client, password1="quite another phrase")
+    assert User.objects.get().check_password(NEW["password1"])
+
+
+def test_a_taken_address_looks_the_same_and_each_sign_up_costs_one_hash(alice: User, monkeypatch: Any) -> None:
+    turn = Mock(wraps=hashing.hashes.turn)
+    monkeypatch.setattr(hashing.hashes, "turn", turn)
+    pages, hashes = [], []
+    for email in (alice.email, "new@example.org"):
+        browser = Client()
+        sign_up(browser, email=email)
+        page, form = browser.get(CODE_PAGE), begin_again(browser)
+        assert browser.get(CODE_PAGE).status_code == 302
+        hashes.append(turn.call_count)
+        with time_machine.travel(time.time() + 11):
+            answer = sign_up(browser, email=email, password1="quite another phrase")
+        hashes.append(turn.call_count)
+        assert answer["Location"].startswith(CODE_PAGE)
+        pages.append((CHANGE in html_of(page), form.status_code, f'value="{email}"' in html_of(form)))
+    assert pages == [(True, 200, True)] * 2
+    assert hashes == [1, 2, 3, 4]
+
+
+def test_other_codes_have_no_sign_up_to_go_back_to(client: Client, alice: User) -> None:
+    sign_in(client, alice.email)
+    client.post("/accounts/email", {"email": "else@example.org"})
+    another = Client()
+    sign_in(another, PersonFactory(email_verified_at=None).email)
+    for browser in (client, another):
+        assert CHANGE not in html_of(browser.get(CODE_PAGE))
+        browser.post(CODE_PAGE, {"begin_again": ""})
+        assert browser.get(CODE_PAGE).status_code == 200

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import time
 from typing import Any
 
 import pytest
@@ -20,7 +19,18 @@ from accounts.sessions.credential_changes import set_active, set_password
 from accounts.sign_in import who_may_sign_up
 from tests.factories import PASSWORD
 from tests.factors import ADD, PASSKEY, SECOND, Device, add, creation, request_options
-from tests.pages import AUTHORIZE, CODE_PAGE, NEW, choose, html_of, is_signed_in, mailed_code, mailed_path, with_session
+from tests.pages import (
+    AUTHORIZE,
+    CODE_PAGE,
+    NEW,
+    choose,
+    html_of,
+    is_signed_in,
+    mailed_code,
+    mailed_path,
+    proven,
+    with_session,
+)
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("sign_up_is_open", "passkeys_over_http")]
 
@@ -58,6 +68,9 @@ def test_a_person_signs_up_with_a_passkey_and_goes_on(client: Client) -> None:
     assert client.get(FIRST, follow=True).redirect_chain[-1][0].startswith(CODE_PAGE), "the address comes first"
     answer = client.post(answer["Location"], {"code": mailed_code(), "next": AUTHORIZE})
     assert "Photo Printer" in html_of(client.get(answer["Location"]))
+    for nonsense in ({}, [], {"id": "AA"}):
+        assert client.post(FIRST, {"credential": json.dumps(nonsense)}).status_code == 200
+    assert not Authenticator.objects.exists()
     assert not is_signed_in(client)
     assert post(client, Device().made(options(client)))["Location"] == AUTHORIZE
     person = User.objects.get()
@@ -92,53 +105,39 @@ def test_where_passkeys_are_not_possible_none_is_offered(client: Client, monkeyp
     assert client.get(SIGN_UP)["Location"] == "/accounts/sign-up"
 
 
-@pytest.mark.parametrize("ending", ["password", "deactivation", "deletion"])
-def test_an_open_sign_up_adds_no_passkey_once_the_credentials_have_ended(client: Client, ending: str) -> None:
+@pytest.mark.parametrize(
+    "end", [lambda person: set_password(person, PASSWORD), lambda person: set_active(person, False), User.delete]
+)
+def test_an_open_sign_up_adds_no_passkey_once_the_credentials_have_ended(client: Client, end: Any) -> None:
     """Mallory finds the open page on a shared computer, after the owner has ended the credentials elsewhere."""
     up_to_the_passkey(client)
     answer = Device().made(options(client))
-    person = User.objects.get()
-    if ending == "password":
-        set_password(person, PASSWORD)
-    elif ending == "deactivation":
-        set_active(person, False)
-    else:
-        person.delete()
+    end(User.objects.get())
     for response in (post(client, answer), client.get(FIRST)):
         assert response.status_code == 302
     assert not Authenticator.objects.exists()
     assert not is_signed_in(client)
 
 
-@pytest.mark.parametrize("method", ["get", "post"])
-def test_a_lost_cookie_leads_to_the_sign_in_of_the_request(client: Client, settings: Any, method: str) -> None:
+def test_a_lost_cookie_leads_to_the_sign_in_of_the_request(client: Client, settings: Any) -> None:
     settings.SIGN_UP = "invitation"  # without an invitation, the sign-up page leads nowhere
     address = return_path.sign_in_url(AUTHORIZE, name="Photo Printer").replace("/accounts/sign-in", FIRST)
-    answer = getattr(client, method)(address)
-    assert answer["Location"] == address.replace(FIRST, "/accounts/sign-in")
+    for answer in (client.get(address), client.post(address)):
+        assert answer["Location"] == address.replace(FIRST, "/accounts/sign-in")
     assert "Photo Printer" in html_of(client.get(answer["Location"]))
-
-
-def test_nonsense_is_no_passkey_and_the_page_stays(client: Client) -> None:
-    up_to_the_passkey(client)
-    for answer in ({}, [], {"id": "AA"}):
-        assert client.post(FIRST, {"credential": json.dumps(answer)}).status_code == 200
-    assert not Authenticator.objects.exists()
-    assert post(client, Device().made(options(client))).status_code == 302
 
 
 def test_the_last_passkey_stays_until_there_is_a_password(owner: Client) -> None:
     person = User.objects.get()
-    assert add_fresh(owner, Device()).status_code == 302
+    proven(owner)
+    assert add(owner, Device().made(creation(owner))).status_code == 302
     first, last = Authenticator.objects.filter(type="webauthn").order_by("pk")
     for passkey, is_removed in ((first, True), (last, False)):
         owner.post(reverse("mfa_remove_webauthn", args=[passkey.pk]))
         assert Authenticator.objects.filter(pk=passkey.pk).exists() is not is_removed
     person.set_password(PASSWORD)
     person.save()
-    browser = with_session(person)
-    browser.post("/accounts/confirm", {"password": PASSWORD})
-    browser.post(reverse("mfa_remove_webauthn", args=[last.pk]))
+    proven(with_session(person)).post(reverse("mfa_remove_webauthn", args=[last.pk]))
     assert not Authenticator.objects.exists()
 
 
@@ -152,8 +151,7 @@ def test_a_password_by_mail_makes_the_passkey_the_second_factor(client: Client, 
         client.post("/accounts/sign-out")
         client.post(PASSKEY, {"credential": json.dumps(device.signed(request_options(client)))})
     assert is_signed_in(client)
-    page = client.get("/accounts/password/reset", {"next": AUTHORIZE})
-    client.post("/accounts/password/reset", {"email": "new@example.org", "next": page.context["redirect_field_value"]})
+    client.post("/accounts/password/reset", {"email": "new@example.org", "next": AUTHORIZE})
     answer = choose(client, mailed_path(), PASSWORD)
     assert answer["Location"].partition("?")[0] == SECOND
     assert not is_signed_in(client)
@@ -161,24 +159,13 @@ def test_a_password_by_mail_makes_the_passkey_the_second_factor(client: Client, 
     assert page.status_code == 200
     assert "Your new password is saved." in html_of(page)
     assert "You are signed out" not in html_of(page)
-    found = client.get(f"{SECOND}/passkey").json()["request_options"]["publicKey"]
-    answer = client.post(SECOND, {"credential": json.dumps(device.signed(found))})
-    assert answer["Location"] == AUTHORIZE
+    signed = device.signed(request_options(client, f"{SECOND}/passkey"))
+    assert client.post(SECOND, {"credential": json.dumps(signed)})["Location"] == AUTHORIZE
     assert is_signed_in(client)
 
 
-@pytest.mark.parametrize("path", ["/accounts/delete", "/accounts/email", ADD])
-def test_a_session_is_not_enough_for_a_change(owner: Client, path: str) -> None:
-    answer = owner.get(path, follow=True)
-    assert answer.redirect_chain[-1][0].startswith(("/accounts/confirm/passkey", "/accounts/confirm/code"))
+def test_a_session_is_not_enough_for_a_change(owner: Client) -> None:
+    for path in ("/accounts/delete", "/accounts/email", ADD):
+        answer = owner.get(path, follow=True)
+        assert answer.redirect_chain[-1][0].startswith(("/accounts/confirm/passkey", "/accounts/confirm/code")), path
     assert owner.get("/accounts/password/change")["Location"] == "/accounts/password/reset"
-
-
-def add_fresh(browser: Client, device: Device) -> Any:
-    """Add a passkey as somebody who has proved a moment ago who they are."""
-    session = browser.session
-    person = User.objects.get()
-    session["account_authentication_methods"] = [{"method": "mfa", "at": time.time()}]
-    session["account_authentication_methods_user"] = str(person.pk)
-    session.save()
-    return add(browser, device.made(creation(browser)))
