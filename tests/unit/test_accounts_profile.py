@@ -118,7 +118,9 @@ def test_a_file_that_is_no_picture_is_refused_and_nothing_is_lost(browser: Clien
     assert stored_pictures.read(before[0])
 
 
-def test_a_picture_of_25_mb_is_accepted_and_one_of_more_is_refused(browser: Client, alice: User) -> None:
+def test_a_picture_of_25_mb_is_accepted_and_one_of_more_or_ten_are_refused(browser: Client, alice: User) -> None:
+    ten = {f"file{number}": upload(picture()) for number in range(10)}
+    assert browser.post("/accounts/profile", ten).status_code == 400
     assert_is_kept(save(browser, picture() + b"\0" * settings.PICTURE_MAX_BYTES), 200, "larger than 25 MB")
     assert save(browser, picture().ljust(settings.PICTURE_MAX_BYTES, b"\0")).status_code == 302
     alice.refresh_from_db()
@@ -241,9 +243,6 @@ def test_a_drawn_picture_is_a_png_of_256_pixels_and_says_nothing_of_the_address(
         assert drawn == initials.drawn_avatar(alice.pk, nickname, 256)
         alice.email = "zoe@example.org"
         assert (current_picture.png(alice), current_picture.version(alice)) == (drawn, version)
-
-
-# Serving --------------------------------------------------------------------------------------------------------------
 
 
 def test_the_picture_is_for_anybody_and_any_cache(browser: Client, alice: User) -> None:
