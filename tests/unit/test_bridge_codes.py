@@ -1,20 +1,62 @@
-"""Codes and tokens whose person or application is gone: worth nothing, never a fault of ours, and purged when due."""
+"""A code belongs to an attempt, a person and an application: double clicks, mix-ups, and what was deleted."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from datetime import timedelta
+from uuid import RFC_4122, UUID, uuid4
+
 import pytest
+import time_machine
 from django.db.models import Model
 from django.utils import timezone
 
 from config.infrastructure.errors import RequestError
+from oauth_bridge.consent.pending_request import new_attempt
 from oauth_bridge.errors import OAuthFault
 from oauth_bridge.maintenance import purging
 from oauth_bridge.models import AccessToken, AuthorizationCode
-from oauth_bridge.random_values import new_credential
-from oauth_bridge.storage import code_redemption, tokens
-from tests.factories import CodeFactory, TokenFactory
+from oauth_bridge.random_values import digest_of, new_credential
+from oauth_bridge.storage import code_redemption, codes, tokens
+from tests.factories import ApplicationFactory, CodeFactory, PersonFactory, TokenFactory
 
 pytestmark = pytest.mark.django_db
+
+
+def test_attempts_are_unique_and_in_the_order_of_time() -> None:
+    with time_machine.travel("2026-11-21T12:00:00Z", tick=False) as clock:
+        first, second = new_attempt(), new_attempt()
+        assert first != second
+        clock.shift(0.001)
+        later = new_attempt()
+    assert later > max(first, second)
+    for attempt in (first, second, later):
+        assert (UUID(attempt).version, UUID(attempt).variant) == (7, RFC_4122)
+    assert int(first[:12], 16) == 1795262400000
+
+
+def test_of_a_double_click_the_later_request_keeps_its_code_even_if_it_is_faster() -> None:
+    application = ApplicationFactory()
+    person, clicked = PersonFactory(), timezone.now()
+    attempt = codes.Attempt(uuid4(), application.row, application.redirect_uri, "profile", "")
+    code = codes.issue(attempt, person, clicked + timedelta(seconds=0.2))
+    with pytest.raises(codes.AlreadyRedeemed):
+        codes.issue(attempt, person, clicked)
+    row = AuthorizationCode.objects.get(attempt=attempt.id)
+    assert row.digest == digest_of(code)
+    # A clock that was set back is no double click.
+    again = codes.issue(attempt, person, clicked - timedelta(seconds=5))
+    row.refresh_from_db()
+    assert row.digest == digest_of(again)
+
+
+def test_the_code_of_an_attempt_is_never_replaced_for_another_application() -> None:
+    applications, person, attempt = [ApplicationFactory(), ApplicationFactory()], PersonFactory(), uuid4()
+    own, other = (codes.Attempt(attempt, each.row, each.redirect_uri, "profile", "") for each in applications)
+    code = codes.issue(own, person)
+    with pytest.raises(codes.AlreadyRedeemed):
+        codes.issue(other, person)
+    assert AuthorizationCode.objects.get(attempt=attempt).digest == digest_of(code)
 
 
 def vanish(row: Model) -> None:
@@ -23,14 +65,17 @@ def vanish(row: Model) -> None:
 
 
 @pytest.mark.parametrize("whose", ["user", "application"])
-def test_a_token_without_its_person_or_application_is_refused(whose: str) -> None:
+def test_a_token_without_its_person_or_application_is_refused_and_purged_when_due(
+    rewind: Callable[..., None], whose: str
+) -> None:
     token = TokenFactory()
-    application = token.row.application
-    application.secrets.all().delete()
+    token.row.application.secrets.all().delete()
     vanish(getattr(token.row, whose))
     with pytest.raises(RequestError) as refused:
         tokens.read(token.raw)
     assert refused.value.fault is OAuthFault.TOKEN_REVOKED
+    rewind(token.row, 3600)
+    assert sum(batch.rows for batch in purging.batches(timezone.now())) == 1
 
 
 def test_a_code_without_its_person_is_redeemed_by_nobody() -> None:
@@ -44,16 +89,7 @@ def test_a_code_without_its_person_is_redeemed_by_nobody() -> None:
     assert not AccessToken.objects.exists()
 
 
-def test_django_takes_codes_and_tokens_along_with_their_person(rewind) -> None:
-    code, token = CodeFactory(), TokenFactory()
-    code.row.user.delete()
-    token.row.user.delete()
-    assert not AuthorizationCode.objects.exists()
-    assert not AccessToken.objects.exists()
-
-
-def test_what_was_left_alone_is_purged_when_it_is_due(rewind) -> None:
-    token = TokenFactory()
-    vanish(token.row.user)
-    rewind(token.row, 3600)
-    assert sum(batch.rows for batch in purging.batches(timezone.now())) == 1
+def test_django_takes_codes_and_tokens_along_with_their_person() -> None:
+    for issued in (CodeFactory(), TokenFactory()):
+        issued.row.user.delete()
+        assert not type(issued.row).objects.exists()

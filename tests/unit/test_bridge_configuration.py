@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import io
 import json
+import sys
 import uuid
 from pathlib import Path
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import Group
+from django.core.management import CommandError, call_command
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
@@ -17,16 +20,48 @@ from oauth_bridge.management import configuration_file
 from oauth_bridge.management.registration_fields import FIELDS
 from oauth_bridge.models import Application
 from oauth_bridge.storage import applications
-from tests.configuration_files import NEW, URI, Apply, run
 from tests.events import Log
 from tests.factories import ApplicationFactory, Registered
 
 pytestmark = pytest.mark.django_db
 
+URI = "https://app.example/callback"
+NEW = "0123456789abcdef0123456789abcdef"
+OTHER = "f" * 32
+GOOD = {"client_id": NEW, "name": "New", "redirect_uris": [URI]}
+
+
+def run(*arguments: str) -> tuple[str, str]:
+    """Standard output and standard error."""
+    out, errors = io.StringIO(), io.StringIO()
+    call_command("application", *arguments, stdout=out, stderr=errors)
+    return out.getvalue(), errors.getvalue()
+
 
 def exported() -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = json.loads(run("export", "--json")[0])
     return found
+
+
+class Apply:
+    """`apply` of a file with this content."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / "applications.json"
+
+    def __call__(self, content: Any, *options: str) -> tuple[str, str]:
+        data = content if isinstance(content, bytes) else json.dumps(content).encode()
+        self.path.write_bytes(data)
+        return run("apply", str(self.path), *options)
+
+    def refused(self, content: Any) -> str:
+        before = list(Application.objects.order_by("pk").values())
+        with pytest.raises(CommandError) as error:
+            self(content)
+        assert list(Application.objects.order_by("pk").values()) == before
+        assert not Group.objects.filter(name="made").exists()
+        assert str(error.value).replace("\n", "").isprintable()
+        return str(error.value)
 
 
 @pytest.fixture
@@ -55,25 +90,26 @@ def test_export_has_each_field_and_nothing_else(registered: Registered) -> None:
     assert "secret" not in text
 
 
-def test_export_of_nothing_is_an_empty_list(apply: Apply) -> None:
-    assert exported() == []
-    assert apply([])[0] == "no changes\n"
-
-
-def test_export_of_many_costs_a_few_statements() -> None:
-    Application.objects.bulk_create(
-        Application(name=f"A{number}", redirect_uris=URI) for number in range(configuration_file._BATCH + 1)
-    )
-    with CaptureQueriesContext(connection) as statements:
-        assert len(exported()) == configuration_file._BATCH + 1
-    assert len(statements) <= 4
-
-
 def test_a_twin_of_a_test_is_not_exported(apply: Apply) -> None:
     Application.twins.create(client_id=Application.TWIN + "x", name="Twin", redirect_uris=URI)
     assert exported() == []
+    assert apply([])[0] == "no changes\n"
     entry = {"client_id": Application.TWIN + "x", "name": "Mallory", "redirect_uris": [URI]}
     assert "client_id: no application has it" in apply.refused([entry])
+
+
+def test_export_and_apply_of_many_cost_a_few_statements(apply: Apply) -> None:
+    Application.objects.bulk_create(
+        Application(client_id=uuid.uuid4().hex, name="Same name", redirect_uris=URI)
+        for _ in range(configuration_file._BATCH + 1)
+    )
+    with CaptureQueriesContext(connection) as statements:
+        content = exported()
+    assert len(content) == configuration_file._BATCH + 1
+    assert len(statements) <= 4
+    with CaptureQueriesContext(connection) as statements:
+        assert apply(content)[0] == "no changes\n"
+    assert len(statements) <= 10
 
 
 # What export printed is no change -------------------------------------------------------------------------------------
@@ -83,7 +119,8 @@ def test_what_export_printed_is_no_change(apply: Apply, registered: Registered) 
     ApplicationFactory(client_type="public", is_enabled=False)
     text = run("export")[0]
     assert apply(text.encode()) == ("no changes\n", "")
-    assert apply.json(json.loads(text)) == []
+    assert apply(b"\xef\xbb\xbf" + text.encode()) == ("no changes\n", ""), "with a byte order mark"
+    assert json.loads(apply(json.loads(text), "--json")[0]) == []
     assert not AuditEntry.objects.exists()
 
 
@@ -91,13 +128,10 @@ def test_what_export_printed_is_no_change(apply: Apply, registered: Registered) 
     "stored",
     [
         {"name": " Spaces around "},
-        {"name": "Tab\tand\x1b[2J"},
-        {"name": "left\u202eright"},
-        {"name": "Quote \" and \\ and '", "operator": "Ünï ☃ 😀"},
+        {"name": "Tab\tand\x1b[2J and left\u202eright"},
+        {"name": "Quote \" and \\ and '", "operator": "Ünï ☃ 😀", "homepage": "javascript:alert(1)"},
         {"redirect_uris": "http://old.example/cb\nhttps://*.example/"},
-        {"homepage": "javascript:alert(1)"},
-        {"redirect_uris": ""},
-        {"is_restricted": True},
+        {"redirect_uris": "", "is_restricted": True},
         {"client_id": "an older form of client_id"},
     ],
 )
@@ -105,8 +139,8 @@ def test_a_value_that_is_refused_today_is_no_change(apply: Apply, stored: dict[s
     row = ApplicationFactory().row
     Application.objects.filter(pk=row.pk).update(**stored)
     assert apply(run("export")[0].encode())[0] == "no changes\n"
-    entry = exported()[0] | {"operator": "Somebody"}
-    assert [each["after"] for each in apply.json([entry])] == [{"operator": "Somebody"}]
+    changed = json.loads(apply([exported()[0] | {"operator": "Somebody"}], "--json")[0])
+    assert [each["after"] for each in changed] == [{"operator": "Somebody"}]
 
 
 def test_another_order_is_no_change(apply: Apply, registered: Registered) -> None:
@@ -125,39 +159,34 @@ def test_apply_stores_what_differs_and_prints_it(apply: Apply, registered: Regis
     (entry,) = exported()
     out, errors = apply([entry | changed])
     assert exported() == [entry | changed]
-    assert "  name: " in out
-    assert '-> "Reading"' in out
-    assert f'  redirect_uris: + "{URI}"' in out
-    assert '  groups: - "editors"' in out
-    assert '  groups: + "writers"' in out
-    assert "  trusted: true -> false" in out
-    assert "0 new, 1 changed." in out
+    lines = [
+        "  name: ",
+        '-> "Reading"',
+        f'  redirect_uris: + "{URI}"',
+        '  groups: - "editors"',
+        '  groups: + "writers"',
+    ]
+    for line in (*lines, "  trusted: true -> false", "0 new, 1 changed."):
+        assert line in out
     assert errors == "The group writers did not exist and was made. Nobody is in it yet.\n"
     assert apply([entry | changed]) == ("no changes\n", "")
     assert AuditEntry.objects.filter(action="application_changed").count() == 1
     assert len(event_log.of("application_changed")) == 1
 
 
-def test_only_the_members_that_are_there_count(apply: Apply, registered: Registered) -> None:
-    before = exported()[0]
+def test_only_the_applications_and_members_that_are_there_count(apply: Apply, registered: Registered) -> None:
+    other = ApplicationFactory().row
+    before = {entry["client_id"]: entry for entry in exported()}
     assert apply([{"client_id": registered.client_id}])[0] == "no changes\n"
     apply([{"client_id": registered.client_id, "operator": "Somebody"}])
-    assert exported()[0] == before | {"operator": "Somebody"}
-
-
-def test_applications_that_are_not_in_the_file_are_left_alone(apply: Apply, registered: Registered) -> None:
-    other = ApplicationFactory().row
-    (before,) = [each for each in exported() if each["client_id"] == other.client_id]
-    apply([{"client_id": registered.client_id, "operator": "Somebody"}])
-    assert before in exported()
+    after = {entry["client_id"]: entry for entry in exported()}
+    assert after[registered.client_id] == before[registered.client_id] | {"operator": "Somebody"}
+    assert after[other.client_id] == before[other.client_id]
 
 
 def test_a_dry_run_prints_the_same_and_stores_nothing(apply: Apply, registered: Registered, event_log: Log) -> None:
     before = exported()
-    content = [
-        before[0] | {"name": "Reading", "enabled": False, "groups": ["made"]},
-        {"client_id": NEW, "name": "New", "redirect_uris": [URI]},
-    ]
+    content = [before[0] | {"name": "Reading", "enabled": False, "groups": ["made"]}, GOOD]
     dry, _ = apply(content, "--dry-run")
     assert "Nothing was stored: this was a dry run." in dry
     assert exported() == before
@@ -178,10 +207,9 @@ def test_switching_off_ends_codes_and_tokens(apply: Apply, registered: Registere
 
 
 def test_groups_are_left_by_an_empty_list_and_kept_closed_by_restricted(apply: Apply, registered: Registered) -> None:
-    apply([{"client_id": registered.client_id, "groups": []}])
-    assert (exported()[0]["restricted"], exported()[0]["groups"]) == (False, [])
-    apply([{"client_id": registered.client_id, "groups": [], "restricted": True}])
-    assert (exported()[0]["restricted"], exported()[0]["groups"]) == (True, [])
+    for more, is_restricted in (({}, False), ({"restricted": True}, True)):
+        apply([{"client_id": registered.client_id, "groups": []} | more])
+        assert (exported()[0]["restricted"], exported()[0]["groups"]) == (is_restricted, [])
 
 
 def test_a_group_that_was_renamed_since_is_made_and_said(apply: Apply, registered: Registered) -> None:
@@ -203,13 +231,16 @@ def test_two_applications_swap_their_names(apply: Apply) -> None:
 
 
 def test_a_new_application_keeps_its_client_id_and_has_no_secret(apply: Apply, event_log: Log) -> None:
-    out, _ = apply([{"client_id": NEW, "name": "New", "redirect_uris": [URI], "groups": ["made"]}])
+    public = {"client_id": OTHER, "name": "Kiosk", "redirect_uris": [URI], "client_type": "public"}
+    out, _ = apply([GOOD | {"groups": ["made"]}, public])
     row = Application.objects.get(client_id=NEW)
     assert (row.is_enabled, row.is_restricted, row.is_public) == (True, True, False)
     assert not row.secrets.exists()
     assert f"`application rotate-secret {NEW}`" in out
+    assert f"rotate-secret {OTHER}" not in out, "a public application needs none"
+    assert Application.objects.get(client_id=OTHER).is_public
     assert event_log.of("application_registered")[0]["client_id"] == NEW
-    assert AuditEntry.objects.get(action="application_registered").changes["name"] == [None, "New"]
+    assert AuditEntry.objects.get(action="application_registered", name="New").changes["name"] == [None, "New"]
     assert apply(exported())[0] == "no changes\n"
     assert json.loads(run("rotate-secret", NEW, "--json")[0])["client_secret"]
 
@@ -226,18 +257,120 @@ def test_a_whole_installation_is_copied(apply: Apply, registered: Registered) ->
     assert exported() == content
 
 
-def test_a_new_public_application_needs_no_secret(apply: Apply) -> None:
-    out, _ = apply([{"client_id": NEW, "name": "New", "redirect_uris": [URI], "client_type": "public"}])
-    assert Application.objects.get().is_public
-    assert "rotate-secret" not in out
+# What is refused ------------------------------------------------------------------------------------------------------
 
 
-def test_apply_of_many_without_a_change_costs_a_few_statements(apply: Apply) -> None:
-    Application.objects.bulk_create(
-        Application(client_id=uuid.uuid4().hex, name="Same name", redirect_uris=URI)
-        for _ in range(configuration_file._BATCH + 1)
-    )
-    content = exported()
-    with CaptureQueriesContext(connection) as statements:
-        assert apply(content)[0] == "no changes\n"
-    assert len(statements) <= 10
+@pytest.mark.parametrize(
+    ("entry", "sentence"),
+    [
+        ([], "No. 2: it is not an object."),
+        ({}, "No. 2: client_id: it is missing"),
+        ({"client_id": 7}, "No. 2: client_id: it is missing"),
+        ({"client_id": "a\x00b"}, "No. 2: client_id: it is missing"),
+        ({"client_id": "\ud800"}, "No. 2: client_id: it is missing"),
+        ({"client_id": "x" * 256}, "No. 2: client_id: it is missing"),
+        ({"client_id": NEW.upper()}, f"No. 2 ({NEW.upper()}): client_id: no application has it"),
+        ({"name": ...}, f"No. 2 ({OTHER}): name: a new application needs it."),
+        ({"redirect_uris": ...}, "redirect_uris: a new application needs it."),
+        ({"name": "a\u202eb"}, "name: "),
+        ({"name": "\ud800"}, "name: it must be a text."),
+        ({"name": 7}, "name: it must be a text."),
+        ({"operator": "\x1b[2J"}, "operator: "),
+        ({"homepage": "https://a.example/\x00"}, "homepage: "),
+        ({"policy_uri": "nonsense"}, "policy_uri: "),
+        ({"tos_uri": "https://u@a.example/"}, "tos_uri: "),
+        ({"initiate_login_uri": "http://a.example/"}, "initiate_login_uri: "),
+        ({"redirect_uris": []}, "redirect_uris: "),
+        ({"redirect_uris": [URI, URI]}, "redirect_uris: "),
+        ({"redirect_uris": [f"{URI}\n{URI}/b"]}, "redirect_uris: "),
+        ({"redirect_uris": URI}, "redirect_uris: it must be a list of texts."),
+        ({"redirect_uris": [7]}, "redirect_uris: it must be a list of texts."),
+        ({"enabled": "yes"}, "enabled: it must be true or false."),
+        ({"groups": ["x" * 151]}, "groups: "),
+        ({"groups": ["made", ""]}, "groups: "),
+        ({"groups": ["made"], "restricted": False}, "restricted: it is false, but there are groups."),
+        ({"client_type": "secret"}, "client_type: "),
+        ({"\ud800\x1b": 1}, "\\ud800\\u001b: there is no such field."),
+        ({"client_secret": "hunter2"}, "client_secret: a secret is never part of a file."),
+    ],
+)
+def test_what_is_wrong_names_application_and_field_and_nothing_is_stored(
+    apply: Apply, entry: Any, sentence: str
+) -> None:
+    ApplicationFactory()
+    if isinstance(entry, dict) and entry:
+        entry = {"client_id": OTHER, "name": "Other", "redirect_uris": [URI]} | entry
+        entry = {name: value for name, value in entry.items() if value is not ...}
+    said = apply.refused([GOOD, entry])
+    assert sentence in said
+    assert "\n" not in said
+    assert "hunter2" not in said
+
+
+def test_all_problems_are_named_and_counted(apply: Apply) -> None:
+    entries = [GOOD | {"client_id": f"{number:032x}", "colour": 1, "name": ""} for number in range(30)]
+    lines = apply.refused(entries).splitlines()
+    assert lines[0] == "Nothing was changed."
+    assert len(lines) == configuration_file.MOST_PROBLEMS + 2
+    assert lines[-1] == "… and 10 more."
+
+
+def test_the_client_id_stands_once_and_the_kind_is_fixed_at_registration(apply: Apply) -> None:
+    twice = apply.refused([GOOD, GOOD | {"client_id": OTHER}, GOOD])
+    assert f"No. 3 ({NEW}): client_id: it is there more than once." in twice
+    row = ApplicationFactory().row
+    assert "client_type: it is fixed" in apply.refused([{"client_id": row.client_id, "client_type": "public"}])
+
+
+@pytest.mark.parametrize("is_trusted", [False, True])
+def test_no_name_looks_like_a_trusted_one_in_the_file_or_outside(apply: Apply, is_trusted: bool) -> None:
+    ApplicationFactory(name="Photo Printer", is_trusted=not is_trusted)
+    said = apply.refused([GOOD | {"name": "Ph0to PrInter", "trusted": is_trusted}])
+    assert f"No. 1 ({NEW}): name: People could take “Photo Printer” for this one" in said
+    both = [GOOD | {"name": "Holiday"}, GOOD | {"client_id": OTHER, "name": "holiday", "trusted": True}]
+    assert apply.refused(both).count("name: People could take") == 2
+    if is_trusted:
+        assert "people could take “Photo Printer”" in apply([GOOD | {"name": "Photo printer"}])[1], "a warning"
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"{}",
+        b"null",
+        b"[{]",
+        b'[{"a": 1, "a": 2}]',
+        b"[" * 100_000,
+        b"[" + b"9" * 5_000 + b"]",
+        b"\xff[]",
+        b"\x00",
+    ],
+)
+def test_a_file_that_is_no_list_of_applications_is_a_sentence(apply: Apply, content: bytes) -> None:
+    said = apply.refused(content)
+    assert said.startswith("FILE: ")
+    assert "\n" not in said
+
+
+@pytest.mark.parametrize("path", ["/nowhere/applications.json", "/", "a\x00b", ""])
+def test_a_file_that_cannot_be_read_is_a_sentence(path: str) -> None:
+    with pytest.raises(CommandError, match=r"^FILE: "):
+        run("apply", path)
+
+
+def test_a_file_that_is_too_long_is_refused_before_it_is_parsed(apply: Apply, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(configuration_file, "MOST_BYTES", 1024**2)
+    assert apply.refused(b"[" + b" " * 1024**2 + b"]") == "FILE: it is longer than 1 MB. Split it."
+
+
+@pytest.mark.parametrize("is_text", [False, True])
+def test_standard_input_is_a_file_too(monkeypatch: pytest.MonkeyPatch, is_text: bool) -> None:
+    content = json.dumps([GOOD])
+    stdin = io.StringIO(content) if is_text else io.TextIOWrapper(io.BytesIO(content.encode()))
+    monkeypatch.setattr(sys, "stdin", stdin)
+    run("apply", "-")
+    assert Application.objects.get().client_id == NEW
+    monkeypatch.setattr(sys, "stdin", None)
+    with pytest.raises(CommandError, match=r"^FILE: standard input"):
+        run("apply", "-")
