@@ -7,7 +7,6 @@ import re
 from datetime import timedelta
 from html import escape, unescape
 from typing import Any
-from urllib.parse import urlencode
 
 import pytest
 from django.utils import timezone
@@ -15,11 +14,17 @@ from django.utils import timezone
 from oauth_bridge.consent import remembered
 from oauth_bridge.models import Application
 from oauth_bridge.protocol.claims import values as claims_of
+from oauth_bridge.storage import consents
 from tests.factories import ApplicationFactory, ConsentFactory, PersonFactory, Registered
-from tests.pages import text_of, with_session
+from tests.grants import PAGE, answer, link_of
+from tests.pages import html_of, text_of, with_session
 
-PAGE = {"HTTP_ACCEPT": "text/html"}
 NATIVE = "com.example.app:/callback"
+DETAILS = {
+    "operator": "Reading <Ltd>",
+    "policy_uri": "https://reading.example/privacy?a=1&b=2",
+    "tos_uri": "https://reading.example/terms",
+}
 
 
 @pytest.fixture
@@ -34,10 +39,7 @@ def application(db: None) -> Registered:
 
 
 def opened(person: Any, application: Registered, **more: str) -> str:
-    client = with_session(person)
-    link = f"/oauth/authorize?client_id={application.client_id}&redirect_uri={application.redirect_uri}"
-    address = client.get(f"{link}&response_type=code&state=s&{urlencode(more)}", **PAGE)["Location"]
-    return client.get(f"{address}&{urlencode(more)}", **PAGE).content.decode()
+    return html_of(with_session(person).get(link_of(application, **more), headers=PAGE, follow=True))
 
 
 def allowed_once(person: Any, application: Registered) -> None:
@@ -46,26 +48,31 @@ def allowed_once(person: Any, application: Registered) -> None:
     ConsentFactory(user=person, application=application.row, fingerprint=fingerprint, expires_at=timezone.now())
 
 
+def facts_of(page: str) -> str:
+    return page.split("<dl", 1)[1].split("</dl>")[0]
+
+
 def test_it_shows_each_value_once_as_the_application_receives_it(alice: Any, application: Registered) -> None:
-    facts = opened(alice, application).split("<dl", 1)[1].split("</dl>")[0]
+    facts = facts_of(opened(alice, application))
     shown = re.findall(r'(?:src="|<bdi>|<code>)([^"<]*)["<]', unescape(facts))
     claims = claims_of(alice)
     assert shown == [claims[name] for name in ("avatar", "nickname", "email", "sub")]
 
 
-def test_the_time_of_the_last_change_is_shown_alone_where_nothing_else_is_asked_for(application: Registered) -> None:
-    person = PersonFactory(nickname="Alice Ægir")
+def test_the_time_of_the_last_change_is_shown_alone_where_nothing_else_is_asked_for(
+    alice: Any, application: Registered
+) -> None:
     asked = {"scope": "openid", "claims": json.dumps({"userinfo": {"updated_at": None}})}
-    facts = opened(person, application, **asked).split("<dl", 1)[1].split("</dl>")[0]
+    facts = facts_of(opened(alice, application, **asked))
     assert "Last change of your profile" in facts
-    assert str(person.profile_changed_at.year) in facts
-    assert person.nickname not in facts
-    profile = opened(person, application, scope="openid profile")
+    assert str(alice.profile_changed_at.year) in facts
+    assert alice.nickname not in facts
+    profile = facts_of(opened(alice, application, scope="openid profile"))
     assert "Last change of your profile" not in profile
-    assert person.nickname in profile
-    person.profile_changed_at = None
-    person.save()
-    assert "Last change" not in opened(person, application, **asked)
+    assert alice.nickname in profile
+    alice.profile_changed_at = None
+    alice.save()
+    assert "Last change" not in opened(alice, application, **asked)
 
 
 def test_that_the_address_is_confirmed_is_shown_without_the_address_where_no_more_is_asked_for(
@@ -95,92 +102,57 @@ def test_a_person_who_has_allowed_it_before_is_asked_shortly(alice: Any, applica
     assert "Continue to Reading List as Ada ?" in page
     assert "Refuse Continue as Ada" in page
     assert str(alice.pk) in page
-
-
-@pytest.mark.parametrize("nickname", ["", "Wolfeschlegelsteinhausen", "  "])
-def test_without_a_short_name_the_button_says_continue(application: Registered, nickname: str) -> None:
-    person = PersonFactory(nickname=nickname)
-    allowed_once(person, application)
-    page = text_of(opened(person, application))
-    assert "Continue to Reading List ?" in page
-    assert "Refuse Continue Applications never see your password. Language" in page
-
-
-def test_what_mallory_allowed_and_what_another_application_got_shortens_nothing(
-    alice: Any, application: Registered
-) -> None:
-    allowed_once(PersonFactory(), application)
-    allowed_once(alice, ApplicationFactory())
-    assert not remembered.has_allowed_before(alice, application.row)
-
-
-def test_the_full_page_is_back_when_the_application_has_changed(alice: Any, application: Registered) -> None:
-    allowed_once(alice, application)
-    assert remembered.has_allowed_before(alice, application.row)
+    assert "New here" not in page
+    for nickname in ("", "Wolfeschlegelsteinhausen", "  "):
+        person = PersonFactory(nickname=nickname)
+        allowed_once(person, application)
+        page = text_of(opened(person, application))
+        assert "Continue to Reading List ?" in page
+        assert "Refuse Continue Applications never see your password. Language" in page
+    assert "Reading List asks who you are" in text_of(opened(PersonFactory(), application))
+    assert not remembered.has_allowed_before(alice, ApplicationFactory().row)
     application.row.name = "Reading List Pro"
     application.row.save()
-    assert not remembered.has_allowed_before(alice, application.row)
+    assert "Reading List Pro asks who you are" in text_of(opened(alice, application))
+    remembered.record(alice, application.row)
+    assert "Continue to Reading List Pro as Ada ?" in text_of(opened(alice, application))
+    consents.disconnect(alice, application.row)
     assert "Reading List Pro asks who you are" in text_of(opened(alice, application))
 
 
-def registered_ago(application: Registered, **age: float) -> None:
-    Application.objects.filter(pk=application.row.pk).update(created=timezone.now() - timedelta(**age))
+def test_its_operator_its_policy_and_its_terms_are_named(alice: Any, application: Registered) -> None:
+    known = ApplicationFactory(name="Reading List", **DETAILS)
+    for is_known in (False, True):
+        if is_known:
+            allowed_once(alice, known)
+        page = opened(alice, known)
+        assert ("Continue to Reading List" in text_of(page)) is is_known
+        assert "Operated by Reading <Ltd>" in text_of(page)
+        for name in ("policy_uri", "tos_uri"):
+            assert f'<a href="{escape(DETAILS[name])}" target="_blank" rel="noopener noreferrer external">' in page
+        assert "Privacy policy of Reading List (opens a new tab)" in text_of(page)
+        assert "Terms of Reading List (opens a new tab)" in text_of(page)
+    without = opened(alice, application)
+    assert "Operated by" not in without
+    assert "external" not in without
 
 
-DETAILS = {
-    "operator": "Reading <Ltd>",
-    "policy_uri": "https://reading.example/privacy?a=1&b=2",
-    "tos_uri": "https://reading.example/terms",
-}
-
-
-@pytest.mark.parametrize("again", [False, True], ids=["the full page", "the shorter page"])
-def test_its_operator_its_policy_and_its_terms_are_named(alice: Any, again: bool) -> None:
-    application = ApplicationFactory(name="Reading List", **DETAILS)
-    if again:
-        allowed_once(alice, application)
-    page = opened(alice, application)
-    assert ("Continue to Reading List" in text_of(page)) is again
-    assert "Operated by Reading <Ltd>" in text_of(page)
-    for name in ("policy_uri", "tos_uri"):
-        assert f'<a href="{escape(DETAILS[name])}" target="_blank" rel="noopener noreferrer external">' in page
-    assert "Privacy policy of Reading List (opens a new tab)" in text_of(page)
-    assert "Terms of Reading List (opens a new tab)" in text_of(page)
-
-
-def test_what_an_application_has_not_is_not_on_the_page(alice: Any, application: Registered) -> None:
-    page = opened(alice, application)
-    assert "Operated by" not in page
-    assert "external" not in page
-
-
-@pytest.mark.parametrize(
-    ("age", "sentence"),
-    [
+def test_an_application_is_new_for_thirty_days(alice: Any, application: Registered) -> None:
+    told = [
         ({"hours": 23}, "New here: registered within a day"),
         ({"hours": 25}, "New here: registered 1 day ago"),
         ({"days": 29, "hours": 23}, "New here: registered 29 days ago"),
         ({"days": 30}, ""),
-        ({"days": 400}, ""),
-    ],
-)
-def test_an_application_is_new_for_thirty_days(
-    alice: Any, application: Registered, age: dict[str, float], sentence: str
-) -> None:
-    registered_ago(application, **age)
-    page = text_of(opened(alice, application))
-    assert sentence in page
-    assert ("New here" in page) is bool(sentence)
-
-
-def test_an_application_is_not_new_to_a_person_who_has_allowed_it(alice: Any, application: Registered) -> None:
-    allowed_once(alice, application)
-    assert "New here" not in opened(alice, application)
+    ]
+    for age, sentence in told:
+        Application.objects.update(created=timezone.now() - timedelta(**age))
+        page = text_of(opened(alice, application))
+        assert sentence in page
+        assert ("New here" in page) is bool(sentence)
 
 
 def test_of_a_trusted_application_neither_operator_nor_age_is_said(alice: Any) -> None:
-    application = ApplicationFactory(is_trusted=True, **DETAILS)
-    page = opened(alice, application, notice="1")
+    page = opened(alice, ApplicationFactory(is_trusted=True, **DETAILS), scope="openid", prompt="consent")
     assert "asks who you are" in text_of(page)
     assert "Operated by" not in page
     assert "New here" not in page
@@ -194,14 +166,8 @@ def test_an_app_on_this_device_is_called_so(alice: Any, address: str) -> None:
 
 
 def test_a_person_who_refuses_an_app_on_this_device_is_not_told_to_be_signed_in(alice: Any) -> None:
-    application = ApplicationFactory(redirect_uris=NATIVE)
-    pending = unescape(re.search(r'name="pending" value="([^"]*)"', opened(alice, application))[1])  # type: ignore[index]
-    client = with_session(alice)
-    answers = {}
-    for decision in ("refuse", "allow"):
-        form = urlencode({"pending": pending, "decision": decision})
-        answer = client.post("/oauth/authorize", form, "application/x-www-form-urlencoded", **PAGE)
-        answers[decision] = text_of(answer.content.decode())
-    assert "You refused" in answers["refuse"]
-    assert "Nothing was shared" in answers["refuse"]
-    assert "signed in" not in answers["refuse"]
+    page = opened(alice, ApplicationFactory(redirect_uris=NATIVE))
+    said = text_of(answer(with_session(alice), page, "refuse"))
+    assert "You refused" in said
+    assert "Nothing was shared" in said
+    assert "signed in" not in said

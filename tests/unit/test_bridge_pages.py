@@ -1,136 +1,214 @@
-"""Pages that interrupt a sign-in, and how the person continues it. D8, D16."""
+"""Pages that interrupt a sign-in, old links, and links that two people follow: how each continues. D8, D16, D24."""
+
+from __future__ import annotations
 
 import re
 from html import unescape
-from urllib.parse import parse_qs, urlencode, urlsplit
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+from uuid import UUID
 
 import pytest
+import time_machine
 from django.contrib.sessions.exceptions import SessionInterrupted
+from django.core import signing
 from django.test import Client
 from django.utils import timezone
 
+from accounts.models import User
+from oauth_bridge.activity_models import ActivityRecord, Outcome, Step
 from oauth_bridge.consent import remembered
+from oauth_bridge.consent.pending_request import SALT, PendingRequest
 from oauth_bridge.models import AuthorizationCode
-from oauth_bridge.storage import applications
-from tests.factories import PersonFactory
-from tests.pages import mailed_code
+from oauth_bridge.storage import activity, activity_counts, attempts
+from oauth_bridge.storage.activity import MOST_OF_AN_ATTEMPT, PEOPLE, Record
+from oauth_bridge.storage.activity_reading import Filters
+from oauth_bridge.storage.exported_data import stored_about
+from tests.factories import PersonFactory, Registered
+from tests.grants import PAGE, answer, link_of
+from tests.pages import html_of, mailed_code, sign_in, with_session
 
 pytestmark = pytest.mark.django_db
-CALLBACK = "https://reading.example/callback"
-PAGE = {"HTTP_ACCEPT": "text/html"}
+HOUR = 3600
 
 
 @pytest.fixture
-def application(db):
-    return applications.register(name="Reading List", redirect_uris=[CALLBACK], homepage="https://reading.example")[0]
+def link(application: Registered) -> str:
+    return link_of(application, state="s")
 
 
-@pytest.fixture
-def link(application):
-    return f"/oauth/authorize?client_id={application.client_id}&redirect_uri={CALLBACK}&response_type=code&state=s"
+def onward(link: str) -> str:
+    """The link behind the sign-in page, with the pending request."""
+    return parse_qs(urlsplit(Client().get(link, headers=PAGE)["Location"]).query)["next"][0]
 
 
-def answered(client, fields, **options):
-    """The answer to a post of these fields, in the encoding of the consent page."""
-    form = "application/x-www-form-urlencoded"
-    return client.post("/oauth/authorize", urlencode(fields), content_type=form, **options)
+def opened(browser: Client, link: str) -> str:
+    return html_of(browser.get(link, headers=PAGE, follow=True))
 
 
-def hidden(page, name):
-    return unescape(re.search(f'name="{name}" value="([^"]*)"', page.content.decode())[1])
-
-
-def test_a_person_with_an_unconfirmed_address_is_mailed_a_code_and_comes_back(client, alice, link):
-    alice.email_verified_at = None
-    alice.save()
-    client.force_login(alice)
-    stopped = client.get(link, **PAGE)
+def test_a_person_with_an_unconfirmed_address_is_mailed_a_code_and_comes_back(link: str) -> None:
+    browser = with_session(PersonFactory(email_verified_at=None))
+    stopped = browser.get(link, headers=PAGE)
     assert stopped.status_code == 403
-    assert "not confirmed" in stopped.content.decode()
+    assert "not confirmed" in html_of(stopped)
     assert not AuthorizationCode.objects.exists()
 
-    send = unescape(re.search(r'action="(/accounts/confirm-email/send[^"]+)"', stopped.content.decode())[1])
-    typed = client.post(send, follow=True)
-    page = client.post(typed.redirect_chain[-1][0], {"code": mailed_code()}, follow=True, **PAGE)
-    assert "asks who you are" in page.content.decode()
+    send = re.search(r'action="(/accounts/confirm-email/send[^"]+)"', html_of(stopped))
+    assert send
+    typed = browser.post(unescape(send[1]), follow=True)
+    page = browser.post(typed.redirect_chain[-1][0], {"code": mailed_code()}, headers=PAGE, follow=True)
+    assert "asks who you are" in html_of(page)
 
 
-def test_an_answered_consent_page_leads_to_the_application_and_starts_no_attempt(client, alice, link):
-    client.force_login(alice)
-    page = client.get(link, follow=True, **PAGE)
-    post = {"pending": hidden(page, "pending"), "decision": "allow"}
-    answered(client, post)
-    AuthorizationCode.objects.update(redeemed_at=timezone.now())
-    done = answered(client, post, **PAGE)
-    assert done.status_code == 200
-    assert "You already signed in to Reading List" in done.content.decode()
-    assert 'href="https://reading.example"' in done.content.decode()
-    assert "/oauth/authorize" not in done.content.decode()
-
-
-def test_the_page_of_a_bad_address_shows_what_was_sent_and_nothing_of_what_is_registered(client, link):
-    page = client.get(link.replace("callback&", "callbacks%3Cb%3E&"), **PAGE)
-    text = page.content.decode()
-    assert page.status_code == 400
-    assert "https://reading.example/callbacks&lt;b&gt;" in text
-    assert f"{CALLBACK}<" not in text
-
-
-def test_a_late_answer_does_not_use_the_consent_of_the_person_who_is_signed_in_now(client, alice, link, application):
+def test_a_late_answer_does_not_use_the_consent_of_the_person_who_is_signed_in_now(
+    client: Client, alice: User, application: Registered, link: str
+) -> None:
     """The page was Alice's; Bob, who has remembered the application, is signed in when it is posted."""
     bob = PersonFactory(nickname="Bob")
-    remembered.remember(bob, application)
+    remembered.remember(bob, application.row)
     client.force_login(alice)
-    pending = hidden(client.get(link, follow=True, **PAGE), "pending")
+    page = opened(client, link)
     client.force_login(bob)
-    allowed = answered(client, {"pending": pending, "decision": "allow"}, follow=True, **PAGE)
-    assert "Continue to <bdi>Reading List</bdi> as <bdi>Bob</bdi>?" in allowed.content.decode()
-    refused = answered(client, {"pending": pending, "decision": "refuse"}, **PAGE)
-    assert refused["Location"].startswith(f"{CALLBACK}?error=access_denied")
+    asked = opened(client, answer(client, page)["Location"])
+    assert f"Continue to <bdi>{application.row.name}</bdi> as <bdi>Bob</bdi>?" in asked
+    refused = answer(client, page, "refuse")
+    assert refused["Location"].startswith(f"{application.redirect_uri}?error=access_denied")
     assert not AuthorizationCode.objects.exists()
 
 
-def test_one_link_followed_by_two_people_is_an_attempt_of_each(client, alice, mallory, link):
-    shared = client.get(link, **PAGE)["Location"]
-    shared = parse_qs(urlsplit(shared).query)["next"][0]
-    client.force_login(alice)
-    post = {"pending": hidden(client.get(shared, **PAGE), "pending"), "decision": "allow"}
-    assert "code=" in answered(client, post)["Location"]
-    client.force_login(mallory)
-    for decision, expected in (("refuse", "error=access_denied"), ("allow", "code=")):
-        post = {"pending": hidden(client.get(shared, **PAGE), "pending"), "decision": decision}
-        assert expected in answered(client, post)["Location"]
+def test_one_link_followed_by_two_people_is_an_attempt_of_each(
+    client: Client, alice: User, mallory: User, link: str
+) -> None:
+    shared = onward(link)
+    decisions = [(alice, "allow", "code="), (mallory, "refuse", "error=access_denied"), (mallory, "allow", "code=")]
+    for person, decision, expected in decisions:
+        client.force_login(person)
+        assert expected in answer(client, opened(client, shared), decision)["Location"]
     assert {row.user for row in AuthorizationCode.objects.all()} == {alice, mallory}
 
 
-@pytest.mark.parametrize("purpose", ["Sec-Purpose", "Purpose", "X-Purpose", "X-Moz"])
-def test_no_kind_of_speculation_gets_a_code(client, alice, link, application, purpose):
-    remembered.remember(alice, application)
-    client.force_login(alice)
-    answer = client.get(link, headers={purpose: "prefetch;prerender"})
-    assert answer.status_code == 503
+def test_no_kind_of_speculation_gets_a_code(alice: User, application: Registered, link: str) -> None:
+    remembered.remember(alice, application.row)
+    browser = with_session(alice)
+    for purpose in ("Sec-Purpose", "Purpose", "X-Purpose", "X-Moz"):
+        assert browser.get(link, headers={purpose: "prefetch;prerender"}).status_code == 503, purpose
     assert not AuthorizationCode.objects.exists()
 
 
-def test_a_post_leads_on_when_another_tab_has_signed_out_meanwhile(client, alice, link, monkeypatch):
-    client.force_login(alice)
-    pending = hidden(client.get(link, follow=True, **PAGE), "pending")
-
-    def interrupted(*arguments):
+def test_a_post_leads_on_when_another_tab_has_signed_out_meanwhile(
+    alice: User, link: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object) -> None:
         raise SessionInterrupted
 
+    browser = with_session(alice)
+    page = opened(browser, link)
     monkeypatch.setattr("oauth_bridge.backend.codes.issue", interrupted)
-    answer = answered(client, {"pending": pending, "decision": "allow"}, **PAGE)
-    assert answer.status_code == 303
-    assert answer["Location"].startswith("/oauth/authorize?pending=")
+    led = answer(browser, page)
+    assert led.status_code == 303
+    assert led["Location"].startswith("/oauth/authorize?pending=")
 
 
-@pytest.mark.parametrize("more", ["x=1&x=2", "notice=1&notice=1", "pending=other"])
-def test_a_link_of_ours_repeats_no_parameter(client, alice, link, more):
-    client.force_login(alice)
-    onward = Client().get(link)["Location"]
-    sealed = parse_qs(urlsplit(onward).query)["next"][0]
-    assert "asks who you are" in client.get(sealed, **PAGE).content.decode()
-    answer = client.get(f"{sealed}&{more}", **PAGE)
-    assert answer["Location"].startswith(f"{CALLBACK}?error=invalid_request")
-    assert answer["Location"].endswith("&state=s")
+def test_a_link_of_ours_repeats_no_parameter(alice: User, application: Registered, link: str) -> None:
+    browser, sealed = with_session(alice), onward(link)
+    assert "asks who you are" in opened(browser, sealed)
+    for more in ("x=1&x=2", "notice=1&notice=1", "pending=other"):
+        location = browser.get(f"{sealed}&{more}", headers=PAGE)["Location"]
+        assert location.startswith(f"{application.redirect_uri}?error=invalid_request")
+        assert location.endswith("&state=s")
+
+
+# Old links ------------------------------------------------------------------------------------------------------------
+
+
+def pending_of(url: str) -> PendingRequest:
+    """Of the sign-in page, or of a link to authorize."""
+    query = parse_qs(urlsplit(url).query)
+    pending = PendingRequest.of_path(query["next"][0] if "next" in query else url)
+    assert pending
+    return pending
+
+
+def opened_later(seconds: int, page: str, browser: Client) -> tuple[Any, PendingRequest]:
+    """The page where somebody arrives who opens it after so many seconds, and its pending request."""
+    with time_machine.travel(timezone.now().timestamp() + seconds, tick=False):
+        found = browser.get(page, headers=PAGE, follow=True)
+    urls = [url for url, _status in found.redirect_chain] or [page]
+    return found, pending_of(urls[-1])
+
+
+@pytest.mark.parametrize(("seconds", "is_new"), [(HOUR - 60, False), (HOUR + 60, True)])
+def test_a_bookmarked_sign_in_page_begins_a_new_attempt_after_an_hour(link: str, seconds: int, is_new: bool) -> None:
+    page = Client().get(link, headers=PAGE)["Location"]
+    before = pending_of(page)
+    found, after = opened_later(seconds, page, Client())
+    assert found.status_code == 200
+    assert found.context["form"]
+    assert (after.attempt != before.attempt) is is_new
+    assert after.renews == (before.attempt if is_new else "")
+    assert ("renews" in signing.loads(after.seal(), salt=SALT)) is is_new
+    assert (after.parameters, after.state) == (before.parameters, before.state)
+
+
+@pytest.mark.parametrize("is_signed_in", [True, False])
+def test_an_old_link_of_an_attempt_that_is_done_says_so(alice: User, link: str, is_signed_in: bool) -> None:
+    browser, old, seconds = with_session(alice), onward(link), 2 * HOUR
+    answer(browser, opened(browser, old))
+    AuthorizationCode.objects.update(redeemed_at=timezone.now())
+    if not is_signed_in:
+        browser = Client()
+        renewed = opened_later(seconds, old, browser)[1]
+        browser.force_login(alice)
+        old, seconds = f"/oauth/authorize?pending={renewed.seal()}", 0
+    assert "You already signed in" in html_of(opened_later(seconds, old, browser)[0])
+
+
+def test_an_old_link_leads_on_with_its_notice(alice: User, link: str) -> None:
+    old = onward(link)
+    found, renewed = opened_later(2 * HOUR, f"{old}&notice=1", with_session(alice))
+    assert renewed.renews == pending_of(old).attempt
+    assert found.context["notice"]
+    assert "Allow" in html_of(found)
+
+
+def test_two_people_who_open_one_link_have_an_attempt_each(
+    alice: User, mallory: User, application: Registered, link: str
+) -> None:
+    query = f"?{urlsplit(Client().get(link, headers=PAGE)['Location']).query}"
+    sign_in(Client(), alice.email, "wrong", query=query)
+    (alone,) = attempts.attempts(Filters(person_id=alice.pk))
+    sign_in(Client(), "nobody@example.com", "wrong", query=query)
+    (joined,) = attempts.attempts(Filters(person_id=alice.pk))
+    assert (len(alone.events), len(joined.events)) == (1, 2)
+    sign_in(Client(), mallory.email, "wrong", query=query)
+    sign_in(Client(), mallory.email, query=query)
+    activity_counts.flush()
+    for person, number in ((alice, 1), (mallory, 2)):
+        (found,) = attempts.attempts(Filters(person_id=person.pk))
+        assert [event.entry and event.entry.person_id for event in found.events] == [person.pk] * number
+    everybody = attempts.attempts(Filters(client_id=application.client_id))
+    numbers = {(each.person_id, len(each.events)) for each in everybody}
+    assert numbers == {(alice.pk, 1), (mallory.pk, 2), (None, 1)}
+    exported = stored_about(mallory, 100)["activity"]
+    assert [entry["outcome"] for entry in exported] == ["succeeded", "refused"]
+
+
+def test_nobody_uses_up_the_records_of_another_in_the_same_attempt() -> None:
+    alice, mallory, attempt = PersonFactory(), PersonFactory(), UUID(int=7)
+    refused: Any = {"step": Step.SIGN_IN, "outcome": Outcome.REFUSED}
+    for person in (mallory, None, alice):
+        for _ in range(MOST_OF_AN_ATTEMPT + 2):
+            pk = person and person.pk
+            record = Record(at=timezone.now(), attempt=attempt, person_id=pk, **refused)
+            activity.add(record, PEOPLE, activity.slot_of(PEOPLE, pk))
+    for person in (mallory, None, alice):
+        assert ActivityRecord.objects.filter(person=person and person.pk).count() == MOST_OF_AN_ATTEMPT
+
+
+def test_of_an_attempt_twenty_rows_are_shown() -> None:
+    person, attempt, now = PersonFactory(), UUID(int=8), timezone.now()
+    row = {"at": now, "step": Step.SIGN_IN, "outcome": Outcome.SUCCEEDED, "attempt": attempt, "person": person}
+    rows = ActivityRecord.objects.bulk_create(ActivityRecord(**row) for _ in range(25))
+    (found,) = attempts.attempts(Filters(person_id=person.pk))
+    shown = [event.entry.id for event in found.events if event.entry]
+    assert shown == [each.pk for each in rows[-20:]]

@@ -1,0 +1,225 @@
+"""People are told of a first consent and of a replayed code; those who look after an application, of a secret's end."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+import time_machine
+from django.core import mail
+from django.core.management import call_command
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from accounts.mail import outbox
+from accounts.models import OutgoingMail, User
+from oauth_bridge import application_mails
+from oauth_bridge.maintenance import ending_secrets
+from oauth_bridge.models import Application, ApplicationSecret, Consent
+from oauth_bridge.storage import applications, secret_rotation, secret_states, temporary_applications
+from tests.factories import ApplicationFactory, CodeFactory, PersonFactory, Registered
+from tests.grants import PAGE, answer, link_of, redeem
+from tests.pages import deliver_all, html_of, with_session
+
+Rewind = Callable[..., None]
+START = datetime(2026, 11, 21, 12, tzinfo=UTC)
+MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
+
+
+def delivered() -> list[tuple[str, str]]:
+    """Address and subject of each e-mail since the last call."""
+    mail.outbox.clear()
+    deliver_all()
+    return [(message.to[0], message.subject) for message in mail.outbox]
+
+
+def said() -> str:
+    """The newest e-mail, with single spaces between its words."""
+    return " ".join(str(mail.outbox[-1].body).split())
+
+
+# Consents -------------------------------------------------------------------------------------------------------------
+
+
+def consent_page(browser: Client, application: Registered, **more: str) -> str:
+    return html_of(browser.get(link_of(application, **more), headers=PAGE, follow=True))
+
+
+@pytest.mark.django_db
+def test_the_first_consent_to_an_application_is_told_once(alice: User) -> None:
+    application, browser = ApplicationFactory(name='Photo "Book" <b>'), with_session(alice)
+    page = consent_page(browser, application)
+    answer(with_session(PersonFactory(nickname="Mallory")), page)
+    answer(Client(), page)
+    answer(browser, page, "refuse")
+    assert delivered() == []
+    for _double_click in range(2):
+        assert "code=" in answer(browser, page)["Location"]
+    assert delivered() == [(alice.email, 'You allowed Photo "Book" <b> to use your account at Delegated Sign-In')]
+    (message,) = mail.outbox
+    assert "http://testserver/accounts/applications" in said()
+    read = f"Picture Nickname: {alice.nickname} E-mail address: {alice.email} User ID: {alice.pk}"
+    assert f"It can read: {read} " in said()
+    assert "Photo &quot;Book&quot; &lt;b&gt;" in str(message.alternatives[0][0])
+    Consent.objects.update(fingerprint="of earlier details")
+    answer(browser, consent_page(browser, application), remember="on")
+    assert delivered() == []
+    answer(browser, consent_page(browser, ApplicationFactory(), scope="openid email"))
+    assert len(delivered()) == 1
+    assert f"It can read: E-mail address: {alice.email} User ID: {alice.pk} " in said()
+
+
+# Replayed codes -------------------------------------------------------------------------------------------------------
+
+
+def replay(application: Registered, person: User, rewind: Rewind, **change: Any) -> None:
+    code = CodeFactory(application=application, user=person)
+    assert redeem(application, code).status_code == 200
+    rewind(code.row, 4)
+    User.objects.filter(pk=person.pk).update(**{"is_active": True, **change})
+    assert redeem(application, code).status_code == 400
+
+
+@pytest.mark.django_db
+def test_a_replayed_code_is_told_once_for_each_application_to_its_person_and_to_who_looks_after_it(
+    alice: User, rewind: Rewind
+) -> None:
+    """Otherwise an application could fill the mailboxes of its users."""
+    ada = PersonFactory(is_superuser=True, is_staff=True)
+    first, second = ApplicationFactory(name="Photo Book"), ApplicationFactory(name="Calendar")
+    for application in (first, first, second):
+        replay(application, alice, rewind)
+    told = delivered()
+    assert sorted(address for address, _ in told) == sorted([alice.email, ada.email] * 2)
+    assert sorted(subject for address, subject in told if address == ada.email) == [
+        "Calendar sent a code a second time",
+        "Photo Book sent a code a second time",
+    ]
+    assert {"Photo Book" in subject for address, subject in told if address == alice.email} == {True, False}
+    replay(first, alice, rewind)
+    assert delivered() == []
+    with time_machine.travel(timezone.now() + outbox.NOTICE_LIFETIME):
+        delivered()
+        replay(first, alice, rewind)
+        assert alice.email in [address for address, _ in delivered()]
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("change", [{"is_active": False}, {"email_verified_at": None}])
+def test_a_replay_is_told_to_no_address_that_is_not_the_persons(rewind: Rewind, change: dict[str, Any]) -> None:
+    replay(ApplicationFactory(), PersonFactory(), rewind, **change)
+    assert delivered() == []
+
+
+@pytest.mark.django_db
+def test_a_redemption_costs_no_statement_for_notices_and_one_that_is_sent_twice_is_no_replay(alice: User) -> None:
+    application = ApplicationFactory()
+    code = CodeFactory(application=application, user=alice)
+    with CaptureQueriesContext(connection) as statements:
+        assert redeem(application, code).status_code == 200
+    assert OutgoingMail._meta.db_table not in str(statements.captured_queries)
+    assert redeem(application, code).status_code == 400
+    assert delivered() == []
+
+
+# Secrets that end -----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def clock() -> Iterator[time_machine.Coordinates]:
+    with time_machine.travel(START, tick=False) as clock:
+        yield clock
+
+
+@pytest.fixture
+def ada(db: None, clock: time_machine.Coordinates) -> User:
+    return PersonFactory(nickname="Ada", is_superuser=True, is_staff=True)
+
+
+@pytest.fixture
+def made(ada: User) -> Application:
+    return applications.register(name="Reading List", redirect_uris=["https://reading.example/callback"])[0]
+
+
+def told_at(clock: time_machine.Coordinates, after: timedelta) -> int:
+    clock.move_to(START + after)
+    ending_secrets.tell(START + after)
+    return len(delivered())
+
+
+@pytest.mark.parametrize(
+    ("lifetime", "told"),
+    [
+        (10 * DAY, {0: 0, 71: 0, 72: 1, 73: 0, 192: 0, 216: 1, 217: 0, 240: 0}),
+        (DAY, {0: 1, 1: 0, 23: 0, 24: 0, 25: 0}),
+    ],
+)
+def test_an_end_is_told_seven_days_and_one_day_before_once_each(
+    made: Application, clock: time_machine.Coordinates, lifetime: timedelta, told: dict[int, int]
+) -> None:
+    secret_rotation.rotate(made, lifetime)
+    assert {hours: told_at(clock, hours * HOUR) for hours in told} == told
+
+
+def test_the_mail_names_application_number_end_last_use_and_page(ada: User, made: Application) -> None:
+    made.secrets.update(last_used_at=START - HOUR)
+    new = secret_rotation.rotate(made, DAY).secret
+    call_command("purge")
+    assert delivered() == [(ada.email, "A client secret of Reading List ends soon")]
+    text = said()
+    assert "the client secret No. 1 of Reading List" in text
+    assert "ends on 22 November 2026, 12:00 UTC" in text
+    assert "last used on 21 November 2026, 11:00 UTC" in text
+    assert f"http://testserver/admin/oauth_bridge/application/{made.pk}/secret/" in text
+    assert new not in text
+
+
+@pytest.mark.parametrize("ended", ["revoked", "expired", "switched off", "without an end", "of a test sign-in"])
+def test_nobody_is_told_of_a_secret_that_has_ended_or_does_not_end(
+    made: Application, clock: time_machine.Coordinates, ended: str
+) -> None:
+    if ended in ("revoked", "expired", "switched off"):
+        secret_rotation.rotate(made, DAY)
+    if ended == "revoked":
+        secret_states.revoke(made, 1)
+    if ended == "switched off":
+        applications.set_enabled(made, False)
+    if ended == "of a test sign-in":
+        temporary_applications.make(made, "https://testserver/admin/test-sign-in/callback")
+    later = DAY if ended == "expired" else 4 * MINUTE
+    assert [told_at(clock, later), told_at(clock, later + HOUR)] == [0, 0]
+
+
+@pytest.mark.integration
+def test_two_purges_at_the_same_moment_tell_once(postgresql: None) -> None:
+    """Both find the secret before one of them marks it."""
+    PersonFactory(is_superuser=True)
+    application = ApplicationFactory()
+    secret_rotation.rotate(application.row, DAY)
+    ending_at = application.row.secrets.get(number=2).created_at
+    ApplicationSecret.objects.exclude(application=application.row).update(told_days=0)  # of tests that committed
+    both = threading.Barrier(2)
+
+    def held(execute: Callable[..., Any], sql: str, *more: Any) -> Any:
+        if sql.startswith("UPDATE") and "told_days" in sql:
+            both.wait(120)
+        return execute(sql, *more)
+
+    def tell(_: int) -> int:
+        try:
+            with connection.execute_wrapper(held):
+                return ending_secrets.tell(ending_at)
+        finally:
+            connection.close()
+
+    number = OutgoingMail.objects.count()
+    people = len(application_mails.owners_of(application.row))
+    with ThreadPoolExecutor(2) as pool:
+        assert sorted(pool.map(tell, range(2))) == [0, 1]
+    assert OutgoingMail.objects.count() == number + people
