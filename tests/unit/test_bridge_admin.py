@@ -1,10 +1,15 @@
-"""Applications in Django admin: registered with their own messages, secret shown once, nothing else to see. D15."""
+"""Applications in Django admin: what their pages do, the secret shown once (D15), and what each permission allows."""
+
+from __future__ import annotations
 
 import io
 import re
+from collections.abc import Callable
 
 import pytest
+from django.contrib.auth.models import Permission
 from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 from PIL import Image
@@ -14,8 +19,9 @@ from oauth_bridge.activity_models import Outcome, Step
 from oauth_bridge.models import Application, ApplicationSecret, Consent
 from oauth_bridge.random_values import digest_of
 from oauth_bridge.storage import activity_counts, tokens
-from tests.factories import ConsentFactory, PersonFactory, TokenFactory
-from tests.pages import html_of, secret_on, text_of
+from tests.contract_coverage import contract
+from tests.factories import ApplicationFactory, ConsentFactory, PersonFactory, TokenFactory
+from tests.pages import admin_browser, html_of, proven, secret_on, text_of, with_session
 
 pytestmark = pytest.mark.django_db
 LIST = "/admin/oauth_bridge/application/"
@@ -34,7 +40,7 @@ def registered(admin_client):
     return admin_client, answer, Application.objects.get()
 
 
-def page_of(application, name="change"):
+def page_of(application: Application, name: str = "change") -> str:
     return reverse(f"admin:oauth_bridge_application_{name}", args=[application.pk])
 
 
@@ -55,17 +61,6 @@ def test_registering_leads_to_a_page_that_shows_the_secret_once(registered, sett
     for path in (page_of(application), LIST, page_of(application, "history")):
         assert secret not in html_of(browser.get(path))
     assert secret not in answer["Location"]
-
-
-def test_the_secret_of_one_application_is_not_shown_on_the_page_of_another(registered):
-    browser, answer, application = registered
-    other = Application.objects.create(name="Other", redirect_uris="https://other.example/")
-    cookie = answer.cookies["new_client_secret"]
-    browser.cookies["new_client_secret"] = cookie.value
-    assert secret_on(browser.get(page_of(other, "secret"))) is None
-    assert cookie["path"] == page_of(application, "secret")
-    assert cookie["httponly"]
-    assert cookie["samesite"] == "Strict"
 
 
 def test_every_bad_address_is_named_and_what_was_typed_stays(admin_client):
@@ -106,6 +101,10 @@ def test_what_people_see_of_an_application_is_typed_in_here(registered):
     assert stored == {**typed, "tos_uri": "https://reading.example/terms"}
     page = browser.post(page_of(application), {**FORM, **typed, "initiate_login_uri": "http://reading.example/"})
     assert "Use https; http is possible on localhost, 127.0.0.1 and [::1] only." in html_of(page)
+    arabic = html_of(browser.get(page_of(application), headers={"accept-language": "ar"}))
+    for name in ("homepage", "policy_uri", "tos_uri", "initiate_login_uri", "redirect_uris"):
+        [field] = re.findall(rf'<(?:input|textarea)[^>]* name="{name}"[^>]*>', arabic)
+        assert 'dir="ltr"' in field
 
 
 def test_a_logo_is_stored_anew_and_served_as_png(admin_client):
@@ -174,10 +173,178 @@ def test_deleting_counts_what_ends_and_asks_for_the_name(registered):
         tokens.read(token.raw)
 
 
-def test_addresses_are_read_from_left_to_right_in_every_language(registered):
-    browser, _answer, application = registered
-    page = html_of(browser.get(page_of(application), headers={"accept-language": "ar"}))
-    assert '<html lang="ar" dir="rtl">' in page
-    for name in ("homepage", "policy_uri", "tos_uri", "initiate_login_uri", "redirect_uris"):
-        [field] = re.findall(rf'<(?:input|textarea)[^>]* name="{name}"[^>]*>', page)
-        assert 'dir="ltr"' in field
+# What each permission allows -----------------------------------------------------------------------------------------
+
+
+ELSEWHERE = {
+    **FORM,
+    "redirect_uris": "https://mallory.example/",
+    "initiate_login_uri": "https://mallory.example/start",
+    "post_logout_redirect_uris": "https://mallory.example/after",
+    "backchannel_logout_uri": "https://mallory.example/told",
+}
+ALL = ["add", "change", "delete", "view", "rotate", "trust", "switch"]
+Staff = Callable[..., Client]
+
+
+@pytest.fixture
+def staff() -> Staff:
+    """`staff("add", "trust")` is the browser of an administrator with these permissions and no others."""
+
+    def browser(*names: str) -> Client:
+        codenames = ["rotate_applicationsecret" if name == "rotate" else f"{name}_application" for name in names]
+        permissions = Permission.objects.filter(codename__in=codenames, content_type__app_label="oauth_bridge")
+        assert len(permissions) == len(names)
+        person = PersonFactory(is_staff=True, nickname="Mallory")
+        person.user_permissions.set(permissions)
+        return proven(with_session(person))
+
+    return browser
+
+
+def act(application: Application, name: str) -> str:
+    return reverse("admin:application_act", args=[application.pk, name])
+
+
+def own(application: Application) -> str:
+    return reverse("admin:application", args=[application.pk])
+
+
+def others(*names: str) -> list[str]:
+    return [name for name in ALL if name not in names]
+
+
+def test_who_may_register_is_shown_the_new_secret_once_and_nothing_else(staff: Staff) -> None:
+    browser = staff("add")
+    answer = browser.post(ADD, FORM)
+    assert browser.post(answer["Location"], {"overlap": "24"}).status_code == 403
+    assert ApplicationSecret.objects.count() == 1
+    page = browser.get(answer["Location"])
+    assert secret_on(page)
+    assert "Never used" not in text_of(page)
+    assert "Make a new secret" not in text_of(page)
+    for address in re.findall(r'href="(/admin/[^"]*)"', html_of(page)):
+        assert browser.get(address).status_code in (200, 302), address
+    assert browser.get(answer["Location"]).status_code == 403
+    assert browser.post(answer["Location"], {"overlap": "24"}).status_code == 403
+    assert browser.get(page_of(Application.objects.get())).status_code == 403
+    page = browser.post(ADD, {**FORM, "name": "Kiosk", "client_type": "public"}, follow=True)
+    public = Application.objects.get(client_type="public")
+    assert f"Its client ID is {public.client_id}" in text_of(page)
+    assert not public.secrets.exists()
+
+
+def test_a_new_secret_is_shown_to_nobody_else_in_the_same_browser(staff: Staff) -> None:
+    alice, mallory, root, other = staff("add"), staff("add"), admin_browser(), ApplicationFactory().row
+    answer = alice.post(ADD, FORM)
+    cookie = answer.cookies["new_client_secret"]
+    assert (cookie["path"], cookie["httponly"], cookie["samesite"]) == (answer["Location"], True, "Strict")
+    for browser in (mallory, root, alice):
+        browser.cookies["new_client_secret"] = cookie.value
+    assert mallory.get(answer["Location"]).status_code == 403
+    assert secret_on(root.get(answer["Location"])) is None
+    assert secret_on(root.get(page_of(other, "secret"))) is None
+    assert secret_on(alice.get(page_of(other, "secret"))) is None
+
+
+def test_without_the_permission_nobody_sees_the_page_of_secrets_or_makes_one(staff: Staff) -> None:
+    browser, application = staff(*others("rotate")), ApplicationFactory().row
+    assert page_of(application, "secret") not in html_of(browser.get(page_of(application)))
+    assert browser.get(page_of(application, "secret")).status_code == 403
+    for data in ({}, {"overlap": "24"}, {"overlap": "0", "confirmed": "on"}):
+        assert browser.post(page_of(application, "secret"), data).status_code == 403
+    assert ApplicationSecret.objects.filter(is_revoked=False, expires_at=None).count() == 1
+
+
+@contract("D7.trust")
+def test_a_new_application_is_not_trusted(staff: Staff) -> None:
+    browser = staff(*ALL)
+    assert 'name="is_trusted"' not in html_of(browser.get(ADD))
+    browser.post(ADD, {**FORM, "is_trusted": "on"})
+    assert not Application.objects.get().is_trusted
+
+
+@contract("D7.trust")
+def test_without_the_permission_an_application_does_not_become_trusted(staff: Staff) -> None:
+    browser, application = staff(*others("trust")), ApplicationFactory().row
+    assert act(application, "trust") not in html_of(browser.get(own(application)))
+    assert browser.post(act(application, "trust")).status_code == 403
+    assert browser.post(page_of(application), {**ELSEWHERE, "is_trusted": "on"}).status_code == 302
+    application.refresh_from_db()
+    assert {name: getattr(application, name) for name in ELSEWHERE} == ELSEWHERE
+    assert not application.is_trusted
+
+
+@contract("D7.trust")
+def test_without_the_permission_codes_of_a_trusted_application_go_nowhere_else(staff: Staff) -> None:
+    browser, application = staff(*others("trust")), ApplicationFactory(is_trusted=True).row
+    assert 'name="redirect_uris"' not in html_of(browser.get(page_of(application)))
+    assert browser.post(act(application, "distrust")).status_code == 403
+    assert browser.post(page_of(application), {**ELSEWHERE, "is_trusted": ""}).status_code == 302
+    application.refresh_from_db()
+    kept = (application.redirect_uris, application.initiate_login_uri, application.post_logout_redirect_uris)
+    assert kept == ("https://client.example/callback", "", "")
+    assert (application.name, application.backchannel_logout_uri, application.is_trusted) == ("Reading List", "", True)
+
+
+def test_an_old_address_that_may_no_longer_be_registered_is_no_fault_of_a_form_without_it(staff: Staff) -> None:
+    application = ApplicationFactory(is_trusted=True, redirect_uris="http://client.example/").row
+    assert staff("change").post(page_of(application), FORM).status_code == 302
+    page = staff("change", "trust").post(page_of(application), {**FORM, "redirect_uris": "http://a.example/"})
+    assert "http is possible on this machine only" in text_of(page)
+
+
+def test_who_may_trust_and_change_and_make_new_secrets_needs_no_more(staff: Staff) -> None:
+    browser, application = staff("view", "rotate"), ApplicationFactory().row
+    assert page_of(application, "secret") in html_of(browser.get(own(application)))
+    answer = browser.post(page_of(application, "secret"), {"overlap": "24"})
+    assert secret_on(browser.get(answer["Location"]))
+    browser = staff("view", "change", "trust")
+    for name, is_trusted in (("trust", True), ("distrust", False), ("trust", True)):
+        assert browser.post(act(application, name)).status_code == 302
+        application.refresh_from_db()
+        assert application.is_trusted is is_trusted
+    browser.post(page_of(application), ELSEWHERE)
+    application.refresh_from_db()
+    assert (application.redirect_uris, application.is_trusted) == (ELSEWHERE["redirect_uris"], True)
+
+
+@pytest.mark.parametrize("missing", ["add", "change", "delete"])
+def test_without_the_permission_nothing_is_registered_changed_or_deleted(staff: Staff, missing: str) -> None:
+    browser, application = staff(*others(missing)), ApplicationFactory().row
+    path, form = {
+        "add": (ADD, FORM),
+        "change": (page_of(application), {**ELSEWHERE, "is_trusted": "on"}),
+        "delete": (page_of(application, "delete"), {"post": "yes", "typed": application.name}),
+    }[missing]
+    before = Application.objects.values().get()
+    assert 'name="name"' not in html_of(browser.get(path))
+    assert browser.post(path, form).status_code == 403
+    assert Application.objects.values().get() == before
+
+
+@pytest.mark.parametrize("permission", ["switch", ""])
+def test_only_who_may_switch_switches_off_and_on(staff: Staff, permission: str) -> None:
+    browser = staff("view", permission) if permission else staff(*others("switch"))
+    application = ApplicationFactory().row
+    version = application.credentials_version
+    page = html_of(browser.get(own(application)))
+    assert [act(application, name) in page for name in ("switch-off", "end-access")] == [bool(permission)] * 2
+    for name, state in (("disable", False), ("enable", True), ("switch-off", False), ("switch-on", True)):
+        if "-" in name:
+            assert browser.post(act(application, name)).status_code == (302 if permission else 403)
+        else:
+            browser.post(LIST, {"action": name, "_selected_action": application.pk})
+        application.refresh_from_db()
+        assert application.is_enabled is (state or not permission), name
+    assert browser.post(act(application, "end-access")).status_code == (302 if permission else 403)
+    application.refresh_from_db()
+    assert (application.credentials_version > version) is bool(permission)
+
+
+def test_without_a_permission_to_look_nothing_is_shown(staff: Staff) -> None:
+    application = ApplicationFactory().row
+    for names in ((), ("add",), ("rotate",), ("trust",), ("rotate", "trust")):
+        browser = staff(*names)
+        for address in (LIST, *(page_of(application, name) for name in ("change", "history", "delete"))):
+            assert browser.get(address).status_code == 403

@@ -18,7 +18,7 @@ from oauth_bridge.account_pages import connections
 from oauth_bridge.consent import remembered
 from oauth_bridge.models import NAME_MAX_LENGTH, Application, AuthorizationCode, Consent
 from oauth_bridge.storage import applications, consents
-from tests.factories import ApplicationFactory, CodeFactory, PersonFactory
+from tests.factories import ApplicationFactory, CodeFactory, PersonFactory, TokenFactory
 
 pytestmark = pytest.mark.django_db
 PAGE = "/accounts/applications"
@@ -70,26 +70,22 @@ def test_an_application_is_listed_once_it_was_allowed_until_it_is_disconnected(b
     assert listed(browser) == ([], [])
 
 
-@pytest.mark.parametrize("ending", ["age", "password", "name"])
-def test_an_application_whose_remembering_has_ended_is_asked_for_until_the_box_is_ticked_again(
-    browser: Client, alice: User, ending: str
-) -> None:
+def test_an_application_whose_remembering_has_ended_is_asked_for(browser: Client, alice: User) -> None:
     row = application()
-    remembered.remember(alice, row)
-    if ending == "age":
-        Consent.objects.update(expires_at=timezone.now())
-    elif ending == "password":
-        end_credentials(alice)
+    for end in (
+        lambda: Consent.objects.update(expires_at=timezone.now()),
+        lambda: end_credentials(alice),
+        lambda: Application.objects.update(name="Photo Printer Pro"),
+    ):
+        remembered.remember(alice, row)
+        assert listed(browser) == ([row.name], []), "the box was ticked again"
+        end()
+        row.refresh_from_db()
         browser.force_login(alice)
-    else:
-        row.name = "Photo Printer Pro"
-        row.save()
-    for _ in range(2):
-        assert listed(browser) == ([], [row.name])
-        assert not remembered.is_remembered(alice, row)
-        remembered.record(alice, row)
-    remembered.remember(alice, row)
-    assert listed(browser) == ([row.name], [])
+        for _ in range(2):
+            assert listed(browser) == ([], [row.name])
+            assert not remembered.is_remembered(alice, row)
+            remembered.record(alice, row)
 
 
 def test_a_sign_in_is_counted_for_30_days(browser: Client, alice: User) -> None:
@@ -133,10 +129,13 @@ def test_a_trusted_application_is_listed_while_a_sign_in_is_known(browser: Clien
     sign_in_to(row, alice, days_ago=31)
     assert listed(browser) == ([], [])
     sign_in_to(row, alice)
+    token = TokenFactory(application=row, user=alice).row
     assert listed(browser) == ([row.name], [])
     assert "An administrator allowed it for everybody" in text(browser)
     browser.post(PAGE, {"disconnect": row.client_id})
     assert listed(browser) == ([], [])
+    token.refresh_from_db()
+    assert token.revoked_at
     sign_in_to(row, alice)
     Application.objects.update(is_trusted=False)
     assert listed(browser) == ([], [row.name])

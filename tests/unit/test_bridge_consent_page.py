@@ -59,34 +59,28 @@ def test_it_shows_each_value_once_as_the_application_receives_it(alice: Any, app
     assert shown == [claims[name] for name in ("avatar", "nickname", "email", "sub")]
 
 
-def test_the_time_of_the_last_change_is_shown_alone_where_nothing_else_is_asked_for(
-    alice: Any, application: Registered
-) -> None:
-    asked = {"scope": "openid", "claims": json.dumps({"userinfo": {"updated_at": None}})}
-    facts = facts_of(opened(alice, application, **asked))
+def test_what_is_asked_for_alone_is_shown_alone(alice: Any, application: Registered) -> None:
+    changed, confirmed = (
+        {"scope": "openid", "claims": json.dumps({"userinfo": {name: None}})}
+        for name in ("updated_at", "email_verified")
+    )
+    facts = facts_of(opened(alice, application, **changed))
     assert "Last change of your profile" in facts
     assert str(alice.profile_changed_at.year) in facts
     assert alice.nickname not in facts
-    profile = facts_of(opened(alice, application, scope="openid profile"))
-    assert "Last change of your profile" not in profile
-    assert alice.nickname in profile
-    alice.profile_changed_at = None
-    alice.save()
-    assert "Last change" not in opened(alice, application, **asked)
-
-
-def test_that_the_address_is_confirmed_is_shown_without_the_address_where_no_more_is_asked_for(
-    alice: Any, application: Registered
-) -> None:
-    asked = {"scope": "openid", "claims": json.dumps({"userinfo": {"email_verified": None}})}
-    page = opened(alice, application, **asked)
+    page = opened(alice, application, **confirmed)
     assert "E-mail address Only that it is confirmed" in text_of(page)
     assert alice.email not in page
-    both = opened(alice, application, scope="openid email")
+    both = text_of(opened(alice, application, scope="openid profile email"))
+    assert "Last change of your profile" not in both
+    assert "Only that it is confirmed" not in both
+    assert alice.nickname in both
     assert alice.email in both
-    assert "E-mail address Only that it is confirmed" not in text_of(both)
+    alice.profile_changed_at = None
+    alice.save()
+    assert "Last change" not in opened(alice, application, **changed)
     allowed_once(alice, application)  # the address
-    assert "Continue to Reading List" in text_of(opened(alice, application, **asked))
+    assert "Continue to Reading List" in text_of(opened(alice, application, **confirmed))
 
 
 def test_a_missing_nickname_is_said_to_be_missing_beside_the_name_that_is_sent(application: Registered) -> None:

@@ -44,7 +44,7 @@ def test_a_known_application_is_named_and_is_the_way_back(application: Registere
     assert application.redirect_uri not in page, "nothing that is registered is shown"
 
 
-def test_an_unknown_application_is_not_named_and_nothing_leads_on(application: Registered) -> None:
+def test_an_application_that_is_unknown_or_switched_off_is_not_named(application: Registered) -> None:
     page = page_of(application, client_id="unknown")
     person, developer = layers(page)
     assert "Reading List" not in person + developer
@@ -52,9 +52,6 @@ def test_an_unknown_application_is_not_named_and_nothing_leads_on(application: R
     assert "Go back to the application and try again." in person
     assert 'class="button"' not in page
     assert "No application with this client_id is registered" in developer
-
-
-def test_a_switched_off_application_is_not_named(application: Registered) -> None:
     application.row.is_enabled = False
     application.row.save()
     person, developer = layers(page_of(application))

@@ -1,14 +1,11 @@
-"""The groups of an application: Django admin, the command line, statements. D23."""
+"""The groups of an application: Django admin, statements, and what the person learns. D23."""
 
 from __future__ import annotations
 
-import io
-import json
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import Group
-from django.core.management import CommandError, call_command
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
@@ -17,8 +14,7 @@ from accounts.models import User
 from oauth_bridge.models import Application
 from oauth_bridge.random_values import new_credential
 from oauth_bridge.storage import admission, applications, code_redemption, tokens
-from tests.contract_coverage import contract
-from tests.factories import ApplicationFactory, CodeFactory, PersonFactory, Registered, TokenFactory
+from tests.factories import CodeFactory, PersonFactory, Registered, TokenFactory
 from tests.grants import PAGE, link_of, read
 from tests.pages import browser_of, html_of, text_of, with_session
 
@@ -72,45 +68,6 @@ def test_another_change_does_not_open_an_application_whose_groups_were_deleted(
     assert saved(admin_client, application, is_restricted="on", name="Renamed") == []
     assert groups_of(application) == (True, [])
     assert Application.objects.get(name="Renamed")
-
-
-def run(*arguments: str) -> str:
-    out = io.StringIO()
-    call_command("application", *arguments, stdout=out)
-    return out.getvalue()
-
-
-def described(*arguments: str) -> Any:
-    return json.loads(run(*arguments, "--json"))
-
-
-@contract("O.application.set")
-def test_set_replaces_the_groups_and_makes_those_that_do_not_exist() -> None:
-    made = described("create", "Inner", "--redirect-uri", "https://inner.example/cb", "--group", "readers")
-    client_id = made["client_id"]
-    [listed] = described("list")
-    assert (listed["restricted"], listed["groups"]) == (True, ["readers"])
-    assert "readers" in run("show", client_id)
-    assert described("set", client_id, "--group", "readers", "--group", "new ones")["groups"] == ["new ones", "readers"]
-    assert not Group.objects.get(name="new ones").permissions.exists()
-    assert described("set", client_id, "--group", "readers")["groups"] == ["readers"]
-    assert described("show", client_id)["restricted"] is True
-    assert described("set", client_id, "--group", "")["groups"] == []
-    assert described("show", client_id)["restricted"] is False
-    assert Group.objects.count() == 2
-
-
-def test_a_command_that_fails_makes_no_group_and_names_the_field() -> None:
-    client_id = ApplicationFactory().client_id
-    for arguments, refusal in (
-        (["set", client_id, "--group", "readers", "--group", "a\x00b"], "^--group: "),
-        (["set", client_id], "Nothing to change"),
-        (["create", "Inner", "--redirect-uri", "http://a.example/", "--group", "readers"], "^--redirect-uri: "),
-    ):
-        with pytest.raises(CommandError, match=refusal):
-            run(*arguments)
-    assert not Application.objects.get().is_restricted
-    assert not Group.objects.exists()
 
 
 def test_a_person_in_two_of_the_groups_learns_them_and_gets_one_profile(
