@@ -10,15 +10,11 @@ import pytest
 from django.test import Client
 
 from oauth_bridge.redirect_uri_likely_faults import mark_likely_differences
-from tests.factories import ApplicationFactory, Registered
+from tests.factories import Registered
 from tests.grants import PAGE, link_of
 from tests.pages import html_of
 
-
-@pytest.fixture
-def application(db: None) -> Registered:
-    registered: Registered = ApplicationFactory(name="Reading List", homepage="https://reading.example/")
-    return registered
+pytestmark = pytest.mark.django_db
 
 
 def page_of(application: Registered, **changes: str) -> str:
@@ -34,10 +30,10 @@ def layers(page: str) -> tuple[str, str]:
 def test_a_known_application_is_named_and_is_the_way_back(application: Registered) -> None:
     page = page_of(application, redirect_uri="https://evil.example/callback")
     person, developer = layers(page)
-    assert "Reading List sent you here" in person
+    assert f"{application.row.name} sent you here" in person
     assert "Nothing was shared" in person
     assert "Go back to the application" not in person
-    assert 'href="https://reading.example/"' in page
+    assert f'href="{application.row.homepage}"' in page
     assert "evil.example" not in person
     assert "evil.example" in developer
     assert 'href="https://evil.example' not in page
@@ -47,7 +43,7 @@ def test_a_known_application_is_named_and_is_the_way_back(application: Registere
 def test_an_application_that_is_unknown_or_switched_off_is_not_named(application: Registered) -> None:
     page = page_of(application, client_id="unknown")
     person, developer = layers(page)
-    assert "Reading List" not in person + developer
+    assert application.row.name not in person + developer
     assert "Nothing was shared" in person
     assert "Go back to the application and try again." in person
     assert 'class="button"' not in page
@@ -56,7 +52,7 @@ def test_an_application_that_is_unknown_or_switched_off_is_not_named(application
     application.row.save()
     person, developer = layers(page_of(application))
     assert "switched off" in person
-    assert "Reading List" not in person + developer
+    assert application.row.name not in person + developer
 
 
 def test_a_sign_out_that_cannot_go_on_says_that_nothing_ended(application: Registered) -> None:

@@ -1,41 +1,87 @@
-"""`manage.py application`: what each action prints, and groups. Contract, operator's interface."""
+"""`manage.py application`: what each action prints, groups, `export` and `apply`. Contract, operator's interface."""
 
 from __future__ import annotations
 
 import io
 import json
+import sys
+import uuid
+from tempfile import NamedTemporaryFile
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import Group
 from django.core.management import CommandError, call_command
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
+from accounts.models import AuditEntry
+from oauth_bridge.management import configuration_file
+from oauth_bridge.management.registration_fields import FIELDS
 from oauth_bridge.models import Application, ApplicationSecret
 from oauth_bridge.random_values import digest_of
+from oauth_bridge.storage import applications
 from tests.contract_coverage import contract
-from tests.factories import ApplicationFactory
+from tests.events import Log
+from tests.factories import ApplicationFactory, Registered
 
 pytestmark = pytest.mark.django_db
 
+URI = "https://app.example/callback"
+NEW = "0123456789abcdef0123456789abcdef"
+OTHER = "f" * 32
+GOOD = {"client_id": NEW, "name": "New", "redirect_uris": [URI]}
 
-def run(*arguments: str) -> str:
-    out = io.StringIO()
-    call_command("application", *arguments, stdout=out)
-    return out.getvalue()
+
+def run(*arguments: str) -> tuple[str, str]:
+    """Standard output and standard error."""
+    out, errors = io.StringIO(), io.StringIO()
+    call_command("application", *arguments, stdout=out, stderr=errors)
+    return out.getvalue(), errors.getvalue()
 
 
 def described(*arguments: str) -> Any:
-    return json.loads(run(*arguments, "--json"))
+    return json.loads(run(*arguments, "--json")[0])
+
+
+def exported() -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = described("export")
+    return found
+
+
+def apply(content: Any, *options: str) -> tuple[str, str]:
+    """Of a file with this content."""
+    with NamedTemporaryFile() as file:
+        file.write(content if isinstance(content, bytes) else json.dumps(content).encode())
+        file.flush()
+        return run("apply", file.name, *options)
+
+
+def refused(content: Any) -> str:
+    before = list(Application.objects.order_by("pk").values())
+    with pytest.raises(CommandError) as error:
+        apply(content)
+    assert list(Application.objects.order_by("pk").values()) == before
+    assert not Group.objects.filter(name="made").exists()
+    assert str(error.value).replace("\n", "").isprintable()
+    return str(error.value)
+
+
+@pytest.fixture
+def registered() -> Registered:
+    made: Registered = ApplicationFactory(name="Photo “Printer” \\ עברית", operator="A & B", is_trusted=True)
+    applications.set_groups(made.row, [Group.objects.create(name="readers"), Group.objects.create(name="editors")])
+    return made
 
 
 def test_only_the_command_that_makes_a_secret_prints_it() -> None:
-    created = described("create", "Inner", "--redirect-uri", "https://inner.example/cb", "--trusted")
+    created = described("create", "Inner", "--redirect-uri", URI, "--trusted")
     assert set(created) == {"client_id", "client_secret", "name", "redirect_uris"}
-    assert created["redirect_uris"] == ["https://inner.example/cb"]
+    assert created["redirect_uris"] == [URI]
     assert len(created["client_secret"]) >= 43
     assert bytes(ApplicationSecret.objects.get().digest) == digest_of(created["client_secret"])
     assert Application.objects.get().is_trusted
-    for text in (run("list", "--json"), run("show", created["client_id"], "--json")):
+    for text in (run("list", "--json")[0], run("show", created["client_id"], "--json")[0]):
         for hidden in (created["client_secret"], "client_secret", "digest"):
             assert hidden not in text
 
@@ -44,7 +90,7 @@ def test_disable_enable_and_delete_say_what_is_now_and_an_unknown_client_id_is_n
     client_id = ApplicationFactory().client_id
     assert described("disable", client_id)["enabled"] is False
     assert described("enable", client_id)["enabled"] is True
-    assert "deleted" in run("delete", client_id)
+    assert "deleted" in run("delete", client_id)[0]
     assert not Application.objects.exists()
     for action in ("show", "rotate-secret", "disable", "enable", "delete"):
         with pytest.raises(CommandError, match=f"no application with the client_id {client_id}"):
@@ -53,11 +99,11 @@ def test_disable_enable_and_delete_say_what_is_now_and_an_unknown_client_id_is_n
 
 @contract("O.application.set")
 def test_set_replaces_the_groups_and_makes_those_that_do_not_exist() -> None:
-    made = described("create", "Inner", "--redirect-uri", "https://inner.example/cb", "--group", "readers")
+    made = described("create", "Inner", "--redirect-uri", URI, "--group", "readers")
     client_id = made["client_id"]
     [listed] = described("list")
     assert (listed["restricted"], listed["groups"]) == (True, ["readers"])
-    assert "readers" in run("show", client_id)
+    assert "readers" in run("show", client_id)[0]
     assert described("set", client_id, "--group", "readers", "--group", "new ones")["groups"] == ["new ones", "readers"]
     assert not Group.objects.get(name="new ones").permissions.exists()
     assert described("set", client_id, "--group", "readers")["groups"] == ["readers"]
@@ -78,3 +124,235 @@ def test_a_command_that_fails_makes_no_group_and_names_the_field() -> None:
             run(*arguments)
     assert not Application.objects.get().is_restricted
     assert not Group.objects.exists()
+
+
+def test_export_has_each_field_and_nothing_else(registered: Registered) -> None:
+    (found,) = exported()
+    assert list(found) == ["client_id", *(field.name for field in FIELDS)]
+    assert found["groups"] == ["editors", "readers"]
+    assert (found["trusted"], found["restricted"], found["enabled"]) == (True, True, True)
+    text = run("export")[0]
+    assert json.loads(text) == [found]
+    assert registered.secret not in text
+    assert "secret" not in text
+
+
+def test_a_twin_of_a_test_is_not_exported() -> None:
+    Application.twins.create(client_id=Application.TWIN + "x", name="Twin", redirect_uris=URI)
+    assert exported() == []
+    assert apply([])[0] == "no changes\n"
+    entry = {"client_id": Application.TWIN + "x", "name": "Mallory", "redirect_uris": [URI]}
+    assert "client_id: no application has it" in refused([entry])
+
+
+def test_export_and_apply_of_many_cost_a_few_statements() -> None:
+    Application.objects.bulk_create(
+        Application(client_id=uuid.uuid4().hex, name="Same name", redirect_uris=URI)
+        for _ in range(configuration_file._BATCH + 1)
+    )
+    with CaptureQueriesContext(connection) as statements:
+        content = exported()
+    assert len(content) == configuration_file._BATCH + 1
+    assert len(statements) <= 4
+    with CaptureQueriesContext(connection) as statements:
+        assert apply(content)[0] == "no changes\n"
+    assert len(statements) <= 10
+
+
+def test_what_export_printed_is_no_change(registered: Registered) -> None:
+    ApplicationFactory(client_type="public", is_enabled=False)
+    applications.change(registered.row, {"redirect_uris": "https://a.example/\nhttps://b.example/"})
+    entries = AuditEntry.objects.count()
+    text = run("export")[0]
+    assert apply(text.encode()) == ("no changes\n", "")
+    assert apply(b"\xef\xbb\xbf" + text.encode()) == ("no changes\n", ""), "with a byte order mark"
+    content = json.loads(text)
+    for entry in content:
+        entry |= {name: entry[name][::-1] for name in ("groups", "redirect_uris")}
+    assert json.loads(apply(content, "--json")[0]) == [], "another order"
+    assert AuditEntry.objects.count() == entries
+
+
+def test_a_value_that_is_refused_today_is_no_change() -> None:
+    row = ApplicationFactory().row
+    for stored in (
+        {"name": " Spaces around "},
+        {"name": "Tab\tand\x1b[2J and left\u202eright"},
+        {"name": "Quote \" and \\ and '", "operator": "Ünï ☃ 😀", "homepage": "javascript:alert(1)"},
+        {"redirect_uris": "http://old.example/cb\nhttps://*.example/"},
+        {"redirect_uris": "", "is_restricted": True},
+        {"client_id": "an older form of client_id"},
+    ):
+        Application.objects.filter(pk=row.pk).update(**stored)
+        assert apply(run("export")[0].encode())[0] == "no changes\n"
+        changed = json.loads(apply([exported()[0] | {"operator": str(stored)[:50]}], "--dry-run", "--json")[0])
+        assert [list(each["after"]) for each in changed] == [["operator"]]
+
+
+def test_apply_stores_what_differs_and_prints_it(registered: Registered, event_log: Log) -> None:
+    changed = {"name": "Reading", "redirect_uris": [URI], "trusted": False, "groups": ["readers", "writers"]}
+    (entry,) = exported()
+    out, errors = apply([entry | changed])
+    assert exported() == [entry | changed]
+    for line in ('-> "Reading"', f'  redirect_uris: + "{URI}"', '  groups: - "editors"', '  groups: + "writers"'):
+        assert line in out
+    assert "  trusted: true -> false" in out
+    assert "0 new, 1 changed." in out
+    assert errors == "The group writers did not exist and was made. Nobody is in it yet.\n"
+    assert apply([entry | changed]) == ("no changes\n", "")
+    assert AuditEntry.objects.filter(action="application_changed").count() == 1
+    assert len(event_log.of("application_changed")) == 1
+
+
+def test_only_the_applications_and_members_that_are_there_count(registered: Registered) -> None:
+    other = ApplicationFactory().row
+    before = {entry["client_id"]: entry for entry in exported()}
+    assert apply([{"client_id": registered.client_id}])[0] == "no changes\n"
+    apply([{"client_id": registered.client_id, "operator": "Somebody"}])
+    after = {entry["client_id"]: entry for entry in exported()}
+    assert after[registered.client_id] == before[registered.client_id] | {"operator": "Somebody"}
+    assert after[other.client_id] == before[other.client_id]
+
+
+def test_a_dry_run_prints_the_same_and_stores_nothing(registered: Registered, event_log: Log) -> None:
+    before = exported()
+    content = [before[0] | {"name": "Reading", "enabled": False, "groups": ["made"]}, GOOD]
+    dry, _ = apply(content, "--dry-run")
+    assert "Nothing was stored: this was a dry run." in dry
+    assert exported() == before
+    assert not AuditEntry.objects.exists()
+    assert not event_log.lines
+    assert not Group.objects.filter(name="made").exists()
+    real, _ = apply(content)
+    assert dry.replace(" Nothing was stored: this was a dry run.", "") == real
+
+
+def test_switching_off_ends_codes_and_tokens(registered: Registered, event_log: Log) -> None:
+    apply([{"client_id": registered.client_id, "enabled": False}])
+    row = Application.objects.get()
+    assert (row.is_enabled, row.credentials_version) == (False, 1)
+    assert [line["event"] for line in event_log.lines] == ["application_switched_off", "administered"]
+    assert AuditEntry.objects.get().action == "application_switched_off"
+    assert apply([{"client_id": registered.client_id, "enabled": False}])[0] == "no changes\n"
+
+
+def test_a_group_that_does_not_exist_is_made_and_said(registered: Registered) -> None:
+    content = exported()
+    Group.objects.filter(name="readers").update(name="library")
+    out, errors = apply(content)
+    assert '  groups: - "library"' in out
+    assert errors == "The group readers did not exist and was made. Nobody is in it yet.\n"
+    assert exported() == content
+    for more, is_restricted in (({}, False), ({"restricted": True}, True)):
+        apply([{"client_id": registered.client_id, "groups": []} | more])
+        assert (exported()[0]["restricted"], exported()[0]["groups"]) == (is_restricted, [])
+
+
+def test_a_new_application_keeps_its_client_id_and_has_no_secret(event_log: Log) -> None:
+    out, _ = apply([GOOD | {"groups": ["made"]}])
+    row = Application.objects.get(client_id=NEW)
+    assert (row.is_enabled, row.is_restricted, row.is_public) == (True, True, False)
+    assert not row.secrets.exists()
+    assert f"`application rotate-secret {NEW}`" in out
+    assert event_log.of("application_registered")[0]["client_id"] == NEW
+    assert AuditEntry.objects.get(action="application_registered").changes["name"] == [None, "New"]
+    assert described("rotate-secret", NEW)["client_secret"]
+
+
+def test_a_whole_installation_is_copied(registered: Registered) -> None:
+    public = ApplicationFactory(client_type="public", is_enabled=False, homepage="", operator="Ministry")
+    closed = ApplicationFactory().row
+    Application.objects.filter(pk=closed.pk).update(is_restricted=True)
+    content = exported()
+    Application.objects.all().delete()
+    Group.objects.all().delete()
+    out, _ = apply(content)
+    assert "3 new, 0 changed." in out
+    assert f"rotate-secret {public.client_id}" not in out
+    assert exported() == content
+
+
+@pytest.mark.parametrize(
+    ("entry", "sentence"),
+    [
+        (None, "No. 2: it is not an object."),
+        *((entry, "No. 2: client_id: it is missing") for entry in ({}, {"client_id": 7}, {"client_id": "x" * 256})),
+        ({"client_id": NEW.upper()}, f"No. 2 ({NEW.upper()}): client_id: no application has it"),
+        ({"name": ...}, f"No. 2 ({OTHER}): name: a new application needs it."),
+        ({"redirect_uris": ...}, "redirect_uris: a new application needs it."),
+        *(({"name": name}, "name: it must be a text.") for name in ("\ud800", 7)),
+        ({"name": "a\u202eb"}, "name: "),
+        ({"homepage": "https://a.example/\x00"}, "homepage: "),
+        ({"initiate_login_uri": "http://a.example/"}, "initiate_login_uri: "),
+        *(({"redirect_uris": uris}, "redirect_uris: ") for uris in ([], [URI, URI], [f"{URI}\n{URI}/b"])),
+        *(({"redirect_uris": uris}, "redirect_uris: it must be a list of texts.") for uris in (URI, [7])),
+        ({"enabled": "yes"}, "enabled: it must be true or false."),
+        *(({"groups": names}, "groups: ") for names in (["x" * 151], ["made", ""])),
+        ({"groups": ["made"], "restricted": False}, "restricted: it is false, but there are groups."),
+        ({"client_type": "secret"}, "client_type: "),
+        ({"\ud800\x1b": 1}, "\\ud800\\u001b: there is no such field."),
+        ({"client_secret": "hunter2"}, "client_secret: a secret is never part of a file."),
+    ],
+)
+def test_what_is_wrong_names_application_and_field(entry: Any, sentence: str) -> None:
+    ApplicationFactory()
+    if entry:
+        entry = {"client_id": OTHER, "name": "Other", "redirect_uris": [URI]} | entry
+        entry = {name: value for name, value in entry.items() if value is not ...}
+    said = refused([GOOD, entry])
+    assert sentence in said
+    assert "\n" not in said
+    assert "hunter2" not in said
+
+
+def test_all_problems_are_named_and_counted() -> None:
+    entries = [GOOD | {"client_id": f"{number:032x}", "colour": 1, "name": ""} for number in range(30)]
+    lines = refused(entries).splitlines()
+    assert lines[0] == "Nothing was changed."
+    assert len(lines) == configuration_file.MOST_PROBLEMS + 2
+    assert lines[-1] == "… and 10 more."
+
+
+def test_the_client_id_stands_once_and_the_kind_is_fixed_at_registration() -> None:
+    twice = refused([GOOD, GOOD | {"client_id": OTHER}, GOOD])
+    assert f"No. 3 ({NEW}): client_id: it is there more than once." in twice
+    row = ApplicationFactory().row
+    assert "client_type: it is fixed" in refused([{"client_id": row.client_id, "client_type": "public"}])
+
+
+def test_no_name_looks_like_a_trusted_one_in_the_file_or_outside() -> None:
+    rows = [ApplicationFactory(name=name, is_trusted=True).row for name in ("Photo Printer", "Reading")]
+    said = refused([GOOD | {"name": "Ph0to PrInter"}])
+    assert f"No. 1 ({NEW}): name: People could take “Photo Printer” for this one" in said
+    both = [GOOD | {"name": "Holiday"}, GOOD | {"client_id": OTHER, "name": "holiday", "trusted": True}]
+    assert refused(both).count("name: People could take") == 2
+    names = ("Reading", "Photo Printer")
+    apply([{"client_id": row.client_id, "name": name} for row, name in zip(rows, names, strict=True)])
+    assert tuple(Application.objects.get(pk=row.pk).name for row in rows) == names, "they swap"
+    Application.objects.update(is_trusted=False)
+    assert "name: People could take" in refused([GOOD | {"name": "reading", "trusted": True}])
+    assert "people could take “Reading”" in apply([GOOD | {"name": "reading"}])[1], "a warning"
+
+
+def test_a_file_that_is_too_long_or_no_list_of_applications_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    for content in (b"", b"{}", b"[{]", b'[{"a":1,"a":2}]', b"[" * 100_000, b"[%s]" % (b"9" * 5_000), b"\xff[]", b"\0"):
+        said = refused(content)
+        assert said.startswith("FILE: ")
+        assert "\n" not in said
+    for path in ("/nowhere/applications.json", "/", "a\x00b", ""):
+        with pytest.raises(CommandError, match=r"^FILE: "):
+            run("apply", path)
+    monkeypatch.setattr(configuration_file, "MOST_BYTES", 1024**2)
+    assert refused(b"[" + b" " * 1024**2 + b"]") == "FILE: it is longer than 1 MB. Split it."
+
+
+@pytest.mark.parametrize("is_text", [False, True])
+def test_standard_input_is_a_file_too(monkeypatch: pytest.MonkeyPatch, is_text: bool) -> None:
+    content = json.dumps([GOOD])
+    stdin = io.StringIO(content) if is_text else io.TextIOWrapper(io.BytesIO(content.encode()))
+    monkeypatch.setattr(sys, "stdin", stdin)
+    run("apply", "-")
+    assert Application.objects.get().client_id == NEW
+    monkeypatch.setattr(sys, "stdin", None)
+    with pytest.raises(CommandError, match=r"^FILE: standard input"):
+        run("apply", "-")
