@@ -26,12 +26,8 @@ from tests.pages import admin_browser, html_of, proven, secret_on, text_of, with
 pytestmark = pytest.mark.django_db
 LIST = "/admin/oauth_bridge/application/"
 ADD = f"{LIST}add/"
-FORM = {
-    "name": "Reading List",
-    "homepage": "https://reading.example",
-    "redirect_uris": "https://reading.example/callback\r\nhttp://localhost:3000/cb",
-    "client_type": "confidential",
-}
+ADDRESSES = "https://reading.example/callback\r\nhttp://localhost:3000/cb"
+FORM = {"name": "Reading List", "redirect_uris": ADDRESSES, "client_type": "confidential"}
 
 
 @pytest.fixture
@@ -171,9 +167,6 @@ def test_deleting_counts_what_ends_and_asks_for_the_name(registered):
         assert not model.objects.exists()
     with pytest.raises(RequestError):
         tokens.read(token.raw)
-
-
-# What each permission allows -----------------------------------------------------------------------------------------
 
 
 ELSEWHERE = {

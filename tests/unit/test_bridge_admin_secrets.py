@@ -128,22 +128,15 @@ def test_the_pages_and_the_history_number_the_secrets_and_name_their_makers(admi
     assert f"No. 2, made 21 November 2026, 12:00 by {admin_user.display_name} {prefix}… Of the <shop>" in text_of(page)
     assert "No. 1, made 21 November 2026, 12:00 on the command line" in text_of(page)
     assert "Of the &lt;shop&gt;" in html_of(page)
+    for used, after, told in ((1, 1, "It is still used"), (2, 120, "Safe to remove")):
+        application.secrets.filter(number=used).update(last_used_at=START + timedelta(minutes=after))
+        assert told in text_of(admin_client.get(page_of(application)))
+    assert "It is still used" not in text_of(admin_client.get(page_of(application)))
     assert "No. 1" in text_of(admin_client.get(reverse("admin:application", args=[application.pk])))
     admin_client.post(page_of(application), {"overlap": "0", "confirmed": "on"})
     said = text_of(admin_client.get(page_of(application, "history"), follow=True))
     assert "Number 2 The older secrets end 20" in said
     assert "Number 3 The older secrets end now" in said
-
-
-def test_the_page_tells_whether_an_older_secret_is_still_used(admin_client, made):
-    application, _ = made
-    secret_rotation.rotate(application, timedelta(hours=24))
-    application.secrets.filter(number=1).update(last_used_at=START + timedelta(minutes=1))
-    assert "It is still used" in text_of(admin_client.get(page_of(application)))
-    application.secrets.filter(number=2).update(last_used_at=START + timedelta(hours=2))
-    said = text_of(admin_client.get(page_of(application)))
-    assert "Safe to remove" in said
-    assert "It is still used" not in said
 
 
 @pytest.mark.parametrize("leaked", [{}, {"is_leaked": "on"}])

@@ -29,7 +29,7 @@ from tests.factories import ApplicationFactory, CodeFactory, Issued, Registered,
 
 pytestmark = pytest.mark.django_db
 
-VERIFIER = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"
+OTHER, PROOF = "x" * 43, {"code_verifier": "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"}
 WRONG, ANOTHERS, RIGHT, MISSING = "wrong", "another's", "right", ""
 ENDED, REVOKED, OFF = {"ended": {}}, {"ended": {"is_revoked": True}}, {"is_enabled": False}
 DELETED, PUBLIC = {"is_deleted": True}, {"client_type": Application.CLIENT_PUBLIC}
@@ -46,7 +46,7 @@ CLIENTS: list[tuple[str, Fault, str, dict[str, Any], dict[str, str]]] = [
     ("secret_none_left", Fault.CLIENT_NOT_AUTHENTICATED, WRONG, REVOKED, {}),
     ("public_with_secret", Fault.CLIENT_NOT_AUTHENTICATED, WRONG, PUBLIC, {}),
     ("public_without_verifier", Fault.CLIENT_SECRET_MISSING, MISSING, PUBLIC, {}),
-    ("verifier_instead_of_secret", Fault.CLIENT_SECRET_MISSING, MISSING, {}, {"code_verifier": VERIFIER}),
+    ("verifier_instead_of_secret", Fault.CLIENT_SECRET_MISSING, MISSING, {}, PROOF),
     ("secret_missing", Fault.CLIENT_SECRET_MISSING, MISSING, {}, {}),
     ("secret_revoked", Fault.CLIENT_SECRET_EXPIRED, RIGHT, REVOKED, {}),
     ("secret_expired", Fault.CLIENT_SECRET_EXPIRED, RIGHT, ENDED, {}),
@@ -130,13 +130,9 @@ CODES: dict[str, tuple[Fault, Callable[[Issued], object] | None, dict[str, str]]
     "code_withdrawn": (Fault.CODE_UNKNOWN, lambda it: codes.discard(it.row.attempt, it.row.user_id), {}),
     "code_of_another": (Fault.CODE_OF_ANOTHER, lambda it: change(it.row, application=ApplicationFactory().row), {}),
     "verifier_malformed": (Fault.VERIFIER_MALFORMED, None, {"code_verifier": "short"}),
-    "verifier_missing": (Fault.VERIFIER_MISSING, lambda it: change(it.row, code_challenge="x" * 43), {}),
-    "verifier_wrong": (
-        Fault.VERIFIER_WRONG,
-        lambda it: change(it.row, code_challenge="x" * 43),
-        {"code_verifier": VERIFIER},
-    ),
-    "verifier_unasked": (Fault.VERIFIER_UNASKED, None, {"code_verifier": VERIFIER}),
+    "verifier_missing": (Fault.VERIFIER_MISSING, lambda it: change(it.row, code_challenge=OTHER), {}),
+    "verifier_wrong": (Fault.VERIFIER_WRONG, lambda it: change(it.row, code_challenge=OTHER), PROOF),
+    "verifier_unasked": (Fault.VERIFIER_UNASKED, None, PROOF),
     "code_raced": (Fault.CODE_RACED, lambda it: change(it.row, redeemed_at=ago()), {}),
     "code_spent": (Fault.CODE_SPENT, lambda it: change(it.row, redeemed_at=ago(minutes=1)), {}),
     "code_expired": (Fault.CODE_EXPIRED, lambda it: change(it.row, expires_at=ago(seconds=1)), {}),
@@ -209,9 +205,9 @@ LINKS: dict[str, tuple[dict[str, Any], dict[str, str | None]]] = {
     "redirect_uri_mismatch": ({}, {"redirect_uri": "https://x.example/"}),
     "response_type_missing": ({}, {"response_type": None}),
     "response_type": ({}, {"response_type": "token"}),
-    "challenge_plain": ({}, {"code_challenge": "x" * 43, "code_challenge_method": "plain"}),
-    "challenge_method_missing": ({}, {"code_challenge": "x" * 43}),
-    "challenge_method_other": ({}, {"code_challenge": "x" * 43, "code_challenge_method": "s256"}),
+    "challenge_plain": ({}, {"code_challenge": OTHER, "code_challenge_method": "plain"}),
+    "challenge_method_missing": ({}, {"code_challenge": OTHER}),
+    "challenge_method_other": ({}, {"code_challenge": OTHER, "code_challenge_method": "s256"}),
     "challenge_malformed": ({}, {"code_challenge": "x", "code_challenge_method": "S256"}),
     "challenge_needed": (PUBLIC, {}),
     "challenge_missing": ({}, {"code_challenge_method": "S256"}),

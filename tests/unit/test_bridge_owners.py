@@ -19,14 +19,9 @@ from oauth_bridge.models import Application, Consent
 from oauth_bridge.storage import activity_counts, applications, tokens
 from tests.events import HTML, Attempt
 from tests.factories import PASSWORD, ApplicationFactory, CodeFactory, ConsentFactory, PersonFactory, TokenFactory
-from tests.pages import admin_browser, html_of, text_of, with_session
+from tests.pages import html_of, text_of, with_session
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def grace() -> Client:
-    return admin_browser()
 
 
 @pytest.fixture
@@ -43,17 +38,17 @@ def page(application: Application, name: str = "application") -> str:
     return reverse(f"admin:{name}", args=[application.pk])
 
 
-def test_owners_are_named_on_a_page_and_shown_and_in_the_trail(grace: Client, application: Application) -> None:
+def test_owners_are_named_on_a_page_and_shown_and_in_the_trail(admin_client: Client, application: Application) -> None:
     ada, nobody = PersonFactory(nickname="Ada", is_staff=True), PersonFactory(nickname="Nobody")
-    asked = text_of(grace.get(act(application, "owners")))
+    asked = text_of(admin_client.get(act(application, "owners")))
     assert f"Ada ({ada.email})" in asked
     assert "Nobody (" not in asked
-    done = text_of(grace.post(act(application, "owners"), {"owners": [str(ada.pk)]}, follow=True))
+    done = text_of(admin_client.post(act(application, "owners"), {"owners": [str(ada.pk)]}, follow=True))
     assert "The owners of Reading List are saved." in done
     assert "Owners Ada" in done
     assert AuditEntry.objects.get().changes == {"owners": [[], [str(ada.pk)]]}
-    assert "Owners Ada" in text_of(grace.get(page(application, "oauth_bridge_application_history"), follow=True))
-    assert "checked" in html_of(grace.get(act(application, "owners")))
+    assert "Owners Ada" in text_of(admin_client.get(page(application, "oauth_bridge_application_history"), follow=True))
+    assert "checked" in html_of(admin_client.get(act(application, "owners")))
     for person in (nobody, PersonFactory(is_staff=True, is_active=False)):
         with pytest.raises(ValidationError, match="may open the administration"):
             applications.set_owners(application, [person])
@@ -79,11 +74,11 @@ def test_mails_go_to_the_owners_who_can_be_told_and_else_to_superusers(applicati
     assert len(application_mails.owners_of(application)) == application_mails.MOST_OWNERS
 
 
-def test_a_reason_for_switching_off_is_shown_to_administrators(grace: Client) -> None:
+def test_a_reason_for_switching_off_is_shown_to_administrators(admin_client: Client) -> None:
     attempt = Attempt()
     application = attempt.application.row
     token = TokenFactory(application=application)
-    done = text_of(grace.post(act(application, "switch-off"), {"reason": "Sold to <Mallory>"}, follow=True))
+    done = text_of(admin_client.post(act(application, "switch-off"), {"reason": "Sold to <Mallory>"}, follow=True))
     name = User.objects.get(is_superuser=True).display_name
     assert "is switched off. Its codes and access tokens have ended." in done
     assert re.search(rf"{name} switched it off on .* UTC\. Reason: Sold to <Mallory>", done)
@@ -93,35 +88,37 @@ def test_a_reason_for_switching_off_is_shown_to_administrators(grace: Client) ->
     refused = attempt.browser.get(attempt.link(), **HTML)
     assert "Sold" not in html_of(refused)
     activity_counts.flush()
-    found = grace.get("/admin/find/", {"q": refused["X-Reference"]}, follow=True)
+    found = admin_client.get("/admin/find/", {"q": refused["X-Reference"]}, follow=True)
     assert "Reason: Sold to <Mallory>" in text_of(found)
     assert "<Mallory>" not in html_of(found)
-    assert "Reason: Sold to <Mallory>" in text_of(grace.get("/admin/activity/"))
-    said = text_of(grace.post(act(application, "switch-on"), follow=True))
+    assert "Reason: Sold to <Mallory>" in text_of(admin_client.get("/admin/activity/"))
+    said = text_of(admin_client.post(act(application, "switch-on"), follow=True))
     assert "is switched on." in said
     assert "Sold" not in said
     application.refresh_from_db()
     assert (application.disabled_reason, application.disabled_at, application.disabled_by) == ("", None, "")
 
 
-def test_an_act_that_cannot_be_done_changes_nothing(grace: Client, application: Application) -> None:
+def test_an_act_that_cannot_be_done_changes_nothing(admin_client: Client, application: Application) -> None:
     for reason in ("x" * 201, "a\u202eb"):
-        assert 'aria-invalid="true"' in html_of(grace.post(act(application, "switch-off"), {"reason": reason}))
-    assert grace.get(act(application, "switch-on"))["Location"] == page(application), "it is switched on already"
-    assert grace.get(act(application, "explode")).status_code == 404
+        assert 'aria-invalid="true"' in html_of(admin_client.post(act(application, "switch-off"), {"reason": reason}))
+    assert admin_client.get(act(application, "switch-on"))["Location"] == page(application), "it is switched on already"
+    assert admin_client.get(act(application, "explode")).status_code == 404
     application.refresh_from_db()
     assert application.is_enabled
 
 
-def test_the_access_of_everybody_is_ended_and_counted_before_and_after(grace: Client, application: Application) -> None:
+def test_the_access_of_everybody_is_ended_and_counted_before_and_after(
+    admin_client: Client, application: Application
+) -> None:
     for _ in range(2):
         ConsentFactory(application=application, user=PersonFactory(), fingerprint="x")
     kept = ConsentFactory(application=ApplicationFactory().row, user=PersonFactory(), fingerprint="x")
     token, others = TokenFactory(application=application), TokenFactory()
-    asked = text_of(grace.get(act(application, "end-access")))
+    asked = text_of(admin_client.get(act(application, "end-access")))
     assert "2 people have allowed it. It had 0 sign-ins in 30 days." in asked
     assert Consent.objects.count() == 3
-    done = text_of(grace.post(act(application, "end-access"), follow=True))
+    done = text_of(admin_client.post(act(application, "end-access"), follow=True))
     assert "with the consents of 2 people. 0 people have allowed it now." in done
     assert Consent.objects.get() == kept
     with pytest.raises(RequestError):
@@ -131,10 +128,11 @@ def test_the_access_of_everybody_is_ended_and_counted_before_and_after(grace: Cl
     assert application.is_enabled
 
 
-def dangerous(application: Application, person: User) -> list[tuple[str, dict[str, Any]]]:
-    group = Group.objects.create(name="Readers")
+def test_each_dangerous_act_asks_for_a_proof_before_its_page_and_leads_back(application: Application) -> None:
+    person, group = PersonFactory(), Group.objects.create(name="Readers")
+    stale = with_session(PersonFactory(is_staff=True, is_superuser=True))
     secrets = page(application, "oauth_bridge_application_secret")
-    return [
+    dangerous: list[tuple[str, dict[str, Any]]] = [
         (secrets, {"overlap": "24"}),
         (secrets, {"number": "1", "confirmed": "on", "end": "1"}),
         (act(application, "trust"), {}),
@@ -146,12 +144,7 @@ def dangerous(application: Application, person: User) -> list[tuple[str, dict[st
         (reverse("admin:auth_group_add"), {"name": "Writers"}),
         (f"{reverse('admin:person', args=[person.pk])}?act=remove-factors", {}),
     ]
-
-
-def test_each_dangerous_act_asks_for_a_proof_before_its_page_and_leads_back(application: Application) -> None:
-    person = PersonFactory()
-    stale = with_session(PersonFactory(is_staff=True, is_superuser=True))
-    for address, form in dangerous(application, person):
+    for address, form in dangerous:
         entries = AuditEntry.objects.count()
         asked = stale.get(address)["Location"]
         assert asked.startswith("/accounts/confirm?next="), address
@@ -165,35 +158,35 @@ def test_each_dangerous_act_asks_for_a_proof_before_its_page_and_leads_back(appl
     assert stale.get(address).status_code == 200
 
 
-def test_an_account_is_deleted_once_its_address_is_typed(grace: Client) -> None:
+def test_an_account_is_deleted_once_its_address_is_typed(admin_client: Client) -> None:
     person = PersonFactory()
     delete = reverse("admin:accounts_user_delete", args=[person.pk])
-    assert f"To delete it, type {person.email}" in text_of(grace.get(delete))
+    assert f"To delete it, type {person.email}" in text_of(admin_client.get(delete))
     for typed in ("", "someone@else.example"):
-        said = text_of(grace.post(delete, {"post": "yes", "typed": typed}, follow=True))
+        said = text_of(admin_client.post(delete, {"post": "yes", "typed": typed}, follow=True))
         assert "What you typed is something else. Nothing is deleted." in said
         assert User.objects.filter(pk=person.pk).exists()
-    grace.post(delete, {"post": "yes", "typed": person.email})
+    admin_client.post(delete, {"post": "yes", "typed": person.email})
     assert not User.objects.filter(pk=person.pk).exists()
 
 
 def test_an_address_that_was_used_is_removed_only_when_that_is_confirmed(
-    grace: Client, application: Application
+    admin_client: Client, application: Application
 ) -> None:
     for address, redeemed_at in (("https://a.example/cb", timezone.now()), ("https://b.example/cb", None)):
         CodeFactory(application=application, redirect_uri=address, redeemed_at=redeemed_at)
     CodeFactory(redirect_uri="https://b.example/cb", redeemed_at=timezone.now())
     change = page(application, "oauth_bridge_application_change")
     form = {"name": "Reading List", "redirect_uris": "https://c.example/cb\nhttps://b.example/cb"}
-    assert 'name="remove_used"' not in html_of(grace.get(change))
-    asked = grace.post(change, form)
+    assert 'name="remove_used"' not in html_of(admin_client.get(change))
+    asked = admin_client.post(change, form)
     assert "1 sign-in in the last 30 days used https://a.example/cb, which is to be removed." in text_of(asked)
     assert 'name="remove_used"' in html_of(asked)
     application.refresh_from_db()
     assert application.callback_addresses == ["https://a.example/cb", "https://b.example/cb"]
-    assert grace.post(change, {**form, "remove_used": "on"}).status_code == 302
+    assert admin_client.post(change, {**form, "remove_used": "on"}).status_code == 302
     application.refresh_from_db()
     assert application.callback_addresses == ["https://c.example/cb", "https://b.example/cb"]
-    assert grace.post(change, {**form, "redirect_uris": "https://c.example/cb"}).status_code == 302
+    assert admin_client.post(change, {**form, "redirect_uris": "https://c.example/cb"}).status_code == 302
     application.refresh_from_db()
     assert application.callback_addresses == ["https://c.example/cb"], "nobody used the other lately"

@@ -118,9 +118,6 @@ def test_a_link_of_ours_repeats_no_parameter(alice: User, application: Registere
         assert location.endswith("&state=s")
 
 
-# Old links ------------------------------------------------------------------------------------------------------------
-
-
 def pending_of(url: str) -> PendingRequest:
     """Of the sign-in page, or of a link to authorize."""
     query = parse_qs(urlsplit(url).query)
