@@ -27,7 +27,7 @@ from oauth_bridge.random_values import new_credential
 from oauth_bridge.storage import applications, client_secrets, code_redemption, codes, consents, tokens
 from tests.factories import ApplicationFactory, CodeFactory, Issued, Registered, TokenFactory
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.integration]
 
 OTHER, PROOF = "x" * 43, {"code_verifier": "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"}
 WRONG, ANOTHERS, RIGHT, MISSING = "wrong", "another's", "right", ""

@@ -20,7 +20,7 @@ from oauth_bridge.random_values import digest_of, new_credential
 from oauth_bridge.storage import code_redemption, codes, tokens
 from tests.factories import ApplicationFactory, CodeFactory, PersonFactory, TokenFactory
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.integration]
 
 
 def test_attempts_are_unique_and_in_the_order_of_time() -> None:

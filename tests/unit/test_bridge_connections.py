@@ -201,6 +201,7 @@ def test_the_page_costs_the_same_however_many_applications_there_are(browser: Cl
     assert costs == [costs[0]] * 5
 
 
+@pytest.mark.integration
 def test_to_disconnect_is_all_or_nothing(alice: User, monkeypatch: pytest.MonkeyPatch) -> None:
     row = application()
     remembered.remember(alice, row)

@@ -104,6 +104,7 @@ def test_only_an_application_with_groups_costs_a_statement_more(
     assert not admission.is_admitted(alice, application.row)
 
 
+@pytest.mark.integration
 def test_an_exchange_that_read_the_application_before_groups_were_chosen_redeems_nothing(
     application: Registered, readers: Group
 ) -> None:

@@ -190,6 +190,7 @@ def test_two_people_who_open_one_link_have_an_attempt_each(
     assert [entry["outcome"] for entry in exported] == ["succeeded", "refused"]
 
 
+@pytest.mark.integration
 def test_nobody_uses_up_the_records_of_another_in_the_same_attempt() -> None:
     alice, mallory, attempt = PersonFactory(), PersonFactory(), UUID(int=7)
     refused: Any = {"step": Step.SIGN_IN, "outcome": Outcome.REFUSED}
