@@ -23,6 +23,7 @@ from django.core.management import execute_from_command_line
 from django.db import connection
 from django.test import Client, RequestFactory
 from whitenoise.middleware import WhiteNoiseMiddleware
+from xdist.scheduler import LoadScopeScheduling
 
 from accounts.pictures import reencoder_runner
 from config.infrastructure import cache as redis_cache
@@ -38,6 +39,7 @@ from tests.server import ROOT, Server, environment, running, serve, worker_numbe
 from tests.smtp import MailServer
 
 Launch = Callable[..., Server]
+SCATTERED = ("tests/unit/", "tests/security/")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -65,14 +67,32 @@ def use_own_redis() -> None:
 
 @pytest.hookimpl(trylast=True)  # after pytest-django has put the tests in transactions first
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what the integration run repeats. Raises UsageError: a test uses `db` and `committed` unmarked, so that the
-    order of its fixtures would decide whether its rows are rolled back.
+    """Mark what the integration run repeats, and put tests in a transaction first: they expect empty tables.
+
+    Raises UsageError: a test uses `db` and `committed` unmarked, so that the order of its fixtures would decide whether
+    its rows are rolled back.
     """
     for item in items:
         if item.path.relative_to(ROOT / "tests").parts[0] not in ("unit", "contract", "security"):
             item.add_marker("integration")
         if {"db", "committed"} <= {*getattr(item, "fixturenames", ())} and not item.get_closest_marker("django_db"):
             raise pytest.UsageError(f"{item.nodeid} must be marked with django_db.")
+    items.sort(key=lambda item: not (item.nodeid.startswith(SCATTERED) and is_in_transaction(item)))
+
+
+def is_in_transaction(item: pytest.Item) -> bool:
+    return bool(item.get_closest_marker("django_db")) or "db" in getattr(item, "fixturenames", ())
+
+
+class Scheduler(LoadScopeScheduling):
+    """Sends the tests of a file, which share servers and browsers, to one process; those of SCATTERED anywhere."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return nodeid if nodeid.startswith(SCATTERED) else nodeid.partition("::")[0]
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Scheduler:
+    return Scheduler(config, log)
 
 
 @pytest.hookimpl(hookwrapper=True)

@@ -284,7 +284,7 @@ def test_a_file_without_a_secret_and_a_secret_beside_its_file_are_refused(
     assert "hidden" not in str(refusal.value)
 
 
-@pytest.mark.parametrize("name", ["DATABASE_URI", "TRUSTED_PROXYS", "SIGNUP", "SECRET_KEYS", "MEDIA_ROOT_FILE"])
+@pytest.mark.parametrize("name", ["DATABASE_URI", "TRUSTED_PROXYS", "SIGNUP", "SECRET_KEYS"])
 def test_a_name_that_is_almost_one_of_ours_stops_the_start(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     with pytest.raises(ImproperlyConfigured, match=rf"^{name} is not a variable of this service") as refusal:
         settings_with(monkeypatch, **{name: "hidden", "DATABASE_URL": ""})
@@ -295,7 +295,7 @@ def test_other_names_are_left_alone_and_no_variable_of_ours_is_taken_for_another
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     others = "REDIS_TLS_URL WEB_SERVICE_HOST SERVICE_PORT SECRET PGHOST HOSTNAME SSL_CERT_FILE "
-    others += "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT OTEL_EXPORTER_OTLP_TIMEOUT"
+    others += "OTEL_EXPORTER_OTLP_ENDPOINT PICTURES MEDIA_ROOT MEDIA_ROOT_FILE AWS_ACCESS_KEY_ID AWS_SECRET_ACCESS_KEY"
     settings_with(monkeypatch, **dict.fromkeys(others.split(), "x"))
     for name in READ_VARIABLES:
         assert not difflib.get_close_matches(name, READ_VARIABLES - {name}, 1, raw_variables.ALIKE)
