@@ -72,11 +72,11 @@ def test_the_documented_rotation_loses_no_line(tmp_path: Path) -> None:
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     writers = [subprocess.Popen([*command, str(number)], cwd=ROOT, text=True, **pipes) for number in range(4)]
     log = folder / "audit.log"
-    for _ in range(15):
+    for _ in range(3):
         wait_until(lambda: log.exists() and log.stat().st_size > 0)  # an absent or empty file is not rotated
         done = subprocess.run(rotate, capture_output=True, text=True, check=False)
         assert (done.returncode, done.stderr) == (0, "")
     written = {f"{number} {line}" for number, each in enumerate(writers) for line in range(int(each.communicate()[0]))}
     read = {path: gzip.open if path.suffix == ".gz" else open for path in folder.iterdir()}
-    assert {path.name.removesuffix(".gz") for path in read} >= {"audit.log.1", "audit.log.15"}
+    assert {path.name.removesuffix(".gz") for path in read} >= {"audit.log.1", "audit.log.3"}
     assert {line.strip() for path, opened in read.items() for line in opened(path, "rt")} == written

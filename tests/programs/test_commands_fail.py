@@ -36,9 +36,8 @@ def run(committed: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
         yield run
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
+def test_a_command_that_cannot_work_ends_in_one_sentence(run: Run) -> None:
+    commands = [
         ("application", "show", "\udcff"),  # a byte that is not UTF-8
         ("application", "create", "a\nb", "--redirect-uri", "https://a.example/"),
         ("application", "list"),
@@ -48,19 +47,12 @@ def run(committed: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
         ("account", "unlock", "nobody@example.org"),
         ("purge",),
         ("after-restore",),
-    ],
-    ids=" ".join,
-)
-def test_a_command_that_cannot_work_ends_in_one_sentence(run: Run, arguments: tuple[str, ...]) -> None:
-    status, said = run(*arguments)
-    assert status != 0
-    assert "Traceback" not in said
-    assert len(said.strip().splitlines()) == 1, said
-
-
-@pytest.mark.parametrize("arguments", [("application", "create"), ("account", "show")])
-def test_a_usage_error_ends_with_2(run: Run, arguments: tuple[str, ...]) -> None:
-    assert run(*arguments)[0] == 2
+    ]
+    ended = {command: run(*command) for command in commands}
+    wordy = {command: said for command, (_, said) in ended.items() if len(said.strip().splitlines()) != 1}
+    assert wordy == {}
+    assert [command for command, (status, _) in ended.items() if not status] == []
+    assert [run("application", "create")[0], run("account", "show")[0]] == [2, 2], "usage errors"
 
 
 def test_a_reader_that_ends_early_ends_the_command_without_a_word() -> None:

@@ -112,8 +112,3 @@ def test_the_service_accepts_the_settings(folder: Path, monkeypatch: pytest.Monk
         if getattr(settings, name) != made[name]:
             setattr(settings, name, made[name])
     call_command("check", deploy=True, fail_level="WARNING")
-
-
-def test_it_says_what_it_needs() -> None:
-    done = subprocess.run([CONTAINER / "set-up"], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (2, "Usage: set-up FOLDER AUTH_HOST API_HOST\n")

@@ -45,21 +45,18 @@ def test_every_accepted_picture_becomes_a_square_png(kind: str) -> None:
 
 
 @pytest.mark.parametrize("size", [(40, 30), (30, 900), (1, 1)])
-@pytest.mark.parametrize("kind", ["JPEG", "PNG", "GIF", "WEBP"])
-def test_a_small_picture_is_enlarged(kind: str, size: tuple[int, int]) -> None:
-    result = made(picture(kind, size))
+def test_a_small_picture_is_enlarged(size: tuple[int, int]) -> None:
+    result = made(picture("JPEG", size))
     assert result.size == (256, 256)
     assert is_near(result.getpixel((128, 128)), RED)
 
 
-@pytest.mark.parametrize("mode", ["1", "L", "LA", "P", "RGB", "RGBA", "I;16"])
-def test_every_kind_of_pixel_is_understood(mode: str) -> None:
-    assert made(encoded(Image.new(mode, (30, 40))), 64).size == (64, 64)
-
-
-def test_grey_of_16_bits_keeps_its_tones() -> None:
+def test_every_kind_of_pixel_is_understood() -> None:
+    for mode in ("1", "L", "LA", "P", "RGB", "RGBA"):
+        assert made(encoded(Image.new(mode, (30, 40))), 64).size == (64, 64)
+    assert made(encoded(Image.new("CMYK", (30, 40)), "JPEG")).mode == "RGBA"
     grey = Image.new("I;16", (30, 30), 0x8000)
-    assert made(encoded(grey)).getpixel((9, 9)) == (128, 128, 128, 255)
+    assert made(encoded(grey)).getpixel((9, 9)) == (128, 128, 128, 255), "16 bits keep their tones"
 
 
 @pytest.mark.parametrize("kind", ["PNG", "GIF", "WEBP"])
@@ -69,10 +66,6 @@ def test_what_is_transparent_stays_so(kind: str) -> None:
     result = made(encoded(image, kind))
     assert result.getpixel((128, 10))[3] == 0  # type: ignore[index]
     assert is_near(result.getpixel((128, 245)), RED)
-
-
-def test_a_cmyk_photo_is_understood() -> None:
-    assert made(encoded(Image.new("CMYK", (30, 40)), "JPEG")).mode == "RGBA"
 
 
 @pytest.mark.parametrize("kind", ["GIF", "WEBP", "PNG"])
@@ -178,8 +171,7 @@ def test_more_than_25_mb_are_refused_unread(monkeypatch: pytest.MonkeyPatch) -> 
     assert code_of(picture() + bytes(settings.PICTURE_MAX_BYTES)) == "too_large"
 
 
-@pytest.mark.parametrize("size", [(50_000, 50_000), (10_000, 5_201)])
-@pytest.mark.parametrize("kind", ["PNG", "GIF"])
+@pytest.mark.parametrize(("size", "kind"), [((50_000, 50_000), "PNG"), ((10_000, 5_201), "GIF")])
 def test_a_picture_bomb_is_refused(size: tuple[int, int], kind: str) -> None:
     head = bytearray(picture(kind, (8, 8), "P"))
     if kind == "PNG":

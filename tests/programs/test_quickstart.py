@@ -6,10 +6,8 @@ import json
 import os
 import re
 import runpy
-import shutil
 import signal
 import socket
-import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -41,26 +39,22 @@ class Quickstart:
         self.folder = folder
         self.port, self.demo_port = free_port(), free_port()
 
-    def command(self, *changes: str) -> list[str]:
+    def command(self) -> list[str]:
         ports = ["--port", str(self.port), "--demo-port", str(self.demo_port)]
-        return [sys.executable, "manage.py", "quickstart", *ports, *changes]
+        return [sys.executable, "manage.py", "quickstart", *ports]
 
-    def environment(self, **changes: str) -> dict[str, str]:
+    def environment(self) -> dict[str, str]:
         kept = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
         database = f"sqlite:///{self.folder}/db.sqlite3"
-        return {**kept, "DATABASE_URL": database, "EMAIL_URL": f"filemail://{self.folder}/mail", **changes}
+        return {**kept, "DATABASE_URL": database, "EMAIL_URL": f"filemail://{self.folder}/mail"}
 
-    def begin(self, *arguments: str) -> subprocess.Popen[bytes]:
+    def start(self) -> str:
+        """What it prints once both processes answer."""
         self.output = self.folder / "output"
         with self.output.open("w") as output:
             self.process = subprocess.Popen(
-                self.command(*arguments), cwd=ROOT, env=self.environment(), stdout=output, stderr=output
+                self.command(), cwd=ROOT, env=self.environment(), stdout=output, stderr=output
             )
-        return self.process
-
-    def start(self, *arguments: str) -> str:
-        """What it prints once both processes answer."""
-        self.begin(*arguments)
 
         def is_up() -> bool:
             assert self.process.poll() is None, self.output.read_text()
@@ -81,12 +75,6 @@ def quickstart(tmp_path: Path) -> Iterator[Quickstart]:
     if hasattr(run, "process") and run.process.poll() is None:
         run.process.terminate()
         run.process.wait(60)
-
-
-@pytest.fixture
-def migrated(quickstart: Quickstart, sqlite_template: Path) -> None:
-    """The migrations have run: they take seconds."""
-    shutil.copy(sqlite_template, quickstart.folder / "db.sqlite3")
 
 
 def sign_in_to_demo(quickstart: Quickstart, email: str, password: str) -> str:
@@ -150,21 +138,6 @@ def test_new_passwords_are_set_when_they_are_asked_for(db: None) -> None:
     assert User.objects.get(email="demo@example.org").check_password(kept["demo@example.org"])
 
 
-@needs_demo
-@pytest.mark.usefixtures("migrated")
-def test_no_other_program_can_take_a_port_before_the_service_answers(quickstart: Quickstart) -> None:
-    """The database is locked, so that the run stops between its check of the ports and the start of the service."""
-    with sqlite3.connect(quickstart.folder / "db.sqlite3") as other:
-        other.execute("BEGIN EXCLUSIVE")
-        process = quickstart.begin()
-        wait_until(lambda: is_open(quickstart.demo_port))
-        for port in (quickstart.port, quickstart.demo_port):
-            with pytest.raises(OSError, match="in use"):
-                socket.create_server(("127.0.0.1", port))
-        process.terminate()
-    assert process.wait(60) != 0
-
-
 @pytest.fixture
 def refused(monkeypatch: pytest.MonkeyPatch, settings: Any) -> Callable[..., str]:
     """The sentence with which it ends before it touches anything, in this process."""
@@ -208,8 +181,3 @@ def test_after_a_refusal_the_demo_shows_nothing_of_an_earlier_sign_in(monkeypatc
     assert "You refused, so nothing was shared." in page
     assert "Ada Lovelace" not in page
     assert "This application knows nothing yet" in page
-
-
-def test_the_page_of_the_demo_loads_nothing_from_elsewhere() -> None:
-    page = (ROOT / "docs" / "demo_application.py").read_text().partition('PAGE = """')[2].partition('"""')[0]
-    assert re.findall(r"https?://|<script|<link(?! rel=.icon. href=.data:)|url\((?!_)", page) == []

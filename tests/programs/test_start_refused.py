@@ -1,4 +1,4 @@
-"""Every other way in which a program does not start, or starts on an unusual host."""
+"""Every way in which a program does not start, or starts on an unusual host."""
 
 from __future__ import annotations
 
@@ -6,53 +6,65 @@ import os
 import re
 import subprocess
 import sys
+import zoneinfo
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
 from tests.contract_coverage import contract
-from tests.programs.test_start import GUNICORN, start
 from tests.server import ROOT, environment, free_port
 from tests.unit.test_config_environment import settings_with
 
+GUNICORN = ("-m", "gunicorn", "-c", "config/gunicorn.py", "config.wsgi")
 
-def test_a_folder_that_cannot_be_made_stops_the_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "file").write_text("")
-    with pytest.raises(ImproperlyConfigured) as refused:
-        settings_with(monkeypatch, DATABASE_URL=f"sqlite:///{tmp_path}/file/db.sqlite3")
-    sentence = f"DATABASE_URL: the folder of {tmp_path}/file/db.sqlite3 cannot be made (File exists)."
-    assert str(refused.value) == sentence
+
+def start(*command: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    """A program that ends by itself, with no variable of the service but these."""
+    env = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
+    env |= {"DATABASE_URL": "sqlite:///:memory:", **variables}
+    options = {"capture_output": True, "text": True, "timeout": 120, "check": False}
+    return subprocess.run([sys.executable, *command], cwd=ROOT, env=env, **options)  # type: ignore[call-overload,no-any-return]
+
+
+@contract("O.malformed")
+@pytest.mark.parametrize("command", [GUNICORN, ("manage.py", "migrate")], ids=["gunicorn", "manage.py"])
+def test_a_malformed_variable_ends_the_start_with_the_sentence_alone(command: tuple[str, ...]) -> None:
+    """Each variable: tests/unit/test_config_environment.py."""
+    ended = start(*command, DATABASE_URL="mysql://user:hidden@host/name")
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert ended.stderr.startswith("DATABASE_URL must be ")
+    assert ended.stderr.count("\n") == 1
+    assert "hidden" not in ended.stderr
 
 
 @pytest.mark.parametrize(
-    ("name", "value"),
+    ("name", "value", "sentence"),
     [
-        ("REDIS_URL", "redis://127.0.0.1:6379/0?bogus=1"),
-        ("DATABASE_URL", "postgres://service@127.0.0.1/service?bogus=1"),
-        ("DATABASE_URL", "sqlite:////tmp"),
+        ("REDIS_URL", "redis://127.0.0.1:6379/0?bogus=1", "REDIS_URL"),
+        ("DATABASE_URL", "postgres://service@127.0.0.1/service?bogus=1", "DATABASE_URL"),
+        ("DATABASE_URL", "sqlite:////tmp", "DATABASE_URL"),
+        ("DATABASE_URL", f"sqlite:///{__file__}/db.sqlite3", "DATABASE_URL: the folder of .* cannot be made"),
     ],
 )
-def test_an_option_nobody_knows_stops_the_start(name: str, value: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(ImproperlyConfigured, match=name):
+def test_what_cannot_be_used_stops_the_start(
+    name: str, value: str, sentence: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(ImproperlyConfigured, match=sentence):
         settings_with(monkeypatch, **{name: value})
 
 
 def test_a_name_in_other_bytes_than_utf_8_stops_the_start() -> None:
-    environ = {name.encode(): value.encode() for name, value in os.environ.items()} | {b"SERVICE_NAME": b"\xff"}
-    command = [sys.executable, "manage.py", "check"]
-    done = subprocess.run(command, cwd=ROOT, env=environ, capture_output=True, timeout=120, check=False)
-    assert done.returncode != 0
-    assert done.stderr.startswith(b"SERVICE_NAME must be")
+    ended = start("manage.py", "check", SERVICE_NAME="\udcff")
+    assert ended.returncode != 0
+    assert ended.stderr.startswith("SERVICE_NAME must be")
 
 
 @contract("O.workers")
-@pytest.mark.parametrize(("variables", "arguments"), [({"WEB_CONCURRENCY": "2"}, []), ({}, ["-w", "2"])], ids=str)
-def test_several_workers_need_redis(
-    committed: None, tmp_path: Path, variables: dict[str, str], arguments: list[str]
-) -> None:
-    env = {**environment(tmp_path, **variables, BIND=f"127.0.0.1:{free_port()}"), "REDIS_URL": ""}
-    command = [sys.executable, *GUNICORN, *arguments]
+def test_several_workers_need_redis(committed: None, tmp_path: Path) -> None:
+    env = {**environment(tmp_path, BIND=f"127.0.0.1:{free_port()}"), "REDIS_URL": ""}
+    command = [sys.executable, *GUNICORN, "-w", "2"]
     ended = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=120, check=False)
     assert ended.returncode == 1
     assert ended.stderr.splitlines()[-1].startswith("More than one worker needs REDIS_URL")
@@ -63,9 +75,7 @@ def test_an_older_python_is_told_which_one_is_needed() -> None:
     """By the first command of both lines in README.md, before pip could say that it finds no version of Django."""
     ended = start("-c", "import sys; sys.version_info = (3, 10, 13, 'final', 0); import manage")
     assert ended.returncode == 1
-    assert ended.stderr == (
-        "Python 3.11 or newer is needed, and this is 3.10. Install it and name it, such as python3.12.\n"
-    )
+    assert ended.stderr.startswith("Python 3.11 or newer is needed, and this is 3.10.")
     lines = re.findall(r"^python3 .*", (ROOT / "README.md").read_text(encoding="utf-8"), re.M)
     assert len(lines) == 2
     assert all(line.startswith("python3 -c 'import manage' && ") for line in lines)
@@ -74,21 +84,18 @@ def test_an_older_python_is_told_which_one_is_needed() -> None:
 def test_a_python_without_django_is_told_where_it_is() -> None:
     ended = start("-S", "manage.py", "check")
     assert ended.returncode == 1
-    assert (
-        ended.stderr == "Django is not installed for this Python: run .venv/bin/python manage.py, as README.md says.\n"
-    )
+    assert ended.stderr.startswith("Django is not installed for this Python: run .venv/bin/python manage.py")
 
 
-def test_a_host_without_the_database_of_time_zones_serves_times() -> None:
-    """PYTHONTZPATH names no folder, so only the package tzdata is left."""
-    program = """
-import django
-django.setup()
-from django.utils import timezone
-print(timezone.localtime(timezone.now()).tzname())
-"""
-    ended = start("-c", program, DJANGO_SETTINGS_MODULE="config.settings", PYTHONTZPATH="")
-    assert (ended.stdout, ended.returncode) == ("UTC\n", 0)
+@pytest.fixture
+def no_time_zones() -> Iterator[None]:
+    zoneinfo.reset_tzpath([])
+    yield
+    zoneinfo.reset_tzpath()
+
+
+def test_a_host_without_the_database_of_time_zones_has_that_of_a_package(no_time_zones: None) -> None:
+    assert zoneinfo.ZoneInfo.no_cache("UTC").key == "UTC"
 
 
 def test_a_worker_reads_the_settings_anew() -> None:
@@ -100,19 +107,3 @@ print({"config.settings", "config.limits_and_lifetimes"} & set(sys.modules))
 """
     ended = start("-c", program)
     assert (ended.stdout, ended.returncode) == ("set()\n", 0)
-
-
-def test_it_starts_from_any_folder(committed: None, tmp_path: Path) -> None:
-    env = environment(tmp_path, BIND=f"127.0.0.1:{free_port()}")
-    command = [sys.executable, "-m", "gunicorn", "-c", str(ROOT / "config" / "gunicorn.py"), "--check-config"]
-    checked = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=120, check=False)
-    assert checked.returncode == 0, checked.stderr
-
-
-@contract("O.deploy")
-def test_a_deployment_over_http_ends_check_deploy() -> None:
-    """Each check: tests/unit/test_config_checks.py."""
-    ended = start("manage.py", "check", "--deploy", AUTH_URL="http://auth.example.com")
-    assert ended.returncode == 1
-    assert "config.E001" in ended.stderr
-    assert "AUTH_URL" in ended.stderr
