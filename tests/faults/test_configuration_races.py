@@ -14,20 +14,18 @@ from pathlib import Path
 from typing import Any
 
 import time_machine
-from django.contrib.auth.models import Group
 from django.core.management import CommandError, call_command
 from django.db import connection, transaction
 from django.utils import timezone
 
 from oauth_bridge.key_models import SigningKey
 from oauth_bridge.models import Application, ApplicationSecret
-from oauth_bridge.protocol import token_exchange
-from oauth_bridge.storage import applications, secret_rotation, signing_keys
+from oauth_bridge.storage import secret_rotation, signing_keys
 from tests.conftest import Launch
 from tests.contract_coverage import contract
 from tests.driver import OAuthDriver
 from tests.factories import ApplicationFactory, CodeFactory, digest_of
-from tests.faults.races import at_once, begin, wait_until_it_waits
+from tests.faults.races import at_once
 
 # Files of applications ------------------------------------------------------------------------------------------------
 
@@ -54,7 +52,9 @@ def apply_at_once(folder: Path, files: list[list[dict[str, Any]]]) -> list[str]:
     return at_once(*(partial(applied, path) for path in paths))
 
 
-def test_the_same_new_applications_are_registered_once(postgresql: None, tmp_path: Path) -> None:
+def test_the_same_new_applications_are_registered_once_and_files_in_another_order_wait(
+    postgresql: None, tmp_path: Path
+) -> None:
     names, group = [uuid.uuid4().hex for _ in range(20)], uuid.uuid4().hex
     files = [entries(names if each % 2 else names[::-1], groups=[group]) for each in range(COPIES)]
     said = apply_at_once(tmp_path, files)
@@ -64,29 +64,11 @@ def test_the_same_new_applications_are_registered_once(postgresql: None, tmp_pat
     rows = Application.objects.filter(client_id__in=names)
     assert {row.groups.get().name for row in rows} == {group}
     assert rows.count() == 20
-    assert Group.objects.filter(name=group).count() == 1
 
-
-def test_files_in_another_order_wait_for_each_other(postgresql: None, tmp_path: Path) -> None:
-    names = [uuid.uuid4().hex for _ in range(20)]
-    apply_at_once(tmp_path, [entries(names)])
     operators = [f"Operator {number}" for number in range(COPIES)]
     files = [entries(names if number % 2 else names[::-1], operator=each) for number, each in enumerate(operators)]
     assert all("20 changed" in each for each in apply_at_once(tmp_path, files))
-    assert len({row.operator for row in Application.objects.filter(client_id__in=names)}) == 1
-
-
-def test_a_file_is_compared_with_what_is_stored_meanwhile(postgresql: None, tmp_path: Path) -> None:
-    """It waits for the other change, which stores the same."""
-    (name,) = names = [uuid.uuid4().hex]
-    apply_at_once(tmp_path, [entries(names)])
-    path = tmp_path / "later.json"
-    path.write_text(json.dumps([{"client_id": name, "operator": "Somebody"}]))
-    with transaction.atomic():
-        applications.change(Application.objects.get(client_id=name), {"operator": "Somebody"})
-        later = begin(applied, path)
-        wait_until_it_waits(later)
-    assert later.result(timeout=60) == "no changes\n"
+    assert len({row.operator for row in rows.all()}) == 1
 
 
 # Secrets and keys -----------------------------------------------------------------------------------------------------
@@ -113,29 +95,6 @@ def test_of_two_rotations_at_the_same_moment_one_secret_is_left(committed: None)
     assert len(working) == 1
     assert working[0] in [digest_of(secret) for secret in made]
     assert application.row.secrets.count() == 3
-
-
-@contract("O.application.secrets")
-def test_ten_uses_of_a_secret_at_the_same_moment_are_noted_by_one_write(committed: None) -> None:
-    application = ApplicationFactory()
-    form = {"client_id": application.client_id, "client_secret": application.client_secret}
-    barrier, written = threading.Barrier(10), []
-
-    def counted(execute: Callable[..., Any], sql: str, params: Any, many: bool, context: dict[str, Any]) -> Any:
-        result = execute(sql, params, many, context)
-        if "SET last_used_at" in sql:
-            written.append(context["cursor"].rowcount)
-        else:
-            barrier.wait(60)  # all read the row before any of them writes it
-        return result
-
-    def use() -> Any:
-        with connection.execute_wrapper(counted):
-            return token_exchange.authenticated_client(form, "192.0.2.1").pk
-
-    assert set(at_once(*[use] * 10)) == {application.row.pk}
-    assert sorted(written) == [0] * 9 + [1]
-    assert application.row.secrets.get().last_used_at is not None
 
 
 @contract("O.application.secrets")

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
 
-import pytest
 import requests
 
 from tests.own_redis import OwnRedis
@@ -16,25 +14,6 @@ from tests.scraping import eventually, scrape, value
 from tests.server import Server, free_port, is_open, serve
 
 ROUTE = "/oauth/userinfo"
-
-
-class Metered(NamedTuple):
-    """A server with two workers, the port of its metrics, and the folder of its temporary files."""
-
-    server: Server
-    port: int
-    folder: Path
-    redis: OwnRedis
-
-
-@pytest.fixture(scope="module")
-def metered(shared_redis: OwnRedis, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Metered]:
-    """One for all tests: the last one ends it."""
-    folder, port = tmp_path_factory.mktemp("metered"), free_port()
-    variables = {"REDIS_URL": shared_redis.url, "METRICS_BIND": f"127.0.0.1:{port}", "TMPDIR": str(folder)}
-    with serve(folder / "server", WEB_CONCURRENCY="2", **variables) as server:
-        eventually(14.0, lambda: value(port, "delegated_threads"))
-        yield Metered(server, port, folder, shared_redis)
 
 
 def ask(server: Server, times: int) -> None:
@@ -54,8 +33,24 @@ def answered(port: int) -> Callable[[], float]:
     return lambda: value(port, name, method="GET", route=ROUTE, status="4xx")
 
 
-def test_the_counts_of_all_workers_outlive_a_death_and_a_reload(metered: Metered) -> None:
-    server, port, folder, _ = metered
+def test_the_counts_of_all_workers_outlive_a_death_and_a_reload_and_end_with_the_service(
+    redis_server: OwnRedis, committed: None, tmp_path: Path
+) -> None:
+    port = free_port()
+    variables = {"REDIS_URL": redis_server.url, "METRICS_BIND": f"127.0.0.1:{port}", "TMPDIR": str(tmp_path)}
+    with serve(tmp_path / "server", WEB_CONCURRENCY="2", **variables) as server:
+        eventually(14.0, lambda: value(port, "delegated_threads"))
+        check_that_counts_outlive_workers(server, port, tmp_path)
+        redis_server.kill()
+        eventually(2.0, lambda: (ask_ready(server), value(port, "delegated_redis_away_workers"))[1])
+        assert requests.get(f"{server.base_url}/metrics", timeout=60).status_code == 404
+        server.process.send_signal(signal.SIGTERM)
+        assert server.process.wait(60) == 0
+    assert list(tmp_path.glob("sign-in-metrics-*")) == []
+    assert not is_open(port)
+
+
+def check_that_counts_outlive_workers(server: Server, port: int, folder: Path) -> None:
     ask(server, 40)
     eventually(40.0, answered(port))
 
@@ -82,23 +77,5 @@ def test_the_counts_of_all_workers_outlive_a_death_and_a_reload(metered: Metered
     assert len(list(counted.glob("counter_*.db"))) <= 4, "a worker takes over the files of one that has ended"
 
 
-def test_a_redis_that_is_away_is_told(metered: Metered) -> None:
-    server, port, _, redis = metered
-    redis.kill()
-    eventually(2.0, lambda: (ask_ready(server), value(port, "delegated_redis_away_workers"))[1])
-
-
 def ask_ready(server: Server) -> None:
     requests.get(f"{server.base_url}/health/ready", timeout=60)
-
-
-def test_the_metrics_are_at_their_port_alone_and_a_stop_leaves_nothing_behind(metered: Metered) -> None:
-    server, port, folder, _ = metered
-    assert requests.get(f"{server.base_url}/metrics", timeout=60).status_code == 404
-    elsewhere = requests.get(f"http://127.0.0.1:{port}/oauth/userinfo", timeout=60)
-    assert elsewhere.status_code == 404
-    assert elsewhere.text == "There is nothing at this path. The metrics are at /metrics.\n"
-    server.process.send_signal(signal.SIGTERM)
-    assert server.process.wait(60) == 0
-    assert list(folder.glob("sign-in-metrics-*")) == []
-    assert not is_open(port)
