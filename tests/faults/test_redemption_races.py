@@ -150,29 +150,22 @@ def check_that_it_is_stored_and_refused(token: str, right: Right) -> None:
 
 
 @pytest.mark.parametrize("right_of", [by_a_secret, by_a_group])
-def test_a_redemption_that_is_not_committed_yet_leaves_no_token_that_works(
-    postgresql: None, application: Registered, right_of: Callable[[Registered], Right]
+@pytest.mark.parametrize("waits", [True, False])
+def test_a_redemption_under_way_leaves_no_token_that_works(
+    postgresql: None, application: Registered, right_of: Callable[[Registered], Right], waits: bool
 ) -> None:
-    """The right has ended, and that transaction is over, before any other can see the token."""
+    """It waits for its code, or is not committed, while the right ends in another transaction."""
     right, token = right_of(application), secrets.token_urlsafe(32)
     with transaction.atomic():
-        assert right.redeem(token)
+        if waits:
+            AuthorizationCode.objects.filter(pk=right.code.row.pk).update(scope="profile")  # locks the code
+            redemption = begin(right.redeem, token)
+            wait_until_it_waits(redemption)
+        else:
+            assert right.redeem(token)
         begin(right.end).result(timeout=60)
-    check_that_it_is_stored_and_refused(token, right)
-
-
-@pytest.mark.parametrize("right_of", [by_a_secret, by_a_group])
-def test_a_redemption_that_waited_for_its_code_leaves_no_token_that_works(
-    postgresql: None, application: Registered, right_of: Callable[[Registered], Right]
-) -> None:
-    """It may read the groups before it waits: then its token is refused."""
-    right, token = right_of(application), secrets.token_urlsafe(32)
-    with transaction.atomic():
-        AuthorizationCode.objects.filter(pk=right.code.row.pk).update(scope="profile")  # locks the code
-        redemption = begin(right.redeem, token)
-        wait_until_it_waits(redemption)
-        begin(right.end).result(timeout=60)
-    redemption.result(timeout=60)
+    if waits:
+        redemption.result(timeout=60)
     check_that_it_is_stored_and_refused(token, right)
 
 
