@@ -1,23 +1,28 @@
-"""`manage.py check-deployment` of the whole installation, and of its addresses behind nginx with TLS."""
+"""`manage.py check-deployment` of a whole installation, and of each part of it that is right or broken."""
 
 from __future__ import annotations
 
 import json
+import subprocess
 from collections.abc import Callable, Iterator
 from ipaddress import ip_network
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from django.db import connection
 from joserfc.jwk import RSAKey
 
-from config.deployment import outside
-from config.deployment.findings import Finding
+from config import environment as env
+from config.deployment import database, files, mails, outside, redis_state
+from config.deployment.findings import Finding, bounded
+from config.infrastructure.postgresql import timeouts
 from tests.checks import by_name
+from tests.databases import Cluster, in_use
 from tests.nginx import certificate_for, nginx
 from tests.own_redis import OwnRedis
 from tests.server import Server, free_port, serve
-from tests.smtp import MailServer
+from tests.smtp import DRIPS, MailServer
 
 
 class Site(NamedTuple):
@@ -90,40 +95,28 @@ def test_a_right_installation_passes(
     assert [mail["To"] for mail in mail_server.mails] == ["alice@example.com"]
 
 
-def test_everything_that_is_away_is_said_at_once(manage: Any, tmp_path: Path) -> None:
+def test_everything_that_is_away_is_said_at_once(
+    time_outs: None, manage: Any, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     away = free_port()
-    done = manage(
-        "check-deployment",
-        "--json",
-        BASE_URL=f"https://localhost:{away}",
-        SECRET_KEY="change-me-" * 6,
-        REDIS_URL=f"redis://:hidden@127.0.0.1:{away}/0",
-        EMAIL_URL=f"smtp+tls://user:hidden@localhost:{away}",
-        DATABASE_URL=f"postgres://service:hidden@127.0.0.1:{away}/service",
-    )
+    use_mail(settings, monkeypatch, f"smtp+tls://user:hidden@localhost:{away}")
+    settings.AUTH_URL = settings.BASE_URL = f"https://localhost:{away}"
+    settings.SECRET_KEY, settings.REDIS_URL = "change-me-" * 6, f"redis://:hidden@127.0.0.1:{away}/0"
+    done = manage("check-deployment", "--json")
     said = json.loads(done.stdout)
     failed = {each["name"] for each in said["checks"] if each["status"] == "failed"}
     assert (done.returncode, said["ok"]) == (1, False)
-    assert {"secret_key", "database", "redis", "mail", "auth_url"} <= failed
+    assert {"secret_key", "redis", "mail", "auth_url"} <= failed
     assert "hidden" not in done.stdout + done.stderr
     assert "change-me" not in done.stdout + done.stderr
 
 
-@pytest.mark.parametrize(
-    ("headers", "name", "status"),
-    [
-        ({}, "auth_url_proxy", "ok"),
-        ({"X_Forwarded_For": "$http_x_forwarded_for"}, "auth_url_proxy", "failed"),
-        ({"X_Forwarded_For": "203.0.113.5"}, "auth_url_proxy", "warning"),
-        ({"Host": "$host"}, "auth_url_host", "failed"),
-        ({"Host": "elsewhere.example"}, "auth_url", "failed"),
-    ],
-    ids=str,
-)
-def test_what_the_proxy_passes_on(
-    checked: Callable[..., dict[str, Finding]], headers: dict[str, str], name: str, status: str
-) -> None:
-    assert checked(**headers)[name].status == status
+def test_what_the_proxy_passes_on(checked: Callable[..., dict[str, Finding]]) -> None:
+    assert checked()["auth_url_proxy"].status == "ok"
+    assert checked(X_Forwarded_For="$http_x_forwarded_for")["auth_url_proxy"].status == "failed"
+    assert checked(X_Forwarded_For="203.0.113.5")["auth_url_proxy"].status == "warning"
+    assert checked(Host="$host")["auth_url_host"].status == "failed"
+    assert checked(Host="elsewhere.example")["auth_url"].status == "failed"
 
 
 def test_certificates(checked: Callable[..., dict[str, Finding]], tmp_path: Path) -> None:
@@ -142,3 +135,132 @@ def test_a_service_that_is_down(checked: Any, site: Site, settings: Any, tmp_pat
     assert "refuses connections" in found.message
     [found] = outside.findings("auth_url", "https://nowhere.invalid")
     assert "no address" in found.message
+
+
+# Its parts ------------------------------------------------------------------------------------------------------------
+
+
+def test_redis_in_each_state(redis_server: OwnRedis, settings: Any) -> None:
+    settings.REDIS_URL = redis_server.url
+
+    def statuses(*command: str) -> dict[str, str]:
+        if command:
+            subprocess.run(["redis-cli", "-p", str(redis_server.port), *command], check=True, capture_output=True)
+        return {name: each.status for name, each in by_name(bounded("redis", redis_state.findings, 2)).items()}
+
+    assert statuses() == {"redis": "ok", "redis_memory": "ok", "clock_redis": "ok"}
+    statuses("config", "set", "maxmemory", "100mb")
+    assert statuses("config", "set", "maxmemory-policy", "allkeys-lru")["redis_memory"] == "warning"
+    assert statuses("config", "set", "maxmemory-policy", "noeviction")["redis_memory"] == "ok"
+    assert statuses("config", "set", "maxmemory", "1") == {"redis": "failed"}
+    assert statuses("config", "set", "maxmemory", "0")["redis"] == "ok"
+    assert statuses("replicaof", "127.0.0.1", "1") == {"redis": "failed"}
+    redis_server.pause()
+    assert statuses() == {"redis": "failed"}
+    redis_server.go_on()
+    redis_server.kill()
+    assert statuses() == {"redis": "failed"}
+    settings.REDIS_URL = ""
+    assert statuses() == {"redis": "skipped"}
+
+
+def use_mail(settings: Any, monkeypatch: pytest.MonkeyPatch, url: str) -> None:
+    monkeypatch.setenv("EMAIL_URL", url)
+    for name, value in env.email("EMAIL_URL", Path("/")).items():
+        setattr(settings, name, value)
+
+
+@pytest.mark.parametrize(
+    ("url", "mode", "status"),
+    [
+        ("smtp://127.0.0.1:{port}", "takes", "ok"),
+        ("smtp://user:hidden@127.0.0.1:{port}", "takes", "failed"),  # it takes no login
+        ("smtp+tls://127.0.0.1:{port}", "takes", "failed"),
+        ("smtp://127.0.0.1:{port}", DRIPS, "failed"),
+        ("smtp://nowhere.invalid", "takes", "failed"),
+        ("filemail:///var/mail", "takes", "failed"),
+    ],
+)
+def test_mail_servers(
+    url: str, mode: str, status: str, mail_server: MailServer, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use_mail(settings, monkeypatch, url.format(port=mail_server.port))
+    settings.IS_HTTPS, mail_server.mode = True, mode
+    assert by_name(bounded("mail", mails.findings, 2))["mail"].status == status
+    assert mail_server.mails == []
+
+
+def test_a_mail_that_is_asked_for(mail_server: MailServer, settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    use_mail(settings, monkeypatch, mail_server.url)
+    mail_server.mode = "refuses"
+    assert [each.status for each in mails.findings("nobody@example.com")] == ["ok", "failed"]
+    mail_server.close()
+    assert [each.status for each in mails.findings("nobody@example.com")] == ["failed", "skipped"]
+
+
+def test_a_folder_for_pictures(settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def status_of(folder: Path) -> str:
+        settings.MEDIA_ROOT, settings.IS_MEDIA_ROOT_SET = folder, True
+        return by_name(files.media_root())["media_root"].status
+
+    (tmp_path / "file").write_text("")
+    assert status_of(tmp_path) == "ok"
+    assert status_of(tmp_path / "file") == status_of(tmp_path / "nowhere") == status_of(Path("/proc/1")) == "failed"
+    settings.MEDIA_ROOT, settings.IS_MEDIA_ROOT_SET = tmp_path / "nowhere", False
+    assert by_name(files.media_root())["media_root"].status == "skipped"
+    static = settings.STATICFILES_DIRS[0]
+    assert status_of(static) == status_of(static / "css") == status_of(static.parent) == "failed"
+    monkeypatch.setattr(files, "FEW_MB", 10**12)
+    assert status_of(tmp_path) == "warning"
+    monkeypatch.setattr(files, "LEAST_MB", 10**12)
+    assert status_of(tmp_path) == "failed"
+
+
+# PostgreSQL -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def time_outs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The check limits the statements of its process; the others of this process have no limit again afterwards."""
+    monkeypatch.setattr(timeouts, "limit_statements", lambda: None)
+    monkeypatch.setitem(timeouts.session_timeouts, "statement_timeout", 10)
+
+
+def of_database() -> dict[str, str]:
+    return {name: each.status for name, each in by_name(database.findings()).items()}
+
+
+def test_a_postgresql_in_each_state(time_outs: None, own_postgresql: Cluster, settings: Any) -> None:
+    found = of_database()
+    assert found.pop("purge") in ("warning", "ok")
+    assert set(found.values()) == {"ok"}
+    assert {"database", "database_encoding", "database_time_outs", "database_connections"} < set(found)
+    settings.WEB_CONCURRENCY = 64
+    assert of_database()["database_connections"] == "warning"
+
+    own_postgresql.administer("CREATE DATABASE latin OWNER service ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0")
+    with in_use(own_postgresql.url.removesuffix("service") + "latin"):
+        found = of_database()
+    assert (found["database_encoding"], found["migrations"], found["purge"]) == ("failed", "failed", "skipped")
+
+    with in_use(f"{own_postgresql.url}?options=-c%20lock_timeout=0"):
+        assert of_database()["database_time_outs"] == "warning"
+    with in_use(f"{own_postgresql.url}?options=-c%20default_transaction_read_only=on"):
+        assert of_database()["database"] == "failed"
+
+    connection.close()
+    own_postgresql.suspend()
+    assert of_database()["database"] == "failed"
+    own_postgresql.resume()
+    others = dict.fromkeys(("migrations", "purge", "signing_keys"), "skipped")
+    with in_use(f"postgres://service:hidden@127.0.0.1:{free_port()}/service"):
+        assert of_database() == {"database": "failed"} | others
+
+
+def test_a_pooler_needs_statements_that_are_not_prepared(time_outs: None, pooled: str) -> None:
+    with in_use(pooled):
+        assert of_database()["database_pooler"] == "failed"
+    with in_use(f"{pooled}?prepare_threshold=none"):
+        found = of_database()
+    assert (found["database_pooler"], found["database_connections"]) == ("ok", "skipped")
+    assert found["database_time_outs"] == "warning"  # the pooler leaves out `options`

@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 import pytest
-from django.db import NotSupportedError, OperationalError, connection, connections, transaction
+from django.db import OperationalError, connection, connections, transaction
 from django.db.transaction import TransactionManagementError
 from django.test.utils import CaptureQueriesContext
 
@@ -83,27 +83,6 @@ def test_a_statement_of_a_request_is_cut_off_and_one_of_a_command_is_not(postgre
     command = [sys.executable, "-c", TIME_OUTS]
     shown = subprocess.run(command, cwd=ROOT, env=env, check=True, capture_output=True, text=True).stdout
     assert shown.split() == ["0", f"{STATEMENT_TIMEOUT_SECONDS}s"]
-
-
-def test_a_table_that_was_changed_costs_each_connection_one_request_at_most(idle):
-    own, _ = idle
-    administrator = connection.copy()
-    ask = "SELECT name FROM changed WHERE name = %(name)s"
-    try:
-        with administrator.cursor() as cursor:
-            cursor.execute("CREATE TABLE changed (name varchar(10))")
-        for _ in range(10):  # by then the statement is prepared
-            own.fetch_all(ask, {"name": "Alice"})
-        with administrator.cursor() as cursor:
-            cursor.execute("ALTER TABLE changed ALTER name TYPE varchar(20)")
-        with pytest.raises(NotSupportedError):
-            own.fetch_all(ask, {"name": "Alice"})
-        own.close_if_unusable_or_obsolete()  # as when a request has ended
-        own.fetch_all(ask, {"name": "Alice"})
-    finally:
-        with administrator.cursor() as cursor:
-            cursor.execute("DROP TABLE IF EXISTS changed")
-        administrator.close()
 
 
 def test_no_frequent_statement_runs_in_a_transaction_that_will_be_rolled_back(postgresql):

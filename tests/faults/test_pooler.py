@@ -5,19 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from tests.conftest import Launch
-from tests.databases import Cluster
-from tests.driver import OAuthDriver, away_of
+from tests.driver import OAuthDriver
 from tests.factories import PASSWORD, ApplicationFactory, PersonFactory
 from tests.load import Redemptions
-from tests.smtp import wait_until
 
 EXCHANGES = 100
 
 
-def test_a_pooler_without_prepared_statements_is_supported(
-    own_postgresql: Cluster, pooled: str, redis_server: Any, launch: Launch
-) -> None:
-    """Also while the database behind it is stopped (SIGSTOP), and afterwards."""
+def test_a_pooler_without_prepared_statements_is_supported(pooled: str, redis_server: Any, launch: Launch) -> None:
     server = launch(DATABASE_URL=f"{pooled}?prepare_threshold=none", WEB_CONCURRENCY="2", REDIS_URL=redis_server.url)
     driver, person, application = OAuthDriver(server.base_url, server.auth_url), PersonFactory(), ApplicationFactory()
     callback = driver.authorize(driver.authorization_url(application), person.email, PASSWORD)
@@ -28,11 +23,3 @@ def test_a_pooler_without_prepared_statements_is_supported(
     redemptions.run_during(lambda: None)
     redemptions.check_books()
     assert redemptions.trouble == {}
-
-    own_postgresql.suspend()
-    try:
-        away_of(driver.userinfo(token))
-        assert driver.call("GET", "/health/live").status_code == 200
-    finally:
-        own_postgresql.resume()
-    wait_until(lambda: driver.userinfo(token).status_code == 200)

@@ -96,14 +96,3 @@ def no_time_zones() -> Iterator[None]:
 
 def test_a_host_without_the_database_of_time_zones_has_that_of_a_package(no_time_zones: None) -> None:
     assert zoneinfo.ZoneInfo.no_cache("UTC").key == "UTC"
-
-
-def test_a_worker_reads_the_settings_anew() -> None:
-    """A worker inherits the modules that its server has loaded, so the server must not keep these."""
-    program = """
-import runpy, sys
-runpy.run_path("config/gunicorn.py")
-print({"config.settings", "config.limits_and_lifetimes"} & set(sys.modules))
-"""
-    ended = start("-c", program)
-    assert (ended.stdout, ended.returncode) == ("set()\n", 0)
