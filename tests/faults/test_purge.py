@@ -160,10 +160,10 @@ def test_two_purges_whose_statements_are_cut_off_try_again_and_delete_each_row_o
 
 @contract("O.purge")
 def test_a_purge_beside_live_redemptions_loses_nothing(launch: Launch, start: Start) -> None:
-    old, application, server = application_with(MANY // 2), ApplicationFactory(), launch()
-    bury(AuthorizationCode, old, MANY // 4)
+    old, application, server = application_with(ROWS), ApplicationFactory(), launch()
+    bury(AuthorizationCode, old, MANY // 10)
     redemptions = Redemptions(server, application, 30)
-    bury(AuthorizationCode, old, MANY // 4)
+    bury(AuthorizationCode, old, MANY // 10)
     process = start()
     assert process.stderr is not None
     process.stderr.readline()  # the first batch is deleted

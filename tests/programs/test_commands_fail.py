@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import redirect_stderr
 
 import pytest
+from django.db import OperationalError
 
 import manage
 from tests.databases import in_use
@@ -53,6 +54,14 @@ def test_a_command_that_cannot_work_ends_in_one_sentence(run: Run) -> None:
     assert wordy == {}
     assert [command for command, (status, _) in ended.items() if not status] == []
     assert [run("application", "create")[0], run("account", "show")[0]] == [2, 2], "usage errors"
+
+
+def test_a_database_that_is_locked_ends_a_command_with_what_to_do(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def purge(_command: object, **_options: object) -> None:
+        raise OperationalError("database is locked")
+
+    monkeypatch.setattr("oauth_bridge.management.commands.purge.Command.handle", purge)
+    assert run("purge") == (1, "The database can't be used: database is locked. Try again later.")
 
 
 def test_a_reader_that_ends_early_ends_the_command_without_a_word() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 import secrets
@@ -12,9 +13,11 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.core.management import call_command
 from django.utils import timezone
 
 from accounts.models import Session, User
+from oauth_bridge.maintenance import purging
 from oauth_bridge.models import AccessToken, ApplicationSecret, AuthorizationCode, Consent
 from tests.contract_coverage import contract
 from tests.driver import OAuthDriver, Page, error_of
@@ -257,3 +260,19 @@ def test_purge_deletes_what_is_past_use_and_nothing_else(
     # A redeemed code is kept while its token is valid, so a replay after the purge still revokes the token.
     driver.exchange(application, spent.raw)
     assert driver.userinfo(token_of_spent).status_code == 401
+
+
+def test_at_a_terminal_a_purge_draws_a_bar(committed: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And it says that a statement was cut off."""
+    batches = [purging.Batch("a", 0, 0, 0.5, has_timed_out=True), purging.Batch("a", 2000, 0, 1, has_timed_out=False)]
+    monkeypatch.setattr(purging, "batches", lambda _now: iter(batches))
+    terminal = Terminal()
+    call_command("purge", stdout=terminal)
+    assert "trying again" in terminal.getvalue()
+    assert f"{'#' * 30}] 100%  deleted rows: 2,000" in terminal.getvalue()
+    assert "The purge is finished after " in terminal.getvalue()
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True

@@ -38,23 +38,17 @@ class Quickstart:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.port, self.demo_port = free_port(), free_port()
-
-    def command(self) -> list[str]:
-        ports = ["--port", str(self.port), "--demo-port", str(self.demo_port)]
-        return [sys.executable, "manage.py", "quickstart", *ports]
-
-    def environment(self) -> dict[str, str]:
-        kept = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
-        database = f"sqlite:///{self.folder}/db.sqlite3"
-        return {**kept, "DATABASE_URL": database, "EMAIL_URL": f"filemail://{self.folder}/mail"}
+        self.database = f"sqlite:///{folder}/db.sqlite3"
 
     def start(self) -> str:
         """What it prints once both processes answer."""
         self.output = self.folder / "output"
+        command = [sys.executable, "manage.py", "quickstart"]
+        command += ["--port", str(self.port), "--demo-port", str(self.demo_port)]
+        env = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
+        env |= {"DATABASE_URL": self.database, "EMAIL_URL": f"filemail://{self.folder}/mail"}
         with self.output.open("w") as output:
-            self.process = subprocess.Popen(
-                self.command(), cwd=ROOT, env=self.environment(), stdout=output, stderr=output
-            )
+            self.process = subprocess.Popen(command, cwd=ROOT, env=env, stdout=output, stderr=output)
 
         def is_up() -> bool:
             assert self.process.poll() is None, self.output.read_text()
@@ -112,8 +106,7 @@ def test_it_serves_a_demo_from_nothing_and_runs_again_with_the_same_passwords(
     assert list(json.loads(path.read_text()).values()) == credentials
 
     typed, address = "a password that Dana chose", "demo@example.org"
-    database = quickstart.environment()["DATABASE_URL"]
-    manage("account", "set-password", address, "--password-stdin", stdin=typed, DATABASE_URL=database)
+    manage("account", "set-password", address, "--password-stdin", stdin=typed, DATABASE_URL=quickstart.database)
     second = quickstart.start()
     assert f"{address}, with the password that was set for it elsewhere\n" in second
     assert re.findall(r"(?:, password|client_secret) (\S+)", second) == credentials[1:]
