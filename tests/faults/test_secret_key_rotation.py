@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import secrets
 import threading
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from django.test import Client
 
 from accounts.factors.adapter import FactorAdapter
 from accounts.models import OutgoingMail, User
+from oauth_bridge.key_models import SigningKey
 from tests.factories import PersonFactory
 from tests.factors import SECOND, code_of
 from tests.faults.races import begin
@@ -25,7 +27,7 @@ PROFILE = "/accounts/profile"
 
 
 @pytest.fixture
-def keys(committed: None, fresh_counters: None, settings: Any) -> Any:
+def keys(committed: None, fresh_counters: None, settings: Any) -> Iterator[Any]:
     """`keys(NEW, OLD)` makes the first the key and the others its fallbacks. At first it is OLD."""
 
     def use(key: str, *fallbacks: str) -> None:
@@ -33,7 +35,8 @@ def keys(committed: None, fresh_counters: None, settings: Any) -> Any:
 
     settings.RATES = {}
     use(OLD)
-    return use
+    yield use
+    OutgoingMail.objects.all().delete()  # no other test could send them
 
 
 def with_app() -> User:
@@ -88,6 +91,7 @@ def test_after_a_reseal_beside_sign_ins_the_old_key_can_go(keys: Any, manage: An
     """A recovery code that was used meanwhile stays used. A session that was used since the rotation goes on."""
     Authenticator.objects.all().delete()  # those of other tests, under other keys
     OutgoingMail.objects.all().delete()
+    SigningKey.objects.all().delete()
     codes = {person: list(RecoveryCodes.activate(person).get_unused_codes()) for person in (with_app(), with_app())}
     used_up = {person: each[0] for person, each in codes.items()}
     used, idle = (browser_of(PersonFactory()) for _ in range(2))
