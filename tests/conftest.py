@@ -180,21 +180,6 @@ def django_db_setup(
             creation.destroy_test_db(name, verbosity=0)
 
 
-@pytest.fixture(scope="session")
-def sqlite_template(django_db_setup: None, django_db_blocker: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A migrated SQLite file without rows, to be copied: the migrations take seconds. The processes share it."""
-    folder = tmp_path_factory.getbasetemp()
-    if "PYTEST_XDIST_WORKER" in os.environ:
-        folder = folder.parent
-    template, draft = folder / "template.sqlite3", folder / "draft.sqlite3"
-    with django_db_blocker.unblock(), (folder / "template.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not template.exists():  # on PostgreSQL, or where another process has ended already
-            migrate(f"sqlite:///{draft}")
-            draft.rename(template)
-    return template
-
-
 def end_other_sessions() -> None:
     """End the sessions of servers that were just stopped: PostgreSQL drops no database with open sessions."""
     with connection.cursor() as cursor:

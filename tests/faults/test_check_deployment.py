@@ -14,7 +14,7 @@ from django.db import connection
 from joserfc.jwk import RSAKey
 
 from config import environment as env
-from config.deployment import database, files, mails, outside, redis_state
+from config.deployment import database, mails, outside, redis_state
 from config.deployment.findings import Finding, bounded
 from config.infrastructure.postgresql import timeouts
 from tests.checks import by_name
@@ -196,24 +196,6 @@ def test_a_mail_that_is_asked_for(mail_server: MailServer, settings: Any, monkey
     assert [each.status for each in mails.findings("nobody@example.com")] == ["ok", "failed"]
     mail_server.close()
     assert [each.status for each in mails.findings("nobody@example.com")] == ["failed", "skipped"]
-
-
-def test_a_folder_for_pictures(settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def status_of(folder: Path) -> str:
-        settings.MEDIA_ROOT, settings.IS_MEDIA_ROOT_SET = folder, True
-        return by_name(files.media_root())["media_root"].status
-
-    (tmp_path / "file").write_text("")
-    assert status_of(tmp_path) == "ok"
-    assert status_of(tmp_path / "file") == status_of(tmp_path / "nowhere") == status_of(Path("/proc/1")) == "failed"
-    settings.MEDIA_ROOT, settings.IS_MEDIA_ROOT_SET = tmp_path / "nowhere", False
-    assert by_name(files.media_root())["media_root"].status == "skipped"
-    static = settings.STATICFILES_DIRS[0]
-    assert status_of(static) == status_of(static / "css") == status_of(static.parent) == "failed"
-    monkeypatch.setattr(files, "FEW_MB", 10**12)
-    assert status_of(tmp_path) == "warning"
-    monkeypatch.setattr(files, "LEAST_MB", 10**12)
-    assert status_of(tmp_path) == "failed"
 
 
 # PostgreSQL -----------------------------------------------------------------------------------------------------------
